@@ -1,0 +1,22 @@
+# memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL])
+# A GoogleTest program that CTest runs as one test.
+function(memtrace_test)
+  cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  find_package(GTest REQUIRED)
+  add_executable(${T_NAME} ${T_SOURCES})
+  set_target_properties(${T_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_include_directories(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} memtrace_warnings memtrace_sanitizers
+    GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${T_NAME} PRIVATE
+    MEMTRACE_BUILD_DIR="${PROJECT_BINARY_DIR}" MEMTRACE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+  if(T_SERIAL)
+    set_tests_properties(${T_NAME} PROPERTIES RUN_SERIAL TRUE)
+  endif()
+endfunction()

@@ -1,0 +1,1 @@
+# Packages: install rules of the documents, CPack.

@@ -1,0 +1,22 @@
+# What every target is compiled with.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+# bin/ and lib/ of the build tree are laid out like those of an installation.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+add_library(memtrace_warnings INTERFACE)
+target_compile_options(memtrace_warnings INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+  $<$<BOOL:${MEMTRACE_WERROR}>:-Werror>)
+
+add_library(memtrace_sanitizers INTERFACE)
+if(MEMTRACE_SANITIZE)
+  list(JOIN MEMTRACE_SANITIZE "," MEMTRACE_SANITIZE_FLAGS)
+  target_compile_options(memtrace_sanitizers INTERFACE -fsanitize=${MEMTRACE_SANITIZE_FLAGS}
+    -fno-omit-frame-pointer)
+  target_link_options(memtrace_sanitizers INTERFACE -fsanitize=${MEMTRACE_SANITIZE_FLAGS})
+endif()

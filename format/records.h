@@ -1,0 +1,64 @@
+// Records: the slow, rare part of a trace, in kMetadata blocks.
+//
+//   record = tag:varint body_bytes:varint body
+//   body   = field*         in the order listed at each tag; new ones go at the end
+//   field  = number:varint  |  bytes: length:varint byte*
+//
+// A reader takes a missing field for 0 or empty: the writer was older.
+
+#ifndef MEMTRACE_FORMAT_RECORDS_H_
+#define MEMTRACE_FORMAT_RECORDS_H_
+
+#include <cstdint>
+
+namespace memtrace::format {
+
+enum class RecordTag : uint32_t {
+  // Once, first. bytes library version; bytes executable path; bytes executable build-id;
+  // number of arguments, each bytes; number start CLOCK_REALTIME ns; number start CLOCK_MONOTONIC
+  // ns; number start ticks; ClockKind; ticks per second estimated at start (0 unknown); page size;
+  // ppid; parent's tid that forked (0); bytes kernel release; bytes host name; bytes working
+  // directory; AllocatorKind; StackMode; sample bytes (0: every allocation)
+  kProcess = 1,
+  // number instance; ModuleFlags; start address; end address (of the whole mapped range); load
+  // bias (address in memory minus address in the file's program headers); bytes path as the
+  // loader knows it, absolute; bytes build-id; number ticks; bytes ELF soname (may be empty)
+  kModule = 2,
+  // number instance; number ticks. Frames of the instance may still appear: in nodes defined before.
+  kModuleUnload = 3,
+  // number serial; kernel tid; ticks of the first event; bytes name at that time
+  kThread = 4,
+  // number serial; number ticks when it was seen to be gone
+  kThreadGone = 5,
+  // MapReason; number ticks; bytes the text of /proc/self/maps
+  kMemoryMap = 6,
+  // EndReason; number exit status (kExit: as given to exit; else 0); ticks; CLOCK_MONOTONIC ns;
+  // minor faults; major faults; peak resident bytes. If more events follow it, the end was
+  // premature (an exec that failed, a thread that ran on): the last kEnd counts.
+  kEnd = 7,
+  // bytes name; number value. Counters of the library, cumulative: the last of a name counts.
+  kCounter = 8,
+  // bytes text: one sentence for the report's coverage notes
+  kNote = 9,
+  // number why: RecordingStop; number ticks; number errno. No events follow on purpose.
+  kRecordingStopped = 10,
+};
+
+enum class ClockKind : uint32_t { kTsc = 1, kMonotonicCoarseNs = 2, kMonotonicNs = 3 };
+enum class AllocatorKind : uint32_t { kUnknown = 0, kGlibc = 1, kOther = 2 };
+enum class StackMode : uint32_t { kOff = 0, kAll = 1 };
+enum ModuleFlags : uint32_t {
+  kModulePermanent = 1,   // loaded before the program began
+  kModuleExecutable = 2,  // the program itself
+  kModuleTracer = 4,      // libmemtrace.so
+  kModuleVdso = 8,
+};
+enum class MapReason : uint32_t { kStart = 1, kGrowth = 2, kEnd = 3 };
+enum class EndReason : uint32_t { kExit = 1, kUnderscoreExit = 2, kExec = 3 };
+enum class RecordingStop : uint32_t {
+  kMaxBytes = 1, kWriteFailed = 2, kFileReplaced = 3, kOpenFailed = 4,
+};
+
+}  // namespace memtrace::format
+
+#endif  // MEMTRACE_FORMAT_RECORDS_H_

@@ -1,0 +1,134 @@
+// The memtrace trace file, version 1. preload/ writes it, report/ reads it, and
+// this directory is all they share. docs/trace-format.md tells it in prose.
+//
+//   file    = FileHeader (gap? block)*
+//   block   = BlockHeader payload          payload_bytes of payload
+//   payload = record*                      in a kMetadata block, see record_*.h
+//           | word*                        in a kEvents block, see event_words.h
+//           | ring area                    in a kRing block, see RingHeader
+//
+// What every version keeps:
+//   - fixed-width integers are little-endian; varints are unsigned LEB128
+//   - a reader skips a block kind, a record tag and an extended event type it
+//     does not know; a record body and an extended event grow only at their end
+//   - blocks start at multiples of kBlockAlignment. Between two blocks there may
+//     be a gap: space that a thread had reserved when the process was killed, or
+//     that a full disk refused. A reader looks for the next header that is valid.
+//   - the file may end anywhere, for the process may have been killed: what was
+//     complete before the end is read. That is no error.
+// kFormatVersion changes only when an old reader would misread a new file.
+
+#ifndef MEMTRACE_FORMAT_TRACE_FORMAT_H_
+#define MEMTRACE_FORMAT_TRACE_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memtrace::format {
+
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr size_t kBlockAlignment = 64;
+
+// 0x89 catches 7-bit transfers, CR LF and ^Z catch text-mode ones (as in PNG).
+inline constexpr uint8_t kFileMagic[8] = {0x89, 'M', 'T', 'R', '\r', '\n', 0x1a, '\n'};
+inline constexpr uint32_t kBlockMagic = 0x4b42544d;  // "MTBK" in the file
+inline constexpr uint32_t kRingMagic = 0x4752544d;   // "MTRG" in the file
+
+enum FileFlags : uint32_t {
+  kFileForked = 1,  // a fork child's trace: blocks of the parent are live already
+  kFilePacked = 2,  // written by the packer: no kRing blocks
+};
+
+// Checksums are XXH3_64bits with seed 0. `header_checksum` covers the bytes
+// before it in the same header.
+struct FileHeader {
+  uint8_t magic[8];
+  uint32_t version;
+  uint32_t header_bytes;  // sizeof(FileHeader); blocks start at the next multiple of 64
+  uint64_t trace_id;      // tells this trace from every other
+  uint64_t parent_trace_id;  // kFileForked: the trace of the process that forked; else 0
+  uint32_t pid;
+  uint32_t flags;         // FileFlags
+  uint64_t reserved[2];
+  uint64_t header_checksum;
+};
+static_assert(sizeof(FileHeader) == 64);
+
+enum class BlockKind : uint16_t {
+  kMetadata = 1,  // records about the process; `thread` is 0
+  kEvents = 2,    // events of `thread`, number `sequence` of that thread
+  kRing = 3,      // a live ring; the payload changes, payload_checksum is 0
+};
+
+enum class Codec : uint16_t {
+  kRaw = 0,
+  kZstd = 1,  // one zstd frame that expands to content_bytes
+};
+
+struct BlockHeader {
+  uint32_t magic;          // kBlockMagic
+  BlockKind kind;
+  Codec codec;
+  uint32_t payload_bytes;  // in the file, after this header
+  uint32_t content_bytes;  // after decoding; equal to payload_bytes for kRaw
+  uint32_t thread;         // thread serial: 1, 2, ... in order of first event
+  uint32_t sequence;       // kEvents: 1, 2, ... without holes for each thread
+  uint64_t clock_ticks;    // both clocks read together when the block was written:
+  uint64_t monotonic_ns;   //   ticks of the event clock, and CLOCK_MONOTONIC
+  uint32_t dropped_events; // events of `thread` lost since its previous block
+  uint32_t flags;          // BlockFlags
+  uint64_t payload_checksum;
+  uint64_t header_checksum;
+};
+static_assert(sizeof(BlockHeader) == 64);
+
+enum BlockFlags : uint32_t {
+  kBlockRecovered = 1,  // taken from a ring after its process had died
+};
+
+inline constexpr uint32_t kMaxPayloadBytes = 64u << 20;  // a reader refuses more
+
+// The payload of a kRing block holds, at the first multiple of 4096 in the
+// file, a RingHeader and behind it the event words of one sub-buffer that was
+// not yet written as a kEvents block. It outlives the process: the kernel keeps
+// the pages of a shared mapping whatever ends it.
+//
+// The events [0, committed_bytes) belong to block `sequence` of `thread`. When
+// the file has that block already, they are a copy of it and are ignored.
+struct RingHeader {
+  uint32_t magic;            // kRingMagic; 0: never used
+  uint32_t thread;           // serial of the owner
+  uint32_t sequence;         // of the kEvents block this will become
+  uint32_t committed_bytes;  // whole events only
+  uint32_t capacity_bytes;   // of the words behind this header
+  uint32_t dropped_events;
+  uint64_t clock_ticks;      // when the sub-buffer was begun
+  uint64_t monotonic_ns;
+  uint64_t reserved[11];
+};
+static_assert(sizeof(RingHeader) == 128);
+inline constexpr size_t kRingAlignment = 4096;
+
+// A module instance: a file mapped from its load to its unload, numbered 1, 2, ...
+// by its kModule record. A stack node names the instance its pc lies in; 0 there
+// is short for "the permanent module that covers this pc": one that was loaded
+// before the program began and is never unloaded.
+inline constexpr uint32_t kPermanentInstance = 0;
+inline constexpr uint32_t kNoModule = 0xffff;  // the node's pc is a StackMarker
+
+// Why a stack does not go on to the first frame of its thread. Such a marker is
+// the outermost node of the stack; a stack without one is complete.
+enum class StackMarker : uint64_t {
+  kNone = 0,
+  kNoUnwindInfo = 1,   // no FDE covers this address (JIT, assembly without CFI)
+  kTruncated = 2,      // deeper than the limit
+  kUnreadable = 3,     // a stack word that CFI asked for was not readable
+  kInconsistent = 4,   // CFI did not move outwards: wrong CFI or a damaged stack
+  kUnsupported = 5,    // CFI used something this version cannot evaluate
+  kNotCaptured = 6,    // stacks are off, or the event came from inside the tracer
+  kContextEnd = 7,     // the first frame of a makecontext() context: complete
+};
+
+}  // namespace memtrace::format
+
+#endif  // MEMTRACE_FORMAT_TRACE_FORMAT_H_

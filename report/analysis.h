@@ -1,0 +1,208 @@
+// Analysis: everything that a pass over a trace finds out, before symbols.
+//
+// The analyzer fills it, the renderers read it; neither knows the other. Times
+// are nanoseconds since the start of the traced process, sizes are bytes.
+
+#ifndef MEMTRACE_REPORT_ANALYSIS_H_
+#define MEMTRACE_REPORT_ANALYSIS_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/event_words.h"
+#include "format/records.h"
+#include "report/strong_id.h"
+
+namespace memtrace::report {
+
+struct ProcessInfo {
+  uint32_t pid = 0;
+  uint32_t ppid = 0;
+  std::vector<std::string> command;
+  std::string executable;
+  std::string build_id;  // hexadecimal
+  std::string library_version;
+  std::string kernel;
+  std::string host;
+  std::string working_directory;
+  int64_t start_realtime_ns = 0;
+  uint64_t duration_ns = 0;  // from the start to the last time in the trace
+  enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
+  int exit_status = 0;       // kExit
+  int end_signal = 0;        // kSignal, where `memtrace run` saw it
+  bool forked = false;       // a fork child: its parent's blocks were live at the start
+  format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
+  format::StackMode stack_mode = format::StackMode::kAll;
+  uint64_t sample_bytes = 0;
+  format::ClockKind clock = format::ClockKind::kTsc;
+  uint64_t page_bytes = 4096;
+};
+
+struct ModuleInfo {
+  ModuleId id;
+  uint32_t flags = 0;  // format::ModuleFlags
+  uint64_t start = 0, end = 0, bias = 0;
+  std::string path;
+  std::string build_id;  // raw bytes
+  uint64_t load_time_ns = 0;
+  uint64_t unload_time_ns = 0;  // 0: still loaded at the end
+};
+
+// What the trace does and does not contain.
+struct Coverage {
+  uint64_t events = 0;             // allocation events: alloc, realloc, free
+  uint64_t dropped_events = 0;     // the library could not write them
+  uint64_t recovered_events = 0;   // read from a ring of a process that was killed
+  uint64_t unordered_events = 0;   // their order across threads could not be decided
+  uint64_t marked_stacks = 0;      // allocations whose stack ends in a marker
+  uint64_t inherited_frees = 0;    // frees of blocks that the parent process allocated
+  uint64_t unknown_frees = 0;      // frees of blocks whose allocation the trace does not have
+  uint64_t cross_checked = 0;
+  uint64_t cross_check_differences = 0;
+  uint64_t tool_memory_bytes = 0;
+  uint64_t tool_minor_faults = 0;
+  bool truncated = false;          // damage or a cut: `damage` says where
+  std::string damage;
+  std::vector<std::string> notes;
+  std::vector<std::pair<std::string, uint64_t>> counters;  // kCounter records
+};
+
+struct Totals {
+  uint64_t allocations = 0;  // a successful realloc counts as one allocation and one free
+  uint64_t frees = 0;
+  uint64_t bytes_allocated = 0;
+  uint64_t live_bytes = 0;   // at the end (of the range)
+  uint64_t live_blocks = 0;
+  uint64_t peak_live_bytes = 0;
+  uint64_t peak_live_blocks = 0;  // live blocks at the instant of peak_live_bytes
+  uint64_t peak_time_ns = 0;
+  uint64_t wasted_bytes = 0;      // usable minus requested, over all allocations
+  uint64_t temporary_allocations = 0;
+  uint64_t reallocations = 0;
+  uint64_t failed_allocations = 0;
+};
+
+// A distinct allocating stack together with the function that was called.
+struct Site {
+  StackId stack;
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  uint64_t allocations = 0;
+  uint64_t frees = 0;
+  uint64_t bytes_allocated = 0;
+  uint64_t live_bytes = 0;
+  uint64_t live_blocks = 0;
+  uint64_t peak_bytes = 0;          // the most this site ever held
+  uint64_t bytes_at_peak = 0;       // held at the peak of the whole program
+  uint64_t blocks_at_peak = 0;
+  uint64_t wasted_bytes = 0;        // over all allocations
+  uint64_t live_wasted_bytes = 0;
+  uint64_t temporary = 0;
+  uint64_t freed_by_other_thread = 0;
+  uint64_t largest_bytes = 0;
+  uint64_t first_time_ns = 0;       // of any allocation here
+  uint64_t last_time_ns = 0;
+  uint64_t live_first_time_ns = 0;  // of the blocks that are live at the end
+  uint64_t live_last_time_ns = 0;
+};
+
+struct ThreadSummary {
+  ThreadId id;
+  uint32_t tid = 0;
+  std::string name;
+  uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
+  uint64_t live_bytes = 0;  // allocated by this thread and live at the end
+  uint64_t live_blocks = 0;
+  uint64_t temporary = 0;
+  uint64_t first_time_ns = 0, last_time_ns = 0;
+};
+
+struct TimelinePoint {
+  uint64_t time_ns = 0;        // end of the interval
+  uint64_t live_bytes = 0, live_blocks = 0;  // at its end
+  uint64_t max_live_bytes = 0;  // within it
+  uint64_t allocations = 0, frees = 0, bytes_allocated = 0;  // within it
+  uint64_t rss_bytes = 0;      // last known, 0 never known
+  uint64_t minor_faults = 0, major_faults = 0;  // within it, the tracer's own taken off
+};
+
+struct UsageSample {
+  uint64_t time_ns = 0;
+  uint64_t minor_faults = 0, major_faults = 0;  // cumulative, the tracer's own included
+  uint64_t tool_minor_faults = 0;               // cumulative
+  uint64_t rss_bytes = 0, peak_rss_bytes = 0;
+  uint64_t live_bytes = 0, bytes_allocated = 0;  // of the heap at that time
+};
+
+struct Faults {
+  uint64_t minor = 0, major = 0;  // of the process in the range, the tracer's own taken off
+  uint64_t tool_minor = 0;
+  uint64_t peak_rss_bytes = 0;
+  double correlation_live = 0;       // Pearson, of increments between samples: live bytes and
+  double correlation_allocated = 0;  //   minor faults; bytes allocated and minor faults
+  bool correlation_known = false;    // fewer than 3 samples, or no variance
+  std::vector<UsageSample> samples;  // thinned to a few thousand
+};
+
+// Memory the program or its allocator got from the kernel, by stack.
+struct MappingSite {
+  enum class Kind { kMmap, kBrk, kShm, kHeapGrowth, kArenaGrowth, kMappedBlock };
+  Kind kind = Kind::kMmap;
+  StackId stack;
+  std::string file;  // kMmap of a file
+  uint64_t calls = 0;
+  uint64_t bytes = 0;       // over all calls
+  uint64_t live_bytes = 0;  // still mapped at the end
+};
+
+// What the trace explains of the memory map at the end.
+struct MemoryMapSummary {
+  bool known = false;
+  uint64_t heap_bytes = 0;               // [heap] at the end
+  uint64_t heap_at_start_bytes = 0;
+  uint64_t heap_growth_seen_bytes = 0;   // by kHeapGrowth and kBrk
+  uint64_t anonymous_bytes = 0;          // private writable anonymous mappings at the end
+  uint64_t anonymous_at_start_bytes = 0;
+  uint64_t mapped_blocks_bytes = 0;      // live blocks with a mapping of their own
+  uint64_t arena_bytes = 0;              // heaps of other arenas
+  uint64_t thread_stack_bytes = 0;
+  uint64_t program_mmap_bytes = 0;       // the program's own anonymous mmaps
+  uint64_t tool_bytes = 0;
+  int64_t unexplained_bytes = 0;         // growth in the map that no event explains
+};
+
+inline constexpr size_t kSizeClasses = 64;  // class k: sizes in [2^(k-1), 2^k), class 0: size 0
+struct SizeHistogram {
+  std::array<uint64_t, kSizeClasses> allocations{};
+  std::array<uint64_t, kSizeClasses> bytes{};
+  std::array<uint64_t, kSizeClasses> live_blocks{};
+  std::array<uint64_t, kSizeClasses> live_bytes{};
+};
+
+struct Range {
+  uint64_t from_ns = 0;
+  uint64_t to_ns = UINT64_MAX;
+  bool whole() const { return from_ns == 0 && to_ns == UINT64_MAX; }
+};
+
+struct Analysis {
+  std::string file;  // as named by the user
+  Range range;
+  ProcessInfo process;
+  Coverage coverage;
+  Totals totals;
+  Faults faults;
+  MemoryMapSummary memory_map;
+  uint64_t timeline_interval_ns = 0;
+  std::vector<TimelinePoint> timeline;  // a few hundred
+  std::vector<Site> sites;              // no particular order
+  std::vector<ThreadSummary> threads;
+  std::vector<MappingSite> mappings;
+  std::vector<ModuleInfo> modules;
+  SizeHistogram sizes;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_ANALYSIS_H_
