@@ -42,6 +42,10 @@ enum class RecordTag : uint32_t {
   kNote = 9,
   // number why: RecordingStop; number ticks; number errno. No events follow on purpose.
   kRecordingStopped = 10,
+  // How the process ended, as its parent saw it (`memtrace run`). ObservedEndKind; number exit
+  // status or signal; CLOCK_REALTIME ns; user plus system CPU time ns; peak resident bytes; 1 if
+  // a core was dumped. It outranks kEnd, which a program that is killed has no time to write.
+  kObservedEnd = 11,
 };
 
 enum class ClockKind : uint32_t { kTsc = 1, kMonotonicCoarseNs = 2, kMonotonicNs = 3 };
@@ -55,6 +59,7 @@ enum ModuleFlags : uint32_t {
 };
 enum class MapReason : uint32_t { kStart = 1, kGrowth = 2, kEnd = 3 };
 enum class EndReason : uint32_t { kExit = 1, kUnderscoreExit = 2, kExec = 3 };
+enum class ObservedEndKind : uint32_t { kExit = 1, kSignal = 2 };
 enum class RecordingStop : uint32_t {
   kMaxBytes = 1, kWriteFailed = 2, kFileReplaced = 3, kOpenFailed = 4,
 };
