@@ -5,9 +5,10 @@
 // back to the generic CFI interpreter (cfi_unwinder.h); the memo of whole stacks
 // and the join (docs/stack-capture.md) go in front of the walk, behind this file.
 //
-// Threads: one UnwinderState belongs to one thread. The rule table is shared and
+// Threads: a StackUnwinder belongs to one thread. The rule table is shared and
 // lock-free. Nothing here takes a lock, allocates or calls the loader; it calls
-// _dl_find_object, which is async-signal-safe.
+// _dl_find_object, which is async-signal-safe. A signal handler may call
+// Capture() on the same object while the thread is inside it.
 
 #ifndef MEMTRACE_PRELOAD_UNWIND_STACK_UNWINDER_H_
 #define MEMTRACE_PRELOAD_UNWIND_STACK_UNWINDER_H_
@@ -16,18 +17,27 @@
 #include <cstdint>
 
 #include "format/trace_format.h"
+#include "preload/unwind/module_epoch.h"  // SetInstanceOf, BeginClose, EndClose
+#include "preload/unwind/stack_bounds.h"
 
 namespace memtrace::unwind {
 
-// Where to begin: the caller of the interposed function, at its call.
+// Where to begin: the caller of the interposed function, at its call. The
+// interposed function's frame is still on the stack while Capture() runs.
 struct CallSite {
   uintptr_t pc;   // return address into the caller
   uintptr_t cfa;  // its stack pointer after the return
   uintptr_t rbp;  // its frame pointer register at the call
 };
 
-// A step of a stack. `key` is what the trie and the trace know of it: the
-// address in the low 48 bits, the module instance in the high 16 (0 permanent).
+// What the trie and the trace know of a step: the address in the low 48 bits,
+// the module instance in the high 16 (0 permanent). The address is always one
+// past a byte of the instruction that is meant, so that a reader looks up
+// PcOf(key) - 1 whatever the frame is:
+//   an ordinary frame                the return address
+//   a frame a signal interrupted,    the exact pc, plus one
+//   a signal trampoline, and the
+//   first frame of a context
 struct StackFrame {
   uint64_t key;
 };
@@ -39,6 +49,39 @@ inline constexpr size_t kMaxFrames = 1024;
 struct UnwindResult {
   size_t frames = 0;  // written, innermost first
   format::StackMarker marker = format::StackMarker::kNone;  // why it ended early
+};
+
+// Plain words of one thread; another thread may read them at any time.
+struct UnwindCounters {
+  uint64_t walked = 0;       // stacks the rule table sufficed for
+  uint64_t generic = 0;      // stacks that needed the generic interpreter
+  uint64_t frames = 0;       // frames of all of them
+  uint64_t marked = 0;       // stacks that ended with a marker other than kContextEnd
+  uint64_t rule_misses = 0;  // steps that had to read CFI
+  uint64_t table_full = 0;   // rules that could not be kept
+};
+
+// All bytes zero is a valid, new StackUnwinder: it may live in mapped memory
+// without a constructor call.
+class StackUnwinder {
+ public:
+  constexpr StackUnwinder() = default;
+
+  // Writes at most `max` keys (and kMaxFrames), innermost first: the first is
+  // the caller itself. More frames than that: marker kTruncated.
+  UnwindResult Capture(const CallSite& site, uint64_t* keys, size_t max);
+
+  // Before the object serves another thread.
+  void Reset() { bounds_.Reset(); }
+
+  const UnwindCounters& counters() const { return counters_; }
+
+ private:
+  friend class FastWalk;
+  UnwindResult CaptureGeneric(const CallSite& site, uint64_t* keys, size_t max);
+
+  StackBounds bounds_;
+  UnwindCounters counters_;
 };
 
 }  // namespace memtrace::unwind

@@ -1,0 +1,107 @@
+// What the stack engine knows of x86-64 Linux: register numbers, how to read the
+// registers of this very moment, system calls without errno, the kernel's signal
+// frame, and code that has no CFI but is known by its bytes.
+//
+// The port to another processor is a second file like this one.
+
+#ifndef MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_
+#define MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_
+
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memtrace::unwind {
+
+// DWARF numbers.
+enum Register : uint8_t {
+  kRax = 0, kRdx = 1, kRcx = 2, kRbx = 3, kRsi = 4, kRdi = 5, kRbp = 6, kRsp = 7,
+  kR8 = 8, kR9 = 9, kR10 = 10, kR11 = 11, kR12 = 12, kR13 = 13, kR14 = 14, kR15 = 15,
+  kRip = 16,
+};
+inline constexpr int kRegisterCount = 17;
+
+// Addresses of user space have at most this many bits.
+inline constexpr int kAddressBits = 47;
+
+inline constexpr uintptr_t kPageBytes = 4096;
+
+// The registers a function must keep, as they are where this is expanded.
+struct KeptRegisters {
+  uintptr_t rip, rsp, rbp, rbx, r12, r13, r14, r15;
+};
+[[gnu::always_inline]] inline KeptRegisters CurrentRegisters() {
+  KeptRegisters r;
+  asm volatile(
+      "leaq 0f(%%rip), %%rax\n\t"
+      "movq %%rax, 0(%0)\n\t"
+      "movq %%rsp, 8(%0)\n\t"
+      "movq %%rbp, 16(%0)\n\t"
+      "movq %%rbx, 24(%0)\n\t"
+      "movq %%r12, 32(%0)\n\t"
+      "movq %%r13, 40(%0)\n\t"
+      "movq %%r14, 48(%0)\n\t"
+      "movq %%r15, 56(%0)\n"
+      "0:"
+      :
+      : "r"(&r)
+      : "rax", "memory");
+  return r;
+}
+
+// The thread control block: glibc puts it at the top of a thread's stack.
+inline uintptr_t ThreadPointer() {
+  uintptr_t value;
+  asm("movq %%fs:0x10, %0" : "=r"(value));
+  return value;
+}
+
+// Returns the kernel's answer, a negative errno included; errno is untouched.
+inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+  long result;
+  register long r10 asm("r10") = d;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+               : "rcx", "r11", "memory");
+  return result;
+}
+
+// In the code of a signal trampoline rsp points to the ucontext; this is where
+// the kernel put the registers in it (struct sigcontext), by DWARF number.
+inline constexpr int16_t kUcontextOffset[kRegisterCount] = {
+    144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96, 168};
+
+// The CFI of glibc's __restore_rt says the same by expressions. These are the
+// three that matter, in the form `breg7 offset [deref]`.
+inline constexpr uint8_t kTrampolineCfa[] = {0x77, 0xa0, 0x01, 0x06};
+inline constexpr uint8_t kTrampolineRbp[] = {0x77, 0xf8, 0x00};
+inline constexpr uint8_t kTrampolineRip[] = {0x77, 0xa8, 0x01};
+
+// Is this the code of a signal trampoline? It is what other libraries than glibc
+// use, without CFI: mov $15, %rax (or %eax); syscall.
+inline constexpr size_t kTrampolineBytes = 9;
+inline bool IsSignalTrampoline(const uint8_t* code) {
+  static constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  static constexpr uint8_t kShort[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  return memcmp(code, kLong, sizeof(kLong)) == 0 || memcmp(code, kShort, sizeof(kShort)) == 0;
+}
+
+// The distance from rsp to the CFA at an instruction of a PLT stub that a signal
+// interrupted, or 0 when these bytes are none. Linkers do emit CFI for the PLT,
+// but not for every flavour of it.
+inline constexpr size_t kPltBytes = 11;
+inline int PltCfaOffset(const uint8_t* code) {
+  if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) code += 4;  // endbr64
+  if (code[0] == 0xf2) ++code;                              // bnd
+  if (code[0] == 0xff && code[1] == 0x25) return 8;         // jmp *slot(%rip)
+  if (code[0] == 0x68 && code[5] == 0xe9) return 8;         // push $index; jmp plt0
+  if (code[0] == 0x68 && code[5] == 0xf2 && code[6] == 0xe9) return 8;
+  return 0;
+}
+
+}  // namespace memtrace::unwind
+
+#endif  // MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_

@@ -1,0 +1,129 @@
+#include "preload/unwind/stack_bounds.h"
+
+#include <errno.h>
+
+#include <atomic>
+
+#include "preload/unwind/arch_x86_64.h"
+
+extern "C" {
+// The stack pointer the kernel started the process with; from ld.so.
+extern void* __libc_stack_end __attribute__((weak));
+}
+
+namespace memtrace::unwind {
+namespace {
+
+constexpr long kNoSuchHow = 0x7fffffff;
+constexpr size_t kSignalSetBytes = 8;
+
+// How far below the known range the stack pointer may be and still be taken for
+// the primary stack that has grown. Below the main thread's stack the kernel
+// keeps more free than this, so that probing cannot reach another mapping, nor
+// make the stack itself grow: every page from sp upwards is part of it.
+constexpr uintptr_t kMaxGrowthBytes = 64u << 20;
+
+// Probes one thread may lose on stacks that turned out not to be its primary.
+constexpr uint32_t kMaxWastedProbes = 2048;
+
+long AskKernel(uintptr_t address) {
+  return RawSystemCall(SYS_rt_sigprocmask, kNoSuchHow, static_cast<long>(address), 0,
+                       kSignalSetBytes);
+}
+
+// 0 unknown, 1 the kernel looks at the set first, 2 it does not.
+constinit std::atomic<int> g_probe_works{0};
+
+bool ProbeWorks() {
+  int works = g_probe_works.load(std::memory_order_relaxed);
+  if (works == 0) [[unlikely]] {
+    const uint64_t readable = 0;
+    const bool good = AskKernel(reinterpret_cast<uintptr_t>(&readable)) == -EINVAL;
+    const bool bad = AskKernel(~uintptr_t{0} << kAddressBits) == -EFAULT;
+    works = good && bad ? 1 : 2;
+    g_probe_works.store(works, std::memory_order_relaxed);
+  }
+  return works == 1;
+}
+
+uintptr_t PageOf(uintptr_t address) { return address & ~(kPageBytes - 1); }
+
+// Keeps the compiler from moving the stores that a signal handler may see.
+void Fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
+}  // namespace
+
+bool ProbeWord(uintptr_t address) {
+  return address >> kAddressBits == 0 && ProbeWorks() && AskKernel(address) == -EINVAL;
+}
+
+bool ProbePage(uintptr_t address) { return ProbeWord(PageOf(address)); }
+
+void StackBounds::Reset() {
+  hi_ = lo_;  // empty first
+  Fence();
+  lo_ = hi_ = 0;
+  Fence();
+  looked_ = 0;
+  wasted_probes_ = 0;
+}
+
+void StackBounds::FindPrimary() {
+  looked_ = 1;
+  uintptr_t top = ThreadPointer();
+  if (RawSystemCall(SYS_getpid) == RawSystemCall(SYS_gettid) && &__libc_stack_end != nullptr) {
+    top = reinterpret_cast<uintptr_t>(__libc_stack_end);
+  }
+  const uintptr_t page = PageOf(top);
+  if (page == 0 || !ProbeWord(page)) return;
+  lo_ = page + kPageBytes;
+  Fence();
+  hi_ = page + kPageBytes;
+  Fence();
+  lo_ = page;
+}
+
+bool StackBounds::ExtendPrimary(uintptr_t page) {
+  if (page >= lo_ || lo_ - page > kMaxGrowthBytes) return false;
+  if (wasted_probes_ > kMaxWastedProbes) return false;
+  uint32_t probes = 0;
+  for (uintptr_t at = page; at < lo_; at += kPageBytes) {
+    ++probes;
+    if (!ProbeWord(at)) {
+      wasted_probes_ += probes;
+      return false;
+    }
+  }
+  lo_ = page;
+  return true;
+}
+
+StackWindow StackBounds::EnterSlow(uintptr_t sp) {
+  if (!looked_) FindPrimary();
+  const uintptr_t page = PageOf(sp);
+  if ((sp - lo_ < hi_ - lo_) || (lo_ != hi_ && ExtendPrimary(page))) return {lo_, hi_};
+  if (!ProbeWord(page)) return {page, page};
+  return {page, page + kPageBytes};
+}
+
+bool StackBounds::Move(uintptr_t address, StackWindow* window) {
+  if (address >> kAddressBits != 0) return false;
+  const uintptr_t first = PageOf(address);
+  const uintptr_t last = PageOf(address + sizeof(uint64_t) - 1);
+  if (address - lo_ < hi_ - lo_ && hi_ - address >= sizeof(uint64_t)) {
+    *window = {lo_, hi_};
+    return true;
+  }
+  for (uintptr_t page = first; page <= last; page += kPageBytes) {
+    const bool known = page - window->lo < window->hi - window->lo;
+    if (!known && !ProbeWord(page)) return false;
+  }
+  if (first == window->hi || (first == window->hi - kPageBytes && last == window->hi)) {
+    window->hi = last + kPageBytes;  // the stack goes on upwards
+  } else {
+    *window = {first, last + kPageBytes};
+  }
+  return true;
+}
+
+}  // namespace memtrace::unwind

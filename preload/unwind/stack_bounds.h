@@ -1,0 +1,78 @@
+// StackBounds: which stack words of this thread can be read without a fault.
+//
+// A walk reads only inside a StackWindow, and asks to move the window when it
+// must read elsewhere:
+//
+//   primary stack   [lo, hi) is known to be readable and stays so while the
+//                   thread lives. hi is the thread control block, or for the main
+//                   thread __libc_stack_end; lo follows the stack downwards. Each
+//                   page is probed once in the life of the thread.
+//   any other       a fiber's stack, a sigaltstack: the window is the page of the
+//                   stack pointer, and grows page by page, each probed; nothing
+//                   of it is remembered, for it may be unmapped at any time.
+//
+// A probe is rt_sigprocmask with a `how` that does not exist: the kernel reads
+// the set first (EFAULT if it cannot) and only then refuses `how` (EINVAL). It
+// needs no fd and changes nothing. A kernel that answers otherwise makes every
+// page unreadable that a probe would have been asked for.
+//
+// Limit: a primary stack that the program supplied itself without a guard page,
+// directly above memory that it unmaps later, may leave a stale `lo`.
+//
+// Threads: the owner of the object, also from a signal handler that interrupts
+// it: both ends are single words, and [lo, hi) is true at every instant.
+
+#ifndef MEMTRACE_PRELOAD_UNWIND_STACK_BOUNDS_H_
+#define MEMTRACE_PRELOAD_UNWIND_STACK_BOUNDS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memtrace::unwind {
+
+// Are the eight bytes at `address` readable now? One system call.
+bool ProbeWord(uintptr_t address);
+bool ProbePage(uintptr_t address);
+
+struct StackWindow {
+  uintptr_t lo = 0;
+  uintptr_t hi = 0;  // lo == hi: nothing may be read
+
+  bool Contains(uintptr_t address) const {
+    return address - lo < hi - lo && hi - address >= sizeof(uint64_t);
+  }
+};
+
+class StackBounds {
+ public:
+  constexpr StackBounds() = default;
+
+  // The window of a walk that begins at `sp`, on the stack the thread runs on.
+  [[gnu::always_inline]] StackWindow Enter(uintptr_t sp) {
+    if (sp - lo_ < hi_ - lo_) return {lo_, hi_};
+    return EnterSlow(sp);
+  }
+
+  // Moves the window so that it contains the word at `address`; false: it cannot
+  // be read.
+  bool Move(uintptr_t address, StackWindow* window);
+
+  void Reset();
+
+  uintptr_t primary_lo() const { return lo_; }
+  uintptr_t primary_hi() const { return hi_; }
+
+ private:
+  StackWindow EnterSlow(uintptr_t sp);
+  void FindPrimary();
+  bool ExtendPrimary(uintptr_t page);
+
+  uintptr_t lo_ = 0;  // equal to hi_: not known yet
+  uintptr_t hi_ = 0;
+  uint32_t looked_ = 0;          // FindPrimary() has been done
+  uint32_t wasted_probes_ = 0;   // of attempts to extend that met a hole
+};
+
+}  // namespace memtrace::unwind
+
+#endif  // MEMTRACE_PRELOAD_UNWIND_STACK_BOUNDS_H_

@@ -1,0 +1,1 @@
+#include "preload/unwind/stack_unwinder.h"
