@@ -46,6 +46,10 @@ enum class RecordTag : uint32_t {
   // status or signal; CLOCK_REALTIME ns; user plus system CPU time ns; peak resident bytes; 1 if
   // a core was dumped. It outranks kEnd, which a program that is killed has no time to write.
   kObservedEnd = 11,
+  // The clock pairs of block headers that the packer merged away: (number ticks,
+  // number CLOCK_MONOTONIC ns)*, each the difference to the pair before it, zigzag
+  // coded: (d << 1) ^ (d >> 63).
+  kClockPairs = 12,
 };
 
 enum class ClockKind : uint32_t { kTsc = 1, kMonotonicCoarseNs = 2, kMonotonicNs = 3 };

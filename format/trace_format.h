@@ -83,8 +83,16 @@ struct BlockHeader {
 static_assert(sizeof(BlockHeader) == 64);
 
 enum BlockFlags : uint32_t {
-  kBlockRecovered = 1,  // taken from a ring after its process had died
+  kBlockRecovered = 1,  // taken from a ring after its process had died; the clocks of
+                        // the header are those of the ring's: before its first event
 };
+
+// A packer merges blocks of a thread. Bits 16..31 of `flags` are the number of
+// blocks before `sequence` that a kEvents block also holds, 0 for an unmerged one:
+// it stands for the blocks sequence - MergedBefore(flags) .. sequence. Where two
+// were joined there is a kTime word with the `clock_ticks` of the first.
+constexpr uint32_t MergedBefore(uint32_t flags) { return flags >> 16; }
+constexpr uint32_t MergedFlags(uint32_t merged_before) { return merged_before << 16; }
 
 inline constexpr uint32_t kMaxPayloadBytes = 64u << 20;  // a reader refuses more
 
