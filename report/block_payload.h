@@ -1,0 +1,49 @@
+// BlockPayload: reads the payload of a block, checks it and decodes it. One
+// object is used for many blocks and keeps its buffers.
+
+#ifndef MEMTRACE_REPORT_BLOCK_PAYLOAD_H_
+#define MEMTRACE_REPORT_BLOCK_PAYLOAD_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "report/block_scanner.h"
+
+struct ZSTD_DCtx_s;
+
+namespace memtrace::report {
+
+class BlockPayload {
+ public:
+  BlockPayload() = default;
+  ~BlockPayload();
+  BlockPayload(const BlockPayload&) = delete;
+  BlockPayload& operator=(const BlockPayload&) = delete;
+
+  // Replaces `*content` by the decoded payload. DataLoss: the payload is cut, fails
+  // its checksum or does not decode; Unimplemented: an unknown codec. The message
+  // names the byte offset. Not for kRing blocks, whose payload has no checksum.
+  absl::Status Read(const ByteSource& source, const ScannedBlock& block,
+                    std::vector<uint8_t>* content);
+
+ private:
+  std::vector<uint8_t> compressed_;
+  ZSTD_DCtx_s* zstd_ = nullptr;
+};
+
+// What a kRing block holds of its thread's last, unwritten block.
+struct RingRemains {
+  format::RingHeader header;
+  std::vector<uint8_t> events;  // whole words
+};
+
+// Of a kRing block; `remains->events` is empty when the ring holds nothing. `events`
+// false: only the header.
+absl::Status ReadRing(const ByteSource& source, const ScannedBlock& block, bool events,
+                      RingRemains* remains);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_BLOCK_PAYLOAD_H_

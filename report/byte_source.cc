@@ -1,0 +1,68 @@
+#include "report/byte_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace memtrace::report {
+
+absl::Status ErrnoStatus(absl::string_view what, absl::string_view path, int error) {
+  const std::string message = absl::StrCat(what, " ", path, ": ", strerror(error));
+  return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
+}
+
+absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus("cannot open", path, errno);
+  auto source = std::make_unique<FileSource>(fd);
+  source->owned_ = true;
+  struct stat st;
+  if (fstat(fd, &st) != 0) return ErrnoStatus("cannot read", path, errno);
+  if (S_ISDIR(st.st_mode)) return ErrnoStatus("cannot read", path, EISDIR);
+  if (!S_ISREG(st.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read ", path, ": not a regular file; copy the trace to one"));
+  }
+  return source;
+}
+
+FileSource::~FileSource() {
+  if (owned_) close(fd_);
+}
+
+uint64_t FileSource::Size() const {
+  struct stat st;
+  return fstat(fd_, &st) == 0 && st.st_size > 0 ? static_cast<uint64_t>(st.st_size) : 0;
+}
+
+absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
+  size_t done = 0;
+  if (offset > INT64_MAX - out.size()) return done;
+  while (done < out.size()) {
+    const ssize_t n =
+        pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot read at byte ", offset + done, ": ", strerror(errno)));
+    }
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+absl::StatusOr<size_t> MemorySource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
+  if (offset >= bytes_.size()) return 0;
+  const size_t n = std::min<uint64_t>(out.size(), bytes_.size() - offset);
+  memcpy(out.data(), bytes_.data() + offset, n);
+  return n;
+}
+
+}  // namespace memtrace::report

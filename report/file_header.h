@@ -1,0 +1,18 @@
+// The FileHeader of a trace: read and judged. Each way in which a file can fail
+// to be a trace that we can read has its own sentence.
+
+#ifndef MEMTRACE_REPORT_FILE_HEADER_H_
+#define MEMTRACE_REPORT_FILE_HEADER_H_
+
+#include "absl/status/statusor.h"
+#include "format/trace_format.h"
+#include "report/byte_source.h"
+
+namespace memtrace::report {
+
+// The messages continue the name of the file: "x.mtr is empty: ...".
+absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_FILE_HEADER_H_

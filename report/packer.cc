@@ -1,0 +1,244 @@
+#include "report/packer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "format/checksum.h"
+#include "format/event_words.h"
+#include "format/records.h"
+#include "format/varint.h"
+#include "report/file_header.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr size_t kClockPairsPerRecord = 4096;
+constexpr uint32_t kMaxMerged = 0xffff;
+
+uint64_t ZigZag(uint64_t difference) {
+  return difference << 1 ^ (static_cast<int64_t>(difference) < 0 ? ~uint64_t{0} : 0);
+}
+
+void AppendVarint(std::vector<uint8_t>* out, uint64_t value) {
+  uint8_t buffer[format::kMaxVarintBytes];
+  out->insert(out->end(), buffer, format::PutVarint(buffer, value));
+}
+
+}  // namespace
+
+Packer::Packer(const ByteSource* raw, int out_fd, std::string out_path,
+               const PackerOptions& options)
+    : raw_(raw), options_(options), scanner_(raw),
+      writer_(out_fd, std::move(out_path), options.level) {}
+
+absl::Status Packer::Start() {
+  if (raw_->Size() < sizeof(format::FileHeader)) {
+    return absl::FailedPreconditionError("the trace has no header yet");
+  }
+  auto header = ReadFileHeader(*raw_);
+  if (!header.ok()) return header.status();
+  position_ = AlignToBlock(header->header_bytes);
+  header->header_bytes = sizeof(*header);
+  header->flags |= format::kFilePacked;
+  started_ = true;
+  return writer_.WriteFileHeader(*header);
+}
+
+absl::Status Packer::Advance() {
+  // Gaps first: a thread's earlier block should come before its later ones.
+  std::vector<Gap> left;
+  for (const Gap& gap : gaps_) {
+    uint64_t position = gap.begin;
+    absl::Status status = Walk(&position, gap.end, false, &left);
+    if (!status.ok()) return status;
+    if (position < gap.end) left.push_back({position, gap.end});
+  }
+  gaps_ = std::move(left);
+  return Walk(&position_, UINT64_MAX, false, &gaps_);
+}
+
+// Takes the blocks from `*position` on and leaves there where it had to stop:
+// nothing complete follows. Space it had to skip is added to `gaps`.
+absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vector<Gap>* gaps) {
+  while (*position < end) {
+    ScannedBlock block;
+    auto state = scanner_.At(*position, &block);
+    if (!state.ok()) return state.status();
+    if (*state == BlockState::kEnd) break;
+    if (*state == BlockState::kBlock) {
+      auto taken = Take(block, final);
+      if (!taken.ok()) return taken.status();
+      if (*taken) {
+        *position = block.end();
+        continue;
+      }
+    }
+    // Not complete here. Later blocks may be: of other threads, or behind damage.
+    const bool has_header = *state == BlockState::kBlock || *state == BlockState::kIncomplete;
+    uint64_t from = *position + format::kBlockAlignment;
+    if (has_header && !final) from = block.end();
+    auto next = scanner_.Find(from, end);
+    if (!next.ok()) return next.status();
+    if (!next->has_value()) break;
+    gaps->push_back({*position, (*next)->offset});
+    *position = (*next)->offset;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
+  const format::BlockHeader& header = block.header;
+  if (header.kind == format::BlockKind::kRing) {
+    rings_.push_back(block);
+    return true;
+  }
+  absl::Status status = payload_.Read(*raw_, block, &content_);
+  if (status.code() == absl::StatusCode::kDataLoss) {
+    // While the process runs the payload may be on its way behind its header.
+    if (final) ++damaged_blocks_;
+    return false;
+  }
+  if (!status.ok()) return status;
+  ++blocks_;
+  if (header.kind == format::BlockKind::kEvents) {
+    status = TakeEvents(header, content_);
+  } else {
+    status = writer_.Write(header, content_);  // also kinds this version does not know
+  }
+  if (!status.ok()) return status;
+  return true;
+}
+
+bool Packer::Seen(uint32_t thread, uint32_t sequence) const {
+  const auto it = next_sequence_.find(thread);
+  return (it != next_sequence_.end() && sequence < it->second) ||
+         seen_later_.contains(uint64_t{thread} << 32 | sequence);
+}
+
+absl::Status Packer::TakeEvents(const format::BlockHeader& header,
+                                const std::vector<uint8_t>& content) {
+  // Each block that was merged in left a kTime word.
+  const uint32_t merged = std::min({format::MergedBefore(header.flags),
+                                    header.sequence > 0 ? header.sequence - 1 : 0,
+                                    static_cast<uint32_t>(content.size() / 8)});
+  for (uint32_t sequence = header.sequence - merged; sequence <= header.sequence; ++sequence) {
+    seen_later_.insert(uint64_t{header.thread} << 32 | sequence);
+    if (sequence == UINT32_MAX) break;
+  }
+  uint32_t& next = next_sequence_.try_emplace(header.thread, 1).first->second;
+  while (seen_later_.erase(uint64_t{header.thread} << 32 | next) != 0) ++next;
+
+  Pending& pending = pending_[header.thread];
+  const bool recovered = (header.flags & format::kBlockRecovered) != 0;
+  const bool joins = pending.any && !recovered &&
+                     (pending.header.flags & format::kBlockRecovered) == 0 &&
+                     uint64_t{pending.header.sequence} + 1 == header.sequence - merged &&
+                     pending.content.size() + 8 + content.size() <= options_.merge_bytes &&
+                     content.size() % 8 == 0 && pending.merged_before + merged + 1 <= kMaxMerged;
+  if (!joins) {
+    absl::Status status = Flush(pending);
+    if (!status.ok()) return status;
+    pending.merged_before = merged;
+  } else {
+    clock_pairs_.emplace_back(pending.header.clock_ticks, pending.header.monotonic_ns);
+    const uint64_t joint = format::TimeWord(pending.header.clock_ticks);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&joint);
+    pending.content.insert(pending.content.end(), bytes, bytes + sizeof(joint));
+    pending.merged_before += merged + 1;
+    pending_bytes_ += sizeof(joint);
+  }
+  pending.any = true;
+  pending.header = header;
+  pending.dropped_events += header.dropped_events;
+  pending.content.insert(pending.content.end(), content.begin(), content.end());
+  pending_bytes_ += content.size();
+  if (pending.content.size() + 8 >= options_.merge_bytes) return Flush(pending);
+  return pending_bytes_ > options_.buffer_bytes ? FlushAll() : absl::OkStatus();
+}
+
+absl::Status Packer::Flush(Pending& pending) {
+  if (!pending.any) return absl::OkStatus();
+  format::BlockHeader header = pending.header;
+  header.dropped_events = pending.dropped_events;
+  header.flags = (header.flags & 0xffff) | format::MergedFlags(pending.merged_before);
+  absl::Status status = writer_.Write(header, pending.content);
+  if (!status.ok()) return status;
+  pending_bytes_ -= pending.content.size();
+  pending = {};
+  if (clock_pairs_.size() >= kClockPairsPerRecord) return WriteClockPairs();
+  return absl::OkStatus();
+}
+
+absl::Status Packer::FlushAll() {
+  for (auto& [thread, pending] : pending_) {
+    absl::Status status = Flush(pending);
+    if (!status.ok()) return status;
+  }
+  pending_.clear();  // thousands of threads may have come and gone
+  return absl::OkStatus();
+}
+
+absl::Status Packer::WriteClockPairs() {
+  if (clock_pairs_.empty()) return absl::OkStatus();
+  std::vector<uint8_t> body, record;
+  std::pair<uint64_t, uint64_t> last;
+  format::BlockHeader header{};
+  for (const auto& pair : clock_pairs_) {
+    AppendVarint(&body, ZigZag(pair.first - last.first));
+    AppendVarint(&body, ZigZag(pair.second - last.second));
+    last = pair;
+  }
+  AppendVarint(&record, static_cast<uint64_t>(format::RecordTag::kClockPairs));
+  AppendVarint(&record, body.size());
+  record.insert(record.end(), body.begin(), body.end());
+  header.kind = format::BlockKind::kMetadata;
+  header.clock_ticks = last.first;
+  header.monotonic_ns = last.second;
+  clock_pairs_.clear();
+  return writer_.Write(header, record);
+}
+
+absl::Status Packer::TakeRings() {
+  for (const ScannedBlock& ring : rings_) {
+    RingRemains remains;
+    absl::Status status = ReadRing(*raw_, ring, true, &remains);
+    if (!status.ok()) return status;
+    const format::RingHeader& from = remains.header;
+    if (remains.events.empty() || from.thread == 0 || Seen(from.thread, from.sequence)) continue;
+    format::BlockHeader header{};
+    header.kind = format::BlockKind::kEvents;
+    header.thread = from.thread;
+    header.sequence = from.sequence;
+    header.clock_ticks = from.clock_ticks;
+    header.monotonic_ns = from.monotonic_ns;
+    header.dropped_events = from.dropped_events;
+    header.flags = format::kBlockRecovered;
+    status = TakeEvents(header, remains.events);
+    if (!status.ok()) return status;
+    ++recovered_blocks_;
+  }
+  rings_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Packer::Finish() {
+  absl::Status status = Advance();
+  if (!status.ok()) return status;
+  // What is still not complete never will be: look for blocks inside the gaps too.
+  std::vector<Gap> gaps = std::move(gaps_);
+  gaps_.clear();
+  gaps.push_back({position_, UINT64_MAX});
+  for (const Gap& gap : gaps) {
+    std::vector<Gap> skipped;
+    uint64_t position = gap.begin;
+    status = Walk(&position, gap.end, true, &skipped);
+    if (!status.ok()) return status;
+  }
+  status = TakeRings();
+  if (status.ok()) status = FlushAll();
+  if (status.ok()) status = WriteClockPairs();
+  return status;
+}
+
+}  // namespace memtrace::report

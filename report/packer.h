@@ -1,0 +1,116 @@
+// Packer: a raw trace, finished or still being written, -> a packed one.
+//
+//   Packer packer(raw, out_fd, out_path, options);
+//   packer.Start()      once the raw file has its FileHeader
+//   packer.Advance()    as often as wanted: packs what has become complete
+//   packer.Finish()     when the traced process is gone: the rest, and its rings
+//
+// `memtrace run` does so beside the program; `memtrace pack` calls the three in a
+// row. The packed file is at every moment a trace that can be read, of what has
+// been packed so far.
+//
+// Blocks of a thread are merged up to `merge_bytes` of content; what is buffered
+// over all threads stays below `buffer_bytes`. Blocks that the raw file lacks are
+// missing in the packed one as well: sequence numbers are kept. A damaged block
+// is left out and counted.
+//
+// A packed file can be packed again (kRing blocks are then absent).
+//
+// Single-threaded; reads the raw file with pread only.
+
+#ifndef MEMTRACE_REPORT_PACKER_H_
+#define MEMTRACE_REPORT_PACKER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "report/block_payload.h"
+#include "report/block_scanner.h"
+#include "report/block_writer.h"
+#include "report/byte_source.h"
+
+namespace memtrace::report {
+
+struct PackerOptions {
+  int level = 3;                       // of zstd
+  size_t merge_bytes = 1 << 20;        // of content per block and thread
+  size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
+};
+
+class Packer {
+ public:
+  // `raw` and `out_fd` stay the caller's; `out_path` is for messages. The out file is empty.
+  Packer(const ByteSource* raw, int out_fd, std::string out_path, const PackerOptions& options);
+
+  // Reads and copies the FileHeader. FailedPrecondition: the raw file does not have
+  // one yet (it is empty or shorter); try again later. Other errors are final.
+  absl::Status Start();
+
+  // Packs every block that is complete now. Errors: of reading or writing; fatal.
+  absl::Status Advance();
+
+  // Advance(), then what is left: blocks behind gaps, the contents of rings that
+  // never became blocks, buffered blocks. The caller may then fsync and rename.
+  absl::Status Finish();
+
+  // Everything before this offset of the raw file is in the packed file or buffered.
+  uint64_t position() const { return gaps_.empty() ? position_ : gaps_.front().begin; }
+  uint64_t bytes_written() const { return writer_.bytes_written(); }
+  uint64_t blocks() const { return blocks_; }            // taken over
+  uint64_t damaged_blocks() const { return damaged_blocks_; }
+  uint64_t recovered_blocks() const { return recovered_blocks_; }  // from rings
+
+ private:
+  // Space in the raw file that is not a complete block yet, or never will be.
+  struct Gap {
+    uint64_t begin;
+    uint64_t end;
+  };
+
+  // Blocks of one thread that were read and not yet written.
+  struct Pending {
+    format::BlockHeader header{};  // of the last of them
+    uint32_t merged_before = 0;
+    uint32_t dropped_events = 0;   // of all of them
+    std::vector<uint8_t> content;  // empty: nothing pending
+    bool any = false;
+  };
+
+  absl::Status Walk(uint64_t* position, uint64_t end, bool final, std::vector<Gap>* gaps);
+  // True: taken over (or found damaged, when `final`); false: not complete yet.
+  absl::StatusOr<bool> Take(const ScannedBlock& block, bool final);
+  absl::Status TakeEvents(const format::BlockHeader& header, const std::vector<uint8_t>& content);
+  absl::Status TakeRings();
+  absl::Status Flush(Pending& pending);
+  absl::Status FlushAll();
+  absl::Status WriteClockPairs();
+  bool Seen(uint32_t thread, uint32_t sequence) const;
+
+  const ByteSource* const raw_;
+  const PackerOptions options_;
+  BlockScanner scanner_;
+  BlockPayload payload_;
+  BlockWriter writer_;
+  bool started_ = false;
+  uint64_t position_ = 0;
+  std::vector<Gap> gaps_;            // in order of their offsets
+  std::vector<ScannedBlock> rings_;
+  absl::flat_hash_map<uint32_t, Pending> pending_;
+  size_t pending_bytes_ = 0;
+  // Sequence numbers seen of each thread: all below the first, and those in the set.
+  absl::flat_hash_map<uint32_t, uint32_t> next_sequence_;
+  absl::flat_hash_set<uint64_t> seen_later_;  // thread << 32 | sequence
+  std::vector<std::pair<uint64_t, uint64_t>> clock_pairs_;  // merged away, not yet written
+  std::vector<uint8_t> content_;
+  uint64_t blocks_ = 0;
+  uint64_t damaged_blocks_ = 0;
+  uint64_t recovered_blocks_ = 0;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_PACKER_H_
