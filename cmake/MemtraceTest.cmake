@@ -1,5 +1,6 @@
 # memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL])
-# A GoogleTest program that CTest runs as one test.
+# A GoogleTest program that CTest runs as one test. Its directory of tests/ is
+# one of its labels: ctest -L report.
 function(memtrace_test)
   cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -15,7 +16,10 @@ function(memtrace_test)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
-  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}")
+  file(RELATIVE_PATH directory "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(REGEX REPLACE "/.*" "" directory "${directory}")
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT}
+    LABELS "${directory};${T_LABELS}")
   if(T_SERIAL)
     set_tests_properties(${T_NAME} PROPERTIES RUN_SERIAL TRUE)
   endif()
