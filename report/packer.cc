@@ -55,7 +55,28 @@ absl::Status Packer::Advance() {
     if (position < gap.end) left.push_back({position, gap.end});
   }
   gaps_ = std::move(left);
-  return Walk(&position_, UINT64_MAX, false, &gaps_);
+  absl::Status status = Walk(&position_, UINT64_MAX, false, &gaps_);
+  for (auto& [thread, pending] : pending_) {
+    const bool lags = pending.any && position_ - pending.raw_offset > options_.lag_bytes;
+    if (status.ok() && lags) status = Flush(pending);
+  }
+  return status;
+}
+
+uint64_t Packer::written_position() const {
+  uint64_t written = position();
+  for (const auto& [thread, pending] : pending_) {
+    if (pending.any) written = std::min(written, pending.raw_offset);
+  }
+  return written;
+}
+
+absl::Status Packer::WriteRecords(std::span<const uint8_t> records) {
+  format::BlockHeader header{};
+  header.kind = format::BlockKind::kMetadata;
+  header.clock_ticks = last_ticks_;
+  header.monotonic_ns = last_monotonic_ns_;
+  return writer_.Write(header, records);
 }
 
 // Takes the blocks from `*position` on and leaves there where it had to stop:
@@ -101,8 +122,11 @@ absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
   }
   if (!status.ok()) return status;
   ++blocks_;
+  last_ticks_ = header.clock_ticks;
+  last_monotonic_ns_ = header.monotonic_ns;
+  if (options_.observer) options_.observer(header, content_);
   if (header.kind == format::BlockKind::kEvents) {
-    status = TakeEvents(header, content_);
+    status = TakeEvents(block, content_);
   } else {
     status = writer_.Write(header, content_);  // also kinds this version does not know
   }
@@ -116,8 +140,8 @@ bool Packer::Seen(uint32_t thread, uint32_t sequence) const {
          seen_later_.contains(uint64_t{thread} << 32 | sequence);
 }
 
-absl::Status Packer::TakeEvents(const format::BlockHeader& header,
-                                const std::vector<uint8_t>& content) {
+absl::Status Packer::TakeEvents(const ScannedBlock& block, const std::vector<uint8_t>& content) {
+  const format::BlockHeader& header = block.header;
   // Each block that was merged in left a kTime word.
   const uint32_t merged = std::min({format::MergedBefore(header.flags),
                                     header.sequence > 0 ? header.sequence - 1 : 0,
@@ -140,6 +164,7 @@ absl::Status Packer::TakeEvents(const format::BlockHeader& header,
     absl::Status status = Flush(pending);
     if (!status.ok()) return status;
     pending.merged_before = merged;
+    pending.raw_offset = block.offset;
   } else {
     clock_pairs_.emplace_back(pending.header.clock_ticks, pending.header.monotonic_ns);
     const uint64_t joint = format::TimeWord(pending.header.clock_ticks);
@@ -206,7 +231,10 @@ absl::Status Packer::TakeRings() {
     if (!status.ok()) return status;
     const format::RingHeader& from = remains.header;
     if (remains.events.empty() || from.thread == 0 || Seen(from.thread, from.sequence)) continue;
-    format::BlockHeader header{};
+    ScannedBlock block;
+    block.offset = ring.offset;
+    format::BlockHeader& header = block.header;
+    header = {};
     header.kind = format::BlockKind::kEvents;
     header.thread = from.thread;
     header.sequence = from.sequence;
@@ -214,7 +242,8 @@ absl::Status Packer::TakeRings() {
     header.monotonic_ns = from.monotonic_ns;
     header.dropped_events = from.dropped_events;
     header.flags = format::kBlockRecovered;
-    status = TakeEvents(header, remains.events);
+    if (options_.observer) options_.observer(header, remains.events);
+    status = TakeEvents(block, remains.events);
     if (!status.ok()) return status;
     ++recovered_blocks_;
   }

@@ -22,6 +22,8 @@
 #define MEMTRACE_REPORT_PACKER_H_
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,9 @@ struct PackerOptions {
   int level = 3;                       // of zstd
   size_t merge_bytes = 1 << 20;        // of content per block and thread
   size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
+  uint64_t lag_bytes = 64 << 20;       // Advance() writes what is buffered since longer ago
+  // Sees every block that is taken over, decoded, rings included.
+  std::function<void(const format::BlockHeader&, std::span<const uint8_t>)> observer;
 };
 
 class Packer {
@@ -57,6 +62,11 @@ class Packer {
   // never became blocks, buffered blocks. The caller may then fsync and rename.
   absl::Status Finish();
 
+  // Appends records of the caller as a kMetadata block; `records` is whole records.
+  absl::Status WriteRecords(std::span<const uint8_t> records);
+
+  // Everything before this offset of the raw file is in the packed file.
+  uint64_t written_position() const;
   // Everything before this offset of the raw file is in the packed file or buffered.
   uint64_t position() const { return gaps_.empty() ? position_ : gaps_.front().begin; }
   uint64_t bytes_written() const { return writer_.bytes_written(); }
@@ -76,6 +86,7 @@ class Packer {
     format::BlockHeader header{};  // of the last of them
     uint32_t merged_before = 0;
     uint32_t dropped_events = 0;   // of all of them
+    uint64_t raw_offset = 0;       // of the first of them
     std::vector<uint8_t> content;  // empty: nothing pending
     bool any = false;
   };
@@ -83,7 +94,7 @@ class Packer {
   absl::Status Walk(uint64_t* position, uint64_t end, bool final, std::vector<Gap>* gaps);
   // True: taken over (or found damaged, when `final`); false: not complete yet.
   absl::StatusOr<bool> Take(const ScannedBlock& block, bool final);
-  absl::Status TakeEvents(const format::BlockHeader& header, const std::vector<uint8_t>& content);
+  absl::Status TakeEvents(const ScannedBlock& block, const std::vector<uint8_t>& content);
   absl::Status TakeRings();
   absl::Status Flush(Pending& pending);
   absl::Status FlushAll();
@@ -106,6 +117,7 @@ class Packer {
   absl::flat_hash_set<uint64_t> seen_later_;  // thread << 32 | sequence
   std::vector<std::pair<uint64_t, uint64_t>> clock_pairs_;  // merged away, not yet written
   std::vector<uint8_t> content_;
+  uint64_t last_ticks_ = 0, last_monotonic_ns_ = 0;  // of the last block taken over
   uint64_t blocks_ = 0;
   uint64_t damaged_blocks_ = 0;
   uint64_t recovered_blocks_ = 0;
