@@ -51,23 +51,35 @@ as_root() {
   fi
 }
 
-# apt_get WHAT ARGS...: quiet when it works; its last lines when it does not.
+# apt_get LOG ARGS...: what it says goes to LOG.
 apt_get() {
-  local what=$1 log status=0
+  local log=$1
   shift
-  log=$(mktemp)
   as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a \
-    apt-get -o DPkg::Lock::Timeout=300 -q "$@" >"$log" 2>&1 </dev/null || status=$?
+    apt-get -o DPkg::Lock::Timeout=300 -q "$@" >"$log" 2>&1 </dev/null
+}
+
+# fetch_packages NAME...: says why when it fails. That the lists could not be
+# read is told only then: a broken third-party source often does not matter.
+fetch_packages() {
+  local logs status=0 what='reading the package lists'
+  logs=$(mktemp -d)
+  if apt_get "$logs/update" update; then
+    what='installing the packages'
+    apt_get "$logs/install" install -y --no-install-recommends "$@" || status=$?
+  else
+    status=$?
+  fi
   if ((status)); then
     {
-      printf '%s: %s failed: apt-get %s: exit status %d. Its last lines:\n' \
-        "$SCRIPT_NAME" "$what" "$*" "$status"
-      tail -n 15 "$log" | sed 's/^/  /'
+      printf '%s: %s failed: apt-get: exit status %d. It said:\n' "$SCRIPT_NAME" "$what" "$status"
+      cat "$logs/update" "$logs/install" 2>/dev/null | grep -E '^(W|E|Err)[: ]' | head -n 6 |
+        sed 's/^/  /' || true
+      tail -q -n 10 "$logs/install" 2>/dev/null | sed 's/^/  /' || true
     } >&2
-    rm -f "$log"
-    exit 1
   fi
-  rm -f "$log"
+  rm -rf "$logs"
+  return "$status"
 }
 
 # install_packages SECTION...: what is missing, and nothing when nothing is.
@@ -98,8 +110,7 @@ install_packages() {
       "as root: apt-get install --no-install-recommends ${missing[*]}"
   fi
   say "Debian packages ($*): installing ${#missing[@]} of ${#wanted[@]}: ${missing[*]}"
-  apt_get "reading the package lists" update
-  apt_get "installing the packages" install -y --no-install-recommends "${missing[@]}"
+  fetch_packages "${missing[@]}" || exit 1
 }
 
 # As many compilers as there are processors, but not more than memory allows:
