@@ -180,6 +180,16 @@ struct SizeHistogram {
   std::array<uint64_t, kSizeClasses> live_bytes{};
 };
 
+// A block that is live at the end (of the range). Kept only when asked for
+// (AnalyzeOptions::keep_live_blocks): there may be millions.
+struct LiveBlock {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  StackId stack;
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  uint64_t time_ns = 0;
+};
+
 struct Range {
   uint64_t from_ns = 0;
   uint64_t to_ns = UINT64_MAX;
@@ -201,6 +211,7 @@ struct Analysis {
   std::vector<MappingSite> mappings;
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;
+  std::vector<LiveBlock> live;          // by address; see LiveBlock
 };
 
 }  // namespace memtrace::report

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -28,7 +29,13 @@ class TraceReader;
 
 struct AnalyzeOptions {
   Range range;
+  // In place of the ends of `range`: shares of the process's duration, 0 to 1.
+  std::optional<double> from_share, to_share;
   ThreadId thread;  // none: all threads
+  // The threads that ever had this name, or this tid in decimal; empty: all. No
+  // such thread in the trace is an error (NotFound) that lists the names there are.
+  std::string thread_name;
+  bool keep_live_blocks = false;  // fills Analysis::live
   // Bytes of the trace that were read and their total; called every few megabytes.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
