@@ -1,0 +1,242 @@
+// DwarfModule. See dwarf_module.h.
+
+#include "symbolizer/dwarf_module.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwelf.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "symbolizer/inline_frames.h"
+#include "symbolizer/line_table.h"
+#include "symbolizer/source_paths.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+// Offset of the next unit, or 0 at the end: a unit always moves on.
+struct UnitHeader {
+  Dwarf_Off next = 0;
+  Dwarf_Off die = 0;
+  Dwarf_Off abbreviations = 0;
+  UnitShape shape;
+};
+
+bool ReadHeader(Dwarf* dwarf, Dwarf_Off offset, UnitHeader* header) {
+  size_t header_bytes = 0;
+  Dwarf_Half version = 0;
+  uint8_t address_bytes = 0, offset_bytes = 0;
+  if (dwarf_next_unit(dwarf, offset, &header->next, &header_bytes, &version,
+                      &header->abbreviations, &address_bytes, &offset_bytes, nullptr,
+                      nullptr) != 0) {
+    return false;
+  }
+  header->die = offset + header_bytes;
+  header->shape = {version, address_bytes, offset_bytes};
+  return header->next > offset;
+}
+
+bool IsCode(const AddressMap<bool>& code, Dwarf_Addr begin, Dwarf_Addr end) {
+  return begin < end && code.Find(begin) != nullptr && code.Find(end - 1) != nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DwarfModule>> DwarfModule::Open(
+    const ElfFile& file, const std::vector<ElfFile::Range>& code, const DebugFileFinder& finder) {
+  std::unique_ptr<DwarfModule> module(new DwarfModule);
+  module->dwarf_ = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
+  if (module->dwarf_ == nullptr) {
+    return absl::DataLossError(
+        absl::StrCat(file.path(), ": cannot read debug information: ", dwarf_errmsg(-1)));
+  }
+  module->OpenAlternate(file, finder);
+  module->ReadUnits(code);
+  if (module->units_.empty()) {
+    return absl::DataLossError(
+        absl::StrCat(file.path(), ": cannot read debug information: no units"));
+  }
+  return module;
+}
+
+DwarfModule::~DwarfModule() {
+  if (dwarf_ != nullptr) dwarf_end(dwarf_);
+  if (alternate_ != nullptr) dwarf_end(alternate_);
+}
+
+void DwarfModule::OpenAlternate(const ElfFile& file, const DebugFileFinder& finder) {
+  const char* name = nullptr;
+  const void* id = nullptr;
+  const ssize_t id_bytes = dwelf_dwarf_gnu_debugaltlink(dwarf_, &name, &id);
+  if (id_bytes <= 0 || name == nullptr || id == nullptr) return;
+  const std::string build_id(static_cast<const char*>(id), static_cast<size_t>(id_bytes));
+  alternate_file_ = finder.FindAlternate(file, name, build_id);
+  if (alternate_file_ == nullptr) {
+    note_ = absl::StrCat(file.path(), ": its supplementary file ", name,
+                         " was not found; some functions stay without a name");
+    return;
+  }
+  alternate_ = dwarf_begin_elf(alternate_file_->elf(), DWARF_C_READ, nullptr);
+  if (alternate_ != nullptr) dwarf_setalt(dwarf_, alternate_);
+}
+
+DwarfModule::Sections DwarfModule::SectionsOf(Dwarf* dwarf) {
+  Sections sections;
+  Elf* elf = dwarf_getelf(dwarf);
+  size_t names = 0;
+  if (elf == nullptr || elf_getshdrstrndx(elf, &names) != 0) return sections;
+  for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf, scn)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(scn, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
+    const char* text = elf_strptr(elf, names, header.sh_name);
+    const std::string_view name = text == nullptr ? "" : text;
+    std::string_view* section = nullptr;
+    if (name == ".debug_info" || name == ".zdebug_info" || name == ".debug_info.dwo") {
+      section = &sections.info;
+    } else if (name == ".debug_abbrev" || name == ".zdebug_abbrev" ||
+               name == ".debug_abbrev.dwo") {
+      section = &sections.abbreviations;
+    }
+    if (section == nullptr) continue;
+    const Elf_Data* data = elf_rawdata(scn, nullptr);  // libdw has decompressed it in place
+    if (data == nullptr || data->d_buf == nullptr) continue;
+    *section = {static_cast<const char*>(data->d_buf), data->d_size};
+  }
+  return sections;
+}
+
+bool DwarfModule::FillBytes(Dwarf* dwarf, const Sections& sections, Dwarf_Off die_offset,
+                            Dwarf_Off next, Dwarf_Off abbreviations, const UnitShape& shape,
+                            UnitBytes* bytes) {
+  if (die_offset >= sections.info.size() || abbreviations >= sections.abbreviations.size()) {
+    return false;
+  }
+  const Dwarf_Off end = std::min<Dwarf_Off>(next, sections.info.size());
+  if (end <= die_offset) return false;
+  bytes->dwarf = dwarf;
+  bytes->first_die = die_offset;
+  bytes->dies = sections.info.substr(die_offset, end - die_offset);
+  bytes->abbreviations = sections.abbreviations.substr(abbreviations);
+  bytes->shape = shape;
+  return true;
+}
+
+// A skeleton unit's functions are in a .dwo file, if it is still where it was.
+void DwarfModule::FindSplit(Unit* unit) {
+  Dwarf_Die split;
+  uint8_t type = 0;
+  if (dwarf_cu_info(unit->die.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) !=
+          0 ||
+      type != DW_UT_skeleton || dwarf_tag(&split) == DW_TAG_invalid) {
+    return;
+  }
+  Dwarf* dwarf = dwarf_cu_getdwarf(split.cu);
+  const Sections sections = SectionsOf(dwarf);
+  const Dwarf_Off wanted = dwarf_dieoffset(&split);
+  UnitHeader header;
+  for (Dwarf_Off offset = 0; ReadHeader(dwarf, offset, &header); offset = header.next) {
+    if (header.die != wanted) continue;
+    unit->has_split = FillBytes(dwarf, sections, header.die, header.next, header.abbreviations,
+                                header.shape, &unit->bytes);
+    unit->split_die = split;
+    return;
+  }
+}
+
+void DwarfModule::ReadUnits(const std::vector<ElfFile::Range>& code) {
+  AddressMap<bool> is_code;
+  for (const ElfFile::Range& range : code) is_code.Add(range.begin, range.end, true);
+  is_code.Build();
+
+  const Sections sections = SectionsOf(dwarf_);
+  UnitHeader header;
+  for (Dwarf_Off offset = 0; ReadHeader(dwarf_, offset, &header); offset = header.next) {
+    Unit unit;
+    if (dwarf_offdie(dwarf_, header.die, &unit.die) == nullptr) continue;
+    const int tag = dwarf_tag(&unit.die);
+    if (tag != DW_TAG_compile_unit && tag != DW_TAG_skeleton_unit) continue;
+    if (!FillBytes(dwarf_, sections, header.die, header.next, header.abbreviations, header.shape,
+                   &unit.bytes)) {
+      continue;
+    }
+    const uint32_t index = static_cast<uint32_t>(units_.size());
+    bool has_ranges = false;
+    Dwarf_Addr base, begin, end;
+    for (ptrdiff_t next = 0; (next = dwarf_ranges(&unit.die, next, &base, &begin, &end)) > 0;) {
+      has_ranges = true;
+      if (IsCode(is_code, begin, end)) unit_of_.Add(begin, end, index);
+    }
+    if (!has_ranges && dwarf_haschildren(&unit.die) > 0) units_without_ranges_.push_back(index);
+    units_.push_back(unit);
+  }
+  unit_of_.Build();
+}
+
+void DwarfModule::Resolve(std::span<const uint64_t> addresses,
+                          std::span<std::vector<Frame>> frames) {
+  // Addresses of one unit are gathered first: its ranges may lie far apart.
+  std::vector<std::pair<uint32_t, uint32_t>> by_unit;  // (unit, address index)
+  std::vector<uint32_t> unclaimed;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const uint32_t* unit = unit_of_.Find(addresses[i]);
+    if (unit != nullptr) {
+      by_unit.emplace_back(*unit, static_cast<uint32_t>(i));
+    } else {
+      unclaimed.push_back(static_cast<uint32_t>(i));
+    }
+  }
+  std::sort(by_unit.begin(), by_unit.end());
+
+  std::vector<uint64_t> wanted;
+  std::vector<std::vector<Frame>> found;
+  auto resolve = [&](uint32_t unit, auto index_of, size_t count) {
+    wanted.clear();
+    for (size_t i = 0; i < count; ++i) wanted.push_back(addresses[index_of(i)]);
+    found.assign(count, {});
+    ResolveInUnit(&units_[unit], wanted, found);
+    for (size_t i = 0; i < count; ++i) {
+      if (!found[i].empty()) frames[index_of(i)] = std::move(found[i]);
+    }
+  };
+  for (size_t first = 0; first < by_unit.size();) {
+    size_t last = first;
+    while (last < by_unit.size() && by_unit[last].first == by_unit[first].first) ++last;
+    resolve(by_unit[first].first, [&](size_t i) { return by_unit[first + i].second; },
+            last - first);
+    first = last;
+  }
+  for (uint32_t unit : units_without_ranges_) {
+    if (unclaimed.empty()) break;
+    resolve(unit, [&](size_t i) { return unclaimed[i]; }, unclaimed.size());
+    std::erase_if(unclaimed, [&](uint32_t index) { return !frames[index].empty(); });
+  }
+}
+
+void DwarfModule::ResolveInUnit(Unit* unit, std::span<const uint64_t> addresses,
+                                std::span<std::vector<Frame>> frames) {
+  FindSplit(unit);
+  ScannedFunctions functions = scanner_.Scan(unit->bytes, addresses);
+  if (functions.damaged && note_.empty()) {
+    note_ = absl::StrCat("debug information is damaged near .debug_info+0x",
+                         absl::Hex(unit->bytes.first_die), "; some functions stay unknown");
+  }
+  SourcePaths paths(&unit->die);
+  InlineFrames inline_frames(unit->bytes.dwarf, unit->has_split ? unit->split_die : unit->die,
+                             std::move(functions), &names_, &paths);
+  LineTable lines(&unit->die);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const LineTable::Row row = lines.Find(addresses[i]);
+    std::vector<Frame>& chain = frames[i];
+    chain = inline_frames.Find(addresses[i]);
+    if (chain.empty()) {
+      if (row.file == nullptr) continue;
+      chain.emplace_back();
+    }
+    if (row.file != nullptr) chain.front().file = paths.Of(row.file);
+    chain.front().line = row.line;
+  }
+}
+
+}  // namespace memtrace::symbolizer

@@ -1,0 +1,199 @@
+// ElfFile: opening and checking. See elf_file.h.
+
+#include "symbolizer/elf_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+// A build-id is 8 to 20 bytes in practice; anything longer is a damaged note.
+constexpr ssize_t kMaxBuildIdBytes = 64;
+
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string HexOf(std::string_view bytes) {
+  return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
+}
+
+absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) {
+  elf_version(EV_CURRENT);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a fifo must not block us
+  if (fd < 0) {
+    const int error = errno;
+    const std::string message = absl::StrCat(path, ": ", std::strerror(error));
+    return error == ENOENT || error == ENOTDIR ? absl::NotFoundError(message)
+                                               : absl::PermissionDeniedError(message);
+  }
+  struct stat st;
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    close(fd);
+    return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
+  }
+  // Private: libelf writes into its mapping when it decompresses or converts.
+  Elf* elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, nullptr);
+  std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));
+  file->device_ = st.st_dev;
+  file->inode_ = st.st_ino;
+  if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
+    return status;
+  }
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::FromXz(std::string_view compressed,
+                                                         const std::string& label) {
+  elf_version(EV_CURRENT);
+  const int fd = memfd_create("memtrace-gnu_debugdata", MFD_CLOEXEC);
+  if (fd < 0) return absl::InternalError(absl::StrCat(label, ": ", std::strerror(errno)));
+  if (!WriteAll(fd, compressed)) {
+    close(fd);
+    return absl::InternalError(absl::StrCat(label, ": ", std::strerror(errno)));
+  }
+  Elf* elf = dwelf_elf_begin(fd);  // decompresses into memory of its own
+  std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, label));
+  if (absl::Status status = file->Check(UINT64_MAX); !status.ok()) return status;
+  return file;
+}
+
+absl::Status ElfFile::Check(uint64_t file_bytes) {
+  if (elf_ == nullptr || elf_kind(elf_) != ELF_K_ELF ||
+      gelf_getehdr(elf_, &header_) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": not an ELF file"));
+  }
+  if (header_.e_ident[EI_DATA] != ELFDATA2LSB) {
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": not a little-endian ELF file"));
+  }
+  if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": not an executable or shared library"));
+  }
+  size_t sections = 0;
+  size_t segments = 0;
+  if (elf_getshdrnum(elf_, &sections) != 0 || elf_getphdrnum(elf_, &segments) != 0) {
+    return absl::DataLossError(absl::StrCat(path_, ": damaged ELF headers: ", elf_errmsg(-1)));
+  }
+  // libelf shows a file whose section headers lie beyond its end as one without sections.
+  if (header_.e_shoff > file_bytes ||
+      (header_.e_shoff != 0 && file_bytes != UINT64_MAX &&
+       header_.e_shnum > (file_bytes - header_.e_shoff) / std::max<uint64_t>(
+                             header_.e_shentsize, 1))) {
+    return absl::DataLossError(absl::StrCat(path_, ": cut short: its section headers are missing"));
+  }
+  const void* id = nullptr;
+  const ssize_t bytes = dwelf_elf_gnu_build_id(elf_, &id);
+  if (bytes > 0 && bytes <= kMaxBuildIdBytes && id != nullptr) {
+    build_id_.assign(static_cast<const char*>(id), static_cast<size_t>(bytes));
+  }
+  return absl::OkStatus();
+}
+
+ElfFile::~ElfFile() {
+  if (elf_ != nullptr) elf_end(elf_);
+  close(fd_);
+}
+
+ElfSection ElfFile::SectionOf(Elf_Scn* scn) const {
+  ElfSection section;
+  size_t names = 0;
+  if (scn == nullptr || gelf_getshdr(scn, &section.header) == nullptr ||
+      elf_getshdrstrndx(elf_, &names) != 0) {
+    return section;
+  }
+  section.scn = scn;
+  if (const char* name = elf_strptr(elf_, names, section.header.sh_name); name != nullptr) {
+    section.name = name;
+  }
+  if (section.header.sh_type != SHT_NOBITS) {
+    const Elf_Data* data = elf_rawdata(scn, nullptr);
+    if (data != nullptr && data->d_buf != nullptr) {
+      section.data = {static_cast<const char*>(data->d_buf), data->d_size};
+    }
+  }
+  return section;
+}
+
+ElfSection ElfFile::Section(std::string_view name) const {
+  size_t names = 0;
+  if (elf_getshdrstrndx(elf_, &names) != 0) return {};
+  for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf_, scn)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(scn, &header) == nullptr) continue;
+    const char* found = elf_strptr(elf_, names, header.sh_name);
+    if (found != nullptr && name == found) return SectionOf(scn);
+  }
+  return {};
+}
+
+std::vector<ElfSection> ElfFile::SectionsOfType(uint32_t type) const {
+  std::vector<ElfSection> sections;
+  for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf_, scn)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(scn, &header) != nullptr && header.sh_type == type) {
+      sections.push_back(SectionOf(scn));
+    }
+  }
+  return sections;
+}
+
+bool ElfFile::HasDwarf() const {
+  return !Section(".debug_info").data.empty() || !Section(".zdebug_info").data.empty();
+}
+
+bool ElfFile::HasSymbolTable() const { return !Section(".symtab").data.empty(); }
+
+std::vector<ElfFile::Range> ElfFile::ExecutableRanges() const {
+  std::vector<Range> ranges;
+  for (Elf_Scn* scn = nullptr; (scn = elf_nextscn(elf_, scn)) != nullptr;) {
+    GElf_Shdr header;
+    if (gelf_getshdr(scn, &header) == nullptr) continue;
+    // Separate debug files keep these headers, as SHT_NOBITS.
+    constexpr uint64_t kCode = SHF_ALLOC | SHF_EXECINSTR;
+    if ((header.sh_flags & kCode) == kCode && header.sh_size <= UINT64_MAX - header.sh_addr) {
+      ranges.push_back({header.sh_addr, header.sh_addr + header.sh_size});
+    }
+  }
+  size_t segments = 0;
+  if (!ranges.empty() || elf_getphdrnum(elf_, &segments) != 0) return ranges;
+  for (size_t i = 0; i < segments; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf_, static_cast<int>(i), &segment) == nullptr) continue;
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 &&
+        segment.p_memsz <= UINT64_MAX - segment.p_vaddr) {
+      ranges.push_back({segment.p_vaddr, segment.p_vaddr + segment.p_memsz});
+    }
+  }
+  return ranges;
+}
+
+std::string ElfFile::DebugLink(uint32_t* crc) const {
+  GElf_Word word = 0;
+  const char* name = dwelf_elf_gnu_debuglink(elf_, &word);
+  if (name == nullptr) return "";
+  *crc = word;
+  return name;
+}
+
+}  // namespace memtrace::symbolizer

@@ -1,0 +1,116 @@
+// PltNames: decoding stubs. See plt_names.h.
+
+#include "symbolizer/plt_names.h"
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+constexpr uint64_t kStubBytes = 16;
+constexpr uint64_t kShortStubBytes = 8;  // .plt.got without endbr64
+
+struct Relocations {
+  absl::flat_hash_map<uint64_t, std::string> by_slot;  // GOT word -> symbol
+  std::vector<uint64_t> plt_slots;                     // GOT words of .rela.plt in order
+};
+
+std::string WithoutVersion(const char* name) {
+  const std::string_view text = name;
+  return std::string(text.substr(0, text.find('@')));
+}
+
+Relocations ReadRelocations(const ElfFile& module, const SymbolTable& symbols) {
+  Relocations result;
+  for (const ElfSection& section : module.SectionsOfType(SHT_RELA)) {
+    if ((section.header.sh_flags & SHF_ALLOC) == 0 || section.header.sh_entsize == 0) continue;
+    Elf_Data* data = elf_getdata(section.scn, nullptr);
+    // sh_link of a static program's .rela.plt is 0: it has only IFUNCs.
+    Elf_Scn* names_scn = elf_getscn(module.elf(), section.header.sh_link);
+    GElf_Shdr names;
+    Elf_Data* dynsym = nullptr;
+    if (names_scn != nullptr && gelf_getshdr(names_scn, &names) != nullptr &&
+        (names.sh_type == SHT_DYNSYM || names.sh_type == SHT_SYMTAB)) {
+      dynsym = elf_getdata(names_scn, nullptr);
+    }
+    if (data == nullptr) continue;
+    const bool is_plt = section.name == ".rela.plt";
+    const size_t count = data->d_size / section.header.sh_entsize;
+    for (size_t i = 0; i < count; ++i) {
+      GElf_Rela rela;
+      if (gelf_getrela(data, static_cast<int>(i), &rela) == nullptr) break;
+      if (is_plt) result.plt_slots.push_back(rela.r_offset);
+      const uint32_t type = GELF_R_TYPE(rela.r_info);
+      if (type == R_X86_64_IRELATIVE) {
+        const SymbolTable::Symbol* target =
+            symbols.Find(static_cast<uint64_t>(rela.r_addend));
+        if (target != nullptr) result.by_slot.emplace(rela.r_offset, target->name);
+        continue;
+      }
+      if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+      GElf_Sym symbol;
+      if (dynsym == nullptr ||
+          gelf_getsym(dynsym, static_cast<int>(GELF_R_SYM(rela.r_info)), &symbol) == nullptr) {
+        continue;
+      }
+      const char* name = elf_strptr(module.elf(), names.sh_link, symbol.st_name);
+      if (name != nullptr && *name != '\0') {
+        result.by_slot.emplace(rela.r_offset, WithoutVersion(name));
+      }
+    }
+  }
+  return result;
+}
+
+// The GOT word that the stub at `address` jumps through, if its code is understood.
+std::optional<uint64_t> SlotOf(std::string_view code, uint64_t address,
+                               const Relocations& relocations) {
+  size_t at = 0;
+  if (code.starts_with("\xf3\x0f\x1e\xfa")) at += 4;  // endbr64
+  const bool lazy = code.size() >= at + 5 && code[at] == '\x68';
+  if (lazy) {  // push imm32: the index into .rela.plt
+    uint32_t index;
+    std::memcpy(&index, code.data() + at + 1, sizeof index);
+    if (index >= relocations.plt_slots.size()) return std::nullopt;
+    return relocations.plt_slots[index];
+  }
+  if (code.size() > at && code[at] == '\xf2') ++at;  // bnd
+  if (code.size() < at + 6 || code.substr(at, 2) != "\xff\x25") return std::nullopt;
+  int32_t displacement;
+  std::memcpy(&displacement, code.data() + at + 2, sizeof displacement);
+  return address + at + 6 + static_cast<uint64_t>(static_cast<int64_t>(displacement));
+}
+
+}  // namespace
+
+void PltNames::Build(const ElfFile& module, const SymbolTable& symbols) {
+  if (module.machine() != EM_X86_64) return;
+  const Relocations relocations = ReadRelocations(module, symbols);
+  if (relocations.by_slot.empty()) return;
+  for (const char* name : {".plt", ".plt.sec", ".plt.got", ".iplt", ".plt.bnd"}) {
+    const ElfSection section = module.Section(name);
+    const uint64_t step = section.header.sh_entsize == kShortStubBytes ? kShortStubBytes
+                                                                       : kStubBytes;
+    for (uint64_t offset = 0; offset + kShortStubBytes <= section.data.size(); offset += step) {
+      const uint64_t address = section.header.sh_addr + offset;
+      const auto slot = SlotOf(section.data.substr(offset, step), address, relocations);
+      if (!slot.has_value()) continue;
+      const auto found = relocations.by_slot.find(*slot);
+      if (found == relocations.by_slot.end()) continue;
+      stubs_.Add(address, address + step, static_cast<uint32_t>(names_.size()));
+      names_.push_back(found->second);
+    }
+  }
+  stubs_.Build();
+}
+
+const std::string* PltNames::Find(uint64_t address) const {
+  const uint32_t* index = stubs_.Find(address);
+  return index == nullptr ? nullptr : &names_[*index];
+}
+
+}  // namespace memtrace::symbolizer

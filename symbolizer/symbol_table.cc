@@ -1,0 +1,98 @@
+// SymbolTable: reading and ranking. See symbol_table.h.
+
+#include "symbolizer/symbol_table.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace memtrace::symbolizer {
+namespace {
+
+// Lower is better. Nothing for symbols that do not name code.
+std::optional<uint8_t> RankOf(const GElf_Sym& symbol, std::string_view name) {
+  const int type = GELF_ST_TYPE(symbol.st_info);
+  const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
+  if (!function && type != STT_NOTYPE) return std::nullopt;
+  // Assembler and compiler marks, not functions.
+  if (name.empty() || name.starts_with("$") || name.starts_with(".L")) return std::nullopt;
+  const int binding = GELF_ST_BIND(symbol.st_info);
+  const uint8_t by_binding = binding == STB_LOCAL ? 2 : binding == STB_WEAK ? 1 : 0;
+  return static_cast<uint8_t>((function ? 0 : 4) + by_binding);
+}
+
+size_t LeadingUnderscores(std::string_view name) {
+  return std::min(name.find_first_not_of('_'), name.size());
+}
+
+// Is `a` the better name for the same address and size?
+bool BetterName(const SymbolTable::Symbol& a, const SymbolTable::Symbol& b) {
+  if (a.rank != b.rank) return a.rank < b.rank;
+  const size_t a_underscores = LeadingUnderscores(a.name);
+  const size_t b_underscores = LeadingUnderscores(b.name);
+  if (a_underscores != b_underscores) return a_underscores < b_underscores;
+  if (a.name.size() != b.name.size()) return a.name.size() < b.name.size();
+  return a.name < b.name;
+}
+
+}  // namespace
+
+void SymbolTable::AddFrom(const ElfFile& file, uint32_t type) {
+  for (const ElfSection& section : file.SectionsOfType(type)) {
+    Elf_Data* data = elf_getdata(section.scn, nullptr);
+    if (data == nullptr || section.header.sh_entsize == 0) continue;
+    const size_t count = data->d_size / section.header.sh_entsize;
+    symbols_.reserve(symbols_.size() + count);
+    for (size_t i = 1; i < count; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
+      const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
+      if (text == nullptr) continue;
+      std::string_view name = text;
+      if (const size_t at = name.find('@'); at != std::string_view::npos && at > 0) {
+        name = name.substr(0, at);
+      }
+      const std::optional<uint8_t> rank = RankOf(symbol, name);
+      if (!rank.has_value()) continue;
+      symbols_.push_back({std::string(name), symbol.st_value, symbol.st_size, *rank});
+    }
+  }
+}
+
+void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
+  AddressMap<uint64_t> code_ends;
+  for (const ElfFile::Range& range : code) code_ends.Add(range.begin, range.end, range.end);
+  code_ends.Build();
+
+  // Best name last: AddressMap lets the last of equal ranges win.
+  std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
+    if (a.address != b.address) return a.address < b.address;
+    return BetterName(b, a);
+  });
+  size_t next = 0;  // the first symbol at a higher address
+  for (size_t i = 0; i < symbols_.size(); ++i) {
+    while (next < symbols_.size() && symbols_[next].address <= symbols_[i].address) ++next;
+    const Symbol& symbol = symbols_[i];
+    const uint64_t* code_end = code_ends.Find(symbol.address);
+    if (code_end == nullptr) continue;
+    const uint32_t index = static_cast<uint32_t>(i);
+    if (symbol.size != 0) {
+      const uint64_t end = symbol.size > *code_end - symbol.address ? *code_end
+                                                                    : symbol.address + symbol.size;
+      sized_.Add(symbol.address, end, index);
+      continue;
+    }
+    const uint64_t limit = next < symbols_.size() ? symbols_[next].address : *code_end;
+    unsized_.Add(symbol.address, std::min(limit, *code_end), index);
+  }
+  sized_.Build();
+  unsized_.Build();
+}
+
+const SymbolTable::Symbol* SymbolTable::Find(uint64_t address) const {
+  const uint32_t* index = sized_.Find(address);
+  if (index == nullptr) index = unsized_.Find(address);
+  return index == nullptr ? nullptr : &symbols_[*index];
+}
+
+}  // namespace memtrace::symbolizer

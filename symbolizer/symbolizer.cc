@@ -1,0 +1,225 @@
+// Symbolizer: which file, which debug information, which names. See symbolizer.h.
+//
+// Nothing is kept between calls: a module is asked once with all its addresses,
+// and its files, often large, are closed again before the next.
+
+#include "symbolizer/symbolizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "symbolizer/debug_file_finder.h"
+#include "symbolizer/demangle.h"
+#include "symbolizer/dwarf_module.h"
+#include "symbolizer/elf_file.h"
+#include "symbolizer/plt_names.h"
+#include "symbolizer/symbol_table.h"
+#include "symbolizer/sysroot.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+void AddMessage(std::string_view text, ModuleResult* result) {
+  if (text.empty()) return;
+  absl::StrAppend(&result->message, result->message.empty() ? "" : "; ",
+                  absl::string_view(text.data(), text.size()));
+}
+
+// "[vdso]", "[heap]", "linux-vdso.so.1", "linux-gate.so.1"
+bool IsNoFile(const std::string& path) {
+  return path.empty() || path.front() == '[' || path.starts_with("linux-vdso") ||
+         path.starts_with("linux-gate");
+}
+
+uint64_t LookupAddress(const Address& address) {
+  return address.is_return_address && address.offset != 0 ? address.offset - 1 : address.offset;
+}
+
+// The names of one module, from everything that was found for it.
+struct NameSources {
+  std::unique_ptr<ElfFile> file;       // the module; null when only a debug file was found
+  std::unique_ptr<ElfFile> debug;      // the separate debug file, if any
+  std::unique_ptr<DwarfModule> dwarf;  // of one of them
+  SymbolTable symbols;
+  PltNames plt;
+};
+
+void LoadSymbols(const std::vector<ElfFile::Range>& code, NameSources* sources) {
+  bool has_symtab = false;
+  for (const ElfFile* file : {sources->file.get(), sources->debug.get()}) {
+    if (file == nullptr || has_symtab || !file->HasSymbolTable()) continue;
+    sources->symbols.AddFrom(*file, SHT_SYMTAB);
+    has_symtab = true;
+  }
+  if (!has_symtab && sources->file != nullptr) {
+    sources->symbols.AddFrom(*sources->file, SHT_DYNSYM);
+    const ElfSection mini = sources->file->Section(".gnu_debugdata");
+    if (!mini.data.empty()) {
+      auto file = ElfFile::FromXz(mini.data, sources->file->path() + "(.gnu_debugdata)");
+      if (file.ok()) sources->symbols.AddFrom(**file, SHT_SYMTAB);
+    }
+  }
+  sources->symbols.Build(code);
+  if (sources->file != nullptr) sources->plt.Build(*sources->file, sources->symbols);
+}
+
+// Fills what the debug information left open in the frames of one address.
+void CompleteFrames(const NameSources& sources, uint64_t address, std::vector<Frame>* frames) {
+  if (!frames->empty() && !frames->back().linkage_name.empty()) return;
+  const bool has_name = !frames->empty() && !frames->back().function.empty();
+  if (!has_name) {
+    if (const std::string* stub = sources.plt.Find(address); stub != nullptr) {
+      if (frames->empty()) frames->emplace_back();
+      frames->back().function = absl::StrCat(Demangle(*stub), "@plt");
+      if (IsMangled(*stub)) frames->back().linkage_name = *stub;
+      return;
+    }
+  }
+  const SymbolTable::Symbol* symbol = sources.symbols.Find(address);
+  if (symbol == nullptr) return;
+  const bool mangled = IsMangled(symbol->name);
+  if (!has_name) {
+    if (frames->empty()) frames->emplace_back();
+  } else if (!mangled || symbol->name.find(frames->back().function) == std::string::npos) {
+    return;  // a C function, or one that the symbol does not speak of
+  }
+  // Line tables only (-gmlt, -gline-tables-only) know "run" where the symbol
+  // knows "app::Server::run(int)".
+  frames->back().function = Demangle(symbol->name);
+  if (mangled) frames->back().linkage_name = symbol->name;
+}
+
+}  // namespace
+
+class Symbolizer::Impl {
+ public:
+  explicit Impl(Options options) : options_(std::move(options)), finder_(options_) {}
+
+  ModuleResult Symbolize(const Module& module, std::span<const Address> addresses) {
+    ModuleResult result;
+    result.frames.resize(addresses.size());
+    if (IsNoFile(module.path)) {
+      result.message = absl::StrCat(module.path.empty() ? "(no path)" : module.path,
+                                    ": not a file, its functions have no names");
+      return result;
+    }
+    NameSources sources;
+    if (!OpenFiles(module, &sources, &result)) return result;
+    const ElfFile& image = sources.file != nullptr ? *sources.file : *sources.debug;
+    const std::vector<ElfFile::Range> code = image.ExecutableRanges();
+    OpenDwarf(code, &sources, &result);
+    LoadSymbols(code, &sources);
+    LookUp(sources, addresses, &result);
+    return result;
+  }
+
+ private:
+  // The module's own file. Null, with state and message set, when there is none to use.
+  std::unique_ptr<ElfFile> OpenModule(const Module& module, ModuleResult* result) const {
+    std::string path = module.path;
+    constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
+    if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+    std::vector<std::string> places = {ResolveInSysroot(options_.sysroot, path)};
+    // Outside the sysroot only a file that can be proven to be the same.
+    if (!options_.sysroot.empty() && !module.build_id.empty()) places.push_back(path);
+    for (const std::string& place : places) {
+      absl::StatusOr<std::unique_ptr<ElfFile>> file = ElfFile::Open(place);
+      ModuleState state = ModuleState::kNotFound;
+      std::string message;
+      if (!file.ok()) {
+        if (!absl::IsNotFound(file.status())) state = ModuleState::kUnreadable;
+        message = std::string(file.status().message());
+      } else if (!module.build_id.empty() && (*file)->build_id() != module.build_id) {
+        state = ModuleState::kBuildIdDiffers;
+        message = absl::StrCat(
+            place, ": replaced since the trace: build-id ",
+            (*file)->build_id().empty() ? "(none)" : HexOf((*file)->build_id()),
+            ", traced ", HexOf(module.build_id));
+      } else {
+        result->state = ModuleState::kSymbolsOnly;
+        result->message.clear();
+        return *std::move(file);
+      }
+      if (place == places.front()) {
+        result->state = state;
+        result->message = std::move(message);
+      }
+    }
+    return nullptr;
+  }
+
+  bool OpenFiles(const Module& module, NameSources* sources, ModuleResult* result) const {
+    sources->file = OpenModule(module, result);
+    if (sources->file == nullptr) {
+      // The debug file of the right build may still be installed.
+      if (module.build_id.empty()) return false;
+      sources->debug = finder_.FindByBuildId(module.build_id);
+      if (sources->debug == nullptr) return false;
+      result->state = ModuleState::kSymbolsOnly;
+      AddMessage("names come from its debug file", result);
+    } else if (!sources->file->HasDwarf()) {
+      std::string note;
+      sources->debug = finder_.FindFor(*sources->file, module.path, &note);
+      AddMessage(note, result);
+    }
+    if (sources->debug != nullptr) result->debug_file = sources->debug->path();
+    return true;
+  }
+
+  void OpenDwarf(const std::vector<ElfFile::Range>& code, NameSources* sources,
+                 ModuleResult* result) const {
+    const ElfFile* file = sources->file.get();
+    if (file == nullptr || !file->HasDwarf()) file = sources->debug.get();
+    if (file == nullptr || !file->HasDwarf()) {
+      AddMessage(absl::StrCat(sources->file != nullptr ? sources->file->path()
+                                                       : sources->debug->path(),
+                              ": no debug information, so no files and lines"),
+                 result);
+      return;
+    }
+    auto dwarf = DwarfModule::Open(*file, code, finder_);
+    if (!dwarf.ok()) {
+      AddMessage(std::string_view(dwarf.status().message().data(),
+                                  dwarf.status().message().size()),
+                 result);
+      return;
+    }
+    sources->dwarf = *std::move(dwarf);
+    result->state = ModuleState::kDebugInfo;
+  }
+
+  static void LookUp(const NameSources& sources, std::span<const Address> addresses,
+                     ModuleResult* result) {
+    std::vector<uint64_t> sorted;
+    sorted.reserve(addresses.size());
+    for (const Address& address : addresses) sorted.push_back(LookupAddress(address));
+    std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+
+    std::vector<std::vector<Frame>> frames(sorted.size());
+    if (sources.dwarf != nullptr) {
+      sources.dwarf->Resolve(sorted, frames);
+      AddMessage(sources.dwarf->note(), result);
+    }
+    for (size_t i = 0; i < sorted.size(); ++i) CompleteFrames(sources, sorted[i], &frames[i]);
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      const auto it = std::lower_bound(sorted.begin(), sorted.end(), LookupAddress(addresses[i]));
+      result->frames[i] = frames[static_cast<size_t>(it - sorted.begin())];
+    }
+  }
+
+  const Options options_;
+  const DebugFileFinder finder_;
+};
+
+Symbolizer::Symbolizer(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Symbolizer::~Symbolizer() = default;
+
+ModuleResult Symbolizer::Symbolize(const Module& module, std::span<const Address> addresses) {
+  return impl_->Symbolize(module, addresses);
+}
+
+}  // namespace memtrace::symbolizer
