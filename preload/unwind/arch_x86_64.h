@@ -59,12 +59,15 @@ inline uintptr_t ThreadPointer() {
 }
 
 // Returns the kernel's answer, a negative errno included; errno is untouched.
-inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long d = 0,
+                          long e = 0, long f = 0) {
   long result;
   register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
   asm volatile("syscall"
                : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                : "rcx", "r11", "memory");
   return result;
 }
@@ -92,7 +95,7 @@ inline bool IsSignalTrampoline(const uint8_t* code) {
 // The distance from rsp to the CFA at an instruction of a PLT stub that a signal
 // interrupted, or 0 when these bytes are none. Linkers do emit CFI for the PLT,
 // but not for every flavour of it.
-inline constexpr size_t kPltBytes = 11;
+inline constexpr size_t kPltBytes = 12;
 inline int PltCfaOffset(const uint8_t* code) {
   if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) code += 4;  // endbr64
   if (code[0] == 0xf2) ++code;                              // bnd

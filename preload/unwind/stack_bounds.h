@@ -41,6 +41,8 @@ struct StackWindow {
   bool Contains(uintptr_t address) const {
     return address - lo < hi - lo && hi - address >= sizeof(uint64_t);
   }
+  // The same of an address that is a multiple of 8, as both ends are.
+  bool ContainsAligned(uintptr_t address) const { return address - lo < hi - lo; }
 };
 
 class StackBounds {

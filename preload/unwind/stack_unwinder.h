@@ -78,7 +78,7 @@ class StackUnwinder {
 
  private:
   friend class FastWalk;
-  UnwindResult CaptureGeneric(const CallSite& site, uint64_t* keys, size_t max);
+  bool CaptureGeneric(const CallSite& site, uint64_t* keys, size_t max, UnwindResult* result);
 
   StackBounds bounds_;
   UnwindCounters counters_;
