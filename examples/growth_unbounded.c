@@ -1,0 +1,37 @@
+// growth_unbounded: a queue that is filled faster than it is emptied.
+//
+// Each step appends two messages of 500 bytes and takes one away, so that 500 bytes more are live
+// after each: at half of the run half of the final size is live. Every block is still
+// reachable; only growth over time tells that this program will not end well.
+//
+//   expect: /totals/allocations == 2000
+//   expect: /totals/frees == 1000
+//   expect: /totals/live_bytes == 500000
+//   expect: /totals/peak_live_bytes == 500500
+//   expect: leak 500000 bytes in 1000 blocks at @message in Append
+//   expect: live bytes at 50% between 150000 350000
+//   expect: live bytes at 25% between 50000 200000
+#include <stdlib.h>
+#include <time.h>
+
+enum { kSteps = 1000, kMessageBytes = 500 };
+
+static char* g_queue[2 * kSteps];
+static int g_head, g_tail;
+
+static void Append(void) {
+  g_queue[g_head++] = malloc(kMessageBytes);  // @message
+}
+
+static void Take(void) { free(g_queue[g_tail++]); }
+
+int main(void) {
+  const struct timespec pause = {0, 20 * 1000};
+  for (int step = 0; step < kSteps; ++step) {
+    Append();
+    Append();
+    Take();
+    nanosleep(&pause, NULL);
+  }
+  return 0;
+}
