@@ -39,7 +39,13 @@ enum class EventKind : uint8_t {
   kExtended = 9,      // bits 0..15 words after the head, 16..31 ExtendedType; see below
 };
 
-// Address 0 in an alloc event: the allocator returned NULL.
+// Address 0 in an alloc event: the allocator returned NULL. For kRealloc after a
+// kReallocIntent that means, with a size above 0, that the realloc failed and the
+// old block stays; with size 0, that it freed the old block (glibc's realloc(p, 0)).
+// A kRealloc without an intent before it is realloc(NULL, size).
+//
+// A kNode's parent slot is looked up before its own slot is redefined: the two
+// may be equal.
 
 // Detail of kMalloc, kCalloc, kRealloc: bits 0..10 are usable minus requested
 // bytes, kUnknownWaste if not known; bit 11: from an arena other than main's.

@@ -30,7 +30,8 @@ enum class RecordTag : uint32_t {
   kThread = 4,
   // number serial; number ticks when it was seen to be gone
   kThreadGone = 5,
-  // MapReason; number ticks; bytes the text of /proc/self/maps
+  // MapReason; number ticks; bytes the text of /proc/self/maps; bytes of private memory in it that
+  // are the tracer's own (its shared rings show as mappings of the trace file)
   kMemoryMap = 6,
   // EndReason; number exit status (kExit: as given to exit; else 0); ticks; CLOCK_MONOTONIC ns;
   // minor faults; major faults; peak resident bytes. If more events follow it, the end was

@@ -1,0 +1,31 @@
+#include "preload/clock.h"
+
+#include <string_view>
+
+#include "preload/sys.h"
+
+namespace memtrace {
+
+constinit Clock g_clock;
+
+void Clock::Init() {
+#if defined(__x86_64__)
+  char source[32];
+  const long bytes = sys::ReadFile(
+      "/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source));
+  const std::string_view name(source, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  if (!name.starts_with("tsc")) return;
+  // About 20 us of waiting give the frequency to a percent.
+  const uint64_t ns = NowNs(CLOCK_MONOTONIC);
+  const uint64_t ticks = __rdtsc();
+  uint64_t passed;
+  while ((passed = NowNs(CLOCK_MONOTONIC) - ns) < 20'000) {
+  }
+  const uint64_t per_us = (__rdtsc() - ticks) * 1000 / passed;
+  if (per_us < 10) return;
+  kind_ = format::ClockKind::kTsc;
+  ticks_per_us_ = per_us;
+#endif
+}
+
+}  // namespace memtrace

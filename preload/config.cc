@@ -1,0 +1,89 @@
+#include "preload/config.h"
+
+#include "preload/raw_log.h"
+
+namespace memtrace {
+namespace {
+
+constexpr std::string_view kPrefix = "MEMTRACE_";
+
+// One function for each parser named in flags.inc; false refuses the value.
+struct Setter {
+  Config& config;
+
+  bool Out(std::string_view value) {
+    if (value.empty() || value.size() > 4000) return false;
+    config.out.Clear();
+    config.out << value;
+    return true;
+  }
+  bool Stacks(std::string_view value) { return Either(value, "all", "off", &config.stacks); }
+  bool Children(std::string_view value) { return Either(value, "follow", "off", &config.children); }
+  bool MaxBytes(std::string_view value) { return ParseBytes(value, &config.max_bytes); }
+  bool NotYet(std::string_view value) { return value == "off" || value == "0" || value == "auto"; }
+
+  static bool Either(std::string_view value, std::string_view yes, std::string_view no, bool* out) {
+    if (value != yes && value != no) return false;
+    *out = value == yes;
+    return true;
+  }
+};
+
+struct Flag {
+  std::string_view name;
+  bool (Setter::*set)(std::string_view);
+  std::string_view takes;
+};
+
+constexpr Flag kFlags[] = {
+#define MEMTRACE_FLAG(name, parser, takes) {name, &Setter::parser, takes},
+#include "preload/flags.inc"
+#undef MEMTRACE_FLAG
+};
+
+}  // namespace
+
+bool ParseBytes(std::string_view text, uint64_t* bytes) {
+  if (text.empty()) return false;
+  uint64_t unit = 1;
+  switch (text.back()) {
+    case 'K': case 'k': unit = 1ull << 10; break;
+    case 'M': case 'm': unit = 1ull << 20; break;
+    case 'G': case 'g': unit = 1ull << 30; break;
+    case 'T': case 't': unit = 1ull << 40; break;
+  }
+  if (unit != 1) text.remove_suffix(1);
+  if (text.empty() || text.size() > 15) return false;
+  uint64_t value = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9') return false;
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+  }
+  if (value > UINT64_MAX / unit) return false;
+  *bytes = value * unit;
+  return true;
+}
+
+void Config::Parse(std::string_view environment) {
+  out.Clear();
+  out << "memtrace.%e.%p.mtr";
+  Setter setter{*this};
+  while (!environment.empty()) {
+    const size_t end = environment.find('\0');
+    const std::string_view entry = First(environment, end);
+    environment.remove_prefix(end == std::string_view::npos ? environment.size() : end + 1);
+    if (!entry.starts_with(kPrefix)) continue;
+    const size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = From(First(entry, equals), kPrefix.size());
+    const std::string_view value = From(entry, equals + 1);
+    for (const Flag& flag : kFlags) {
+      if (flag.name != name) continue;
+      if (!(setter.*flag.set)(value)) {
+        RawLog("MEMTRACE_", name, "=", First(value, 100), " is ignored: it takes ", flag.takes);
+      }
+    }
+  }
+}
+
+}  // namespace memtrace

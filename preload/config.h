@@ -1,0 +1,32 @@
+// Config: the MEMTRACE_* variables, read once, before the first event.
+//
+// From /proc/self/environ rather than getenv: the first event may come before
+// libc has set `environ`, and the program may change its environment later. A
+// wrong value costs one line on standard error and leaves the default.
+
+#ifndef MEMTRACE_PRELOAD_CONFIG_H_
+#define MEMTRACE_PRELOAD_CONFIG_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "preload/text.h"
+
+namespace memtrace {
+
+struct Config {
+  Text<4096> out;          // MEMTRACE_OUT
+  bool stacks = true;      // MEMTRACE_STACKS
+  bool children = true;    // MEMTRACE_CHILDREN
+  uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
+
+  // `environment` is NAME=VALUE, each ended by NUL.
+  void Parse(std::string_view environment);
+};
+
+// "4096", "64K", "2M", "1G" -> bytes. False when it is none of these.
+bool ParseBytes(std::string_view text, uint64_t* bytes);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_CONFIG_H_

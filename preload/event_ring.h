@@ -1,0 +1,85 @@
+// EventRing: the events of one thread that are not in the trace file yet.
+//
+// One sub-buffer in a shared mapping of the trace file: filled from the start by
+// the thread that owns it, written out as a block by the same thread when full
+// (spool), then filled from the start again. Nobody else touches it while the
+// process lives; whoever reads the file after the process died finds what was
+// not written out. So there is one hand-over, thread -> kernel -> reader:
+//
+//   the thread writes the event's words, then stores committed_bytes (release);
+//   SIGKILL stops it between two instructions, and the pages stay;
+//   the reader takes the words below committed_bytes.
+//
+// Reuse keeps the pages touched, so the steady state takes no page faults.
+// docs/event-ring.md tells the states and what a kill at each point leaves.
+
+#ifndef MEMTRACE_PRELOAD_EVENT_RING_H_
+#define MEMTRACE_PRELOAD_EVENT_RING_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "format/trace_format.h"
+
+namespace memtrace {
+
+class EventRing {
+ public:
+  static constexpr size_t kBytes = 64 << 10;  // mapping: RingHeader and words
+
+  // Takes `mapping` of kBytes for block `sequence` of `thread`.
+  void Attach(void* mapping, uint32_t thread, uint32_t sequence) {
+    header_ = static_cast<format::RingHeader*>(mapping);
+    begin_ = reinterpret_cast<uint64_t*>(header_ + 1);
+    limit_ = reinterpret_cast<uint64_t*>(static_cast<char*>(mapping) + kBytes);
+    Restart(thread, sequence, 0);
+  }
+  void Detach() {
+    header_ = nullptr;
+    begin_ = next_ = limit_ = nullptr;
+  }
+  bool attached() const { return header_ != nullptr; }
+
+  bool HasRoom(size_t words) const { return static_cast<size_t>(limit_ - next_) >= words; }
+  uint64_t* next() const { return next_; }
+
+  // Publishes the `words` written at next(): from here on they survive the process.
+  void Commit(size_t words) {
+    next_ += words;
+    std::atomic_ref(header_->committed_bytes)
+        .store(static_cast<uint32_t>(used_bytes()), std::memory_order_release);
+  }
+
+  const uint64_t* begin() const { return begin_; }
+  size_t used_bytes() const {
+    return static_cast<size_t>(reinterpret_cast<char*>(next_) - reinterpret_cast<char*>(begin_));
+  }
+  bool empty() const { return next_ == begin_; }
+
+  // The content is in the file: begin block `sequence`. Emptied first, numbered
+  // second: a kill in between leaves an empty ring of a block that exists.
+  void Restart(uint32_t thread, uint32_t sequence, uint32_t dropped_events) {
+    next_ = begin_;
+    std::atomic_ref(header_->committed_bytes).store(0, std::memory_order_release);
+    header_->thread = thread;
+    header_->dropped_events = dropped_events;
+    header_->capacity_bytes = static_cast<uint32_t>(kBytes - sizeof(format::RingHeader));
+    std::atomic_ref(header_->sequence).store(sequence, std::memory_order_release);
+    header_->magic = format::kRingMagic;
+  }
+  void set_clock(uint64_t ticks, uint64_t ns) {
+    header_->clock_ticks = ticks;
+    header_->monotonic_ns = ns;
+  }
+
+ private:
+  format::RingHeader* header_ = nullptr;
+  uint64_t* begin_ = nullptr;
+  uint64_t* next_ = nullptr;
+  uint64_t* limit_ = nullptr;
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_EVENT_RING_H_

@@ -1,0 +1,99 @@
+// The exec family: this process's program is about to be replaced. The last
+// words are written before; if the exec fails, the program and its trace go on,
+// and the reader takes the end for what it was, premature.
+//
+// A vfork child shares its parent's memory: it must return to the parent's stack
+// only by exec or _exit, and WriteEnd does nothing in it.
+
+#include <errno.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "preload/lifecycle.h"
+#include "preload/real_allocator.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
+
+namespace {
+
+template <typename F>
+F* Next(const char* name) {
+  return reinterpret_cast<F*>(memtrace::FindNext(name));
+}
+
+void Replacing() { memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0); }
+
+// The arguments of execl and its kin, up to and including the null pointer.
+size_t CountArguments(va_list list) {
+  size_t count = 1;
+  while (va_arg(list, const char*) != nullptr) ++count;
+  return count;
+}
+
+}  // namespace
+
+EXPORTED int execve(const char* path, char* const argv[], char* const envp[]) {
+  Replacing();
+  return Next<int(const char*, char* const[], char* const[])>("execve")(path, argv, envp);
+}
+
+EXPORTED int execv(const char* path, char* const argv[]) {
+  Replacing();
+  return Next<int(const char*, char* const[])>("execv")(path, argv);
+}
+
+EXPORTED int execvp(const char* file, char* const argv[]) {
+  Replacing();
+  return Next<int(const char*, char* const[])>("execvp")(file, argv);
+}
+
+EXPORTED int execvpe(const char* file, char* const argv[], char* const envp[]) {
+  Replacing();
+  return Next<int(const char*, char* const[], char* const[])>("execvpe")(file, argv, envp);
+}
+
+EXPORTED int fexecve(int fd, char* const argv[], char* const envp[]) {
+  Replacing();
+  return Next<int(int, char* const[], char* const[])>("fexecve")(fd, argv, envp);
+}
+
+EXPORTED int execveat(int fd, const char* path, char* const argv[], char* const envp[],
+                      int flags) {
+  Replacing();
+  return Next<int(int, const char*, char* const[], char* const[], int)>("execveat")(
+      fd, path, argv, envp, flags);
+}
+
+// The list forms: the arguments become an array on this stack, as in libc.
+#define COLLECT_ARGUMENTS(argv, first, list)                          \
+  va_list list;                                                       \
+  va_start(list, first);                                              \
+  const size_t argv##_count = CountArguments(list);                   \
+  va_end(list);                                                       \
+  const char* argv[argv##_count + 1];                                 \
+  va_start(list, first);                                              \
+  argv[0] = first;                                                    \
+  for (size_t i = 1; i <= argv##_count; ++i) argv[i] = va_arg(list, const char*)
+
+EXPORTED int execl(const char* path, const char* first, ...) {
+  COLLECT_ARGUMENTS(argv, first, list);
+  va_end(list);
+  Replacing();
+  return Next<int(const char*, char* const[])>("execv")(path, const_cast<char* const*>(argv));
+}
+
+EXPORTED int execlp(const char* file, const char* first, ...) {
+  COLLECT_ARGUMENTS(argv, first, list);
+  va_end(list);
+  Replacing();
+  return Next<int(const char*, char* const[])>("execvp")(file, const_cast<char* const*>(argv));
+}
+
+EXPORTED int execle(const char* path, const char* first, ...) {
+  COLLECT_ARGUMENTS(argv, first, list);
+  char* const* environment = va_arg(list, char* const*);
+  va_end(list);
+  Replacing();
+  return Next<int(const char*, char* const[], char* const[])>("execve")(
+      path, const_cast<char* const*>(argv), environment);
+}

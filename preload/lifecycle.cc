@@ -1,0 +1,300 @@
+#include "preload/lifecycle.h"
+
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "format/checksum.h"
+#include "preload/clock.h"
+#include "preload/memory_map_record.h"
+#include "preload/module_map.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/raw_log.h"
+#include "preload/real_allocator.h"
+#include "preload/recorder.h"
+#include "preload/sys.h"
+#include "preload/thread_state.h"
+
+namespace memtrace {
+
+constinit ForkSensitivePage g_switch;
+constinit Process g_process;
+
+namespace {
+
+constexpr const char kVersion[] = MEMTRACE_VERSION;
+
+// A file of /proc in a mapping of its own, for as long as the object lives.
+class ProcFile {
+ public:
+  ProcFile(const char* path, size_t capacity) : capacity_(capacity) {
+    data_ = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
+    const long bytes = data_ != nullptr ? sys::ReadFile(path, data_, capacity) : 0;
+    size_ = bytes > 0 ? static_cast<size_t>(bytes) : 0;
+  }
+  ~ProcFile() {
+    if (data_ != nullptr) OwnUnmap(data_, capacity_);
+  }
+  ProcFile(const ProcFile&) = delete;
+  ProcFile& operator=(const ProcFile&) = delete;
+  std::string_view text() const { return {data_, size_}; }
+
+ private:
+  const size_t capacity_;
+  char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+template <size_t kCapacity>
+void ReadLink(const char* path, Text<kCapacity>& out) {
+  char buffer[2048];
+  out.Clear();
+  const long bytes = sys::Readlink(path, buffer, sizeof(buffer));
+  if (bytes > 0) out << std::string_view(buffer, static_cast<size_t>(bytes));
+}
+
+std::string_view ProgramName() {
+  const std::string_view path = g_process.executable.view();
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : From(path, slash + 1);
+}
+
+// Is the parent process traced as well? Then this one is a child of the traced
+// tree, though exec has made it forget.
+bool ParentIsTraced() {
+  Text<32> path;
+  path << "/proc/" << sys::Getppid() << "/maps";
+  const ProcFile maps(path.c_str(), 4 << 20);
+  return maps.text().find("/libmemtrace.so") != std::string_view::npos;
+}
+
+void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_ticks) {
+  const ProcFile command("/proc/self/cmdline", 4 << 20);
+  utsname system = {};
+  sys::Call(SYS_uname, reinterpret_cast<long>(&system));
+  AppendBigRecords(command.text().size() * 2 + (32 << 10), [&](format::RecordEncoder& out) {
+    out.Begin(format::RecordTag::kProcess);
+    out.Bytes(kVersion);
+    out.Bytes(g_process.executable.view());
+    out.Bytes("");  // the build-id is in the executable's kModule record
+    std::string_view arguments = command.text();
+    uint64_t count = 0;
+    for (char c : arguments) count += c == 0;
+    out.Number(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      const size_t end = arguments.find('\0');
+      out.Bytes(First(arguments, end));
+      arguments.remove_prefix(end + 1);
+    }
+    out.Number(start_realtime_ns);
+    out.Number(start_ns);
+    out.Number(start_ticks);
+    out.Number(static_cast<uint64_t>(g_clock.kind()));
+    out.Number(g_clock.kind() == format::ClockKind::kTsc ? g_clock.ticks_per_us() * 1'000'000
+                                                         : 1'000'000'000);
+    out.Number(getauxval(AT_PAGESZ));
+    out.Number(static_cast<uint64_t>(sys::Getppid()));
+    out.Number(0);
+    out.Bytes(system.release);
+    out.Bytes(system.nodename);
+    out.Bytes(g_process.working_directory.view());
+    out.Number(static_cast<uint64_t>(g_process.allocator_is_glibc ? format::AllocatorKind::kGlibc
+                                                                  : format::AllocatorKind::kOther));
+    out.Number(static_cast<uint64_t>(g_process.config.stacks ? format::StackMode::kAll
+                                                             : format::StackMode::kOff));
+    out.Number(0);
+    out.End();
+  });
+}
+
+// Creates the trace of this process. False: it runs untraced.
+bool BeginTrace(uint64_t parent_trace_id) {
+  const uint64_t realtime = NowNs(CLOCK_REALTIME);
+  const uint64_t start_ns = NowNs(CLOCK_MONOTONIC);
+  const uint64_t ticks = g_clock.Now();
+  g_process.pid = sys::Getpid();
+  const uint64_t seed[] = {realtime, start_ns, ticks, static_cast<uint64_t>(g_process.pid),
+                           parent_trace_id};
+  g_process.trace_id = format::Checksum(seed, sizeof(seed));
+
+  format::FileHeader header = {};
+  memcpy(header.magic, format::kFileMagic, sizeof(header.magic));
+  header.version = format::kFormatVersion;
+  header.header_bytes = sizeof(header);
+  header.trace_id = g_process.trace_id;
+  header.parent_trace_id = parent_trace_id;
+  header.pid = static_cast<uint32_t>(g_process.pid);
+  if (parent_trace_id != 0) header.flags = format::kFileForked;
+  header.header_checksum = format::HeaderChecksum(header);
+  Text<256> program;
+  program << ProgramName();
+  const long created =
+      g_process.file.Create(g_process.config.out.c_str(), g_process.working_directory.c_str(),
+                            program.c_str(), g_process.pid, start_ns, header);
+  if (sys::Failed(created)) {
+    RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),
+           "; the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
+    return false;
+  }
+  g_process.file.set_max_bytes(g_process.config.max_bytes);
+  g_process.next_serial.store(1, std::memory_order_relaxed);
+  g_process.missed_events.store(0, std::memory_order_relaxed);
+  g_process.seen_break.store(reinterpret_cast<uintptr_t>(__curbrk), std::memory_order_relaxed);
+  WriteProcess(realtime, start_ns, ticks);
+  return true;
+}
+
+bool StartProcess() {
+  const OwnFaultsScope faults;
+  if (getauxval(AT_SECURE) != 0) return false;
+  {
+    const ProcFile environment("/proc/self/environ", 4 << 20);
+    g_process.config.Parse(environment.text());
+  }
+  g_clock.Init();
+  ReadLink("/proc/self/exe", g_process.executable);
+  ReadLink("/proc/self/cwd", g_process.working_directory);
+  g_process.allocator_is_glibc = RealAllocatorIsGlibc();
+  if (!g_process.config.children && ParentIsTraced()) return false;
+  sys::Madvise(&g_switch, sizeof(g_switch), MADV_WIPEONFORK);
+  if (!BeginTrace(/*parent_trace_id=*/0)) return false;
+  ReadPermanentModules();
+  WriteMemoryMap(format::MapReason::kStart);
+  return true;
+}
+
+bool StartForkChild() {
+  const uint64_t parent = g_process.trace_id;
+  ForgetThreads();
+  if (!g_process.config.children) return false;
+  const OwnFaultsScope faults;
+  if (!BeginTrace(parent)) return false;
+  WriteModulesAgain();
+  WriteMemoryMap(format::MapReason::kStart);
+  return true;
+}
+
+void AtExit(int status, void*) { NoteEnd(format::EndReason::kExit, status); }
+
+// Runs before main and before the constructors of the program; with the first
+// malloc of ld.so recording has usually begun already.
+__attribute__((constructor)) void OnLoad() {
+  {
+    const Section section;  // a trace even of a program that never allocates
+    if (!section) return;
+  }
+  // Registered first, so run last: after the destructors of the program.
+  on_exit(&AtExit, nullptr);
+}
+
+}  // namespace
+
+bool EnsureRecording() {
+  if (!FindRealAllocator()) return false;  // called back from inside that search
+  Mode mode = g_process.mode.load(std::memory_order_acquire);
+  if (mode == Mode::kOff) return false;
+  // Recording, but the switch is 0: the kernel wiped it, this is a fork child.
+  const bool child = mode == Mode::kRecording;
+  if (mode == Mode::kStarting ||
+      !g_process.mode.compare_exchange_strong(mode, Mode::kStarting, std::memory_order_acq_rel)) {
+    return false;
+  }
+  const bool started = child ? StartForkChild() : StartProcess();
+  g_process.mode.store(started ? Mode::kRecording : Mode::kOff, std::memory_order_release);
+  if (started) g_switch.recording.store(1, std::memory_order_release);
+  return started;
+}
+
+void StopRecording(format::RecordingStop why, long error) {
+  g_process.mode.store(Mode::kOff, std::memory_order_release);
+  if (g_switch.recording.exchange(0, std::memory_order_acq_rel) == 0) return;
+  AppendRecords<64>([&](format::RecordEncoder& out) {
+    out.Begin(format::RecordTag::kRecordingStopped);
+    out.Number(static_cast<uint64_t>(why));
+    out.Number(g_clock.Now());
+    out.Number(static_cast<uint64_t>(error));
+    out.End();
+  });
+}
+
+void WriteEnd(format::EndReason reason, int status) {
+  if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
+  const OwnFaultsScope faults;
+  if (t_slot.state != nullptr) SampleUsage(*t_slot.state, g_clock.Now(), 0);
+  WriteMemoryMap(format::MapReason::kEnd);
+  rusage usage = {};
+  sys::Getrusage(RUSAGE_SELF, &usage);
+  ForEachThread([](ThreadState& state) {
+    Text<64> path;
+    const int tid = state.owner_tid.load(std::memory_order_relaxed);
+    path << "/proc/self/task/" << tid << "/comm";
+    char name[16];
+    long bytes = sys::ReadFile(path.c_str(), name, sizeof(name));
+    if (bytes > 0 && name[bytes - 1] == '\n') --bytes;
+    if (bytes <= 0) return;
+    if (static_cast<size_t>(bytes) == strnlen(state.name, sizeof(state.name)) &&
+        memcmp(name, state.name, static_cast<size_t>(bytes)) == 0) {
+      return;
+    }
+    AppendRecords<64>([&](format::RecordEncoder& out) {
+      out.Begin(format::RecordTag::kThread);
+      out.Number(state.serial);
+      out.Number(static_cast<uint64_t>(tid));
+      out.Number(0);
+      out.Bytes({name, static_cast<size_t>(bytes)});
+      out.End();
+    });
+  });
+  AppendRecords<1024>([&](format::RecordEncoder& out) {
+    const auto counter = [&out](std::string_view name, uint64_t value) {
+      out.Begin(format::RecordTag::kCounter);
+      out.Bytes(name);
+      out.Number(value);
+      out.End();
+    };
+    unwind::UnwindCounters sum;
+    uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
+    uint64_t nodes = 0;
+    ForEachThread([&](const ThreadState& state) {
+      const unwind::UnwindCounters& each = state.unwinder.counters();
+      sum.walked += each.walked;
+      sum.generic += each.generic;
+      sum.frames += each.frames;
+      sum.marked += each.marked;
+      sum.rule_misses += each.rule_misses;
+      sum.table_full += each.table_full;
+      nodes += state.trie.defined();
+    });
+    counter("tool_memory_bytes", own_bytes());
+    counter("tool_minor_faults", own_minor_faults());
+    counter("missed_events", missed);
+    counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
+    counter("stacks_walked", sum.walked);
+    counter("stacks_generic", sum.generic);
+    counter("stacks_marked", sum.marked);
+    counter("stack_frames", sum.frames);
+    counter("rule_misses", sum.rule_misses);
+    counter("rule_table_full", sum.table_full);
+    counter("stack_nodes_defined", nodes);
+    out.Begin(format::RecordTag::kEnd);
+    out.Number(static_cast<uint64_t>(reason));
+    out.Number(static_cast<uint64_t>(status));
+    out.Number(g_clock.Now());
+    out.Number(NowNs(CLOCK_MONOTONIC));
+    out.Number(static_cast<uint64_t>(usage.ru_minflt));
+    out.Number(static_cast<uint64_t>(usage.ru_majflt));
+    out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+    out.End();
+  });
+}
+
+void NoteEnd(format::EndReason reason, int status) {
+  const Section section;
+  if (section) WriteEnd(reason, status);
+}
+
+}  // namespace memtrace

@@ -1,0 +1,27 @@
+// Lifecycle: every change of state of the process, as the trace sees it.
+//
+//   not started -> recording   first interposed call, or our constructor
+//   recording -> recording     a fork child, with a trace of its own
+//   recording -> off           MEMTRACE_MAX_BYTES, no trace file, CHILDREN=off
+//   the end                    exit, _exit, exec: the last words; recording goes on,
+//                              for a handler may still allocate and an exec may fail
+//
+// docs/lifecycle.md has the whole table.
+
+#ifndef MEMTRACE_PRELOAD_LIFECYCLE_H_
+#define MEMTRACE_PRELOAD_LIFECYCLE_H_
+
+#include "format/records.h"
+
+namespace memtrace {
+
+// Writes what a reader wants of the end: the memory map, usage, thread names,
+// counters, kEnd. May be called again; the last one counts.
+void WriteEnd(format::EndReason reason, int status);
+
+// The same from a function of the program, if anything is recorded at all.
+void NoteEnd(format::EndReason reason, int status);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LIFECYCLE_H_

@@ -1,0 +1,56 @@
+#include "preload/memory_map_record.h"
+
+#include <atomic>
+
+#include "preload/clock.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+namespace {
+
+constexpr size_t kSmallest = 128 << 10;  // a thousand mappings
+constexpr size_t kLargest = 32 << 20;
+constexpr long kFirstGrowthKb = 16 << 10;
+
+constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
+
+}  // namespace
+
+void WriteMemoryMap(format::MapReason reason) {
+  const OwnFaultsScope faults;
+  for (size_t capacity = kSmallest; capacity <= kLargest; capacity *= 4) {
+    auto* text = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
+    if (text == nullptr) return;
+    const uint64_t own = own_bytes();  // what is ours in the map that is read now
+    const long bytes = sys::ReadFile("/proc/self/maps", text, capacity);
+    const bool whole = bytes > 0 && static_cast<size_t>(bytes) < capacity;
+    if (whole) {
+      const std::string_view map(text, static_cast<size_t>(bytes));
+      AppendBigRecords(map.size() + 256, [&](format::RecordEncoder& out) {
+        out.Begin(format::RecordTag::kMemoryMap);
+        out.Number(static_cast<uint64_t>(reason));
+        out.Number(g_clock.Now());
+        out.Bytes(map);
+        out.Number(own);
+        out.End();
+      });
+    }
+    OwnUnmap(text, capacity);
+    if (bytes <= 0 || whole) return;
+  }
+}
+
+void WriteMemoryMapIfGrown() {
+  rusage usage;
+  if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  long due = g_next_kb.load(std::memory_order_relaxed);
+  if (usage.ru_maxrss < due ||
+      !g_next_kb.compare_exchange_strong(due, usage.ru_maxrss * 2, std::memory_order_relaxed)) {
+    return;
+  }
+  WriteMemoryMap(format::MapReason::kGrowth);
+}
+
+}  // namespace memtrace

@@ -1,0 +1,360 @@
+#include "preload/module_map.h"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "format/records.h"
+#include "preload/clock.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/unwind/module_epoch.h"
+
+namespace memtrace {
+namespace {
+
+constexpr size_t kMaxPermanent = 4096;
+constexpr size_t kMaxInstances = 16384;  // of modules loaded later, over the process's life
+constexpr size_t kRecordBytes = 16 << 10;
+
+struct Range {
+  uintptr_t start = 0;
+  uintptr_t end = 0;
+};
+
+// What a module's own memory tells of it.
+struct ModuleView {
+  Range range;
+  uintptr_t bias = 0;
+  const char* path = "";
+  std::string_view build_id;
+  std::string_view soname;
+  uint32_t flags = 0;
+};
+
+struct Instance {
+  enum State : uint32_t { kFree, kReady, kGone };
+  std::atomic<uint32_t> state{kFree};
+  uint16_t id = 0;
+  Range range;
+  const link_map* map = nullptr;
+  uint64_t path_hash = 0;
+};
+
+ModuleView* g_permanent = nullptr;  // unordered: asked on rule misses only
+size_t g_permanent_count = 0;
+Instance* g_instances = nullptr;
+constinit std::atomic<uint32_t> g_instance_count{0};
+
+uint64_t HashOf(const char* text) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (; *text != 0; ++text) hash = (hash ^ static_cast<uint8_t>(*text)) * 1099511628211u;
+  return hash;
+}
+
+void ReadProgramHeaders(const ElfW(Phdr)* headers, size_t count, uintptr_t bias, ModuleView* view) {
+  view->bias = bias;
+  view->range = {UINTPTR_MAX, 0};
+  for (size_t i = 0; i < count; ++i) {
+    const ElfW(Phdr)& header = headers[i];
+    if (header.p_type == PT_LOAD) {
+      const uintptr_t start = (bias + header.p_vaddr) & ~uintptr_t{4095};
+      const uintptr_t end = (bias + header.p_vaddr + header.p_memsz + 4095) & ~uintptr_t{4095};
+      if (start < view->range.start) view->range.start = start;
+      if (end > view->range.end) view->range.end = end;
+    } else if (header.p_type == PT_NOTE && view->build_id.empty()) {
+      const char* p = reinterpret_cast<const char*>(bias + header.p_vaddr);
+      const char* const end = p + header.p_memsz;
+      const size_t align = header.p_align == 8 ? 8 : 4;
+      const auto round = [align](size_t n) { return (n + align - 1) & ~(align - 1); };
+      while (p + sizeof(ElfW(Nhdr)) <= end) {
+        const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(p);
+        const char* name = p + sizeof(*note);
+        const char* data = name + round(note->n_namesz);
+        if (data + note->n_descsz > end || note->n_descsz > 64) break;
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
+          view->build_id = {data, note->n_descsz};
+        }
+        p = data + round(note->n_descsz);
+      }
+    }
+  }
+  if (view->range.start == UINTPTR_MAX) view->range = {};
+}
+
+void ReadSoname(const ElfW(Dyn)* dynamic, ModuleView* view) {
+  const char* strings = nullptr;
+  uintptr_t soname = 0;
+  for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
+    if (dynamic->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(dynamic->d_un.d_ptr);
+    if (dynamic->d_tag == DT_SONAME) soname = dynamic->d_un.d_val;
+  }
+  // ld.so relocates DT_STRTAB in place, except in the vDSO.
+  if (soname != 0 && reinterpret_cast<uintptr_t>(strings) > view->range.start) {
+    view->soname = strings + soname;
+  }
+}
+
+void PutModule(format::RecordEncoder& out, uint32_t id, const ModuleView& view) {
+  out.Begin(format::RecordTag::kModule);
+  out.Number(id);
+  out.Number(view.flags);
+  out.Number(view.range.start);
+  out.Number(view.range.end);
+  out.Number(view.bias);
+  if (view.path[0] == '/' || view.path[0] == 0 || (view.flags & format::kModuleVdso)) {
+    out.Bytes(view.path);
+  } else {
+    Text<8192> path;
+    path << g_process.working_directory.view() << "/" << view.path;
+    out.Bytes(path.view());
+  }
+  out.Bytes(view.build_id);
+  out.Number(g_clock.Now());
+  out.Bytes(view.soname);
+  out.End();
+}
+
+// Records of many modules, in as few blocks as their size allows.
+class ModuleWriter {
+ public:
+  ModuleWriter() {
+    buffer_ = static_cast<uint8_t*>(OwnMap(kBuffer, /*touch=*/false));
+  }
+  ~ModuleWriter() {
+    Flush();
+    if (buffer_ != nullptr) OwnUnmap(buffer_, kBuffer);
+  }
+
+  void Permanent(dl_phdr_info* info) {
+    ModuleView view;
+    ReadProgramHeaders(info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr, &view);
+    view.path = info->dlpi_name != nullptr ? info->dlpi_name : "";
+    view.flags = format::kModulePermanent;
+    if (count_ == 0) {
+      view.flags |= format::kModuleExecutable;
+      view.path = g_process.executable.c_str();
+    }
+    const uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+    if (vdso != 0 && view.range.start <= vdso && vdso < view.range.end) {
+      view.flags |= format::kModuleVdso;
+      view.path = "[vdso]";
+    }
+    const auto own = reinterpret_cast<uintptr_t>(&ReadPermanentModules);
+    if (view.range.start <= own && own < view.range.end) view.flags |= format::kModuleTracer;
+    for (size_t i = 0; i < info->dlpi_phnum; ++i) {
+      if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+        ReadSoname(reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+                   &view);
+      }
+    }
+    ++count_;
+    if (g_permanent_count < kMaxPermanent) g_permanent[g_permanent_count++] = view;
+    Write(static_cast<uint32_t>(count_), view);
+  }
+
+  void Write(uint32_t id, const ModuleView& view) {
+    if (buffer_ == nullptr) return;
+    if (kBuffer - encoder().size() < kRecordBytes) Flush();
+    PutModule(encoder(), id, view);
+  }
+
+ private:
+  static constexpr size_t kBuffer = 64 << 10;
+
+  format::RecordEncoder& encoder() {
+    if (!begun_) {
+      new (&storage_) format::RecordEncoder(buffer_, kBuffer);
+      begun_ = true;
+    }
+    return *reinterpret_cast<format::RecordEncoder*>(&storage_);
+  }
+  void Flush() {
+    if (buffer_ == nullptr || !begun_ || encoder().size() == 0) return;
+    format::BlockHeader header = {};
+    header.kind = format::BlockKind::kMetadata;
+    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder().size());
+    g_process.file.Append(header, buffer_);
+    encoder().Clear();
+  }
+
+  bool begun_ = false;
+  size_t count_ = 0;
+  uint8_t* buffer_ = nullptr;
+  alignas(format::RecordEncoder) char storage_[sizeof(format::RecordEncoder)];
+};
+
+// A view of a module that was loaded later, from its headers in memory.
+void ViewOf(const Range& range, const link_map* map, ModuleView* view) {
+  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(range.start);
+  if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096) {
+    view->range = range;
+    view->bias = map->l_addr;
+  } else {
+    ReadProgramHeaders(reinterpret_cast<const ElfW(Phdr)*>(range.start + header->e_phoff),
+                       header->e_phnum, map->l_addr, view);
+    ReadSoname(map->l_ld, view);
+  }
+  view->path = map->l_name != nullptr ? map->l_name : "";
+}
+
+bool IsSame(const Instance& instance, const link_map* map, uintptr_t start, uint64_t path_hash) {
+  return instance.map == map && instance.range.start == start && instance.path_hash == path_hash;
+}
+
+void Retire(Instance& instance) {
+  uint32_t ready = Instance::kReady;
+  if (!instance.state.compare_exchange_strong(ready, Instance::kGone, std::memory_order_acq_rel)) {
+    return;
+  }
+  AppendRecords<64>([&](format::RecordEncoder& out) {
+    out.Begin(format::RecordTag::kModuleUnload);
+    out.Number(instance.id);
+    out.Number(g_clock.Now());
+    out.End();
+  });
+}
+
+Instance* Lookup(uintptr_t pc, const link_map* map, uintptr_t start, uint64_t path_hash) {
+  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
+    Instance& instance = g_instances[i];
+    if (instance.state.load(std::memory_order_acquire) != Instance::kReady ||
+        pc < instance.range.start || pc >= instance.range.end) {
+      continue;
+    }
+    if (IsSame(instance, map, start, path_hash)) return &instance;
+    Retire(instance);  // something else lies there now: it was unloaded unseen
+  }
+  return nullptr;
+}
+
+Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t path_hash) {
+  const uint32_t index = g_instance_count.fetch_add(1, std::memory_order_acq_rel);
+  if (index >= kMaxInstances) {
+    g_instance_count.store(kMaxInstances, std::memory_order_release);
+    return nullptr;
+  }
+  Instance& instance = g_instances[index];
+  instance.id = static_cast<uint16_t>(g_permanent_count + 1 + index);
+  instance.range = {start, reinterpret_cast<uintptr_t>(object.dlfo_map_end)};
+  instance.map = object.dlfo_link_map;
+  instance.path_hash = path_hash;
+  ModuleView view;
+  ViewOf(instance.range, instance.map, &view);
+  AppendBigRecords(kRecordBytes, [&](format::RecordEncoder& out) {
+    PutModule(out, instance.id, view);
+  });
+  instance.state.store(Instance::kReady, std::memory_order_release);
+  return &instance;
+}
+
+struct LoadedList {
+  unsigned long long unloads = 0;
+  bool mark = false;
+  // Instances that were not met in the walk are gone.
+  uint64_t met[kMaxInstances / 64] = {};
+};
+
+int VisitLoaded(dl_phdr_info* info, size_t, void* data) {
+  auto& list = *static_cast<LoadedList*>(data);
+  list.unloads = info->dlpi_subs;
+  if (!list.mark) return 1;
+  ModuleView view;
+  ReadProgramHeaders(info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr, &view);
+  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
+    const Instance& instance = g_instances[i];
+    if (instance.state.load(std::memory_order_acquire) == Instance::kReady &&
+        instance.range.start == view.range.start) {
+      list.met[i / 64] |= uint64_t{1} << (i % 64);
+    }
+  }
+  return 0;
+}
+
+unsigned long long Unloads() {
+  LoadedList list;
+  dl_iterate_phdr(VisitLoaded, &list);
+  return list.unloads;
+}
+
+void RetireUnloaded() {
+  LoadedList list;
+  list.mark = true;
+  dl_iterate_phdr(VisitLoaded, &list);
+  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
+    if (!(list.met[i / 64] >> (i % 64) & 1)) Retire(g_instances[i]);
+  }
+}
+
+int VisitPermanent(dl_phdr_info* info, size_t, void* data) {
+  static_cast<ModuleWriter*>(data)->Permanent(info);
+  return 0;
+}
+
+}  // namespace
+
+void ReadPermanentModules() {
+  g_permanent =
+      static_cast<ModuleView*>(OwnMap(kMaxPermanent * sizeof(ModuleView), /*touch=*/false));
+  g_instances = static_cast<Instance*>(OwnMap(kMaxInstances * sizeof(Instance), /*touch=*/false));
+  if (g_permanent == nullptr || g_instances == nullptr) return;
+  ModuleWriter writer;
+  dl_iterate_phdr(VisitPermanent, &writer);
+  unwind::SetInstanceOf(&InstanceOf);
+}
+
+void WriteModulesAgain() {
+  if (g_permanent == nullptr || g_instances == nullptr) return;
+  ModuleWriter writer;
+  for (size_t i = 0; i < g_permanent_count; ++i) {
+    writer.Write(static_cast<uint32_t>(i + 1), g_permanent[i]);
+  }
+  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
+    const Instance& instance = g_instances[i];
+    if (instance.state.load(std::memory_order_acquire) != Instance::kReady) continue;
+    ModuleView view;
+    ViewOf(instance.range, instance.map, &view);
+    writer.Write(instance.id, view);
+  }
+}
+
+uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable) {
+  const auto start = reinterpret_cast<uintptr_t>(object->dlfo_map_start);
+  for (size_t i = 0; i < g_permanent_count; ++i) {
+    if (pc >= g_permanent[i].range.start && pc < g_permanent[i].range.end) return unwind::kPermanentTag;
+  }
+  const link_map* map = object->dlfo_link_map;
+  if (map == nullptr) return unwind::kNoTag;
+  const char* path = map->l_name != nullptr ? map->l_name : "";
+  // glibc loads and unloads these by itself, past any dlclose we could see.
+  if (std::string_view(path).find("/gconv/") != std::string_view::npos) *cacheable = false;
+  const uint64_t path_hash = HashOf(path);
+  Instance* instance = Lookup(pc, map, start, path_hash);
+  if (instance == nullptr) instance = AddInstance(*object, start, path_hash);
+  if (instance == nullptr) return unwind::kNoTag;
+  // Two threads may have added the same module at once: the lower number is it.
+  const Instance* first = Lookup(pc, map, start, path_hash);
+  return first != nullptr ? first->id : instance->id;
+}
+
+int CloseModule(int (*real_dlclose)(void*), void* handle) {
+  const unsigned long long before = Unloads();
+  unwind::BeginClose();
+  const int result = real_dlclose(handle);
+  const bool unloaded = Unloads() != before;
+  if (unloaded) RetireUnloaded();
+  unwind::EndClose(unloaded);
+  return result;
+}
+
+}  // namespace memtrace

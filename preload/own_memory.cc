@@ -1,0 +1,56 @@
+#include "preload/own_memory.h"
+
+#include <sys/mman.h>
+
+#include "preload/sys.h"
+
+namespace memtrace {
+namespace {
+
+constinit std::atomic<uint64_t> g_own_bytes{0};
+constinit std::atomic<uint64_t> g_own_minor_faults{0};
+constinit thread_local bool t_counting_faults = false;
+
+int64_t ThreadMinorFaults() {
+  rusage usage;
+  return sys::Failed(sys::Getrusage(RUSAGE_THREAD, &usage)) ? -1 : usage.ru_minflt;
+}
+
+}  // namespace
+
+void* OwnMap(size_t bytes, bool touch) {
+  void* memory = sys::Mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | (touch ? MAP_POPULATE : 0));
+  if (sys::MmapFailed(memory)) return nullptr;
+  sys::NameMapping(memory, bytes, "memtrace");
+  CountOwnBytes(static_cast<int64_t>(bytes));
+  return memory;
+}
+
+void OwnUnmap(void* address, size_t bytes) {
+  sys::Munmap(address, bytes);
+  CountOwnBytes(-static_cast<int64_t>(bytes));
+}
+
+uint64_t own_bytes() { return g_own_bytes.load(std::memory_order_relaxed); }
+uint64_t own_minor_faults() { return g_own_minor_faults.load(std::memory_order_relaxed); }
+void CountOwnBytes(int64_t bytes) {
+  g_own_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
+}
+
+OwnFaultsScope::OwnFaultsScope() {
+  if (t_counting_faults) return;
+  t_counting_faults = true;
+  before_ = ThreadMinorFaults();
+}
+
+OwnFaultsScope::~OwnFaultsScope() {
+  if (before_ < 0) return;
+  t_counting_faults = false;
+  const int64_t after = ThreadMinorFaults();
+  if (after > before_) {
+    g_own_minor_faults.fetch_add(static_cast<uint64_t>(after - before_), std::memory_order_relaxed);
+  }
+}
+
+}  // namespace memtrace

@@ -1,0 +1,40 @@
+// Own memory: what the tracer itself needs, from mmap only.
+//
+// Counted, so that the report can take it off the program's figures, and named
+// in /proc/self/maps where the kernel can name anonymous memory. Page faults of
+// the tracer are measured around the places that cause them.
+
+#ifndef MEMTRACE_PRELOAD_OWN_MEMORY_H_
+#define MEMTRACE_PRELOAD_OWN_MEMORY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memtrace {
+
+// Zeroed, page aligned. Null when the kernel refuses. `touch` takes the page
+// faults now instead of on the event path.
+void* OwnMap(size_t bytes, bool touch);
+void OwnUnmap(void* address, size_t bytes);
+
+uint64_t own_bytes();
+uint64_t own_minor_faults();
+void CountOwnBytes(int64_t bytes);
+
+// Counts the minor faults this thread takes in a scope as the tracer's own.
+// Costs two getrusage calls: for slow paths. Scopes may nest; the outermost counts.
+class OwnFaultsScope {
+ public:
+  OwnFaultsScope();
+  ~OwnFaultsScope();
+  OwnFaultsScope(const OwnFaultsScope&) = delete;
+  OwnFaultsScope& operator=(const OwnFaultsScope&) = delete;
+
+ private:
+  int64_t before_ = -1;
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_OWN_MEMORY_H_

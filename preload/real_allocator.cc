@@ -1,0 +1,152 @@
+#include "preload/real_allocator.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "preload/bootstrap_arena.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+
+constinit BootstrapArena g_bootstrap_arena;
+
+namespace {
+
+enum class Search { kNotBegun, kRunning, kDone };
+constinit std::atomic<Search> g_search{Search::kNotBegun};
+
+// The stubs. Each asks for the search; inside of it they serve from the arena.
+
+void* EarlyMalloc(size_t bytes) {
+  return FindRealAllocator() ? g_real.malloc(bytes) : g_bootstrap_arena.Allocate(bytes);
+}
+void* EarlyCalloc(size_t count, size_t bytes) {
+  if (FindRealAllocator()) return g_real.calloc(count, bytes);
+  size_t total;
+  return __builtin_mul_overflow(count, bytes, &total) ? nullptr : g_bootstrap_arena.Allocate(total);
+}
+void* EarlyRealloc(void* block, size_t bytes) {
+  if (FindRealAllocator()) return g_real.realloc(block, bytes);
+  void* moved = g_bootstrap_arena.Allocate(bytes);
+  if (moved != nullptr && block != nullptr && g_bootstrap_arena.Owns(block)) {
+    const size_t old = BootstrapArena::Size(block);
+    memcpy(moved, block, old < bytes ? old : bytes);
+  }
+  return moved;
+}
+void* EarlyReallocarray(void* block, size_t count, size_t bytes) {
+  if (FindRealAllocator()) return g_real.reallocarray(block, count, bytes);
+  size_t total;
+  return __builtin_mul_overflow(count, bytes, &total) ? nullptr : EarlyRealloc(block, total);
+}
+void EarlyFree(void* block) {
+  if (FindRealAllocator()) g_real.free(block);
+}
+void EarlyFreeSized(void* block, size_t) { EarlyFree(block); }
+void EarlyFreeAlignedSized(void* block, size_t, size_t) { EarlyFree(block); }
+int EarlyPosixMemalign(void** out, size_t alignment, size_t bytes) {
+  if (FindRealAllocator()) return g_real.posix_memalign(out, alignment, bytes);
+  void* block = g_bootstrap_arena.Allocate(bytes, alignment);
+  if (block == nullptr) return ENOMEM;
+  *out = block;
+  return 0;
+}
+void* EarlyAlignedAlloc(size_t alignment, size_t bytes) {
+  return FindRealAllocator() ? g_real.aligned_alloc(alignment, bytes)
+                             : g_bootstrap_arena.Allocate(bytes, alignment);
+}
+void* EarlyMemalign(size_t alignment, size_t bytes) {
+  return FindRealAllocator() ? g_real.memalign(alignment, bytes)
+                             : g_bootstrap_arena.Allocate(bytes, alignment);
+}
+void* EarlyValloc(size_t bytes) {
+  return FindRealAllocator() ? g_real.valloc(bytes) : g_bootstrap_arena.Allocate(bytes, 4096);
+}
+void* EarlyPvalloc(size_t bytes) {
+  return FindRealAllocator() ? g_real.pvalloc(bytes) : g_bootstrap_arena.Allocate(bytes, 4096);
+}
+size_t EarlyUsableSize(void* block) {
+  return FindRealAllocator() ? g_real.malloc_usable_size(block) : 0;
+}
+
+template <typename T>
+T SetErrno(long result, T failed) {
+  if (sys::Failed(result)) {
+    errno = static_cast<int>(-result);
+    return failed;
+  }
+  return (T)result;
+}
+void* SyscallMmap(void* hint, size_t bytes, int prot, int flags, int fd, off_t offset) {
+  return SetErrno(reinterpret_cast<long>(
+                      sys::Mmap(hint, bytes, prot, flags, fd, static_cast<uint64_t>(offset))),
+                  reinterpret_cast<void*>(-1));
+}
+int SyscallMunmap(void* address, size_t bytes) { return SetErrno(sys::Munmap(address, bytes), -1); }
+void* SyscallMremap(void* old, size_t old_bytes, size_t bytes, int flags, void* wanted) {
+  return SetErrno(sys::Call(SYS_mremap, reinterpret_cast<long>(old), static_cast<long>(old_bytes),
+                            static_cast<long>(bytes), flags, reinterpret_cast<long>(wanted)),
+                  reinterpret_cast<void*>(-1));
+}
+
+// C23 functions that this libc may lack: a free is a free.
+void PlainFreeSized(void* block, size_t) { g_real.free(block); }
+void PlainFreeAlignedSized(void* block, size_t, size_t) { g_real.free(block); }
+
+template <typename F>
+void Find(F*& pointer, const char* name, F* otherwise) {
+  void* found = dlsym(RTLD_NEXT, name);
+  pointer = found != nullptr ? reinterpret_cast<F*>(found) : otherwise;
+}
+
+}  // namespace
+
+constinit RealAllocator g_real = {
+    EarlyMalloc,       EarlyCalloc,   EarlyRealloc,  EarlyReallocarray,
+    EarlyFree,         EarlyFreeSized, EarlyFreeAlignedSized,
+    EarlyPosixMemalign, EarlyAlignedAlloc, EarlyMemalign, EarlyValloc, EarlyPvalloc,
+    EarlyUsableSize,   SyscallMmap,   SyscallMunmap, SyscallMremap,
+};
+
+bool FindRealAllocator() {
+  Search expected = Search::kNotBegun;
+  if (!g_search.compare_exchange_strong(expected, Search::kRunning, std::memory_order_acquire)) {
+    return expected == Search::kDone;
+  }
+  const int saved_errno = errno;
+  RealAllocator found = g_real;
+  Find(found.malloc, "malloc", g_real.malloc);
+  Find(found.calloc, "calloc", g_real.calloc);
+  Find(found.realloc, "realloc", g_real.realloc);
+  Find(found.reallocarray, "reallocarray", g_real.reallocarray);
+  Find(found.free, "free", g_real.free);
+  Find(found.free_sized, "free_sized", PlainFreeSized);
+  Find(found.free_aligned_sized, "free_aligned_sized", PlainFreeAlignedSized);
+  Find(found.posix_memalign, "posix_memalign", g_real.posix_memalign);
+  Find(found.aligned_alloc, "aligned_alloc", g_real.aligned_alloc);
+  Find(found.memalign, "memalign", g_real.memalign);
+  Find(found.valloc, "valloc", g_real.valloc);
+  Find(found.pvalloc, "pvalloc", g_real.pvalloc);
+  Find(found.malloc_usable_size, "malloc_usable_size", g_real.malloc_usable_size);
+  Find(found.mmap, "mmap", g_real.mmap);
+  Find(found.munmap, "munmap", g_real.munmap);
+  Find(found.mremap, "mremap", g_real.mremap);
+  g_real = found;
+  errno = saved_errno;
+  g_search.store(Search::kDone, std::memory_order_release);
+  return true;
+}
+
+bool RealAllocatorIsGlibc() {
+  // glibc's malloc and its __libc_malloc are one address.
+  return FindRealAllocator() &&
+         reinterpret_cast<void*>(g_real.malloc) == dlsym(RTLD_NEXT, "__libc_malloc");
+}
+
+void* FindNext(const char* name) { return dlsym(RTLD_NEXT, name); }
+
+}  // namespace memtrace

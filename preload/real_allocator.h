@@ -1,0 +1,54 @@
+// RealAllocator: the next definition of each interposed function, found once.
+//
+// Before the search each pointer leads to a stub that starts it, so the event
+// path tests nothing. dlsym may call back into us: what arrives meanwhile is
+// served from the BootstrapArena. mmap and its kin never start the search, for
+// they are called from inside other allocators' initialisation: their stubs are
+// plain system calls until somebody's malloc has found the rest.
+//
+// Threads: the search runs once, in whichever thread allocates first, which is
+// before the program has a second one.
+
+#ifndef MEMTRACE_PRELOAD_REAL_ALLOCATOR_H_
+#define MEMTRACE_PRELOAD_REAL_ALLOCATOR_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace memtrace {
+
+struct RealAllocator {
+  void* (*malloc)(size_t);
+  void* (*calloc)(size_t, size_t);
+  void* (*realloc)(void*, size_t);
+  void* (*reallocarray)(void*, size_t, size_t);
+  void (*free)(void*);
+  void (*free_sized)(void*, size_t);
+  void (*free_aligned_sized)(void*, size_t, size_t);
+  int (*posix_memalign)(void**, size_t, size_t);
+  void* (*aligned_alloc)(size_t, size_t);
+  void* (*memalign)(size_t, size_t);
+  void* (*valloc)(size_t);
+  void* (*pvalloc)(size_t);
+  size_t (*malloc_usable_size)(void*);
+  void* (*mmap)(void*, size_t, int, int, int, off_t);
+  int (*munmap)(void*, size_t);
+  void* (*mremap)(void*, size_t, size_t, int, void*);
+};
+
+extern RealAllocator g_real;
+
+// Finds them all. True when they are found; false when called back from inside
+// the search.
+bool FindRealAllocator();
+
+// Whether the malloc found is glibc's own, whose chunk headers may be read.
+bool RealAllocatorIsGlibc();
+
+// The next definition of a function that is not in the table (exec, dlclose ...).
+void* FindNext(const char* name);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_REAL_ALLOCATOR_H_

@@ -1,0 +1,266 @@
+#include "preload/recorder.h"
+
+#include <bit>
+#include <cstring>
+
+#include "preload/own_memory.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+namespace {
+
+// A time word at most every 16 events: rdtsc costs as much as the rest of a free.
+constexpr uint32_t kLongestStride = 16;
+// A thread that goes this long between events stamps each of them, so that an
+// event is placed exactly and not somewhere in a pause.
+constexpr uint64_t kSlowUs = 50;
+// Usage samples: getrusage costs 0.6 us, /proc/self/statm 3 us more.
+constexpr uint64_t kSampleUs = 1'000;
+constexpr uint64_t kResidentUs = 10'000;
+// A call of the kernel anyway (a mapping): a sample is cheap beside it.
+constexpr uint64_t kMappingSampleUs = 100;
+
+constinit std::atomic<uint64_t> g_last_sample{0};
+constinit std::atomic<uint64_t> g_last_resident{0};
+
+uint64_t ResidentBytes() {
+  char text[128];
+  const long bytes = sys::ReadFile("/proc/self/statm", text, sizeof(text) - 1);
+  if (bytes <= 0) return 0;
+  const char* p = text;
+  const char* const end = text + bytes;
+  while (p < end && *p != ' ') ++p;
+  uint64_t pages = 0;
+  for (++p; p < end && *p >= '0' && *p <= '9'; ++p) {
+    pages = pages * 10 + static_cast<uint64_t>(*p - '0');
+  }
+  return pages * 4096;
+}
+
+// Head and following words of an extended event, with the room already there.
+template <size_t kWords>
+void PutExtended(ThreadState& state, format::ExtendedType type, const uint64_t (&words)[kWords],
+                 std::string_view text = {}) {
+  uint64_t* out = state.ring.next();
+  const size_t text_words = (text.size() + 7) / 8;
+  out[0] = format::ExtendedHead(type, static_cast<uint32_t>(kWords + text_words));
+  memcpy(out + 1, words, sizeof(words));
+  if (text_words > 0) {
+    out[kWords + text_words] = 0;  // the padding of the last word
+    memcpy(out + 1 + kWords, text.data(), text.size());
+  }
+  state.ring.Commit(1 + kWords + text_words);
+}
+
+uint64_t Pair(uint64_t low, uint64_t high) { return (low & 0xffffffff) | high << 32; }
+
+void MappingEvent(ThreadState& state) {
+  SampleUsage(state, g_clock.Now(), kMappingSampleUs);
+  state.events_to_stamp = 1;
+  BeginEvent(state, kLargestEventWords);
+}
+
+}  // namespace
+
+void Stamp(ThreadState& state) {
+  const uint64_t now = g_clock.Now();
+  Put(state, format::TimeWord(now));
+  const uint64_t pause = (now - state.last_stamp) / state.stamp_stride;
+  state.last_stamp = now;
+  if (pause > kSlowUs * g_clock.ticks_per_us()) {
+    state.stamp_stride = 1;
+  } else if (state.stamp_stride < kLongestStride) {
+    state.stamp_stride *= 2;
+  }
+  state.events_to_stamp = state.stamp_stride;
+  SampleUsage(state, now, kSampleUs);
+}
+
+void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
+  uint64_t last = g_last_sample.load(std::memory_order_relaxed);
+  if (now - last < min_us * g_clock.ticks_per_us()) return;
+  // One thread takes the sample; the others go on.
+  if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+  if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
+  rusage usage;
+  if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  uint64_t resident = 0;
+  uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
+  if (now - last_resident >= kResidentUs * g_clock.ticks_per_us() &&
+      g_last_resident.compare_exchange_strong(last_resident, now, std::memory_order_relaxed)) {
+    resident = ResidentBytes();
+  }
+  Put(state, format::TimeWord(now));
+  PutExtended(state, format::ExtendedType::kUsage,
+              {static_cast<uint64_t>(usage.ru_minflt), static_cast<uint64_t>(usage.ru_majflt),
+               resident, static_cast<uint64_t>(usage.ru_maxrss) * 1024, own_minor_faults(),
+               Pair(static_cast<uint64_t>(usage.ru_nvcsw),
+                    static_cast<uint64_t>(usage.ru_nivcsw))});
+}
+
+uint32_t CaptureStack(ThreadState& state, const CallSite& site) {
+  StackTrie& trie = state.trie;
+  trie.GrowIfPressed();
+  StackTrie::Cursor cursor = trie.Root();
+  const auto step = [&](uint64_t key) {
+    const uint32_t parent = cursor.slot;
+    if (!trie.Child(&cursor, key)) [[likely]] return;
+    if (!state.ring.HasRoom(2)) [[unlikely]] SpoolThread(state);
+    const uint32_t instance = unwind::InstanceOf(key);
+    Put(state, format::NodeHead(unwind::PcOf(key), instance),
+        format::NodeLink(cursor.slot, parent, instance));
+  };
+  const auto marker = [](format::StackMarker why) {
+    return static_cast<uint64_t>(why) | uint64_t{format::kNoModule} << 48;
+  };
+  if (!g_process.config.stacks) [[unlikely]] {
+    step(site.pc);  // the caller alone, which costs nothing
+    return cursor.slot;
+  }
+  const unwind::UnwindResult result =
+      state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
+  if (result.marker != format::StackMarker::kNone) [[unlikely]] step(marker(result.marker));
+  for (size_t i = result.frames; i > 0; --i) step(state.keys[i - 1]);
+  return cursor.slot;
+}
+
+void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {
+  uintptr_t before = g_process.seen_break.load(std::memory_order_relaxed);
+  if (before == current_break ||
+      !g_process.seen_break.compare_exchange_strong(before, current_break,
+                                                    std::memory_order_relaxed)) {
+    return;  // another thread saw it too and tells it
+  }
+  if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
+  PutExtended(state, format::ExtendedType::kHeapGrowth, {before, current_break, slot});
+}
+
+void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_t slot) {
+  state.arena_base = base;
+  state.arena_bytes = bytes;
+  if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
+  PutExtended(state, format::ExtendedType::kArenaGrowth, {base, bytes, slot});
+}
+
+void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, size_t bytes,
+                     uint32_t slot, unsigned alignment_log2) {
+  uint64_t flags = 0;
+  size_t usable = 0;
+  if (block != nullptr && g_process.allocator_is_glibc) {
+    const GlibcChunk chunk(block);
+    usable = chunk.usable();
+    if (chunk.mapped()) flags |= format::kWideMapped;
+    if (chunk.other_arena()) flags |= format::kWideOtherArena;
+  }
+  if (flags & format::kWideMapped) SampleUsage(state, g_clock.Now(), kMappingSampleUs);
+  BeginEvent(state);
+  uint64_t* words = state.ring.next();
+  words[0] = format::Head(EventKind::kWideAlloc, reinterpret_cast<uintptr_t>(block),
+                          static_cast<uint32_t>(function));
+  words[1] = slot | static_cast<uint64_t>(alignment_log2) << 32 | flags << 40;
+  words[2] = bytes;
+  words[3] = usable;
+  state.ring.Commit(4);
+}
+
+void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
+                        const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  const unsigned log2 = alignment == 0 ? 0 : static_cast<unsigned>(std::bit_width(alignment)) - 1;
+  RecordWideAlloc(state, function, block, bytes, slot, log2);
+  CheckBreak(state, slot);
+}
+
+void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
+                const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  MappingEvent(state);
+  // The captured stack is in the ring by now: its buffer is free for the name,
+  // and the program's stack may be small.
+  char* const name = reinterpret_cast<char*>(state.keys);
+  static_assert(sizeof(state.keys) >= 4096);
+  long name_bytes = 0;
+  if (fd >= 0 && (flags & 0x20 /* MAP_ANONYMOUS */) == 0) {
+    Text<40> link;
+    link << "/proc/self/fd/" << fd;
+    name_bytes = sys::Readlink(link.c_str(), name, 4096);
+    if (name_bytes < 0) name_bytes = 0;
+  }
+  PutExtended(state, format::ExtendedType::kMmap,
+              {reinterpret_cast<uintptr_t>(address), length,
+               Pair(static_cast<uint32_t>(prot), static_cast<uint32_t>(flags)),
+               Pair(static_cast<uint32_t>(fd), slot), offset},
+              {name, static_cast<size_t>(name_bytes)});
+}
+
+void RecordMunmap(void* address, size_t length, const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  MappingEvent(state);
+  PutExtended(state, format::ExtendedType::kMunmap,
+              {reinterpret_cast<uintptr_t>(address), length, slot});
+}
+
+void RecordMunmapFailed(void* address, size_t length) {
+  const Section section;
+  if (!section) return;
+  BeginEvent(section.state());
+  PutExtended(section.state(), format::ExtendedType::kMunmapFailed,
+              {reinterpret_cast<uintptr_t>(address), length});
+}
+
+void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
+                  const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  MappingEvent(state);
+  PutExtended(state, format::ExtendedType::kMremap,
+              {reinterpret_cast<uintptr_t>(old_address), old_length,
+               reinterpret_cast<uintptr_t>(address), length,
+               Pair(static_cast<uint32_t>(flags), slot)});
+}
+
+void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  MappingEvent(state);
+  // Growth by libc's allocator since the last event comes first.
+  RecordHeapGrowth(state, old_break, slot);
+  g_process.seen_break.store(new_break, std::memory_order_relaxed);
+  PutExtended(state, format::ExtendedType::kBrk, {old_break, new_break, slot});
+}
+
+void RecordShmat(void* address, size_t length, int shmid, int flags, const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  MappingEvent(state);
+  PutExtended(state, format::ExtendedType::kShmat,
+              {reinterpret_cast<uintptr_t>(address), length,
+               Pair(static_cast<uint32_t>(shmid), static_cast<uint32_t>(flags)), slot});
+}
+
+void RecordShmdt(const void* address, const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  MappingEvent(state);
+  PutExtended(state, format::ExtendedType::kShmdt,
+              {reinterpret_cast<uintptr_t>(address), slot});
+}
+
+}  // namespace memtrace

@@ -1,0 +1,221 @@
+// Recorder: from an interposed call to words in the thread's ring.
+//
+// Everything here is on the event path: no lock, no allocation, no system call
+// but in the parts named slow (a ring that is full, a stamp that is due for a
+// usage sample, a thread or process seen for the first time). errno is never
+// touched, because libc is never called.
+//
+// An event is written in this order, so that SIGKILL at any point leaves whole
+// events only:
+//   room for the largest event, else spool; a time word if due; node definitions;
+//   the event's words; commit.
+
+#ifndef MEMTRACE_PRELOAD_RECORDER_H_
+#define MEMTRACE_PRELOAD_RECORDER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "format/event_words.h"
+#include "preload/clock.h"
+#include "preload/process.h"
+#include "preload/thread_state.h"
+
+namespace memtrace {
+
+using format::AllocFunction;
+using format::EventKind;
+using unwind::CallSite;
+
+// Inside the tracer: between construction and destruction, calls of this thread
+// into interposed functions leave no event. Not a lock: it keeps out ourselves,
+// and a signal handler that interrupts us (that event is counted as missed).
+//
+// False when nothing is to be recorded.
+class Section {
+ public:
+  Section() {
+    if (t_slot.inside != 0) [[unlikely]] {
+      g_process.missed_events.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    t_slot.inside = 1;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (g_switch.recording.load(std::memory_order_relaxed) == 0) [[unlikely]] {
+      if (!EnsureRecording()) {
+        Leave();
+        return;
+      }
+    }
+    state_ = t_slot.state;
+    if (state_ == nullptr) [[unlikely]] {
+      state_ = AttachThread();
+      if (state_ == nullptr) {
+        g_process.missed_events.fetch_add(1, std::memory_order_relaxed);
+        Leave();
+      }
+    }
+  }
+  ~Section() {
+    if (state_ != nullptr) Leave();
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  explicit operator bool() const { return state_ != nullptr; }
+  ThreadState& state() const { return *state_; }
+
+ private:
+  static void Leave() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_slot.inside = 0;
+  }
+
+  ThreadState* state_ = nullptr;
+};
+
+// The most words an event takes besides its stack's node definitions: a mapping
+// with a file name of 4096 bytes.
+inline constexpr size_t kLargestEventWords = 8 + 4096 / 8;
+// What every short event needs: its words, a time word, heap growth.
+inline constexpr size_t kShortEventWords = 32;
+
+// Slow: a time word is due. Adapts the stride and takes a usage sample at times.
+void Stamp(ThreadState& state);
+
+// Slow: getrusage into the ring, unless one was taken less than `min_us` ago.
+void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
+
+// The slot of the stack of `site`, defining the nodes that are new.
+uint32_t CaptureStack(ThreadState& state, const CallSite& site);
+
+// Slow: libc's allocator moved the program break, or made an arena's heap larger.
+void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot);
+void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_t slot);
+
+inline void Put(ThreadState& state, uint64_t a) {
+  state.ring.next()[0] = a;
+  state.ring.Commit(1);
+}
+inline void Put(ThreadState& state, uint64_t a, uint64_t b) {
+  uint64_t* words = state.ring.next();
+  words[0] = a;
+  words[1] = b;
+  state.ring.Commit(2);
+}
+
+inline void BeginEvent(ThreadState& state, size_t words = kShortEventWords) {
+  if (!state.ring.HasRoom(words)) [[unlikely]] SpoolThread(state);
+  if (--state.events_to_stamp == 0) [[unlikely]] Stamp(state);
+}
+
+// glibc's chunk header, one word before the block: size and three flags
+// (malloc/malloc.c, "malloc_chunk details").
+struct GlibcChunk {
+  static constexpr size_t kMapped = 2, kOtherArena = 4, kFlags = 7;
+  size_t word;
+
+  explicit GlibcChunk(const void* block) : word(static_cast<const size_t*>(block)[-1]) {}
+  bool mapped() const { return word & kMapped; }
+  bool other_arena() const { return word & kOtherArena; }
+  size_t usable() const { return (word & ~kFlags) - (mapped() ? 2 : 1) * sizeof(size_t); }
+};
+
+// glibc's heap_info at the start of an arena's heap (malloc/arena.c): arena,
+// previous heap, size in use, size made accessible. Heaps are aligned to their
+// largest size, 64 MiB with the default threshold.
+inline constexpr uintptr_t kArenaHeapBytes = uintptr_t{64} << 20;
+inline size_t ArenaHeapAccessibleBytes(uintptr_t heap) {
+  return reinterpret_cast<const size_t*>(heap)[3];
+}
+
+extern "C" void* __curbrk;  // libc's idea of the program break
+
+inline void CheckBreak(ThreadState& state, uint32_t slot) {
+  const auto now = reinterpret_cast<uintptr_t>(__curbrk);
+  if (now != g_process.seen_break.load(std::memory_order_relaxed)) [[unlikely]] {
+    RecordHeapGrowth(state, now, slot);
+  }
+}
+
+// malloc, calloc, realloc: after the real call returned `block`.
+void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, size_t bytes,
+                     uint32_t slot, unsigned alignment_log2);
+
+inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, size_t bytes,
+                        const CallSite& site) {
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const uint32_t slot = CaptureStack(state, site);
+  uint32_t detail = format::kUnknownWaste;
+  bool wide = bytes >> 32 != 0;
+  if (block != nullptr && g_process.allocator_is_glibc) [[likely]] {
+    const GlibcChunk chunk(block);
+    wide |= chunk.mapped();
+    const size_t waste = chunk.usable() - bytes;
+    detail = waste < format::kUnknownWaste ? static_cast<uint32_t>(waste) : format::kUnknownWaste;
+    if (chunk.other_arena()) {
+      detail |= format::kOtherArena;
+      const uintptr_t base = reinterpret_cast<uintptr_t>(block) & ~(kArenaHeapBytes - 1);
+      const size_t accessible = ArenaHeapAccessibleBytes(base);
+      if (base != state.arena_base || accessible != state.arena_bytes) [[unlikely]] {
+        RecordArenaGrowth(state, base, accessible, slot);
+      }
+    }
+  }
+  if (wide) [[unlikely]] {
+    RecordWideAlloc(state, function, block, bytes, slot, 0);
+  } else {
+    BeginEvent(state);
+    Put(state, format::Head(kind, reinterpret_cast<uintptr_t>(block), detail),
+        bytes | static_cast<uint64_t>(slot) << 32);
+  }
+  CheckBreak(state, slot);
+}
+
+// Before the real free.
+inline void RecordFree(void* block) {
+  const Section section;
+  if (!section) return;
+  BeginEvent(section.state());
+  Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
+}
+
+// After the real free: the heap may have been trimmed. Cheap enough to look.
+inline void NoticeTrim() {
+  if (reinterpret_cast<uintptr_t>(__curbrk) ==
+      g_process.seen_break.load(std::memory_order_relaxed)) [[likely]] {
+    return;
+  }
+  const Section section;
+  if (section) CheckBreak(section.state(), format::kNoSlot);
+}
+
+// Before the real realloc of a block.
+inline void RecordReallocIntent(void* block) {
+  const Section section;
+  if (!section) return;
+  BeginEvent(section.state());
+  Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
+}
+
+// The aligned functions: after the real call.
+void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
+                        const CallSite& site);
+
+// Mappings: see ExtendedType for which come before and which after the call.
+void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
+                const CallSite& site);
+void RecordMunmap(void* address, size_t length, const CallSite& site);
+void RecordMunmapFailed(void* address, size_t length);
+void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
+                  const CallSite& site);
+void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site);
+void RecordShmat(void* address, size_t length, int shmid, int flags, const CallSite& site);
+void RecordShmdt(const void* address, const CallSite& site);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_RECORDER_H_

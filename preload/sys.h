@@ -1,0 +1,131 @@
+// sys: system calls without libc.
+//
+// libc's wrappers set errno, are cancellation points and may be interposed by
+// somebody else; inside the traced program we want none of the three. Each
+// function returns the kernel's answer: a result, or -errno.
+//
+// Async-signal-safe. The only file but unwind/arch_*.h that knows the machine.
+
+#ifndef MEMTRACE_PRELOAD_SYS_H_
+#define MEMTRACE_PRELOAD_SYS_H_
+
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memtrace::sys {
+
+#if defined(__x86_64__)
+inline long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
+  long result;
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  return result;
+}
+#else
+#error "memtrace: this machine is not supported yet"
+#endif
+
+inline bool Failed(long result) { return result < 0 && result >= -4095; }
+
+inline long Open(const char* path, int flags, int mode = 0) {
+  return Call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path), flags | O_CLOEXEC, mode);
+}
+inline long Close(long fd) { return Call(SYS_close, fd); }
+inline long Read(long fd, void* buffer, size_t bytes) {
+  return Call(SYS_read, fd, reinterpret_cast<long>(buffer), static_cast<long>(bytes));
+}
+inline long Write(long fd, const void* buffer, size_t bytes) {
+  return Call(SYS_write, fd, reinterpret_cast<long>(buffer), static_cast<long>(bytes));
+}
+inline long Pread(long fd, void* buffer, size_t bytes, uint64_t offset) {
+  return Call(SYS_pread64, fd, reinterpret_cast<long>(buffer), static_cast<long>(bytes),
+              static_cast<long>(offset));
+}
+inline long Pwritev(long fd, const iovec* parts, int count, uint64_t offset) {
+  return Call(SYS_pwritev, fd, reinterpret_cast<long>(parts), count, static_cast<long>(offset), 0);
+}
+inline long Fstat(long fd, struct stat* out) {
+  return Call(SYS_fstat, fd, reinterpret_cast<long>(out));
+}
+inline long Readlink(const char* path, char* buffer, size_t bytes) {
+  return Call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path),
+              reinterpret_cast<long>(buffer), static_cast<long>(bytes));
+}
+inline long Unlink(const char* path) {
+  return Call(SYS_unlinkat, AT_FDCWD, reinterpret_cast<long>(path), 0);
+}
+inline long Fallocate(long fd, uint64_t offset, uint64_t bytes) {
+  return Call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
+}
+inline void* Mmap(void* hint, size_t bytes, int prot, int flags, long fd = -1,
+                  uint64_t offset = 0) {
+  return reinterpret_cast<void*>(Call(SYS_mmap, reinterpret_cast<long>(hint),
+                                      static_cast<long>(bytes), prot, flags, fd,
+                                      static_cast<long>(offset)));
+}
+inline bool MmapFailed(const void* result) { return Failed(reinterpret_cast<long>(result)); }
+inline long Munmap(void* address, size_t bytes) {
+  return Call(SYS_munmap, reinterpret_cast<long>(address), static_cast<long>(bytes));
+}
+inline long Madvise(void* address, size_t bytes, int advice) {
+  return Call(SYS_madvise, reinterpret_cast<long>(address), static_cast<long>(bytes), advice);
+}
+inline void NameMapping(void* address, size_t bytes, const char* name) {
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
+  Call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, reinterpret_cast<long>(address),
+       static_cast<long>(bytes), reinterpret_cast<long>(name));
+}
+inline int Getpid() { return static_cast<int>(Call(SYS_getpid)); }
+inline int Getppid() { return static_cast<int>(Call(SYS_getppid)); }
+inline int Gettid() { return static_cast<int>(Call(SYS_gettid)); }
+inline long Tgkill(int pid, int tid, int signal) { return Call(SYS_tgkill, pid, tid, signal); }
+inline long Getrusage(int who, rusage* out) {
+  return Call(SYS_getrusage, who, reinterpret_cast<long>(out));
+}
+inline long GetThreadName(char name[16]) {
+  return Call(SYS_prctl, PR_GET_NAME, reinterpret_cast<long>(name));
+}
+inline uint64_t FileSizeLimit() {
+  uint64_t limit[2];
+  if (Failed(Call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limit)))) {
+    return UINT64_MAX;
+  }
+  return limit[0];
+}
+
+// Reads a whole small file; for /proc, whose files have no size. Returns the
+// bytes read, at most `capacity`, or -errno.
+inline long ReadFile(const char* path, char* buffer, size_t capacity) {
+  const long fd = Open(path, O_RDONLY);
+  if (Failed(fd)) return fd;
+  size_t used = 0;
+  while (used < capacity) {
+    const long got = Read(fd, buffer + used, capacity - used);
+    if (got == -4 /* EINTR */) continue;
+    if (got <= 0) break;
+    used += static_cast<size_t>(got);
+  }
+  Close(fd);
+  return static_cast<long>(used);
+}
+
+}  // namespace memtrace::sys
+
+#endif  // MEMTRACE_PRELOAD_SYS_H_

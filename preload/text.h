@@ -1,0 +1,68 @@
+// Text: a small string builder on a fixed buffer, for paths and messages inside
+// the traced program, where neither allocation nor stdio is possible. What does
+// not fit is cut; the buffer always ends in NUL.
+
+#ifndef MEMTRACE_PRELOAD_TEXT_H_
+#define MEMTRACE_PRELOAD_TEXT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memtrace {
+
+template <size_t kCapacity>
+class Text {
+ public:
+  Text& operator<<(std::string_view part) {
+    for (char c : part) {
+      if (size_ + 1 == kCapacity) {
+        cut_ = true;
+        break;
+      }
+      data_[size_++] = c;
+    }
+    data_[size_] = 0;
+    return *this;
+  }
+  Text& operator<<(uint64_t number) {
+    char digits[20];
+    size_t n = 0;
+    do digits[n++] = static_cast<char>('0' + number % 10);
+    while (number /= 10);
+    while (n > 0) *this << std::string_view(&digits[--n], 1);
+    return *this;
+  }
+  Text& operator<<(int number) {
+    if (number < 0) *this << "-";
+    return *this << static_cast<uint64_t>(number < 0 ? -static_cast<int64_t>(number) : number);
+  }
+
+  void Clear() { data_[size_ = 0] = 0; }
+  void Cut(size_t size) { data_[size_ = size] = 0; }
+  const char* c_str() const { return data_; }
+  std::string_view view() const { return {data_, size_}; }
+  size_t size() const { return size_; }
+  bool cut() const { return cut_; }
+
+ private:
+  char data_[kCapacity] = {};
+  size_t size_ = 0;
+  bool cut_ = false;
+};
+
+// Parts of a view. string_view::substr may throw, which would need libstdc++.
+constexpr std::string_view First(std::string_view text, size_t bytes) {
+  return {text.data(), bytes < text.size() ? bytes : text.size()};
+}
+constexpr std::string_view From(std::string_view text, size_t offset) {
+  return offset < text.size() ? std::string_view(text.data() + offset, text.size() - offset)
+                              : std::string_view();
+}
+
+// ENOSPC -> "No space left on device", for the handful that users meet.
+std::string_view ErrorText(long error);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_TEXT_H_

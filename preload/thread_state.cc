@@ -1,0 +1,188 @@
+#include "preload/thread_state.h"
+
+#include <cstring>
+#include <new>
+
+#include "format/event_words.h"
+#include "preload/clock.h"
+#include "preload/memory_map_record.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+
+thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
+
+namespace {
+
+constinit std::atomic<ThreadState*> g_threads{nullptr};
+// Where the next search for a dead thread's state begins.
+constinit std::atomic<ThreadState*> g_search{nullptr};
+
+// How many states a newcomer asks the kernel about, about 0.2 us each. A program
+// that starts and ends threads all the time finds one at once; one with ten
+// thousand live threads loses a microsecond a thread.
+constexpr int kSearchLimit = 8;
+
+bool IsGone(int tid, int self) {
+  return tid == self || sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
+}
+
+// A state that nobody owns or whose thread is gone, now owned by `tid`.
+ThreadState* TakeOver(int tid) {
+  ThreadState* state = g_search.load(std::memory_order_acquire);
+  for (int i = 0; i < kSearchLimit; ++i) {
+    if (state == nullptr) state = g_threads.load(std::memory_order_acquire);
+    if (state == nullptr) return nullptr;
+    int owner = state->owner_tid.load(std::memory_order_acquire);
+    if ((owner == 0 || IsGone(owner, tid)) &&
+        state->owner_tid.compare_exchange_strong(owner, tid, std::memory_order_acq_rel)) {
+      g_search.store(state->next_state, std::memory_order_release);
+      return state;
+    }
+    state = state->next_state;
+  }
+  g_search.store(state, std::memory_order_release);
+  return nullptr;
+}
+
+ThreadState* MakeState(int tid) {
+  void* memory = OwnMap(sizeof(ThreadState), /*touch=*/true);
+  if (memory == nullptr) return nullptr;
+  auto* state = new (memory) ThreadState;
+  if (!state->trie.Init()) {
+    OwnUnmap(memory, sizeof(ThreadState));
+    return nullptr;
+  }
+  state->owner_tid.store(tid, std::memory_order_relaxed);
+  ThreadState* head = g_threads.load(std::memory_order_relaxed);
+  do state->next_state = head;
+  while (!g_threads.compare_exchange_weak(head, state, std::memory_order_release,
+                                          std::memory_order_relaxed));
+  return state;
+}
+
+bool GiveRing(ThreadState& state) {
+  void* mapping = g_process.file.AppendRing(EventRing::kBytes, state.serial);
+  state.ring_is_private = mapping == nullptr;
+  if (mapping == nullptr) {
+    // Recording goes on without the promise that the last events survive SIGKILL.
+    mapping = OwnMap(EventRing::kBytes, /*touch=*/true);
+    if (mapping == nullptr) return false;
+    g_process.private_rings.fetch_add(1, std::memory_order_relaxed);
+  }
+  state.ring.Attach(mapping, state.serial, state.sequence);
+  return true;
+}
+
+size_t CountEvents(const uint64_t* word, const uint64_t* end) {
+  size_t events = 0;
+  while (word < end) {
+    switch (format::KindOf(*word)) {
+      case format::EventKind::kNode:
+      case format::EventKind::kTime:
+      case format::EventKind::kExtended:
+      case format::EventKind::kReallocIntent:
+        break;
+      default:
+        ++events;
+    }
+    const uint32_t words = format::EventWords(*word);
+    if (words == 0) break;
+    word += words;
+  }
+  return events;
+}
+
+}  // namespace
+
+ThreadState* FirstThread() { return g_threads.load(std::memory_order_acquire); }
+
+ThreadState* AttachThread() {
+  const OwnFaultsScope faults;
+  const int tid = sys::Gettid();
+  ThreadState* state = TakeOver(tid);
+  if (state != nullptr) {
+    if (state->ring.attached() && (!state->ring.empty() || state->dropped_events != 0)) SpoolThread(*state);
+  } else {
+    state = MakeState(tid);
+    if (state == nullptr) return nullptr;
+  }
+  const uint32_t previous = state->serial;
+  state->serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
+  state->sequence = 1;
+  state->dropped_events = 0;
+  state->events_to_stamp = state->stamp_stride = 1;
+  state->arena_base = 0;
+  state->trie.Restart();
+  state->unwinder.Reset();
+  if (state->ring.attached()) {
+    state->ring.Restart(state->serial, 1, 0);
+  } else if (!GiveRing(*state)) {
+    state->owner_tid.store(0, std::memory_order_release);
+    return nullptr;
+  }
+  const uint64_t now = g_clock.Now();
+  state->ring.set_clock(now, NowNs(CLOCK_MONOTONIC));
+  sys::GetThreadName(state->name);
+  AppendRecords<192>([&](format::RecordEncoder& out) {
+    if (previous != 0) {
+      out.Begin(format::RecordTag::kThreadGone);
+      out.Number(previous);
+      out.Number(now);
+      out.End();
+    }
+    out.Begin(format::RecordTag::kThread);
+    out.Number(state->serial);
+    out.Number(static_cast<uint64_t>(tid));
+    out.Number(now);
+    out.Bytes({state->name, strnlen(state->name, sizeof(state->name))});
+    out.End();
+  });
+  t_slot.state = state;
+  return state;
+}
+
+void SpoolThread(ThreadState& state) {
+  format::BlockHeader header = {};
+  header.kind = format::BlockKind::kEvents;
+  header.thread = state.serial;
+  header.sequence = state.sequence;
+  header.dropped_events = state.dropped_events;
+  header.payload_bytes = header.content_bytes = static_cast<uint32_t>(state.ring.used_bytes());
+  if (g_process.file.Append(header, state.ring.begin())) {
+    ++state.sequence;
+    state.dropped_events = 0;
+    WriteMemoryMapIfGrown();
+  } else {
+    state.dropped_events +=
+        static_cast<uint32_t>(CountEvents(state.ring.begin(), state.ring.next()));
+    state.trie.Restart();  // the definitions in this block never reached the reader
+    if (g_process.file.last_stop() == format::RecordingStop::kMaxBytes) {
+      StopRecording(format::RecordingStop::kMaxBytes, 0);
+    }
+  }
+  state.ring.Restart(state.serial, state.sequence, state.dropped_events);
+  state.ring.set_clock(g_clock.Now(), NowNs(CLOCK_MONOTONIC));
+}
+
+void ForgetThreads() {
+  for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
+    if (state->ring.attached()) {
+      if (state->ring_is_private) {
+        OwnUnmap(reinterpret_cast<char*>(const_cast<uint64_t*>(state->ring.begin())) -
+                     sizeof(format::RingHeader),
+                 EventRing::kBytes);
+      } else {
+        CountOwnBytes(-static_cast<int64_t>(EventRing::kBytes));
+      }
+      state->ring.Detach();
+    }
+    state->serial = 0;
+    state->owner_tid.store(0, std::memory_order_relaxed);
+  }
+  t_slot.state = nullptr;
+}
+
+}  // namespace memtrace

@@ -1,0 +1,85 @@
+// ThreadState: everything the tracer knows of one thread of the program.
+//
+// Made at the thread's first event, from memory of our own. Nothing tells us of
+// its death: no key, no destructor, for those run too early and cost the program
+// a key. A later thread that needs a state looks for one whose kernel task is
+// gone, writes what is left in its ring to the trace, and takes it over.
+//
+//   unclaimed -> owned (Attach, by compare-and-swap of owner_tid) -> the task ends
+//   -> a newcomer sees ESRCH from tgkill, or its own tid -> owned again
+//
+// The list only grows; states are never unmapped.
+
+#ifndef MEMTRACE_PRELOAD_THREAD_STATE_H_
+#define MEMTRACE_PRELOAD_THREAD_STATE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/event_ring.h"
+#include "preload/stack_trie.h"
+#include "preload/unwind/stack_unwinder.h"
+
+namespace memtrace {
+
+struct ThreadState {
+  // What the event path touches, in the order it does.
+  EventRing ring;
+  uint32_t events_to_stamp = 1;  // the next time word is due after so many events
+  uint32_t stamp_stride = 1;
+  uint64_t last_stamp = 0;       // ticks
+  uintptr_t arena_base = 0;      // the arena heap seen last, and its size then
+  size_t arena_bytes = 0;
+  StackTrie trie;
+  unwind::StackUnwinder unwinder;
+
+  // What it touches when a sub-buffer is full.
+  uint32_t serial = 0;    // 1, 2, ... in the order of first events
+  uint32_t sequence = 1;  // of the block being filled
+  uint32_t dropped_events = 0;  // since the last block that was written
+  bool ring_is_private = false;  // no shared mapping could be had: lost with SIGKILL
+  char name[16] = {};
+
+  std::atomic<int> owner_tid{0};  // 0: nobody's
+  ThreadState* next_state = nullptr;
+
+  uint64_t keys[unwind::kMaxFrames];  // the stack being captured; too big for small stacks
+};
+
+// The only thread-local variables of the event path. Initial-exec, constant
+// initialised: readable from a thread's first instruction to its last, one load
+// away, and never the cause of an allocation.
+struct ThreadSlot {
+  ThreadState* state = nullptr;
+  uint32_t inside = 0;   // this thread is in the tracer: what it allocates is ours
+};
+extern thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
+
+// The state of the calling thread, made or taken over. Null when there is no
+// memory or no ring: the event is counted as missed.
+ThreadState* AttachThread();
+
+// Writes the ring to the trace file and empties it. What cannot be written is
+// counted in dropped_events, and every stack is defined anew.
+void SpoolThread(ThreadState& state);
+
+// Fork child: the other threads are gone and the rings are not mapped here.
+void ForgetThreads();
+
+// Calls `visit` for every state that has an owner.
+template <typename Visit>
+void ForEachThread(Visit visit);
+
+ThreadState* FirstThread();
+
+template <typename Visit>
+void ForEachThread(Visit visit) {
+  for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
+    if (state->owner_tid.load(std::memory_order_acquire) != 0) visit(*state);
+  }
+}
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_THREAD_STATE_H_

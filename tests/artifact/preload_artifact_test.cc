@@ -1,0 +1,128 @@
+// libmemtrace.so as a file: what it exports, what it needs, what it runs at load.
+// A library loaded into every process must bring nothing its host may also have.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace memtrace {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string kLibrary = MEMTRACE_BUILD_DIR "/lib/libmemtrace.so";
+
+std::string Output(const std::string& command) {
+  std::string output;
+  FILE* pipe = popen(command.c_str(), "r");
+  char buffer[4096];
+  size_t bytes;
+  while ((bytes = fread(buffer, 1, sizeof(buffer), pipe)) > 0) output.append(buffer, bytes);
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return output;
+}
+
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::set<std::string> Symbols(const std::string& nm_options) {
+  std::set<std::string> names;
+  std::istringstream lines(Output("nm " + nm_options + " --format=posix " + kLibrary));
+  for (std::string line; std::getline(lines, line);) {
+    names.insert(line.substr(0, line.find_first_of(" @")));
+  }
+  return names;
+}
+
+TEST(PreloadArtifactTest, ExportsTheListOfTruthAndNothingElse) {
+  const std::set<std::string> truth = {
+#define MEMTRACE_INTERPOSED(name, kind) #name,
+#include "preload/interposed_functions.inc"
+#undef MEMTRACE_INTERPOSED
+  };
+  EXPECT_EQ(Symbols("-D --defined-only"), truth);
+}
+
+TEST(PreloadArtifactTest, NeedsLibcOnly) {
+  std::vector<std::string> needed;
+  std::istringstream lines(Output("readelf -dW " + kLibrary));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("(NEEDED)") != std::string::npos) {
+      needed.push_back(line.substr(line.find('[')));
+    }
+  }
+  EXPECT_THAT(needed, ElementsAre("[libc.so.6]"));
+}
+
+// Every function of libc that the library calls anywhere. None allocates, none
+// takes a lock that the program may hold but the loader's, where it is meant:
+// dlsym and dl_iterate_phdr run at the first call and around dlclose.
+TEST(PreloadArtifactTest, CallsAShortListOfLibcFunctions) {
+  const std::set<std::string> allowed = {
+      "__curbrk",        "__errno_location", "__libc_stack_end", "__tls_get_addr",
+      "_dl_find_object", "clock_gettime",    "dl_iterate_phdr",  "dlsym",
+      "getauxval",       "memchr",           "memcmp",           "memcpy",
+      "memmove",         "memset",           "on_exit",          "strlen",
+      "strnlen",         "bcmp",             "makecontext",  // its address only
+  };
+  std::set<std::string> used = Symbols("-D --undefined-only");
+  EXPECT_THAT(used, Not(Contains("__tls_get_addr"))) << "thread-local access must be initial-exec";
+  for (const std::string& name : used) {
+    if (name.starts_with("_ITM_") || name == "__gmon_start__" || name == "__cxa_finalize") continue;
+    EXPECT_THAT(allowed, Contains(name));
+  }
+}
+
+TEST(PreloadArtifactTest, HasOneInitializerAndItIsOurs) {
+  EXPECT_THAT(Output("nm " + kLibrary), Not(HasSubstr("_GLOBAL__sub_I")))
+      << "a dynamic initialiser of a global";
+  // frame_dummy and OnLoad.
+  const std::vector<std::string> words = Words(Output("readelf -SW " + kLibrary));
+  for (size_t i = 0; i + 5 < words.size(); ++i) {
+    if (words[i] == ".init_array") {
+      EXPECT_EQ(std::stoul(words[i + 4], nullptr, 16), 2 * sizeof(void*));
+      return;
+    }
+  }
+  FAIL() << "no .init_array";
+}
+
+TEST(PreloadArtifactTest, TakesLittleStaticTls) {
+  std::istringstream lines(Output("readelf -lW " + kLibrary));
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> words = Words(line);
+    if (words.empty() || words[0] != "TLS") continue;
+    EXPECT_LE(std::stoul(words[5], nullptr, 16), 64u);
+    return;
+  }
+  FAIL() << "no TLS segment";
+}
+
+TEST(PreloadArtifactTest, IsBoundAtLoadAndNeverUnloaded) {
+  const std::string dynamic = Output("readelf -dW " + kLibrary);
+  EXPECT_THAT(dynamic, HasSubstr("NODELETE"));
+  EXPECT_THAT(dynamic, HasSubstr("NOW"));
+  EXPECT_THAT(dynamic, Not(HasSubstr("TEXTREL")));
+}
+
+// Its own frames are on the stacks it unwinds, and the program's debugger walks
+// over them.
+TEST(PreloadArtifactTest, CarriesUnwindTables) {
+  EXPECT_THAT(Output("readelf -SW " + kLibrary), HasSubstr(".eh_frame_hdr"));
+}
+
+}  // namespace
+}  // namespace memtrace

@@ -1,0 +1,91 @@
+#include "preload/config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace memtrace {
+namespace {
+
+// An environment block: entries ended by NUL, as in /proc/self/environ.
+std::string Environment(std::initializer_list<const char*> entries) {
+  std::string block;
+  for (const char* entry : entries) block.append(entry).push_back('\0');
+  return block;
+}
+
+struct Parsed {
+  Config config;
+  std::string said;
+};
+
+Parsed Parse(const std::string& environment) {
+  testing::internal::CaptureStderr();
+  Parsed parsed;
+  parsed.config.Parse(environment);
+  parsed.said = testing::internal::GetCapturedStderr();
+  return parsed;
+}
+
+TEST(ConfigTest, HasTheDocumentedDefaults) {
+  const Parsed parsed = Parse(Environment({"PATH=/bin", "HOME=/root"}));
+  EXPECT_EQ(parsed.config.out.view(), "memtrace.%e.%p.mtr");
+  EXPECT_TRUE(parsed.config.stacks);
+  EXPECT_TRUE(parsed.config.children);
+  EXPECT_EQ(parsed.config.max_bytes, 0u);
+  EXPECT_EQ(parsed.said, "");
+}
+
+TEST(ConfigTest, TakesEveryVariable) {
+  const Parsed parsed = Parse(Environment({"MEMTRACE_OUT=/tmp/x.mtr", "MEMTRACE_STACKS=off",
+                                           "MEMTRACE_CHILDREN=off", "MEMTRACE_MAX_BYTES=500M"}));
+  EXPECT_EQ(parsed.config.out.view(), "/tmp/x.mtr");
+  EXPECT_FALSE(parsed.config.stacks);
+  EXPECT_FALSE(parsed.config.children);
+  EXPECT_EQ(parsed.config.max_bytes, 500u << 20);
+  EXPECT_EQ(parsed.said, "");
+}
+
+TEST(ConfigTest, AWrongValueIsOneLineAndTheDefault) {
+  const Parsed parsed = Parse(Environment({"MEMTRACE_STACKS=maybe", "MEMTRACE_OUT="}));
+  EXPECT_TRUE(parsed.config.stacks);
+  EXPECT_EQ(parsed.config.out.view(), "memtrace.%e.%p.mtr");
+  EXPECT_EQ(parsed.said,
+            "memtrace: MEMTRACE_STACKS=maybe is ignored: it takes all or off\n"
+            "memtrace: MEMTRACE_OUT= is ignored: it takes a file name; %e is the program, %p the "
+            "pid, %t the start time\n");
+}
+
+TEST(ConfigTest, WhatThisVersionCannotDoIsSaid) {
+  EXPECT_NE(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=512K"})).said.find("not in this version"),
+            std::string::npos);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=0"})).said, "");
+}
+
+TEST(ConfigTest, SurvivesAnEnvironmentCutAnywhere) {
+  const std::string whole = Environment({"MEMTRACE_OUT=abc", "MEMTRACE_MAX_BYTES=1K", "A"});
+  testing::internal::CaptureStderr();
+  for (size_t cut = 0; cut <= whole.size(); ++cut) {
+    Config config;
+    config.Parse(std::string_view(whole).substr(0, cut));
+    EXPECT_GT(config.out.size(), 0u);
+  }
+  testing::internal::GetCapturedStderr();
+}
+
+TEST(ParseBytesTest, UnderstandsUnitsAndRefusesTheRest) {
+  uint64_t bytes = 0;
+  EXPECT_TRUE(ParseBytes("4096", &bytes));
+  EXPECT_EQ(bytes, 4096u);
+  EXPECT_TRUE(ParseBytes("64K", &bytes));
+  EXPECT_EQ(bytes, 65536u);
+  EXPECT_TRUE(ParseBytes("2G", &bytes));
+  EXPECT_EQ(bytes, uint64_t{2} << 30);
+  for (const char* wrong : {"", "K", "-1", "1.5M", "0x10", "12 ", "99999999999999999999",
+                            "999999999999999T"}) {
+    EXPECT_FALSE(ParseBytes(wrong, &bytes)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace memtrace

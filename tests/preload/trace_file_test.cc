@@ -1,0 +1,185 @@
+#include "preload/trace_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "format/checksum.h"
+
+namespace memtrace {
+namespace {
+
+namespace fs = std::filesystem;
+using format::BlockHeader;
+using format::BlockKind;
+
+class TraceFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "memtrace-test.XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  long Create(TraceFile& file, const char* pattern) {
+    format::FileHeader header = {};
+    header.trace_id = 0x1234567890abcdef;
+    return file.Create(pattern, directory_.c_str(), "prog", 42, 99, header);
+  }
+  static bool Append(TraceFile& file, const std::string& payload, uint32_t thread = 1) {
+    BlockHeader header = {};
+    header.kind = BlockKind::kEvents;
+    header.thread = thread;
+    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(payload.size());
+    return file.Append(header, payload.data());
+  }
+  static std::string Content(const TraceFile& file) {
+    std::ifstream in(file.path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // Every block that is whole, by payload.
+  static std::vector<std::string> Blocks(const TraceFile& file) {
+    const std::string bytes = Content(file);
+    std::vector<std::string> found;
+    for (size_t at = 64; at + sizeof(BlockHeader) <= bytes.size(); at += 64) {
+      BlockHeader header;
+      memcpy(&header, &bytes[at], sizeof(header));
+      if (header.magic != format::kBlockMagic ||
+          header.header_checksum != format::HeaderChecksum(header) ||
+          at + sizeof(header) + header.payload_bytes > bytes.size()) {
+        continue;
+      }
+      const std::string payload = bytes.substr(at + sizeof(header), header.payload_bytes);
+      if (header.payload_checksum == format::Checksum(payload.data(), payload.size())) {
+        found.push_back(payload);
+      }
+    }
+    return found;
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(TraceFileTest, ExpandsTheNameAndIsPrivate) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "a.%e.%p.%t.100%%.mtr"), 0);
+  EXPECT_EQ(file.path(), (directory_ / "a.prog.42.99.100%.mtr").string());
+  struct stat info;
+  ASSERT_EQ(stat(file.path(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+}
+
+TEST_F(TraceFileTest, NeverTakesANameThatExists) {
+  TraceFile first, second, third;
+  ASSERT_EQ(Create(first, "x.mtr"), 0);
+  fs::create_symlink("/etc/passwd", directory_ / "x.1.mtr");
+  ASSERT_EQ(Create(second, "x.mtr"), 0);
+  EXPECT_EQ(second.path(), (directory_ / "x.2.mtr").string());
+  ASSERT_EQ(Create(third, "x.mtr"), 0);
+  EXPECT_EQ(third.path(), (directory_ / "x.3.mtr").string());
+}
+
+TEST_F(TraceFileTest, TellsWhyItCannotBeCreated) {
+  TraceFile file;
+  EXPECT_EQ(Create(file, "no/such/directory/x.mtr"), -ENOENT);
+  EXPECT_EQ(Create(file, (std::string(5000, 'a') + ".mtr").c_str()), -ENAMETOOLONG);
+}
+
+TEST_F(TraceFileTest, KeepsTheBlocksOfManyThreadsApart) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&file, t] {
+      for (int i = 0; i < 200; ++i) {
+        ASSERT_TRUE(Append(file, std::string(1 + (i * 37 + t) % 500, static_cast<char>('a' + t))));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<std::string> blocks = Blocks(file);
+  EXPECT_EQ(blocks.size(), 800u);
+  for (const std::string& block : blocks) {
+    EXPECT_EQ(block.find_first_not_of(block[0]), std::string::npos);
+  }
+}
+
+TEST_F(TraceFileTest, WritesNothingIntoAFileThatWasReplaced) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  ASSERT_TRUE(Append(file, "mine"));
+  fs::remove(file.path());
+  EXPECT_FALSE(Append(file, "gone"));
+  EXPECT_EQ(file.last_stop(), format::RecordingStop::kOpenFailed);
+  std::ofstream(file.path()) << "somebody else's";
+  EXPECT_FALSE(Append(file, "again"));
+  EXPECT_EQ(file.last_stop(), format::RecordingStop::kFileReplaced);
+  EXPECT_EQ(Content(file), "somebody else's");
+}
+
+TEST_F(TraceFileTest, StopsAtItsLimit) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  file.set_max_bytes(10'000);
+  int written = 0;
+  while (Append(file, std::string(1000, 'x'))) ++written;
+  EXPECT_EQ(written, 9);
+  EXPECT_EQ(file.last_stop(), format::RecordingStop::kMaxBytes);
+  EXPECT_LE(fs::file_size(file.path()), 10'000u);
+}
+
+// The kernel answers a write past RLIMIT_FSIZE with a signal that would kill the
+// program; it must never be asked.
+TEST_F(TraceFileTest, StaysBelowTheFileSizeLimitWithoutASignal) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 5000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  static volatile sig_atomic_t signals = 0;
+  signals = 0;
+  auto* old = signal(SIGXFSZ, [](int) { signals = signals + 1; });
+  int written = 0;
+  while (written < 100 && Append(file, std::string(1000, 'x'))) ++written;
+  EXPECT_EQ(file.AppendRing(64 << 10, 1), nullptr);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, old);
+  EXPECT_EQ(signals, 0);
+  EXPECT_LT(written, 6);
+  EXPECT_EQ(file.last_stop(), format::RecordingStop::kWriteFailed);
+  EXPECT_EQ(file.last_error(), EFBIG);
+  EXPECT_EQ(Blocks(file).size(), static_cast<size_t>(written)) << "what was written is whole";
+  EXPECT_TRUE(Append(file, "later")) << "room again: recording goes on behind the gap";
+}
+
+TEST_F(TraceFileTest, ARingIsPageAlignedSharedAndInTheFile) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  ASSERT_TRUE(Append(file, "before"));
+  auto* ring = static_cast<char*>(file.AppendRing(64 << 10, 9));
+  ASSERT_NE(ring, nullptr);
+  ASSERT_TRUE(Append(file, "after"));
+  memcpy(ring + 5000, "in the ring", 11);
+  const std::string bytes = Content(file);
+  const size_t at = bytes.find("in the ring");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ((at - 5000) % format::kRingAlignment, 0u);
+  EXPECT_EQ(Blocks(file), (std::vector<std::string>{"before", "after"}));
+  munmap(ring, 64 << 10);
+}
+
+}  // namespace
+}  // namespace memtrace
