@@ -61,12 +61,12 @@ FunctionNames::RawName FunctionNames::RawOf(Dwarf_Die* die, int depth) {
     raw.name = StringOf(&found.name);
     for (Dwarf_Attribute* link : {&found.origin, &found.specification}) {
       Dwarf_Die next;
-      if (raw.linkage_name != nullptr || link->valp == nullptr || depth >= kMaxLinks ||
-          dwarf_formref_die(link, &next) == nullptr) {
+      if ((raw.linkage_name != nullptr && raw.name != nullptr) || link->valp == nullptr ||
+          depth >= kMaxLinks || dwarf_formref_die(link, &next) == nullptr) {
         continue;
       }
       const RawName further = RawOf(&next, depth + 1);
-      raw.linkage_name = further.linkage_name;
+      if (raw.linkage_name == nullptr) raw.linkage_name = further.linkage_name;
       if (raw.name == nullptr) raw.name = further.name;
     }
   }
@@ -79,12 +79,13 @@ const FunctionNames::Name& FunctionNames::Of(Dwarf_Die* die) {
   const auto [it, inserted] = names_.try_emplace(raw);
   if (inserted) {
     Name& name = it->second;
-    if (raw.linkage_name != nullptr) {
-      name.linkage_name = raw.linkage_name;
-      name.function = Demangle(name.linkage_name);
-    } else if (raw.name != nullptr) {
-      name.function = raw.name;
-    }
+    if (raw.linkage_name != nullptr) name.linkage_name = raw.linkage_name;
+    // In C a linkage name is an assembler label ("__GI___libc_malloc") that the
+    // source does not know; and not every mangled name can be demangled.
+    if (IsMangled(name.linkage_name)) name.function = Demangle(name.linkage_name);
+    const bool unread = name.function.empty() || name.function == name.linkage_name;
+    if (unread && raw.name != nullptr) name.function = raw.name;
+    if (name.function.empty()) name.function = name.linkage_name;
   }
   return it->second;
 }

@@ -15,9 +15,8 @@ std::optional<uint8_t> RankOf(const GElf_Sym& symbol, std::string_view name) {
   if (!function && type != STT_NOTYPE) return std::nullopt;
   // Assembler and compiler marks, not functions.
   if (name.empty() || name.starts_with("$") || name.starts_with(".L")) return std::nullopt;
-  const int binding = GELF_ST_BIND(symbol.st_info);
-  const uint8_t by_binding = binding == STB_LOCAL ? 2 : binding == STB_WEAK ? 1 : 0;
-  return static_cast<uint8_t>((function ? 0 : 4) + by_binding);
+  const bool local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
+  return static_cast<uint8_t>((function ? 0 : 2) + (local ? 1 : 0));
 }
 
 size_t LeadingUnderscores(std::string_view name) {

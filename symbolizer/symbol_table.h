@@ -5,8 +5,9 @@
 //
 //   sized symbols win over symbols of size zero, which reach to the next symbol
 //   functions win over untyped symbols, the last resort for assembly
-//   among names of one address: global, weak, local; fewer leading underscores;
-//   the shorter; the alphabetically first ("malloc", not "__libc_malloc")
+//   among names of one address: public (global or weak) before local; fewer
+//   leading underscores; the shorter; the alphabetically first. So it is
+//   "malloc", not "__libc_malloc", and the weak "calloc", not "__libc_calloc".
 //
 // Names have their version stripped ("read@@GLIBC_2.2.5" is "read").
 // Names are copied: the table outlives the file it came from.
@@ -30,7 +31,9 @@ class SymbolTable {
     std::string name;
     uint64_t address;
     uint64_t size;
-    uint8_t rank;  // lower is better: type, then binding
+    uint8_t rank;  // lower is better: type, then visibility
+
+    bool IsPublicFunction() const { return rank == 0; }
   };
 
   // Adds every function symbol of the sections of `type` (SHT_SYMTAB, SHT_DYNSYM).

@@ -66,9 +66,27 @@ void LoadSymbols(const std::vector<ElfFile::Range>& code, NameSources* sources) 
   if (sources->file != nullptr) sources->plt.Build(*sources->file, sources->symbols);
 }
 
+// The name of `symbol` for a person, if it says more than `function`, which is
+// what the debug information calls it; else empty.
+std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view function) {
+  if (IsMangled(symbol.name)) {
+    // Functions without a linkage name (local to their file, or with line tables
+    // only): "run", where the symbol knows "app::(anonymous namespace)::run(int)".
+    // The symbol must be of the same function, not of one it was merged with.
+    std::string name = Demangle(symbol.name);
+    const bool is_operator = function.starts_with("operator");
+    const std::string_view stem = is_operator ? function : function.substr(0, function.find('<'));
+    return name.find(stem) != std::string::npos ? name : "";
+  }
+  // A C library's function under its public name: "malloc", which the source
+  // calls "__libc_malloc". So it is named alike with and without debug files.
+  const bool is_public = symbol.IsPublicFunction() && !symbol.name.starts_with("__");
+  return is_public && function.starts_with("_") ? symbol.name : "";
+}
+
 // Fills what the debug information left open in the frames of one address.
 void CompleteFrames(const NameSources& sources, uint64_t address, std::vector<Frame>* frames) {
-  if (!frames->empty() && !frames->back().linkage_name.empty()) return;
+  if (!frames->empty() && IsMangled(frames->back().linkage_name)) return;
   const bool has_name = !frames->empty() && !frames->back().function.empty();
   if (!has_name) {
     if (const std::string* stub = sources.plt.Find(address); stub != nullptr) {
@@ -80,16 +98,12 @@ void CompleteFrames(const NameSources& sources, uint64_t address, std::vector<Fr
   }
   const SymbolTable::Symbol* symbol = sources.symbols.Find(address);
   if (symbol == nullptr) return;
-  const bool mangled = IsMangled(symbol->name);
-  if (!has_name) {
-    if (frames->empty()) frames->emplace_back();
-  } else if (!mangled || symbol->name.find(frames->back().function) == std::string::npos) {
-    return;  // a C function, or one that the symbol does not speak of
-  }
-  // Line tables only (-gmlt, -gline-tables-only) know "run" where the symbol
-  // knows "app::Server::run(int)".
-  frames->back().function = Demangle(symbol->name);
-  if (mangled) frames->back().linkage_name = symbol->name;
+  std::string name =
+      has_name ? BetterName(*symbol, frames->back().function) : Demangle(symbol->name);
+  if (name.empty()) return;
+  if (frames->empty()) frames->emplace_back();
+  frames->back().function = std::move(name);
+  if (IsMangled(symbol->name)) frames->back().linkage_name = symbol->name;
 }
 
 }  // namespace
