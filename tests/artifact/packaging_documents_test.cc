@@ -1,0 +1,241 @@
+// The manual pages and the completions of three shells say what the program
+// says of itself: `memtrace COMMAND --help` is the truth they are held to.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/artifact/packaging_shell.h"
+
+namespace memtrace::packaging {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::set<std::string>;
+
+const std::string kMemtrace = MEMTRACE_BUILD_DIR "/bin/memtrace";
+const std::string kMan = MEMTRACE_SOURCE_DIR "/docs/man/";
+const std::string kCompletions = MEMTRACE_SOURCE_DIR "/completions/";
+
+// Every match of the first group of `pattern`.
+Names FindAll(const std::string& text, const std::string& pattern) {
+  Names found;
+  const std::regex expression(pattern, std::regex::ECMAScript | std::regex::multiline);
+  for (std::sregex_iterator it(text.begin(), text.end(), expression), end; it != end; ++it) {
+    found.insert((*it)[1]);
+  }
+  return found;
+}
+
+Names Lines(const std::string& text) {
+  Names lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) lines.insert(line);
+  }
+  return lines;
+}
+
+Names Minus(const Names& all, const Names& without) {
+  Names rest;
+  for (const std::string& name : all) {
+    if (!without.contains(name)) rest.insert(name);
+  }
+  return rest;
+}
+
+Names Commands() {
+  const CommandResult help = Shell(kMemtrace + " --help");
+  const size_t start = help.output.find("ommands:\n");  // Commands, Subcommands
+  if (help.exit_status != 0 || start == std::string::npos) return {};
+  return FindAll(help.output.substr(start), "^  ([a-z]+) ");
+}
+
+// The long options that `--help` lists, as lines that begin with an option.
+// `command` is empty for the program itself.
+Names OptionsOfHelp(const std::string& command) {
+  const CommandResult help = Shell(kMemtrace + " " + command + " --help");
+  EXPECT_EQ(help.exit_status, 0) << help.output;
+  Names options;
+  std::istringstream lines(help.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (!std::regex_search(line, std::regex("^ {1,8}-"))) continue;
+    options.merge(FindAll(line.substr(0, line.find("  ", line.find('-'))), "(--[a-z][a-z0-9-]*)"));
+  }
+  return options;
+}
+
+std::string PageOf(const std::string& command) {
+  return kMan + (command.empty() ? "memtrace.1" : "memtrace-" + command + ".1");
+}
+
+// The page as a person reads it, with ASCII hyphens.
+std::string Rendered(const std::string& page) {
+  return Shell("groff -man -Tascii -P-cbou -rLL=100n '" + page + "'").output;
+}
+
+// The options that the page explains: each begins a line of its own.
+Names OptionsOfPage(const std::string& page) {
+  Names options;
+  std::istringstream lines(Rendered(page));
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line, std::regex("^ {3,10}-"))) {
+      options.merge(FindAll(line, "(--[a-z][a-z0-9-]*)"));
+    }
+  }
+  return options;
+}
+
+std::vector<std::string> ProgramAndCommands() {
+  std::vector<std::string> all = {""};
+  for (const std::string& command : Commands()) all.push_back(command);
+  return all;
+}
+
+TEST(DocumentsTest, ProgramListsItsCommands) {
+  const Names commands = Commands();
+  for (const char* command : {"run", "report", "dump", "info", "pack"}) {
+    EXPECT_TRUE(commands.contains(command)) << command;
+  }
+}
+
+TEST(ManPageTest, ExistsForEveryCommandAndExplainsExactlyItsOptions) {
+  for (const std::string& command : ProgramAndCommands()) {
+    ASSERT_TRUE(fs::exists(PageOf(command))) << PageOf(command);
+    EXPECT_EQ(OptionsOfPage(PageOf(command)), OptionsOfHelp(command)) << PageOf(command);
+  }
+}
+
+TEST(ManPageTest, OfTheProgramNamesEveryCommand) {
+  const std::string page = Rendered(PageOf(""));
+  for (const std::string& command : Commands()) {
+    EXPECT_NE(page.find("memtrace-" + command + "(1)"), std::string::npos) << command;
+  }
+}
+
+TEST(ManPageTest, OfTheLibraryExplainsEveryVariable) {
+  const Names variables =
+      FindAll(ReadFile(MEMTRACE_SOURCE_DIR "/preload/flags.inc"), "^MEMTRACE_FLAG\\(\"([A-Z_]+)\"");
+  ASSERT_FALSE(variables.empty());
+  Names explained;
+  for (const std::string& name :
+       FindAll(Rendered(kMan + "libmemtrace.7"), "^ +MEMTRACE_([A-Z_]+)=")) {
+    explained.insert(name);
+  }
+  EXPECT_EQ(explained, variables);
+}
+
+TEST(ManPageTest, IsCleanRoff) {
+  int pages = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kMan)) {
+    const std::string page = entry.path().string();
+    const CommandResult man = Shell("LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l '" + page +
+                                    "' >/dev/null");
+    EXPECT_EQ(man.exit_status, 0) << man.output;
+    EXPECT_EQ(man.output, "") << page;
+    const CommandResult groff = Shell("groff -man -ww -z -Kutf8 -Tutf8 '" + page + "'");
+    EXPECT_EQ(groff.output, "") << page;
+    ++pages;
+  }
+  EXPECT_GE(pages, 7);
+}
+
+TEST(ManPageTest, RefersOnlyToPagesThatExist) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(kMan)) {
+    for (const std::string& reference :
+         FindAll(Rendered(entry.path().string()), "((lib)?memtrace[a-z-]*\\([17]\\))")) {
+      const size_t paren = reference.find('(');
+      const std::string file =
+          reference.substr(0, paren) + "." + reference.substr(paren + 1, 1);
+      EXPECT_TRUE(fs::exists(kMan + file)) << entry.path() << " refers to " << reference;
+    }
+  }
+}
+
+// What bash offers after these words; the last one is being typed.
+Names BashOffers(const std::vector<std::string>& words) {
+  std::string array, line;
+  for (const std::string& word : words) {
+    array += "'" + word + "' ";
+    line += (line.empty() ? "" : " ") + word;
+  }
+  const CommandResult result = Shell(
+      "bash --norc --noprofile -c '\nsource /usr/share/bash-completion/bash_completion\n"
+      "source \"$0\"\nCOMP_LINE=\"$1\"; COMP_POINT=${#COMP_LINE}; shift; COMP_WORDS=(\"$@\")\n"
+      "COMP_CWORD=$(($# - 1)); _memtrace memtrace\nprintf \"%s\\n\" \"${COMPREPLY[@]}\"' '" +
+      kCompletions + "memtrace.bash' '" + line + "' " + array);
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  Names offers;
+  for (std::string offer : Lines(result.output)) {
+    while (offer.ends_with(' ') || offer.ends_with('=')) offer.pop_back();
+    offers.insert(offer);
+  }
+  return offers;
+}
+
+TEST(BashCompletionTest, OffersExactlyTheCommandsAndTheirOptions) {
+  EXPECT_EQ(BashOffers({"memtrace", ""}), Commands());
+  EXPECT_EQ(BashOffers({"memtrace", "--"}), OptionsOfHelp(""));
+  for (const std::string& command : Commands()) {
+    EXPECT_EQ(BashOffers({"memtrace", command, "--"}), OptionsOfHelp(command)) << command;
+  }
+}
+
+TEST(BashCompletionTest, OffersTheReportFormatsThatTheProgramAccepts) {
+  const Names formats = BashOffers({"memtrace", "report", "--format", ""});
+  EXPECT_TRUE(formats.contains("text"));
+  EXPECT_TRUE(formats.contains("json"));
+  const CommandResult wrong = Shell(kMemtrace + " report --format nonsense /dev/null");
+  EXPECT_EQ(wrong.exit_status, 2) << wrong.output;
+  for (const std::string& format : formats) {
+    EXPECT_NE(wrong.output.find(format), std::string::npos) << format << "\n" << wrong.output;
+  }
+}
+
+Names FishOffers(const std::string& line) {
+  const CommandResult result = Shell("HOME=/nonexistent fish --no-config -c 'source " +
+                                     kCompletions + "memtrace.fish; complete -C \"" + line + "\"'");
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  Names offers;
+  for (const std::string& offer : Lines(result.output)) {
+    offers.insert(offer.substr(0, offer.find('\t')));
+  }
+  return offers;
+}
+
+TEST(FishCompletionTest, OffersExactlyTheCommandsAndTheirOptions) {
+  EXPECT_EQ(FishOffers("memtrace "), Commands());
+  for (const std::string& command : ProgramAndCommands()) {
+    const std::string line = command.empty() ? "memtrace --" : "memtrace " + command + " --";
+    Names offers;
+    for (std::string offer : FishOffers(line)) {
+      if (offer.ends_with('=')) offer.pop_back();
+      offers.insert(offer);
+    }
+    EXPECT_EQ(offers, OptionsOfHelp(command)) << command;
+  }
+}
+
+TEST(ZshCompletionTest, IsValidAndNamesEveryCommandAndOption) {
+  const CommandResult syntax = Shell("zsh -f -n '" + kCompletions + "_memtrace'");
+  EXPECT_EQ(syntax.exit_status, 0) << syntax.output;
+  EXPECT_EQ(syntax.output, "");
+  const std::string text = ReadFile(kCompletions + "_memtrace");
+  // The branch of each command, and what is before the first for the program itself.
+  for (const std::string& command : ProgramAndCommands()) {
+    const size_t start = command.empty() ? 0 : text.find("\n    " + command + ")");
+    ASSERT_NE(start, std::string::npos) << command;
+    const std::string branch = text.substr(start, text.find(";;", start) - start);
+    EXPECT_EQ(Minus(OptionsOfHelp(command), FindAll(branch, "(--[a-z][a-z0-9-]*)")), Names{})
+        << "not in the completion of: " << command;
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::packaging
