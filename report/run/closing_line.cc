@@ -1,0 +1,88 @@
+#include "report/run/closing_line.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace memtrace::report {
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+}
+
+std::string ShellWord(absl::string_view text) {
+  constexpr absl::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:,@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+std::string WithCommas(uint64_t number) {
+  const std::string digits = absl::StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string HumanBytes(uint64_t bytes) {
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit < 3) {
+    value /= 1024;
+    ++unit;
+  }
+  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
+  // The trace that has the name the user gave, or else the first that there is.
+  const auto root = std::find_if(result.traces.begin(), result.traces.end(),
+                                 [](const FinishedTrace& trace) { return trace.root; });
+  const FinishedTrace& main = root != result.traces.end() ? *root : result.traces.front();
+  std::string line;
+  if (end != nullptr && end->signaled) {
+    absl::StrAppend(&line, "ended by ", SignalName(end->status),
+                    end->core_dumped ? " (core dumped); " : "; ");
+  }
+  absl::StrAppend(&line, "wrote ", main.path, " (", HumanBytes(main.bytes), ", ",
+                  WithCommas(main.counts.allocations),
+                  main.counts.allocations == 1 ? " allocation)" : " allocations)");
+  uint64_t dropped = 0;
+  bool untraced_exec = false;
+  const FinishedTrace* last_root = nullptr;
+  for (const FinishedTrace& trace : result.traces) {
+    dropped += trace.counts.dropped_events;
+    if (trace.root) last_root = &trace;
+  }
+  untraced_exec = last_root != nullptr && last_root->counts.ended_by_exec;
+  if (const size_t others = result.traces.size() - 1; others > 0) {
+    const FinishedTrace* biggest = nullptr;
+    for (const FinishedTrace& trace : result.traces) {
+      if (&trace != &main && (biggest == nullptr ||
+                              trace.counts.allocations > biggest->counts.allocations)) {
+        biggest = &trace;
+      }
+    }
+    absl::StrAppend(&line, " and ", WithCommas(others), " more of its children or after exec (",
+                    others > 1 ? "the most active " : "", biggest->path, ": ",
+                    WithCommas(biggest->counts.allocations), " allocations)");
+  }
+  if (untraced_exec) {
+    absl::StrAppend(&line, "; it then became a program that is not traced (static or setuid?)");
+  }
+  if (dropped > 0) absl::StrAppend(&line, "; ", WithCommas(dropped), " events were lost");
+  absl::StrAppend(&line, "; next: memtrace report ", ShellWord(main.path));
+  return line;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,30 @@
+// The one line that `memtrace run` prints when the program has ended.
+
+#ifndef MEMTRACE_REPORT_RUN_CLOSING_LINE_H_
+#define MEMTRACE_REPORT_RUN_CLOSING_LINE_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "report/run/child_process.h"
+#include "report/run/spool_follower.h"
+
+namespace memtrace::report {
+
+// How it reads: "wrote a.mtr (1.2 MiB, 4,512 allocations); next: memtrace report a.mtr".
+// `end`: nullptr when not known. `result` has at least one trace.
+std::string ClosingLine(const RunResult& result, const ProgramEnd* end);
+
+// "SIGKILL", or "signal 99".
+std::string SignalName(int signal);
+
+// `text` as one word of a shell command: quoted only where it must be.
+std::string ShellWord(absl::string_view text);
+
+// "1,234,567" and "1.2 MiB".
+std::string WithCommas(uint64_t number);
+std::string HumanBytes(uint64_t bytes);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_RUN_CLOSING_LINE_H_

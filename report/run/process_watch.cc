@@ -1,0 +1,85 @@
+#include "report/run/process_watch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kStartSlackNs = 2 * kSecond;  // clock steps, and ticks of 10 ms
+
+uint64_t ClockNs(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * kSecond + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// CLOCK_REALTIME of the start of a process, from field 22 of its stat.
+std::optional<uint64_t> StartRealtimeNs(uint32_t pid) {
+  const UniqueFd fd(open(absl::StrCat("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t n = fd.ok() ? read(fd.get(), text, sizeof(text) - 1) : -1;
+  if (n <= 0) return std::nullopt;
+  text[n] = '\0';
+  const char* p = strrchr(text, ')');  // the name before it may hold anything
+  for (int field = 2; p != nullptr && field < 22; ++field) p = strchr(p + 1, ' ');
+  if (p == nullptr) return std::nullopt;
+  const uint64_t ticks = strtoull(p + 1, nullptr, 10);
+  const uint64_t since_boot =
+      ticks * (kSecond / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
+  return ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME) + since_boot;
+}
+
+std::optional<uint64_t> BirthNs(int fd) {
+  struct statx info;
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &info) != 0 || !(info.stx_mask & STATX_BTIME)) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(info.stx_btime.tv_sec) * kSecond + info.stx_btime.tv_nsec;
+}
+
+bool OpenForWriting(int fd) {
+  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+  }
+  return errno == EAGAIN;  // others: no leases here, so the pid alone decides
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(uint32_t pid, int raw_fd)
+    : pid_(pid), raw_fd_(raw_fd),
+      pidfd_(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0))) {
+  if (!pidfd_.ok() && errno == ESRCH) {
+    gone_ = true;
+    return;
+  }
+  const auto start = StartRealtimeNs(pid);
+  const auto birth = BirthNs(raw_fd);
+  gone_ = start && birth && *start > *birth + kStartSlackNs;
+}
+
+bool ProcessWatch::PidEnded() const {
+  if (gone_) return true;
+  if (!pidfd_.ok()) return kill(static_cast<pid_t>(pid_), 0) != 0 && errno == ESRCH;
+  pollfd poll_fd = {pidfd_.get(), POLLIN, 0};
+  return poll(&poll_fd, 1, 0) > 0;
+}
+
+bool ProcessWatch::Ended() const { return PidEnded() && !OpenForWriting(raw_fd_); }
+
+}  // namespace memtrace::report

@@ -1,0 +1,74 @@
+#include "report/run/run_command.h"
+
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "report/run/run_session.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr char kFooter[] = R"(
+Example:
+  memtrace run -o sort.mtr -- sort -n numbers.txt
+  memtrace report sort.mtr
+
+Standard streams, arguments and exit status are the program's own. An existing
+FILE is replaced when the program has ended. Children are traced into files of
+their own beside it: FILE with .PROGRAM.PID before the extension.)";
+
+// A number of bytes as the library takes it: digits, then K, M, G or T.
+const CLI::Validator kBytes(
+    [](std::string& text) -> std::string {
+      const size_t digits = text.find_first_not_of("0123456789");
+      const bool unit = digits != text.npos && digits + 1 == text.size() &&
+                        std::string("kKmMgGtT").find(text[digits]) != std::string::npos;
+      if (!text.empty() && digits != 0 && (digits == text.npos || unit)) return "";
+      return "takes a size such as 4096, 512K, 500M or 2G, not '" + text + "'";
+    },
+    "BYTES");
+
+}  // namespace
+
+void RegisterRunCommand(CLI::App& app, int* exit_code) {
+  CLI::App* run = app.add_subcommand("run", "Run a program and trace its memory");
+  auto options = std::make_shared<RunOptions>();
+  run->footer(kFooter);
+  run->positionals_at_end();  // what follows PROGRAM belongs to it, also without the --
+  run->add_option("-o,--output", options->output,
+                  "Where the trace goes; %e is the program, %p its pid, %t its start time")
+      ->type_name("FILE")
+      ->default_str("memtrace.%e.%p.mtr");
+  run->add_option("--stacks", options->stacks, "Record the stack of every allocation: all or off")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"all", "off"}));
+  run->add_option("--children", options->children,
+                  "Trace the processes that the program starts: follow or off")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"follow", "off"}));
+  run->add_option("--sample-bytes", options->sample_bytes,
+                  "Record one allocation in so many bytes; 0 records all")
+      ->check(kBytes);
+  run->add_option("--max-bytes", options->max_bytes,
+                  "Stop recording when the raw trace of a process is as long; 0 is no limit")
+      ->check(kBytes);
+  run->add_option("--cross-check", options->cross_check,
+                  "Unwind every N-th stack with libunwind too and compare; 0 does not")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  run->add_option("--library", options->library, "The libmemtrace.so to preload")
+      ->type_name("PATH");
+  run->add_option("--finish", options->finish,
+                  "Pack what an interrupted run, or a process that outlived it, left here")
+      ->type_name("DIRECTORY");
+  run->add_flag("-q,--quiet", options->quiet, "No line at the end, unless something went wrong");
+  run->add_flag("-v,--verbose", options->verbose, "Say what is done");
+  run->add_option("PROGRAM", options->command, "The program to run, and its arguments")
+      ->expected(-1)
+      ->type_name("");
+  run->callback([options, exit_code] { *exit_code = RunSession(*options); });
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,248 @@
+#include "report/run/run_session.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "report/run/child_process.h"
+#include "report/run/closing_line.h"
+#include "report/run/library_finder.h"
+#include "report/run/output_name.h"
+#include "report/run/preflight.h"
+#include "report/run/program_search.h"
+#include "report/run/spool_directory.h"
+#include "report/run/spool_follower.h"
+#include "report/run/unique_fd.h"
+
+extern char** environ;
+
+namespace memtrace::report {
+namespace {
+
+int Fail(absl::string_view message, int exit_status = kExitNotTraceable) {
+  fprintf(stderr, "memtrace: %s\n", std::string(message).c_str());
+  return exit_status;
+}
+
+// A closed standard stream would give its number to a file of ours.
+void OccupyStandardStreams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) {
+      [[maybe_unused]] const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+    }
+  }
+}
+
+// For the time after the fork: none of this reaches the program.
+void PrepareToFollow() {
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  for (int signal : {SIGPIPE, SIGXFSZ, SIGIO}) sigaction(signal, &ignore, nullptr);
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;  // three for each process that is traced now
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+}
+
+// Something other than a trace under the name of the output is not ours to replace.
+std::string CheckOutput(const std::string& output) {
+  struct stat info;
+  if (output.empty() || output.back() == '/') {
+    return absl::StrCat("cannot write '", output, "': it names no file; give one with -o");
+  }
+  if (stat(output.c_str(), &info) != 0) return "";
+  if (S_ISDIR(info.st_mode)) {
+    return absl::StrCat("cannot write ", output, ": it is a directory; give a file name in it");
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::StrCat("cannot write ", output, ": it is no regular file; give another name");
+  }
+  return "";
+}
+
+std::vector<std::string> Environment(const RunOptions& options, const std::string& library,
+                                     const std::string& out_pattern) {
+  std::vector<std::pair<std::string, std::string>> set;
+  const char* preloaded = getenv("LD_PRELOAD");
+  const bool others = preloaded != nullptr && *preloaded != '\0';
+  set.emplace_back("LD_PRELOAD", others ? absl::StrCat(library, ":", preloaded) : library);
+  set.emplace_back("MEMTRACE_OUT", out_pattern);
+  const auto option = [&](const char* name, const std::string& value) {
+    if (!value.empty()) set.emplace_back(name, value);
+  };
+  option("MEMTRACE_STACKS", options.stacks);
+  option("MEMTRACE_CHILDREN", options.children);
+  option("MEMTRACE_SAMPLE_BYTES", options.sample_bytes);
+  option("MEMTRACE_MAX_BYTES", options.max_bytes);
+  option("MEMTRACE_CROSS_CHECK", options.cross_check);
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    bool replaced = false;
+    for (const auto& [name, value] : set) {
+      replaced = replaced || absl::StartsWith(*entry, absl::StrCat(name, "="));
+    }
+    if (!replaced) environment.emplace_back(*entry);
+  }
+  for (const auto& [name, value] : set) environment.push_back(absl::StrCat(name, "=", value));
+  return environment;
+}
+
+bool ChildrenAreFollowed(const RunOptions& options) {
+  const char* variable = getenv("MEMTRACE_CHILDREN");
+  if (!options.children.empty()) return options.children == "follow";
+  return variable == nullptr || strcmp(variable, "off") != 0;
+}
+
+// Prints what there is to say; true: the program was traced.
+bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResult& result,
+           const ProgramEnd* end, absl::string_view program) {
+  std::string left;
+  if (!spool.RemoveIfEmpty()) {
+    const std::string finish = absl::StrCat("memtrace run --finish ", ShellWord(spool.path()));
+    if (!result.failures.empty()) {
+      left = absl::StrCat(absl::StrJoin(result.failures, "; "),
+                          "; the trace is in ", spool.path(), ", to try again: ", finish);
+    } else if (!result.still_running.empty()) {
+      left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", "),
+                          "; when ended: ", finish);
+    }
+  } else if (!result.failures.empty()) {
+    left = absl::StrJoin(result.failures, "; ");
+  }
+  if (!result.traces.empty()) {
+    const std::string line = ClosingLine(result, end);
+    if (!options.quiet || !left.empty()) {
+      fprintf(stderr, "memtrace: %s%s%s\n", line.c_str(), left.empty() ? "" : "; ", left.c_str());
+    }
+  } else if (!left.empty()) {
+    Fail(left);
+  }
+  const bool any = !result.traces.empty() || !result.failures.empty() ||
+                   !result.still_running.empty();
+  if (!any) {
+    Fail(absl::StrCat(program, " was not traced: it ran without libmemtrace.so or that could not "
+                      "write in ", Dirname(spool.path()), "; LD_DEBUG=libs shows what was loaded"));
+  }
+  return any;
+}
+
+// The run record says whose the directory is: held for as long as somebody follows.
+UniqueFd Lock(const SpoolDirectory& spool) {
+  UniqueFd fd(open(spool.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.ok() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Close();
+  return fd;
+}
+
+int FinishLeftovers(const RunOptions& options) {
+  if (!options.command.empty()) return Fail("--finish runs no program; leave " +
+                                            options.command.front() + " out");
+  const auto spool = SpoolDirectory::Open(options.finish);
+  if (!spool.ok()) return Fail(spool.status().message());
+  const auto record = spool->ReadRunRecord();
+  if (!record.ok()) return Fail(record.status().message());
+  const UniqueFd lock = Lock(*spool);
+  if (!lock.ok()) {
+    return Fail(absl::StrCat(spool->path(), " is in use by a memtrace run that has not ended"));
+  }
+  PrepareToFollow();
+  SpoolFollowerOptions follow;
+  follow.run = *record;
+  follow.resume = true;
+  follow.verbose = options.verbose;
+  SpoolFollower follower(*spool, follow);
+  const RunResult result = follower.Stop(nullptr);
+  if (result.traces.empty() && result.failures.empty() && result.still_running.empty()) {
+    spool->RemoveIfEmpty();
+    return Fail(absl::StrCat("there is no trace in ", spool->path()));
+  }
+  Close(options, *spool, result, nullptr, "");
+  return result.failures.empty() && result.still_running.empty() ? 0 : kExitNotTraceable;
+}
+
+}  // namespace
+
+int RunSession(const RunOptions& options) {
+  OccupyStandardStreams();
+  if (!options.finish.empty()) return FinishLeftovers(options);
+  if (options.command.empty()) {
+    return Fail("nothing to run: memtrace run -o FILE -- PROGRAM ARGUMENTS");
+  }
+  const std::string& name = options.command.front();
+  const FoundProgram program = FindProgram(name, getenv("PATH"));
+  if (program.path.empty()) {
+    const Refusal refusal = ExplainNotFound(name, program.error);
+    return Fail(refusal.message, refusal.exit_status);
+  }
+  const auto library = FindPreloadLibrary(options.library);
+  if (!library.ok()) return Fail(library.status().message());
+  if (const auto refusal = CheckPreloaded(getenv("LD_PRELOAD"))) return Fail(refusal->message);
+  if (const auto refusal = CheckTraceable(program.path, library->facts)) {
+    return Fail(refusal->message, refusal->exit_status);
+  }
+
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  OutputFields fields;
+  fields.program = std::string(Basename(name));
+  fields.start_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
+                    static_cast<uint64_t>(now.tv_nsec);
+  const std::string pattern = options.output.empty() ? std::string(kDefaultOutput) : options.output;
+  const std::string near = ExpandOutputName(pattern, fields);
+  if (const std::string problem = CheckOutput(near); !problem.empty()) return Fail(problem);
+  const auto spool = SpoolDirectory::Create(near);
+  if (!spool.ok()) return Fail(spool.status().message());
+  const UniqueFd lock = Lock(*spool);
+  absl::Status recorded = spool->WriteRunRecord({near, 0});
+  if (!recorded.ok()) {
+    spool->RemoveIfEmpty();
+    return Fail(recorded.message());
+  }
+  if (options.verbose) {
+    fprintf(stderr, "memtrace: preloading %s into %s, spooling to %s\n", library->path.c_str(),
+            program.path.c_str(), spool->path().c_str());
+  }
+
+  int exec_error = 0;
+  auto child = ChildProcess::Start(
+      {program.path, options.command, Environment(options, library->path, spool->OutPattern())},
+      &exec_error);
+  if (!child.ok()) {
+    spool->RemoveIfEmpty();
+    const int status = exec_error == 0        ? kExitNotTraceable
+                       : exec_error == ENOENT ? kExitNotFound
+                                              : kExitNotExecutable;
+    return Fail(child.status().message(), status);
+  }
+  PrepareToFollow();
+  fields.pid = static_cast<uint32_t>(child->pid());
+  SpoolFollowerOptions follow;
+  // As the user wrote it, in messages too; the record needs it from the root on.
+  follow.run = {ExpandOutputName(pattern, fields), fields.pid};
+  follow.keep_children = ChildrenAreFollowed(options);
+  follow.verbose = options.verbose;
+  spool->WriteRunRecord({absl::StrCat(Dirname(spool->path()), "/", Basename(follow.run.output)),
+                         fields.pid}).IgnoreError();
+  SpoolFollower follower(*spool, follow);
+  follower.Start();
+  const ProgramEnd end = child->WaitForEnd();
+  const RunResult result = follower.Stop(&end);
+  const bool traced = Close(options, *spool, result, &end, program.path);
+  return traced ? end.exit_status() : kExitNotTraceable;
+}
+
+}  // namespace memtrace::report

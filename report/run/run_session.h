@@ -1,0 +1,27 @@
+// One `memtrace run`, from its options to its exit status.
+
+#ifndef MEMTRACE_REPORT_RUN_RUN_SESSION_H_
+#define MEMTRACE_REPORT_RUN_RUN_SESSION_H_
+
+#include <string>
+#include <vector>
+
+namespace memtrace::report {
+
+// As the user gave them; empty: not given, so that the variables of the environment hold.
+struct RunOptions {
+  std::string output;
+  std::string stacks, children, sample_bytes, max_bytes, cross_check;
+  std::string library;
+  std::string finish;  // a spool directory; then nothing is run
+  bool quiet = false;
+  bool verbose = false;
+  std::vector<std::string> command;
+};
+
+// Returns the exit status. Single-threaded when called; prints to stderr only.
+int RunSession(const RunOptions& options);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_RUN_RUN_SESSION_H_

@@ -1,0 +1,138 @@
+#include "report/run/spool_follower.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "report/run/output_name.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr auto kPeriod = std::chrono::milliseconds(50);
+// Children often end a moment after the root: pipelines, a shell's background jobs.
+constexpr auto kGrace = std::chrono::milliseconds(200);
+constexpr auto kGracePeriod = std::chrono::milliseconds(5);
+constexpr int kNice = 5;  // the traced program comes first
+
+}  // namespace
+
+SpoolFollower::SpoolFollower(const SpoolDirectory& spool, SpoolFollowerOptions options)
+    : spool_(spool), options_(std::move(options)) {}
+
+SpoolFollower::~SpoolFollower() {
+  if (thread_.joinable()) Stop(nullptr);
+}
+
+void SpoolFollower::Start() { thread_ = std::thread(&SpoolFollower::Loop, this); }
+
+void SpoolFollower::Loop() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    Pass(false, nullptr);
+    lock.lock();
+    wake_.wait_for(lock, kPeriod, [this] { return stopping_; });
+  }
+}
+
+RunResult SpoolFollower::Stop(const ProgramEnd* end) {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kGrace;
+  while (true) {
+    Pass(true, end);
+    if (following_.empty() || std::chrono::steady_clock::now() > deadline) break;
+    std::this_thread::sleep_for(kGracePeriod);
+  }
+  for (const auto& follower : following_) {
+    result_.still_running.push_back(absl::StrCat(follower->program(), " (", follower->pid(), ")"));
+  }
+  following_.clear();
+  return std::move(result_);
+}
+
+void SpoolFollower::FindNewTraces() {
+  for (const std::string& path : spool_.RawTraces()) {
+    if (known_.contains(path)) continue;
+    auto follower = options_.resume ? TraceFollower::Resume(path) : TraceFollower::Open(path);
+    if (absl::IsFailedPrecondition(follower.status())) continue;  // being created
+    known_.insert(path);
+    if (!follower.ok()) {
+      result_.failures.emplace_back(follower.status().message());
+      continue;
+    }
+    if (!options_.keep_children && (*follower)->pid() != options_.run.root_pid) {
+      (*follower)->Discard();
+      continue;
+    }
+    following_.push_back(*std::move(follower));
+  }
+  std::stable_sort(following_.begin(), following_.end(),
+                   [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
+}
+
+bool SpoolFollower::Superseded(const TraceFollower& follower) const {
+  return follower.counts().ended_by_exec &&
+         std::any_of(following_.begin(), following_.end(), [&](const auto& other) {
+           return other != nullptr && other->pid() == follower.pid() && 
+                  other->start_ns() > follower.start_ns();
+         });
+}
+
+void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
+  FindNewTraces();
+  for (auto& follower : following_) {
+    const bool root = follower->pid() == options_.run.root_pid;
+    // First whether it has ended, then what it wrote: nothing can come in between.
+    const bool superseded = Superseded(*follower);
+    const bool ended = superseded || ((final || !root) && follower->ProcessEnded());
+    follower->Advance().IgnoreError();  // told when its process has ended
+    if (!ended) continue;
+    const bool last_of_root = root && !superseded && !follower->counts().ended_by_exec;
+    FinishOne(*follower, last_of_root ? end : nullptr);
+    follower.reset();
+  }
+  std::erase(following_, nullptr);
+}
+
+void SpoolFollower::FinishOne(TraceFollower& follower, const ProgramEnd* end) {
+  const bool root = follower.pid() == options_.run.root_pid;
+  const bool first = root && root_traces_++ == 0;
+  const std::string name =
+      first ? options_.run.output
+            : ChildOutputName(options_.run.output, follower.program(), follower.pid());
+  const absl::Status finished = follower.Finish(end);
+  const auto published = finished.ok() ? follower.Publish(name, first) : finished;
+  if (!published.ok()) {
+    result_.failures.emplace_back(published.status().message());
+    return;
+  }
+  FinishedTrace trace;
+  trace.path = *published;
+  trace.program = follower.program();
+  trace.pid = follower.pid();
+  trace.bytes = follower.packed_bytes();
+  trace.counts = follower.counts();
+  trace.root = root;
+  if (options_.verbose) {
+    fprintf(stderr, "memtrace: %s: %s (pid %u), %llu bytes\n", trace.path.c_str(),
+            trace.program.c_str(), trace.pid, static_cast<unsigned long long>(trace.bytes));
+  }
+  result_.traces.push_back(std::move(trace));
+}
+
+}  // namespace memtrace::report

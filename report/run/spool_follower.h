@@ -1,0 +1,84 @@
+// SpoolFollower: a thread that packs every trace of a run while it is written.
+//
+// It looks into the spool directory a few times a second, which costs the traced
+// programs nothing. A trace is finished when its process has ended; that of the
+// root process when Stop() says how it ended. Stop() waits only a moment for
+// processes that outlive the root: their files stay where they are.
+
+#ifndef MEMTRACE_REPORT_RUN_SPOOL_FOLLOWER_H_
+#define MEMTRACE_REPORT_RUN_SPOOL_FOLLOWER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "report/run/child_process.h"
+#include "report/run/spool_directory.h"
+#include "report/run/trace_follower.h"
+
+namespace memtrace::report {
+
+struct FinishedTrace {
+  std::string path;
+  std::string program;
+  uint32_t pid = 0;
+  uint64_t bytes = 0;
+  TraceCounts counts;
+  bool root = false;  // of the process that was started, not of its children
+};
+
+struct RunResult {
+  std::vector<FinishedTrace> traces;
+  std::vector<std::string> still_running;  // "PROGRAM (pid)", their traces are in the spool
+  std::vector<std::string> failures;       // one sentence each
+};
+
+struct SpoolFollowerOptions {
+  RunRecord run;
+  bool keep_children = true;
+  bool resume = false;    // take over what an interrupted run had packed
+  bool verbose = false;   // a line for each finished trace
+};
+
+class SpoolFollower {
+ public:
+  SpoolFollower(const SpoolDirectory& spool, SpoolFollowerOptions options);
+  ~SpoolFollower();
+
+  // Starts the thread. All signals must be blocked or harmless in it.
+  void Start();
+
+  // Ends the thread, finishes what can be finished, and says what became of everything.
+  // `end`: how the root process ended; nullptr: not known.
+  RunResult Stop(const ProgramEnd* end);
+
+ private:
+  void Loop();
+  void FindNewTraces();
+  void Pass(bool final, const ProgramEnd* end);
+  // A later image of the same process (after exec) has a trace of its own.
+  bool Superseded(const TraceFollower& follower) const;
+  void FinishOne(TraceFollower& follower, const ProgramEnd* end);
+
+  const SpoolDirectory& spool_;
+  const SpoolFollowerOptions options_;
+  absl::flat_hash_set<std::string> known_;  // raw paths that need no new look
+  std::vector<std::unique_ptr<TraceFollower>> following_;  // in order of their start
+  uint32_t root_traces_ = 0;                // finished; the first has the name the user gave
+  RunResult result_;
+
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // under mutex_
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_RUN_SPOOL_FOLLOWER_H_

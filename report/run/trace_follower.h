@@ -1,0 +1,92 @@
+// TraceFollower: one raw trace, and the packed one that grows beside it.
+//
+// Follows from its first byte a file that a traced process is writing, and gives
+// the space of events that are safely in the packed file back to the file system:
+// a long run needs the room of its packed trace, not of its raw one. Headers,
+// records and rings stay, so the raw file remains a trace, of the rest.
+//
+// If the follower dies, nothing is lost: what it took is in the packed file, what
+// it did not take is in the raw one, and Resume() goes on from there.
+//
+// One thread.
+
+#ifndef MEMTRACE_REPORT_RUN_TRACE_FOLLOWER_H_
+#define MEMTRACE_REPORT_RUN_TRACE_FOLLOWER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "report/byte_source.h"
+#include "report/packer.h"
+#include "report/run/child_process.h"
+#include "report/run/process_watch.h"
+#include "report/run/unique_fd.h"
+
+namespace memtrace::report {
+
+// What is cheap to know while packing.
+struct TraceCounts {
+  uint64_t allocations = 0;
+  uint64_t dropped_events = 0;
+  bool ended_by_exec = false;  // the last kEnd, and nothing came after it
+};
+
+class TraceFollower {
+ public:
+  // FailedPrecondition: the file has no header yet, try again later.
+  static absl::StatusOr<std::unique_ptr<TraceFollower>> Open(const std::string& raw_path);
+  // The same for a file whose follower died: takes over what it had packed.
+  static absl::StatusOr<std::unique_ptr<TraceFollower>> Resume(const std::string& raw_path);
+
+  uint32_t pid() const { return pid_; }
+  uint64_t start_ns() const { return start_ns_; }  // from the file's name; 0: not there
+  const std::string& program() const { return program_; }
+  const std::string& raw_path() const { return raw_path_; }
+  const TraceCounts& counts() const { return counts_; }
+  uint64_t packed_bytes() const { return packer_->bytes_written(); }
+  bool ProcessEnded() const { return watch_->Ended(); }
+
+  // Packs what is there now. After an error nothing more is packed, and the two
+  // files stay for Resume().
+  absl::Status Advance();
+
+  // The process has ended: packs the rest. `end`: how, if that is known.
+  absl::Status Finish(const ProgramEnd* end);
+
+  // Gives the finished packed trace its name, and removes the raw one. Returns the name.
+  absl::StatusOr<std::string> Publish(const std::string& name, bool replace);
+
+  // Removes both files.
+  void Discard();
+
+ private:
+  TraceFollower() = default;
+
+  static absl::StatusOr<std::unique_ptr<TraceFollower>> Make(const std::string& raw_path,
+                                                             bool resume);
+  void ReadName();
+  void Observe(const format::BlockHeader& header, std::span<const uint8_t> content);
+  absl::Status WriteEnd(const ProgramEnd& end);
+  void HandBack();
+
+  std::string raw_path_, packed_path_, taken_over_path_, program_;
+  UniqueFd raw_fd_, packed_fd_;
+  std::unique_ptr<ByteSource> source_;  // the raw file, or the packed beginning and the rest
+  std::unique_ptr<Packer> packer_;
+  std::unique_ptr<ProcessWatch> watch_;
+  uint32_t pid_ = 0;
+  uint64_t start_ns_ = 0;
+  TraceCounts counts_;
+  uint64_t exec_ns_ = 0;  // when the last kEnd was written
+  absl::Status failure_;
+  bool may_hand_back_ = true;
+  uint64_t handed_back_ = 0;  // the raw file is looked at up to here
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_RUN_TRACE_FOLLOWER_H_
