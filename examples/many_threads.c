@@ -1,7 +1,7 @@
 // many_threads: 64 threads at once, each with its own leak, all with the same stack.
 //
-// Every thread allocates 1000 blocks and leaks one. The report has one call site for all of them, and
-// a line per thread.
+// Every thread allocates 1000 blocks and leaks one. The report has one call site for all of them,
+// and a line per thread.
 //
 //   expect: leak 6400 bytes in 64 blocks at @work in Work
 //   expect: site at @work in Work: allocations == 64000, frees == 63936, bytes_allocated == 6400000

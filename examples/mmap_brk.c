@@ -7,8 +7,10 @@
 //   expect: /totals/allocations == 1
 //   expect: mapping mmap at @mapped in MapAndGrow: calls == 1
 //   expect: mapping mmap at @undone in MapAndUnmap: calls == 1, bytes == 1048576, live_bytes == 0
-//   expect: mapping brk at @break in MoveTheBreak: calls == 1, bytes == 262144, live_bytes == 262144
-//   expect: mapping shm at @attached in AttachSharedMemory: calls == 2, bytes == 1048576, live_bytes == 524288
+//   expect: mapping brk at @break in MoveTheBreak: calls == 1, bytes == 262144
+//   expect: mapping brk at @break in MoveTheBreak: live_bytes == 262144
+//   expect: mapping shm at @attached in AttachSharedMemory: calls == 2, bytes == 1048576
+//   expect: mapping shm at @attached in AttachSharedMemory: live_bytes == 524288
 //   expect: mapping live bytes of mmap in MapAndGrow == 8388608
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -20,8 +22,10 @@
 
 enum { kMiB = 1 << 20 };
 
+enum { kReadWrite = PROT_READ | PROT_WRITE, kPrivate = MAP_PRIVATE | MAP_ANONYMOUS };
+
 static int MapAndGrow(void) {
-  char* area = mmap(NULL, 4 * kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);  // @mapped
+  char* area = mmap(NULL, 4 * kMiB, kReadWrite, kPrivate, -1, 0);  // @mapped
   if (area == MAP_FAILED) return 1;
   area[0] = 1;
   area = mremap(area, 4 * kMiB, 8 * kMiB, MREMAP_MAYMOVE);  // @grown
@@ -31,7 +35,7 @@ static int MapAndGrow(void) {
 }
 
 static int MapAndUnmap(void) {
-  void* area = mmap(NULL, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);  // @undone
+  void* area = mmap(NULL, kMiB, kReadWrite, kPrivate, -1, 0);  // @undone
   return area == MAP_FAILED || munmap(area, kMiB) != 0;
 }
 

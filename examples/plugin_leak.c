@@ -1,7 +1,7 @@
 // plugin_leak: leaks in plugins that are no longer loaded at the end.
 //
-// Two plugins are opened, called and closed one after the other, which usually puts the second where
-// the first had been. Each leak is still reported with the function, file and line of its own
+// Two plugins are opened, called and closed one after the other, which usually puts the second
+// where the first had been. Each leak is still reported with the function, file and line of its own
 // plugin.
 //
 //   expect: leak 300 bytes in 3 blocks in FirstPluginLeaks

@@ -10,7 +10,8 @@
 //   expect: /totals/peak_live_bytes == 1048576
 //   expect: leak 200 bytes in 1 block at @shrink in ShrinkAndFail
 //   expect: no leak in GrowByDoubling
-//   expect: site at @double in GrowByDoubling: allocations == 17, bytes_allocated == 2097136, live_blocks == 0
+//   expect: site at @double in GrowByDoubling: allocations == 17, bytes_allocated == 2097136
+//   expect: site at @double in GrowByDoubling: live_blocks == 0
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

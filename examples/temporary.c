@@ -1,13 +1,14 @@
 // temporary: blocks that are freed before their thread allocates again.
 //
-// FormatALine allocates a scratch buffer for each of 1000 lines and frees it at once: a buffer on the
-// stack or one that is kept would save all that work. BuildAList allocates as often, but its
+// FormatALine allocates a scratch buffer for each of 1000 lines and frees it at once: a buffer on
+// the stack or one that is kept would save all that work. BuildAList allocates as often, but its
 // blocks live on together and are no temporaries.
 //
 //   expect: /totals/allocations == 2000
 //   expect: /totals/frees == 2000
 //   expect: /totals/temporary_allocations == 1001
-//   expect: site at @scratch in FormatALine: allocations == 1000, temporary == 1000, live_blocks == 0
+//   expect: site at @scratch in FormatALine: allocations == 1000, temporary == 1000
+//   expect: site at @scratch in FormatALine: live_blocks == 0
 //   expect: site at @node in BuildAList: allocations == 1000, temporary == 1
 //
 // One of the list's blocks is one too: the last, which is freed first.

@@ -4,8 +4,10 @@
 // 40 each: 150000 bytes are given and not asked for. The blocks of 40 bytes beside them waste
 // nothing.
 //
-//   expect: site at @odd in TwentyFive: allocations == 10000, bytes_allocated == 250000, wasted_bytes == 150000
-//   expect: site at @even in Forty: allocations == 10000, bytes_allocated == 400000, wasted_bytes == 0
+//   expect: site at @odd in TwentyFive: allocations == 10000, bytes_allocated == 250000
+//   expect: site at @odd in TwentyFive: wasted_bytes == 150000
+//   expect: site at @even in Forty: allocations == 10000, bytes_allocated == 400000
+//   expect: site at @even in Forty: wasted_bytes == 0
 //   expect: /totals/wasted_bytes == 150000
 #include <stdlib.h>
 

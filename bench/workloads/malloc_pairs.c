@@ -3,8 +3,8 @@
  *   malloc_pairs THREADS PAIRS [DEPTH]
  *
  * Each thread does PAIRS pairs from a stack of DEPTH frames (16), eight blocks of 16 to 1024 bytes
- * in flight. Prints nanoseconds for one pair of one thread, by the wall clock from the first thread's
- * first pair to the last thread's last.
+ * in flight. Prints nanoseconds for one pair of one thread, by the wall clock from the first
+ * thread's first pair to the last thread's last.
  *
  * The threads take these times themselves. Were main to take the first one when it leaves the
  * barrier, a tool that runs one thread at a time (Valgrind) could let a thread do all its pairs

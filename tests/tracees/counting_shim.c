@@ -70,7 +70,8 @@ void* calloc(size_t count, size_t bytes) {
   return block;
 }
 
-void* realloc(void* old, size_t bytes) {
+/* For realloc and reallocarray: a call of realloc by its name would go to the first library. */
+static void* CountedRealloc(void* old, size_t bytes) {
   void* block = NEXT(realloc)(old, bytes);
   if (block != NULL) {
     COUNT(reallocs, 1);
@@ -82,13 +83,15 @@ void* realloc(void* old, size_t bytes) {
   return block;
 }
 
+void* realloc(void* old, size_t bytes) { return CountedRealloc(old, bytes); }
+
 void* reallocarray(void* old, size_t count, size_t bytes) {
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) {
     errno = ENOMEM;
     return NULL;
   }
-  return realloc(old, total);
+  return CountedRealloc(old, total);
 }
 
 static void* CountAligned(void* block, size_t bytes) {

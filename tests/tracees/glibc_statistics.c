@@ -1,7 +1,8 @@
 /* glibc_statistics: prints what glibc itself says is in use, at the moment nothing more happens.
  *
- * 20000 operations on blocks whose sizes are 8 more than a multiple of 16, so that glibc gives exactly
- * what was asked for: then the bytes in use by mallinfo2 are the live bytes and 8 for each live block.
+ * 20000 operations on blocks whose sizes are 8 more than a multiple of 16, so that glibc gives
+ * exactly what was asked for: then the bytes in use by mallinfo2 are the live bytes and 8 for each
+ * live block.
  * To be run with GLIBC_TUNABLES=glibc.malloc.tcache_count=0, for the thread cache's
  * free blocks count as used. */
 #include <malloc.h>

@@ -1,8 +1,8 @@
 /* heap_growth: makes libc's allocator take memory from the kernel in each way it has.
  *
- * The main heap grows by brk to about 8 MiB, a second thread's arena to about 8 MiB, and three blocks of
- * 1 MiB get mappings of their own, of which one is freed. All is kept to the end. Prints, from
- * /proc/self/maps read when all is done: the bytes of [heap], and how much of the heap blocks were
+ * The main heap grows by brk to about 8 MiB, a second thread's arena to about 8 MiB, and three
+ * blocks of 1 MiB get mappings of their own, of which one is freed. All is kept to the end.
+ * Prints, from /proc/self/maps read when all is done: the bytes of [heap], and how much of the heap blocks were
  * asked for in main, in the thread and in mapped blocks. */
 #include <fcntl.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
  *
  *   killed_while_allocating BLOCKS
  *
- * Two threads and main allocate BLOCKS blocks of 50 bytes each and keep them; then "ready" is written,
- * and nothing more happens. */
+ * Two threads and main allocate BLOCKS blocks of 50 bytes each and keep them; then "ready" is
+ * written, and nothing more happens. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
  *   pass_blocks_between_threads THREADS ROUNDS
  *
  * Each thread puts a new block in a slot that all share and frees or reallocates what lay there,
- * most often a block of another thread's, of an address that is then at once given to a third. Prints
- * how many allocations, frees, and live blocks and bytes of this file's own there were in the
- * end; an independent ledger, kept by the program about itself. */
+ * most often a block of another thread's, of an address that is then at once given to a third.
+ * Prints how many allocations, frees, and live blocks and bytes of this file's own there were
+ * in the end; an independent ledger, kept by the program about itself. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
