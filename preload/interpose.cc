@@ -77,7 +77,9 @@ EXPORTED void* reallocarray(void* old, size_t count, size_t bytes) {
   }
   if (g_bootstrap_arena.Owns(old)) [[unlikely]] return realloc(old, total);
   if (old != nullptr) memtrace::RecordReallocIntent(old);
-  void* block = g_real.reallocarray(old, count, bytes);
+  // Not the real reallocarray: glibc's calls realloc by its exported name, which is ours, and
+  // the one call would be two events.
+  void* block = g_real.realloc(old, total);
   memtrace::RecordAlloc(EventKind::kRealloc, AllocFunction::kReallocarray, block, total,
                         CALL_SITE());
   return block;
