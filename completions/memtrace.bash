@@ -6,23 +6,31 @@ _memtrace_program_index() {
     for ((i = 2; i <= cword; i++)); do
         case ${words[i]} in
             --) echo $((i + 1)); return ;;
-            -o | --output | --library) ((++i)) ;;
+            -o | --output | --stacks | --children | --sample-bytes | --max-bytes | \
+                --cross-check | --library | --finish) ((++i)) ;;
             -*) ;;
             *) echo "$i"; return ;;
         esac
     done
 }
 
+# The names in a list that is separated by commas: the last one is being typed.
+_memtrace_list() {
+    local typed=''
+    [[ $cur != *,* ]] || typed=${cur%,*},
+    COMPREPLY=($(compgen -P "$typed" -W "$1" -- "${cur##*,}"))
+    compopt -o nospace 2>/dev/null
+}
+
 _memtrace() {
-    local cur prev words cword split options='' program
+    local cur prev words cword split program options=''
     _init_completion -s || return
-    local commands='run report dump info pack'
 
     if ((cword == 1)); then
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W '--help --version' -- "$cur"))
         else
-            COMPREPLY=($(compgen -W "$commands" -- "$cur"))
+            COMPREPLY=($(compgen -W 'run report dump info pack' -- "$cur"))
         fi
         return
     fi
@@ -36,22 +44,39 @@ _memtrace() {
     fi
 
     case $prev in
-        --format) COMPREPLY=($(compgen -W 'text json csv mtrace' -- "$cur")); return ;;
-        --debug-dir | --sysroot) _filedir -d; return ;;
+        -f | --format) COMPREPLY=($(compgen -W 'text json csv mtrace' -- "$cur")); return ;;
+        --sort)
+            COMPREPLY=($(compgen -W 'total wasted live blocks peak allocations frees temporary caller' \
+                -- "$cur"))
+            return ;;
+        --table | --tables)
+            _memtrace_list 'summary leaks sites growth faults temporary sizes threads mappings timeline'
+            return ;;
+        --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
+        --stacks) COMPREPLY=($(compgen -W 'all off' -- "$cur")); return ;;
+        --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
+        --debug-dir | --sysroot | --finish) _filedir -d; return ;;
         -o | --output | --library) _filedir; return ;;
-        --from | --to | --thread | --match | --top) return ;;
+        --from | --to | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
+            --cross-check) return ;;
     esac
     $split && return
 
     case ${words[1]} in
-        run) options='--help --output' ;;
-        report) options='--help --format' ;;
+        run)
+            options='--help --output --stacks --children --sample-bytes --max-bytes --cross-check
+                --library --finish --quiet --verbose' ;;
+        report)
+            options='--help --format --output --from --to --thread --match --top --sort --table
+                --tables --full --color --width --debug-dir --sysroot --debuginfod' ;;
         dump) options='--help' ;;
         info) options='--help' ;;
         pack) options='--help --output' ;;
     esac
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
+    elif [[ ${words[1]} == run ]]; then
+        COMPREPLY=($(compgen -c -- "$cur"))
     else
         _filedir mtr
     fi

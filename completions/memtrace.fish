@@ -1,6 +1,6 @@
 # fish completion of memtrace(1). A test compares it with `memtrace COMMAND --help`.
 
-# Which command is on the line; behind `run PROGRAM` it is the program's line.
+# Is one of these the command on the line? Not behind `run PROGRAM`, which is the program's.
 function __memtrace_command
     set -l words (commandline -poc)
     test (count $words) -ge 2; and contains -- $words[2] $argv
@@ -8,12 +8,73 @@ end
 function __memtrace_no_command
     test (count (commandline -poc)) -eq 1
 end
+function __memtrace_trace
+    __memtrace_command report dump info pack
+end
+
+# Is the program of `run` on the line already? Then the rest is its own.
+set -g __memtrace_run_values -o --output --stacks --children --sample-bytes --max-bytes --cross-check \
+    --library --finish
+function __memtrace_program
+    set -l words (commandline -poc)
+    __memtrace_command run; or return
+    set -l i 3
+    while test $i -le (count $words)
+        if test "$words[$i]" = --
+            return 0
+        else if contains -- $words[$i] $__memtrace_run_values
+            set i (math $i + 2)
+        else if string match -q -- '-*' $words[$i]
+            set i (math $i + 1)
+        else
+            return 0
+        end
+    end
+    return 1
+end
+function __memtrace_run
+    __memtrace_command run; and not __memtrace_program
+end
 
 complete -c memtrace -f
-complete -c memtrace -n __memtrace_no_command -a run -d 'Trace a program'
-complete -c memtrace -n __memtrace_no_command -a report -d 'Where the memory went'
+complete -c memtrace -n __memtrace_no_command -a run -d 'Run a program and trace its memory'
+complete -c memtrace -n __memtrace_no_command -a report -d 'Where the memory of a traced program went'
 complete -c memtrace -n __memtrace_no_command -a dump -d 'Every event in order'
 complete -c memtrace -n __memtrace_no_command -a info -d 'What was traced, and what is missing'
 complete -c memtrace -n __memtrace_no_command -a pack -d 'Make a raw trace small'
 complete -c memtrace -n __memtrace_no_command -l version -d 'Print the version'
-complete -c memtrace -n __memtrace_no_command -s h -l help -d 'Explain the commands'
+complete -c memtrace -n __memtrace_no_command -s h -l help -d 'List the commands'
+complete -c memtrace -n __memtrace_run -s h -l help -d 'Explain the options'
+complete -c memtrace -n __memtrace_trace -s h -l help -d 'Explain the options'
+complete -c memtrace -n __memtrace_trace -k -a '(__fish_complete_suffix .mtr)'
+
+complete -c memtrace -n __memtrace_run -s o -l output -rF -d 'Where the trace goes'
+complete -c memtrace -n __memtrace_run -l stacks -xa 'all off' -d 'Record stacks'
+complete -c memtrace -n __memtrace_run -l children -xa 'follow off' -d 'Trace the processes it starts'
+complete -c memtrace -n __memtrace_run -l sample-bytes -x -d 'Record one allocation in so many bytes'
+complete -c memtrace -n __memtrace_run -l max-bytes -x -d 'Stop recording at this length'
+complete -c memtrace -n __memtrace_run -l cross-check -x -d 'Unwind every N-th stack with libunwind too'
+complete -c memtrace -n __memtrace_run -l library -rF -d 'The libmemtrace.so to preload'
+complete -c memtrace -n __memtrace_run -l finish -xa '(__fish_complete_directories)' -d 'Pack what an interrupted run left'
+complete -c memtrace -n __memtrace_run -s q -l quiet -d 'No line at the end'
+complete -c memtrace -n __memtrace_run -s v -l verbose -d 'Say what is done'
+complete -c memtrace -n __memtrace_run -xa '(__fish_complete_command)'
+complete -c memtrace -n __memtrace_program -xa '(__fish_complete_subcommand --fcs-skip=2 $__memtrace_run_values)'
+
+complete -c memtrace -n '__memtrace_command report' -s f -l format -xa 'text json csv mtrace' -d 'How it is written'
+complete -c memtrace -n '__memtrace_command report' -s o -l output -rF -d 'Write to this file'
+complete -c memtrace -n '__memtrace_command report' -l from -x -d 'Only blocks allocated from then on'
+complete -c memtrace -n '__memtrace_command report' -l to -x -d 'Only blocks allocated before then'
+complete -c memtrace -n '__memtrace_command report' -l thread -x -d 'Only blocks of threads with this name or tid'
+complete -c memtrace -n '__memtrace_command report' -l match -x -d 'Only sites with a frame that matches'
+complete -c memtrace -n '__memtrace_command report' -l top -x -d 'Rows of each table'
+complete -c memtrace -n '__memtrace_command report' -l sort -xa 'total wasted live blocks peak allocations frees temporary caller' -d 'The column that sorts the allocators'
+complete -c memtrace -n '__memtrace_command report' -l table -l tables -xa '(__fish_append , summary leaks sites growth faults temporary sizes threads mappings timeline)' -d 'Sections of the text, or a table of CSV'
+complete -c memtrace -n '__memtrace_command report' -l full -d 'Every row, every frame, nothing shortened'
+complete -c memtrace -n '__memtrace_command report' -l color -xa 'auto always never' -d Colours
+complete -c memtrace -n '__memtrace_command report' -l width -x -d 'Columns of text'
+complete -c memtrace -n '__memtrace_command report' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
+complete -c memtrace -n '__memtrace_command report' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
+complete -c memtrace -n '__memtrace_command report' -l debuginfod -d 'Fetch missing debug files'
+
+complete -c memtrace -n '__memtrace_command pack' -s o -l output -rF -d 'Write to this file'

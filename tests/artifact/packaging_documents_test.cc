@@ -135,8 +135,8 @@ TEST(ManPageTest, IsCleanRoff) {
   int pages = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(kMan)) {
     const std::string page = entry.path().string();
-    const CommandResult man = Shell("LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l '" + page +
-                                    "' >/dev/null");
+    const CommandResult man = Shell(
+        "LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l '" + page + "' >/dev/null");
     EXPECT_EQ(man.exit_status, 0) << man.output;
     EXPECT_EQ(man.output, "") << page;
     const CommandResult groff = Shell("groff -man -ww -z -Kutf8 -Tutf8 '" + page + "'");
@@ -185,6 +185,12 @@ TEST(BashCompletionTest, OffersExactlyTheCommandsAndTheirOptions) {
   for (const std::string& command : Commands()) {
     EXPECT_EQ(BashOffers({"memtrace", command, "--"}), OptionsOfHelp(command)) << command;
   }
+}
+
+TEST(BashCompletionTest, LeavesWhatFollowsTheProgramToTheProgram) {
+  EXPECT_EQ(BashOffers({"memtrace", "run", "-o", "x.mtr", "--", "memtrace", "in"}), Names{"info"});
+  EXPECT_EQ(BashOffers({"memtrace", "run", "memtrace", "report", "--debuginfo"}),
+            Names{"--debuginfod"});
 }
 
 TEST(BashCompletionTest, OffersTheReportFormatsThatTheProgramAccepts) {
