@@ -135,6 +135,7 @@ enum class StackMarker : uint64_t {
   kUnsupported = 5,    // CFI used something this version cannot evaluate
   kNotCaptured = 6,    // stacks are off, or the event came from inside the tracer
   kContextEnd = 7,     // the first frame of a makecontext() context: complete
+  kLost = 8,           // made by readers only: its definition was in a lost part of the trace
 };
 
 }  // namespace memtrace::format

@@ -59,6 +59,8 @@ struct Coverage {
   uint64_t marked_stacks = 0;      // allocations whose stack ends in a marker
   uint64_t inherited_frees = 0;    // frees of blocks that the parent process allocated
   uint64_t unknown_frees = 0;      // frees of blocks whose allocation the trace does not have
+  uint64_t unseen_frees = 0;       // blocks whose address was allocated again without a free
+  uint64_t lost_blocks = 0;        // of the file: damaged, or absent though later ones are there
   uint64_t cross_checked = 0;
   uint64_t cross_check_differences = 0;
   uint64_t tool_memory_bytes = 0;
@@ -82,6 +84,7 @@ struct Totals {
   uint64_t temporary_allocations = 0;
   uint64_t reallocations = 0;
   uint64_t failed_allocations = 0;
+  uint64_t earlier_frees = 0;     // with a range or thread: in the range, of blocks not selected
 };
 
 // A distinct allocating stack together with the function that was called.
@@ -97,7 +100,7 @@ struct Site {
   uint64_t bytes_at_peak = 0;       // held at the peak of the whole program
   uint64_t blocks_at_peak = 0;
   uint64_t wasted_bytes = 0;        // over all allocations
-  uint64_t live_wasted_bytes = 0;
+  uint64_t live_wasted_bytes = 0;   // of the live blocks; at most 65535 of each
   uint64_t temporary = 0;
   uint64_t freed_by_other_thread = 0;
   uint64_t largest_bytes = 0;

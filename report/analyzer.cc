@@ -1,0 +1,310 @@
+#include "report/analyzer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include "absl/strings/str_cat.h"
+#include "report/coverage.h"
+#include "report/event_decoder.h"
+#include "report/event_order.h"
+#include "report/faults.h"
+#include "report/heap_model.h"
+#include "report/mapping_model.h"
+#include "report/memory_map.h"
+#include "report/stream_state.h"
+#include "report/timeline.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report {
+namespace {
+
+using format::EventKind;
+using format::ExtendedType;
+
+class Analyzer {
+ public:
+  Analyzer(TraceReader* reader, const AnalyzeOptions& options, StackTable* stacks)
+      : reader_(reader), options_(options), stacks_(stacks),
+        model_({options.range, options.thread,
+                (reader->header().flags & format::kFileForked) != 0,
+                reader->metadata().process.page_bytes},
+               stacks),
+        timeline_(options.range.from_ns) {}
+
+  // What EventOrder asks for.
+  void Started(size_t stream, uint32_t thread) {
+    if (stream >= streams_.size()) streams_.resize(stream + 1);
+    model_.AddThread(stream, thread);
+  }
+  void Hole(size_t stream) {
+    WaitList nobody;
+    streams_[stream].Forget();
+    model_.ForgetPending(stream, nobody);
+  }
+  bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits);
+  void Prefetch(uint64_t address) { model_.Prefetch(address); }
+  bool Tick() {
+    if (options_.progress && order_ != nullptr) {
+      // Blocks differ in how they are packed; what counts is the share that was read.
+      const uint64_t total = reader_->statistics().event_content_bytes;
+      const uint64_t done = std::min(order_->content_bytes_read(), total);
+      if (done >= reported_ + kProgressBytes) {
+        reported_ = done;
+        options_.progress(done, total);
+      }
+    }
+    return !past_end_;
+  }
+
+  void Run();
+  void Finish(Analysis* analysis);
+
+ private:
+  static constexpr uint64_t kProgressBytes = 4 << 20;
+
+  bool Selected(size_t stream, uint64_t time) const {
+    return time >= options_.range.from_ns &&
+           (!options_.thread || options_.thread.value == reader_->streams()[stream].thread);
+  }
+  void ApplyExtended(size_t stream, const EventCursor& cursor);
+  void AddUsage(const ExtendedEvent& event, uint64_t time);
+  void FillProcess(Analysis* analysis) const;
+  void FillModules(Analysis* analysis) const;
+  void FillThreads(Analysis* analysis) const;
+
+  TraceReader* const reader_;
+  const AnalyzeOptions& options_;
+  StackTable* const stacks_;
+  HeapModel model_;
+  MappingModel mappings_;
+  FaultCollector faults_;
+  Timeline timeline_;
+  EventOrder<Analyzer>* order_ = nullptr;
+  std::deque<StreamState> streams_;
+  absl::flat_hash_map<uint32_t, std::string> names_;  // by thread, of kThreadName events
+  uint64_t events_ = 0;
+  uint64_t from_rings_ = 0;
+  uint64_t latest_ns_ = 0;
+  uint64_t reported_ = 0;
+  bool past_end_ = false;
+};
+
+bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits) {
+  const uint64_t* words = cursor.words();
+  const EventKind kind = format::KindOf(words[0]);
+  StreamState& state = streams_[stream];
+  if (kind == EventKind::kNode) {
+    state.Define(words, stacks_);
+    return true;
+  }
+  const EventTime when{cursor.time(), cursor.low()};
+  if (when.time > options_.range.to_ns) [[unlikely]] {
+    past_end_ |= when.low > options_.range.to_ns;
+    return true;
+  }
+  if (when.time >= options_.range.from_ns) timeline_.Advance(when.time, model_);
+  latest_ns_ = std::max(latest_ns_, when.time);
+  bool applied = true;
+  switch (kind) {
+    case EventKind::kMalloc:
+    case EventKind::kCalloc:
+    case EventKind::kRealloc: {
+      const AllocEvent e = DecodeShortAlloc(words);
+      const HeapAlloc alloc{e.function, e.address, e.size, e.waste,
+                            state.StackOf(e.slot, stacks_), false};
+      applied = kind == EventKind::kRealloc ? model_.ReallocResult(stream, alloc, when, force, waits)
+                                            : model_.Alloc(stream, alloc, when, force, waits);
+      break;
+    }
+    case EventKind::kWideAlloc: {
+      const AllocEvent e = DecodeWideAlloc(words);
+      const HeapAlloc alloc{e.function, e.address, e.size, e.waste,
+                            state.StackOf(e.slot, stacks_), e.mapped};
+      applied = IsRealloc(e.function) ? model_.ReallocResult(stream, alloc, when, force, waits)
+                                      : model_.Alloc(stream, alloc, when, force, waits);
+      break;
+    }
+    case EventKind::kFree:
+      applied = model_.Free(stream, format::AddressOf(words[0]), when, force, waits);
+      break;
+    case EventKind::kReallocIntent:
+      return model_.ReallocIntent(stream, format::AddressOf(words[0]), when, force, waits);
+    case EventKind::kExtended:
+      ApplyExtended(stream, cursor);
+      return true;
+    case EventKind::kNode:
+    case EventKind::kTime:
+    case EventKind::kInvalid:
+      return true;
+  }
+  if (applied && when.time >= options_.range.from_ns) {
+    ++events_;
+    from_rings_ += cursor.open_ended();
+  }
+  return applied;
+}
+
+void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {
+  const ExtendedEvent event(cursor.words(), cursor.word_count());
+  const uint64_t time = cursor.time();
+  MappingModel::Call call{MappingSite::Kind::kMmap,
+                          streams_[stream].StackOf(event.slot(), stacks_),
+                          {},
+                          Selected(stream, time)};
+  switch (event.type()) {
+    case ExtendedType::kMmap:
+      call.file = event.text(6);
+      call.anonymous = (event.high(3) & 0x20) != 0;  // MAP_ANONYMOUS on Linux
+      mappings_.Map(event.word(1), event.word(2), call);
+      break;
+    case ExtendedType::kMunmap:
+      mappings_.Unmap(stream, event.word(1), event.word(2));
+      break;
+    case ExtendedType::kMunmapFailed:
+      mappings_.UnmapFailed(stream, event.word(1));
+      break;
+    case ExtendedType::kMremap:
+      mappings_.Remap(event.word(1), event.word(2), event.word(3), event.word(4), call);
+      break;
+    case ExtendedType::kBrk:
+    case ExtendedType::kHeapGrowth:
+      call.kind = event.type() == ExtendedType::kBrk ? MappingSite::Kind::kBrk
+                                                     : MappingSite::Kind::kHeapGrowth;
+      mappings_.Break(event.word(1), event.word(2), call);
+      break;
+    case ExtendedType::kArenaGrowth:
+      call.kind = MappingSite::Kind::kArenaGrowth;
+      mappings_.Arena(event.word(1), event.word(2), call);
+      break;
+    case ExtendedType::kShmat:
+      call.kind = MappingSite::Kind::kShm;
+      mappings_.Map(event.word(1), event.word(2), call);
+      break;
+    case ExtendedType::kShmdt:
+      mappings_.Detach(event.word(1));
+      break;
+    case ExtendedType::kUsage:
+      AddUsage(event, time);
+      break;
+    case ExtendedType::kThreadName:
+      names_[cursor.thread()] = std::string(event.text(1));
+      break;
+  }
+}
+
+void Analyzer::AddUsage(const ExtendedEvent& event, uint64_t time) {
+  UsageSample sample;
+  sample.time_ns = time;
+  sample.minor_faults = event.word(1);
+  sample.major_faults = event.word(2);
+  sample.rss_bytes = event.word(3);
+  sample.peak_rss_bytes = event.word(4);
+  sample.tool_minor_faults = event.word(5);
+  sample.live_bytes = model_.counters().live_bytes;
+  sample.bytes_allocated = model_.counters().bytes_allocated;
+  faults_.Add(sample);
+}
+
+void Analyzer::Run() {
+  EventOrder<Analyzer> order(reader_, ClockSlackNs(reader_->metadata().process.clock), this);
+  order_ = &order;
+  order.Run();
+  order_ = nullptr;
+  if (options_.progress) {
+    const uint64_t total = reader_->statistics().event_content_bytes;
+    options_.progress(total, total);
+  }
+}
+
+void Analyzer::FillProcess(Analysis* analysis) const {
+  const TraceMetadata& metadata = reader_->metadata();
+  ProcessInfo& process = analysis->process;
+  process = metadata.process;
+  process.pid = reader_->header().pid;
+  process.forked = (reader_->header().flags & format::kFileForked) != 0;
+  process.duration_ns = latest_ns_;
+  bool events_after_end = false;
+  if (metadata.end.has_value()) {
+    const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
+    events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
+    if (options_.range.to_ns == UINT64_MAX) process.duration_ns = std::max(latest_ns_, end);
+  }
+  FillEnd(metadata, events_after_end, &process);
+}
+
+void Analyzer::FillModules(Analysis* analysis) const {
+  for (const ModuleRecord& record : reader_->metadata().modules) {
+    ModuleInfo module = record.info;
+    module.load_time_ns = reader_->clock().ToNs(record.load_ticks);
+    if (record.unload_ticks != 0) {
+      module.unload_time_ns = std::max<uint64_t>(reader_->clock().ToNs(record.unload_ticks), 1);
+    }
+    analysis->modules.push_back(std::move(module));
+  }
+}
+
+// The model knows threads by the order of their streams; add who they were.
+void Analyzer::FillThreads(Analysis* analysis) const {
+  const auto& records = reader_->metadata().threads;
+  for (ThreadSummary& thread : analysis->threads) {
+    const auto record = records.find(thread.id.value);
+    if (record != records.end()) {
+      thread.tid = record->second.tid;
+      thread.name = record->second.name;
+    }
+    const auto name = names_.find(thread.id.value);
+    if (name != names_.end()) thread.name = name->second;
+  }
+  if (options_.thread) {
+    std::erase_if(analysis->threads,
+                  [&](const ThreadSummary& thread) { return thread.id != options_.thread; });
+  }
+}
+
+void Analyzer::Finish(Analysis* analysis) {
+  analysis->file = reader_->name();
+  analysis->range = options_.range;
+  FillProcess(analysis);
+  FillModules(analysis);
+  const uint64_t end = std::min(analysis->process.duration_ns, options_.range.to_ns);
+  timeline_.Finish(end, model_, faults_.samples(), analysis);
+  model_.Finish(analysis);
+  FillThreads(analysis);
+  faults_.Finish(options_.range, &analysis->faults);
+  mappings_.Finish(analysis);
+  if (options_.range.whole() && !options_.thread) {
+    ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);
+    if (reader_->metadata().end.has_value()) {
+      Faults& faults = analysis->faults;
+      faults.peak_rss_bytes =
+          std::max(faults.peak_rss_bytes, reader_->metadata().end->peak_rss_bytes);
+    }
+  }
+  analysis->coverage.events = events_;
+  if (!reader_->metadata().end.has_value()) analysis->coverage.recovered_events = from_rings_;
+  FillCoverage(*reader_, analysis);
+}
+
+}  // namespace
+
+absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOptions& options) {
+  if (options.range.from_ns > options.range.to_ns) {
+    return absl::InvalidArgumentError("the range ends before it begins");
+  }
+  AnalyzedTrace trace;
+  trace.stacks = std::make_unique<StackTable>();
+  Analyzer analyzer(&reader, options, trace.stacks.get());
+  analyzer.Run();
+  analyzer.Finish(&trace.analysis);
+  return trace;
+}
+
+absl::StatusOr<AnalyzedTrace> AnalyzeTrace(const std::string& path,
+                                           const AnalyzeOptions& options) {
+  auto reader = TraceReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  return AnalyzeTrace(**reader, options);
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,51 @@
+// ClockMap: ticks of the event clock -> nanoseconds since the process started.
+//
+// Every block header, and some records, hold both clocks read together. Between
+// two such pairs time runs linearly; before the first and after the last at the
+// mean pace of the whole trace. Pairs closer than 10 ms tell the pace badly (a
+// thread may be preempted between its two reads) and are left out.
+//
+// Filled first, then built, then constant.
+
+#ifndef MEMTRACE_REPORT_CLOCK_MAP_H_
+#define MEMTRACE_REPORT_CLOCK_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace memtrace::report {
+
+class ClockMap {
+ public:
+  void Add(uint64_t ticks, uint64_t monotonic_ns);
+
+  // `ticks_per_second` is used where there are no two pairs; 0: not known.
+  // Time 0 is `start_ns` on CLOCK_MONOTONIC; 0: not known, then the first pair is.
+  void Build(uint64_t start_ns, uint64_t ticks_per_second);
+
+  // Never decreases; 0 before the start.
+  uint64_t ToNs(uint64_t ticks) const;
+
+  // The same, for a caller whose ticks mostly lie near the ones before.
+  uint64_t ToNs(uint64_t ticks, size_t* hint) const;
+
+  size_t pairs() const { return points_.size(); }
+
+ private:
+  struct Point {
+    uint64_t ticks;
+    uint64_t ns;         // CLOCK_MONOTONIC
+    double ns_per_tick;  // from here to the next point
+  };
+
+  uint64_t At(size_t point, uint64_t ticks) const;
+
+  std::vector<Point> points_;  // ascending in both; never empty once built
+  uint64_t start_ns_ = 0;
+  double mean_ = 1.0;          // ns a tick
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_CLOCK_MAP_H_

@@ -1,0 +1,103 @@
+#include "report/coverage.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace memtrace::report {
+namespace {
+
+std::string StopNote(const StopRecord& stop, double seconds) {
+  const char* why = "for a reason this version does not know";
+  switch (static_cast<format::RecordingStop>(stop.why)) {
+    case format::RecordingStop::kMaxBytes: why = "at the size limit (MEMTRACE_MAX_BYTES)"; break;
+    case format::RecordingStop::kWriteFailed: why = "because the trace could not be written"; break;
+    case format::RecordingStop::kFileReplaced: why = "because the trace file was replaced"; break;
+    case format::RecordingStop::kOpenFailed: why = "because the trace could not be opened"; break;
+  }
+  std::string note = absl::StrCat("Recording stopped at ", seconds, " s ", why);
+  if (stop.error != 0) absl::StrAppend(&note, " (", strerror(stop.error), ")");
+  return note + "; what came later is not in this report.";
+}
+
+}  // namespace
+
+uint64_t ClockSlackNs(format::ClockKind clock) {
+  switch (clock) {
+    case format::ClockKind::kMonotonicCoarseNs:
+      return 10'000'000;  // a tick of the slowest kernel clock in use, 100 Hz
+    case format::ClockKind::kMonotonicNs:
+      return 0;
+    case format::ClockKind::kTsc:
+      break;
+  }
+  return 1000;  // rdtsc is not serializing, and processors are synchronized to less
+}
+
+void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process) {
+  process->end = ProcessInfo::End::kCut;
+  if (metadata.end.has_value()) {
+    const EndRecord& end = *metadata.end;
+    if (end.reason == format::EndReason::kExec) {
+      if (!events_after_end) {
+        // What the parent saw later was the end of the program that took over.
+        process->end = ProcessInfo::End::kExec;
+        return;
+      }
+    } else {
+      process->end = ProcessInfo::End::kExit;
+      process->exit_status = end.exit_status;
+    }
+  }
+  if (metadata.observed_end.has_value()) {
+    const ObservedEndRecord& end = *metadata.observed_end;
+    const bool signal = end.kind == format::ObservedEndKind::kSignal;
+    process->end = signal ? ProcessInfo::End::kSignal : ProcessInfo::End::kExit;
+    process->end_signal = signal ? end.status_or_signal : 0;
+    process->exit_status = signal ? 0 : end.status_or_signal;
+  }
+}
+
+void FillCoverage(const TraceReader& reader, Analysis* analysis) {
+  const TraceMetadata& metadata = reader.metadata();
+  const TraceStatistics& statistics = reader.statistics();
+  Coverage& coverage = analysis->coverage;
+  coverage.counters = metadata.counters;
+  coverage.dropped_events =
+      std::max(statistics.dropped_events, metadata.counter("dropped_events"));
+  coverage.lost_blocks = statistics.lost_blocks;
+  coverage.cross_checked = metadata.counter("cross_checked");
+  coverage.cross_check_differences = metadata.counter("cross_check_differences");
+  coverage.tool_memory_bytes = metadata.counter("tool_memory_bytes");
+  coverage.tool_minor_faults =
+      std::max(metadata.counter("tool_minor_faults"), analysis->faults.tool_minor);
+  coverage.damage = reader.damage();
+  coverage.truncated = !coverage.damage.empty() || reader.cut();
+  if (coverage.damage.empty() && reader.cut() && !metadata.end.has_value()) {
+    coverage.damage = "the trace ends without an end: the process was killed or still runs; "
+                      "everything it had written was read";
+  }
+  coverage.notes = metadata.notes;
+  if (metadata.stopped.has_value()) {
+    const double seconds =
+        static_cast<double>(reader.clock().ToNs(metadata.stopped->ticks)) / 1e9;
+    coverage.notes.push_back(StopNote(*metadata.stopped, seconds));
+  }
+  if (!metadata.has_process) {
+    coverage.notes.push_back("The record of the process is missing: command and start time are "
+                             "not known.");
+  }
+  if (statistics.lost_blocks > 0) {
+    coverage.notes.push_back(absl::StrCat(statistics.lost_blocks,
+                                          " blocks of events are missing or damaged; stacks that "
+                                          "they defined are marked as lost."));
+  }
+  if (coverage.unseen_frees > 0) {
+    coverage.notes.push_back(absl::StrCat(
+        coverage.unseen_frees, " addresses were allocated again without a free in the trace; "
+        "their earlier blocks count as freed."));
+  }
+}
+
+}  // namespace memtrace::report

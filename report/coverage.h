@@ -1,0 +1,27 @@
+// What a trace does not contain, in numbers and in sentences; how its process
+// ended. From what the reader saw and the records say; without the events.
+
+#ifndef MEMTRACE_REPORT_COVERAGE_H_
+#define MEMTRACE_REPORT_COVERAGE_H_
+
+#include <cstdint>
+
+#include "format/records.h"
+#include "report/analysis.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report {
+
+// After the events were read: damage in blocks is only found then. Fills what does
+// not come from the heap model.
+void FillCoverage(const TraceReader& reader, Analysis* analysis);
+
+// `events_after_end`: the trace goes on behind its kEnd record; an exec then failed.
+void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process);
+
+// How much later than its stamp says a moment may have been.
+uint64_t ClockSlackNs(format::ClockKind clock);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_COVERAGE_H_

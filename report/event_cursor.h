@@ -1,0 +1,126 @@
+// EventCursor: the events of one thread, one after the other, with the times
+// between which each happened.
+//
+// A block is read whole and checked at once: every event has its words, and the
+// time stamps in it cut it into spans. Within a span nothing is known of an
+// event's time but
+//
+//   low()  <= time <= high()       the stamps around it
+//
+// time() is the best guess in there: events follow a stamp at the pace of the
+// span before, or at the even pace of this one when that is faster; a thread that
+// slept did so at the end of the span. Stack nodes take no time.
+//
+//   for (cursor.Next(); !cursor.done(); cursor.Next()) use(cursor.words(), ...)
+//
+// Stamps are not given out. They never go back: one that does counts as a repetition.
+//
+// Memory: one block. Park() gives it back; the next access reads it again.
+
+#ifndef MEMTRACE_REPORT_EVENT_CURSOR_H_
+#define MEMTRACE_REPORT_EVENT_CURSOR_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "format/event_words.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report {
+
+class EventCursor {
+ public:
+  EventCursor(TraceReader* reader, const ThreadStream* stream);
+
+  // Moves to the next event; the first call to the first one.
+  void Next() {
+    word_ += words_here_;
+    if (word_ >= span_end_) {
+      EnterSpan();
+      if (done_) return;
+    }
+    Decode();
+  }
+
+  bool done() const { return done_; }
+
+  // The event: its head word and those that belong to it.
+  const uint64_t* words() const { return words_.data() + word_; }
+  uint32_t word_count() const { return words_here_; }
+  format::EventKind kind() const { return format::KindOf(words_[word_]); }
+
+  // Nanoseconds since the process started.
+  uint64_t low() const { return low_; }
+  uint64_t high() const { return high_; }
+  uint64_t time() const { return time_; }
+
+  uint32_t thread() const { return stream_->thread; }
+  // Blocks of this thread were lost before this event; said once.
+  bool after_hole() const { return after_hole_; }
+  void clear_after_hole() { after_hole_ = false; }
+  // The current block came from a ring.
+  bool open_ended() const { return open_ended_; }
+
+  // Memory held, and giving it back. The cursor must not be done.
+  size_t held_bytes() const { return words_.capacity() * sizeof(uint64_t); }
+  void Park();
+  void Unpark();
+  bool parked() const { return parked_; }
+
+  // An address some events ahead in this block that a table may be asked for soon.
+  uint64_t AddressAhead() const {
+    const size_t ahead = word_ + kAheadWords;
+    return ahead < words_.size() ? words_[ahead] & format::kAddressMask : 0;
+  }
+
+  uint64_t content_bytes_read() const { return content_bytes_read_; }
+
+ private:
+  static constexpr size_t kAheadWords = 16;
+
+  struct Span {
+    uint32_t end;     // word index behind its last event
+    uint32_t next;    // where the next span begins: behind the stamp
+    uint32_t events;  // that take time
+    uint64_t high;    // ns, of the stamp that ends it
+  };
+
+  void EnterSpan();
+  bool LoadBlock();
+  bool ReadAndCut();
+
+  void Decode() {
+    words_here_ = format::EventWords(words_[word_]);  // checked when the block was cut
+    if (format::KindOf(words_[word_]) == format::EventKind::kNode) return;
+    position_ += pace_;
+    time_ = std::min(low_ + static_cast<uint64_t>(position_), high_);
+  }
+
+  TraceReader* reader_;
+  const ThreadStream* stream_;
+  size_t block_ = 0;        // the next one to load
+  std::vector<uint64_t> words_;
+  std::vector<Span> spans_;
+  size_t span_ = 0;         // the next one to enter
+  size_t word_ = 0;
+  size_t span_end_ = 0;
+  uint32_t words_here_ = 0;
+  bool done_ = false;
+  bool after_hole_ = false;
+  bool open_ended_ = false;
+  bool parked_ = false;
+  uint64_t low_ = 0;
+  uint64_t high_ = 0;
+  uint64_t time_ = 0;
+  double pace_ = 0;         // ns an event, in this span
+  double last_pace_ = -1;   // the even pace of the span before; negative: none yet
+  double position_ = 0;     // ns since low_
+  uint64_t cut_low_ = 0;    // the last stamp when the current block was cut
+  size_t clock_hint_ = 0;
+  uint64_t content_bytes_read_ = 0;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_EVENT_CURSOR_H_

@@ -1,0 +1,100 @@
+#include "report/faults.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/timeline.h"
+
+namespace memtrace::report {
+namespace {
+
+// Pearson's coefficient of pairs, in one pass.
+class Correlation {
+ public:
+  void Add(double x, double y) {
+    ++n_;
+    const double dx = x - mean_x_, dy = y - mean_y_;
+    mean_x_ += dx / n_;
+    mean_y_ += dy / n_;
+    xx_ += dx * (x - mean_x_);
+    yy_ += dy * (y - mean_y_);
+    xy_ += dx * (y - mean_y_);
+  }
+  bool known() const { return n_ >= 2 && xx_ > 0 && yy_ > 0; }
+  double value() const { return known() ? xy_ / std::sqrt(xx_ * yy_) : 0; }
+
+ private:
+  double n_ = 0, mean_x_ = 0, mean_y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
+};
+
+uint64_t OwnMinor(const UsageSample& sample) {
+  return sample.minor_faults - std::min(sample.tool_minor_faults, sample.minor_faults);
+}
+
+}  // namespace
+
+void FaultCollector::Add(const UsageSample& sample) {
+  if (any_ && (sample.minor_faults < last_.minor_faults ||
+               sample.major_faults < last_.major_faults || sample.time_ns < last_.time_ns)) {
+    return;
+  }
+  any_ = true;
+  last_ = sample;
+  peak_rss_bytes_ = std::max({peak_rss_bytes_, sample.rss_bytes, sample.peak_rss_bytes});
+  if (count_++ % stride_ != 0) return;
+  if (samples_.size() == kMaxSamples) {
+    for (size_t i = 0; i < kMaxSamples / 2; ++i) samples_[i] = samples_[2 * i];
+    samples_.resize(kMaxSamples / 2);
+    stride_ *= 2;
+  }
+  samples_.push_back(sample);
+}
+
+std::span<const UsageSample> FaultCollector::samples() {
+  if (any_ && samples_.back().time_ns != last_.time_ns) {
+    if (samples_.size() > kMaxSamples) samples_.pop_back();
+    samples_.push_back(last_);
+  }
+  return samples_;
+}
+
+void FaultCollector::Finish(const Range& range, Faults* faults) {
+  const std::span<const UsageSample> all = samples();
+  if (all.empty()) return;
+  std::vector<UsageSample> inside;
+  Correlation live, allocated;
+  for (const UsageSample& sample : all) {
+    if (sample.time_ns < range.from_ns || sample.time_ns > range.to_ns) continue;
+    if (!inside.empty()) {
+      const UsageSample& before = inside.back();
+      const auto minor =
+          static_cast<double>(OwnMinor(sample)) - static_cast<double>(OwnMinor(before));
+      live.Add(static_cast<double>(sample.live_bytes) - static_cast<double>(before.live_bytes),
+               minor);
+      allocated.Add(static_cast<double>(sample.bytes_allocated - before.bytes_allocated), minor);
+    }
+    inside.push_back(sample);
+  }
+  if (range.whole()) {
+    // Also the faults before the first sample: of the program's start.
+    faults->minor = OwnMinor(all.back());
+    faults->major = all.back().major_faults;
+    faults->tool_minor = all.back().tool_minor_faults;
+  } else {
+    const FaultCounts from = FaultsAt(all, range.from_ns), to = FaultsAt(all, range.to_ns);
+    faults->minor = static_cast<uint64_t>(std::llround(to.minor) - std::llround(from.minor));
+    faults->major = static_cast<uint64_t>(std::llround(to.major) - std::llround(from.major));
+    if (!inside.empty()) {
+      faults->tool_minor = inside.back().tool_minor_faults - inside.front().tool_minor_faults;
+    }
+  }
+  faults->peak_rss_bytes = peak_rss_bytes_;
+  faults->correlation_known = inside.size() >= 3 && live.known() && allocated.known();
+  if (faults->correlation_known) {
+    faults->correlation_live = live.value();
+    faults->correlation_allocated = allocated.value();
+  }
+  faults->samples = std::move(inside);
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,44 @@
+// FaultCollector: page faults and resident memory, from the usage samples that
+// the library takes now and then, and how they go with the heap.
+//
+// Keeps at most kMaxSamples: when they are full, every second one is dropped and
+// from then on only every second one taken. The first and the last are kept.
+//
+// Single-threaded.
+
+#ifndef MEMTRACE_REPORT_FAULTS_H_
+#define MEMTRACE_REPORT_FAULTS_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "report/analysis.h"
+
+namespace memtrace::report {
+
+class FaultCollector {
+ public:
+  static constexpr size_t kMaxSamples = 4096;
+
+  // In about the order of time. Counters never go back: a sample of a thread that
+  // was late is left out.
+  void Add(const UsageSample& sample);
+
+  std::span<const UsageSample> samples();
+
+  // Faults of the range, correlations, thinned samples.
+  void Finish(const Range& range, Faults* faults);
+
+ private:
+  std::vector<UsageSample> samples_;
+  UsageSample last_;  // taken, perhaps not kept
+  bool any_ = false;
+  uint64_t stride_ = 1;
+  uint64_t count_ = 0;
+  uint64_t peak_rss_bytes_ = 0;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_FAULTS_H_

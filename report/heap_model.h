@@ -1,0 +1,305 @@
+// HeapModel: the heap of the traced program, event by event: what is live, which
+// site and thread it belongs to, how much there was at the highest point.
+//
+// The functions that take an event return false for "not yet" (event_order.h):
+// the address is live already, or not yet, or in the middle of a realloc. With
+// `force` they always take it:
+//   - a free of a block nobody knows is counted, as inherited in a fork child;
+//   - an alloc of a live address by the thread that allocated it, or long after,
+//     means that the trace lacks the free: the old block is taken for freed;
+//   - an alloc of a live address shortly after another thread's means that the two
+//     were taken in the wrong order: both are kept until a free of the address comes,
+//     which ends one of them. One that remains at the end is counted as unordered.
+//
+// A realloc's intent puts the block in limbo: nobody may allocate or free it, and
+// nothing is counted. The result counts one free and one allocation; a NULL result
+// takes the block out of limbo (or frees it, when the size was 0).
+//
+// Peaks are exact in the order given. bytes_at_peak of a site costs one compare an
+// event: a site keeps what it held when it first changed after the latest peak, and
+// a site that has not changed since holds it still.
+//
+// Single-threaded. Hot: everything on the path of an event is in this header.
+
+#ifndef MEMTRACE_REPORT_HEAP_MODEL_H_
+#define MEMTRACE_REPORT_HEAP_MODEL_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "report/analysis.h"
+#include "report/event_order.h"
+#include "report/live_table.h"
+#include "report/stack_table.h"
+
+namespace memtrace::report {
+
+// What the heap model wants to know of an event besides its words.
+struct EventTime {
+  uint64_t time;  // the likely one
+  uint64_t low;   // not before
+};
+
+struct HeapAlloc {
+  format::AllocFunction function;
+  uint64_t address;  // 0: failed
+  uint64_t size;
+  uint64_t waste;    // usable minus requested, 0 if not known
+  StackId stack;
+  bool mapped;       // has a mapping of its own
+};
+
+struct HeapCounters {
+  uint64_t allocations = 0;
+  uint64_t frees = 0;
+  uint64_t bytes_allocated = 0;
+  uint64_t live_bytes = 0;
+  uint64_t live_blocks = 0;
+};
+
+class HeapModel {
+ public:
+  struct Options {
+    Range range;
+    ThreadId thread;
+    bool forked = false;
+    uint64_t page_bytes = 4096;
+  };
+
+  HeapModel(const Options& options, StackTable* stacks);
+
+  void AddThread(size_t stream, uint32_t serial);
+
+  bool Alloc(size_t stream, const HeapAlloc& alloc, EventTime when, bool force, WaitList& waits) {
+    if (alloc.address == 0) {
+      ++failed_;
+      return true;
+    }
+    bool inserted;
+    LiveBlock* block = table_.FindOrInsert(alloc.address, &inserted);
+    if (!inserted) [[unlikely]] {
+      if (!force) return false;
+      block = Collide(stream, block, when);
+    }
+    Place(stream, block, alloc, when.time);
+    waits.Changed(alloc.address);
+    return true;
+  }
+
+  bool Free(size_t stream, uint64_t address, EventTime when, bool force, WaitList& waits) {
+    if (address == 0) return true;
+    LiveBlock* block = table_.Find(address);
+    if (block == nullptr || block->has(LiveBlock::kLimbo)) [[unlikely]] {
+      if (!force) return false;
+      if (block == nullptr) {
+        CountUnknownFree(stream, when.time);
+        return true;
+      }
+      ++unordered_;
+    }
+    if (!shadows_.empty() && FreeShadow(stream, address, when.time)) [[unlikely]] return true;
+    Threads& owner = threads_[block->thread];
+    const bool temporary = owner.last_alloc == address;
+    CountFree(*block, stream, when.time, temporary);
+    table_.Erase(block);
+    waits.Changed(address);
+    return true;
+  }
+
+  bool ReallocIntent(size_t stream, uint64_t address, EventTime when, bool force, WaitList& waits);
+  bool ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime when, bool force,
+                     WaitList& waits);
+
+  // Blocks of a thread were lost: what it announced is void.
+  void ForgetPending(size_t stream, WaitList& waits);
+
+  void Prefetch(uint64_t address) const { table_.Prefetch(address); }
+
+  // After the last event: what is live now, by block; and everything into `analysis`:
+  // totals, sites, threads' counts, sizes, mapped blocks, parts of coverage.
+  void Finish(Analysis* analysis);
+
+  const HeapCounters& counters() const { return counters_; }
+  uint64_t live_table_size() const { return table_.size(); }
+  const LiveBlock* FindLive(uint64_t address) { return table_.Find(address); }
+
+  // The most live bytes since the last call, and a new start.
+  uint64_t TakeWindowMax() {
+    const uint64_t max = window_max_;
+    window_max_ = counters_.live_bytes;
+    return max;
+  }
+
+ private:
+  struct SiteState {
+    // What an allocation touches.
+    uint64_t allocations = 0;
+    uint64_t bytes_allocated = 0;
+    uint64_t live_bytes = 0;
+    uint64_t live_blocks = 0;
+    uint64_t peak_bytes = 0;
+    uint64_t changed_at = 0;      // number of the event that changed it last
+    uint64_t last_time_ns = 0;
+    uint64_t largest_bytes = 0;
+    uint64_t wasted_bytes = 0;
+    uint64_t frees = 0;
+    uint64_t snapshot_bytes = 0;  // held at the latest peak, if changed since
+    uint64_t snapshot_blocks = 0;
+    uint64_t temporary = 0;
+    uint64_t freed_by_other_thread = 0;
+    uint64_t first_time_ns = 0;
+    uint64_t mapped_calls = 0;    // blocks with a mapping of their own
+    uint64_t mapped_bytes = 0;
+    StackId stack;
+    format::AllocFunction function = format::AllocFunction::kMalloc;
+    uint32_t next = 0;            // the site of the same stack and another function
+  };
+
+  struct Threads {
+    uint32_t serial = 0;
+    bool selected = true;
+    uint64_t last_alloc = 0;      // address of its latest allocation
+    uint64_t pending = 0;         // the block it announced a realloc of; 0 none
+    uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
+    uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
+  };
+
+  uint32_t SiteOf(StackId stack, format::AllocFunction function) {
+    if (stack.value < site_of_stack_.size()) {
+      const uint32_t site = site_of_stack_[stack.value];
+      if (site != 0 && sites_[site].function == function) return site;
+    }
+    return FindOrAddSite(stack, function);
+  }
+  uint32_t FindOrAddSite(StackId stack, format::AllocFunction function);
+
+  bool InRange(uint64_t time) const {
+    return time - options_.range.from_ns <= options_.range.to_ns - options_.range.from_ns;
+  }
+
+  // Makes `block`, which has its address, the block of `alloc`, and counts it.
+  void Place(size_t stream, LiveBlock* block, const HeapAlloc& alloc, uint64_t time) {
+    Threads& thread = threads_[stream];
+    const uint64_t size = std::min(alloc.size, LiveBlock::kMaxSize);
+    block->address_flags = alloc.address;
+    block->size_waste = size | std::min(alloc.waste, LiveBlock::kMaxWaste) << LiveBlock::kSizeBits;
+    block->thread = static_cast<uint32_t>(stream);
+    block->time_ns = time;
+    const uint32_t site_index = SiteOf(alloc.stack, alloc.function);
+    block->site = site_index;
+    thread.last_alloc = alloc.address;
+    if (alloc.mapped) block->set(LiveBlock::kMapped);
+    if (!thread.selected || !InRange(time)) [[unlikely]] {
+      block->set(LiveBlock::kUncounted);
+      return;
+    }
+    ++thread.allocations;
+    thread.bytes_allocated += size;
+    thread.first_time_ns = std::min(thread.first_time_ns, time);
+    thread.last_time_ns = std::max(thread.last_time_ns, time);
+
+    SiteState& site = sites_[site_index];
+    BeforeChange(site);
+    if (site.allocations++ == 0) site.first_time_ns = time;
+    site.last_time_ns = time;
+    site.bytes_allocated += size;
+    site.live_bytes += size;
+    ++site.live_blocks;
+    site.peak_bytes = std::max(site.peak_bytes, site.live_bytes);
+    site.largest_bytes = std::max(site.largest_bytes, size);
+    site.wasted_bytes += alloc.waste;
+    if (alloc.mapped) {
+      ++site.mapped_calls;
+      site.mapped_bytes += MappingBytes(size + alloc.waste);
+    }
+    const size_t size_class = std::bit_width(size);
+    ++sizes_.allocations[size_class];
+    sizes_.bytes[size_class] += size;
+
+    ++counters_.allocations;
+    counters_.bytes_allocated += size;
+    counters_.live_bytes += size;
+    ++counters_.live_blocks;
+    window_max_ = std::max(window_max_, counters_.live_bytes);
+    if (counters_.live_bytes > peak_bytes_) {
+      peak_bytes_ = counters_.live_bytes;
+      peak_blocks_ = counters_.live_blocks;
+      peak_time_ns_ = time;
+      peak_event_ = event_;
+    }
+  }
+
+  // Counts the end of `block`, which the caller then removes.
+  void CountFree(const LiveBlock& block, size_t stream, uint64_t time, bool temporary) {
+    Threads& thread = threads_[stream];
+    thread.last_time_ns = std::max(thread.last_time_ns, time);
+    if (block.has(LiveBlock::kUncounted)) [[unlikely]] {
+      earlier_frees_ += InRange(time);
+      return;
+    }
+    ++thread.frees;
+    thread.first_time_ns = std::min(thread.first_time_ns, time);
+    SiteState& site = sites_[block.site];
+    BeforeChange(site);
+    const uint64_t size = block.size();
+    ++site.frees;
+    site.live_bytes -= size;
+    --site.live_blocks;
+    if (block.thread != stream) ++site.freed_by_other_thread;
+    if (temporary) {
+      ++site.temporary;
+      ++threads_[block.thread].temporary;
+    }
+    ++counters_.frees;
+    counters_.live_bytes -= size;
+    --counters_.live_blocks;
+  }
+
+  // Keeps what the site held at the latest peak.
+  void BeforeChange(SiteState& site) {
+    if (site.changed_at <= peak_event_) {
+      site.snapshot_bytes = site.live_bytes;
+      site.snapshot_blocks = site.live_blocks;
+    }
+    site.changed_at = ++event_;
+  }
+
+  uint64_t MappingBytes(uint64_t usable) const {
+    return (usable + 16 + options_.page_bytes - 1) & ~(options_.page_bytes - 1);
+  }
+
+  LiveBlock* Collide(size_t stream, LiveBlock* block, EventTime when);
+  bool FreeShadow(size_t stream, uint64_t address, uint64_t time);
+  void CountUnknownFree(size_t stream, uint64_t time);
+  void FinishLive(Analysis* analysis);
+
+  const Options options_;
+  StackTable* const stacks_;
+  LiveTable table_;
+  std::vector<Threads> threads_;          // by stream
+  std::vector<SiteState> sites_;          // [0] unused
+  std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain
+  absl::flat_hash_map<uint64_t, LiveBlock> shadows_;
+  HeapCounters counters_;
+  SizeHistogram sizes_;
+  uint64_t event_ = 0;                    // changes of sites so far
+  uint64_t peak_event_ = 0;
+  uint64_t peak_bytes_ = 0;
+  uint64_t peak_blocks_ = 0;
+  uint64_t peak_time_ns_ = 0;
+  uint64_t window_max_ = 0;
+  uint64_t failed_ = 0;
+  uint64_t reallocations_ = 0;
+  uint64_t earlier_frees_ = 0;
+  uint64_t unordered_ = 0;
+  uint64_t unknown_frees_ = 0;
+  uint64_t unseen_frees_ = 0;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_HEAP_MODEL_H_

@@ -1,0 +1,146 @@
+#include "report/mapping_model.h"
+
+#include <algorithm>
+
+namespace memtrace::report {
+namespace {
+
+constexpr uint64_t kAddressEnd = uint64_t{1} << 56;
+
+}  // namespace
+
+uint32_t MappingModel::SiteOf(const Call& call) {
+  // Mappings outside the selection are followed, and belong to no site.
+  if (!call.counted) return UINT32_MAX;
+  const uint64_t key = uint64_t{call.stack.value} << 8 | static_cast<uint64_t>(call.kind);
+  const auto [at, added] = site_index_.try_emplace({key, std::string(call.file)},
+                                                   static_cast<uint32_t>(sites_.size()));
+  if (added) {
+    MappingSite site;
+    site.kind = call.kind;
+    site.stack = call.stack;
+    site.file = std::string(call.file);
+    sites_.push_back(std::move(site));
+  }
+  return at->second;
+}
+
+void MappingModel::Insert(uint64_t begin, uint64_t end, uint32_t site, bool anonymous) {
+  if (begin >= end || end > kAddressEnd) return;
+  Erase(begin, end, nullptr);
+  ranges_[begin] = {end, site, anonymous};
+  if (site != UINT32_MAX) sites_[site].live_bytes += end - begin;
+}
+
+void MappingModel::Erase(uint64_t begin, uint64_t end,
+                         std::vector<std::pair<uint64_t, Range>>* taken) {
+  auto at = ranges_.upper_bound(begin);
+  if (at != ranges_.begin()) --at;
+  while (at != ranges_.end() && at->first < end) {
+    const uint64_t its_begin = at->first;
+    const Range range = at->second;
+    if (range.end <= begin) {
+      ++at;
+      continue;
+    }
+    const uint64_t cut_begin = std::max(begin, its_begin), cut_end = std::min(end, range.end);
+    at = ranges_.erase(at);
+    if (its_begin < cut_begin) ranges_[its_begin] = {cut_begin, range.site, range.anonymous};
+    if (cut_end < range.end) ranges_[cut_end] = range;
+    if (range.site != UINT32_MAX) sites_[range.site].live_bytes -= cut_end - cut_begin;
+    if (taken != nullptr) taken->push_back({cut_begin, {cut_end, range.site, range.anonymous}});
+    at = ranges_.lower_bound(cut_end);
+  }
+}
+
+void MappingModel::Map(uint64_t address, uint64_t length, const Call& call) {
+  if (length == 0 || length > kAddressEnd || address > kAddressEnd) return;
+  const uint32_t site = SiteOf(call);
+  if (site != UINT32_MAX) {
+    ++sites_[site].calls;
+    sites_[site].bytes += length;
+  }
+  Insert(address, address + length, site, call.anonymous);
+}
+
+void MappingModel::Unmap(size_t stream, uint64_t address, uint64_t length) {
+  auto& taken = last_unmapped_[stream];
+  taken.clear();
+  if (length > kAddressEnd || address > kAddressEnd) return;
+  Erase(address, address + length, &taken);
+}
+
+void MappingModel::UnmapFailed(size_t stream, uint64_t address) {
+  auto& taken = last_unmapped_[stream];
+  for (const auto& [begin, range] : taken) {
+    if (begin >= address) Insert(begin, range.end, range.site, range.anonymous);
+  }
+  taken.clear();
+}
+
+void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address,
+                         uint64_t new_length, const Call& call) {
+  if (std::max({old_address, old_length, new_address, new_length}) > kAddressEnd) return;
+  std::vector<std::pair<uint64_t, Range>> moved;
+  Erase(old_address, old_address + std::max(old_length, uint64_t{1}), &moved);
+  // Its owner stays the site that mapped it; what it grew by belongs to the mremap.
+  uint64_t kept = std::min(old_length, new_length);
+  bool anonymous = call.anonymous;
+  if (!moved.empty()) {
+    anonymous = moved.front().second.anonymous;
+    Insert(new_address, new_address + kept, moved.front().second.site, anonymous);
+  } else {
+    kept = 0;
+  }
+  if (new_length > kept) {
+    Call grown = call;
+    grown.anonymous = anonymous;
+    Map(new_address + kept, new_length - kept, grown);
+  }
+}
+
+void MappingModel::Break(uint64_t old_break, uint64_t new_break, const Call& call) {
+  if (std::max(old_break, new_break) > kAddressEnd) return;
+  break_growth_ += static_cast<int64_t>(new_break) - static_cast<int64_t>(old_break);
+  if (new_break > old_break) {
+    Map(old_break, new_break - old_break, call);
+  } else {
+    Erase(new_break, old_break, nullptr);
+  }
+}
+
+void MappingModel::Arena(uint64_t base, uint64_t bytes, const Call& call) {
+  if (std::max(base, bytes) > kAddressEnd) return;
+  // What the heap has beyond its last range grew now; what it lost was trimmed.
+  uint64_t end = base;
+  for (auto at = ranges_.find(base); at != ranges_.end() && at->first == end; ++at) {
+    if (at->second.site == UINT32_MAX || sites_[at->second.site].kind != Kind::kArenaGrowth) {
+      if (at->second.site != UINT32_MAX) break;
+    }
+    end = at->second.end;
+  }
+  if (base + bytes > end) {
+    Map(end, base + bytes - end, call);
+  } else {
+    Erase(base + bytes, end, nullptr);
+  }
+}
+
+void MappingModel::Detach(uint64_t address) {
+  const auto at = ranges_.find(address);
+  if (at != ranges_.end()) Erase(address, at->second.end, nullptr);
+}
+
+void MappingModel::Finish(Analysis* analysis) const {
+  MemoryMapSummary& summary = analysis->memory_map;
+  summary.heap_growth_seen_bytes = static_cast<uint64_t>(std::max<int64_t>(break_growth_, 0));
+  for (const auto& [begin, range] : ranges_) {
+    if (range.site == UINT32_MAX) continue;
+    const Kind kind = sites_[range.site].kind;
+    if (kind == Kind::kArenaGrowth) summary.arena_bytes += range.end - begin;
+    if (kind == Kind::kMmap && range.anonymous) summary.program_mmap_bytes += range.end - begin;
+  }
+  analysis->mappings.insert(analysis->mappings.end(), sites_.begin(), sites_.end());
+}
+
+}  // namespace memtrace::report

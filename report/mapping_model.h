@@ -1,0 +1,75 @@
+// MappingModel: the memory that the program, or libc's allocator for it, holds
+// from the kernel: which ranges, by which call.
+//
+// A map of disjoint ranges. A new mapping replaces what it covers, as MAP_FIXED
+// does in truth; an unmapping cuts ranges where it must; mremap moves one with
+// its owner. An unmapping that failed is taken back.
+//
+// Takes events in the order of EventOrder, without waiting: mappings are rare.
+// Single-threaded.
+
+#ifndef MEMTRACE_REPORT_MAPPING_MODEL_H_
+#define MEMTRACE_REPORT_MAPPING_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "report/analysis.h"
+#include "report/strong_id.h"
+
+namespace memtrace::report {
+
+class MappingModel {
+ public:
+  using Kind = MappingSite::Kind;
+
+  struct Call {
+    Kind kind;
+    StackId stack;
+    std::string_view file;
+    bool counted;  // within the range and of the thread asked for
+    bool anonymous = false;
+  };
+
+  void Map(uint64_t address, uint64_t length, const Call& call);
+  // Returns nothing, but remembers what it took for UnmapFailed() of the same stream.
+  void Unmap(size_t stream, uint64_t address, uint64_t length);
+  void UnmapFailed(size_t stream, uint64_t address);
+  void Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address, uint64_t new_length,
+             const Call& call);
+  // The break moved: up, the bytes belong to the call; down, they are given back.
+  void Break(uint64_t old_break, uint64_t new_break, const Call& call);
+  // A heap of another arena has now this many bytes.
+  void Arena(uint64_t base, uint64_t bytes, const Call& call);
+  void Detach(uint64_t address);  // shmdt
+
+  // Appends the sites to `analysis` and adds up what the memory map is explained with.
+  void Finish(Analysis* analysis) const;
+
+ private:
+  struct Range {
+    uint64_t end;
+    uint32_t site;  // index in sites_
+    bool anonymous;
+  };
+  using Ranges = std::map<uint64_t, Range>;  // by begin
+
+  uint32_t SiteOf(const Call& call);
+  void Insert(uint64_t begin, uint64_t end, uint32_t site, bool anonymous);
+  // Takes [begin, end) out of the map; `taken` receives the pieces.
+  void Erase(uint64_t begin, uint64_t end, std::vector<std::pair<uint64_t, Range>>* taken);
+
+  Ranges ranges_;
+  std::vector<MappingSite> sites_;
+  absl::flat_hash_map<std::pair<uint64_t, std::string>, uint32_t> site_index_;
+  absl::flat_hash_map<size_t, std::vector<std::pair<uint64_t, Range>>> last_unmapped_;
+  int64_t break_growth_ = 0;  // all the break moved, seen
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_MAPPING_MODEL_H_

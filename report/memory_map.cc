@@ -1,0 +1,99 @@
+#include "report/memory_map.h"
+
+#include <charconv>
+
+namespace memtrace::report {
+namespace {
+
+struct Line {
+  uint64_t begin = 0, end = 0;
+  std::string_view permissions;  // "rw-p"
+  bool anonymous = false;        // inode 0
+  std::string_view name;         // path, "[heap]", "[anon:...]" or empty
+};
+
+std::string_view TakeWord(std::string_view* line) {
+  const size_t end = std::min(line->find(' '), line->size());
+  const std::string_view word = line->substr(0, end);
+  line->remove_prefix(end);
+  line->remove_prefix(std::min(line->find_first_not_of(' '), line->size()));
+  return word;
+}
+
+bool ParseHex(std::string_view text, uint64_t* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value, 16);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// 7f12a000-7f12b000 rw-p 00000000 00:00 0    [anon:name]
+bool ParseLine(std::string_view text, Line* line) {
+  const std::string_view range = TakeWord(&text);
+  const size_t dash = range.find('-');
+  if (dash == std::string_view::npos || !ParseHex(range.substr(0, dash), &line->begin) ||
+      !ParseHex(range.substr(dash + 1), &line->end) || line->end < line->begin) {
+    return false;
+  }
+  line->permissions = TakeWord(&text);
+  TakeWord(&text);  // offset
+  TakeWord(&text);  // device
+  line->anonymous = TakeWord(&text) == "0";
+  line->name = text;
+  return line->permissions.size() == 4;
+}
+
+bool IsTools(const Line& line) {
+  return line.name.starts_with("[anon:memtrace") || line.name.starts_with("[anon_shmem:memtrace") ||
+         line.name.find(".mtr") != std::string_view::npos;
+}
+
+}  // namespace
+
+MapSums SumUpMap(std::string_view text) {
+  MapSums sums;
+  Line before;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    Line line;
+    const bool understood = ParseLine(text.substr(0, end), &line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!understood) continue;
+    const uint64_t bytes = line.end - line.begin;
+    const bool writable = line.permissions[1] == 'w' && line.permissions[3] == 'p';
+    if (IsTools(line)) {
+      sums.tool_bytes += bytes;
+    } else if (line.name == "[heap]") {
+      sums.heap_bytes += bytes;
+    } else if (writable && line.anonymous && !line.name.starts_with("[stack")) {
+      sums.anonymous_bytes += bytes;
+      const bool guarded = before.end == line.begin && before.permissions == "---p" &&
+                           before.anonymous && before.name.empty();
+      // A heap of an arena is mapped at a multiple of 64 MiB and guarded behind.
+      if (guarded && line.begin % (uint64_t{64} << 20) != 0) sums.thread_stack_bytes += bytes;
+    }
+    before = line;
+  }
+  return sums;
+}
+
+void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary) {
+  if (!metadata.map_at_start.has_value() || !metadata.map_at_end.has_value()) return;
+  const MapSums start = SumUpMap(metadata.map_at_start->text);
+  const MapSums end = SumUpMap(metadata.map_at_end->text);
+  summary->known = true;
+  summary->heap_at_start_bytes = start.heap_bytes;
+  summary->heap_bytes = end.heap_bytes;
+  summary->anonymous_at_start_bytes = start.anonymous_bytes;
+  summary->anonymous_bytes = end.anonymous_bytes;
+  summary->thread_stack_bytes = end.thread_stack_bytes;
+  summary->tool_bytes = end.tool_bytes;
+  const auto bytes = [](uint64_t value) { return static_cast<int64_t>(value); };
+  const int64_t heap = bytes(end.heap_bytes) - bytes(start.heap_bytes) -
+                       bytes(summary->heap_growth_seen_bytes);
+  const int64_t stacks = bytes(end.thread_stack_bytes) - bytes(start.thread_stack_bytes);
+  const int64_t anonymous = bytes(end.anonymous_bytes) - bytes(start.anonymous_bytes) -
+                            bytes(summary->mapped_blocks_bytes) - bytes(summary->arena_bytes) -
+                            stacks - bytes(summary->program_mmap_bytes);
+  summary->unexplained_bytes = heap + anonymous;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,30 @@
+// What the text of /proc/self/maps says, summed up by what the memory is for.
+
+#ifndef MEMTRACE_REPORT_MEMORY_MAP_H_
+#define MEMTRACE_REPORT_MEMORY_MAP_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "report/analysis.h"
+#include "report/trace_metadata.h"
+
+namespace memtrace::report {
+
+struct MapSums {
+  uint64_t heap_bytes = 0;          // [heap]
+  uint64_t anonymous_bytes = 0;     // private, writable, of no file; without [stack] and the tool's
+  uint64_t thread_stack_bytes = 0;  // of these: behind a guard page, as pthreads maps them
+  uint64_t tool_bytes = 0;          // named by the tracer
+};
+
+// Lines that are not understood are skipped.
+MapSums SumUpMap(std::string_view text);
+
+// Fills in what the maps at the start and at the end say; what the events explain
+// must be there already.
+void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_MEMORY_MAP_H_

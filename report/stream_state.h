@@ -1,0 +1,41 @@
+// StreamState: what the stacks of one event stream mean, and the one place that
+// turns slots into StackIds. Shared by the analyzer and the dump.
+
+#ifndef MEMTRACE_REPORT_STREAM_STATE_H_
+#define MEMTRACE_REPORT_STREAM_STATE_H_
+
+#include <cstdint>
+
+#include "format/event_words.h"
+#include "report/stack_table.h"
+
+namespace memtrace::report {
+
+class StreamState {
+ public:
+  // kNode: its two words.
+  void Define(const uint64_t* words, StackTable* stacks) {
+    const uint32_t parent_slot = format::NodeParentSlot(words[1]);
+    const StackId parent = parent_slot == format::kNoSlot ? StackId{} : StackOf(parent_slot, stacks);
+    slots_.Set(format::NodeSlot(words[1]),
+               stacks->Intern(parent, format::AddressOf(words[0]),
+                              format::NodeInstance(words[0], words[1])));
+  }
+
+  StackId StackOf(uint32_t slot, StackTable* stacks) const {
+    if (slot == format::kNoSlot) return StackId{};
+    const StackId stack = slot <= format::kMaxSlot ? slots_.Get(slot) : StackId{};
+    if (stack) [[likely]] return stack;
+    // Defined in a block that was lost. A guess would be another stack.
+    return stacks->Intern({}, static_cast<uint64_t>(format::StackMarker::kLost), format::kNoModule);
+  }
+
+  void Forget() { slots_.Clear(); }
+
+ private:
+  SlotMap slots_;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_STREAM_STATE_H_

@@ -1,0 +1,76 @@
+#include "report/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace memtrace::report {
+
+void Timeline::Close(HeapModel& model) {
+  const HeapCounters& now = model.counters();
+  TimelinePoint point;
+  point.time_ns = end_;
+  point.live_bytes = now.live_bytes;
+  point.live_blocks = now.live_blocks;
+  point.max_live_bytes = model.TakeWindowMax();
+  point.allocations = now.allocations - last_.allocations;
+  point.frees = now.frees - last_.frees;
+  point.bytes_allocated = now.bytes_allocated - last_.bytes_allocated;
+  last_ = now;
+  points_.push_back(point);
+  if (points_.size() == kMaxPoints) Halve();
+  end_ += interval_;
+}
+
+void Timeline::Halve() {
+  for (size_t i = 0; i < kMaxPoints / 2; ++i) {
+    const TimelinePoint& a = points_[2 * i];
+    TimelinePoint b = points_[2 * i + 1];
+    b.max_live_bytes = std::max(a.max_live_bytes, b.max_live_bytes);
+    b.allocations += a.allocations;
+    b.frees += a.frees;
+    b.bytes_allocated += a.bytes_allocated;
+    points_[i] = b;
+  }
+  points_.resize(kMaxPoints / 2);
+  interval_ *= 2;
+}
+
+void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSample> samples,
+                      Analysis* analysis) {
+  Advance(std::max(end_ns, from_ns_), model);
+  Close(model);
+  FaultCounts before = FaultsAt(samples, from_ns_);
+  for (TimelinePoint& point : points_) {
+    const FaultCounts now = FaultsAt(samples, point.time_ns);
+    // Rounded as sums, so that the parts add up to the whole.
+    point.minor_faults = static_cast<uint64_t>(std::llround(now.minor) - std::llround(before.minor));
+    point.major_faults = static_cast<uint64_t>(std::llround(now.major) - std::llround(before.major));
+    point.rss_bytes = now.rss_bytes;
+    before = now;
+  }
+  analysis->timeline_interval_ns = interval_;
+  analysis->timeline = std::move(points_);
+}
+
+FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns) {
+  if (samples.empty()) return {};
+  const auto own = [](const UsageSample& s) {
+    return static_cast<double>(s.minor_faults - std::min(s.tool_minor_faults, s.minor_faults));
+  };
+  const auto after = std::upper_bound(
+      samples.begin(), samples.end(), time_ns,
+      [](uint64_t time, const UsageSample& sample) { return time < sample.time_ns; });
+  if (after == samples.begin()) {
+    return {own(*after), static_cast<double>(after->major_faults), 0};
+  }
+  const UsageSample& a = *(after - 1);
+  FaultCounts at{own(a), static_cast<double>(a.major_faults), a.rss_bytes};
+  if (after == samples.end()) return at;
+  const double part = static_cast<double>(time_ns - a.time_ns) /
+                      static_cast<double>(std::max<uint64_t>(after->time_ns - a.time_ns, 1));
+  at.minor += part * (own(*after) - at.minor);
+  at.major += part * (static_cast<double>(after->major_faults) - at.major);
+  return at;
+}
+
+}  // namespace memtrace::report

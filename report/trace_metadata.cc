@@ -1,0 +1,185 @@
+#include "report/trace_metadata.h"
+
+#include <algorithm>
+
+#include "format/record_decoder.h"
+
+namespace memtrace::report {
+namespace {
+
+using format::RecordBody;
+using format::RecordTag;
+
+uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
+
+void ReadProcess(RecordBody& body, TraceMetadata* out) {
+  ProcessInfo& p = out->process;
+  p.library_version = body.Bytes();
+  p.executable = body.Bytes();
+  p.build_id = HexOf(body.Bytes());
+  p.command.clear();
+  for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
+    p.command.emplace_back(body.Bytes());
+  }
+  p.start_realtime_ns = static_cast<int64_t>(body.Number());
+  out->start_monotonic_ns = body.Number();
+  out->start_ticks = body.Number();
+  p.clock = static_cast<format::ClockKind>(body.Number());
+  out->ticks_per_second = body.Number();
+  const uint64_t page = body.Number();
+  if (page >= 1024 && page <= (1 << 20)) p.page_bytes = page;
+  p.ppid = static_cast<uint32_t>(body.Number());
+  out->parent_tid = static_cast<uint32_t>(body.Number());
+  p.kernel = body.Bytes();
+  p.host = body.Bytes();
+  p.working_directory = body.Bytes();
+  p.allocator = static_cast<format::AllocatorKind>(body.Number());
+  p.stack_mode = static_cast<format::StackMode>(body.Number());
+  p.sample_bytes = body.Number();
+  out->has_process = true;
+}
+
+void ReadModule(RecordBody& body, TraceMetadata* out) {
+  ModuleRecord module;
+  module.info.id = ModuleId{static_cast<uint32_t>(body.Number())};
+  module.info.flags = static_cast<uint32_t>(body.Number());
+  module.info.start = body.Number();
+  module.info.end = body.Number();
+  module.info.bias = body.Number();
+  module.info.path = body.Bytes();
+  module.info.build_id = body.Bytes();
+  module.load_ticks = body.Number();
+  out->modules.push_back(std::move(module));
+}
+
+void ReadModuleUnload(RecordBody& body, TraceMetadata* out) {
+  const ModuleId id{static_cast<uint32_t>(body.Number())};
+  const uint64_t ticks = body.Number();
+  for (ModuleRecord& module : out->modules) {
+    if (module.info.id == id) module.unload_ticks = ticks;
+  }
+}
+
+void ReadMemoryMap(RecordBody& body, TraceMetadata* out) {
+  const auto reason = static_cast<format::MapReason>(body.Number());
+  MapRecord map;
+  map.ticks = body.Number();
+  map.text = body.Bytes();
+  if (reason == format::MapReason::kStart) {
+    out->map_at_start = std::move(map);
+  } else if (reason == format::MapReason::kEnd || !out->has_end_map) {
+    out->has_end_map |= reason == format::MapReason::kEnd;
+    out->map_at_end = std::move(map);
+  }
+}
+
+void ReadEnd(RecordBody& body, TraceMetadata* out, ClockMap* clock) {
+  EndRecord end;
+  end.reason = static_cast<format::EndReason>(body.Number());
+  end.exit_status = static_cast<int>(body.Number());
+  end.ticks = body.Number();
+  end.monotonic_ns = body.Number();
+  end.minor_faults = body.Number();
+  end.major_faults = body.Number();
+  end.peak_rss_bytes = body.Number();
+  clock->Add(end.ticks, end.monotonic_ns);
+  // Blocks may lie in the file in another order than they were written.
+  if (!out->end.has_value() || end.ticks >= out->end->ticks) out->end = end;
+}
+
+void ReadObservedEnd(RecordBody& body, TraceMetadata* out) {
+  ObservedEndRecord end;
+  end.kind = static_cast<format::ObservedEndKind>(body.Number());
+  end.status_or_signal = static_cast<int>(body.Number());
+  end.realtime_ns = body.Number();
+  end.cpu_ns = body.Number();
+  end.peak_rss_bytes = body.Number();
+  end.core_dumped = body.Number() != 0;
+  out->observed_end = end;
+}
+
+void ReadCounter(RecordBody& body, TraceMetadata* out) {
+  const std::string name(body.Bytes());
+  const uint64_t value = body.Number();
+  const auto same = std::find_if(out->counters.begin(), out->counters.end(),
+                                 [&](const auto& counter) { return counter.first == name; });
+  if (same != out->counters.end()) {
+    same->second = value;
+  } else {
+    out->counters.emplace_back(name, value);
+  }
+}
+
+void ReadClockPairs(RecordBody& body, ClockMap* clock) {
+  uint64_t ticks = 0, ns = 0;
+  while (!body.at_end()) {
+    ticks += UnZigZag(body.Number());
+    ns += UnZigZag(body.Number());
+    clock->Add(ticks, ns);
+  }
+}
+
+}  // namespace
+
+bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
+  format::RecordDecoder decoder(content.data(), content.size());
+  while (decoder.Next()) {
+    ++records;
+    RecordBody& body = decoder.body();
+    if (decoder.tag() > UINT32_MAX) continue;
+    switch (static_cast<RecordTag>(decoder.tag())) {
+      case RecordTag::kProcess:
+        ReadProcess(body, this);
+        clock->Add(start_ticks, start_monotonic_ns);
+        break;
+      case RecordTag::kModule: ReadModule(body, this); break;
+      case RecordTag::kModuleUnload: ReadModuleUnload(body, this); break;
+      case RecordTag::kThread: {
+        ThreadRecord& thread = threads[static_cast<uint32_t>(body.Number())];
+        thread.tid = static_cast<uint32_t>(body.Number());
+        thread.first_ticks = body.Number();
+        thread.name = body.Bytes();
+        break;
+      }
+      case RecordTag::kThreadGone: {
+        ThreadRecord& thread = threads[static_cast<uint32_t>(body.Number())];
+        thread.gone_ticks = body.Number();
+        break;
+      }
+      case RecordTag::kMemoryMap: ReadMemoryMap(body, this); break;
+      case RecordTag::kEnd: ReadEnd(body, this, clock); break;
+      case RecordTag::kCounter: ReadCounter(body, this); break;
+      case RecordTag::kNote: notes.emplace_back(body.Bytes()); break;
+      case RecordTag::kRecordingStopped: {
+        StopRecord stop;
+        stop.why = static_cast<uint32_t>(body.Number());
+        stop.ticks = body.Number();
+        stop.error = static_cast<int>(body.Number());
+        stopped = stop;
+        break;
+      }
+      case RecordTag::kObservedEnd: ReadObservedEnd(body, this); break;
+      case RecordTag::kClockPairs: ReadClockPairs(body, clock); break;
+    }
+  }
+  return decoder.ok();
+}
+
+uint64_t TraceMetadata::counter(std::string_view name) const {
+  for (const auto& [its_name, value] : counters) {
+    if (its_name == name) return value;
+  }
+  return 0;
+}
+
+std::string HexOf(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (const char c : bytes) {
+    hex += kDigits[static_cast<uint8_t>(c) >> 4];
+    hex += kDigits[static_cast<uint8_t>(c) & 15];
+  }
+  return hex;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,92 @@
+// TraceMetadata: what the records of a trace say (format/records.h), collected
+// from all its kMetadata blocks. Times are ticks here: they can be converted only
+// once every clock pair of the trace is known.
+
+#ifndef MEMTRACE_REPORT_TRACE_METADATA_H_
+#define MEMTRACE_REPORT_TRACE_METADATA_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "format/records.h"
+#include "report/analysis.h"
+#include "report/clock_map.h"
+
+namespace memtrace::report {
+
+struct ModuleRecord {
+  ModuleInfo info;  // without times
+  uint64_t load_ticks = 0;
+  uint64_t unload_ticks = 0;  // 0: never
+};
+
+struct ThreadRecord {
+  uint32_t tid = 0;
+  uint64_t first_ticks = 0;
+  uint64_t gone_ticks = 0;
+  std::string name;
+};
+
+struct MapRecord {
+  uint64_t ticks = 0;
+  std::string text;  // of /proc/self/maps
+};
+
+struct EndRecord {
+  format::EndReason reason = format::EndReason::kExit;
+  int exit_status = 0;
+  uint64_t ticks = 0;
+  uint64_t monotonic_ns = 0;
+  uint64_t minor_faults = 0, major_faults = 0, peak_rss_bytes = 0;
+};
+
+struct ObservedEndRecord {
+  format::ObservedEndKind kind = format::ObservedEndKind::kExit;
+  int status_or_signal = 0;
+  uint64_t realtime_ns = 0;
+  uint64_t cpu_ns = 0;
+  uint64_t peak_rss_bytes = 0;
+  bool core_dumped = false;
+};
+
+struct StopRecord {
+  uint32_t why = 0;  // format::RecordingStop
+  uint64_t ticks = 0;
+  int error = 0;     // errno
+};
+
+struct TraceMetadata {
+  bool has_process = false;
+  ProcessInfo process;  // what kProcess says of it
+  uint64_t start_ticks = 0;
+  uint64_t start_monotonic_ns = 0;
+  uint64_t ticks_per_second = 0;
+  uint32_t parent_tid = 0;
+  std::vector<ModuleRecord> modules;
+  std::map<uint32_t, ThreadRecord> threads;  // by serial
+  std::optional<MapRecord> map_at_start;
+  std::optional<MapRecord> map_at_end;  // or the last at growth, without one at the end
+  bool has_end_map = false;
+  std::optional<EndRecord> end;
+  std::optional<ObservedEndRecord> observed_end;
+  std::optional<StopRecord> stopped;
+  std::vector<std::string> notes;
+  std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
+  uint64_t records = 0;
+
+  // Reads the records of one kMetadata block. False: one of them is malformed; those
+  // before it were read. `clock` receives clock pairs.
+  bool Read(std::span<const uint8_t> content, ClockMap* clock);
+
+  uint64_t counter(std::string_view name) const;  // 0 when there is none
+};
+
+std::string HexOf(std::string_view bytes);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_TRACE_METADATA_H_

@@ -1,0 +1,268 @@
+#include "report/trace_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "report/file_header.h"
+
+namespace memtrace::report {
+namespace {
+
+uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
+  auto source = FileSource::Open(path);
+  if (!source.ok()) return source.status();
+  return FromSource(*std::move(source), path);
+}
+
+absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
+    std::unique_ptr<ByteSource> source, const std::string& name) {
+  std::unique_ptr<TraceReader> reader(new TraceReader(std::move(source), name));
+  absl::Status status = reader->Index();
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(name, " ", status.message()));
+  }
+  return reader;
+}
+
+void TraceReader::NoteDamage(uint64_t offset, absl::string_view message) {
+  damages_.insert(offset);
+  if (offset >= damage_offset_) return;
+  damage_offset_ = offset;
+  damage_ = std::string(message);
+}
+
+std::string TraceReader::damage() const {
+  if (damages_.empty()) return "";
+  std::string text = absl::StrCat(damage_, "; everything before it was read");
+  if (damages_.size() > 1) {
+    absl::StrAppend(&text, "; ", damages_.size() - 1, " more damaged places follow");
+  }
+  return text;
+}
+
+absl::Status TraceReader::Index() {
+  auto header = ReadFileHeader(*source_);
+  if (!header.ok()) return header.status();
+  header_ = *header;
+  statistics_.file_bytes = source_->Size();
+  BlockScanner scanner(source_.get());
+  for (uint64_t position = AlignToBlock(header_.header_bytes);;) {
+    ScannedBlock block;
+    auto state = scanner.At(position, &block);
+    if (!state.ok()) return state.status();
+    if (*state == BlockState::kEnd) {
+      cut_ |= position < source_->Size();
+      break;
+    }
+    if (*state == BlockState::kBlock) {
+      absl::Status status = IndexBlock(block);
+      if (!status.ok()) return status;
+      position = block.end();
+      continue;
+    }
+    if (*state == BlockState::kIncomplete) {
+      // A ring is read as far as the file goes; of another block nothing is whole.
+      cut_ = true;
+      if (block.header.kind == format::BlockKind::kRing) {
+        absl::Status status = IndexBlock(block);
+        if (!status.ok()) return status;
+      }
+      break;
+    }
+    const uint64_t before = position;
+    absl::Status status = SkipGap(&position);
+    if (!status.ok()) return status;
+    if (position == before) break;
+  }
+  SortBlocks();
+  absl::Status status = UseRings();
+  if (!status.ok()) return status;
+  MakeStreams();
+  clock_.Build(metadata_.start_monotonic_ns, metadata_.ticks_per_second);
+  return absl::OkStatus();
+}
+
+// `*position` moves to the next block, or stays when there is none.
+absl::Status TraceReader::SkipGap(uint64_t* position) {
+  uint8_t bytes[sizeof(format::BlockHeader)];
+  auto read = source_->ReadAt(*position, bytes);
+  if (!read.ok()) return read.status();
+  const bool unwritten = std::all_of(bytes, bytes + *read, [](uint8_t b) { return b == 0; });
+  BlockScanner scanner(source_.get());
+  auto next = scanner.Find(*position + format::kBlockAlignment);
+  if (!next.ok()) return next.status();
+  const uint64_t end = next->has_value() ? (*next)->offset : source_->Size();
+  if (unwritten) {
+    ++statistics_.gaps;
+    statistics_.gap_bytes += end - *position;
+    cut_ |= !next->has_value();
+  } else {
+    NoteDamage(*position, absl::StrCat("damaged at byte ", *position,
+                                       ": the header of a block does not match its checksum"));
+  }
+  if (next->has_value()) *position = end;
+  return absl::OkStatus();
+}
+
+absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
+  const format::BlockHeader& header = block.header;
+  clock_.Add(header.clock_ticks, header.monotonic_ns);
+  const uint64_t bytes = block.end() - block.offset;
+  switch (header.kind) {
+    case format::BlockKind::kMetadata:
+      ++statistics_.metadata_blocks;
+      statistics_.metadata_bytes += bytes;
+      return IndexMetadata(block);
+    case format::BlockKind::kEvents: {
+      ++statistics_.event_blocks;
+      statistics_.event_bytes += bytes;
+      statistics_.event_content_bytes += header.content_bytes;
+      BlockRef ref;
+      ref.offset = block.offset;
+      ref.clock_ticks = header.clock_ticks;
+      ref.sequence = header.sequence;
+      ref.merged_before =
+          std::min(format::MergedBefore(header.flags), header.sequence > 0 ? header.sequence - 1 : 0);
+      ref.content_bytes = header.content_bytes;
+      ref.dropped_events = header.dropped_events;
+      ref.open_ended = (header.flags & format::kBlockRecovered) != 0;
+      by_thread_[header.thread].push_back(ref);
+      return absl::OkStatus();
+    }
+    case format::BlockKind::kRing:
+      ++statistics_.ring_blocks;
+      rings_.push_back(block);
+      return absl::OkStatus();
+  }
+  ++statistics_.unknown_blocks;
+  return absl::OkStatus();
+}
+
+absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
+  absl::Status status = payload_.Read(*source_, block, &content_);
+  if (status.code() == absl::StatusCode::kDataLoss ||
+      status.code() == absl::StatusCode::kUnimplemented) {
+    NoteDamage(block.offset, status.message());
+    return absl::OkStatus();
+  }
+  if (!status.ok()) return status;
+  if (!metadata_.Read(content_, &clock_)) {
+    NoteDamage(block.offset, absl::StrCat("damaged at byte ", block.offset,
+                                          ": a record is longer than its block"));
+  }
+  return absl::OkStatus();
+}
+
+// Called when all blocks are known, with those of each thread sorted.
+absl::Status TraceReader::UseRings() {
+  for (const ScannedBlock& ring : rings_) {
+    RingRemains remains;
+    absl::Status status = ReadRing(*source_, ring, false, &remains);
+    if (!status.ok()) return status;
+    const format::RingHeader& from = remains.header;
+    if (from.thread == 0 || from.magic != format::kRingMagic) continue;
+    clock_.Add(from.clock_ticks, from.monotonic_ns);
+    ring_copies_.try_emplace(KeyOf(from.thread, from.sequence), ring.offset);
+    if (from.committed_bytes == 0) continue;
+    std::vector<BlockRef>& blocks = by_thread_[from.thread];
+    const auto at = std::lower_bound(
+        blocks.begin(), blocks.end(), from.sequence,
+        [](const BlockRef& block, uint32_t sequence) { return block.sequence < sequence; });
+    if (at != blocks.end() && at->first_sequence() <= from.sequence) continue;  // a copy
+    BlockRef ref;
+    ref.offset = ring.offset;
+    ref.clock_ticks = from.clock_ticks;
+    ref.sequence = from.sequence;
+    ref.content_bytes = from.committed_bytes;
+    ref.dropped_events = from.dropped_events;
+    ref.open_ended = true;
+    ref.is_ring = true;
+    blocks.insert(at, ref);
+    ++statistics_.rings_used;
+  }
+  rings_.clear();
+  return absl::OkStatus();
+}
+
+void TraceReader::SortBlocks() {
+  for (auto& [thread, blocks] : by_thread_) {
+    std::stable_sort(blocks.begin(), blocks.end(), [](const BlockRef& a, const BlockRef& b) {
+      return a.sequence < b.sequence;
+    });
+  }
+}
+
+void TraceReader::MakeStreams() {
+  for (auto& [thread, blocks] : by_thread_) {
+    ThreadStream stream;
+    stream.thread = thread;
+    const auto record = metadata_.threads.find(thread);
+    if (record != metadata_.threads.end()) stream.first_ticks = record->second.first_ticks;
+    uint64_t next = 1;
+    for (BlockRef& block : blocks) {
+      if (block.sequence < next && !stream.blocks.empty()) continue;  // twice in the file
+      if (block.first_sequence() > next) {
+        statistics_.lost_blocks += block.first_sequence() - next;
+        block.after_hole = true;
+      }
+      next = uint64_t{block.sequence} + 1;
+      statistics_.dropped_events += block.dropped_events;
+      stream.blocks.push_back(block);
+    }
+    streams_.push_back(std::move(stream));
+  }
+  by_thread_.clear();
+  std::sort(streams_.begin(), streams_.end(),
+            [](const ThreadStream& a, const ThreadStream& b) { return a.thread < b.thread; });
+}
+
+bool TraceReader::ReadEvents(const ThreadStream& stream, const BlockRef& ref,
+                             std::vector<uint64_t>* words) {
+  words->clear();
+  BlockScanner scanner(source_.get());
+  ScannedBlock block;
+  auto state = scanner.At(ref.offset, &block);
+  absl::Status status = state.status();
+  if (state.ok() && *state != BlockState::kBlock && *state != BlockState::kIncomplete) {
+    status = absl::DataLossError(
+        absl::StrCat("damaged at byte ", ref.offset, ": the file changed while it was read"));
+  }
+  RingRemains remains;
+  if (status.ok() && ref.is_ring) {
+    status = ReadRing(*source_, block, true, &remains);
+    content_.swap(remains.events);
+  } else if (status.ok()) {
+    status = payload_.Read(*source_, block, &content_);
+  }
+  if (!status.ok() && !ref.is_ring) {
+    const auto copy = ring_copies_.find(KeyOf(stream.thread, ref.sequence));
+    ScannedBlock ring;
+    if (copy != ring_copies_.end() && ref.merged_before == 0 &&
+        scanner.At(copy->second, &ring).ok() &&
+        ReadRing(*source_, ring, true, &remains).ok() && !remains.events.empty()) {
+      content_.swap(remains.events);
+      status = absl::OkStatus();
+    }
+  }
+  if (!status.ok()) {
+    NoteDamage(ref.offset, status.message());
+    ++statistics_.lost_blocks;
+    return false;
+  }
+  words->resize(content_.size() / sizeof(uint64_t));
+  if (!words->empty()) memcpy(words->data(), content_.data(), words->size() * sizeof(uint64_t));
+  return true;
+}
+
+void TraceReader::NoteBadEvent(const BlockRef& block, size_t word) {
+  NoteDamage(block.offset,
+             absl::StrCat("damaged at byte ", block.offset, ": word ", word,
+                          " of the block is not an event; the rest of the block was left out"));
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,131 @@
+// TraceReader: opens a trace, raw or packed, finished or being written, whole or
+// damaged, and gives out its parts.
+//
+// Opening walks the block headers once and keeps an index of them, 40 bytes a
+// block, by thread and sequence number; and reads the metadata blocks. Event
+// blocks are read when asked for, so memory does not grow with the file beyond
+// its index.
+//
+// Damage is noted, not fatal: damage() says where and what. The events of a ring
+// take the place of the block they should have become, when that is missing or
+// damaged.
+//
+// Threads: one reader belongs to one thread.
+
+#ifndef MEMTRACE_REPORT_TRACE_READER_H_
+#define MEMTRACE_REPORT_TRACE_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "format/trace_format.h"
+#include "report/block_payload.h"
+#include "report/block_scanner.h"
+#include "report/byte_source.h"
+#include "report/clock_map.h"
+#include "report/trace_metadata.h"
+
+namespace memtrace::report {
+
+// A kEvents block, or a ring that stands for one.
+struct BlockRef {
+  uint64_t offset = 0;
+  uint64_t clock_ticks = 0;     // when it was written; when begun, if `open_ended`
+  uint32_t sequence = 0;        // the last it stands for
+  uint32_t merged_before = 0;   // and this many before it
+  uint32_t content_bytes = 0;
+  uint32_t dropped_events = 0;
+  bool open_ended = false;      // from a ring: clock_ticks is a lower bound, there is no upper
+  bool is_ring = false;         // in this file it still is one
+  bool after_hole = false;      // blocks of the thread between the one before and this are lost
+
+  uint32_t first_sequence() const { return sequence - merged_before; }
+};
+
+struct ThreadStream {
+  uint32_t thread = 0;           // serial
+  uint64_t first_ticks = 0;      // no event is earlier; 0 not known
+  std::vector<BlockRef> blocks;  // in the order of the events
+};
+
+struct TraceStatistics {
+  uint64_t file_bytes = 0;
+  uint64_t event_blocks = 0;
+  uint64_t metadata_blocks = 0;
+  uint64_t ring_blocks = 0;       // of any content
+  uint64_t rings_used = 0;        // hold events that no block has
+  uint64_t unknown_blocks = 0;    // of a kind that this version does not know
+  uint64_t event_bytes = 0;       // as stored, with headers
+  uint64_t event_content_bytes = 0;  // decoded, without what rings hold
+  uint64_t metadata_bytes = 0;
+  uint64_t gaps = 0;              // unwritten space between blocks
+  uint64_t gap_bytes = 0;
+  uint64_t lost_blocks = 0;       // holes in the sequence numbers, and damaged event blocks
+  uint64_t dropped_events = 0;    // by the library, as block headers say
+};
+
+class TraceReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<TraceReader>> Open(const std::string& path);
+  // `name` begins the messages.
+  static absl::StatusOr<std::unique_ptr<TraceReader>> FromSource(
+      std::unique_ptr<ByteSource> source, const std::string& name);
+
+  const std::string& name() const { return name_; }
+  const format::FileHeader& header() const { return header_; }
+  const TraceMetadata& metadata() const { return metadata_; }
+  const ClockMap& clock() const { return clock_; }
+  const std::vector<ThreadStream>& streams() const { return streams_; }  // by serial
+  const TraceStatistics& statistics() const { return statistics_; }
+
+  // Reads the words of a block. A damaged one comes from its ring if that has a copy;
+  // otherwise `words` is empty, the damage is noted and false returned.
+  bool ReadEvents(const ThreadStream& stream, const BlockRef& block, std::vector<uint64_t>* words);
+
+  // The words of a block were not whole events: noted as damage at that word.
+  void NoteBadEvent(const BlockRef& block, size_t word);
+
+  // Of the first damage in the file; empty when there is none so far.
+  std::string damage() const;
+  // The file ends within a block, or space was reserved at its end: the process was
+  // killed, or is still running. Nothing that it had completed is missing.
+  bool cut() const { return cut_; }
+
+ private:
+  TraceReader(std::unique_ptr<ByteSource> source, std::string name)
+      : source_(std::move(source)), name_(std::move(name)) {}
+  absl::Status Index();
+  absl::Status IndexBlock(const ScannedBlock& block);
+  absl::Status IndexMetadata(const ScannedBlock& block);
+  absl::Status SkipGap(uint64_t* position);
+  absl::Status UseRings();
+  void SortBlocks();
+  void MakeStreams();
+  void NoteDamage(uint64_t offset, absl::string_view message);
+
+  std::unique_ptr<ByteSource> source_;
+  std::string name_;
+  format::FileHeader header_{};
+  TraceMetadata metadata_;
+  ClockMap clock_;
+  TraceStatistics statistics_;
+  std::vector<ThreadStream> streams_;
+  absl::flat_hash_map<uint32_t, std::vector<BlockRef>> by_thread_;  // while indexing
+  std::vector<ScannedBlock> rings_;                                 // while indexing
+  absl::flat_hash_map<uint64_t, uint64_t> ring_copies_;  // thread << 32 | sequence -> offset
+  BlockPayload payload_;
+  std::vector<uint8_t> content_;
+  uint64_t damage_offset_ = UINT64_MAX;
+  absl::flat_hash_set<uint64_t> damages_;  // offsets of all
+  std::string damage_;
+  bool cut_ = false;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_TRACE_READER_H_
