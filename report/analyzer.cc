@@ -12,6 +12,7 @@
 #include "report/heap_model.h"
 #include "report/mapping_model.h"
 #include "report/memory_map.h"
+#include "report/selection.h"
 #include "report/stream_state.h"
 #include "report/timeline.h"
 #include "report/trace_reader.h"
@@ -24,13 +25,15 @@ using format::ExtendedType;
 
 class Analyzer {
  public:
-  Analyzer(TraceReader* reader, const AnalyzeOptions& options, StackTable* stacks)
-      : reader_(reader), options_(options), stacks_(stacks),
-        model_({options.range, options.thread,
+  Analyzer(TraceReader* reader, const AnalyzeOptions& options, const Selection& selection,
+           StackTable* stacks)
+      : reader_(reader), options_(options), range_(selection.range), threads_(selection.threads),
+        stacks_(stacks),
+        model_({selection.range, selection.threads, options.keep_live_blocks,
                 (reader->header().flags & format::kFileForked) != 0,
                 reader->metadata().process.page_bytes},
                stacks),
-        timeline_(options.range.from_ns) {}
+        timeline_(selection.range.from_ns) {}
 
   // What EventOrder asks for.
   void Started(size_t stream, uint32_t thread) {
@@ -64,8 +67,8 @@ class Analyzer {
   static constexpr uint64_t kProgressBytes = 4 << 20;
 
   bool Selected(size_t stream, uint64_t time) const {
-    return time >= options_.range.from_ns &&
-           (!options_.thread || options_.thread.value == reader_->streams()[stream].thread);
+    return time >= range_.from_ns &&
+           (threads_.empty() || threads_.contains(reader_->streams()[stream].thread));
   }
   void ApplyExtended(size_t stream, const EventCursor& cursor);
   void AddUsage(const ExtendedEvent& event, uint64_t time);
@@ -75,6 +78,8 @@ class Analyzer {
 
   TraceReader* const reader_;
   const AnalyzeOptions& options_;
+  const Range range_;
+  const absl::flat_hash_set<uint32_t>& threads_;  // serials; empty: all
   StackTable* const stacks_;
   HeapModel model_;
   MappingModel mappings_;
@@ -99,11 +104,11 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
     return true;
   }
   const EventTime when{cursor.time(), cursor.low()};
-  if (when.time > options_.range.to_ns) [[unlikely]] {
-    past_end_ |= when.low > options_.range.to_ns;
+  if (when.time > range_.to_ns) [[unlikely]] {
+    past_end_ |= when.low > range_.to_ns;
     return true;
   }
-  if (when.time >= options_.range.from_ns) timeline_.Advance(when.time, model_);
+  if (when.time >= range_.from_ns) timeline_.Advance(when.time, model_);
   latest_ns_ = std::max(latest_ns_, when.time);
   bool applied = true;
   switch (kind) {
@@ -138,7 +143,7 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
     case EventKind::kInvalid:
       return true;
   }
-  if (applied && when.time >= options_.range.from_ns) {
+  if (applied && when.time >= range_.from_ns) {
     ++events_;
     from_rings_ += cursor.open_ended();
   }
@@ -228,7 +233,7 @@ void Analyzer::FillProcess(Analysis* analysis) const {
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
     events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
-    if (options_.range.to_ns == UINT64_MAX) process.duration_ns = std::max(latest_ns_, end);
+    if (range_.to_ns == UINT64_MAX) process.duration_ns = std::max(latest_ns_, end);
   }
   FillEnd(metadata, events_after_end, &process);
 }
@@ -256,24 +261,25 @@ void Analyzer::FillThreads(Analysis* analysis) const {
     const auto name = names_.find(thread.id.value);
     if (name != names_.end()) thread.name = name->second;
   }
-  if (options_.thread) {
-    std::erase_if(analysis->threads,
-                  [&](const ThreadSummary& thread) { return thread.id != options_.thread; });
+  if (!threads_.empty()) {
+    std::erase_if(analysis->threads, [&](const ThreadSummary& thread) {
+      return !threads_.contains(thread.id.value);
+    });
   }
 }
 
 void Analyzer::Finish(Analysis* analysis) {
   analysis->file = reader_->name();
-  analysis->range = options_.range;
+  analysis->range = range_;
   FillProcess(analysis);
   FillModules(analysis);
-  const uint64_t end = std::min(analysis->process.duration_ns, options_.range.to_ns);
+  const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
   timeline_.Finish(end, model_, faults_.samples(), analysis);
   model_.Finish(analysis);
   FillThreads(analysis);
-  faults_.Finish(options_.range, &analysis->faults);
+  faults_.Finish(range_, &analysis->faults);
   mappings_.Finish(analysis);
-  if (options_.range.whole() && !options_.thread) {
+  if (range_.whole() && threads_.empty()) {
     ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);
     if (reader_->metadata().end.has_value()) {
       Faults& faults = analysis->faults;
@@ -289,12 +295,11 @@ void Analyzer::Finish(Analysis* analysis) {
 }  // namespace
 
 absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOptions& options) {
-  if (options.range.from_ns > options.range.to_ns) {
-    return absl::InvalidArgumentError("the range ends before it begins");
-  }
+  auto selection = Select(reader, options);
+  if (!selection.ok()) return selection.status();
   AnalyzedTrace trace;
   trace.stacks = std::make_unique<StackTable>();
-  Analyzer analyzer(&reader, options, trace.stacks.get());
+  Analyzer analyzer(&reader, options, *selection, trace.stacks.get());
   analyzer.Run();
   analyzer.Finish(&trace.analysis);
   return trace;

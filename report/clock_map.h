@@ -30,6 +30,9 @@ class ClockMap {
   // The same, for a caller whose ticks mostly lie near the ones before.
   uint64_t ToNs(uint64_t ticks, size_t* hint) const;
 
+  // The latest moment that both clocks were read, as ToNs() gives it.
+  uint64_t LastNs() const { return ToNs(points_.back().ticks); }
+
   size_t pairs() const { return points_.size(); }
 
  private:

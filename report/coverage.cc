@@ -65,7 +65,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
   coverage.counters = metadata.counters;
   coverage.dropped_events =
-      std::max(statistics.dropped_events, metadata.counter("dropped_events"));
+      std::max(statistics.dropped_events, metadata.counter("dropped_events")) +
+      metadata.counter("missed_events");
   coverage.lost_blocks = statistics.lost_blocks;
   coverage.cross_checked = metadata.counter("cross_checked");
   coverage.cross_check_differences = metadata.counter("cross_check_differences");

@@ -15,7 +15,7 @@ HeapModel::HeapModel(const Options& options, StackTable* stacks)
 void HeapModel::AddThread(size_t stream, uint32_t serial) {
   if (stream >= threads_.size()) threads_.resize(stream + 1);
   threads_[stream].serial = serial;
-  threads_[stream].selected = !options_.thread || options_.thread.value == serial;
+  threads_[stream].selected = options_.threads.empty() || options_.threads.contains(serial);
 }
 
 uint32_t HeapModel::FindOrAddSite(StackId stack, format::AllocFunction function) {
@@ -37,10 +37,10 @@ uint32_t HeapModel::FindOrAddSite(StackId stack, format::AllocFunction function)
 
 // An alloc of a live address that had to be taken. Returns the entry for it, free
 // for the new block.
-LiveBlock* HeapModel::Collide(size_t stream, LiveBlock* block, EventTime when) {
+HeldBlock* HeapModel::Collide(size_t stream, HeldBlock* block, EventTime when) {
   const uint64_t address = block->address();
-  if (block->has(LiveBlock::kLimbo)) ++unordered_;
-  block->clear(LiveBlock::kLimbo);
+  if (block->has(HeldBlock::kLimbo)) ++unordered_;
+  block->clear(HeldBlock::kLimbo);
   const bool other = block->thread != stream;
   if (other && block->time_ns + kReorderNs >= when.low && !shadows_.contains(address)) {
     shadows_[address] = *block;
@@ -68,8 +68,8 @@ bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, b
                               WaitList& waits) {
   Threads& thread = threads_[stream];
   if (address == 0) return true;  // realloc(NULL, n): the result is an allocation
-  LiveBlock* block = table_.Find(address);
-  if (block == nullptr || block->has(LiveBlock::kLimbo)) {
+  HeldBlock* block = table_.Find(address);
+  if (block == nullptr || block->has(HeldBlock::kLimbo)) {
     if (!force) return false;
     ForgetPending(stream, waits);
     if (block == nullptr) {
@@ -80,7 +80,7 @@ bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, b
     return true;
   }
   ForgetPending(stream, waits);
-  block->set(LiveBlock::kLimbo);
+  block->set(HeldBlock::kLimbo);
   thread.pending = address;
   return true;
 }
@@ -88,8 +88,8 @@ bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, b
 void HeapModel::ForgetPending(size_t stream, WaitList& waits) {
   const uint64_t address = std::exchange(threads_[stream].pending, 0);
   if (address == 0) return;
-  LiveBlock* block = table_.Find(address);
-  if (block != nullptr) block->clear(LiveBlock::kLimbo);
+  HeldBlock* block = table_.Find(address);
+  if (block != nullptr) block->clear(HeldBlock::kLimbo);
   waits.Changed(address);
 }
 
@@ -98,13 +98,13 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   Threads& thread = threads_[stream];
   const uint64_t old = thread.pending;
   if (old == 0) return Alloc(stream, alloc, when, force, waits);
-  LiveBlock* target = alloc.address != 0 && alloc.address != old ? table_.Find(alloc.address)
+  HeldBlock* target = alloc.address != 0 && alloc.address != old ? table_.Find(alloc.address)
                                                                  : nullptr;
   if (target != nullptr && !force) return false;
 
   thread.pending = 0;
-  LiveBlock* block = table_.Find(old);
-  if (block != nullptr) block->clear(LiveBlock::kLimbo);
+  HeldBlock* block = table_.Find(old);
+  if (block != nullptr) block->clear(HeldBlock::kLimbo);
   waits.Changed(old);
   if (alloc.address == 0 && alloc.size != 0) {
     ++failed_;  // and the old block stays
@@ -188,6 +188,7 @@ void HeapModel::Finish(Analysis* analysis) {
     analysis->threads.push_back(thread);
   }
   FinishLive(analysis);
+  if (options_.keep_live_blocks) KeepLiveBlocks(analysis);
   // Sites that only hold blocks from outside the selection are none of it.
   std::erase_if(analysis->sites, [](const Site& site) { return site.allocations == 0; });
 }
@@ -196,8 +197,8 @@ void HeapModel::Finish(Analysis* analysis) {
 void HeapModel::FinishLive(Analysis* analysis) {
   std::vector<uint64_t> mapped_live(sites_.size());
   std::vector<uint64_t> first_time(sites_.size(), UINT64_MAX);
-  table_.ForEach([&](const LiveBlock& block) {
-    if (block.has(LiveBlock::kUncounted)) return;
+  table_.ForEach([&](const HeldBlock& block) {
+    if (block.has(HeldBlock::kUncounted)) return;
     Site& site = analysis->sites[block.site - 1];
     const uint64_t size = block.size();
     site.live_wasted_bytes += block.waste();
@@ -210,7 +211,7 @@ void HeapModel::FinishLive(Analysis* analysis) {
     const size_t size_class = std::bit_width(size);
     ++analysis->sizes.live_blocks[size_class];
     analysis->sizes.live_bytes[size_class] += size;
-    if (block.has(LiveBlock::kMapped)) mapped_live[block.site] += MappingBytes(size + block.waste());
+    if (block.has(HeldBlock::kMapped)) mapped_live[block.site] += MappingBytes(size + block.waste());
   });
   for (size_t i = 1; i < sites_.size(); ++i) {
     if (first_time[i] != UINT64_MAX) analysis->sites[i - 1].live_first_time_ns = first_time[i];
@@ -224,6 +225,17 @@ void HeapModel::FinishLive(Analysis* analysis) {
     analysis->mappings.push_back(mapping);
     analysis->memory_map.mapped_blocks_bytes += mapped_live[i];
   }
+}
+
+void HeapModel::KeepLiveBlocks(Analysis* analysis) const {
+  table_.ForEach([&](const HeldBlock& block) {
+    if (block.has(HeldBlock::kUncounted)) return;
+    const SiteState& site = sites_[block.site];
+    analysis->live.push_back(
+        {block.address(), block.size(), site.stack, site.function, block.time_ns});
+  });
+  std::sort(analysis->live.begin(), analysis->live.end(),
+            [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
 }
 
 }  // namespace memtrace::report

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "report/analysis.h"
 #include "report/event_order.h"
 #include "report/live_table.h"
@@ -65,7 +66,8 @@ class HeapModel {
  public:
   struct Options {
     Range range;
-    ThreadId thread;
+    absl::flat_hash_set<uint32_t> threads;  // serials; empty: all
+    bool keep_live_blocks = false;
     bool forked = false;
     uint64_t page_bytes = 4096;
   };
@@ -80,7 +82,7 @@ class HeapModel {
       return true;
     }
     bool inserted;
-    LiveBlock* block = table_.FindOrInsert(alloc.address, &inserted);
+    HeldBlock* block = table_.FindOrInsert(alloc.address, &inserted);
     if (!inserted) [[unlikely]] {
       if (!force) return false;
       block = Collide(stream, block, when);
@@ -92,8 +94,8 @@ class HeapModel {
 
   bool Free(size_t stream, uint64_t address, EventTime when, bool force, WaitList& waits) {
     if (address == 0) return true;
-    LiveBlock* block = table_.Find(address);
-    if (block == nullptr || block->has(LiveBlock::kLimbo)) [[unlikely]] {
+    HeldBlock* block = table_.Find(address);
+    if (block == nullptr || block->has(HeldBlock::kLimbo)) [[unlikely]] {
       if (!force) return false;
       if (block == nullptr) {
         CountUnknownFree(stream, when.time);
@@ -125,7 +127,7 @@ class HeapModel {
 
   const HeapCounters& counters() const { return counters_; }
   uint64_t live_table_size() const { return table_.size(); }
-  const LiveBlock* FindLive(uint64_t address) { return table_.Find(address); }
+  const HeldBlock* FindLive(uint64_t address) { return table_.Find(address); }
 
   // The most live bytes since the last call, and a new start.
   uint64_t TakeWindowMax() {
@@ -182,19 +184,19 @@ class HeapModel {
   }
 
   // Makes `block`, which has its address, the block of `alloc`, and counts it.
-  void Place(size_t stream, LiveBlock* block, const HeapAlloc& alloc, uint64_t time) {
+  void Place(size_t stream, HeldBlock* block, const HeapAlloc& alloc, uint64_t time) {
     Threads& thread = threads_[stream];
-    const uint64_t size = std::min(alloc.size, LiveBlock::kMaxSize);
+    const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
     block->address_flags = alloc.address;
-    block->size_waste = size | std::min(alloc.waste, LiveBlock::kMaxWaste) << LiveBlock::kSizeBits;
+    block->size_waste = size | std::min(alloc.waste, HeldBlock::kMaxWaste) << HeldBlock::kSizeBits;
     block->thread = static_cast<uint32_t>(stream);
     block->time_ns = time;
     const uint32_t site_index = SiteOf(alloc.stack, alloc.function);
     block->site = site_index;
     thread.last_alloc = alloc.address;
-    if (alloc.mapped) block->set(LiveBlock::kMapped);
+    if (alloc.mapped) block->set(HeldBlock::kMapped);
     if (!thread.selected || !InRange(time)) [[unlikely]] {
-      block->set(LiveBlock::kUncounted);
+      block->set(HeldBlock::kUncounted);
       return;
     }
     ++thread.allocations;
@@ -234,10 +236,10 @@ class HeapModel {
   }
 
   // Counts the end of `block`, which the caller then removes.
-  void CountFree(const LiveBlock& block, size_t stream, uint64_t time, bool temporary) {
+  void CountFree(const HeldBlock& block, size_t stream, uint64_t time, bool temporary) {
     Threads& thread = threads_[stream];
     thread.last_time_ns = std::max(thread.last_time_ns, time);
-    if (block.has(LiveBlock::kUncounted)) [[unlikely]] {
+    if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
       earlier_frees_ += InRange(time);
       return;
     }
@@ -272,10 +274,11 @@ class HeapModel {
     return (usable + 16 + options_.page_bytes - 1) & ~(options_.page_bytes - 1);
   }
 
-  LiveBlock* Collide(size_t stream, LiveBlock* block, EventTime when);
+  HeldBlock* Collide(size_t stream, HeldBlock* block, EventTime when);
   bool FreeShadow(size_t stream, uint64_t address, uint64_t time);
   void CountUnknownFree(size_t stream, uint64_t time);
   void FinishLive(Analysis* analysis);
+  void KeepLiveBlocks(Analysis* analysis) const;
 
   const Options options_;
   StackTable* const stacks_;
@@ -283,7 +286,7 @@ class HeapModel {
   std::vector<Threads> threads_;          // by stream
   std::vector<SiteState> sites_;          // [0] unused
   std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain
-  absl::flat_hash_map<uint64_t, LiveBlock> shadows_;
+  absl::flat_hash_map<uint64_t, HeldBlock> shadows_;
   HeapCounters counters_;
   SizeHistogram sizes_;
   uint64_t event_ = 0;                    // changes of sites so far

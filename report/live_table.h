@@ -20,7 +20,7 @@
 
 namespace memtrace::report {
 
-struct LiveBlock {
+struct HeldBlock {
   enum Flags : uint64_t {
     kUncounted = 1,  // allocated outside the range or by another thread than asked for
     kLimbo = 2,      // between a realloc's intent and its result
@@ -43,7 +43,7 @@ struct LiveBlock {
   void set(Flags flag) { address_flags |= static_cast<uint64_t>(flag) << 48; }
   void clear(Flags flag) { address_flags &= ~(static_cast<uint64_t>(flag) << 48); }
 };
-static_assert(sizeof(LiveBlock) == 32);
+static_assert(sizeof(HeldBlock) == 32);
 
 class LiveTable {
  public:
@@ -55,9 +55,9 @@ class LiveTable {
   size_t size() const { return size_; }
 
   // nullptr: no such block is live. `address` is not 0.
-  LiveBlock* Find(uint64_t address) {
+  HeldBlock* Find(uint64_t address) {
     for (size_t i = Home(address);; i = (i + 1) & mask_) {
-      LiveBlock& slot = slots_[i];
+      HeldBlock& slot = slots_[i];
       if (slot.address() == address) return &slot;
       if (slot.address_flags == 0) return nullptr;
     }
@@ -65,10 +65,10 @@ class LiveTable {
 
   // The block at `address`: the live one, or a new one with nothing but its address
   // and `*inserted` set.
-  LiveBlock* FindOrInsert(uint64_t address, bool* inserted) {
+  HeldBlock* FindOrInsert(uint64_t address, bool* inserted) {
     if (size_ >= limit_) Grow();
     for (size_t i = Home(address);; i = (i + 1) & mask_) {
-      LiveBlock& slot = slots_[i];
+      HeldBlock& slot = slots_[i];
       if (slot.address() == address) {
         *inserted = false;
         return &slot;
@@ -82,7 +82,7 @@ class LiveTable {
     }
   }
 
-  void Erase(LiveBlock* block) {
+  void Erase(HeldBlock* block) {
     size_t hole = static_cast<size_t>(block - slots_);
     for (size_t i = (hole + 1) & mask_; slots_[i].address_flags != 0; i = (i + 1) & mask_) {
       const size_t home = Home(slots_[i].address());
@@ -114,19 +114,19 @@ class LiveTable {
   }
 
   void Allocate(size_t slots) {
-    mapped_bytes_ = slots * sizeof(LiveBlock);
+    mapped_bytes_ = slots * sizeof(HeldBlock);
     void* memory =
         mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     if (mapped_bytes_ >= (size_t{4} << 20)) madvise(memory, mapped_bytes_, MADV_HUGEPAGE);
-    slots_ = static_cast<LiveBlock*>(memory);  // all zero: all empty
+    slots_ = static_cast<HeldBlock*>(memory);  // all zero: all empty
     mask_ = slots - 1;
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));
     limit_ = slots / 2 + slots / 8;
   }
 
   void Grow() {
-    LiveBlock* const old = slots_;
+    HeldBlock* const old = slots_;
     const size_t old_slots = mask_ + 1, old_bytes = mapped_bytes_;
     Allocate(old_slots * 2);
     for (size_t i = 0; i < old_slots; ++i) {
@@ -138,7 +138,7 @@ class LiveTable {
     munmap(old, old_bytes);
   }
 
-  LiveBlock* slots_ = nullptr;
+  HeldBlock* slots_ = nullptr;
   size_t mask_ = 0;
   unsigned shift_ = 0;
   size_t limit_ = 0;

@@ -1,5 +1,6 @@
 #include "report/memory_map.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace memtrace::report {
@@ -41,9 +42,9 @@ bool ParseLine(std::string_view text, Line* line) {
   return line->permissions.size() == 4;
 }
 
-bool IsTools(const Line& line) {
-  return line.name.starts_with("[anon:memtrace") || line.name.starts_with("[anon_shmem:memtrace") ||
-         line.name.find(".mtr") != std::string_view::npos;
+// The rings are shared and writable, as few files are that a program maps.
+bool IsTrace(const Line& line) {
+  return line.name.find(".mtr") != std::string_view::npos && line.permissions == "rw-s";
 }
 
 }  // namespace
@@ -59,8 +60,8 @@ MapSums SumUpMap(std::string_view text) {
     if (!understood) continue;
     const uint64_t bytes = line.end - line.begin;
     const bool writable = line.permissions[1] == 'w' && line.permissions[3] == 'p';
-    if (IsTools(line)) {
-      sums.tool_bytes += bytes;
+    if (IsTrace(line)) {
+      sums.trace_bytes += bytes;
     } else if (line.name == "[heap]") {
       sums.heap_bytes += bytes;
     } else if (writable && line.anonymous && !line.name.starts_with("[stack")) {
@@ -82,15 +83,19 @@ void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary) 
   summary->known = true;
   summary->heap_at_start_bytes = start.heap_bytes;
   summary->heap_bytes = end.heap_bytes;
-  summary->anonymous_at_start_bytes = start.anonymous_bytes;
-  summary->anonymous_bytes = end.anonymous_bytes;
+  // The tracer's own private memory is in the map like the program's.
+  const uint64_t start_tool = std::min(metadata.map_at_start->tool_bytes, start.anonymous_bytes);
+  const uint64_t end_tool = std::min(metadata.map_at_end->tool_bytes, end.anonymous_bytes);
+  summary->anonymous_at_start_bytes = start.anonymous_bytes - start_tool;
+  summary->anonymous_bytes = end.anonymous_bytes - end_tool;
   summary->thread_stack_bytes = end.thread_stack_bytes;
-  summary->tool_bytes = end.tool_bytes;
+  summary->tool_bytes = end_tool + end.trace_bytes;
   const auto bytes = [](uint64_t value) { return static_cast<int64_t>(value); };
   const int64_t heap = bytes(end.heap_bytes) - bytes(start.heap_bytes) -
                        bytes(summary->heap_growth_seen_bytes);
   const int64_t stacks = bytes(end.thread_stack_bytes) - bytes(start.thread_stack_bytes);
-  const int64_t anonymous = bytes(end.anonymous_bytes) - bytes(start.anonymous_bytes) -
+  const int64_t anonymous = bytes(summary->anonymous_bytes) -
+                            bytes(summary->anonymous_at_start_bytes) -
                             bytes(summary->mapped_blocks_bytes) - bytes(summary->arena_bytes) -
                             stacks - bytes(summary->program_mmap_bytes);
   summary->unexplained_bytes = heap + anonymous;

@@ -13,9 +13,9 @@ namespace memtrace::report {
 
 struct MapSums {
   uint64_t heap_bytes = 0;          // [heap]
-  uint64_t anonymous_bytes = 0;     // private, writable, of no file; without [stack] and the tool's
+  uint64_t anonymous_bytes = 0;     // private, writable, of no file; without [stack]
   uint64_t thread_stack_bytes = 0;  // of these: behind a guard page, as pthreads maps them
-  uint64_t tool_bytes = 0;          // named by the tracer
+  uint64_t trace_bytes = 0;         // mappings of the trace file: the tracer's rings
 };
 
 // Lines that are not understood are skipped.

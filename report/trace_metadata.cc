@@ -65,6 +65,7 @@ void ReadMemoryMap(RecordBody& body, TraceMetadata* out) {
   MapRecord map;
   map.ticks = body.Number();
   map.text = body.Bytes();
+  map.tool_bytes = body.Number();
   if (reason == format::MapReason::kStart) {
     out->map_at_start = std::move(map);
   } else if (reason == format::MapReason::kEnd || !out->has_end_map) {
@@ -137,8 +138,11 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
       case RecordTag::kThread: {
         ThreadRecord& thread = threads[static_cast<uint32_t>(body.Number())];
         thread.tid = static_cast<uint32_t>(body.Number());
-        thread.first_ticks = body.Number();
+        // Written again when the thread got another name: then without this.
+        const uint64_t first_ticks = body.Number();
+        if (first_ticks != 0) thread.first_ticks = first_ticks;
         thread.name = body.Bytes();
+        thread.names.push_back(thread.name);
         break;
       }
       case RecordTag::kThreadGone: {

@@ -28,12 +28,14 @@ struct ThreadRecord {
   uint32_t tid = 0;
   uint64_t first_ticks = 0;
   uint64_t gone_ticks = 0;
-  std::string name;
+  std::string name;                 // the last
+  std::vector<std::string> names;   // every one it had, as records tell
 };
 
 struct MapRecord {
   uint64_t ticks = 0;
-  std::string text;  // of /proc/self/maps
+  std::string text;          // of /proc/self/maps
+  uint64_t tool_bytes = 0;   // private memory in it that is the tracer's
 };
 
 struct EndRecord {

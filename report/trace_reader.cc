@@ -29,11 +29,13 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
   return reader;
 }
 
-void TraceReader::NoteDamage(uint64_t offset, absl::string_view message) {
-  damages_.insert(offset);
-  if (offset >= damage_offset_) return;
-  damage_offset_ = offset;
-  damage_ = std::string(message);
+bool TraceReader::NoteDamage(uint64_t offset, absl::string_view message) {
+  if (!damages_.insert(offset).second) return false;
+  if (offset < damage_offset_) {
+    damage_offset_ = offset;
+    damage_ = std::string(message);
+  }
+  return true;
 }
 
 std::string TraceReader::damage() const {
@@ -250,8 +252,7 @@ bool TraceReader::ReadEvents(const ThreadStream& stream, const BlockRef& ref,
     }
   }
   if (!status.ok()) {
-    NoteDamage(ref.offset, status.message());
-    ++statistics_.lost_blocks;
+    if (NoteDamage(ref.offset, status.message())) ++statistics_.lost_blocks;
     return false;
   }
   words->resize(content_.size() / sizeof(uint64_t));

@@ -106,7 +106,8 @@ class TraceReader {
   absl::Status UseRings();
   void SortBlocks();
   void MakeStreams();
-  void NoteDamage(uint64_t offset, absl::string_view message);
+  // False: this place is known already.
+  bool NoteDamage(uint64_t offset, absl::string_view message);
 
   std::unique_ptr<ByteSource> source_;
   std::string name_;

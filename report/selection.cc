@@ -1,0 +1,87 @@
+#include "report/selection.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/event_decoder.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr size_t kNamesInMessage = 20;
+
+// Every name that each thread ever had.
+std::map<uint32_t, std::set<std::string>> ReadNames(TraceReader& reader) {
+  std::map<uint32_t, std::set<std::string>> names;
+  for (const auto& [serial, record] : reader.metadata().threads) {
+    names[serial].insert(record.names.begin(), record.names.end());
+  }
+  std::vector<uint64_t> words;
+  for (const ThreadStream& stream : reader.streams()) {
+    names[stream.thread];
+    for (const BlockRef& block : stream.blocks) {
+      if (!reader.ReadEvents(stream, block, &words)) continue;
+      for (size_t i = 0; i < words.size();) {
+        const uint32_t n = format::EventWords(words[i]);
+        if (n == 0 || n > words.size() - i) break;
+        const ExtendedEvent event(words.data() + i, n);
+        if (format::KindOf(words[i]) == format::EventKind::kExtended &&
+            event.type() == format::ExtendedType::kThreadName) {
+          names[stream.thread].insert(std::string(event.text(1)));
+        }
+        i += n;
+      }
+    }
+  }
+  return names;
+}
+
+absl::Status SelectByName(TraceReader& reader, const std::string& wanted,
+                          absl::flat_hash_set<uint32_t>* threads) {
+  std::set<std::string> known;
+  for (const auto& [serial, names] : ReadNames(reader)) {
+    const auto record = reader.metadata().threads.find(serial);
+    const std::string tid =
+        record != reader.metadata().threads.end() ? absl::StrCat(record->second.tid) : "";
+    if (names.contains(wanted) || tid == wanted) threads->insert(serial);
+    known.insert(names.begin(), names.end());
+    if (names.empty() && !tid.empty()) known.insert(tid);
+  }
+  known.erase("");
+  if (!threads->empty()) return absl::OkStatus();
+  std::vector<std::string> some(known.begin(), known.end());
+  const bool more = some.size() > kNamesInMessage;
+  if (more) some.resize(kNamesInMessage);
+  return absl::NotFoundError(absl::StrCat(reader.name(), " has no thread '", wanted,
+                                          "'; its threads are: ", absl::StrJoin(some, ", "),
+                                          more ? " and others" : ""));
+}
+
+}  // namespace
+
+absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& options) {
+  Selection selection;
+  selection.range = options.range;
+  const auto at_share = [&](double share) {
+    return static_cast<uint64_t>(std::clamp(share, 0.0, 1.0) *
+                                 static_cast<double>(reader.clock().LastNs()));
+  };
+  if (options.from_share.has_value()) selection.range.from_ns = at_share(*options.from_share);
+  if (options.to_share.has_value()) selection.range.to_ns = at_share(*options.to_share);
+  if (selection.range.from_ns > selection.range.to_ns) {
+    return absl::InvalidArgumentError("the range ends before it begins");
+  }
+  if (options.thread) selection.threads.insert(options.thread.value);
+  if (!options.thread_name.empty()) {
+    absl::Status status = SelectByName(reader, options.thread_name, &selection.threads);
+    if (!status.ok()) return status;
+  }
+  return selection;
+}
+
+}  // namespace memtrace::report
