@@ -147,6 +147,7 @@ CfiStatus ReadFde(const CfiImage& image, uintptr_t address, uintptr_t pc, Fde* f
   if (!ReadFormat(&reader, fde->cie.fde_encoding, &length)) return CfiStatus::kMalformed;
   fde->start = start;
   fde->end = start + length;
+  if (fde->end < fde->start) return CfiStatus::kMalformed;
   if (pc - fde->start >= length) return CfiStatus::kNoFde;
   if (fde->cie.has_augmentation_data) reader.Skip(reader.Uleb());  // the LSDA pointer
   fde->program = reader;

@@ -36,7 +36,7 @@ namespace memtrace::unwind {
 class RuleTable {
  public:
   static constexpr size_t kEntries = size_t{1} << 18;  // 4 MiB when all are touched
-  static constexpr size_t kMaxProbes = 64;
+  static constexpr size_t kMaxProbes = 128;
 
   struct alignas(16) Entry {
     std::atomic<uint64_t> key;

@@ -1,0 +1,135 @@
+#include "preload/unwind/rule_table.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace memtrace::unwind {
+namespace {
+
+FrameRule RuleWith(int32_t offset) {
+  FrameRule rule;
+  rule.flags = kValid;
+  rule.cfa_offset = offset;
+  return rule;
+}
+
+class RuleTableTest : public testing::Test {
+ protected:
+  void SetUp() override { RuleTable::ClearForTesting(); }
+  void TearDown() override {
+    RuleTable::ClearForTesting();
+    SetInstanceOf(nullptr);
+  }
+  static int OffsetOf(uintptr_t pc, bool exact = false) {
+    uint64_t key = 0;
+    const uint64_t packed = RuleTable::Instance().Find(RuleTable::Lookup(pc, exact), &key);
+    return packed == 0 ? -1 : FrameRule::Unpacked(packed).cfa_offset;
+  }
+};
+
+TEST_F(RuleTableTest, KeepsReturnAddressesAndExactPcsApart) {
+  EXPECT_EQ(OffsetOf(0x401000), -1);
+  RuleTable::Insert(RuleTable::Lookup(0x401000, false), 0, RuleWith(8));
+  EXPECT_EQ(OffsetOf(0x401000), 8);
+  EXPECT_EQ(OffsetOf(0x401000, true), -1);
+  RuleTable::Insert(RuleTable::Lookup(0x401000, true), 0, RuleWith(16));
+  EXPECT_EQ(OffsetOf(0x401000), 8);
+  EXPECT_EQ(OffsetOf(0x401000, true), 16);
+  EXPECT_EQ(RuleTable::Insert(RuleTable::Lookup(0x401000, true), 0, RuleWith(24)),
+            RuleTable::Inserted::kAlready);
+  EXPECT_EQ(OffsetOf(0x401000, true), 16) << "what is in the table never changes";
+}
+
+TEST_F(RuleTableTest, SaysWhenItIsFull) {
+  // Pcs with the same home: the probes end after kMaxProbes.
+  std::vector<uintptr_t> pcs;
+  const size_t home = RuleTable::HomeForTesting(RuleTable::Lookup(0x401000, false));
+  for (uintptr_t pc = 0x401000; pcs.size() < RuleTable::kMaxProbes + 1; pc += 0x1000) {
+    if (RuleTable::HomeForTesting(RuleTable::Lookup(pc, false)) == home) pcs.push_back(pc);
+  }
+  for (size_t i = 0; i < RuleTable::kMaxProbes; ++i) {
+    ASSERT_EQ(RuleTable::Insert(pcs[i], 0, RuleWith(static_cast<int>(i))),
+              RuleTable::Inserted::kYes);
+  }
+  EXPECT_EQ(RuleTable::Insert(pcs.back(), 0, RuleWith(1)), RuleTable::Inserted::kFull);
+  EXPECT_EQ(OffsetOf(pcs.back()), -1);
+  for (size_t i = 0; i < RuleTable::kMaxProbes; ++i) {
+    EXPECT_EQ(OffsetOf(pcs[i]), static_cast<int>(i));
+  }
+}
+
+TEST_F(RuleTableTest, KeepsThePcsOfAPageTogether) {
+  // What a small program commits of the table is in proportion to its code.
+  const size_t first = RuleTable::HomeForTesting(RuleTable::Lookup(0x401000, false));
+  for (uintptr_t pc = 0x401000; pc < 0x402000; ++pc) {
+    EXPECT_EQ(RuleTable::HomeForTesting(RuleTable::Lookup(pc, false)) / 256, first / 256);
+  }
+}
+
+// Every address of this program belongs to the instance the test names.
+uint16_t g_current_tag;
+uint16_t CurrentTag(const dl_find_object*, uintptr_t, bool*) { return g_current_tag; }
+
+TEST_F(RuleTableTest, HonoursATagOnlyWhileItsInstanceIsCurrent) {
+  SetInstanceOf(CurrentTag);
+  g_current_tag = 7;
+  const auto pc = reinterpret_cast<uintptr_t>(&CurrentTag) + 4;
+  RuleTable::Insert(RuleTable::Lookup(pc, false), 7, RuleWith(8));
+  EXPECT_EQ(OffsetOf(pc), 8);
+
+  BeginClose();
+  EXPECT_EQ(OffsetOf(pc), -1) << "modules are going away";
+  EndClose(false);
+  EXPECT_EQ(OffsetOf(pc), 8) << "none did";
+
+  BeginClose();
+  g_current_tag = 8;
+  EndClose(true);
+  EXPECT_EQ(OffsetOf(pc), -1) << "another instance lies there now";
+  RuleTable::Insert(RuleTable::Lookup(pc, false), 8, RuleWith(16));
+  EXPECT_EQ(OffsetOf(pc), 16);
+
+  BeginClose();
+  g_current_tag = 8;
+  EndClose(true);
+  EXPECT_EQ(OffsetOf(pc), 16) << "another module was unloaded, this one is the same";
+}
+
+TEST_F(RuleTableTest, TwoClosesAtOnceBothCount) {
+  SetInstanceOf(CurrentTag);
+  g_current_tag = 9;
+  const auto pc = reinterpret_cast<uintptr_t>(&CurrentTag) + 5;
+  RuleTable::Insert(RuleTable::Lookup(pc, false), 9, RuleWith(8));
+  BeginClose();
+  BeginClose();
+  EndClose(true);
+  EXPECT_EQ(OffsetOf(pc), -1);
+  EndClose(false);
+  EXPECT_EQ(OffsetOf(pc), 8);
+}
+
+TEST_F(RuleTableTest, ThreadsSeeWholeRulesOnly) {
+  constexpr int kPcs = 20'000;
+  const auto pc_of = [](int i) { return uintptr_t{0x7f0000000000} + static_cast<uintptr_t>(i) * 29; };
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int n = 0; n < kPcs; ++n) {
+        const int i = (n * 7919 + t * 5003) % kPcs;
+        const int before = OffsetOf(pc_of(i));
+        if (before != -1 && before != i) ++wrong;
+        RuleTable::Insert(RuleTable::Lookup(pc_of(i), false), 0, RuleWith(i));
+        if (OffsetOf(pc_of(i)) != i && OffsetOf(pc_of(i)) != -1) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  for (int i = 0; i < kPcs; ++i) EXPECT_EQ(OffsetOf(pc_of(i)), i);
+}
+
+}  // namespace
+}  // namespace memtrace::unwind

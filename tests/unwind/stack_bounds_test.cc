@@ -1,0 +1,179 @@
+#include "preload/unwind/stack_bounds.h"
+
+#include <alloca.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "preload/unwind/arch_x86_64.h"
+
+namespace memtrace::unwind {
+namespace {
+
+// `pages` pages, of which the one at `hole` has no access.
+class Pages {
+ public:
+  explicit Pages(size_t pages) : bytes_(pages * 4096) {
+    base_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  ~Pages() { munmap(base_, bytes_); }
+  void TakeAccess(size_t page) { mprotect(base_ + page * 4096, 4096, PROT_NONE); }
+  void Unmap(size_t page) { munmap(base_ + page * 4096, 4096); }
+  uintptr_t at(size_t page, size_t offset = 0) const {
+    return reinterpret_cast<uintptr_t>(base_) + page * 4096 + offset;
+  }
+
+ private:
+  size_t bytes_;
+  char* base_;
+};
+
+TEST(StackBoundsTest, ProbesTellWhatCanBeRead) {
+  Pages pages(3);
+  pages.TakeAccess(1);
+  pages.Unmap(2);
+  errno = 77;
+  EXPECT_TRUE(ProbeWord(pages.at(0)));
+  EXPECT_TRUE(ProbeWord(pages.at(0, 4088)));
+  EXPECT_FALSE(ProbeWord(pages.at(0, 4089))) << "reaches into the next page";
+  EXPECT_FALSE(ProbeWord(pages.at(1)));
+  EXPECT_FALSE(ProbeWord(pages.at(2)));
+  EXPECT_FALSE(ProbeWord(0));
+  EXPECT_FALSE(ProbeWord(~uintptr_t{0}));
+  EXPECT_FALSE(ProbeWord(uintptr_t{1} << kAddressBits)) << "not an address at all";
+  EXPECT_EQ(errno, 77);
+}
+
+[[gnu::noinline]] uintptr_t StackPointer() {
+  return reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+}
+
+TEST(StackBoundsTest, KnowsThePrimaryStackToItsTop) {
+  const auto check = [](uintptr_t top) {
+    StackBounds bounds;
+    const uintptr_t sp = StackPointer();
+    const StackWindow window = bounds.Enter(sp);
+    EXPECT_LE(window.lo, sp);
+    EXPECT_GT(window.hi, top);
+    EXPECT_LE(window.hi, top + 4096);
+    for (uintptr_t page = window.lo; page < window.hi; page += 4096) EXPECT_TRUE(ProbeWord(page));
+  };
+  extern void* main_stack_end asm("__libc_stack_end");
+  check(reinterpret_cast<uintptr_t>(main_stack_end));
+  std::thread([&] { check(ThreadPointer()); }).join();
+}
+
+[[gnu::noinline]] void EnterDeeper(StackBounds* bounds, size_t bytes) {
+  volatile char* block = static_cast<char*>(alloca(bytes));
+  block[0] = 1;
+  const uintptr_t sp = StackPointer();
+  const StackWindow window = bounds->Enter(sp);
+  EXPECT_LE(window.lo, sp);
+  EXPECT_GT(window.hi, reinterpret_cast<uintptr_t>(bounds));
+  EXPECT_EQ(bounds->primary_lo(), window.lo);
+  block[bytes - 1] = 1;
+}
+
+TEST(StackBoundsTest, FollowsThePrimaryStackDownwards) {
+  StackBounds bounds;
+  const uintptr_t lo = bounds.Enter(StackPointer()).lo;
+  EnterDeeper(&bounds, 10'000);
+  EXPECT_LT(bounds.primary_lo(), lo);
+  EnterDeeper(&bounds, 3'000'000);
+  EXPECT_LT(bounds.primary_lo(), lo - 3'000'000 + 4096);
+  std::thread([] {
+    StackBounds own;
+    EnterDeeper(&own, 1'000'000);
+  }).join();
+}
+
+TEST(StackBoundsTest, RemembersNothingOfOtherStacks) {
+  StackBounds bounds;
+  bounds.Enter(StackPointer());
+  const uintptr_t lo = bounds.primary_lo();
+  Pages fiber(4);
+  StackWindow window = bounds.Enter(fiber.at(1, 128));
+  EXPECT_EQ(window.lo, fiber.at(1));
+  EXPECT_EQ(window.hi, fiber.at(2));
+  EXPECT_TRUE(bounds.Move(fiber.at(2, 8), &window));
+  EXPECT_EQ(window.lo, fiber.at(1));
+  EXPECT_EQ(window.hi, fiber.at(3)) << "grown by the page that was asked for";
+  EXPECT_EQ(bounds.primary_lo(), lo);
+
+  fiber.Unmap(2);
+  window = bounds.Enter(fiber.at(1, 128));
+  EXPECT_EQ(window.hi, fiber.at(2));
+  EXPECT_FALSE(bounds.Move(fiber.at(2, 8), &window)) << "gone meanwhile";
+  window = bounds.Enter(fiber.at(2, 128));
+  EXPECT_EQ(window.lo, window.hi) << "nothing may be read there";
+}
+
+TEST(StackBoundsTest, MovesOnlyToWhatCanBeRead) {
+  StackBounds bounds;
+  Pages pages(5);
+  pages.TakeAccess(2);
+  StackWindow window = bounds.Enter(pages.at(0));
+  EXPECT_TRUE(window.Contains(pages.at(0, 4088)));
+  EXPECT_FALSE(window.Contains(pages.at(0, 4089)));
+  EXPECT_FALSE(bounds.Move(pages.at(1, 4092), &window)) << "half of it cannot be read";
+  EXPECT_TRUE(bounds.Move(pages.at(0, 4092), &window)) << "over the border of two pages";
+  EXPECT_TRUE(bounds.Move(pages.at(4), &window));
+  EXPECT_EQ(window.lo, pages.at(4)) << "the hole between is not in the window";
+  EXPECT_FALSE(window.Contains(pages.at(2)));
+  EXPECT_FALSE(bounds.Move(pages.at(2), &window));
+  EXPECT_FALSE(bounds.Move(~uintptr_t{0} - 3, &window));
+  EXPECT_FALSE(bounds.Move((uintptr_t{1} << kAddressBits) - 4, &window));
+  // From any other stack back to the primary one.
+  const uintptr_t sp = StackPointer();
+  bounds.Enter(sp);
+  EXPECT_TRUE(bounds.Move(sp, &window));
+  EXPECT_EQ(window.hi, bounds.primary_hi());
+}
+
+TEST(StackBoundsTest, GivesUpExtendingOverHoles) {
+  // A stack below the primary one, with a hole in between, in a thread whose stack is
+  // ours to arrange.
+  Pages pages(64);
+  pages.TakeAccess(8);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, reinterpret_cast<void*>(pages.at(16)), 48 * 4096);
+  pthread_t thread;
+  pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        const Pages& all = *static_cast<Pages*>(argument);
+        StackBounds bounds;
+        bounds.Enter(StackPointer());
+        const uintptr_t lo = bounds.primary_lo();
+        EXPECT_GE(lo, all.at(16));
+        for (int i = 0; i < 3; ++i) {
+          const StackWindow window = bounds.Enter(all.at(4, 16));
+          EXPECT_EQ(window.lo, all.at(4));
+          EXPECT_EQ(window.hi, all.at(5));
+        }
+        EXPECT_EQ(bounds.primary_lo(), lo);
+        return nullptr;
+      },
+      &pages);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(StackBoundsTest, ResetForgetsTheThread) {
+  StackBounds bounds;
+  std::thread([&] { bounds.Enter(StackPointer()); }).join();
+  bounds.Reset();
+  const uintptr_t sp = StackPointer();
+  const StackWindow window = bounds.Enter(sp);
+  EXPECT_LE(window.lo, sp);
+  EXPECT_GT(window.hi, sp);
+  EXPECT_EQ(bounds.primary_hi(), window.hi);
+}
+
+}  // namespace
+}  // namespace memtrace::unwind
