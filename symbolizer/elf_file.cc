@@ -8,13 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "symbolizer/zstd_sections.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -60,7 +61,18 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
     return status;
   }
+  file->ReplaceByDecompressed();
   return file;
+}
+
+void ElfFile::ReplaceByDecompressed() {
+  std::string image = DecompressZstdSections(elf_);
+  if (image.empty()) return;
+  image_ = std::move(image);
+  Elf* elf = elf_memory(image_.data(), image_.size());
+  if (elf == nullptr) return;
+  elf_end(elf_);
+  elf_ = elf;
 }
 
 absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::FromXz(std::string_view compressed,
@@ -86,10 +98,6 @@ absl::Status ElfFile::Check(uint64_t file_bytes) {
   if (header_.e_ident[EI_DATA] != ELFDATA2LSB) {
     return absl::FailedPreconditionError(absl::StrCat(path_, ": not a little-endian ELF file"));
   }
-  if (header_.e_type != ET_EXEC && header_.e_type != ET_DYN) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": not an executable or shared library"));
-  }
   size_t sections = 0;
   size_t segments = 0;
   if (elf_getshdrnum(elf_, &sections) != 0 || elf_getphdrnum(elf_, &segments) != 0) {
@@ -108,6 +116,12 @@ absl::Status ElfFile::Check(uint64_t file_bytes) {
     build_id_.assign(static_cast<const char*>(id), static_cast<size_t>(bytes));
   }
   return absl::OkStatus();
+}
+
+absl::Status ElfFile::CheckLoadable() const {
+  if (header_.e_type == ET_EXEC || header_.e_type == ET_DYN) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path_, ": not an executable or shared library"));
 }
 
 ElfFile::~ElfFile() {

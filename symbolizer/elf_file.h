@@ -48,6 +48,9 @@ class ElfFile {
   ElfFile(const ElfFile&) = delete;
   ElfFile& operator=(const ElfFile&) = delete;
 
+  // A module is an executable or a shared library. (dwz's files are neither.)
+  absl::Status CheckLoadable() const;
+
   Elf* elf() const { return elf_; }
   const std::string& path() const { return path_; }
   const std::string& build_id() const { return build_id_; }  // raw bytes, empty if none
@@ -71,8 +74,10 @@ class ElfFile {
  private:
   ElfFile(int fd, Elf* elf, std::string path) : fd_(fd), elf_(elf), path_(std::move(path)) {}
   absl::Status Check(uint64_t file_bytes);
+  void ReplaceByDecompressed();
 
   int fd_;
+  std::string image_;  // what elf_ reads instead of the file, if not empty
   Elf* elf_;
   std::string path_;
   GElf_Ehdr header_ = {};

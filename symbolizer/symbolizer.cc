@@ -141,6 +141,9 @@ class Symbolizer::Impl {
     if (!options_.sysroot.empty() && !module.build_id.empty()) places.push_back(path);
     for (const std::string& place : places) {
       absl::StatusOr<std::unique_ptr<ElfFile>> file = ElfFile::Open(place);
+      if (file.ok()) {
+        if (absl::Status status = (*file)->CheckLoadable(); !status.ok()) file = status;
+      }
       ModuleState state = ModuleState::kNotFound;
       std::string message;
       if (!file.ok()) {

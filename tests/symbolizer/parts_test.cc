@@ -1,0 +1,162 @@
+// The small parts: address map, paths, sysroot, demangling, byte cursor.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "symbolizer/address_map.h"
+#include "symbolizer/byte_cursor.h"
+#include "symbolizer/demangle.h"
+#include "symbolizer/source_paths.h"
+#include "symbolizer/sysroot.h"
+#include "tests/symbolizer/fixture_program.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(AddressMapTest, TheInnermostRangeWinsAndTheOuterResumes) {
+  AddressMap<char> map;
+  map.Add(10, 50, 'a');
+  map.Add(20, 30, 'b');
+  map.Add(22, 24, 'c');
+  map.Build();
+  std::string found;
+  for (uint64_t address : {9, 10, 19, 20, 22, 23, 24, 29, 30, 49, 50}) {
+    const char* value = map.Find(address);
+    found += value == nullptr ? '-' : *value;
+  }
+  EXPECT_EQ(found, "-aabccbbaa-");
+}
+
+TEST(AddressMapTest, TheShorterOfTwoStartsAndTheLastOfEqualRangesWins) {
+  AddressMap<char> map;
+  map.Add(0, 10, 'x');
+  map.Add(0, 20, 'y');
+  map.Add(30, 40, 'p');
+  map.Add(30, 40, 'q');
+  map.Build();
+  EXPECT_EQ(*map.Find(5), 'x');
+  EXPECT_EQ(*map.Find(15), 'y');
+  EXPECT_EQ(*map.Find(35), 'q');
+}
+
+TEST(AddressMapTest, IgnoresEmptyAndInvertedRangesAndReachesTheLastAddress) {
+  AddressMap<char> map;
+  map.Add(5, 5, 'e');
+  map.Add(9, 3, 'i');
+  map.Add(UINT64_MAX - 1, UINT64_MAX, 'z');
+  map.Build();
+  EXPECT_EQ(map.Find(5), nullptr);
+  EXPECT_EQ(map.Find(4), nullptr);
+  EXPECT_EQ(*map.Find(UINT64_MAX - 1), 'z');
+  EXPECT_EQ(map.Find(UINT64_MAX), nullptr);
+}
+
+// The definition, address by address: of the ranges around it the one that
+// starts last; then the shortest; then the last added.
+TEST(AddressMapTest, AgreesWithTheDefinitionOnRandomRanges) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 300; ++round) {
+    struct Range {
+      uint64_t begin, end;
+    };
+    std::vector<Range> ranges(random() % 12);
+    AddressMap<size_t> map;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      ranges[i] = {random() % 40, random() % 40};
+      map.Add(ranges[i].begin, ranges[i].end, i);
+    }
+    map.Build();
+    for (uint64_t address = 0; address < 41; ++address) {
+      std::optional<size_t> best;
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        const Range& range = ranges[i];
+        if (address < range.begin || address >= range.end) continue;
+        const bool better = !best.has_value() || range.begin > ranges[*best].begin ||
+                            (range.begin == ranges[*best].begin && range.end <= ranges[*best].end);
+        if (better) best = i;
+      }
+      const size_t* found = map.Find(address);
+      ASSERT_EQ(found != nullptr, best.has_value()) << "address " << address;
+      if (found != nullptr) {
+        ASSERT_EQ(*found, *best) << "address " << address;
+      }
+    }
+  }
+}
+
+TEST(SourcePathTest, IsCleanedAsText) {
+  EXPECT_EQ(CleanPath("/a/b/../c/./d//e.c"), "/a/c/d/e.c");
+  EXPECT_EQ(CleanPath("./string/../sysdeps/x.S"), "./sysdeps/x.S");
+  EXPECT_EQ(CleanPath("../up/x.c"), "../up/x.c");
+  EXPECT_EQ(CleanPath("a/../../x.c"), "../x.c");
+  EXPECT_EQ(CleanPath("/../x.c"), "/x.c");
+  EXPECT_EQ(CleanPath("./../x.c"), "./../x.c");
+  EXPECT_EQ(CleanPath("x.c"), "x.c");
+  EXPECT_EQ(CleanPath("/a/.hidden/..x/y"), "/a/.hidden/..x/y");
+}
+
+TEST(SysrootTest, FollowsLinksInsideIt) {
+  const TemporaryDirectory root;
+  fs::create_directories(root.Join("usr/lib"));
+  fs::create_symlink("/usr/lib", root.Join("lib"));           // absolute: inside the sysroot
+  fs::create_symlink("../../../../usr", root.Join("usr/up"));  // ".." stops at the sysroot
+  fs::create_symlink("real.so.1", root.Join("usr/lib/x.so"));
+  fs::create_symlink("loop", root.Join("loop"));
+  EXPECT_EQ(ResolveInSysroot(root.path(), "/lib/x.so"), root.Join("usr/lib/real.so.1"));
+  EXPECT_EQ(ResolveInSysroot(root.path() + "/", "/usr/up/lib/x.so"),
+            root.Join("usr/lib/real.so.1"));
+  EXPECT_EQ(ResolveInSysroot(root.path(), "/../../etc/passwd"), root.Join("etc/passwd"));
+  EXPECT_EQ(ResolveInSysroot(root.path(), "/loop/x"), root.Join("loop/x"));
+  EXPECT_EQ(ResolveInSysroot("", "/lib/x.so"), "/lib/x.so");
+}
+
+TEST(DemangleTest, KnowsWhatIsMangled) {
+  EXPECT_EQ(Demangle("_ZN4shop8CheckoutEi"), "shop::Checkout(int)");
+  EXPECT_EQ(Demangle("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"),
+            "core::fmt::Write::write_str::h0123456789abcdef");
+  EXPECT_EQ(Demangle("malloc"), "malloc");
+  EXPECT_EQ(Demangle("i"), "i");  // a type, to __cxa_demangle
+  EXPECT_EQ(Demangle("_Zgarbage"), "_Zgarbage");
+  EXPECT_EQ(Demangle(""), "");
+}
+
+TEST(DemangleTest, IsBounded) {
+  const std::string endless = "_Z" + std::string(100000, 'P') + "i";
+  EXPECT_EQ(Demangle(endless), endless);
+  // Every substitution doubles the text: 2^k pairs from 8 k characters.
+  std::string doubling = "_Z1fSt4pairIiiE";
+  for (int i = 0; i < 12; ++i) {
+    const std::string last = i == 0 ? "S0_" : std::string("S") + static_cast<char>('0' + i) + "_";
+    doubling += "St4pairI" + last + last + "E";
+  }
+  EXPECT_LE(Demangle(doubling).size(), kMaxDemangledBytes);
+}
+
+TEST(ByteCursorTest, StopsAtTheEnd) {
+  ByteCursor cursor(std::string_view("\x81\x01\xff", 3));
+  EXPECT_EQ(cursor.Leb(), 129u);
+  EXPECT_EQ(cursor.position(), 2u);
+  EXPECT_EQ(cursor.Leb(), 0u);  // unfinished
+  EXPECT_FALSE(cursor.ok());
+  EXPECT_TRUE(cursor.AtEnd());
+  EXPECT_EQ(cursor.Fixed(4), 0u);
+  cursor.SkipString();
+  cursor.Skip(1);
+  EXPECT_FALSE(cursor.ok());
+}
+
+TEST(ByteCursorTest, ReadsSignedNumbers) {
+  EXPECT_EQ(ByteCursor(std::string_view("\x7f", 1)).SignedLeb(), -1);
+  EXPECT_EQ(ByteCursor(std::string_view("\x80\x7f", 2)).SignedLeb(), -128);
+  EXPECT_EQ(ByteCursor(std::string_view("\xff\x00", 2)).SignedLeb(), 127);
+}
+
+}  // namespace
+}  // namespace memtrace::symbolizer
