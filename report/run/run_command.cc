@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -65,10 +66,26 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
       ->type_name("DIRECTORY");
   run->add_flag("-q,--quiet", options->quiet, "No line at the end, unless something went wrong");
   run->add_flag("-v,--verbose", options->verbose, "Say what is done");
-  run->add_option("PROGRAM", options->command, "The program to run, and its arguments")
-      ->expected(-1)
-      ->type_name("");
-  run->callback([options, exit_code] { *exit_code = RunSession(*options); });
+  // CLI11 takes an argument like "[a,b]" apart. A validator sees each word as it was
+  // given, first while arguments are read, and then all results once more.
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::Option* program =
+      run->add_option("PROGRAM", options->command, "The program to run, and its arguments")
+          ->expected(-1)
+          ->type_name("")
+          ->check(CLI::Validator([words](std::string& word) -> std::string {
+            words->push_back(word);
+            return "";
+          }, ""));
+  run->validate_positionals();
+  run->callback([options, words, program, exit_code] {
+    const size_t results = program->results().size();
+    if (words->size() > results) {
+      words->resize(words->size() - results);
+      options->command = *words;
+    }
+    *exit_code = RunSession(*options);
+  });
 }
 
 }  // namespace memtrace::report

@@ -36,3 +36,17 @@ add_dependencies(run_launch_test run_dynamic run_static run_static_pie run_asan 
   run_stripped_asan run_tsan run_nothing)
 
 memtrace_test(NAME run_follower_test SOURCES run_follower_test.cc LIBS memtrace_run)
+
+if(NOT TARGET memtrace)
+  add_executable(memtrace run_driver.cc)
+  target_link_libraries(memtrace PRIVATE memtrace_run)
+endif()
+
+foreach(test IN ITEMS run_command_test run_process_test)
+  memtrace_test(NAME ${test} SOURCES ${test}.cc LIBS memtrace_run LABELS e2e)
+  target_compile_definitions(${test} PRIVATE ${run_definitions}
+    RUN_MEMTRACE="$<TARGET_FILE:memtrace>")
+  add_dependencies(${test} memtrace memtrace_preload run_dynamic run_static run_asan run_tsan
+    run_nothing)
+endforeach()
+target_link_libraries(run_process_test PRIVATE util)

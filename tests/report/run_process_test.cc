@@ -1,0 +1,261 @@
+// `memtrace run` with processes that come, go, stop, change and outlive each other.
+
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <termios.h>
+
+#include <chrono>
+#include <thread>
+
+#include "tests/report/run_e2e.h"
+
+namespace memtrace::report {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> Spools(const TestDirectory& directory) {
+  std::vector<std::string> spools;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    if (entry.is_directory()) spools.push_back(entry.path());
+  }
+  return spools;
+}
+
+TEST_F(RunTest, PassesOnWhatIsSentToItAlone) {
+  Running run(Command({tracee_, "wait", "7"}), directory_.path());
+  run.WaitFor("ready");
+  kill(run.pid(), SIGTERM);
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.status, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("memtrace: wrote "));
+}
+
+TEST_F(RunTest, WritesTheTraceWhenTheWholeGroupIsInterrupted) {
+  Running run(Command({"/bin/sh", "-c", "echo ready; read line"}), directory_.path(), "",
+              [] { setpgid(0, 0); });
+  run.WaitFor("ready");
+  kill(-run.pid(), SIGINT);
+  const Outcome outcome = run.Wait();
+  EXPECT_THAT(outcome.status, ::testing::AnyOf(128 + SIGINT, 1)) << "1: standard input had ended";
+  EXPECT_TRUE(PackedTrace::Read(directory_ / "out.mtr").packed);
+}
+
+// A shell's part: a session with a terminal, memtrace in its foreground group.
+class TerminalTest : public RunTest {
+ protected:
+  void Start(const std::vector<std::string>& command) {
+    ASSERT_EQ(openpty(&terminal_, &other_end_, nullptr, nullptr, nullptr), 0);
+    fcntl(terminal_, F_SETFD, FD_CLOEXEC);
+    fcntl(terminal_, F_SETFL, O_NONBLOCK);
+    std::vector<std::string> words = Command(command);
+    ASSERT_EQ(pipe2(states_, O_CLOEXEC), 0);
+    shell_ = fork();
+    if (shell_ == 0) Shell(words);
+    close(states_[1]);
+  }
+  // Never returns: reports 's' when the job has stopped, continues it when told by SIGUSR1,
+  // and exits as the job does.
+  void Shell(std::vector<std::string>& words) {
+    setsid();
+    ioctl(other_end_, TIOCSCTTY, 0);
+    signal(SIGTTOU, SIG_IGN);
+    sigset_t go;
+    sigemptyset(&go);
+    sigaddset(&go, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &go, nullptr);
+    const pid_t job = fork();
+    if (job == 0) {
+      sigprocmask(SIG_UNBLOCK, &go, nullptr);
+      setpgid(0, 0);
+      tcsetpgrp(other_end_, getpid());
+      signal(SIGTTOU, SIG_DFL);
+      for (int fd : {0, 1, 2}) dup2(other_end_, fd);
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(97);
+    }
+    while (true) {
+      int status;
+      if (waitpid(job, &status, WUNTRACED) != job) _exit(95);
+      if (!WIFSTOPPED(status)) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 94);
+      const char state = WSTOPSIG(status) == SIGTSTP ? 's' : '?';
+      [[maybe_unused]] const ssize_t n = write(states_[1], &state, 1);
+      sigwaitinfo(&go, nullptr);
+      kill(-job, SIGCONT);
+    }
+  }
+  std::string ReadUntil(const std::string& text) {
+    std::string seen;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (seen.find(text) == seen.npos && std::chrono::steady_clock::now() < deadline) {
+      char buffer[1024];
+      const ssize_t n = read(terminal_, buffer, sizeof(buffer));
+      if (n > 0) seen.append(buffer, static_cast<size_t>(n));
+      if (n <= 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    EXPECT_THAT(seen, HasSubstr(text));
+    return seen;
+  }
+  void Type(char c) { ASSERT_EQ(write(terminal_, &c, 1), 1); }
+  int WaitForShell() {
+    int status = 0;
+    waitpid(shell_, &status, 0);
+    shell_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  ~TerminalTest() override {
+    if (shell_ > 0) {
+      kill(shell_, SIGKILL);
+      waitpid(shell_, nullptr, 0);
+    }
+  }
+
+  int terminal_ = -1, other_end_ = -1;
+  int states_[2] = {-1, -1};
+  pid_t shell_ = -1;
+};
+
+TEST_F(TerminalTest, LeavesControlCToTheProgram) {
+  // The program counts: it must be told once, not once by the terminal and once by us.
+  Start({"/bin/sh", "-c", "trap 'echo interrupted; n=1$n; sleep 0.3; exit 4$n' INT; echo ready; "
+                          "while :; do sleep 0.05; done"});
+  ReadUntil("ready");
+  Type('\x03');
+  ReadUntil("memtrace: wrote");
+  EXPECT_EQ(WaitForShell(), 41);
+}
+
+TEST_F(TerminalTest, StopsAndContinuesWithTheProgram) {
+  Start({"/bin/sh", "-c", "echo ready; read line; echo got $line; exit 9"});
+  ReadUntil("ready");
+  Type('\x1a');
+  char state = 0;
+  ASSERT_EQ(read(states_[0], &state, 1), 1);
+  EXPECT_EQ(state, 's') << "the shell must see its job stop, by SIGTSTP";
+  kill(shell_, SIGUSR1);
+  Type('x');
+  Type('\n');
+  ReadUntil("got x");
+  EXPECT_EQ(WaitForShell(), 9);
+}
+
+TEST_F(RunTest, TracesChildrenIntoFilesOfTheirOwn) {
+  const Outcome outcome =
+      Run({"/bin/sh", "-c", tracee_ + " allocate 10; " + tracee_ + " allocate 20; exit 3"});
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(directory_.Files(),
+              UnorderedElementsAre("out.mtr", MatchesRegex("out\\.run_dynamic\\.[0-9]+\\.mtr"),
+                                   MatchesRegex("out\\.run_dynamic\\.[0-9]+\\.mtr")));
+  EXPECT_THAT(outcome.err, HasSubstr(" and 2 more"));
+  std::vector<uint64_t> counts;
+  for (const std::string& file : directory_.Files()) {
+    const PackedTrace trace = PackedTrace::Read(directory_ / file);
+    EXPECT_EQ(trace.gaps, 0u);
+    EXPECT_THAT(trace.observed_end, SizeIs(file == "out.mtr" ? 6 : 0));
+    if (file != "out.mtr") counts.push_back(Allocations(trace));
+  }
+  std::sort(counts.begin(), counts.end());
+  ASSERT_THAT(counts, SizeIs(2));
+  EXPECT_EQ(counts[1] - counts[0], 10u);
+}
+
+TEST_F(RunTest, LeavesChildrenAloneWhenAsked) {
+  const Outcome outcome =
+      Run({"/bin/sh", "-c", tracee_ + " allocate 10; exit 3"}, {"--children", "off"});
+  EXPECT_EQ(outcome.status, 3);
+  ExpectNothingLeft({"out.mtr"});
+}
+
+TEST_F(RunTest, FollowsAnExec) {
+  const Outcome outcome = Run({"/bin/sh", "-c", "exec " + tracee_ + " allocate 500"});
+  EXPECT_EQ(outcome.status, 0);
+  ASSERT_THAT(directory_.Files(),
+              UnorderedElementsAre("out.mtr", MatchesRegex("out\\.run_dynamic\\.[0-9]+\\.mtr")));
+  const PackedTrace shell = PackedTrace::Read(directory_ / "out.mtr");
+  const std::string name = "out.run_dynamic." + std::to_string(shell.pid) + ".mtr";
+  const PackedTrace program = PackedTrace::Read(directory_ / name);
+  EXPECT_EQ(program.pid, shell.pid);
+  EXPECT_GE(Allocations(program), 501u);
+  EXPECT_THAT(shell.observed_end, SizeIs(0)) << "it did not end, it became another";
+  EXPECT_THAT(program.observed_end, SizeIs(6));
+}
+
+TEST_F(RunTest, SaysThatTheProgramBecameOneThatIsNotTraced) {
+  const Outcome outcome =
+      Run({"/bin/sh", "-c", std::string("exec ") + RUN_STATIC_PROGRAM + " exit 8"});
+  EXPECT_EQ(outcome.status, 8);
+  EXPECT_THAT(outcome.err, HasSubstr("it then became a program that is not traced"));
+}
+
+TEST_F(RunTest, LeavesADaemonToFinishLater) {
+  const std::string script = tracee_ + " wait 0 < /dev/null > pid.out 2>&1 & echo $! > pid; "
+                             "while ! grep -q ready pid.out; do sleep 0.01; done";
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Run({"/bin/sh", "-c", script});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(8)) << "no waiting";
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("still running: run_dynamic ("));
+  EXPECT_THAT(outcome.err, HasSubstr("memtrace run --finish "));
+  ASSERT_THAT(Spools(directory_), SizeIs(1));
+  const std::string spool = Spools(directory_)[0];
+  const std::vector<std::string> finish = {RUN_MEMTRACE, "run", "--finish", spool};
+
+  const Outcome early = Running(finish, "/").Wait();
+  EXPECT_EQ(early.status, 2);
+  EXPECT_THAT(early.err, HasSubstr("still running"));
+
+  const auto pid_file = FileSource::Open(directory_ / "pid");
+  char text[16] = {};
+  ASSERT_TRUE((*pid_file)->ReadAt(0, {reinterpret_cast<uint8_t*>(text), 15}).ok());
+  const pid_t daemon = atoi(text);
+  kill(daemon, SIGTERM);
+  while (kill(daemon, 0) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+
+  const Outcome finished = Running(finish, "/").Wait();
+  EXPECT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(Spools(directory_), SizeIs(0));
+  const std::string name = "out.run_dynamic." + std::to_string(daemon) + ".mtr";
+  EXPECT_THAT(finished.err, HasSubstr(name));
+  EXPECT_EQ(PackedTrace::Read(directory_ / name).pid, static_cast<uint32_t>(daemon));
+}
+
+TEST_F(RunTest, LosesNothingWhenItIsKilledItself) {
+  const std::string script = tracee_ + " allocate 100000; echo ready; read line";
+  std::string spool;
+  {
+    Running run(Command({"/bin/sh", "-c", script}), directory_.path(), std::string(1 << 20, 'x'));
+    run.WaitFor("ready");
+    ASSERT_THAT(Spools(directory_), SizeIs(1));
+    spool = Spools(directory_)[0];
+    const Outcome busy = Running({RUN_MEMTRACE, "run", "--finish", spool}, "/").Wait();
+    EXPECT_EQ(busy.status, 2);
+    EXPECT_THAT(busy.err, HasSubstr("in use"));
+    kill(run.pid(), SIGKILL);
+    run.Wait();
+  }
+  // Without its reader the shell ends, and nobody packs its trace.
+  Outcome finished;
+  for (int i = 0; i < 500 && finished.status != 0; ++i) {
+    finished = Running({RUN_MEMTRACE, "run", "--finish", spool}, "/").Wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(finished.status, 0) << finished.err;
+  EXPECT_THAT(Spools(directory_), SizeIs(0));
+  uint64_t most = 0;
+  for (const std::string& file : directory_.Files()) {
+    most = std::max(most, Allocations(PackedTrace::Read(directory_ / file)));
+  }
+  EXPECT_THAT(directory_.Files(), ::testing::Contains("out.mtr"));
+  EXPECT_GE(most, 100'001u);
+}
+
+}  // namespace
+}  // namespace memtrace::report
