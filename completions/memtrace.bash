@@ -57,7 +57,7 @@ _memtrace() {
         --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
         --debug-dir | --sysroot | --finish) _filedir -d; return ;;
         -o | --output | --library) _filedir; return ;;
-        --from | --to | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
+        --from | --to | --level | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
             --cross-check) return ;;
     esac
     $split && return
@@ -69,9 +69,9 @@ _memtrace() {
         report)
             options='--help --format --output --from --to --thread --match --top --sort --table
                 --tables --full --color --width --debug-dir --sysroot --debuginfod' ;;
-        dump) options='--help' ;;
+        dump) options='--help --output --from --to' ;;
         info) options='--help' ;;
-        pack) options='--help --output' ;;
+        pack) options='--help --output --level' ;;
     esac
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))

@@ -9,6 +9,7 @@
 #include "report/event_decoder.h"
 #include "report/event_order.h"
 #include "report/faults.h"
+#include "report/heap_events.h"
 #include "report/heap_model.h"
 #include "report/mapping_model.h"
 #include "report/memory_map.h"
@@ -110,44 +111,16 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   }
   if (when.time >= range_.from_ns) timeline_.Advance(when.time, model_);
   latest_ns_ = std::max(latest_ns_, when.time);
-  bool applied = true;
-  switch (kind) {
-    case EventKind::kMalloc:
-    case EventKind::kCalloc:
-    case EventKind::kRealloc: {
-      const AllocEvent e = DecodeShortAlloc(words);
-      const HeapAlloc alloc{e.function, e.address, e.size, e.waste,
-                            state.StackOf(e.slot, stacks_), false};
-      applied = kind == EventKind::kRealloc ? model_.ReallocResult(stream, alloc, when, force, waits)
-                                            : model_.Alloc(stream, alloc, when, force, waits);
-      break;
-    }
-    case EventKind::kWideAlloc: {
-      const AllocEvent e = DecodeWideAlloc(words);
-      const HeapAlloc alloc{e.function, e.address, e.size, e.waste,
-                            state.StackOf(e.slot, stacks_), e.mapped};
-      applied = IsRealloc(e.function) ? model_.ReallocResult(stream, alloc, when, force, waits)
-                                      : model_.Alloc(stream, alloc, when, force, waits);
-      break;
-    }
-    case EventKind::kFree:
-      applied = model_.Free(stream, format::AddressOf(words[0]), when, force, waits);
-      break;
-    case EventKind::kReallocIntent:
-      return model_.ReallocIntent(stream, format::AddressOf(words[0]), when, force, waits);
-    case EventKind::kExtended:
-      ApplyExtended(stream, cursor);
-      return true;
-    case EventKind::kNode:
-    case EventKind::kTime:
-    case EventKind::kInvalid:
-      return true;
+  if (kind == EventKind::kExtended) {
+    ApplyExtended(stream, cursor);
+    return true;
   }
-  if (applied && when.time >= range_.from_ns) {
+  if (!ApplyHeapEvent(model_, state, stacks_, stream, cursor, force, waits)) return false;
+  if (when.time >= range_.from_ns && kind != EventKind::kReallocIntent) {
     ++events_;
     from_rings_ += cursor.open_ended();
   }
-  return applied;
+  return true;
 }
 
 void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {

@@ -9,6 +9,10 @@
 #ifndef MEMTRACE_REPORT_COMMANDS_H_
 #define MEMTRACE_REPORT_COMMANDS_H_
 
+#include <functional>
+#include <ostream>
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace CLI {
@@ -25,6 +29,11 @@ void RegisterPackCommand(CLI::App& app, int* exit_code);
 
 // Prints "memtrace: <message>" on stderr and returns kExitFailed; 0 when ok.
 int ExitCodeOf(const absl::Status& status);
+
+// Has `write` fill the file at `path`, which is then there whole or not at all;
+// standard output when `path` is empty or "-".
+absl::Status WriteTo(const std::string& path,
+                     const std::function<absl::Status(std::ostream&)>& write);
 
 }  // namespace memtrace::report
 

@@ -126,6 +126,8 @@ class HeapModel {
   void Finish(Analysis* analysis);
 
   const HeapCounters& counters() const { return counters_; }
+  // The block that the stream announced a realloc of; 0 none.
+  uint64_t PendingRealloc(size_t stream) const { return threads_[stream].pending; }
   uint64_t live_table_size() const { return table_.size(); }
   const HeldBlock* FindLive(uint64_t address) { return table_.Find(address); }
 

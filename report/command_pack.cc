@@ -1,0 +1,53 @@
+// memtrace pack
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "report/commands.h"
+#include "report/pack.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr char kFooter[] = R"(
+The raw trace stays. Wait until its program has ended: what it writes later is
+not packed.
+
+Example:
+  memtrace pack app.mtr        writes app.packed.mtr)";
+
+int Pack(const PackOptions& options) {
+  auto result = RunPack(options);
+  if (!result.ok()) return ExitCodeOf(result.status());
+  std::cout << absl::StreamFormat("%s: %d bytes, %.1f %% of %s\n", result->output,
+                                  result->packed_bytes,
+                                  100.0 * static_cast<double>(result->packed_bytes) /
+                                      static_cast<double>(result->raw_bytes),
+                                  options.file);
+  if (result->damaged_blocks != 0) {
+    std::cerr << absl::StreamFormat("memtrace: %s: %d damaged blocks were left out\n", options.file,
+                                    result->damaged_blocks);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void RegisterPackCommand(CLI::App& app, int* exit_code) {
+  CLI::App* pack = app.add_subcommand("pack", "Make a raw trace small");
+  auto options = std::make_shared<PackOptions>();
+  pack->footer(kFooter);
+  pack->add_option("file", options->file, "The raw trace")->required()->type_name("FILE");
+  pack->add_option("-o,--output", options->output, "Where the packed trace goes")
+      ->type_name("FILE");
+  pack->add_option("--level", options->level, "How hard zstd tries, 1 to 19")
+      ->type_name("N")
+      ->check(CLI::Range(1, 19))
+      ->capture_default_str();
+  pack->callback([options, exit_code] { *exit_code = Pack(*options); });
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,61 @@
+// From an event's words to the heap model: the one switch over the hot kinds,
+// shared by everything that follows the heap in order.
+
+#ifndef MEMTRACE_REPORT_HEAP_EVENTS_H_
+#define MEMTRACE_REPORT_HEAP_EVENTS_H_
+
+#include "report/event_cursor.h"
+#include "report/event_decoder.h"
+#include "report/heap_model.h"
+#include "report/stream_state.h"
+
+namespace memtrace::report {
+
+// An event that allocates or frees; a realloc's intent does not count as one.
+inline bool IsHeapEvent(format::EventKind kind) {
+  return kind == format::EventKind::kMalloc || kind == format::EventKind::kFree ||
+         kind == format::EventKind::kCalloc || kind == format::EventKind::kRealloc ||
+         kind == format::EventKind::kWideAlloc;
+}
+
+// Gives the event to the model. False: not yet. Kinds that the heap does not know
+// of are taken and ignored.
+inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* stacks, size_t stream,
+                           const EventCursor& cursor, bool force, WaitList& waits) {
+  using format::EventKind;
+  const uint64_t* words = cursor.words();
+  const EventTime when{cursor.time(), cursor.low()};
+  const EventKind kind = format::KindOf(words[0]);
+  switch (kind) {
+    case EventKind::kMalloc:
+    case EventKind::kCalloc:
+    case EventKind::kRealloc: {
+      const AllocEvent e = DecodeShortAlloc(words);
+      const HeapAlloc alloc{e.function, e.address, e.size,
+                            e.waste,    state.StackOf(e.slot, stacks), false};
+      return kind == EventKind::kRealloc ? model.ReallocResult(stream, alloc, when, force, waits)
+                                         : model.Alloc(stream, alloc, when, force, waits);
+    }
+    case EventKind::kFree:
+      return model.Free(stream, format::AddressOf(words[0]), when, force, waits);
+    case EventKind::kReallocIntent:
+      return model.ReallocIntent(stream, format::AddressOf(words[0]), when, force, waits);
+    case EventKind::kWideAlloc: {
+      const AllocEvent e = DecodeWideAlloc(words);
+      const HeapAlloc alloc{e.function, e.address, e.size,
+                            e.waste,    state.StackOf(e.slot, stacks), e.mapped};
+      return IsRealloc(e.function) ? model.ReallocResult(stream, alloc, when, force, waits)
+                                   : model.Alloc(stream, alloc, when, force, waits);
+    }
+    case EventKind::kNode:
+    case EventKind::kTime:
+    case EventKind::kExtended:
+    case EventKind::kInvalid:
+      break;
+  }
+  return true;
+}
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_HEAP_EVENTS_H_

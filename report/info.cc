@@ -1,0 +1,162 @@
+#include "report/info.h"
+
+#include <ctime>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/analyzer.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report {
+namespace {
+
+class Facts {
+ public:
+  explicit Facts(std::ostream* out) : out_(out) {}
+  void Heading(absl::string_view text) { *out_ << (first_ ? "" : "\n") << text << '\n'; first_ = false; }
+  void Line(absl::string_view key, absl::string_view value) {
+    *out_ << absl::StreamFormat("  %-22s %s\n", key, value);
+  }
+  void Number(absl::string_view key, uint64_t value) { Line(key, absl::StrCat(value)); }
+  void NonZero(absl::string_view key, uint64_t value, absl::string_view meaning) {
+    if (value != 0) Line(key, absl::StrCat(value, "  ", meaning));
+  }
+
+ private:
+  std::ostream* const out_;
+  bool first_ = true;
+};
+
+std::string Bytes(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return unit == 0 ? absl::StrCat(bytes, " B") : absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+std::string Seconds(uint64_t ns) { return absl::StrFormat("%.6f s", static_cast<double>(ns) / 1e9); }
+
+std::string Date(int64_t realtime_ns) {
+  const time_t seconds = realtime_ns / 1'000'000'000;
+  struct tm local;
+  char text[64];
+  if (localtime_r(&seconds, &local) == nullptr) return "not known";
+  const size_t n = strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &local);
+  return std::string(text, n);
+}
+
+std::string EndOf(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
+    case ProcessInfo::End::kExec: return "replaced itself by exec";
+    case ProcessInfo::End::kSignal: return absl::StrCat("killed by signal ", process.end_signal);
+    case ProcessInfo::End::kCut: break;
+  }
+  return "not in the trace: killed, or still running";
+}
+
+const char* ClockName(format::ClockKind clock) {
+  switch (clock) {
+    case format::ClockKind::kTsc: return "TSC";
+    case format::ClockKind::kMonotonicCoarseNs: return "CLOCK_MONOTONIC_COARSE";
+    case format::ClockKind::kMonotonicNs: return "CLOCK_MONOTONIC";
+  }
+  return "unknown";
+}
+
+void PrintProcess(const Analysis& a, Facts& facts) {
+  const ProcessInfo& p = a.process;
+  facts.Heading("process");
+  const auto escaped = [](const std::string& text) { return absl::CEscape(text); };
+  facts.Line("command", absl::StrJoin(p.command, " ", [](std::string* out, const std::string& s) {
+               absl::StrAppend(out, absl::CEscape(s));
+             }));
+  facts.Line("executable", escaped(p.executable));
+  facts.Line("directory", escaped(p.working_directory));
+  facts.Line("pid", absl::StrCat(p.pid, ", parent ", p.ppid, p.forked ? ", forked" : ""));
+  facts.Line("host", absl::StrCat(escaped(p.host), ", Linux ", escaped(p.kernel)));
+  facts.Line("start", Date(p.start_realtime_ns));
+  facts.Line("duration", Seconds(p.duration_ns));
+  facts.Line("end", EndOf(p));
+  facts.Number("threads", a.threads.size());
+  facts.Number("modules", a.modules.size());
+  facts.Line("allocator", p.allocator == format::AllocatorKind::kGlibc   ? "glibc"
+                          : p.allocator == format::AllocatorKind::kOther ? "not glibc's"
+                                                                         : "unknown");
+  facts.Line("stacks", p.stack_mode == format::StackMode::kOff ? "off" : "all");
+  facts.Line("clock", ClockName(p.clock));
+}
+
+void PrintFile(const TraceReader& reader, const Analysis& a, size_t stacks, Facts& facts) {
+  const TraceStatistics& s = reader.statistics();
+  const bool packed = (reader.header().flags & format::kFilePacked) != 0;
+  facts.Heading("trace");
+  facts.Line("file", absl::CEscape(reader.name()));
+  facts.Line("format", absl::StrCat("version ", reader.header().version, ", ",
+                                    packed ? "packed" : "raw", ", library ",
+                                    absl::CEscape(a.process.library_version)));
+  facts.Line("size", absl::StrCat(Bytes(s.file_bytes), " (", s.file_bytes, ")"));
+  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", Bytes(s.event_bytes), ", decoded ",
+                                          Bytes(s.event_content_bytes)));
+  facts.Line("metadata blocks", absl::StrCat(s.metadata_blocks, ", ", Bytes(s.metadata_bytes), ", ",
+                                             reader.metadata().records, " records"));
+  facts.Line("rings", absl::StrCat(s.ring_blocks, ", ", s.rings_used, " with events of their own"));
+  facts.NonZero("unknown blocks", s.unknown_blocks, "written by a newer version; skipped");
+  facts.NonZero("gaps", s.gaps, absl::StrCat("reserved and not written, ", Bytes(s.gap_bytes)));
+  facts.Number("events", a.coverage.events);
+  facts.Number("distinct stack nodes", stacks);
+  if (a.coverage.events != 0) {
+    facts.Line("bytes an event",
+               absl::StrFormat("%.2f", static_cast<double>(s.event_bytes) /
+                                           static_cast<double>(a.coverage.events)));
+  }
+}
+
+void PrintCoverage(const Analysis& a, Facts& facts) {
+  const Coverage& c = a.coverage;
+  facts.Heading("coverage");
+  facts.Number("dropped events", c.dropped_events);
+  facts.Number("lost blocks", c.lost_blocks);
+  facts.Number("recovered events", c.recovered_events);
+  facts.Number("unordered events", c.unordered_events);
+  facts.Number("marked stacks", c.marked_stacks);
+  if (a.process.forked) facts.Number("inherited frees", c.inherited_frees);
+  facts.Number("unknown frees", c.unknown_frees);
+  facts.Number("unseen frees", c.unseen_frees);
+  facts.Line("cross-checked stacks",
+             absl::StrCat(c.cross_checked, ", ", c.cross_check_differences, " differ"));
+  if (!c.damage.empty()) facts.Line("damage", absl::CEscape(c.damage));
+  for (const std::string& note : c.notes) facts.Line("note", absl::CEscape(note));
+}
+
+void PrintCost(const Analysis& a, Facts& facts) {
+  facts.Heading("the tool's own cost");
+  facts.Line("memory", Bytes(a.coverage.tool_memory_bytes));
+  facts.Number("minor faults", a.coverage.tool_minor_faults);
+  if (a.coverage.counters.empty()) return;
+  facts.Heading("counters of the library");
+  for (const auto& [name, value] : a.coverage.counters) facts.Number(absl::CEscape(name), value);
+}
+
+}  // namespace
+
+absl::Status RunInfo(const InfoOptions& options, std::ostream& out) {
+  auto reader = TraceReader::Open(options.file);
+  if (!reader.ok()) return reader.status();
+  auto trace = AnalyzeTrace(**reader, {});
+  if (!trace.ok()) return trace.status();
+  const Analysis& analysis = trace->analysis;
+  Facts facts(&out);
+  PrintProcess(analysis, facts);
+  PrintFile(**reader, analysis, trace->stacks->size(), facts);
+  PrintCoverage(analysis, facts);
+  PrintCost(analysis, facts);
+  out.flush();
+  if (!out) return absl::UnavailableError("cannot write: is the disk full?");
+  return absl::OkStatus();
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,22 @@
+// Info: what was traced, what the trace does not have, and what tracing cost.
+// Text, one fact a line: a key, then its value.
+
+#ifndef MEMTRACE_REPORT_INFO_H_
+#define MEMTRACE_REPORT_INFO_H_
+
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace memtrace::report {
+
+struct InfoOptions {
+  std::string file;
+};
+
+absl::Status RunInfo(const InfoOptions& options, std::ostream& out);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_INFO_H_

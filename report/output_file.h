@@ -1,0 +1,40 @@
+// OutputFile: a file that is there whole or not at all. Written under another name
+// beside its place and renamed by Commit(); removed if that never comes.
+
+#ifndef MEMTRACE_REPORT_OUTPUT_FILE_H_
+#define MEMTRACE_REPORT_OUTPUT_FILE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace memtrace::report {
+
+class OutputFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  int fd() const { return fd_; }
+  const std::string& temporary_path() const { return temporary_; }
+
+  // Puts the file in its place, instead of what was there.
+  absl::Status Commit();
+
+ private:
+  OutputFile(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+  const std::string path_;
+  const std::string temporary_;
+  int fd_;
+  bool committed_ = false;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_OUTPUT_FILE_H_

@@ -1,0 +1,42 @@
+#include "report/pack.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/byte_source.h"
+#include "report/file_header.h"
+#include "report/output_file.h"
+#include "report/packer.h"
+
+namespace memtrace::report {
+
+std::string PackedName(const std::string& file) {
+  return absl::StrCat(absl::StripSuffix(file, ".mtr"), ".packed.mtr");
+}
+
+absl::StatusOr<PackResult> RunPack(const PackOptions& options) {
+  auto source = FileSource::Open(options.file);
+  if (!source.ok()) return source.status();
+  // Judged before the output is begun.
+  auto header = ReadFileHeader(**source);
+  if (!header.ok()) {
+    return absl::Status(header.status().code(),
+                        absl::StrCat(options.file, " ", header.status().message()));
+  }
+  PackResult result;
+  result.output = options.output.empty() ? PackedName(options.file) : options.output;
+  auto output = OutputFile::Create(result.output);
+  if (!output.ok()) return output.status();
+  PackerOptions packer_options;
+  packer_options.level = options.level;
+  Packer packer(source->get(), (*output)->fd(), result.output, packer_options);
+  absl::Status status = packer.Start();
+  if (status.ok()) status = packer.Finish();
+  if (status.ok()) status = (*output)->Commit();
+  if (!status.ok()) return status;
+  result.raw_bytes = (*source)->Size();
+  result.packed_bytes = packer.bytes_written();
+  result.damaged_blocks = packer.damaged_blocks();
+  return result;
+}
+
+}  // namespace memtrace::report
