@@ -19,6 +19,7 @@ struct Setter {
   }
   bool Stacks(std::string_view value) { return Either(value, "all", "off", &config.stacks); }
   bool Children(std::string_view value) { return Either(value, "follow", "off", &config.children); }
+  bool Join(std::string_view value) { return Either(value, "1", "0", &config.join); }
   bool MaxBytes(std::string_view value) { return ParseBytes(value, &config.max_bytes); }
   bool NotYet(std::string_view value) { return value == "off" || value == "0" || value == "auto"; }
 

@@ -18,6 +18,7 @@ struct Config {
   Text<4096> out;          // MEMTRACE_OUT
   bool stacks = true;      // MEMTRACE_STACKS
   bool children = true;    // MEMTRACE_CHILDREN
+  bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
 
   // `environment` is NAME=VALUE, each ended by NUL.

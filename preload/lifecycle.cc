@@ -261,6 +261,9 @@ void WriteEnd(format::EndReason reason, int status) {
     uint64_t nodes = 0;
     ForEachThread([&](const ThreadState& state) {
       const unwind::UnwindCounters& each = state.unwinder.counters();
+      sum.joined_whole += each.joined_whole;
+      sum.joined_part += each.joined_part;
+      sum.frames_joined += each.frames_joined;
       sum.walked += each.walked;
       sum.generic += each.generic;
       sum.frames += each.frames;
@@ -273,10 +276,13 @@ void WriteEnd(format::EndReason reason, int status) {
     counter("tool_minor_faults", own_minor_faults());
     counter("missed_events", missed);
     counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
+    counter("stacks_joined_whole", sum.joined_whole);
+    counter("stacks_joined_part", sum.joined_part);
     counter("stacks_walked", sum.walked);
     counter("stacks_generic", sum.generic);
     counter("stacks_marked", sum.marked);
-    counter("stack_frames", sum.frames);
+    counter("stack_frames_walked", sum.frames);
+    counter("stack_frames_joined", sum.frames_joined);
     counter("rule_misses", sum.rule_misses);
     counter("rule_table_full", sum.table_full);
     counter("stack_nodes_defined", nodes);

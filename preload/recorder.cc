@@ -110,16 +110,35 @@ uint32_t CaptureStack(ThreadState& state, const CallSite& site) {
     Put(state, format::NodeHead(unwind::PcOf(key), instance),
         format::NodeLink(cursor.slot, parent, instance));
   };
-  const auto marker = [](format::StackMarker why) {
-    return static_cast<uint64_t>(why) | uint64_t{format::kNoModule} << 48;
+  const auto mark = [&](format::StackMarker why) {
+    if (why == format::StackMarker::kNone) [[likely]] return;
+    step(static_cast<uint64_t>(why) | uint64_t{format::kNoModule} << 48);
   };
   if (!g_process.config.stacks) [[unlikely]] {
     step(site.pc);  // the caller alone, which costs nothing
     return cursor.slot;
   }
-  const unwind::UnwindResult result =
-      state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
-  if (result.marker != format::StackMarker::kNone) [[unlikely]] step(marker(result.marker));
+  unwind::StackJoin& join = state.join;
+  if (g_process.config.join &&
+      state.unwinder.Join(site, &join) == unwind::StackJoin::Outcome::kRecorded) [[likely]] {
+    // The frames that are shared with the last stack have their nodes, unless one
+    // was evicted meanwhile. Whoever holds the innermost of them holds all: its
+    // definition named its parents when they were defined.
+    size_t i = join.shared();
+    if (i > 0 && trie.Holds(state.cursors[i - 1])) [[likely]] {
+      cursor = state.cursors[i - 1];
+    } else {
+      i = 0;
+      mark(join.marker());
+    }
+    for (; i < join.size(); ++i) {
+      step(join.frames()[i].key);
+      state.cursors[i] = cursor;
+    }
+    return cursor.slot;
+  }
+  const unwind::UnwindResult result = state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
+  mark(result.marker);
   for (size_t i = result.frames; i > 0; --i) step(state.keys[i - 1]);
   return cursor.slot;
 }

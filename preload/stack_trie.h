@@ -47,6 +47,12 @@ class StackTrie {
   };
   Cursor Root() const { return {0, root_uid_}; }
 
+  // Is the node still the one that was defined, and known to the present reader?
+  bool Holds(Cursor cursor) const {
+    return cursor.slot - 1 <= mask_ && nodes_[cursor.slot - 1].uid == cursor.uid &&
+           cursor.uid - root_uid_ <= INT32_MAX;
+  }
+
   // Moves to the child of `cursor` for `key`. True when the node is new: its
   // slot must be defined in the trace (parent slot: the cursor's before).
   bool Child(Cursor* cursor, uint64_t key) {

@@ -48,7 +48,7 @@ ThreadState* TakeOver(int tid) {
 }
 
 ThreadState* MakeState(int tid) {
-  void* memory = OwnMap(sizeof(ThreadState), /*touch=*/true);
+  void* memory = OwnMap(sizeof(ThreadState), /*touch=*/false);
   if (memory == nullptr) return nullptr;
   auto* state = new (memory) ThreadState;
   if (!state->trie.Init()) {
@@ -117,6 +117,7 @@ ThreadState* AttachThread() {
   state->arena_base = 0;
   state->trie.Restart();
   state->unwinder.Reset();
+  state->join.Forget();
   if (state->ring.attached()) {
     state->ring.Restart(state->serial, 1, 0);
   } else if (!GiveRing(*state)) {

@@ -44,7 +44,11 @@ struct ThreadState {
   std::atomic<int> owner_tid{0};  // 0: nobody's
   ThreadState* next_state = nullptr;
 
-  uint64_t keys[unwind::kMaxFrames];  // the stack being captured; too big for small stacks
+  // Big, and touched only as deep as stacks go. Not on the program's stack, which
+  // may be small.
+  unwind::StackJoin join;
+  StackTrie::Cursor cursors[unwind::StackJoin::kMaxRecorded];  // nodes of the join's frames
+  uint64_t keys[unwind::kMaxFrames];  // a stack that is not joined
 };
 
 // The only thread-local variables of the event path. Initial-exec, constant

@@ -1,9 +1,9 @@
 // StackUnwinder: the return addresses of this thread, exactly, by CFI.
 //
-// This is the interface between the event path and the stack engine. Today the
-// engine walks every stack by its per-PC rule table (rule_table.h) and falls
-// back to the generic CFI interpreter (cfi_unwinder.h); the memo of whole stacks
-// and the join (docs/stack-capture.md) go in front of the walk, behind this file.
+// This is the interface between the event path and the stack engine, which has
+// three layers: the join with the thread's last stack (stack_join.h), the walk by
+// a per-PC rule table (fast_walk.h, rule_table.h), and the generic CFI interpreter
+// (cfi_unwinder.h) for the rest. docs/stack-capture.md explains them.
 //
 // Threads: a StackUnwinder belongs to one thread. The rule table is shared and
 // lock-free. Nothing here takes a lock, allocates or calls the loader; it calls
@@ -19,6 +19,7 @@
 #include "format/trace_format.h"
 #include "preload/unwind/module_epoch.h"  // SetInstanceOf, BeginClose, EndClose
 #include "preload/unwind/stack_bounds.h"
+#include "preload/unwind/stack_join.h"
 
 namespace memtrace::unwind {
 
@@ -53,7 +54,10 @@ struct UnwindResult {
 
 // Plain words of one thread; another thread may read them at any time.
 struct UnwindCounters {
-  uint64_t walked = 0;       // stacks the rule table sufficed for
+  uint64_t joined_whole = 0; // stacks equal to the last one of their thread
+  uint64_t joined_part = 0;  // stacks whose outer part was that of the last one
+  uint64_t frames_joined = 0;  // frames that were compared instead of walked
+  uint64_t walked = 0;       // other stacks the rule table sufficed for
   uint64_t generic = 0;      // stacks that needed the generic interpreter
   uint64_t frames = 0;       // frames of all of them
   uint64_t marked = 0;       // stacks that ended with a marker other than kContextEnd
@@ -71,13 +75,18 @@ class StackUnwinder {
   // the caller itself. More frames than that: marker kTruncated.
   UnwindResult Capture(const CallSite& site, uint64_t* keys, size_t max);
 
+  // The same by way of the last stack in `join`, which must be this thread's own.
+  // kGiveUp: this stack must be captured by Capture().
+  StackJoin::Outcome Join(const CallSite& site, StackJoin* join) {
+    return join->Capture(site, &bounds_, &counters_);
+  }
+
   // Before the object serves another thread.
   void Reset() { bounds_.Reset(); }
 
   const UnwindCounters& counters() const { return counters_; }
 
  private:
-  friend class FastWalk;
   bool CaptureGeneric(const CallSite& site, uint64_t* keys, size_t max, UnwindResult* result);
 
   StackBounds bounds_;

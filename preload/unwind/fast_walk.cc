@@ -1,0 +1,86 @@
+#include "preload/unwind/fast_walk.h"
+
+#include "preload/unwind/module_epoch.h"
+#include "preload/unwind/stack_unwinder.h"
+
+namespace memtrace::unwind {
+
+using format::StackMarker;
+
+// Reads the CFI of the pc. Returns the packed rule and keeps it, or 0: no rule,
+// marker_ says why.
+uint64_t FastWalk::Miss(uintptr_t pc, bool exact, uint64_t* key) {
+  ++counters_->rule_misses;
+  CfiImage image;
+  CfiRow row;
+  const Resolution found = ResolveRule({pc, exact}, &image, &row);
+  *key = FrameKey(0, found.tag);
+  if (found.status != CfiStatus::kOk) {
+    marker_ = found.status == CfiStatus::kUnsupported ? StackMarker::kUnsupported
+                                                      : StackMarker::kNoUnwindInfo;
+    if (exact || marker_ != StackMarker::kNoUnwindInfo) repeatable_ = false;
+    return 0;
+  }
+  if (!found.cacheable || found.tag == kNoTag) {
+    repeatable_ = false;
+  } else if (RuleTable::Insert(RuleTable::Lookup(pc, exact), found.tag, found.rule) ==
+             RuleTable::Inserted::kFull) {
+    ++counters_->table_full;
+  }
+  return found.rule.Packed();
+}
+
+bool FastWalk::StillUnknown(uintptr_t pc) {
+  uint64_t key;
+  return RuleTable::Instance().Find(RuleTable::Lookup(pc, false), &key) == 0 &&
+         Miss(pc, false, &key) == 0 && marker_ == StackMarker::kNoUnwindInfo;
+}
+
+FastWalk::Next FastWalk::Unusual(FrameRule rule, State* state, StepReads* reads) {
+  reads->rule_flags = rule.flags;  // an end has none that would ask for rbp
+  if (rule.flags & kGeneric) return Next::kGeneric;
+  if (rule.flags & kEnd) return Next::kEnd;
+  if (rule.flags & kContextEnd) return Mark(StackMarker::kContextEnd);
+  if (rule.flags & kProcessEntry) {
+    return IsProcessEntry(state->sp) ? Next::kEnd : MarkOnce(StackMarker::kNoUnwindInfo);
+  }
+  if (rule.flags & kSignal) {
+    repeatable_ = false;
+    State outer;
+    if (!Read(state->sp + kUcontextOffset[kRip], &outer.pc) ||
+        !Read(state->sp + kUcontextOffset[kRsp], &outer.sp) ||
+        !Read(state->sp + kUcontextOffset[kRbp], &outer.rbp)) {
+      return Mark(StackMarker::kUnreadable);
+    }
+    outer.exact = true;
+    if (outer.sp % 8 != 0 || (outer.pc == state->pc && outer.sp == state->sp)) {
+      return Mark(StackMarker::kInconsistent);
+    }
+    *state = outer;
+    window_ = bounds_->Enter(outer.sp);  // the handler may have had its own stack
+    return Next::kGoOn;
+  }
+  // kCfaLoaded, kRbpFromRbp
+  uintptr_t cfa = (rule.flags & kCfaFromRbp ? state->rbp : state->sp) +
+                  static_cast<uintptr_t>(int64_t{rule.cfa_offset});
+  if (rule.flags & kCfaLoaded) {
+    if (cfa % 8 != 0) repeatable_ = false;
+    reads->cfa_slot = cfa | (rule.flags & kCfaPlus8 ? 1 : 0);
+    if (!Read(cfa, &cfa)) return MarkOnce(StackMarker::kUnreadable);
+    if (rule.flags & kCfaPlus8) cfa += 8;
+  }
+  if (cfa % 8 != 0 || cfa - 8 < state->sp) return MarkOnce(StackMarker::kInconsistent);
+  if (!Read(cfa - 8, &state->pc)) return MarkOnce(StackMarker::kUnreadable);
+  if (rule.flags & kRbpSaved) {
+    const uintptr_t base = rule.flags & kRbpFromRbp ? state->rbp : cfa;
+    const uintptr_t slot = base + static_cast<uintptr_t>(int64_t{rule.rbp_words} * 8);
+    if (slot % 8 != 0) repeatable_ = false;
+    if (!Read(slot, &state->rbp)) return MarkOnce(StackMarker::kUnreadable);
+    reads->rbp_slot = slot;
+  }
+  state->sp = cfa;
+  state->exact = false;
+  return Next::kGoOn;
+}
+
+}  // namespace memtrace::unwind
