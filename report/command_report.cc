@@ -1,0 +1,139 @@
+#include "report/command_report.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "report/analyzer.h"
+#include "report/commands.h"
+#include "report/options.h"
+#include "report/render/escape.h"
+#include "report/render/output.h"
+#include "report/render/progress.h"
+#include "report/site_symbols.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace render;  // NOLINT: this file joins the two
+
+// Renders what was analyzed into `out`.
+absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
+                    const ReportView& view, Output& out) {
+  switch (options.format) {
+    case ReportFormat::kText: {
+      TextOptions text;
+      text.style = StyleFor(out.fd(), options.color, flags.width);
+      text.top = options.text_top;
+      text.sort = options.sort;
+      text.full = flags.full;
+      text.sections = options.sections;
+      out.Write(RenderText(view, text));
+      break;
+    }
+    case ReportFormat::kJson:
+      RenderJson(view, options.data_top, out);
+      break;
+    case ReportFormat::kCsv:
+      RenderCsv(view, options.csv_table, options.sort, options.data_top, out);
+      break;
+    case ReportFormat::kMtrace:
+      RenderMtrace(view, out);
+      break;
+  }
+  return out.Commit();
+}
+
+absl::Status Report(const ReportFlags& flags) {
+  absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
+  if (!options.ok()) return options.status();
+
+  Progress progress;
+  options->analyze.progress = [&](uint64_t done, uint64_t total) {
+    progress.Report("reading", total == 0 ? 1 : static_cast<double>(done) /
+                                                    static_cast<double>(total));
+  };
+  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(flags.file, options->analyze);
+  if (!trace.ok()) return trace.status();
+
+  const StackTable& stacks = *trace->stacks;
+  const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
+    for (; id; id = stacks.node(id).parent) {
+      raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
+    }
+  };
+  symbolizer::Symbolizer symbolizer(options->symbolizer);
+  const SiteSymbols symbols(
+      trace->analysis, walk,
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      [&](double share) { progress.Report("symbolizing", share); });
+  absl::StatusOr<ReportView> view = ReportView::Create(trace->analysis, symbols, flags.match);
+  if (!view.ok()) return view.status();
+  progress.Clear();
+
+  // Opened last: an error before this leaves no file, and an old one as it was.
+  absl::StatusOr<Output> out = Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  return Render(flags, *options, *view, *out);
+}
+
+}  // namespace
+
+void RegisterReportCommand(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* command = app.add_subcommand("report", "Where the memory of a traced program went");
+  command->add_option("FILE", flags->file, "The trace")->required();
+  command->add_option("-f,--format", flags->format, "text (default), json, csv, mtrace")
+      ->type_name("F");
+  command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
+      ->type_name("OUT");
+  command->add_option("--from", flags->from, "Only blocks allocated from then on: 1.5, 250ms, 90%")
+      ->type_name("T");
+  command->add_option("--to", flags->to, "Only blocks allocated before then")->type_name("T");
+  command->add_option("--thread", flags->thread, "Only blocks of threads with this name or tid")
+      ->type_name("NAME|TID");
+  command->add_option("--match", flags->match,
+                      "Only sites with a frame whose function, file or module matches")
+      ->type_name("REGEX");
+  command->add_option("--top", flags->top, "Rows of each table (text: 10; csv, json: all)")
+      ->type_name("N");
+  command->add_option("--sort", flags->sort,
+                      "Allocators by total, wasted, live, blocks, peak, allocations, frees, "
+                      "temporary, caller")
+      ->type_name("COLUMN");
+  command->add_option("--table,--tables", flags->tables,
+                      "text: summary leaks sites growth faults temporary sizes threads mappings, "
+                      "separated by commas; csv: one of sites leaks timeline threads mappings sizes")
+      ->type_name("LIST");
+  command->add_flag("--full", flags->full, "Every row, every frame, nothing shortened");
+  command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
+  command->add_option("--width", flags->width, "Columns of text, 60 to 200")->type_name("N");
+  command->add_option("--debug-dir", flags->debug_dirs,
+                      "Separate debug files are here as well; repeatable")
+      ->type_name("D")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--sysroot", flags->sysroot, "The traced machine's files are below here")
+      ->type_name("D");
+  command->add_flag("--debuginfod", flags->debuginfod,
+                    "Fetch missing debug files from DEBUGINFOD_URLS");
+  command->footer(
+      "Examples:\n"
+      "  memtrace report app.1234.mtr\n"
+      "  memtrace report app.1234.mtr --sort wasted --top 30\n"
+      "  memtrace report app.1234.mtr --from 90% --match 'cache|pool'\n"
+      "  memtrace report app.1234.mtr --format json -o report.json\n"
+      "  memtrace report app.1234.mtr --format csv --table timeline > timeline.csv");
+  command->callback([flags, exit_code] {
+    const absl::Status status = Report(*flags);
+    if (status.ok()) return;
+    std::fprintf(stderr, "memtrace: %s\n", EscapeControls(status.message()).c_str());
+    *exit_code = kExitFailed;
+  });
+}
+
+}  // namespace memtrace::report

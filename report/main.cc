@@ -1,0 +1,107 @@
+// memtrace: the command line. Each command is registered by its own file; here
+// are only what they share: --version, and one clear line for a wrong word.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/command_report.h"
+#include "report/commands.h"
+#include "report/options.h"
+#include "report/render/escape.h"
+#include "report/run/run_command.h"
+
+namespace {
+
+using memtrace::report::kExitFailed;
+
+// The command the words were meant for, or the whole program.
+const CLI::App& Chosen(const CLI::App& app) {
+  const std::vector<CLI::App*> commands = app.get_subcommands();
+  return commands.empty() ? app : *commands.front();
+}
+
+// Everything that could have been meant by a word at this place.
+std::vector<std::string> Candidates(const CLI::App& app, bool flags) {
+  std::vector<std::string> names;
+  if (flags) {
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(absl::StrCat("--", name));
+    }
+  } else {
+    for (const CLI::App* command : app.get_subcommands(nullptr)) {
+      names.push_back(command->get_name());
+    }
+  }
+  return names;
+}
+
+// One line: what is wrong, what was probably meant, where help is.
+int Complain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& chosen = Chosen(app);
+  const std::string help = &chosen == &app ? "memtrace --help"
+                                           : absl::StrCat("memtrace ", chosen.get_name(), " --help");
+  std::string message = error.what();
+  std::string meant;
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !unknown.empty()) {
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    const bool flag = absl::StartsWith(word, "-");
+    const bool command = !flag && &chosen == &app;
+    message = absl::StrCat(flag ? "unknown option " : command ? "unknown command " : "unexpected ",
+                           memtrace::report::render::EscapeControls(word));
+    if (flag || command) {
+      const std::vector<std::string> near =
+          memtrace::report::render::Suggest(word, Candidates(chosen, flag));
+      if (!near.empty()) meant = absl::StrCat(" (did you mean ", absl::StrJoin(near, " or "), "?)");
+    }
+  }
+  std::fprintf(stderr, "memtrace: %s%s; see %s\n",
+               memtrace::report::render::EscapeControls(message).c_str(), meant.c_str(), help.c_str());
+  return kExitFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Records every heap allocation of a program, with its exact stack, and reports "
+               "where the memory went.",
+               "memtrace");
+  app.set_version_flag("--version", "memtrace " MEMTRACE_VERSION);
+  app.set_help_flag("-h,--help", "This text; `memtrace COMMAND --help` tells about a command");
+  app.require_subcommand(0, 1);
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("Subcommands", "Commands");
+  app.footer(
+      "Examples:\n"
+      "  memtrace run -- ./app --its-own-option\n"
+      "  memtrace report app.1234.mtr\n"
+      "  memtrace report app.1234.mtr --format json -o report.json");
+
+  int exit_code = 0;
+  memtrace::report::RegisterRunCommand(app, &exit_code);
+  memtrace::report::RegisterReportCommand(app, &exit_code);
+  memtrace::report::RegisterDumpCommand(app, &exit_code);
+  memtrace::report::RegisterInfoCommand(app, &exit_code);
+  memtrace::report::RegisterPackCommand(app, &exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(Chosen(app).help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::CallForVersion& version) {
+    std::printf("%s\n", version.what());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return Complain(app, error);
+  }
+  if (app.get_subcommands().empty()) {
+    std::fputs(app.help().c_str(), stderr);
+    return kExitFailed;
+  }
+  return exit_code;
+}

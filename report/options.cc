@@ -1,0 +1,189 @@
+#include "report/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr std::pair<ReportFormat, absl::string_view> kFormats[] = {
+    {ReportFormat::kText, "text"},
+    {ReportFormat::kJson, "json"},
+    {ReportFormat::kCsv, "csv"},
+    {ReportFormat::kMtrace, "mtrace"},
+};
+constexpr std::pair<ColorMode, absl::string_view> kColors[] = {
+    {ColorMode::kAuto, "auto"},
+    {ColorMode::kAlways, "always"},
+    {ColorMode::kNever, "never"},
+};
+constexpr std::pair<TextSection, absl::string_view> kSections[] = {
+    {TextSection::kSummary, "summary"},     {TextSection::kLeaks, "leaks"},
+    {TextSection::kSites, "sites"},         {TextSection::kGrowth, "growth"},
+    {TextSection::kFaults, "faults"},       {TextSection::kTemporary, "temporary"},
+    {TextSection::kSizes, "sizes"},         {TextSection::kThreads, "threads"},
+    {TextSection::kMappings, "mappings"},
+};
+
+template <typename T, size_t N>
+absl::StatusOr<T> OneOf(absl::string_view option, absl::string_view text,
+                        const std::pair<T, absl::string_view> (&known)[N]) {
+  std::vector<absl::string_view> names;
+  for (const auto& [value, name] : known) {
+    if (name == text) return value;
+    names.push_back(name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(option, ": \"", text, "\" is none of ",
+                                                 absl::StrJoin(names, ", ")));
+}
+
+size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> previous(b.size() + 1), row(b.size() + 1), before(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({previous[j] + 1, row[j - 1] + 1,
+                         previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);  // two letters swapped
+      }
+    }
+    before = std::exchange(previous, row);
+  }
+  return previous[b.size()];
+}
+
+}  // namespace
+
+absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view text) {
+  static constexpr std::pair<absl::string_view, double> kUnits[] = {
+      {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}, {"m", 60e9}, {"h", 3600e9}, {"s", 1e9},
+  };
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat(option, ": \"", text,
+                   "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h or 90%"));
+  absl::string_view number = text;
+  double unit = 1e9;
+  const bool share = absl::ConsumeSuffix(&number, "%");
+  if (!share) {
+    for (const auto& [name, ns] : kUnits) {
+      if (absl::ConsumeSuffix(&number, name)) {
+        unit = ns;
+        break;
+      }
+    }
+  }
+  number = absl::StripAsciiWhitespace(number);
+  // What SimpleAtod takes beyond numbers ("inf", "nan", hexadecimal) is no time.
+  if (number.empty() || number.find_first_not_of("0123456789.") != absl::string_view::npos) {
+    return bad;
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(number, &value)) return bad;
+  Instant instant;
+  if (share) {
+    if (value > 100) return bad;
+    instant.share = value / 100;
+    return instant;
+  }
+  if (value * unit > 9e18) return bad;
+  instant.ns = static_cast<uint64_t>(std::llround(value * unit));
+  return instant;
+}
+
+absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
+  ReportOptions options;
+  const auto format = OneOf("--format", flags.format, kFormats);
+  if (!format.ok()) return format.status();
+  options.format = *format;
+  const auto color = OneOf("--color", flags.color, kColors);
+  if (!color.ok()) return color.status();
+  options.color = *color;
+  const auto sort = ParseSortColumn(flags.sort);
+  if (!sort.ok()) return sort.status();
+  options.sort = *sort;
+
+  Instant from, to{.ns = UINT64_MAX};
+  if (!flags.from.empty()) {
+    const auto parsed = ParseInstant("--from", flags.from);
+    if (!parsed.ok()) return parsed.status();
+    from = *parsed;
+  }
+  if (!flags.to.empty()) {
+    const auto parsed = ParseInstant("--to", flags.to);
+    if (!parsed.ok()) return parsed.status();
+    to = *parsed;
+  }
+  const bool both_shares = from.share.has_value() && to.share.has_value();
+  const bool no_share = !from.share.has_value() && !to.share.has_value();
+  if ((no_share && from.ns >= to.ns) || (both_shares && *from.share >= *to.share)) {
+    return absl::InvalidArgumentError("--from must be before --to");
+  }
+  options.analyze.range = {from.ns, to.ns};
+  options.analyze.from_share = from.share;
+  options.analyze.to_share = to.share;
+  options.analyze.thread_name = flags.thread;
+  options.analyze.keep_live_blocks = options.format == ReportFormat::kMtrace;
+
+  std::vector<std::string> tables;
+  for (const std::string& list : flags.tables) {
+    for (absl::string_view name : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+      tables.emplace_back(name);
+    }
+  }
+  if (options.format == ReportFormat::kCsv) {
+    if (tables.size() > 1) {
+      return absl::InvalidArgumentError("--table: --format csv writes one table at a time");
+    }
+    if (!tables.empty()) {
+      const auto table = ParseCsvTable(tables.front());
+      if (!table.ok()) return table.status();
+      options.csv_table = *table;
+    }
+  } else if (options.format == ReportFormat::kText) {
+    for (const std::string& name : tables) {
+      const auto section = OneOf("--table", name, kSections);
+      if (!section.ok()) return section.status();
+      options.sections.push_back(*section);
+    }
+  } else if (!tables.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--table: --format ", flags.format, " has no tables to choose from"));
+  }
+
+  if (flags.top.has_value()) options.text_top = options.data_top = *flags.top;
+  if (!flags.debug_dirs.empty()) {
+    // The user's come first; the usual one stays.
+    options.symbolizer.debug_dirs.insert(options.symbolizer.debug_dirs.begin(),
+                                         flags.debug_dirs.begin(), flags.debug_dirs.end());
+  }
+  options.symbolizer.sysroot = flags.sysroot;
+  options.symbolizer.debuginfod = flags.debuginfod;
+  return options;
+}
+
+std::vector<std::string> Suggest(absl::string_view word,
+                                 const std::vector<std::string>& candidates) {
+  std::vector<std::pair<size_t, std::string>> near;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = EditDistance(word, candidate);
+    if (distance <= std::max<size_t>(1, word.size() / 3)) near.emplace_back(distance, candidate);
+  }
+  std::sort(near.begin(), near.end());
+  std::vector<std::string> out;
+  for (auto& [distance, candidate] : near) {
+    if (out.size() < 2) out.push_back(std::move(candidate));
+  }
+  return out;
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,65 @@
+// What the user asked `memtrace report` for: the command line's text as values.
+// Pure functions; errors name the option and what it takes.
+
+#ifndef MEMTRACE_REPORT_OPTIONS_H_
+#define MEMTRACE_REPORT_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/analyzer.h"
+#include "report/render/formats.h"
+#include "report/render/style.h"
+#include "report/render/text_report.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::report::render {
+
+// The options as typed. Empty: not given.
+struct ReportFlags {
+  std::string file, format = "text", output, from, to, thread, match, sort = "total";
+  std::string color = "auto", sysroot;
+  std::vector<std::string> tables, debug_dirs;
+  std::optional<size_t> top;
+  size_t width = 0;
+  bool full = false;
+  bool debuginfod = false;
+};
+
+enum class ReportFormat { kText, kJson, kCsv, kMtrace };
+
+struct ReportOptions {
+  ReportFormat format = ReportFormat::kText;
+  AnalyzeOptions analyze;
+  symbolizer::Options symbolizer;
+  ColorMode color = ColorMode::kAuto;
+  SortColumn sort = SortColumn::kTotal;
+  CsvTable csv_table = CsvTable::kSites;
+  std::vector<TextSection> sections;
+  size_t text_top = 10;
+  size_t data_top = kAllRows;  // of JSON and CSV: all unless the user said otherwise
+};
+
+absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags);
+
+// An instant of the run: "1.5" and "1.5s" seconds, "250ms", "10us", "5ns", "2min"
+// or "2m", "1h", or a share of the duration, "90%".
+struct Instant {
+  uint64_t ns = 0;
+  std::optional<double> share;  // 0 to 1; then `ns` says nothing
+};
+absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view text);
+
+// Candidates that `word` is a likely misspelling of, best first, at most two.
+std::vector<std::string> Suggest(absl::string_view word,
+                                 const std::vector<std::string>& candidates);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_OPTIONS_H_

@@ -1,0 +1,177 @@
+// --format csv: one table, RFC 4180 (CRLF, quotes doubled), a header record first.
+// Times are seconds, sizes bytes; names have their control characters escaped and
+// cannot be taken for formulas.
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/render/escape.h"
+#include "report/render/formats.h"
+#include "report/render/frames_filter.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr std::pair<CsvTable, absl::string_view> kTables[] = {
+    {CsvTable::kSites, "sites"},     {CsvTable::kLeaks, "leaks"},
+    {CsvTable::kTimeline, "timeline"}, {CsvTable::kThreads, "threads"},
+    {CsvTable::kMappings, "mappings"}, {CsvTable::kSizes, "sizes"},
+};
+
+class Record {
+ public:
+  Record& Text(absl::string_view text) {
+    fields_.push_back(CsvField(text));
+    return *this;
+  }
+  Record& Number(uint64_t number) {
+    fields_.push_back(absl::StrCat(number));
+    return *this;
+  }
+  Record& Seconds(uint64_t ns) {
+    fields_.push_back(absl::StrFormat("%d.%09d", ns / 1000000000, ns % 1000000000));
+    return *this;
+  }
+  // function, file, line, module of the frame that the text report calls caller.
+  Record& Caller(const ReportView& view, StackId stack) {
+    const Frame* frame = view.Caller(stack);
+    if (frame == nullptr) return Text("").Text("").Text("").Text("");
+    Text(FrameName(*frame)).Text(frame->file);
+    if (frame->line != 0) {
+      Number(frame->line);
+    } else {
+      Text("");
+    }
+    return Text(frame->module);
+  }
+  // All frames, innermost first.
+  Record& Stack(const ReportView& view, StackId stack) {
+    std::vector<std::string> frames;
+    for (const Frame* frame : view.Frames(stack)) {
+      const std::string place = PlaceText(*frame);
+      frames.push_back(place.empty() ? FrameName(*frame)
+                                     : absl::StrCat(FrameName(*frame), " (", place, ")"));
+    }
+    return Text(absl::StrJoin(frames, " < "));
+  }
+  void WriteTo(Sink& out) const { out.Write(absl::StrCat(absl::StrJoin(fields_, ","), "\r\n")); }
+
+ private:
+  std::vector<std::string> fields_;
+};
+
+void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) {
+  out.Write("allocator,allocations,frees,bytes_allocated,live_bytes,live_blocks,peak_bytes,"
+            "bytes_at_peak,blocks_at_peak,temporary,wasted_bytes,largest_bytes,first_time_s,"
+            "last_time_s,caller,file,line,module,fingerprint,stack\r\n");
+  std::vector<SiteGroup> rows;  // groups of one, to be sorted as the text report sorts
+  for (const Site* site : view.sites()) {
+    rows.emplace_back();
+    rows.back().Add(*site);
+  }
+  SortGroups(view, sort, &rows);
+  for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
+    const Site& site = *rows[i].sites.front();
+    Record()
+        .Text(FunctionName(site.function)).Number(site.allocations).Number(site.frees)
+        .Number(site.bytes_allocated).Number(site.live_bytes).Number(site.live_blocks)
+        .Number(site.peak_bytes).Number(site.bytes_at_peak).Number(site.blocks_at_peak)
+        .Number(site.temporary).Number(site.wasted_bytes).Number(site.largest_bytes)
+        .Seconds(site.first_time_ns).Seconds(site.last_time_ns)
+        .Caller(view, site.stack).Text(view.Fingerprint(site.stack, site.function))
+        .Stack(view, site.stack).WriteTo(out);
+  }
+}
+
+void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
+  out.Write("kind,bytes,blocks,allocator,first_time_s,last_time_s,caller,file,line,module,"
+            "fingerprint,stack\r\n");
+  const std::vector<SiteGroup>& rows = view.unfreed();
+  for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
+    const SiteGroup& row = rows[i];
+    Record()
+        .Text("unfreed").Number(row.live_bytes).Number(row.live_blocks)
+        .Text(FunctionName(row.function)).Seconds(row.live_first_time_ns)
+        .Seconds(row.live_last_time_ns).Caller(view, row.stack)
+        .Text(view.Fingerprint(row.stack, row.function)).Stack(view, row.stack).WriteTo(out);
+  }
+}
+
+void WriteTimeline(const Analysis& analysis, Sink& out) {
+  out.Write("time_s,live_bytes,live_blocks,max_live_bytes,allocations,frees,bytes_allocated,"
+            "rss_bytes,minor_faults,major_faults\r\n");
+  for (const TimelinePoint& point : analysis.timeline) {
+    Record record;
+    record.Seconds(point.time_ns).Number(point.live_bytes).Number(point.live_blocks)
+        .Number(point.max_live_bytes).Number(point.allocations).Number(point.frees)
+        .Number(point.bytes_allocated);
+    if (point.rss_bytes != 0) {
+      record.Number(point.rss_bytes);
+    } else {
+      record.Text("");  // not known
+    }
+    record.Number(point.minor_faults).Number(point.major_faults).WriteTo(out);
+  }
+}
+
+void WriteThreads(const Analysis& analysis, Sink& out) {
+  out.Write("tid,name,allocations,frees,bytes_allocated,live_bytes,live_blocks,temporary,"
+            "first_time_s,last_time_s\r\n");
+  for (const ThreadSummary& thread : analysis.threads) {
+    Record()
+        .Number(thread.tid).Text(thread.name).Number(thread.allocations).Number(thread.frees)
+        .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
+        .Number(thread.temporary).Seconds(thread.first_time_ns).Seconds(thread.last_time_ns)
+        .WriteTo(out);
+  }
+}
+
+void WriteMappings(const ReportView& view, size_t top, Sink& out) {
+  out.Write("kind,calls,bytes,live_bytes,mapped_file,caller,file,line,module,stack\r\n");
+  const std::vector<const MappingSite*>& rows = view.mappings();
+  for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
+    const MappingSite& row = *rows[i];
+    Record()
+        .Text(MappingKindName(row.kind)).Number(row.calls).Number(row.bytes).Number(row.live_bytes)
+        .Text(row.file).Caller(view, row.stack).Stack(view, row.stack).WriteTo(out);
+  }
+}
+
+void WriteSizes(const SizeHistogram& sizes, Sink& out) {
+  out.Write("from_bytes,to_bytes,allocations,bytes,live_blocks,live_bytes\r\n");
+  for (size_t i = 0; i < kSizeClasses; ++i) {
+    if (sizes.allocations[i] == 0) continue;
+    Record()
+        .Number(i == 0 ? 0 : uint64_t{1} << (i - 1)).Number(i == 0 ? 0 : (uint64_t{1} << i) - 1)
+        .Number(sizes.allocations[i]).Number(sizes.bytes[i]).Number(sizes.live_blocks[i])
+        .Number(sizes.live_bytes[i]).WriteTo(out);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const auto& [table, text] : kTables) {
+    if (text == name) return table;
+    names.push_back(text);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--table: no table \"", name, "\"; there are ",
+                                                 absl::StrJoin(names, ", ")));
+}
+
+void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top, Sink& out) {
+  switch (table) {
+    case CsvTable::kSites: return WriteSites(view, sort, top, out);
+    case CsvTable::kLeaks: return WriteLeaks(view, top, out);
+    case CsvTable::kTimeline: return WriteTimeline(view.analysis(), out);
+    case CsvTable::kThreads: return WriteThreads(view.analysis(), out);
+    case CsvTable::kMappings: return WriteMappings(view, top, out);
+    case CsvTable::kSizes: return WriteSizes(view.analysis().sizes, out);
+  }
+}
+
+}  // namespace memtrace::report::render

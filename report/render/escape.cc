@@ -1,0 +1,159 @@
+#include "report/render/escape.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace memtrace::report::render {
+namespace {
+
+// Code points that draw nothing of their own but change how others are drawn.
+bool IsReordering(char32_t c) {
+  return c == 0x061c || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2060 && c <= 0x2069) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+         (c >= 0xe0000 && c <= 0xe007f);
+}
+
+bool IsControl(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
+
+// Columns of a code point: the ranges that terminals agree upon, no more.
+size_t Columns(char32_t c) {
+  if ((c >= 0x0300 && c <= 0x036f) || (c >= 0x20d0 && c <= 0x20ff) ||
+      (c >= 0xfe00 && c <= 0xfe0f)) {
+    return 0;  // combining
+  }
+  if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf && c != 0x303f) ||
+      (c >= 0xac00 && c <= 0xd7a3) || (c >= 0xf900 && c <= 0xfaff) ||
+      (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
+      (c >= 0xffe0 && c <= 0xffe6) || (c >= 0x1f300 && c <= 0x1faff) ||
+      (c >= 0x20000 && c <= 0x3fffd)) {
+    return 2;  // East Asian wide
+  }
+  return 1;
+}
+
+template <typename Keep>
+std::string Escape(absl::string_view s, Keep keep) {
+  std::string out;
+  out.reserve(s.size());
+  while (!s.empty()) {
+    char32_t c = 0;
+    const size_t bytes = DecodeUtf8(s, &c);
+    if (bytes == 0 || IsControl(c) || IsReordering(c)) {
+      const size_t escaped = bytes == 0 ? 1 : bytes;
+      for (size_t i = 0; i < escaped; ++i) {
+        absl::StrAppendFormat(&out, "\\x%02x", static_cast<uint8_t>(s[i]));
+      }
+      s.remove_prefix(escaped);
+      continue;
+    }
+    keep(s.substr(0, bytes), &out);
+    s.remove_prefix(bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
+size_t DecodeUtf8(absl::string_view s, char32_t* code_point) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
+  const uint8_t first = byte(0);
+  size_t bytes = 0;
+  char32_t c = 0, least = 0;
+  if (first < 0x80) {
+    *code_point = first;
+    return 1;
+  } else if (first >= 0xc2 && first < 0xe0) {
+    bytes = 2, c = first & 0x1f, least = 0x80;
+  } else if (first >= 0xe0 && first < 0xf0) {
+    bytes = 3, c = first & 0x0f, least = 0x800;
+  } else if (first >= 0xf0 && first < 0xf5) {
+    bytes = 4, c = first & 0x07, least = 0x10000;
+  } else {
+    return 0;
+  }
+  if (s.size() < bytes) return 0;
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    c = c << 6 | (byte(i) & 0x3f);
+  }
+  if (c < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return 0;
+  *code_point = c;
+  return bytes;
+}
+
+std::string EscapeControls(absl::string_view s) {
+  return Escape(s, [](absl::string_view piece, std::string* out) { absl::StrAppend(out, piece); });
+}
+
+std::string EscapeToAscii(absl::string_view s) {
+  return Escape(s, [](absl::string_view piece, std::string* out) {
+    absl::StrAppend(out, piece.size() == 1 ? piece : "?");
+  });
+}
+
+std::string CsvField(absl::string_view s) {
+  std::string text = EscapeControls(s);
+  if (!text.empty() && absl::string_view("=+-@|%").find(text[0]) != absl::string_view::npos) {
+    text.insert(text.begin(), '\'');
+  }
+  // Spaces at the ends are part of a field, but not every reader thinks so.
+  const bool quote = text.find_first_of(",\";") != std::string::npos ||
+                     (!text.empty() && (text.front() == ' ' || text.back() == ' '));
+  if (!quote) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted.push_back('"');
+    quoted.push_back(c);
+  }
+  quoted.push_back('"');
+  return quoted;
+}
+
+size_t DisplayWidth(absl::string_view s) {
+  size_t width = 0;
+  while (!s.empty()) {
+    char32_t c = 0;
+    size_t bytes = DecodeUtf8(s, &c);
+    if (bytes == 0) bytes = 1, c = '?';
+    width += Columns(c);
+    s.remove_prefix(bytes);
+  }
+  return width;
+}
+
+std::string KeepBeginning(absl::string_view s, size_t width, absl::string_view ellipsis) {
+  if (DisplayWidth(s) <= width) return std::string(s);
+  const size_t mark = DisplayWidth(ellipsis);
+  if (mark >= width) ellipsis = "";
+  const size_t room = width - (ellipsis.empty() ? 0 : mark);
+  size_t used = 0, end = 0;
+  while (end < s.size()) {
+    char32_t c = 0;
+    size_t bytes = DecodeUtf8(s.substr(end), &c);
+    if (bytes == 0) bytes = 1, c = '?';
+    if (used + Columns(c) > room) break;
+    used += Columns(c);
+    end += bytes;
+  }
+  return absl::StrCat(s.substr(0, end), ellipsis);
+}
+
+std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsis) {
+  size_t columns = DisplayWidth(s);
+  if (columns <= width) return std::string(s);
+  const size_t mark = DisplayWidth(ellipsis);
+  if (mark >= width) ellipsis = "";
+  const size_t room = width - (ellipsis.empty() ? 0 : mark);
+  while (!s.empty() && columns > room) {
+    char32_t c = 0;
+    size_t bytes = DecodeUtf8(s, &c);
+    if (bytes == 0) bytes = 1, c = '?';
+    columns -= Columns(c);
+    s.remove_prefix(bytes);
+  }
+  return absl::StrCat(ellipsis, s);
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,43 @@
+// Names from a trace are data. What is printed to a terminal or into a CSV file
+// passes through here, so that a hostile function name, path or thread name can
+// neither move the cursor nor become a formula. (JSON escapes by its own rules.)
+//
+// Pure functions, any thread.
+
+#ifndef MEMTRACE_REPORT_RENDER_ESCAPE_H_
+#define MEMTRACE_REPORT_RENDER_ESCAPE_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace memtrace::report::render {
+
+// Bytes of a code point that begins at s[0], or 0 if s does not begin with valid
+// UTF-8 (overlong forms and surrogates are not valid). s is not empty.
+size_t DecodeUtf8(absl::string_view s, char32_t* code_point);
+
+// Control characters (C0, C1, DEL), marks that reorder text (U+202A.. and so on)
+// and bytes that are not UTF-8 become \xNN. A backslash stays as it is.
+std::string EscapeControls(absl::string_view s);
+
+// As EscapeControls, and everything beyond ASCII becomes ? for a terminal that
+// does not show UTF-8.
+std::string EscapeToAscii(absl::string_view s);
+
+// One field of a CSV record (RFC 4180): quoted where needed. Text that a
+// spreadsheet would take for a formula gets a leading apostrophe.
+std::string CsvField(absl::string_view s);
+
+// Columns that a terminal uses for s, which holds no controls.
+size_t DisplayWidth(absl::string_view s);
+
+// s itself if it fits into `width` columns; else its beginning, or its end, with
+// an ellipsis ("..." in ASCII) at the cut. Never longer than `width`.
+std::string KeepBeginning(absl::string_view s, size_t width, absl::string_view ellipsis);
+std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsis);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_ESCAPE_H_

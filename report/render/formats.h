@@ -1,0 +1,32 @@
+// The formats that other programs read. docs/report.md tells what each column
+// and key means.
+
+#ifndef MEMTRACE_REPORT_RENDER_FORMATS_H_
+#define MEMTRACE_REPORT_RENDER_FORMATS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/render/sink.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+inline constexpr size_t kAllRows = SIZE_MAX;
+
+// "memtrace-report/1". `top` bounds "leaks" and "sites".
+void RenderJson(const ReportView& view, size_t top, Sink& out);
+
+enum class CsvTable { kSites, kLeaks, kTimeline, kThreads, kMappings, kSizes };
+absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name);
+// RFC 4180 with a header record; `sort` orders sites.
+void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top, Sink& out);
+
+// What glibc's mtrace(1) prints about Analysis::live.
+void RenderMtrace(const ReportView& view, Sink& out);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_FORMATS_H_

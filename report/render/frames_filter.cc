@@ -1,0 +1,194 @@
+#include "report/render/frames_filter.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "format/records.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using Names = absl::flat_hash_set<absl::string_view>;
+
+// Wrappers of the allocator in libraries and programs that one meets often. A
+// list and not a pattern: a pattern would also hide somebody's leaky_malloc().
+const Names& AllocatorNames() {
+  static const Names& names = *new Names{
+      // libc
+      "malloc", "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc",
+      "memalign", "valloc", "pvalloc", "free", "cfree", "free_sized", "free_aligned_sized",
+      "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "__libc_valloc",
+      "__libc_pvalloc", "__libc_free", "__libc_reallocarray", "__GI___libc_malloc",
+      "__GI___libc_realloc", "strdup", "strndup", "__strdup", "__strndup", "__GI___strdup",
+      "__GI___strndup", "wcsdup", "asprintf", "vasprintf", "__asprintf", "__vasprintf",
+      "___asprintf", "__asprintf_chk", "__vasprintf_chk", "__vasprintf_internal",
+      "__GI___asprintf", "mmap", "mmap64", "__mmap", "__mmap64", "mremap", "brk", "sbrk", "shmat",
+      // The usual wrappers: libiberty, gnulib, git, BSD
+      "xmalloc", "xcalloc", "xrealloc", "xstrdup", "xstrndup", "xmemdup", "xmemdup0", "xzalloc",
+      "xnmalloc", "xnrealloc", "x2realloc", "x2nrealloc", "xpalloc", "ximalloc", "xizalloc",
+      "xirealloc", "xicalloc", "xinmalloc", "xireallocarray", "xreallocarray", "xcharalloc",
+      "xmallocz", "xmallocarray", "xasprintf", "xvasprintf", "do_xmalloc", "do_xmallocz",
+      "memory_limit_check", "sh_xmalloc", "sh_xrealloc", "imalloc", "irealloc", "icalloc",
+      "emalloc", "ecalloc", "erealloc", "estrdup", "safe_malloc", "safe_calloc", "safe_realloc",
+      "checked_malloc", "malloc_or_die", "xmalloc_flags", "concat", "xmalloc_failed",
+      // GLib
+      "g_malloc", "g_malloc0", "g_malloc_n", "g_malloc0_n", "g_realloc", "g_realloc_n",
+      "g_try_malloc", "g_try_malloc0", "g_try_malloc_n", "g_try_malloc0_n", "g_try_realloc",
+      "g_try_realloc_n", "g_slice_alloc", "g_slice_alloc0", "g_slice_copy", "g_strdup",
+      "g_strndup", "g_memdup", "g_memdup2", "g_aligned_alloc", "g_aligned_alloc0",
+      "standard_malloc", "standard_calloc", "standard_realloc", "g_strdup_printf",
+      "g_strdup_vprintf", "g_vasprintf",
+      // CPython
+      "_PyMem_RawMalloc", "_PyMem_RawCalloc", "_PyMem_RawRealloc", "_PyObject_Malloc",
+      "_PyObject_Calloc", "_PyObject_Realloc", "PyMem_RawMalloc", "PyMem_RawCalloc",
+      "PyMem_RawRealloc", "PyMem_Malloc", "PyMem_Calloc", "PyMem_Realloc", "PyObject_Malloc",
+      "PyObject_Calloc", "PyObject_Realloc", "pymalloc_alloc", "_PyMem_DebugRawAlloc",
+      "_PyMem_DebugRawMalloc", "_PyMem_DebugMalloc",
+      // SQLite
+      "sqlite3MemMalloc", "sqlite3MemRealloc", "sqlite3Malloc", "sqlite3MallocZero",
+      "sqlite3_malloc", "sqlite3_malloc64", "sqlite3Realloc", "sqlite3_realloc",
+      "sqlite3_realloc64", "mallocWithAlarm", "sqlite3DbMallocRaw", "sqlite3DbMallocRawNN",
+      "sqlite3DbMallocZero", "sqlite3DbRealloc", "sqlite3DbReallocOrFree", "dbMallocRawFinish",
+      "dbReallocFinish", "sqlite3DbStrDup", "sqlite3DbStrNDup",
+      // Perl, Redis, OpenSSL, APR, Lua, zlib, xz, git2, curl
+      "Perl_safesysmalloc", "Perl_safesyscalloc", "Perl_safesysrealloc", "Perl_savepv",
+      "Perl_savepvn", "zmalloc", "zcalloc", "zrealloc", "ztrymalloc", "ztrycalloc", "ztryrealloc",
+      "ztrymalloc_usable", "ztrycalloc_usable", "ztryrealloc_usable", "zmalloc_usable",
+      "zcalloc_usable", "zrealloc_usable", "zcalloc_num", "zstrdup", "zmalloc_usable_internal",
+      "ztrymalloc_usable_internal", "zrealloc_usable_internal", "ztryrealloc_usable_internal",
+      "ztrycalloc_usable_internal", "CRYPTO_malloc", "CRYPTO_zalloc", "CRYPTO_realloc",
+      "CRYPTO_clear_realloc", "CRYPTO_strdup", "CRYPTO_strndup", "CRYPTO_memdup",
+      "CRYPTO_secure_malloc", "CRYPTO_secure_zalloc", "apr_palloc", "apr_pcalloc", "l_alloc",
+      "luaM_realloc_", "luaM_malloc_", "zcalloc", "lzma_alloc", "lzma_alloc_zero", "git__malloc",
+      "git__calloc", "git__realloc", "git__strdup", "Curl_memdup", "stdalloc__malloc",
+      // libstdc++'s C interface
+      "__cxa_allocate_exception", "__cxa_get_globals",
+  };
+  return names;
+}
+
+const Names& StartNames() {
+  static const Names& names = *new Names{
+      "_start", "__libc_start_main", "__libc_start_main_impl", "__libc_start_main@@GLIBC_2.34",
+      "__libc_start_call_main", "generic_start_main", "start_thread", "clone", "clone3",
+      "__clone", "__clone3", "__GI___clone", "__GI___clone3", "thread_start",
+      "execute_native_thread_routine", "_dl_start_user", "__clone_internal",
+      "pthread_create@@GLIBC_2.34",
+  };
+  return names;
+}
+
+// Frames between std::thread's start routine and the function it runs.
+bool IsThreadInvoker(absl::string_view name) {
+  return absl::StartsWith(name, "std::thread::_Invoker<") ||
+         absl::StartsWith(name, "std::thread::_State_impl<") ||
+         absl::StartsWith(name, "std::__invoke_impl<") || absl::StartsWith(name, "std::__invoke<") ||
+         name == "std::execute_native_thread_routine";
+}
+
+}  // namespace
+
+absl::string_view QualifiedName(absl::string_view demangled) {
+  static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
+  static constexpr absl::string_view kOperator = "operator";
+  const auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
+  int depth = 0;  // of <>, {} and ()
+  size_t begin = 0, end = demangled.size();
+  for (size_t i = 0; i < demangled.size(); ++i) {
+    const absl::string_view rest = demangled.substr(i);
+    if (absl::StartsWith(rest, kAnonymous)) {
+      i += kAnonymous.size() - 1;
+      continue;
+    }
+    if (depth == 0 && absl::StartsWith(rest, kOperator) && (i == 0 || !is_word(rest.data()[-1])) &&
+        rest.size() > kOperator.size() && !is_word(rest[kOperator.size()])) {
+      // What follows "operator" is a name too, with brackets and spaces of its own.
+      i += kOperator.size();
+      if (absl::StartsWith(demangled.substr(i), "()")) i += 2;
+      end = std::min(demangled.find('(', i), demangled.size());
+      break;
+    }
+    const char c = demangled[i];
+    if (c == '(' && depth == 0) {
+      const absl::string_view before = demangled.substr(begin, i - begin);
+      if (before != "decltype" && i > begin) {
+        end = i;
+        break;
+      }
+    }
+    if (c == '<' || c == '{' || c == '(') {
+      ++depth;
+    } else if ((c == '>' || c == '}' || c == ')') && depth > 0) {
+      --depth;
+    } else if (c == ' ' && depth == 0) {
+      begin = i + 1;
+    }
+  }
+  return demangled.substr(begin, end - begin);
+}
+
+bool IsAllocatorFunction(absl::string_view demangled) {
+  const absl::string_view whole = demangled;
+  if (AllocatorNames().contains(whole)) return true;
+  absl::string_view plain = whole;
+  if (absl::ConsumeSuffix(&plain, "@plt")) return AllocatorNames().contains(plain);
+  // Parts that GCC split off and kept a name for: xmalloc.part.0, xmalloc.cold.
+  const size_t dot = plain.find('.');
+  if (dot != absl::string_view::npos && dot > 0 && AllocatorNames().contains(plain.substr(0, dot))) {
+    return true;
+  }
+  const absl::string_view name = QualifiedName(whole);
+  return absl::StartsWith(name, "operator new") || absl::StartsWith(name, "operator delete") ||
+         absl::StartsWith(name, "std::") || absl::StartsWith(name, "__gnu_cxx::") ||
+         absl::StartsWith(name, "__cxxabiv1::") || absl::StartsWith(name, "node::Malloc") ||
+         absl::StartsWith(name, "node::UncheckedMalloc") || absl::StartsWith(name, "node::Realloc") ||
+         absl::StartsWith(name, "node::UncheckedRealloc") || AllocatorNames().contains(name);
+}
+
+bool IsStartFunction(absl::string_view demangled) {
+  return StartNames().contains(demangled) || IsThreadInvoker(QualifiedName(demangled));
+}
+
+bool IsSystemModule(absl::string_view path) {
+  for (const absl::string_view prefix : {"/lib/", "/lib64/", "/lib32/", "/usr/lib/", "/usr/lib64/",
+                                         "/usr/lib32/", "/usr/libexec/", "linux-vdso", "[vdso]"}) {
+    if (absl::StartsWith(path, prefix)) return true;
+  }
+  return false;
+}
+
+FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
+  if (module_flags & format::kModuleTracer) return FrameRole::kAllocator;
+  if (!frame.function.empty()) {
+    if (IsStartFunction(frame.function)) return FrameRole::kStart;
+    if (IsAllocatorFunction(frame.function)) return FrameRole::kAllocator;
+  }
+  if (module_flags & format::kModuleExecutable) return FrameRole::kProject;
+  return IsSystemModule(frame.module) ? FrameRole::kSystem : FrameRole::kProject;
+}
+
+Cut CutStack(absl::Span<const Frame* const> stack) {
+  Cut cut;
+  cut.end = stack.size();
+  while (cut.begin < stack.size() && stack[cut.begin]->role == FrameRole::kAllocator) ++cut.begin;
+  // Nothing but allocators (a static std::string, say): then they are the story.
+  if (cut.begin == stack.size() || stack[cut.begin]->role == FrameRole::kStart ||
+      stack[cut.begin]->role == FrameRole::kMarker) {
+    cut.begin = 0;
+  }
+  while (cut.end > cut.begin && stack[cut.end - 1]->role == FrameRole::kStart) --cut.end;
+  if (cut.end == cut.begin) cut.end = stack.size();
+  cut.caller = cut.begin;
+  for (size_t i = cut.begin; i < cut.end; ++i) {
+    if (stack[i]->role == FrameRole::kProject) {
+      cut.caller = i;
+      break;
+    }
+  }
+  return cut;
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,42 @@
+// What of a stack a person wants to see: not the allocator's own frames at the
+// inner end, not what runs before main at the outer one.
+//
+// Nothing here hides what happened: a renderer says how many frames it left out
+// and which option shows them. Pure functions, any thread.
+
+#ifndef MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_
+#define MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "report/frame.h"
+
+namespace memtrace::report::render {
+
+// "std::vector<int>::push_back" of "void std::vector<int>::push_back(int const&)":
+// the name without return type, parameters and what follows them.
+absl::string_view QualifiedName(absl::string_view demangled);
+
+FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
+
+// Names that allocate for their callers, whatever file they are in.
+bool IsAllocatorFunction(absl::string_view demangled);
+bool IsStartFunction(absl::string_view demangled);
+bool IsSystemModule(absl::string_view path);
+
+// The part [begin, end) of a stack that is worth reading, and the first frame in
+// it that belongs to the project (or `begin` when there is none).
+struct Cut {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t caller = 0;
+};
+Cut CutStack(absl::Span<const Frame* const> stack);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_

@@ -1,0 +1,278 @@
+// --format json: "memtrace-report/1". Keys are only ever added; a value that this
+// version does not know is null, never a made-up 0.
+//
+// The large arrays are written element by element, so that a report with a
+// hundred thousand sites is not held as a document.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "report/render/formats.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+// Names are bytes; JSON is UTF-8.
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json FrameJson(const Frame& frame) {
+  Json json = Json::object();
+  if (!frame.function.empty()) json["function"] = frame.function;
+  if (frame.role == FrameRole::kMarker) {
+    json["marker"] = true;
+    return json;
+  }
+  if (!frame.module.empty()) json["module"] = frame.module;
+  json["offset"] = frame.offset;
+  if (!frame.file.empty()) json["file"] = frame.file;
+  if (frame.line != 0) json["line"] = frame.line;
+  json["inlined"] = frame.inlined;
+  return json;
+}
+
+Json StackJson(const ReportView& view, StackId stack) {
+  Json json = Json::array();
+  for (const Frame* frame : view.Frames(stack)) json.push_back(FrameJson(*frame));
+  return json;
+}
+
+absl::string_view EndName(ProcessInfo::End end) {
+  switch (end) {
+    case ProcessInfo::End::kExit: return "exit";
+    case ProcessInfo::End::kExec: return "exec";
+    case ProcessInfo::End::kSignal: return "signal";
+    case ProcessInfo::End::kCut: return "cut";
+  }
+  return "cut";
+}
+
+Json ProcessJson(const ProcessInfo& process) {
+  Json json = {{"pid", process.pid},
+               {"ppid", process.ppid},
+               {"command", process.command},
+               {"executable", process.executable},
+               {"build_id", process.build_id},
+               {"working_directory", process.working_directory},
+               {"host", process.host},
+               {"kernel", process.kernel},
+               {"start_time", DateTimeIso(process.start_realtime_ns)},
+               {"duration_s", Seconds(process.duration_ns)},
+               {"end", std::string(EndName(process.end))}};
+  json["exit_status"] = process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
+  json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
+  json["forked"] = process.forked;
+  json["page_bytes"] = process.page_bytes;
+  json["sample_bytes"] = process.sample_bytes;
+  return json;
+}
+
+Json CoverageJson(const ReportView& view) {
+  const Coverage& coverage = view.analysis().coverage;
+  Json notes = Json::array();
+  if (coverage.truncated) {
+    notes.push_back(absl::StrCat("the trace is incomplete", coverage.damage.empty() ? "" : ": ",
+                                 coverage.damage));
+  }
+  for (const std::string& note : coverage.notes) notes.push_back(note);
+  for (const std::string& note : view.symbols().notes()) notes.push_back(note);
+  Json counters = Json::object();
+  for (const auto& [name, value] : coverage.counters) counters[name] = value;
+  return {{"events", coverage.events},
+          {"dropped_events", coverage.dropped_events},
+          {"recovered_events", coverage.recovered_events},
+          {"unordered_events", coverage.unordered_events},
+          {"marked_stacks", coverage.marked_stacks},
+          {"cross_checked", coverage.cross_checked},
+          {"cross_check_differences", coverage.cross_check_differences},
+          {"tool_memory_bytes", coverage.tool_memory_bytes},
+          {"notes", std::move(notes)},
+          {"inherited_frees", coverage.inherited_frees},
+          {"unknown_frees", coverage.unknown_frees},
+          {"truncated", coverage.truncated},
+          {"counters", std::move(counters)}};
+}
+
+Json TotalsJson(const Totals& totals) {
+  return {{"allocations", totals.allocations},
+          {"frees", totals.frees},
+          {"bytes_allocated", totals.bytes_allocated},
+          {"live_bytes", totals.live_bytes},
+          {"live_blocks", totals.live_blocks},
+          {"peak_live_bytes", totals.peak_live_bytes},
+          {"peak_time_s", Seconds(totals.peak_time_ns)},
+          {"wasted_bytes", totals.wasted_bytes},
+          {"temporary_allocations", totals.temporary_allocations},
+          {"peak_live_blocks", totals.peak_live_blocks},
+          {"reallocations", totals.reallocations},
+          {"failed_allocations", totals.failed_allocations}};
+}
+
+Json LeakJson(const ReportView& view, const SiteGroup& group) {
+  return {{"kind", "unfreed"},
+          {"bytes", group.live_bytes},
+          {"blocks", group.live_blocks},
+          {"fingerprint", view.Fingerprint(group.stack, group.function)},
+          {"first_time_s", Seconds(group.live_first_time_ns)},
+          {"last_time_s", Seconds(group.live_last_time_ns)},
+          {"allocator", std::string(FunctionName(group.function))},
+          {"stack", StackJson(view, group.stack)}};
+}
+
+Json SiteJson(const ReportView& view, const Site& site) {
+  return {{"allocations", site.allocations},
+          {"frees", site.frees},
+          {"bytes_allocated", site.bytes_allocated},
+          {"live_bytes", site.live_bytes},
+          {"live_blocks", site.live_blocks},
+          {"peak_bytes", site.peak_bytes},
+          {"temporary", site.temporary},
+          {"wasted_bytes", site.wasted_bytes},
+          {"growth", nullptr},  // not classified, not attributed by this version
+          {"resident_bytes", nullptr},
+          {"minor_faults", nullptr},
+          {"major_faults", nullptr},
+          {"allocator", std::string(FunctionName(site.function))},
+          {"fingerprint", view.Fingerprint(site.stack, site.function)},
+          {"bytes_at_peak", site.bytes_at_peak},
+          {"blocks_at_peak", site.blocks_at_peak},
+          {"largest_bytes", site.largest_bytes},
+          {"freed_by_other_thread", site.freed_by_other_thread},
+          {"first_time_s", Seconds(site.first_time_ns)},
+          {"last_time_s", Seconds(site.last_time_ns)},
+          {"stack", StackJson(view, site.stack)}};
+}
+
+Json PointJson(const TimelinePoint& point) {
+  return {{"time_s", Seconds(point.time_ns)},
+          {"live_bytes", point.live_bytes},
+          {"live_blocks", point.live_blocks},
+          {"allocations", point.allocations},
+          {"frees", point.frees},
+          {"rss_bytes", point.rss_bytes == 0 ? Json() : Json(point.rss_bytes)},
+          {"minor_faults", point.minor_faults},
+          {"major_faults", point.major_faults},
+          {"max_live_bytes", point.max_live_bytes},
+          {"bytes_allocated", point.bytes_allocated}};
+}
+
+Json FaultsJson(const Faults& faults) {
+  const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
+  return {{"source", "getrusage"},
+          {"minor", faults.minor},
+          {"major", faults.major},
+          {"attributed_minor", nullptr},
+          {"tool_minor", faults.tool_minor},
+          {"correlation",
+           {{"live_bytes_vs_minor", known(faults.correlation_live)},
+            {"allocated_bytes_vs_minor", known(faults.correlation_allocated)}}},
+          {"thrash", Json::array()},
+          {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
+}
+
+Json ThreadJson(const ThreadSummary& thread) {
+  return {{"tid", thread.tid},
+          {"name", thread.name},
+          {"allocations", thread.allocations},
+          {"frees", thread.frees},
+          {"bytes_allocated", thread.bytes_allocated},
+          {"live_bytes", thread.live_bytes},
+          {"live_blocks", thread.live_blocks},
+          {"temporary", thread.temporary},
+          {"first_time_s", Seconds(thread.first_time_ns)},
+          {"last_time_s", Seconds(thread.last_time_ns)}};
+}
+
+Json MappingJson(const ReportView& view, const MappingSite& mapping) {
+  Json json = {{"kind", std::string(MappingKindName(mapping.kind))},
+               {"calls", mapping.calls},
+               {"bytes", mapping.bytes},
+               {"live_bytes", mapping.live_bytes}};
+  if (!mapping.file.empty()) json["file"] = mapping.file;
+  json["stack"] = StackJson(view, mapping.stack);
+  return json;
+}
+
+Json MemoryMapJson(const MemoryMapSummary& map) {
+  if (!map.known) return nullptr;
+  return {{"heap_bytes", map.heap_bytes},
+          {"heap_at_start_bytes", map.heap_at_start_bytes},
+          {"heap_growth_seen_bytes", map.heap_growth_seen_bytes},
+          {"anonymous_bytes", map.anonymous_bytes},
+          {"anonymous_at_start_bytes", map.anonymous_at_start_bytes},
+          {"mapped_blocks_bytes", map.mapped_blocks_bytes},
+          {"arena_bytes", map.arena_bytes},
+          {"thread_stack_bytes", map.thread_stack_bytes},
+          {"program_mmap_bytes", map.program_mmap_bytes},
+          {"tool_bytes", map.tool_bytes},
+          {"unexplained_bytes", map.unexplained_bytes}};
+}
+
+Json SizesJson(const SizeHistogram& sizes) {
+  Json json = Json::array();
+  for (size_t i = 0; i < kSizeClasses; ++i) {
+    if (sizes.allocations[i] == 0) continue;
+    json.push_back({{"from_bytes", i == 0 ? 0 : uint64_t{1} << (i - 1)},
+                    {"to_bytes", i == 0 ? 0 : (uint64_t{1} << i) - 1},
+                    {"allocations", sizes.allocations[i]},
+                    {"bytes", sizes.bytes[i]},
+                    {"live_blocks", sizes.live_blocks[i]},
+                    {"live_bytes", sizes.live_bytes[i]}});
+  }
+  return json;
+}
+
+template <typename Rows, typename ToJson>
+void WriteArray(const Rows& rows, size_t limit, ToJson to_json, Sink& out) {
+  out.Write("[");
+  const size_t count = std::min(limit, rows.size());
+  for (size_t i = 0; i < count && !out.done(); ++i) {
+    out.Write(i == 0 ? "\n    " : ",\n    ");
+    out.Write(Dump(to_json(rows[i])));
+  }
+  out.Write(count == 0 ? "]" : "\n  ]");
+}
+
+}  // namespace
+
+void RenderJson(const ReportView& view, size_t top, Sink& out) {
+  const Analysis& analysis = view.analysis();
+  const auto member = [&](absl::string_view key, const Json& value) {
+    out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
+  };
+  out.Write("{\n  \"schema\": \"memtrace-report/1\"");
+  member("process", ProcessJson(analysis.process));
+  member("range", {{"from_s", Seconds(std::min(analysis.range.from_ns, analysis.process.duration_ns))},
+                   {"to_s", Seconds(std::min(analysis.range.to_ns, analysis.process.duration_ns))},
+                   {"whole", analysis.range.whole()},
+                   {"match", view.match()}});
+  member("coverage", CoverageJson(view));
+  member("totals", TotalsJson(analysis.totals));
+  out.Write(",\n  \"leaks\": ");
+  WriteArray(view.unfreed(), top, [&](const SiteGroup& group) { return LeakJson(view, group); }, out);
+  out.Write(",\n  \"sites\": ");
+  WriteArray(view.sites(), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
+  out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",
+                         Dump(Seconds(analysis.timeline_interval_ns)), ", \"points\": "));
+  WriteArray(analysis.timeline, kAllRows, PointJson, out);
+  out.Write(" }");
+  member("faults", FaultsJson(analysis.faults));
+  out.Write(",\n  \"threads\": ");
+  WriteArray(analysis.threads, kAllRows, ThreadJson, out);
+  out.Write(",\n  \"mappings\": ");
+  WriteArray(view.mappings(), kAllRows,
+             [&](const MappingSite* mapping) { return MappingJson(view, *mapping); }, out);
+  member("memory_map", MemoryMapJson(analysis.memory_map));
+  member("sizes", SizesJson(analysis.sizes));
+  out.Write("\n}\n");
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,60 @@
+#include "report/render/table.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "report/render/escape.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr size_t kGap = 2;
+constexpr size_t kMinLast = 16;  // below this a name says nothing
+
+std::string Pad(absl::string_view text, size_t width, bool left) {
+  const size_t columns = DisplayWidth(text);
+  const std::string space(width > columns ? width - columns : 0, ' ');
+  return left ? absl::StrCat(text, space) : absl::StrCat(space, text);
+}
+
+}  // namespace
+
+std::string TextTable::Render(const Style& style, size_t indent) const {
+  std::vector<size_t> widths;
+  size_t used = indent;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const absl::string_view header = columns_[i].header;
+    size_t width = DisplayWidth(header) + (columns_[i].sorted_by ? 1 : 0);
+    for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
+    widths.push_back(width);
+    used += width + kGap;
+  }
+  const size_t last_width = std::max(kMinLast, style.width > used ? style.width - used : 0);
+
+  std::string out;
+  const std::string margin(indent, ' ');
+  std::string header;
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const std::string text = absl::StrCat(
+        columns_[i].header, columns_[i].sorted_by ? (style.utf8 ? "\u25be" : "v") : "");
+    absl::StrAppend(&header, Pad(text, widths[i], columns_[i].left), std::string(kGap, ' '));
+  }
+  absl::StrAppend(&header, last_header_);
+  absl::StripTrailingAsciiWhitespace(&header);
+  absl::StrAppend(&out, margin, style.Paint(Ink::kDim, header), "\n");
+  for (const Row& row : rows_) {
+    std::string line = margin;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      absl::StrAppend(&line, Pad(row.cells[i], widths[i], columns_[i].left),
+                      std::string(kGap, ' '));
+    }
+    if (row.last) absl::StrAppend(&line, row.last(last_width));
+    absl::StripTrailingAsciiWhitespace(&line);
+    absl::StrAppend(&out, line, "\n");
+  }
+  return out;
+}
+
+}  // namespace memtrace::report::render

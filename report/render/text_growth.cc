@@ -1,0 +1,220 @@
+// Heap growth and faults over time, on the same axis, and what they say together.
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/render/escape.h"
+#include "report/render/plot.h"
+#include "report/render/table.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr size_t kMargin = 12;  // of value labels; the same in every plot, to share the axis
+constexpr size_t kHeapRows = 12;
+constexpr size_t kRssRows = 3;
+constexpr size_t kFaultRows = 4;
+
+TimeAxis AxisOf(const Analysis& analysis, const Style& style) {
+  // Two columns for the axis, one free at the right so that no terminal wraps.
+  return {BeginNs(analysis), EndNs(analysis), style.width - kMargin - 3};
+}
+
+std::vector<Sample> Samples(const Analysis& analysis, uint64_t TimelinePoint::*member) {
+  std::vector<Sample> samples;
+  for (const TimelinePoint& point : analysis.timeline) {
+    samples.push_back({point.time_ns, static_cast<double>(point.*member)});
+  }
+  return samples;
+}
+
+std::string AxisText(const TimeAxis& axis, const Style& style) {
+  const std::string space(kMargin, ' ');
+  std::vector<std::string> lines = TimeAxisLines(axis, style);
+  absl::StripTrailingAsciiWhitespace(&lines[1]);
+  return absl::StrCat(space, style.utf8 ? " \u2514" : " +", lines[0], "\n", space, "  ", lines[1],
+                      "\n");
+}
+
+// The line above the plot that points at the peak's column.
+std::string PeakLine(const TimeAxis& axis, size_t column, absl::string_view text,
+                     const Style& style) {
+  const absl::string_view arrow = style.utf8 ? "\u25bc" : "v";
+  const size_t text_width = DisplayWidth(text);
+  std::string line;
+  if (column + 2 + text_width <= axis.columns) {
+    line = absl::StrCat(std::string(column, ' '), arrow, " ", text);
+  } else if (text_width + 1 <= column) {
+    line = absl::StrCat(std::string(column - text_width - 1, ' '), text, " ", arrow);
+  } else {
+    line = absl::StrCat(std::string(column, ' '), arrow);
+  }
+  return absl::StrCat(std::string(kMargin + 2, ' '), style.Paint(Ink::kBad, line), "\n");
+}
+
+std::string PeakSites(const ReportView& view, const TextOptions& options) {
+  std::vector<SiteGroup> groups;
+  for (const SiteGroup& group : view.callers()) {
+    if (group.bytes_at_peak > 0) groups.push_back(group);
+  }
+  if (groups.empty()) return "";
+  SortGroups(view, SortColumn::kPeak, &groups);
+  TextTable table({{"at the peak"}, {"share"}, {"blocks"}}, "caller");
+  const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const SiteGroup& group = groups[i];
+    table.AddRow({HumanBytes(group.bytes_at_peak),
+                  Percent(group.bytes_at_peak, view.analysis().totals.peak_live_bytes),
+                  Count(group.blocks_at_peak)},
+                 [&view, &options, stack = group.stack](size_t width) {
+                   return CallerCell(view, stack, width, options);
+                 });
+  }
+  return absl::StrCat("\n", table.Render(options.style, 2),
+                      MoreLine(options, groups.size(), shown, "caller"));
+}
+
+absl::string_view Strength(double r) {
+  const double size = std::fabs(r);
+  if (size >= 0.8) return "closely";
+  if (size >= 0.5) return "partly";
+  if (size >= 0.2) return "weakly";
+  return "not";
+}
+
+std::string CorrelationSentence(const Faults& faults) {
+  if (!faults.correlation_known) {
+    return "  Too few samples, or too little change, to say what the faults go with.\n";
+  }
+  std::string out = absl::StrFormat(
+      "  Minor faults go %s with growth of the live heap (r = %.2f)\n"
+      "  and %s with bytes allocated (r = %.2f).\n",
+      Strength(faults.correlation_live), faults.correlation_live,
+      Strength(faults.correlation_allocated), faults.correlation_allocated);
+  if (faults.correlation_allocated >= 0.5 &&
+      faults.correlation_allocated - faults.correlation_live >= 0.3) {
+    absl::StrAppend(&out, "  Memory is given back and faulted in again: look at the sites that "
+                          "allocate most,\n  not at those that hold most.\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string GrowthText(const ReportView& view, const TextOptions& options) {
+  const Analysis& analysis = view.analysis();
+  const Totals& totals = analysis.totals;
+  if (analysis.timeline.empty() || totals.peak_live_bytes == 0) {
+    return Heading(options, "HEAP OVER TIME", "nothing was ever live");
+  }
+  const Style& style = options.style;
+  const TimeAxis axis = AxisOf(analysis, style);
+  Chart heap;
+  heap.values = ResampleMax(Samples(analysis, &TimelinePoint::max_live_bytes), axis);
+  const size_t peak = axis.ColumnOf(totals.peak_time_ns);
+  // The peak's column shows it even where time is coarser than the plot.
+  heap.values[peak] = std::max(heap.values[peak], static_cast<double>(totals.peak_live_bytes));
+  heap.max = static_cast<double>(totals.peak_live_bytes);
+  heap.rows = kHeapRows;
+  heap.top_label = HumanBytes(totals.peak_live_bytes);
+  heap.middle_label = HumanBytes(totals.peak_live_bytes / 2);
+  heap.bottom_label = "live  0 B";
+  std::string out = Heading(options, "HEAP OVER TIME",
+                            absl::StrCat("live bytes",
+                                         view.match().empty() ? "" : " of all sites"));
+  absl::StrAppend(&out,
+                  PeakLine(axis, peak,
+                           absl::StrCat("peak ", ExactOrHumanBytes(totals.peak_live_bytes),
+                                        " at ", Duration(totals.peak_time_ns)),
+                           style),
+                  ChartText(heap, kMargin, style));
+  uint64_t most_rss = 0;
+  for (const TimelinePoint& point : analysis.timeline) {
+    most_rss = std::max(most_rss, point.rss_bytes);
+  }
+  absl::StrAppend(&out, AxisText(axis, style));
+  if (most_rss > 0) {
+    Chart rss;
+    rss.values = ResampleMax(Samples(analysis, &TimelinePoint::rss_bytes), axis);
+    rss.max = static_cast<double>(most_rss);
+    rss.rows = kRssRows;
+    rss.top_label = HumanBytes(most_rss);
+    rss.bottom_label = "RSS  0 B";
+    rss.ink = Ink::kDim;
+    absl::StrAppend(&out, ChartText(rss, kMargin, style));
+  }
+  return absl::StrCat(out, PeakSites(view, options));
+}
+
+std::string FaultsText(const ReportView& view, const TextOptions& options) {
+  const Analysis& analysis = view.analysis();
+  const Faults& faults = analysis.faults;
+  if (faults.minor == 0 && faults.major == 0) {
+    return Heading(options, "PAGE FAULTS", "none were seen");
+  }
+  const Style& style = options.style;
+  std::string out = Heading(options, "PAGE FAULTS",
+                            absl::StrCat(Count(faults.minor), " minor, ", Count(faults.major),
+                                         " major, of the whole process"));
+  const TimeAxis axis = AxisOf(analysis, style);
+  const auto add_chart = [&](uint64_t TimelinePoint::*member, absl::string_view name, Ink ink,
+                             size_t rows) {
+    Chart chart;
+    chart.values = ResampleSum(Samples(analysis, member), axis);
+    chart.max = chart.values.empty()
+                    ? 0 : *std::max_element(chart.values.begin(), chart.values.end());
+    if (chart.max <= 0) return;
+    chart.rows = rows;
+    chart.ink = ink;
+    chart.top_label = ShortCount(static_cast<uint64_t>(std::ceil(chart.max)));
+    chart.bottom_label = absl::StrCat(name, "  0");
+    absl::StrAppend(&out, ChartText(chart, kMargin, style));
+  };
+  if (!analysis.timeline.empty() && axis.to_ns > axis.from_ns) {
+    add_chart(&TimelinePoint::minor_faults, "minor", Ink::kPlot2, kFaultRows);
+    add_chart(&TimelinePoint::major_faults, "major", Ink::kBad, 2);
+    absl::StrAppend(&out, AxisText(axis, style),
+                    style.Paint(Ink::kDim, absl::StrCat(
+                        "  Each column is ", Duration((axis.to_ns - axis.from_ns) / axis.columns),
+                        " wide; counts are faults within one.")), "\n");
+  }
+
+  // Faults while the heap grew to its peak, over that growth. (A range is about the
+  // blocks allocated in it: its heap begins at 0, like the process's.)
+  uint64_t until_peak = 0;
+  const uint64_t growth = analysis.totals.peak_live_bytes;
+  const TimelinePoint* worst = nullptr;
+  uint64_t worst_begin = 0, begin = BeginNs(analysis);
+  for (const TimelinePoint& point : analysis.timeline) {
+    if (begin < analysis.totals.peak_time_ns) until_peak += point.minor_faults;
+    if (worst == nullptr || point.minor_faults > worst->minor_faults) {
+      worst = &point;
+      worst_begin = begin;
+    }
+    begin = point.time_ns;
+  }
+  const double pages_per_mib = 1048576.0 / static_cast<double>(analysis.process.page_bytes);
+  if (growth >= 65536 && until_peak > 0) {
+    absl::StrAppend(&out, absl::StrFormat(
+        "  Up to the peak %s minor faults for %s of growth: %.0f per MiB.\n"
+        "  (%.0f is every page of it touched once; code, stacks and files fault as well.)\n",
+        Count(until_peak), HumanBytes(growth),
+        static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0),
+        pages_per_mib));
+  }
+  if (worst != nullptr && worst->minor_faults > 0) {
+    absl::StrAppend(&out, "  Most at once: ", Plural(worst->minor_faults, "minor fault"),
+                    " between ", Duration(worst_begin), " and ", Duration(worst->time_ns),
+                    " (", HumanBytes(worst->minor_faults * analysis.process.page_bytes),
+                    " of pages).\n");
+  }
+  absl::StrAppend(&out, CorrelationSentence(faults));
+  return out;
+}
+
+}  // namespace memtrace::report::render

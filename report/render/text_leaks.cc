@@ -1,0 +1,114 @@
+// Unfreed blocks by call site, biggest first, each with its stack.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/render/escape.h"
+#include "report/render/frames_filter.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr size_t kFramesShown = 8;  // without --full
+
+std::string When(const SiteGroup& group) {
+  if (group.live_first_time_ns == group.live_last_time_ns) {
+    return absl::StrCat("at ", Duration(group.live_first_time_ns));
+  }
+  return absl::StrCat("from ", Duration(group.live_first_time_ns), " to ",
+                      Duration(group.live_last_time_ns));
+}
+
+std::string StackText(const ReportView& view, StackId stack, size_t indent,
+                      const TextOptions& options) {
+  const std::vector<const Frame*> frames = view.Frames(stack);
+  const std::string margin(indent, ' ');
+  if (frames.empty()) {
+    return absl::StrCat(margin, options.style.Paint(Ink::kDim, "[no stack]"), "\n");
+  }
+  const Cut cut = CutStack(frames);
+  size_t begin = options.full ? 0 : cut.begin;
+  size_t end = options.full ? frames.size() : cut.end;
+  // A long stack of system frames must not push the project's first one out.
+  const bool skip_to_caller = !options.full && cut.caller - begin >= kFramesShown;
+  std::string out;
+  if (skip_to_caller) {
+    absl::StrAppend(&out, margin, options.style.Paint(
+        Ink::kDim, absl::StrCat("(", Plural(cut.caller - begin, "frame"), " of the system)")),
+        "\n");
+    begin = cut.caller;
+  }
+  const size_t room = options.style.width > indent ? options.style.width - indent : 40;
+  const auto add = [&](const Frame& frame, bool is_caller) {
+    const Ink ink = frame.role == FrameRole::kMarker    ? Ink::kWarning
+                    : frame.role != FrameRole::kProject ? Ink::kDim
+                    : is_caller                         ? Ink::kStrong
+                                                        : Ink::kPlain;
+    absl::StrAppend(&out, margin, FrameText(view, frame, room, options, ink), "\n");
+  };
+  // A marker is worth more than the frames before it: it says what is missing.
+  const Frame* marker = end > begin && frames[end - 1]->role == FrameRole::kMarker
+                            ? frames[end - 1] : nullptr;
+  if (marker != nullptr) --end;
+  const size_t hidden = options.full || end - begin <= kFramesShown + 1
+                            ? 0 : end - begin - kFramesShown;
+  for (size_t i = begin; i < end - hidden; ++i) add(*frames[i], i == cut.caller);
+  if (hidden > 0) {
+    absl::StrAppend(&out, margin, options.style.Paint(
+        Ink::kDim, absl::StrCat("(", Plural(hidden, "more frame"), ": --full)")), "\n");
+  }
+  if (marker != nullptr) add(*marker, false);
+  return out;
+}
+
+}  // namespace
+
+std::string LeaksText(const ReportView& view, const TextOptions& options) {
+  const Style& style = options.style;
+  const bool whole = view.analysis().range.whole();
+  const absl::string_view title =
+      whole ? "UNFREED BLOCKS" : "BLOCKS LIVE AT THE END OF THE RANGE";
+  if (view.unfreed().empty()) {
+    const absl::string_view text =
+        view.match().empty() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
+    return Heading(options, title, style.Paint(Ink::kGood, text));
+  }
+  std::string out = Heading(
+      options, title,
+      absl::StrCat(ExactOrHumanBytes(view.unfreed_bytes()), " in ",
+                   Plural(view.unfreed_blocks(), "block"), " from ",
+                   Plural(view.unfreed().size(), "call site")));
+  const size_t shown = options.full ? view.unfreed().size()
+                                    : std::min(options.top, view.unfreed().size());
+  uint64_t left_bytes = view.unfreed_bytes(), left_blocks = view.unfreed_blocks();
+  const size_t number_width = absl::StrCat(shown).size();
+  for (size_t i = 0; i < shown; ++i) {
+    const SiteGroup& group = view.unfreed()[i];
+    left_bytes -= group.live_bytes;
+    left_blocks -= group.live_blocks;
+    const std::string number = absl::StrFormat("  %*d  ", static_cast<int>(number_width), i + 1);
+    const std::string amount = absl::StrCat(ExactBytes(group.live_bytes), " in ",
+                                            Plural(group.live_blocks, "block"));
+    const std::string human =
+        group.live_bytes < 10240 ? "" : absl::StrCat(" (", HumanBytes(group.live_bytes), ")");
+    const std::string called = AllocationName(view, group.stack, group.function);
+    std::string remark = Percent(group.live_bytes, view.unfreed_bytes());
+    const std::string when = absl::StrCat(", ", When(group));
+    const size_t used = number.size() + amount.size() + human.size() + 2 + called.size() + 2;
+    if (used + remark.size() + when.size() <= style.width) absl::StrAppend(&remark, when);
+    absl::StrAppend(&out, i > 0 ? "\n" : "", number, style.Paint(Ink::kBad, amount), human, ", ",
+                    called, "  ", style.Paint(Ink::kDim, remark), "\n",
+                    StackText(view, group.stack, number.size() + 2, options));
+  }
+  if (shown < view.unfreed().size()) {
+    absl::StrAppend(&out, "\n", MoreLine(options, view.unfreed().size(), shown, "call site",
+                                         absl::StrCat(" with ", ExactOrHumanBytes(left_bytes),
+                                                      " in ", Plural(left_blocks, "block"))));
+  }
+  return out;
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,159 @@
+#include "report/render/text_report.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "report/render/escape.h"
+#include "report/render/frames_filter.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+// "std::map<K, V>::insert" -> "std::map<..>::insert".
+std::string WithoutTemplateArguments(absl::string_view name) {
+  std::string out;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool in_operator = absl::EndsWith(out, "operator") || absl::EndsWith(out, "operator<") ||
+                             absl::EndsWith(out, "operator>") || absl::EndsWith(out, "operator-");
+    if (depth == 0 && in_operator) {
+      out.push_back(name[i]);
+    } else if (name[i] == '<') {
+      if (depth++ == 0) out.append("<");
+    } else if (name[i] == '>' && depth > 0) {
+      if (--depth == 0) out.append("..>");
+    } else if (depth == 0) {
+      out.push_back(name[i]);
+    }
+  }
+  return depth == 0 ? out : std::string(name);
+}
+
+absl::string_view LastComponents(absl::string_view path, int count) {
+  size_t cut = path.size();
+  while (count-- > 0) {
+    const size_t slash = cut == 0 ? absl::string_view::npos : path.rfind('/', cut - 1);
+    if (slash == absl::string_view::npos) return path;
+    cut = slash;
+  }
+  return path.substr(cut + 1);
+}
+
+}  // namespace
+
+uint64_t BeginNs(const Analysis& analysis) {
+  return std::min(analysis.range.from_ns, analysis.process.duration_ns);
+}
+
+uint64_t EndNs(const Analysis& analysis) {
+  return std::min(analysis.range.to_ns, analysis.process.duration_ns);
+}
+
+std::string Heading(const TextOptions& options, absl::string_view title,
+                    absl::string_view remark) {
+  return absl::StrCat("\n", options.style.Paint(Ink::kHeading, title),
+                      remark.empty() ? "" : "  ", remark, "\n");
+}
+
+std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
+                     absl::string_view noun, absl::string_view remark) {
+  if (shown >= all) return "";
+  const std::string line =
+      absl::StrCat("  and ", Plural(all - shown, absl::StrCat("more ", noun)), remark,
+                   ": --top ", all, " or --full shows ", all - shown == 1 ? "it" : "them");
+  return absl::StrCat(options.style.Paint(Ink::kDim, line), "\n");
+}
+
+std::string FrameText(const ReportView& view, const Frame& frame, size_t width,
+                      const TextOptions& options, Ink name_ink) {
+  const Style& style = options.style;
+  const std::string whole = FrameName(frame);
+  std::string place = PlaceText(frame);
+  const std::string home = absl::StrCat(view.analysis().process.working_directory, "/");
+  if (home.size() > 1 && absl::StartsWith(place, home)) place = place.substr(home.size());
+  const Ink place_ink = frame.role == FrameRole::kProject && !frame.file.empty() ? Ink::kPlace
+                                                                                  : Ink::kDim;
+  const auto join = [&](absl::string_view name, absl::string_view at) {
+    return absl::StrCat(style.Paint(name_ink, name), at.empty() ? "" : "  ",
+                        style.Paint(place_ink, at));
+  };
+  const auto fits = [&](absl::string_view name, absl::string_view at) {
+    return DisplayWidth(name) + (at.empty() ? 0 : 2 + DisplayWidth(at)) <= width;
+  };
+  const std::string name = style.Name(whole);
+  const std::string at = style.Name(place);
+  if (options.full) return absl::StrCat(join(name, at), frame.inlined ? "  [inlined]" : "");
+  if (fits(name, at)) return join(name, at);
+  if (frame.role == FrameRole::kMarker) {
+    return style.Paint(name_ink, KeepBeginning(name, width, style.ellipsis()));
+  }
+  const std::string near = style.Name(LastComponents(place, 2));
+  if (fits(name, near)) return join(name, near);
+  const std::string base = style.Name(FileNameOf(place));
+  if (fits(name, base)) return join(name, base);
+  const std::string plain = style.Name(QualifiedName(whole));
+  if (fits(plain, base)) return join(plain, base);
+  const std::string bare = style.Name(WithoutTemplateArguments(QualifiedName(whole)));
+  if (fits(bare, base)) return join(bare, base);
+  // The place keeps its end with the line; the name loses its scopes, outer ones
+  // first, and then its end.
+  const std::string end = KeepEnd(base, width / 2, style.ellipsis());
+  const size_t room = end.empty() ? width : width - DisplayWidth(end) - 2;
+  const std::string short_name = absl::StrReplaceAll(bare, {{"<..>", ""}});
+  absl::string_view scoped = short_name;
+  while (DisplayWidth(scoped) > room) {
+    const size_t scope = scoped.find("::");
+    // Where a bracket is left, a "::" may be inside it.
+    if (scope == absl::string_view::npos || scoped.find('<') < scope) break;
+    scoped.remove_prefix(scope + 2);
+  }
+  return join(KeepBeginning(scoped, room, style.ellipsis()), end);
+}
+
+std::string CallerCell(const ReportView& view, StackId stack, size_t width,
+                       const TextOptions& options) {
+  const Frame* frame = view.Caller(stack);
+  if (frame == nullptr) {
+    return options.style.Paint(Ink::kDim,
+                               KeepBeginning("[no stack]", width, options.style.ellipsis()));
+  }
+  return FrameText(view, *frame, width, options, Ink::kPlain);
+}
+
+std::string AllocationName(const ReportView& view, StackId stack,
+                           format::AllocFunction function) {
+  for (const Frame* frame : view.Frames(stack)) {
+    if (frame->role != FrameRole::kAllocator) break;
+    const absl::string_view name = QualifiedName(frame->function);
+    if (name == "operator new" || name == "operator new[]") return std::string(name);
+  }
+  return std::string(FunctionName(function));
+}
+
+std::string RenderText(const ReportView& view, const TextOptions& options) {
+  using Render = std::string (*)(const ReportView&, const TextOptions&);
+  static constexpr std::pair<TextSection, Render> kSections[] = {
+      {TextSection::kSummary, SummaryText},     {TextSection::kLeaks, LeaksText},
+      {TextSection::kSites, SitesText},         {TextSection::kGrowth, GrowthText},
+      {TextSection::kFaults, FaultsText},       {TextSection::kTemporary, TemporaryText},
+      {TextSection::kSizes, SizesText},         {TextSection::kThreads, ThreadsText},
+      {TextSection::kMappings, MappingsText},
+  };
+  std::string out;
+  for (const auto& [section, render] : kSections) {
+    if (options.sections.empty() ||
+        std::find(options.sections.begin(), options.sections.end(), section) !=
+            options.sections.end()) {
+      absl::StrAppend(&out, render(view, options));
+    }
+  }
+  absl::string_view text = out;
+  absl::ConsumePrefix(&text, "\n");
+  return std::string(text);
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,218 @@
+// The first screen: what ran, how it ended, how much, and what the trace lacks.
+
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "report/render/escape.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr size_t kLabelWidth = 11;
+
+class Lines {
+ public:
+  explicit Lines(const TextOptions& options) : options_(options) {}
+
+  // Text without colours is cut at the width, or wrapped between words.
+  void Add(absl::string_view label, absl::string_view text, Ink ink = Ink::kPlain) {
+    const Style& style = options_.style;
+    const size_t room = style.width - 2 - kLabelWidth;
+    absl::string_view rest = text;
+    bool first = true;
+    while (!rest.empty()) {
+      size_t end = rest.size();
+      if (!options_.full && DisplayWidth(rest) > room) {
+        end = KeepBeginning(rest, room + 1, "").size();
+        const size_t space = rest.substr(0, end).rfind(' ');
+        if (space != absl::string_view::npos && space > 0) {
+          end = space;
+        } else {
+          end = KeepBeginning(rest, room, "").size();
+        }
+      }
+      absl::StrAppend(&out_, "  ",
+                      style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth,
+                                                             first ? std::string(label) : "")),
+                      style.Paint(ink, rest.substr(0, end)), "\n");
+      rest.remove_prefix(end);
+      if (!rest.empty() && rest[0] == ' ') rest.remove_prefix(1);
+      first = false;
+    }
+  }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  const TextOptions& options_;
+  std::string out_;
+};
+
+// As one would type it.
+std::string CommandLine(const Style& style, const ProcessInfo& process) {
+  std::vector<std::string> words;
+  for (const std::string& word : process.command) {
+    const bool plain = !word.empty() && word.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
+        std::string::npos;
+    words.push_back(style.Name(
+        plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'")));
+  }
+  return words.empty() ? style.Name(process.executable) : absl::StrJoin(words, " ");
+}
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+}
+
+std::string EndText(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kExit:
+      return absl::StrCat("exit status ", process.exit_status);
+    case ProcessInfo::End::kExec:
+      return "replaced itself by exec";
+    case ProcessInfo::End::kSignal:
+      return absl::StrCat("killed by ", SignalName(process.end_signal));
+    case ProcessInfo::End::kCut:
+      return "no end in the trace: it was killed, or it still runs";
+  }
+  return "";
+}
+
+void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* lines) {
+  const Coverage& coverage = analysis.coverage;
+  std::vector<std::string> bad, remarks;
+  if (coverage.dropped_events > 0) {
+    bad.push_back(absl::StrCat(Plural(coverage.dropped_events, "event"),
+                               " lost: the library could not write them"));
+  }
+  if (coverage.truncated) {
+    bad.push_back(absl::StrCat("the trace is incomplete",
+                               coverage.damage.empty() ? "" : ": ",
+                               EscapeControls(coverage.damage)));
+  }
+  if (coverage.unordered_events > 0) {
+    bad.push_back(absl::StrCat(Plural(coverage.unordered_events, "event"),
+                               " could not be ordered across threads"));
+  }
+  if (coverage.unknown_frees > 0) {
+    bad.push_back(absl::StrCat(Plural(coverage.unknown_frees, "free"),
+                               " of blocks whose allocation the trace does not have"));
+  }
+  if (coverage.cross_check_differences > 0) {
+    bad.push_back(absl::StrCat(Plural(coverage.cross_check_differences, "stack"),
+                               " differed from libunwind's, of ", Count(coverage.cross_checked)));
+  }
+  if (coverage.marked_stacks > 0) {
+    bad.push_back(absl::StrCat(Plural(coverage.marked_stacks, "allocation"), " (",
+                               Percent(coverage.marked_stacks, analysis.totals.allocations),
+                               ") with a stack that is not complete: the last frame says why"));
+  }
+  if (coverage.recovered_events > 0) {
+    remarks.push_back(absl::StrCat(Plural(coverage.recovered_events, "event"),
+                                   " recovered from the rings of a process that was killed"));
+  }
+  if (coverage.inherited_frees > 0) {
+    remarks.push_back(absl::StrCat(Plural(coverage.inherited_frees, "free"),
+                                   " of blocks that the parent process allocated"));
+  }
+  if (coverage.cross_checked > 0 && coverage.cross_check_differences == 0) {
+    remarks.push_back(absl::StrCat(Plural(coverage.cross_checked, "stack"),
+                                   " cross-checked with libunwind: no difference"));
+  }
+  if (analysis.process.stack_mode == format::StackMode::kOff) {
+    remarks.push_back("stacks were off: no call sites");
+  }
+  if (analysis.process.sample_bytes > 0) {
+    remarks.push_back(absl::StrCat("sampled: about one allocation in ",
+                                   HumanBytes(analysis.process.sample_bytes)));
+  }
+  for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));
+  for (const std::string& note : symbols.notes()) remarks.push_back(note);  // escaped there
+
+  const bool nothing_lost = coverage.dropped_events == 0 && !coverage.truncated;
+  lines->Add("Coverage", absl::StrCat(Plural(coverage.events, "event"),
+                                      nothing_lost ? ", none lost" : ""));
+  for (const std::string& line : bad) lines->Add("", absl::StrCat("! ", line), Ink::kWarning);
+  for (const std::string& line : remarks) lines->Add("", line);
+}
+
+}  // namespace
+
+std::string SummaryText(const ReportView& view, const TextOptions& options) {
+  const Analysis& analysis = view.analysis();
+  const ProcessInfo& process = analysis.process;
+  const Totals& totals = analysis.totals;
+  Lines lines(options);
+
+  lines.Add("Program", CommandLine(options.style, process), Ink::kStrong);
+  lines.Add("Ended", absl::StrCat(EndText(process), ", after ", Duration(process.duration_ns)),
+            process.end == ProcessInfo::End::kCut || process.end == ProcessInfo::End::kSignal
+                ? Ink::kWarning : Ink::kPlain);
+  lines.Add("Started", absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
+                                    process.host.empty() ? "" : " on ",
+                                    options.style.Name(process.host),
+                                    process.forked ? ", forked by " : "",
+                                    process.forked ? absl::StrCat(process.ppid) : ""));
+  if (!analysis.range.whole()) {
+    lines.Add("Only", absl::StrCat("blocks allocated from ", Duration(BeginNs(analysis)), " to ",
+                                   Duration(EndNs(analysis))), Ink::kWarning);
+  }
+  if (!view.match().empty()) {
+    lines.Add("Only", absl::StrCat(Plural(view.sites().size(), "site"), " of ",
+                                   Count(analysis.sites.size()), " that match /",
+                                   options.style.Name(view.match()),
+                                   "/ below; the figures here are of all"),
+              Ink::kWarning);
+  }
+  lines.Add("Heap", absl::StrCat(Plural(totals.allocations, "allocation"), ", ",
+                                 Plural(totals.frees, "free"), ", ",
+                                 ExactOrHumanBytes(totals.bytes_allocated), " in all"));
+  lines.Add("Peak", totals.peak_live_bytes == 0
+                        ? std::string("nothing was ever live")
+                        : absl::StrCat(ExactOrHumanBytes(totals.peak_live_bytes), " in ",
+                                       Plural(totals.peak_live_blocks, "block"), " at ",
+                                       Duration(totals.peak_time_ns)));
+  lines.Add("Unfreed", totals.live_blocks == 0
+                           ? std::string("nothing: every block was freed")
+                           : absl::StrCat(ExactOrHumanBytes(totals.live_bytes), " in ",
+                                          Plural(totals.live_blocks, "block"),
+                                          analysis.range.whole() ? " at the end"
+                                                                 : " at the end of the range"),
+            totals.live_blocks == 0 ? Ink::kGood : Ink::kBad);
+  const auto share = [](uint64_t part, uint64_t whole) {
+    return part == 0 ? std::string() : absl::StrCat(" (", Percent(part, whole), ")");
+  };
+  lines.Add("Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
+                                      share(totals.temporary_allocations, totals.allocations),
+                                      " freed before the thread's next"));
+  lines.Add("Wasted", absl::StrCat(ExactOrHumanBytes(totals.wasted_bytes),
+                                   share(totals.wasted_bytes, totals.bytes_allocated),
+                                   " usable but not asked for"));
+  if (totals.failed_allocations > 0) {
+    lines.Add("Failed", absl::StrCat(Plural(totals.failed_allocations, "allocation"),
+                                     " returned NULL"), Ink::kWarning);
+  }
+  lines.Add("Faults", absl::StrCat(Count(analysis.faults.minor), " minor, ",
+                                   Count(analysis.faults.major),
+                                   " major, without memtrace's own ",
+                                   Count(analysis.faults.tool_minor), " minor"));
+  lines.Add("Memory", absl::StrCat(
+      analysis.faults.peak_rss_bytes == 0
+          ? std::string("peak RSS not known")
+          : absl::StrCat("peak RSS ", HumanBytes(analysis.faults.peak_rss_bytes)),
+      analysis.coverage.tool_memory_bytes == 0
+          ? "" : absl::StrCat(", of which memtrace's own at most ",
+                              HumanBytes(analysis.coverage.tool_memory_bytes))));
+  AddCoverage(analysis, view.symbols(), &lines);
+  return absl::StrCat(options.style.Paint(Ink::kHeading, "memtrace report"), "  ",
+                      options.style.Name(analysis.file), "\n\n", lines.Take());
+}
+
+}  // namespace memtrace::report::render

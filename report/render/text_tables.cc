@@ -1,0 +1,161 @@
+// Tables that are not about call sites of the heap: sizes, threads, mappings and
+// the memory map at the end.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "report/render/escape.h"
+#include "report/render/plot.h"
+#include "report/render/table.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+// "0", "1", "2 - 3", "1024 - 2047" and above that with units.
+std::string SizeClassName(size_t size_class) {
+  if (size_class == 0) return "0";
+  const uint64_t low = uint64_t{1} << (size_class - 1);
+  if (low == 1) return "1";
+  if (low < 65536) return absl::StrCat(low, " - ", 2 * low - 1);
+  return absl::StrCat(HumanBytes(low), " - ", HumanBytes(2 * low));
+}
+
+std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
+  const MemoryMapSummary& map = view.analysis().memory_map;
+  if (!map.known) {
+    return Heading(options, "MEMORY MAP", "not known: the trace has no map of the end");
+  }
+  TextTable table({{"what", true}, {"at the end"}, {"at the start"}}, "of it");
+  const auto say = [](std::string text) {
+    return [text = std::move(text)](size_t width) { return KeepBeginning(text, width, ".."); };
+  };
+  table.AddRow({"heap (brk)", HumanBytes(map.heap_bytes), HumanBytes(map.heap_at_start_bytes)},
+               say(absl::StrCat(HumanBytes(map.heap_growth_seen_bytes), " growth seen")));
+  table.AddRow({"anonymous mappings", HumanBytes(map.anonymous_bytes),
+                HumanBytes(map.anonymous_at_start_bytes)}, nullptr);
+  const auto part = [&](absl::string_view name, uint64_t bytes) {
+    if (bytes > 0) {
+      table.AddRow({absl::StrCat("  ", name), HumanBytes(bytes), ""}, nullptr);
+    }
+  };
+  part("blocks mapped for themselves", map.mapped_blocks_bytes);
+  part("heaps of other arenas", map.arena_bytes);
+  part("thread stacks", map.thread_stack_bytes);
+  part("the program's own mmap", map.program_mmap_bytes);
+  part("memtrace's own", map.tool_bytes);
+  const uint64_t unexplained = static_cast<uint64_t>(
+      map.unexplained_bytes < 0 ? -map.unexplained_bytes : map.unexplained_bytes);
+  const std::string verdict =
+      unexplained == 0 ? "every byte of growth is explained by an event"
+                       : absl::StrCat(map.unexplained_bytes < 0 ? "events explain " : "",
+                                      HumanBytes(unexplained),
+                                      map.unexplained_bytes < 0 ? " more growth than the map shows"
+                                                                : " of growth no event explains");
+  return absl::StrCat(Heading(options, "MEMORY MAP", verdict), table.Render(options.style, 2));
+}
+
+}  // namespace
+
+std::string SizesText(const ReportView& view, const TextOptions& options) {
+  const SizeHistogram& sizes = view.analysis().sizes;
+  uint64_t most = 0, all = 0;
+  size_t first = kSizeClasses, last = 0;
+  for (size_t i = 0; i < kSizeClasses; ++i) {
+    if (sizes.allocations[i] == 0) continue;
+    most = std::max(most, sizes.allocations[i]);
+    all += sizes.allocations[i];
+    first = std::min(first, i);
+    last = i;
+  }
+  if (all == 0) return "";
+  TextTable table({{"bytes asked for"}, {"allocations"}, {"share"}, {"total"}, {"live"}}, "");
+  for (size_t i = first; i <= last; ++i) {
+    table.AddRow({SizeClassName(i), Count(sizes.allocations[i]),
+                  Percent(sizes.allocations[i], all), HumanBytes(sizes.bytes[i]),
+                  HumanBytes(sizes.live_bytes[i])},
+                 [&, i](size_t width) {
+                   return options.style.Paint(
+                       Ink::kPlot, HorizontalBar(sizes.allocations[i], most,
+                                                 std::min<size_t>(width, 40), options.style));
+                 });
+  }
+  // The histogram is of the whole trace: it is not kept by site.
+  return absl::StrCat(Heading(options, "SIZES", view.match().empty()
+                                                    ? "" : "of all sites, also those that do not match"),
+                      table.Render(options.style, 2));
+}
+
+std::string ThreadsText(const ReportView& view, const TextOptions& options) {
+  std::vector<const ThreadSummary*> threads;
+  for (const ThreadSummary& thread : view.analysis().threads) threads.push_back(&thread);
+  if (threads.empty()) return "";
+  std::sort(threads.begin(), threads.end(), [](const ThreadSummary* a, const ThreadSummary* b) {
+    return std::tuple(b->bytes_allocated, b->allocations, a->id) <
+           std::tuple(a->bytes_allocated, a->allocations, b->id);
+  });
+  const Numbers numbers(options);
+  TextTable table({{"tid"}, {numbers.wide() ? "allocations" : "allocs"}, {"frees"}, {"total"},
+                   {"live"}, {numbers.wide() ? "temporary" : "temp."}},
+                  "name, first to last event");
+  const size_t shown = options.full ? threads.size() : std::min(options.top, threads.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const ThreadSummary& thread = *threads[i];
+    table.AddRow({absl::StrCat(thread.tid), numbers.Events(thread.allocations),
+                  numbers.Events(thread.frees), numbers.Bytes(thread.bytes_allocated),
+                  numbers.Bytes(thread.live_bytes), numbers.Events(thread.temporary)},
+                 [&](size_t width) {
+                   const std::string when = absl::StrCat(
+                       Duration(thread.first_time_ns), " to ", Duration(thread.last_time_ns));
+                   const std::string name = options.style.Name(thread.name);
+                   const size_t room = width > DisplayWidth(when) + 2
+                                           ? width - DisplayWidth(when) - 2 : 0;
+                   if (room < 4) return KeepBeginning(name, width, options.style.ellipsis());
+                   return absl::StrCat(KeepBeginning(name, room, options.style.ellipsis()), "  ",
+                                       options.style.Paint(Ink::kDim, when));
+                 });
+  }
+  return absl::StrCat(Heading(options, "THREADS", threads.size() == 1
+                                                      ? "one" : Count(threads.size())),
+                      table.Render(options.style, 2),
+                      MoreLine(options, threads.size(), shown, "thread"));
+}
+
+std::string MappingsText(const ReportView& view, const TextOptions& options) {
+  std::string out;
+  if (view.mappings().empty()) {
+    out = Heading(options, "MAPPINGS", view.match().empty()
+                                           ? "the program mapped nothing by itself, and its heap "
+                                             "did not grow"
+                                           : "no site matches");
+  } else {
+    TextTable table({{"kind", true}, {"calls"}, {"bytes"}, {"live"}}, "caller");
+    const size_t shown = options.full ? view.mappings().size()
+                                      : std::min(options.top, view.mappings().size());
+    for (size_t i = 0; i < shown; ++i) {
+      const MappingSite& mapping = *view.mappings()[i];
+      table.AddRow({absl::StrReplaceAll(MappingKindName(mapping.kind), {{"_", " "}}), Count(mapping.calls),
+                    HumanBytes(mapping.bytes), HumanBytes(mapping.live_bytes)},
+                   [&](size_t width) {
+                     if (mapping.file.empty()) {
+                       return CallerCell(view, mapping.stack, width, options);
+                     }
+                     const std::string file = KeepEnd(
+                         options.style.Name(FileNameOf(mapping.file)), width / 2,
+                         options.style.ellipsis());
+                     const size_t used = DisplayWidth(file) + 5;
+                     return absl::StrCat(file, " by ",
+                                         CallerCell(view, mapping.stack,
+                                                    width > used ? width - used : 8, options));
+                   });
+    }
+    out = absl::StrCat(Heading(options, "MAPPINGS", "memory got from the kernel, by who asked"),
+                       table.Render(options.style, 2),
+                       MoreLine(options, view.mappings().size(), shown, "mapping site"));
+  }
+  return absl::StrCat(out, MemoryMapText(view, options));
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,280 @@
+#include "report/render/view.h"
+
+#include <regex.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "format/checksum.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using format::AllocFunction;
+
+constexpr std::pair<SortColumn, absl::string_view> kSortColumns[] = {
+    {SortColumn::kTotal, "total"},           {SortColumn::kWasted, "wasted"},
+    {SortColumn::kLive, "live"},             {SortColumn::kBlocks, "blocks"},
+    {SortColumn::kPeak, "peak"},             {SortColumn::kAllocations, "allocations"},
+    {SortColumn::kFrees, "frees"},           {SortColumn::kTemporary, "temporary"},
+    {SortColumn::kCaller, "caller"},
+};
+
+constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the program's structure
+
+uint64_t SortKey(const SiteGroup& group, SortColumn column) {
+  switch (column) {
+    case SortColumn::kTotal: return group.bytes_allocated;
+    case SortColumn::kWasted: return group.wasted_bytes;
+    case SortColumn::kLive: return group.live_bytes;
+    case SortColumn::kBlocks: return group.live_blocks;
+    case SortColumn::kPeak: return group.bytes_at_peak;
+    case SortColumn::kAllocations: return group.allocations;
+    case SortColumn::kFrees: return group.frees;
+    case SortColumn::kTemporary: return group.temporary;
+    case SortColumn::kCaller: return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void SiteGroup::Add(const Site& site) {
+  if (sites.empty()) {
+    function = site.function;
+    live_first_time_ns = UINT64_MAX;
+  }
+  several_functions |= function != site.function;
+  if (sites.empty() || site.bytes_allocated > sites.front()->bytes_allocated) {
+    stack = site.stack;
+    sites.insert(sites.begin(), &site);
+  } else {
+    sites.push_back(&site);
+  }
+  allocations += site.allocations;
+  frees += site.frees;
+  bytes_allocated += site.bytes_allocated;
+  live_bytes += site.live_bytes;
+  live_blocks += site.live_blocks;
+  bytes_at_peak += site.bytes_at_peak;
+  blocks_at_peak += site.blocks_at_peak;
+  peak_bytes += site.peak_bytes;
+  wasted_bytes += site.wasted_bytes;
+  temporary += site.temporary;
+  if (site.live_blocks > 0) {
+    live_first_time_ns = std::min(live_first_time_ns, site.live_first_time_ns);
+    live_last_time_ns = std::max(live_last_time_ns, site.live_last_time_ns);
+  }
+}
+
+absl::StatusOr<SortColumn> ParseSortColumn(absl::string_view name) {
+  for (const auto& [column, text] : kSortColumns) {
+    if (text == name) return column;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--sort: no column \"", name, "\"; there are ",
+                                                 absl::StrJoin(SortColumnNames(), ", ")));
+}
+
+absl::string_view SortColumnName(SortColumn column) {
+  for (const auto& [known, text] : kSortColumns) {
+    if (known == column) return text;
+  }
+  return "";
+}
+
+std::vector<absl::string_view> SortColumnNames() {
+  std::vector<absl::string_view> names;
+  for (const auto& [column, text] : kSortColumns) names.push_back(text);
+  return names;
+}
+
+absl::string_view FunctionName(AllocFunction function) {
+  switch (function) {
+    case AllocFunction::kMalloc: return "malloc";
+    case AllocFunction::kCalloc: return "calloc";
+    case AllocFunction::kRealloc: return "realloc";
+    case AllocFunction::kReallocarray: return "reallocarray";
+    case AllocFunction::kPosixMemalign: return "posix_memalign";
+    case AllocFunction::kAlignedAlloc: return "aligned_alloc";
+    case AllocFunction::kMemalign: return "memalign";
+    case AllocFunction::kValloc: return "valloc";
+    case AllocFunction::kPvalloc: return "pvalloc";
+  }
+  return "unknown function";
+}
+
+absl::string_view MappingKindName(MappingSite::Kind kind) {
+  switch (kind) {
+    case MappingSite::Kind::kMmap: return "mmap";
+    case MappingSite::Kind::kBrk: return "brk";
+    case MappingSite::Kind::kShm: return "shm";
+    case MappingSite::Kind::kHeapGrowth: return "heap_growth";
+    case MappingSite::Kind::kArenaGrowth: return "arena_growth";
+    case MappingSite::Kind::kMappedBlock: return "mapped_block";
+  }
+  return "unknown";
+}
+
+absl::string_view FileNameOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::string FrameName(const Frame& frame) {
+  if (!frame.function.empty()) return frame.function;
+  if (frame.module.empty()) return absl::StrFormat("0x%x", frame.offset);
+  return absl::StrFormat("%s+0x%x", FileNameOf(frame.module), frame.offset);
+}
+
+std::string PlaceText(const Frame& frame) {
+  if (!frame.file.empty()) {
+    return frame.line != 0 ? absl::StrCat(frame.file, ":", frame.line) : frame.file;
+  }
+  // Where the name is the module's already, it is not said twice.
+  if (frame.function.empty() || frame.module.empty()) return "";
+  return std::string(FileNameOf(frame.module));
+}
+
+absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const SiteSymbols& symbols,
+                                              const std::string& match) {
+  ReportView view;
+  view.analysis_ = &analysis;
+  view.symbols_ = &symbols;
+  view.match_ = match;
+  if (!match.empty()) {
+    regex_t regex;
+    const int error = regcomp(&regex, match.c_str(), REG_EXTENDED | REG_NOSUB);
+    if (error != 0) {
+      char message[256];
+      regerror(error, &regex, message, sizeof(message));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--match: \"", match, "\" is not a regular expression: ", message));
+    }
+    const std::unique_ptr<regex_t, void (*)(regex_t*)> owner(&regex, regfree);
+    const auto matches = [&](const std::string& text) {
+      return !text.empty() && regexec(&regex, text.c_str(), 0, nullptr, 0) == 0;
+    };
+    view.frame_matches_.resize(symbols.frame_count());
+    for (uint32_t i = 1; i < symbols.frame_count(); ++i) {
+      const Frame& frame = symbols.frame({i});
+      view.frame_matches_[i] =
+          matches(frame.function) || matches(frame.file) || matches(frame.module);
+    }
+  }
+  view.Group();
+  return view;
+}
+
+bool ReportView::Matches(StackId stack) const {
+  if (match_.empty()) return true;
+  for (const FrameId id : symbols_->Stack(stack)) {
+    if (frame_matches_[id.value]) return true;
+  }
+  return false;
+}
+
+void ReportView::Group() {
+  for (const Site& site : analysis_->sites) {
+    if (Matches(site.stack)) sites_.push_back(&site);
+  }
+  // Ids are given in the order of the trace: a tie has the same order every time.
+  std::sort(sites_.begin(), sites_.end(), [](const Site* a, const Site* b) {
+    return std::tuple(b->bytes_allocated, b->allocations, a->stack, a->function) <
+           std::tuple(a->bytes_allocated, a->allocations, b->stack, b->function);
+  });
+
+  absl::flat_hash_map<std::vector<uint32_t>, size_t> by_stack;
+  absl::flat_hash_map<uint32_t, size_t> by_caller;
+  for (const Site* site : sites_) {
+    const std::vector<const Frame*> frames = Frames(site->stack);
+    if (site->live_blocks > 0) {
+      std::vector<uint32_t> key = {static_cast<uint32_t>(site->function)};
+      for (const Frame* frame : frames) key.push_back(frame->identity);
+      const auto [it, is_new] = by_stack.try_emplace(std::move(key), unfreed_.size());
+      if (is_new) unfreed_.emplace_back();
+      unfreed_[it->second].Add(*site);
+      unfreed_bytes_ += site->live_bytes;
+      unfreed_blocks_ += site->live_blocks;
+    }
+    const uint32_t caller = frames.empty() ? 0 : frames[CutStack(frames).caller]->identity;
+    const auto [it, is_new] = by_caller.try_emplace(caller, callers_.size());
+    if (is_new) callers_.emplace_back();
+    callers_[it->second].Add(*site);
+  }
+  SortGroups(*this, SortColumn::kLive, &unfreed_);
+  SortGroups(*this, SortColumn::kTotal, &callers_);
+
+  for (const MappingSite& mapping : analysis_->mappings) {
+    if (Matches(mapping.stack)) mappings_.push_back(&mapping);
+  }
+  std::sort(mappings_.begin(), mappings_.end(), [](const MappingSite* a, const MappingSite* b) {
+    return std::tuple(b->bytes, b->calls, a->kind, a->stack, a->file) <
+           std::tuple(a->bytes, a->calls, b->kind, b->stack, b->file);
+  });
+}
+
+std::vector<const Frame*> ReportView::Frames(StackId stack) const {
+  std::vector<const Frame*> frames;
+  for (const FrameId id : symbols_->Stack(stack)) frames.push_back(&symbols_->frame(id));
+  return frames;
+}
+
+const Frame* ReportView::Caller(StackId stack) const {
+  const std::vector<const Frame*> frames = Frames(stack);
+  return frames.empty() ? nullptr : frames[CutStack(frames).caller];
+}
+
+std::string ReportView::CallerText(StackId stack) const {
+  const Frame* frame = Caller(stack);
+  if (frame == nullptr) return "[no stack]";
+  const std::string place = PlaceText(*frame);
+  return place.empty() ? FrameName(*frame) : absl::StrCat(FrameName(*frame), " ", place);
+}
+
+std::string ReportView::Fingerprint(StackId stack, AllocFunction function) const {
+  std::string text = absl::StrCat("1\n", FunctionName(function));  // 1: version of this recipe
+  const std::vector<const Frame*> frames = Frames(stack);
+  const Cut cut = frames.empty() ? Cut() : CutStack(frames);
+  size_t used = 0;
+  const auto add = [&](const Frame& frame) {
+    const absl::string_view name =
+        frame.function.empty() ? FileNameOf(frame.module) : absl::string_view(frame.function);
+    absl::StrAppend(&text, "\n", name, "\t", FileNameOf(frame.file));
+    ++used;
+  };
+  for (size_t i = cut.begin; i < cut.end && used < kFingerprintFrames; ++i) {
+    if (frames[i]->role == FrameRole::kProject) add(*frames[i]);
+  }
+  if (used == 0) {  // nothing of the project: what there is
+    for (size_t i = cut.begin; i < cut.end && used < kFingerprintFrames; ++i) add(*frames[i]);
+  }
+  return absl::StrFormat("%016x", format::Checksum(text.data(), text.size()));
+}
+
+void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup>* groups) {
+  std::vector<std::string> names(groups->size());
+  std::vector<size_t> order(groups->size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    if (column == SortColumn::kCaller) names[i] = view.CallerText((*groups)[i].stack);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    const SiteGroup& a = (*groups)[x];
+    const SiteGroup& b = (*groups)[y];
+    return std::tuple(absl::string_view(names[x]), SortKey(b, column), b.bytes_allocated,
+                      b.allocations, a.stack, a.function) <
+           std::tuple(absl::string_view(names[y]), SortKey(a, column), a.bytes_allocated,
+                      a.allocations, b.stack, b.function);
+  });
+  std::vector<SiteGroup> sorted;
+  sorted.reserve(groups->size());
+  for (const size_t i : order) sorted.push_back(std::move((*groups)[i]));
+  *groups = std::move(sorted);
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,105 @@
+// ReportView: what every format shows, computed once: the sites that the user
+// asked for, unfreed blocks grouped by stack, sites grouped by caller.
+//
+// One thread. Refers to the Analysis and the SiteSymbols; they outlive it.
+
+#ifndef MEMTRACE_REPORT_RENDER_VIEW_H_
+#define MEMTRACE_REPORT_RENDER_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/analysis.h"
+#include "report/render/frames_filter.h"
+#include "report/site_symbols.h"
+
+namespace memtrace::report::render {
+
+// Sites that a reader takes for one.
+struct SiteGroup {
+  std::vector<const Site*> sites;  // never empty
+  StackId stack;                   // of the site that weighs most
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  bool several_functions = false;
+  uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
+  uint64_t live_bytes = 0, live_blocks = 0;
+  uint64_t bytes_at_peak = 0, blocks_at_peak = 0;
+  uint64_t peak_bytes = 0;  // sum of the sites' own peaks: exact for one site, else a bound
+  uint64_t wasted_bytes = 0, temporary = 0;
+  uint64_t live_first_time_ns = 0, live_last_time_ns = 0;
+
+  void Add(const Site& site);
+};
+
+enum class SortColumn {
+  kTotal, kWasted, kLive, kBlocks, kPeak, kAllocations, kFrees, kTemporary, kCaller,
+};
+// The names --sort takes: "total", "wasted", ...
+absl::StatusOr<SortColumn> ParseSortColumn(absl::string_view name);
+absl::string_view SortColumnName(SortColumn column);
+std::vector<absl::string_view> SortColumnNames();
+
+class ReportView {
+ public:
+  // `match`: a POSIX extended regular expression; sites without a frame whose
+  // function, file or module matches are left out. Empty: all.
+  static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
+                                           const std::string& match);
+
+  const Analysis& analysis() const { return *analysis_; }
+  const SiteSymbols& symbols() const { return *symbols_; }
+  const std::string& match() const { return match_; }
+
+  const std::vector<const Site*>& sites() const { return sites_; }  // largest total first
+  const std::vector<SiteGroup>& unfreed() const { return unfreed_; }  // largest first
+  const std::vector<SiteGroup>& callers() const { return callers_; }  // largest total first
+  const std::vector<const MappingSite*>& mappings() const { return mappings_; }
+
+  // Of the sites that match.
+  uint64_t unfreed_bytes() const { return unfreed_bytes_; }
+  uint64_t unfreed_blocks() const { return unfreed_blocks_; }
+
+  std::vector<const Frame*> Frames(StackId stack) const;
+  // The frame a table names for a stack; nullptr when there is no stack.
+  const Frame* Caller(StackId stack) const;
+  std::string CallerText(StackId stack) const;  // "function file:line", not escaped
+  // Survives rebuilds: no lines, addresses, sizes. Sixteen hexadecimal digits.
+  std::string Fingerprint(StackId stack, format::AllocFunction function) const;
+
+  bool Matches(StackId stack) const;
+
+ private:
+  ReportView() = default;
+  void Group();
+
+  const Analysis* analysis_ = nullptr;
+  const SiteSymbols* symbols_ = nullptr;
+  std::string match_;
+  std::vector<bool> frame_matches_;  // by FrameId
+  std::vector<const Site*> sites_;
+  std::vector<SiteGroup> unfreed_;
+  std::vector<SiteGroup> callers_;
+  std::vector<const MappingSite*> mappings_;
+  uint64_t unfreed_bytes_ = 0;
+  uint64_t unfreed_blocks_ = 0;
+};
+
+// Largest first (kCaller: by name); equal ones by total bytes, then by name.
+void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup>* groups);
+
+absl::string_view FunctionName(format::AllocFunction function);  // "calloc"
+absl::string_view MappingKindName(MappingSite::Kind kind);       // "heap_growth"
+
+// "file:line", or the module's name where that is not known and FrameName() does
+// not hold it; else empty.
+std::string PlaceText(const Frame& frame);
+std::string FrameName(const Frame& frame);  // the function, or "module+0xoffset"
+absl::string_view FileNameOf(absl::string_view path);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_VIEW_H_

@@ -1,0 +1,198 @@
+#include "report/site_symbols.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "format/trace_format.h"
+#include "report/render/escape.h"
+#include "report/render/frames_filter.h"
+
+namespace memtrace::report {
+namespace {
+
+using format::StackMarker;
+
+absl::string_view MarkerText(uint64_t marker) {
+  switch (static_cast<StackMarker>(marker)) {
+    case StackMarker::kNone:
+      break;
+    case StackMarker::kNoUnwindInfo:
+      return "[no unwind info: JIT or assembly without CFI]";
+    case StackMarker::kTruncated:
+      return "[truncated: deeper than the limit]";
+    case StackMarker::kUnreadable:
+      return "[stack memory was not readable]";
+    case StackMarker::kInconsistent:
+      return "[unwind info is wrong or the stack is damaged]";
+    case StackMarker::kUnsupported:
+      return "[unwind info of a kind that is not evaluated]";
+    case StackMarker::kNotCaptured:
+      return "[stack not captured]";
+    case StackMarker::kContextEnd:
+      return "[start of a makecontext context]";
+    case StackMarker::kLost:
+      return "[frames lost: the library could not write them]";
+  }
+  return "[stack ends for an unknown reason]";
+}
+
+}  // namespace
+
+SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
+                         const SymbolizeModule& symbolize,
+                         const std::function<void(double)>& progress)
+    : stacks_(std::move(stacks)) {
+  frames_.emplace_back();
+  for (const ModuleInfo& module : analysis.modules) {
+    modules_[module.id.value] = &module;
+    if (module.flags & format::kModulePermanent) permanent_.push_back(&module);
+  }
+  std::sort(permanent_.begin(), permanent_.end(),
+            [](const ModuleInfo* a, const ModuleInfo* b) { return a->start < b->start; });
+
+  // Every distinct address, by module.
+  absl::flat_hash_set<StackId> seen;
+  absl::flat_hash_set<Address> addresses;
+  std::vector<RawFrame> raw;
+  const auto collect = [&](StackId stack) {
+    if (!stack || !seen.insert(stack).second) return;
+    raw.clear();
+    stacks_(stack, &raw);
+    for (const RawFrame& frame : raw) addresses.insert({Resolve(frame), frame.pc});
+  };
+  for (const Site& site : analysis.sites) collect(site.stack);
+  for (const MappingSite& site : analysis.mappings) collect(site.stack);
+
+  absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;
+  for (const Address& address : addresses) by_module[address.first].push_back(address.second);
+  std::vector<uint32_t> order;  // so that notes and frames do not depend on hashing
+  for (const auto& [instance, pcs] : by_module) order.push_back(instance);
+  std::sort(order.begin(), order.end());
+
+  size_t done = 0;
+  for (const uint32_t instance : order) {
+    std::vector<uint64_t>& pcs = by_module[instance];
+    std::sort(pcs.begin(), pcs.end());
+    done += pcs.size();
+    const auto module = modules_.find(instance);
+    if (instance == format::kNoModule) {
+      for (const uint64_t pc : pcs) AddMarker({instance, pc});
+    } else if (module == modules_.end()) {
+      for (const uint64_t pc : pcs) {  // code outside of every file: made at run time
+        runs_[{instance, pc}] = {static_cast<uint32_t>(frames_.size()), 1};
+        Frame frame;
+        frame.offset = pc;
+        AddFrame(std::move(frame));
+      }
+    } else {
+      AddModule(*module->second, std::move(pcs), symbolize);
+    }
+    if (progress) progress(static_cast<double>(done) / static_cast<double>(addresses.size()));
+  }
+  // Needed while frames are added, large, and never again.
+  absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
+}
+
+// The instance a step belongs to; 0 is short for the permanent module around pc.
+uint32_t SiteSymbols::Resolve(const RawFrame& raw) const {
+  if (raw.instance != format::kPermanentInstance) return raw.instance;
+  auto next = std::upper_bound(
+      permanent_.begin(), permanent_.end(), raw.pc,
+      [](uint64_t pc, const ModuleInfo* module) { return pc < module->start; });
+  if (next == permanent_.begin()) return format::kPermanentInstance;
+  const ModuleInfo* module = *--next;
+  // A return address after a call that never returns may be one past the end.
+  return raw.pc <= module->end ? module->id.value : format::kPermanentInstance;
+}
+
+void SiteSymbols::AddMarker(const Address& address) {
+  runs_[address] = {static_cast<uint32_t>(frames_.size()), 1};
+  Frame frame;
+  frame.function = std::string(MarkerText(address.second));
+  frame.role = FrameRole::kMarker;
+  AddFrame(std::move(frame));
+}
+
+void SiteSymbols::AddModule(const ModuleInfo& module, std::vector<uint64_t> pcs,
+                            const SymbolizeModule& symbolize) {
+  std::vector<symbolizer::Address> asked;
+  asked.reserve(pcs.size());
+  for (const uint64_t pc : pcs) asked.push_back({pc - module.bias, true});
+  const symbolizer::ModuleResult result = symbolize({module.path, module.build_id}, asked);
+  Note(module, result);
+  for (size_t i = 0; i < pcs.size(); ++i) {
+    const uint32_t begin = static_cast<uint32_t>(frames_.size());
+    const auto add = [&](Frame frame) {
+      frame.module = module.path;
+      frame.offset = asked[i].offset;
+      frame.role = render::RoleOf(frame, module.flags);
+      AddFrame(std::move(frame));
+    };
+    if (i < result.frames.size()) {
+      for (const symbolizer::Frame& found : result.frames[i]) {
+        add({.function = found.function.empty() ? found.linkage_name : found.function,
+             .file = found.file,
+             .line = found.line,
+             .inlined = found.inlined});
+      }
+    }
+    if (frames_.size() == begin) add({});
+    runs_[{module.id.value, pcs[i]}] = {begin, static_cast<uint32_t>(frames_.size() - begin)};
+  }
+}
+
+void SiteSymbols::AddFrame(Frame frame) {
+  const bool named = !frame.function.empty() && frame.line != 0;
+  const std::string key =
+      frame.role == FrameRole::kMarker ? frame.function
+      : named ? absl::StrCat(frame.function, "\n", frame.file, "\n", frame.line)
+              : absl::StrCat("\n", frame.module, "\n", frame.offset, "\n", frame.function);
+  frame.identity =
+      identities_.try_emplace(key, static_cast<uint32_t>(identities_.size() + 1)).first->second;
+  frames_.push_back(std::move(frame));
+}
+
+void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult& result) {
+  using symbolizer::ModuleState;
+  const absl::string_view why = result.message;
+  const std::string path = render::EscapeControls(module.path);
+  std::string note;
+  switch (result.state) {
+    case ModuleState::kDebugInfo:
+    case ModuleState::kSymbolsOnly:
+      return;
+    case ModuleState::kBuildIdDiffers:
+      note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
+                          "its frames are shown as module+offset");
+      break;
+    case ModuleState::kNotFound:
+      if (module.flags & format::kModuleVdso) return;  // never a file
+      note = absl::StrCat(path, " was not found: its frames are shown as module+offset; "
+                          "--sysroot names a copy of the machine's files");
+      break;
+    case ModuleState::kUnreadable:
+      note = absl::StrCat(path, " cannot be read for names",
+                          why.empty() ? "" : absl::StrCat(": ", render::EscapeControls(why)));
+      break;
+  }
+  // A plugin loaded twice is one file.
+  if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+}
+
+std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {
+  std::vector<FrameId> out;
+  if (!stack) return out;
+  std::vector<RawFrame> raw;
+  stacks_(stack, &raw);
+  for (const RawFrame& step : raw) {
+    const auto run = runs_.find(Address{Resolve(step), step.pc});
+    if (run == runs_.end()) continue;
+    for (uint32_t i = 0; i < run->second.count; ++i) out.push_back({run->second.begin + i});
+  }
+  return out;
+}
+
+}  // namespace memtrace::report

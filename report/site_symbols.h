@@ -1,0 +1,81 @@
+// SiteSymbols: the frames of every stack that a report shows.
+//
+// Collects the distinct (module instance, pc) of all stacks of an Analysis, asks
+// the symbolizer once per module for all of its addresses, and expands a stack
+// to frames when asked. A frame is stored once per address, however many stacks
+// pass through it; a stack's frames are names (FrameId) of those.
+//
+// One thread. Holds a reference to where the stacks come from.
+
+#ifndef MEMTRACE_REPORT_SITE_SYMBOLS_H_
+#define MEMTRACE_REPORT_SITE_SYMBOLS_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "report/analysis.h"
+#include "report/frame.h"
+#include "report/strong_id.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::report {
+
+// One step of a stack as the trace has it.
+struct RawFrame {
+  uint32_t instance = 0;  // format::kPermanentInstance, kNoModule (pc is a StackMarker), or one
+  uint64_t pc = 0;
+};
+
+// Appends the steps of a stack, innermost first.
+using StackSource = std::function<void(StackId, std::vector<RawFrame>*)>;
+using SymbolizeModule = std::function<symbolizer::ModuleResult(
+    const symbolizer::Module&, std::span<const symbolizer::Address>)>;
+
+using FrameId = StrongId<struct FrameTag>;  // an element of SiteSymbols' frames
+
+class SiteSymbols {
+ public:
+  // `progress` (may be empty) hears the share done, 0 to 1.
+  SiteSymbols(const Analysis& analysis, StackSource stacks, const SymbolizeModule& symbolize,
+              const std::function<void(double)>& progress = {});
+
+  // Innermost first, inlined frames expanded, a marker last. Empty: no stack.
+  std::vector<FrameId> Stack(StackId stack) const;
+  const Frame& frame(FrameId id) const { return frames_[id.value]; }
+  size_t frame_count() const { return frames_.size(); }
+
+  // One sentence per module whose names could not be had.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  struct Run {  // frames of one address
+    uint32_t begin = 0;
+    uint32_t count = 0;
+  };
+  using Address = std::pair<uint32_t, uint64_t>;
+
+  uint32_t Resolve(const RawFrame& raw) const;
+  void AddMarker(const Address& address);
+  void AddModule(const ModuleInfo& module, std::vector<uint64_t> pcs,
+                 const SymbolizeModule& symbolize);
+  void AddFrame(Frame frame);
+  void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
+
+  StackSource stacks_;
+  absl::flat_hash_map<uint32_t, const ModuleInfo*> modules_;
+  std::vector<const ModuleInfo*> permanent_;  // by start
+  absl::flat_hash_map<Address, Run> runs_;
+  std::vector<Frame> frames_;  // [0] is not used
+  absl::flat_hash_map<std::string, uint32_t> identities_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_SITE_SYMBOLS_H_

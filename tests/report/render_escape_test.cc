@@ -1,0 +1,71 @@
+#include "report/render/escape.h"
+
+#include <gtest/gtest.h>
+
+namespace memtrace::report::render {
+namespace {
+
+TEST(EscapeTest, NoControlCharacterReachesTheTerminal) {
+  std::string hostile;
+  for (int c = 0; c < 256; ++c) hostile.push_back(static_cast<char>(c));
+  for (const std::string& safe : {EscapeControls(hostile), EscapeToAscii(hostile)}) {
+    for (const char c : safe) EXPECT_TRUE(c >= 0x20 && c < 0x7f) << static_cast<int>(c);
+  }
+  EXPECT_EQ(EscapeControls("a\x1b[2Jb\r\n\x7f"), "a\\x1b[2Jb\\x0d\\x0a\\x7f");
+}
+
+TEST(EscapeTest, KeepsUtf8AndEscapesWhatIsNot) {
+  EXPECT_EQ(EscapeControls("m\u00f6ve \u65e5\u672c"), "m\u00f6ve \u65e5\u672c");
+  EXPECT_EQ(EscapeToAscii("m\u00f6ve"), "m?ve");
+  EXPECT_EQ(EscapeControls("\xc0\xaf"), "\\xc0\\xaf") << "overlong";
+  EXPECT_EQ(EscapeControls("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "surrogate";
+  EXPECT_EQ(EscapeControls("x\xe2\x82"), "x\\xe2\\x82") << "cut";
+  EXPECT_EQ(EscapeControls("\xc2\x9b"), "\\xc2\\x9b") << "C1: CSI";
+}
+
+TEST(EscapeTest, TextCannotBeReordered) {
+  EXPECT_EQ(EscapeControls("a\u202e"), "a\\xe2\\x80\\xae");
+  EXPECT_EQ(EscapeControls("\u2066x"), "\\xe2\\x81\\xa6x");
+}
+
+TEST(CsvFieldTest, QuotesAsRfc4180) {
+  EXPECT_EQ(CsvField("plain"), "plain");
+  EXPECT_EQ(CsvField("std::map<int, int>"), "\"std::map<int, int>\"");
+  EXPECT_EQ(CsvField("say \"hi\""), "\"say \"\"hi\"\"\"");
+  EXPECT_EQ(CsvField("two\nlines"), "two\\x0alines");
+  EXPECT_EQ(CsvField(""), "");
+}
+
+TEST(CsvFieldTest, NoFieldIsAFormula) {
+  EXPECT_EQ(CsvField("=1+1"), "'=1+1");
+  EXPECT_EQ(CsvField("+cmd"), "'+cmd");
+  EXPECT_EQ(CsvField("-2+3"), "'-2+3");
+  EXPECT_EQ(CsvField("@SUM(A1,B1)"), "\"'@SUM(A1,B1)\"");
+  EXPECT_EQ(CsvField("\t=1"), "\\x09=1");
+}
+
+TEST(WidthTest, CountsColumnsAndNotBytes) {
+  EXPECT_EQ(DisplayWidth("abc"), 3u);
+  EXPECT_EQ(DisplayWidth("m\u00f6ve"), 4u);
+  EXPECT_EQ(DisplayWidth("\u65e5\u672c"), 4u);
+  EXPECT_EQ(DisplayWidth("e\u0301"), 1u);
+}
+
+TEST(WidthTest, CutsNeverExceedTheWidthNorSplitACharacter) {
+  const std::string text = "\u65e5\u672cm\u00f6ve e\u0301 plain text";
+  for (size_t width = 0; width < 24; ++width) {
+    for (const absl::string_view ellipsis : {"\u2026", "..."}) {
+      for (const std::string& cut :
+           {KeepBeginning(text, width, ellipsis), KeepEnd(text, width, ellipsis)}) {
+        EXPECT_LE(DisplayWidth(cut), width) << cut;
+        EXPECT_EQ(EscapeControls(cut), cut) << "a character was split";
+      }
+    }
+  }
+  EXPECT_EQ(KeepBeginning("abcdefgh", 6, "..."), "abc...");
+  EXPECT_EQ(KeepEnd("abcdefgh", 6, "..."), "...fgh");
+  EXPECT_EQ(KeepEnd("abc", 6, "..."), "abc");
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

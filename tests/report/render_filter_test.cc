@@ -1,0 +1,134 @@
+#include "report/render/frames_filter.h"
+
+#include <gtest/gtest.h>
+
+#include "format/records.h"
+
+namespace memtrace::report::render {
+namespace {
+
+TEST(QualifiedNameTest, DropsReturnTypeAndParameters) {
+  EXPECT_EQ(QualifiedName("main"), "main");
+  EXPECT_EQ(QualifiedName("foo(int, char*)"), "foo");
+  EXPECT_EQ(QualifiedName("void std::vector<int, std::allocator<int> >::_M_realloc_insert<int "
+                          "const&>(__gnu_cxx::__normal_iterator<int*, std::vector<int> >)"),
+            "std::vector<int, std::allocator<int> >::_M_realloc_insert<int const&>");
+  EXPECT_EQ(QualifiedName("(anonymous namespace)::Cache::Grow() const"),
+            "(anonymous namespace)::Cache::Grow");
+  EXPECT_EQ(QualifiedName("std::unique_ptr<Foo> make_foo<int>(int)"), "make_foo<int>");
+  EXPECT_EQ(QualifiedName("main::{lambda(int)#1}::operator()(int) const"),
+            "main::{lambda(int)#1}::operator()");
+  EXPECT_EQ(QualifiedName("decltype (x.y()) get<int>(int)"), "get<int>");
+}
+
+TEST(QualifiedNameTest, KnowsOperators) {
+  EXPECT_EQ(QualifiedName("operator new(unsigned long)"), "operator new");
+  EXPECT_EQ(QualifiedName("operator new[](unsigned long, std::align_val_t)"), "operator new[]");
+  EXPECT_EQ(QualifiedName("std::ostream& std::operator<< <char>(std::ostream&, char)"),
+            "std::operator<< <char>");
+  EXPECT_EQ(QualifiedName("Foo::operator()(int)"), "Foo::operator()");
+  EXPECT_EQ(QualifiedName("my_operator(int)"), "my_operator");
+  EXPECT_EQ(QualifiedName("operators::run(int)"), "operators::run");
+}
+
+TEST(QualifiedNameTest, SurvivesAnyBytes) {
+  for (const char* name : {"", "(", ")", "<", ">", "operator", "operator(", "((((", ">>>>",
+                           "a<b(c", "decltype(", "(anonymous namespace)", "operator()"}) {
+    QualifiedName(name);
+  }
+}
+
+Frame Of(std::string function, std::string module = "/work/app") {
+  Frame frame;
+  frame.function = std::move(function);
+  frame.module = std::move(module);
+  return frame;
+}
+
+TEST(RoleTest, TellsAllocatorsFromTheirCallers) {
+  for (const char* name : {"malloc", "calloc@plt", "operator new(unsigned long)", "xmalloc",
+                           "xmalloc.part.0", "g_malloc0", "sqlite3MemMalloc", "strdup",
+                           "std::allocator<int>::allocate(unsigned long)",
+                           "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+                           "void std::vector<int>::push_back(int const&)"}) {
+    EXPECT_EQ(RoleOf(Of(name), 0), FrameRole::kAllocator) << name;
+  }
+  for (const char* name : {"main", "leak_malloc", "my_xmalloc_user", "Pool::allocate(int)",
+                           "std_like()", "malloc_stats_user",
+                           "std::vector<int> make<int>(int)"}) {  // it returns a std:: type
+    EXPECT_EQ(RoleOf(Of(name), 0), FrameRole::kProject) << name;
+  }
+}
+
+TEST(RoleTest, TellsTheSystemFromTheProject) {
+  EXPECT_EQ(RoleOf(Of("fopen", "/lib/x86_64-linux-gnu/libc.so.6"), 0), FrameRole::kSystem);
+  EXPECT_EQ(RoleOf(Of("run", "/opt/app/libengine.so"), 0), FrameRole::kProject);
+  EXPECT_EQ(RoleOf(Of("run", "/usr/lib/app/app"), format::kModuleExecutable),
+            FrameRole::kProject);
+  EXPECT_EQ(RoleOf(Of("hook", "/opt/libmemtrace.so"), format::kModuleTracer),
+            FrameRole::kAllocator);
+  EXPECT_EQ(RoleOf(Of("__libc_start_main_impl", "/lib/libc.so.6"), 0), FrameRole::kStart);
+}
+
+class CutTest : public testing::Test {
+ protected:
+  void Add(std::string function, FrameRole role) {
+    Frame frame = Of(std::move(function));
+    frame.role = role;
+    frames_.push_back(std::move(frame));
+  }
+  Cut Result() {
+    std::vector<const Frame*> stack;
+    for (const Frame& frame : frames_) stack.push_back(&frame);
+    return CutStack(stack);
+  }
+  std::vector<Frame> frames_;
+};
+
+TEST_F(CutTest, LeavesOutAllocatorsAndStart) {
+  Add("operator new", FrameRole::kAllocator);
+  Add("std::vector::push_back", FrameRole::kAllocator);
+  Add("fill", FrameRole::kProject);
+  Add("std::sort", FrameRole::kAllocator);
+  Add("main", FrameRole::kProject);
+  Add("__libc_start_main", FrameRole::kStart);
+  Add("_start", FrameRole::kStart);
+  const Cut cut = Result();
+  EXPECT_EQ(cut.begin, 2u);
+  EXPECT_EQ(cut.end, 5u) << "std:: between frames of the project stays";
+  EXPECT_EQ(cut.caller, 2u);
+}
+
+TEST_F(CutTest, TheCallerIsTheFirstFrameOfTheProject) {
+  Add("_IO_file_doallocate", FrameRole::kSystem);
+  Add("fopen", FrameRole::kSystem);
+  Add("open_log", FrameRole::kProject);
+  Add("main", FrameRole::kProject);
+  EXPECT_EQ(Result().begin, 0u);
+  EXPECT_EQ(Result().caller, 2u);
+}
+
+TEST_F(CutTest, AStackOfTheSystemAloneKeepsItsFirstFrame) {
+  Add("_dl_init", FrameRole::kSystem);
+  Add("_dl_start_user", FrameRole::kStart);
+  EXPECT_EQ(Result().caller, 0u);
+  EXPECT_EQ(Result().end, 1u);
+}
+
+TEST_F(CutTest, NeverLeavesNothing) {
+  Add("operator new", FrameRole::kAllocator);
+  Add("std::string::_M_create", FrameRole::kAllocator);
+  EXPECT_EQ(Result().begin, 0u);
+  EXPECT_EQ(Result().end, 2u);
+  frames_.clear();
+  Add("_start", FrameRole::kStart);
+  EXPECT_EQ(Result().end, 1u);
+  frames_.clear();
+  Add("xmalloc", FrameRole::kAllocator);
+  Add("[no unwind info]", FrameRole::kMarker);
+  EXPECT_EQ(Result().begin, 0u) << "a marker is not a caller";
+  EXPECT_EQ(Result().end, 2u);
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

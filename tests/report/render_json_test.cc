@@ -1,0 +1,130 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/render/formats.h"
+#include "tests/report/render_made_up.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using nlohmann::json;
+
+json Rendered(const ReportView& view, size_t top = kAllRows) {
+  StringSink sink;
+  RenderJson(view, top, sink);
+  return json::parse(sink.text());
+}
+
+void ExpectKeys(const json& object, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) EXPECT_TRUE(object.contains(key)) << key;
+}
+
+MadeUp& Filled(MadeUp& trace) {
+  const StackId stack = trace.Stack({{"inner", "a.h", 3, kApp, true}, {"leak", "/work/a.c", 9},
+                                     Libc("__libc_start_main")});
+  trace.AddSite(stack, 3, 100, 2);
+  trace.analysis.timeline.push_back({.time_ns = 1'000'000'000, .live_bytes = 200});
+  trace.analysis.timeline_interval_ns = 1'000'000'000;
+  trace.analysis.threads.push_back({.tid = 42, .name = "main"});
+  trace.analysis.mappings.push_back(
+      {.kind = MappingSite::Kind::kHeapGrowth, .stack = stack, .calls = 1, .bytes = 135168});
+  trace.analysis.sizes.allocations[7] = 3;
+  return trace;
+}
+
+TEST(JsonTest, HasEveryKeyOfTheSchema) {
+  MadeUp trace;
+  const json report = Rendered(Filled(trace).View());
+  EXPECT_EQ(report["schema"], "memtrace-report/1");
+  ExpectKeys(report, {"process", "coverage", "totals", "leaks", "sites", "timeline", "faults"});
+  ExpectKeys(report["process"],
+             {"pid", "command", "executable", "build_id", "start_time", "end"});
+  ExpectKeys(report["coverage"],
+             {"events", "dropped_events", "recovered_events", "unordered_events", "marked_stacks",
+              "cross_checked", "cross_check_differences", "tool_memory_bytes", "notes"});
+  ExpectKeys(report["totals"],
+             {"allocations", "frees", "bytes_allocated", "live_bytes", "live_blocks",
+              "peak_live_bytes", "peak_time_s", "wasted_bytes", "temporary_allocations"});
+  ExpectKeys(report["leaks"][0], {"kind", "bytes", "blocks", "fingerprint", "first_time_s",
+                                  "last_time_s", "stack"});
+  ExpectKeys(report["sites"][0],
+             {"allocations", "frees", "bytes_allocated", "live_bytes", "live_blocks", "peak_bytes",
+              "temporary", "wasted_bytes", "growth", "resident_bytes", "minor_faults",
+              "major_faults", "stack"});
+  ExpectKeys(report["timeline"], {"interval_s", "points"});
+  ExpectKeys(report["timeline"]["points"][0],
+             {"time_s", "live_bytes", "live_blocks", "allocations", "frees", "rss_bytes",
+              "minor_faults", "major_faults"});
+  ExpectKeys(report["faults"], {"source", "minor", "major", "attributed_minor", "tool_minor",
+                                "correlation", "thrash"});
+  ExpectKeys(report["faults"]["correlation"],
+             {"live_bytes_vs_minor", "allocated_bytes_vs_minor"});
+}
+
+TEST(JsonTest, AnEmptyTraceIsValidToo) {
+  MadeUp trace;
+  const json report = Rendered(trace.View());
+  EXPECT_EQ(report["leaks"], json::array());
+  EXPECT_EQ(report["sites"], json::array());
+  EXPECT_EQ(report["timeline"]["points"], json::array());
+}
+
+TEST(JsonTest, LeaksSayWhatWasFound) {
+  MadeUp trace;
+  const json leak = Rendered(Filled(trace).View())["leaks"][0];
+  EXPECT_EQ(leak["kind"], "unfreed");
+  EXPECT_EQ(leak["bytes"], 200);
+  EXPECT_EQ(leak["blocks"], 2);
+  EXPECT_EQ(leak["fingerprint"].get<std::string>().size(), 16u);
+  EXPECT_EQ(leak["first_time_s"], 0.1);
+}
+
+TEST(JsonTest, UnknownPartsOfAFrameAreAbsent) {
+  MadeUp trace;
+  const json stack = Rendered(Filled(trace).View())["leaks"][0]["stack"];
+  ASSERT_EQ(stack.size(), 3u);
+  EXPECT_EQ(stack[0], (json{{"function", "inner"}, {"module", "/work/app"}, {"offset", 0x1000},
+                            {"file", "a.h"}, {"line", 3}, {"inlined", true}}));
+  EXPECT_EQ(stack[1]["inlined"], false);
+  EXPECT_EQ(stack[2]["function"], "__libc_start_main");
+  EXPECT_FALSE(stack[2].contains("file"));
+  EXPECT_FALSE(stack[2].contains("line"));
+}
+
+TEST(JsonTest, WhatIsNotKnownIsNullAndNotZero) {
+  MadeUp trace;
+  const json report = Rendered(Filled(trace).View());
+  EXPECT_TRUE(report["sites"][0]["growth"].is_null());
+  EXPECT_TRUE(report["sites"][0]["minor_faults"].is_null());
+  EXPECT_TRUE(report["faults"]["attributed_minor"].is_null());
+  EXPECT_TRUE(report["faults"]["correlation"]["live_bytes_vs_minor"].is_null());
+  EXPECT_TRUE(report["timeline"]["points"][0]["rss_bytes"].is_null());
+}
+
+TEST(JsonTest, HostileNamesStayStrings) {
+  MadeUp trace;
+  const std::string hostile = "\xff\xfe\"}],\n\x1b[2J</script>\\";
+  trace.AddSite(trace.Stack({{hostile, hostile, 1}}), 1, 10, 1);
+  trace.analysis.process.command = {hostile};
+  trace.analysis.threads.push_back({.tid = 1, .name = hostile});
+  trace.analysis.coverage.notes.push_back(hostile);
+  StringSink sink;
+  RenderJson(trace.View(), kAllRows, sink);
+  for (const char c : sink.text()) EXPECT_TRUE(c == '\n' || (c & 0x80) || c >= 0x20);
+  const json report = json::parse(sink.text());
+  EXPECT_EQ(report["leaks"][0]["stack"][0]["function"],
+            "\xef\xbf\xbd\xef\xbf\xbd\"}],\n\x1b[2J</script>\\");
+}
+
+TEST(JsonTest, TopBoundsTheLists) {
+  MadeUp trace;
+  for (uint32_t i = 1; i <= 5; ++i) trace.AddSite(trace.Stack({{"f", "f.c", i}}), 1, i * 10, 1);
+  const json report = Rendered(trace.View(), 2);
+  ASSERT_EQ(report["leaks"].size(), 2u);
+  EXPECT_EQ(report["leaks"][0]["bytes"], 50) << "the largest";
+  EXPECT_EQ(report["sites"].size(), 2u);
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

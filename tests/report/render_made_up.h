@@ -1,0 +1,153 @@
+// MadeUp: an Analysis that a test writes down, with stacks whose frames have the
+// names the test gives. What the analyzer and the symbolizer would have found.
+
+#ifndef MEMTRACE_TESTS_REPORT_RENDER_MADE_UP_H_
+#define MEMTRACE_TESTS_REPORT_RENDER_MADE_UP_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/records.h"
+#include "format/trace_format.h"
+#include "report/analysis.h"
+#include "report/render/view.h"
+#include "report/site_symbols.h"
+
+namespace memtrace::report {
+
+inline constexpr uint32_t kApp = 1;   // module instances of MadeUp
+inline constexpr uint32_t kLibc = 2;
+inline constexpr uint32_t kPlugin = 3;
+
+struct Step {
+  std::string function;
+  std::string file;
+  uint32_t line = 0;
+  uint32_t module = kApp;
+  bool inlined = false;
+};
+inline Step Libc(std::string function) { return {std::move(function), "", 0, kLibc}; }
+
+class MadeUp {
+ public:
+  MadeUp() {
+    analysis.file = "app.42.mtr";
+    analysis.process.pid = 42;
+    analysis.process.command = {"./app", "--fast", "two words"};
+    analysis.process.executable = "/work/app";
+    analysis.process.build_id = "00112233";
+    analysis.process.working_directory = "/work";
+    analysis.process.host = "target";
+    analysis.process.start_realtime_ns = 1763712603000000000;
+    analysis.process.duration_ns = 2'000'000'000;
+    analysis.process.end = ProcessInfo::End::kExit;
+    AddModule(kApp, "/work/app", 0x400000, format::kModulePermanent | format::kModuleExecutable);
+    AddModule(kLibc, "/lib/x86_64-linux-gnu/libc.so.6", 0x7f0000000000, format::kModulePermanent);
+    AddModule(kPlugin, "/work/plugin.so", 0x7f1000000000, 0);
+  }
+
+  // Innermost first. Inlined steps share the address of the next that is not.
+  StackId Stack(const std::vector<Step>& steps) {
+    std::vector<RawFrame> raw;
+    std::vector<symbolizer::Frame> frames;
+    for (const Step& step : steps) {
+      frames.push_back({.function = step.function, .file = step.file, .line = step.line,
+                        .inlined = step.inlined});
+      if (step.inlined) continue;
+      const uint64_t offset = 0x1000 + 16 * addresses_.size();
+      addresses_.push_back(std::move(frames));
+      frames.clear();
+      raw.push_back({step.module, BiasOf(step.module) + offset});
+    }
+    stacks_.push_back(std::move(raw));
+    return {static_cast<uint32_t>(stacks_.size())};
+  }
+
+  void EndWithMarker(StackId stack, format::StackMarker marker) {
+    stacks_[stack.value - 1].push_back({format::kNoModule, static_cast<uint64_t>(marker)});
+  }
+
+  std::vector<RawFrame>& raw(StackId stack) { return stacks_[stack.value - 1]; }
+
+  Site& AddSite(StackId stack, uint64_t allocations, uint64_t size, uint64_t live_blocks) {
+    Site site;
+    site.stack = stack;
+    site.allocations = allocations;
+    site.frees = allocations - live_blocks;
+    site.bytes_allocated = allocations * size;
+    site.live_blocks = live_blocks;
+    site.live_bytes = live_blocks * size;
+    site.peak_bytes = site.bytes_at_peak = live_blocks * size;
+    site.blocks_at_peak = live_blocks;
+    site.largest_bytes = size;
+    site.first_time_ns = site.live_first_time_ns = 100'000'000;
+    site.last_time_ns = site.live_last_time_ns = 1'500'000'000;
+    analysis.sites.push_back(site);
+    analysis.totals.allocations += site.allocations;
+    analysis.totals.frees += site.frees;
+    analysis.totals.bytes_allocated += site.bytes_allocated;
+    analysis.totals.live_blocks += site.live_blocks;
+    analysis.totals.live_bytes += site.live_bytes;
+    return analysis.sites.back();
+  }
+
+  // The symbols and the view of what was written down so far.
+  const SiteSymbols& symbols() {
+    symbols_ = std::make_unique<SiteSymbols>(
+        analysis,
+        [this](StackId id, std::vector<RawFrame>* raw) {
+          const std::vector<RawFrame>& stack = stacks_[id.value - 1];
+          raw->insert(raw->end(), stack.begin(), stack.end());
+        },
+        [this](const symbolizer::Module& module, std::span<const symbolizer::Address> asked) {
+          ++symbolize_calls;
+          return Symbolize(module, asked);
+        });
+    return *symbols_;
+  }
+  render::ReportView View(const std::string& match = "") {
+    return *render::ReportView::Create(analysis, symbols(), match);
+  }
+
+  Analysis analysis;
+  int symbolize_calls = 0;
+  symbolizer::ModuleState plugin_state = symbolizer::ModuleState::kDebugInfo;
+
+ private:
+  void AddModule(uint32_t id, std::string path, uint64_t start, uint32_t flags) {
+    ModuleInfo module;
+    module.id = {id};
+    module.flags = flags;
+    module.start = start;
+    module.end = start + 0x1000000;
+    module.bias = start;
+    module.path = std::move(path);
+    analysis.modules.push_back(std::move(module));
+  }
+  uint64_t BiasOf(uint32_t module) const { return analysis.modules[module - 1].bias; }
+
+  symbolizer::ModuleResult Symbolize(const symbolizer::Module& module,
+                                     std::span<const symbolizer::Address> asked) {
+    symbolizer::ModuleResult result;
+    result.state = symbolizer::ModuleState::kDebugInfo;
+    if (module.path == "/work/plugin.so") result.state = plugin_state;
+    for (const symbolizer::Address& address : asked) {
+      const size_t index = (address.offset - 0x1000) / 16;
+      const bool known = result.state == symbolizer::ModuleState::kDebugInfo &&
+                         index < addresses_.size();
+      result.frames.push_back(known ? addresses_[index] : std::vector<symbolizer::Frame>());
+    }
+    return result;
+  }
+
+  std::vector<std::vector<symbolizer::Frame>> addresses_;
+  std::vector<std::vector<RawFrame>> stacks_;
+  std::unique_ptr<SiteSymbols> symbols_;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_TESTS_REPORT_RENDER_MADE_UP_H_

@@ -1,0 +1,100 @@
+#include "report/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace memtrace::report::render {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+uint64_t Ns(absl::string_view text) {
+  const auto instant = ParseInstant("--from", text);
+  EXPECT_TRUE(instant.ok()) << instant.status();
+  EXPECT_FALSE(instant->share.has_value());
+  return instant->ns;
+}
+
+TEST(InstantTest, TakesSecondsAndUnits) {
+  EXPECT_EQ(Ns("1.5"), 1'500'000'000u);
+  EXPECT_EQ(Ns("1.5s"), 1'500'000'000u);
+  EXPECT_EQ(Ns("1.5 s"), 1'500'000'000u);
+  EXPECT_EQ(Ns("250ms"), 250'000'000u);
+  EXPECT_EQ(Ns("10us"), 10'000u);
+  EXPECT_EQ(Ns("7ns"), 7u);
+  EXPECT_EQ(Ns("2min"), 120'000'000'000u);
+  EXPECT_EQ(Ns("2m"), 120'000'000'000u);
+  EXPECT_EQ(Ns("1h"), 3'600'000'000'000u);
+  EXPECT_EQ(Ns("0"), 0u);
+}
+
+TEST(InstantTest, TakesShares) {
+  EXPECT_EQ(ParseInstant("--from", "90%")->share, 0.9);
+  EXPECT_EQ(ParseInstant("--from", "0%")->share, 0.0);
+}
+
+TEST(InstantTest, RefusesWhatIsNoTime) {
+  for (const char* text : {"", "soon", "-1", "1.2.3", "1e300", "inf", "nan", "0x10", "s", "%",
+                           "101%", "99999999999h", "1 5", "1,5"}) {
+    const auto instant = ParseInstant("--to", text);
+    EXPECT_FALSE(instant.ok()) << text;
+    EXPECT_THAT(std::string(instant.status().message()), HasSubstr("--to: "));
+  }
+}
+
+std::string Error(const ReportFlags& flags) {
+  const auto options = ParseReportFlags(flags);
+  return options.ok() ? "" : std::string(options.status().message());
+}
+
+TEST(ReportFlagsTest, DefaultsAreAsDocumented) {
+  const auto options = ParseReportFlags({});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->format, ReportFormat::kText);
+  EXPECT_EQ(options->text_top, 10u);
+  EXPECT_EQ(options->data_top, kAllRows);
+  EXPECT_TRUE(options->analyze.range.whole());
+  EXPECT_FALSE(options->analyze.keep_live_blocks);
+  EXPECT_THAT(options->symbolizer.debug_dirs, ElementsAre("/usr/lib/debug"));
+  EXPECT_FALSE(options->symbolizer.debuginfod);
+}
+
+TEST(ReportFlagsTest, ErrorsNameTheOptionAndWhatItTakes) {
+  EXPECT_THAT(Error({.format = "yaml"}), HasSubstr("--format: \"yaml\" is none of text, json"));
+  EXPECT_THAT(Error({.sort = "size"}), HasSubstr("--sort: no column \"size\"; there are total,"));
+  EXPECT_THAT(Error({.color = "maybe"}), HasSubstr("--color"));
+  EXPECT_THAT(Error({.from = "2", .to = "1"}), HasSubstr("--from must be before --to"));
+  EXPECT_THAT(Error({.from = "90%", .to = "10%"}), HasSubstr("--from must be before --to"));
+  EXPECT_THAT(Error({.from = "then"}), HasSubstr("--from: \"then\" is not a time"));
+  EXPECT_THAT(Error({.tables = {"leeks"}}), HasSubstr("--table: \"leeks\" is none of summary"));
+  EXPECT_THAT(Error({.format = "csv", .tables = {"summary"}}), HasSubstr("--table: no table"));
+  EXPECT_THAT(Error({.format = "csv", .tables = {"sites,leaks"}}), HasSubstr("one table"));
+  EXPECT_THAT(Error({.format = "json", .tables = {"sites"}}), HasSubstr("--table"));
+}
+
+TEST(ReportFlagsTest, TablesAndDirectoriesAreLists) {
+  const auto options = ParseReportFlags(
+      {.tables = {"leaks,growth", "sizes"}, .debug_dirs = {"/a", "/b"}});
+  ASSERT_TRUE(options.ok());
+  EXPECT_THAT(options->sections,
+              ElementsAre(TextSection::kLeaks, TextSection::kGrowth, TextSection::kSizes));
+  EXPECT_THAT(options->symbolizer.debug_dirs, ElementsAre("/a", "/b", "/usr/lib/debug"));
+}
+
+TEST(ReportFlagsTest, MtraceNeedsTheBlocks) {
+  EXPECT_TRUE(ParseReportFlags({.format = "mtrace"})->analyze.keep_live_blocks);
+}
+
+TEST(SuggestTest, FindsWhatWasProbablyMeant) {
+  const std::vector<std::string> commands = {"run", "report", "dump", "info", "pack"};
+  EXPECT_THAT(Suggest("reprot", commands), ElementsAre("report"));
+  EXPECT_THAT(Suggest("dmup", commands), ElementsAre("dump"));
+  EXPECT_THAT(Suggest("rnu", commands), ElementsAre("run"));
+  EXPECT_THAT(Suggest("frobnicate", commands), IsEmpty());
+  EXPECT_THAT(Suggest("--fromat", {"--format", "--from"}), ElementsAre("--format", "--from"));
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

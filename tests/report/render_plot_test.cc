@@ -1,0 +1,121 @@
+#include "report/render/plot.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "report/render/escape.h"
+
+namespace memtrace::report::render {
+namespace {
+
+TEST(ResampleTest, TheHighestColumnIsTheHighestPoint) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const size_t points = 1 + random() % 400;
+    const TimeAxis axis{random() % 1000, 1000 + random() % 1000000, 1 + random() % 190};
+    std::vector<Sample> samples;
+    for (size_t i = 0; i < points; ++i) {
+      samples.push_back({axis.from_ns + (axis.to_ns - axis.from_ns) * (i + 1) / points,
+                         static_cast<double>(random() % 1000000)});
+    }
+    const std::vector<double> columns = ResampleMax(samples, axis);
+    ASSERT_EQ(columns.size(), axis.columns);
+    const auto highest = std::max_element(samples.begin(), samples.end(),
+                                          [](auto& a, auto& b) { return a.value < b.value; });
+    EXPECT_EQ(*std::max_element(columns.begin(), columns.end()), highest->value);
+  }
+}
+
+TEST(ResampleTest, SumsAreKept) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    const size_t points = 1 + random() % 400;
+    const TimeAxis axis{random() % 1000, 1000 + random() % 1000000, 1 + random() % 190};
+    std::vector<Sample> samples;
+    double sum = 0;
+    for (size_t i = 0; i < points; ++i) {
+      samples.push_back({axis.from_ns + (axis.to_ns - axis.from_ns) * (i + 1) / points,
+                         static_cast<double>(random() % 1000)});
+      sum += samples.back().value;
+    }
+    const std::vector<double> columns = ResampleSum(samples, axis);
+    EXPECT_NEAR(std::accumulate(columns.begin(), columns.end(), 0.0), sum, sum * 1e-9 + 1e-6);
+    EXPECT_GE(*std::min_element(columns.begin(), columns.end()), 0);
+  }
+}
+
+TEST(ResampleTest, ABurstStaysAtItsMoment) {
+  const TimeAxis axis{0, 1000, 10};
+  const std::vector<Sample> samples = {{100, 0}, {200, 0}, {300, 256}, {1000, 0}};
+  const std::vector<double> columns = ResampleSum(samples, axis);
+  EXPECT_EQ(columns[2], 256);
+  EXPECT_EQ(std::accumulate(columns.begin(), columns.end(), 0.0), 256);
+}
+
+TEST(ResampleTest, ALevelHoldsSinceThePointBefore) {
+  const TimeAxis axis{0, 1000, 10};
+  const std::vector<Sample> samples = {{500, 1}, {1000, 7}};
+  EXPECT_EQ(ResampleMax(samples, axis), (std::vector<double>{1, 1, 1, 1, 1, 7, 7, 7, 7, 7}));
+}
+
+TEST(ResampleTest, DegenerateAxesDoNotBreakIt) {
+  const std::vector<Sample> samples = {{5, 1}, {5, 2}, {3, 4}, {UINT64_MAX, 1}};
+  EXPECT_EQ(ResampleMax(samples, {0, 0, 0}).size(), 0u);
+  EXPECT_EQ(ResampleMax(samples, {5, 5, 3}).size(), 3u);
+  EXPECT_EQ(ResampleSum(samples, {5, 5, 3}).size(), 3u);
+  EXPECT_EQ(ResampleSum(samples, {0, 0, 0}).size(), 0u);
+}
+
+size_t Ink(const std::vector<std::string>& lines, size_t column) {
+  size_t rows = 0;
+  for (const std::string& line : lines) rows += line[column] != ' ';
+  return rows;
+}
+
+TEST(BarsTest, TheMaximumFillsTheHeightAndNothingIsLost) {
+  Style ascii;
+  const std::vector<double> values = {0, 1, 250, 500, 1000};
+  const std::vector<std::string> lines = Bars(values, 1000, 8, ascii);
+  ASSERT_EQ(lines.size(), 8u);
+  EXPECT_EQ(Ink(lines, 0), 0u);
+  EXPECT_EQ(Ink(lines, 1), 1u) << "what is not 0 is seen";
+  EXPECT_EQ(Ink(lines, 2), 2u);
+  EXPECT_EQ(Ink(lines, 3), 4u);
+  EXPECT_EQ(Ink(lines, 4), 8u);
+}
+
+TEST(BarsTest, EveryLineIsAsWideAsTheValues) {
+  Style utf8;
+  utf8.utf8 = true;
+  const std::vector<double> values = {0, 1, 3, 7, 20, 100, 0.001, 55};
+  for (const std::string& line : Bars(values, 100, 5, utf8)) {
+    EXPECT_EQ(DisplayWidth(line), values.size());
+  }
+  for (double value = 0; value <= 100; value += 0.7) {
+    EXPECT_LE(DisplayWidth(HorizontalBar(value, 100, 20, utf8)), 20u);
+    EXPECT_EQ(HorizontalBar(value, 100, 20, utf8).empty(), value == 0);
+  }
+}
+
+TEST(TimeAxisTest, TicksAreRoundAndLabelsDoNotTouch) {
+  Style style;
+  for (const size_t columns : {45u, 65u, 185u}) {
+    for (const uint64_t span : {uint64_t{900}, uint64_t{3'000'000}, uint64_t{1'870'000'000},
+                                uint64_t{100'000'000'000}, uint64_t{90'000'000'000'000}}) {
+      const std::vector<std::string> lines = TimeAxisLines({0, span, columns}, style);
+      ASSERT_EQ(lines.size(), 2u);
+      EXPECT_EQ(lines[0].size(), columns);
+      EXPECT_EQ(lines[1].size(), columns);
+      EXPECT_GE(std::count(lines[0].begin(), lines[0].end(), '+'), 2) << span;
+      EXPECT_EQ(lines[1][0], '0');
+    }
+  }
+  const std::vector<std::string> lines = TimeAxisLines({0, 2'000'000'000, 60}, style);
+  EXPECT_NE(lines[1].find("0.5 s"), std::string::npos) << lines[1];
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

@@ -1,0 +1,319 @@
+// The text report as a whole, against files that a person has read
+// (golden/render_*.txt), and what must hold for any trace.
+//
+// MEMTRACE_UPDATE_GOLDEN=1 writes the files anew; read the difference.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "report/render/escape.h"
+#include "report/render/text_report.h"
+#include "tests/report/render_made_up.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A program with a cache that grows, a loop of temporaries, two leaks.
+void FillBusy(MadeUp& trace) {
+  Analysis& a = trace.analysis;
+  const StackId leak = trace.Stack({{"operator new[](unsigned long)", "", 0, kLibc},
+                                    {"make_table", "/work/src/table.cc", 23},
+                                    {"main", "/work/src/main.cc", 40},
+                                    Libc("__libc_start_call_main"), Libc("_start")});
+  const StackId cache = trace.Stack(
+      {{"std::_Rb_tree<std::string, Entry>::_M_insert_node(std::_Rb_tree_node_base*)",
+        "/usr/include/c++/12/bits/stl_tree.h", 2384, kApp, true},
+       {"engine::Cache<std::string, engine::Entry, std::less<std::string> >::Insert(std::string "
+        "const&, engine::Entry&&)",
+        "/work/src/engine/cache.cc", 117},
+       {"engine::Server::Handle(engine::Request const&)", "/work/src/engine/server.cc", 88},
+       {"main", "/work/src/main.cc", 44}, Libc("__libc_start_call_main"), Libc("_start")});
+  const StackId file = trace.Stack({Libc("_IO_file_doallocate"), Libc("fopen"),
+                                    {"open_log", "/work/src/log.c", 12},
+                                    {"main", "/work/src/main.cc", 41}, Libc("_start")});
+  const StackId temporary = trace.Stack({{"format_line", "/work/src/log.c", 60},
+                                         {"main", "/work/src/main.cc", 50}, Libc("_start")});
+  std::vector<Step> deep;
+  for (uint32_t i = 0; i < 30; ++i) deep.push_back({"walk", "/work/src/walk.c", 100 + i});
+  const StackId recursion = trace.Stack(deep);
+  trace.EndWithMarker(recursion, format::StackMarker::kTruncated);
+
+  trace.AddSite(cache, 40000, 1100, 20000);
+  trace.AddSite(leak, 1, 256, 1).function = format::AllocFunction::kCalloc;
+  trace.AddSite(file, 1, 472, 1);
+  Site& site = trace.AddSite(temporary, 500000, 48, 0);
+  site.temporary = 499990;
+  site.wasted_bytes = 4000000;
+  trace.AddSite(recursion, 300, 64, 300);
+
+  a.totals.peak_live_bytes = 22000000 + 256 + 472 + 19200;
+  a.totals.peak_live_blocks = 20302;
+  a.totals.peak_time_ns = 1'470'000'000;
+  a.totals.wasted_bytes = 4000000;
+  a.totals.temporary_allocations = 499990;
+  a.coverage.events = 1040300;
+  a.coverage.marked_stacks = 300;
+  a.coverage.tool_memory_bytes = 2 << 20;
+  a.coverage.notes.push_back("the program closed our file once; it was opened again");
+  a.faults.minor = 5800;
+  a.faults.major = 3;
+  a.faults.tool_minor = 210;
+  a.faults.peak_rss_bytes = 26 << 20;
+  a.faults.correlation_known = true;
+  a.faults.correlation_live = 0.93;
+  a.faults.correlation_allocated = 0.31;
+  a.timeline_interval_ns = 10'000'000;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    TimelinePoint point;
+    point.time_ns = i * 10'000'000;
+    const double share = i <= 147 ? static_cast<double>(i) / 147 : 1 - 0.3 * (i - 147) / 53.0;
+    point.live_bytes = static_cast<uint64_t>(share * static_cast<double>(a.totals.peak_live_bytes));
+    point.max_live_bytes = point.live_bytes;
+    point.rss_bytes = (4 << 20) + std::min<uint64_t>(i, 147) * 150000;
+    point.minor_faults = i == 60 ? 256 : i <= 147 ? 37 : 0;
+    point.major_faults = i == 2 ? 3 : 0;
+    a.timeline.push_back(point);
+  }
+  a.threads.push_back({.id = {1}, .tid = 42, .name = "app", .allocations = 540000,
+                       .frees = 519000, .bytes_allocated = 68000000, .live_bytes = 22000000,
+                       .temporary = 499000, .first_time_ns = 1'000'000,
+                       .last_time_ns = 1'990'000'000});
+  a.threads.push_back({.id = {2}, .tid = 43, .name = "worker \x1b[31m1", .allocations = 302,
+                       .frees = 0, .bytes_allocated = 19928, .live_bytes = 19928,
+                       .first_time_ns = 500'000'000, .last_time_ns = 700'000'000});
+  a.mappings.push_back({.kind = MappingSite::Kind::kHeapGrowth, .stack = cache, .calls = 160,
+                        .bytes = 22 << 20, .live_bytes = 22 << 20});
+  a.mappings.push_back({.kind = MappingSite::Kind::kMmap, .stack = file,
+                        .file = "/work/data/index.bin", .calls = 1, .bytes = 4 << 20,
+                        .live_bytes = 4 << 20});
+  a.memory_map = {.known = true, .heap_bytes = 22 << 20, .heap_at_start_bytes = 135168,
+                  .heap_growth_seen_bytes = (22 << 20) - 135168, .anonymous_bytes = 9 << 20,
+                  .anonymous_at_start_bytes = 1 << 20, .thread_stack_bytes = 8 << 20,
+                  .unexplained_bytes = 12288};
+  a.sizes.allocations[6] = 500000;
+  a.sizes.bytes[6] = 24000000;
+  a.sizes.allocations[7] = 300;
+  a.sizes.bytes[7] = a.sizes.live_bytes[7] = 19200;
+  a.sizes.allocations[9] = 2;
+  a.sizes.bytes[9] = a.sizes.live_bytes[9] = 728;
+  a.sizes.allocations[11] = 40000;
+  a.sizes.bytes[11] = 44000000;
+  a.sizes.live_bytes[11] = 22000000;
+}
+
+TextOptions Options(size_t width, bool utf8) {
+  TextOptions options;
+  options.style.width = width;
+  options.style.utf8 = utf8;
+  return options;
+}
+
+void ExpectGolden(const std::string& text, const std::string& name) {
+  const std::string path = MEMTRACE_SOURCE_DIR "/tests/report/golden/" + name;
+  if (std::getenv("MEMTRACE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::stringstream golden;
+  golden << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text, golden.str()) << path;
+}
+
+void ExpectFits(const std::string& text, size_t width) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(DisplayWidth(line), width) << line;
+    EXPECT_FALSE(!line.empty() && line.back() == ' ') << "trailing blank: " << line;
+  }
+}
+
+TEST(TextReportTest, IsReadableAtEightyColumnsInAscii) {
+  MadeUp trace;
+  FillBusy(trace);
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  ExpectFits(text, 80);
+  for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
+  ExpectGolden(text, "render_busy_80.txt");
+}
+
+TEST(TextReportTest, IsReadableAtTwoHundredColumns) {
+  MadeUp trace;
+  FillBusy(trace);
+  const std::string text = RenderText(trace.View(), Options(200, true));
+  ExpectFits(text, 200);
+  ExpectGolden(text, "render_busy_200.txt");
+}
+
+TEST(TextReportTest, FullShowsEveryFrame) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(100, true);
+  options.full = true;
+  options.sections = {TextSection::kLeaks};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("walk.c:129"));
+  EXPECT_THAT(text, HasSubstr("operator new[](unsigned long)"));
+  EXPECT_THAT(text, HasSubstr("_start"));
+  EXPECT_THAT(text, HasSubstr("[inlined]"));
+  EXPECT_THAT(text, Not(HasSubstr("--full")));
+  ExpectGolden(text, "render_busy_full_leaks.txt");
+}
+
+TEST(TextReportTest, AnEmptyTraceSaysSoShortly) {
+  MadeUp trace;
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  ExpectFits(text, 80);
+  EXPECT_THAT(text, HasSubstr("no unfreed blocks"));
+  ExpectGolden(text, "render_empty_80.txt");
+}
+
+TEST(TextReportTest, SaysBytesInBlocksAndWhatWasCalled) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"f", "leak.c", 7}, {"main", "leak.c", 20}}), 2, 100, 2);
+  trace.AddSite(trace.Stack({{"f", "leak.c", 8}, {"main", "leak.c", 20}}), 1, 256, 1).function =
+      format::AllocFunction::kCalloc;
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  EXPECT_THAT(text, HasSubstr("1  256 bytes in 1 block, calloc"));
+  EXPECT_THAT(text, HasSubstr("2  200 bytes in 2 blocks, malloc"));
+  EXPECT_THAT(text, HasSubstr("f  leak.c:7\n"));
+}
+
+TEST(TextReportTest, NoLossIsSilent) {
+  MadeUp trace;
+  Coverage& coverage = trace.analysis.coverage;
+  coverage.dropped_events = 11;
+  coverage.recovered_events = 12;
+  coverage.unordered_events = 13;
+  coverage.marked_stacks = 14;
+  coverage.unknown_frees = 15;
+  coverage.inherited_frees = 16;
+  coverage.truncated = true;
+  coverage.damage = "block at byte 4096: checksum differs";
+  coverage.cross_checked = 1000;
+  coverage.cross_check_differences = 17;
+  coverage.notes = {"a note of the library"};
+  trace.analysis.totals.allocations = 100;
+  const std::string text = RenderText(trace.View(), Options(200, false));
+  for (const char* said : {"11 events lost", "12 events recovered", "13 events could not be ordered",
+                           "14 allocations", "15 frees", "16 frees", "17 stacks differed",
+                           "block at byte 4096", "a note of the library"}) {
+    EXPECT_THAT(text, HasSubstr(said));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("none lost")));
+}
+
+TEST(TextReportTest, HostileNamesDoNotReachTheTerminal) {
+  MadeUp trace;
+  const std::string hostile = "x\x1b]0;owned\x07\r\n\t\x9b\xff y";
+  const StackId stack = trace.Stack({{hostile, hostile, 3}, {"", "", 0, kPlugin}});
+  trace.AddSite(stack, 1, 10, 1).temporary = 1;
+  Analysis& a = trace.analysis;
+  a.totals.peak_live_bytes = 10;
+  a.timeline.push_back({.time_ns = 2'000'000'000, .live_bytes = 10, .max_live_bytes = 10});
+  a.file = a.process.executable = a.process.host = a.process.working_directory = hostile;
+  a.process.command = {hostile, "'"};
+  a.coverage.notes = {hostile};
+  a.coverage.truncated = true;
+  a.coverage.damage = hostile;
+  a.modules[2].path = hostile;
+  a.threads.push_back({.tid = 1, .name = hostile});
+  a.mappings.push_back({.stack = stack, .file = hostile});
+  trace.plugin_state = symbolizer::ModuleState::kUnreadable;
+  for (const bool full : {false, true}) {
+    for (const bool utf8 : {false, true}) {
+      TextOptions options = Options(80, utf8);
+      options.full = full;
+      for (const char c : RenderText(trace.View("x"), options)) {
+        EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
+        EXPECT_NE(c, 0x7f);
+      }
+    }
+  }
+}
+
+TEST(TextReportTest, EveryWidthIsKept) {
+  MadeUp trace;
+  FillBusy(trace);
+  const ReportView view = trace.View();
+  for (size_t width = kMinWidth; width <= kMaxWidth; ++width) {
+    const std::string text = RenderText(view, Options(width, width % 2 == 0));
+    if (width >= 80) {
+      ExpectFits(text, width);
+    } else {
+      ExpectFits(text, 80);  // tables of numbers are not broken: a name is, at 16 columns
+    }
+  }
+}
+
+TEST(TextReportTest, SaysHowManyMoreThereAreAndWhatShowsThem) {
+  MadeUp trace;
+  for (uint32_t i = 1; i <= 15; ++i) {
+    trace.AddSite(trace.Stack({{absl::StrCat("f", i), "f.c", i}}), 1, 100, 1);
+  }
+  TextOptions options = Options(100, false);
+  options.top = 4;
+  options.sections = {TextSection::kLeaks, TextSection::kSites};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("and 11 more call sites with 1.07 KiB in 11 blocks: --top 15 or "
+                              "--full shows them"));
+  EXPECT_THAT(text, HasSubstr("and 11 more callers: --top 15 or --full shows them"));
+  options.full = true;
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("more call")));
+}
+
+TEST(TextReportTest, SectionsCanBeChosen) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kSizes};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_EQ(text.find("SIZES"), 0u);
+  EXPECT_THAT(text, Not(HasSubstr("UNFREED")));
+}
+
+TEST(TextReportTest, TheSortedColumnIsMarked) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(120, false);
+  options.sections = {TextSection::kSites};
+  for (const absl::string_view name : SortColumnNames()) {
+    options.sort = *ParseSortColumn(name);
+    const std::string header(name == "peak" ? "at peakv" : absl::StrCat(name, "v"));
+    EXPECT_THAT(RenderText(trace.View(), options), HasSubstr(header));
+  }
+}
+
+TEST(TextReportTest, ColoursWrapTextAndNothingElse) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(80, false);
+  const std::string plain = RenderText(trace.View(), options);
+  options.style.color = true;
+  std::string coloured = RenderText(trace.View(), options);
+  EXPECT_NE(plain, coloured);
+  size_t begin;
+  while ((begin = coloured.find('\x1b')) != std::string::npos) {
+    coloured.erase(begin, coloured.find('m', begin) - begin + 1);
+  }
+  EXPECT_EQ(plain, coloured);
+}
+
+TEST(TextReportTest, ThePeakIsMarkedAboveItsColumn) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kGrowth};
+  const std::vector<std::string> lines = absl::StrSplit(RenderText(trace.View(), options), '\n');
+  const size_t arrow = lines[1].find('v');
+  ASSERT_NE(arrow, std::string::npos);
+  EXPECT_EQ(lines[2][arrow], '#') << "the column below the arrow is full";
+}
+
+}  // namespace
+}  // namespace memtrace::report::render
