@@ -9,6 +9,14 @@
 #include "absl/strings/str_replace.h"
 
 namespace memtrace::report {
+namespace {
+
+std::string Allocations(const FinishedTrace& trace) {
+  const uint64_t count = trace.counts.allocations;
+  return absl::StrCat(WithCommas(count), count == 1 ? " allocation" : " allocations");
+}
+
+}  // namespace
 
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
@@ -55,16 +63,16 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
                     end->core_dumped ? " (core dumped); " : "; ");
   }
   absl::StrAppend(&line, "wrote ", main.path, " (", HumanBytes(main.bytes), ", ",
-                  WithCommas(main.counts.allocations),
-                  main.counts.allocations == 1 ? " allocation)" : " allocations)");
+                  Allocations(main), ")");
   uint64_t dropped = 0;
-  bool untraced_exec = false;
   const FinishedTrace* last_root = nullptr;
   for (const FinishedTrace& trace : result.traces) {
     dropped += trace.counts.dropped_events;
     if (trace.root) last_root = &trace;
   }
-  untraced_exec = last_root != nullptr && last_root->counts.ended_by_exec;
+  // A process that failed to exec and was then killed looks the same.
+  const bool untraced_exec = last_root != nullptr && last_root->counts.ended_by_exec &&
+                             end != nullptr && !end->signaled;
   if (const size_t others = result.traces.size() - 1; others > 0) {
     const FinishedTrace* biggest = nullptr;
     for (const FinishedTrace& trace : result.traces) {
@@ -73,9 +81,9 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
         biggest = &trace;
       }
     }
-    absl::StrAppend(&line, " and ", WithCommas(others), " more of its children or after exec (",
-                    others > 1 ? "the most active " : "", biggest->path, ": ",
-                    WithCommas(biggest->counts.allocations), " allocations)");
+    absl::StrAppend(&line, " and ");
+    if (others > 1) absl::StrAppend(&line, WithCommas(others), " more traces, the busiest ");
+    absl::StrAppend(&line, biggest->path, " (", Allocations(*biggest), ")");
   }
   if (untraced_exec) {
     absl::StrAppend(&line, "; it then became a program that is not traced (static or setuid?)");

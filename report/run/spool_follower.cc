@@ -102,7 +102,10 @@ void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
     const bool ended = superseded || ((final || !root) && follower->ProcessEnded());
     follower->Advance().IgnoreError();  // told when its process has ended
     if (!ended) continue;
-    const bool last_of_root = root && !superseded && !follower->counts().ended_by_exec;
+    // What an untraced program made of the process after an exec is not this trace's
+    // end. A signal is: nobody can tell it from an exec that had failed before.
+    const bool became_another = follower->counts().ended_by_exec && end != nullptr && !end->signaled;
+    const bool last_of_root = root && !superseded && !became_another;
     FinishOne(*follower, last_of_root ? end : nullptr);
     follower.reset();
   }

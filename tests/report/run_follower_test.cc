@@ -449,6 +449,16 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   EXPECT_THAT(ClosingLine(result, &end), ::testing::StartsWith("ended by SIGSEGV (core dumped); "));
   result.traces[0].counts.dropped_events = 12;
   EXPECT_THAT(ClosingLine(result, &end), HasSubstr("; 12 events were lost;"));
+  trace.root = false;
+  trace.path = "child.mtr";
+  trace.counts.allocations = 1;
+  result.traces.push_back(trace);
+  EXPECT_THAT(ClosingLine(result, &end), HasSubstr("allocations) and child.mtr (1 allocation); "));
+  trace.path = "busy.mtr";
+  trace.counts.allocations = 99;
+  result.traces.push_back(trace);
+  EXPECT_THAT(ClosingLine(result, &end),
+              HasSubstr(" and 2 more traces, the busiest busy.mtr (99 allocations); "));
 }
 
 TEST(ClosingLineTest, QuotesOnlyWhatAShellWouldChange) {
