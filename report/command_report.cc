@@ -34,7 +34,7 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       break;
     }
     case ReportFormat::kJson:
-      RenderJson(view, options.data_top, out);
+      RenderJson(view, options.data_top, options.json_sites, out);
       break;
     case ReportFormat::kCsv:
       RenderCsv(view, options.csv_table, options.sort, options.data_top, out);
@@ -99,7 +99,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--match", flags->match,
                       "Only sites with a frame whose function, file or module matches")
       ->type_name("REGEX");
-  command->add_option("--top", flags->top, "Rows of each table (text: 10; csv, json: all)")
+  command->add_option("--top", flags->top, "Rows of each table (text: 10; json: 1000 sites; csv: all)")
       ->type_name("N");
   command->add_option("--sort", flags->sort,
                       "Allocators by total, wasted, live, blocks, peak, allocations, frees, "

@@ -13,7 +13,8 @@ enum class FrameRole : uint8_t {
   kProject,    // the program and its own libraries
   kSystem,     // a library of the system: libc, libstdc++, what lies in /usr/lib
   kAllocator,  // allocates on behalf of its caller: operator new, std::vector, xmalloc
-  kStart,      // what runs before main or a thread's function
+  kStart,      // what runs main or a thread's function: libc's code for that
+  kInvoker,    // between libc's thread start and the function given to std::thread
   kMarker,     // not a frame: why the stack ends here
 };
 

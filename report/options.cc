@@ -160,7 +160,10 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
         absl::StrCat("--table: --format ", flags.format, " has no tables to choose from"));
   }
 
-  if (flags.top.has_value()) options.text_top = options.data_top = *flags.top;
+  if (flags.full) options.json_sites = kAllRows;
+  if (flags.top.has_value()) {
+    options.text_top = options.data_top = options.json_sites = *flags.top;
+  }
   if (!flags.debug_dirs.empty()) {
     // The user's come first; the usual one stays.
     options.symbolizer.debug_dirs.insert(options.symbolizer.debug_dirs.begin(),

@@ -43,7 +43,8 @@ struct ReportOptions {
   CsvTable csv_table = CsvTable::kSites;
   std::vector<TextSection> sections;
   size_t text_top = 10;
-  size_t data_top = kAllRows;  // of JSON and CSV: all unless the user said otherwise
+  size_t data_top = kAllRows;  // of CSV, and leaks in JSON: all unless the user said otherwise
+  size_t json_sites = kJsonSites;
 };
 
 absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags);

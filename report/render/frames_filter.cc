@@ -148,9 +148,7 @@ bool IsAllocatorFunction(absl::string_view demangled) {
          absl::StartsWith(name, "node::UncheckedRealloc") || AllocatorNames().contains(name);
 }
 
-bool IsStartFunction(absl::string_view demangled) {
-  return StartNames().contains(demangled) || IsThreadInvoker(QualifiedName(demangled));
-}
+bool IsStartFunction(absl::string_view demangled) { return StartNames().contains(demangled); }
 
 bool IsSystemModule(absl::string_view path) {
   for (const absl::string_view prefix : {"/lib/", "/lib64/", "/lib32/", "/usr/lib/", "/usr/lib64/",
@@ -164,6 +162,7 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
   if (module_flags & format::kModuleTracer) return FrameRole::kAllocator;
   if (!frame.function.empty()) {
     if (IsStartFunction(frame.function)) return FrameRole::kStart;
+    if (IsThreadInvoker(QualifiedName(frame.function))) return FrameRole::kInvoker;
     if (IsAllocatorFunction(frame.function)) return FrameRole::kAllocator;
   }
   if (module_flags & format::kModuleExecutable) return FrameRole::kProject;
@@ -171,16 +170,17 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
 }
 
 Cut CutStack(absl::Span<const Frame* const> stack) {
+  const auto is_inner = [](const Frame& frame) {
+    return frame.role == FrameRole::kAllocator || frame.role == FrameRole::kInvoker;
+  };
   Cut cut;
-  cut.end = stack.size();
-  while (cut.begin < stack.size() && stack[cut.begin]->role == FrameRole::kAllocator) ++cut.begin;
+  // Outside of libc's start code there is only _start, with or without a name.
+  while (cut.end < stack.size() && stack[cut.end]->role != FrameRole::kStart) ++cut.end;
+  while (cut.end > 0 && stack[cut.end - 1]->role == FrameRole::kInvoker) --cut.end;
+  while (cut.begin < cut.end && is_inner(*stack[cut.begin])) ++cut.begin;
   // Nothing but allocators (a static std::string, say): then they are the story.
-  if (cut.begin == stack.size() || stack[cut.begin]->role == FrameRole::kStart ||
-      stack[cut.begin]->role == FrameRole::kMarker) {
-    cut.begin = 0;
-  }
-  while (cut.end > cut.begin && stack[cut.end - 1]->role == FrameRole::kStart) --cut.end;
-  if (cut.end == cut.begin) cut.end = stack.size();
+  if (cut.begin == cut.end || stack[cut.begin]->role == FrameRole::kMarker) cut.begin = 0;
+  if (cut.end == 0) cut.end = stack.size();
   cut.caller = cut.begin;
   for (size_t i = cut.begin; i < cut.end; ++i) {
     if (stack[i]->role == FrameRole::kProject) {

@@ -10,7 +10,7 @@
 namespace memtrace::report::render {
 namespace {
 
-constexpr size_t kGap = 2;
+constexpr size_t kNarrow = 110;  // below this, space is for names and not between numbers
 constexpr size_t kMinLast = 16;  // below this a name says nothing
 
 std::string Pad(absl::string_view text, size_t width, bool left) {
@@ -22,6 +22,8 @@ std::string Pad(absl::string_view text, size_t width, bool left) {
 }  // namespace
 
 std::string TextTable::Render(const Style& style, size_t indent) const {
+  // Names in two neighbouring columns need two blanks to be told apart.
+  const size_t gap = columns_.size() >= 6 && style.width < kNarrow ? 1 : 2;
   std::vector<size_t> widths;
   size_t used = indent;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -29,8 +31,9 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
     size_t width = DisplayWidth(header) + (columns_[i].sorted_by ? 1 : 0);
     for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
     widths.push_back(width);
-    used += width + kGap;
+    used += width + gap;
   }
+  if (gap == 1) ++used;  // before the name
   const size_t last_width = std::max(kMinLast, style.width > used ? style.width - used : 0);
 
   std::string out;
@@ -39,17 +42,18 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
   for (size_t i = 0; i < columns_.size(); ++i) {
     const std::string text = absl::StrCat(
         columns_[i].header, columns_[i].sorted_by ? (style.utf8 ? "\u25be" : "v") : "");
-    absl::StrAppend(&header, Pad(text, widths[i], columns_[i].left), std::string(kGap, ' '));
+    absl::StrAppend(&header, Pad(text, widths[i], columns_[i].left), std::string(gap, ' '));
   }
-  absl::StrAppend(&header, last_header_);
+  absl::StrAppend(&header, gap == 1 ? " " : "", last_header_);
   absl::StripTrailingAsciiWhitespace(&header);
   absl::StrAppend(&out, margin, style.Paint(Ink::kDim, header), "\n");
   for (const Row& row : rows_) {
     std::string line = margin;
     for (size_t i = 0; i < columns_.size(); ++i) {
       absl::StrAppend(&line, Pad(row.cells[i], widths[i], columns_[i].left),
-                      std::string(kGap, ' '));
+                      std::string(gap, ' '));
     }
+    if (gap == 1 && row.last) absl::StrAppend(&line, " ");
     if (row.last) absl::StrAppend(&line, row.last(last_width));
     absl::StripTrailingAsciiWhitespace(&line);
     absl::StrAppend(&out, line, "\n");

@@ -79,12 +79,11 @@ std::string PeakSites(const ReportView& view, const TextOptions& options) {
                       MoreLine(options, groups.size(), shown, "caller"));
 }
 
-absl::string_view Strength(double r) {
-  const double size = std::fabs(r);
-  if (size >= 0.8) return "closely";
-  if (size >= 0.5) return "partly";
-  if (size >= 0.2) return "weakly";
-  return "not";
+absl::string_view Follow(double r) {
+  if (r >= 0.8) return "closely follow";
+  if (r >= 0.5) return "partly follow";
+  if (r >= 0.2) return "weakly follow";
+  return r > -0.2 ? "do not follow" : "run against";
 }
 
 std::string CorrelationSentence(const Faults& faults) {
@@ -92,10 +91,10 @@ std::string CorrelationSentence(const Faults& faults) {
     return "  Too few samples, or too little change, to say what the faults go with.\n";
   }
   std::string out = absl::StrFormat(
-      "  Minor faults go %s with growth of the live heap (r = %.2f)\n"
-      "  and %s with bytes allocated (r = %.2f).\n",
-      Strength(faults.correlation_live), faults.correlation_live,
-      Strength(faults.correlation_allocated), faults.correlation_allocated);
+      "  Minor faults %s the growth of the live heap (r = %.2f)\n"
+      "  and %s the bytes allocated (r = %.2f).\n",
+      Follow(faults.correlation_live), faults.correlation_live,
+      Follow(faults.correlation_allocated), faults.correlation_allocated);
   if (faults.correlation_allocated >= 0.5 &&
       faults.correlation_allocated - faults.correlation_live >= 0.3) {
     absl::StrAppend(&out, "  Memory is given back and faulted in again: look at the sites that "
@@ -140,7 +139,11 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   absl::StrAppend(&out, AxisText(axis, style));
   if (most_rss > 0) {
     Chart rss;
-    rss.values = ResampleMax(Samples(analysis, &TimelinePoint::rss_bytes), axis);
+    std::vector<Sample> samples = Samples(analysis, &TimelinePoint::rss_bytes);
+    for (size_t i = 1; i < samples.size(); ++i) {  // a sample that does not know it
+      if (samples[i].value == 0) samples[i].value = samples[i - 1].value;
+    }
+    rss.values = ResampleMax(samples, axis);
     rss.max = static_cast<double>(most_rss);
     rss.rows = kRssRows;
     rss.top_label = HumanBytes(most_rss);
@@ -186,11 +189,12 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
 
   // Faults while the heap grew to its peak, over that growth. (A range is about the
   // blocks allocated in it: its heap begins at 0, like the process's.)
-  uint64_t until_peak = 0;
+  uint64_t until_peak = 0, in_timeline = 0;
   const uint64_t growth = analysis.totals.peak_live_bytes;
   const TimelinePoint* worst = nullptr;
   uint64_t worst_begin = 0, begin = BeginNs(analysis);
   for (const TimelinePoint& point : analysis.timeline) {
+    in_timeline += point.minor_faults;
     if (begin < analysis.totals.peak_time_ns) until_peak += point.minor_faults;
     if (worst == nullptr || point.minor_faults > worst->minor_faults) {
       worst = &point;
@@ -212,6 +216,11 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
                     " between ", Duration(worst_begin), " and ", Duration(worst->time_ns),
                     " (", HumanBytes(worst->minor_faults * analysis.process.page_bytes),
                     " of pages).\n");
+  }
+  if (in_timeline < faults.minor) {
+    absl::StrAppend(&out, "  ", Count(faults.minor - in_timeline),
+                    " minor faults are not in the plot: they were before the first sample, as "
+                    "a\n  program's start is, or after the last.\n");
   }
   absl::StrAppend(&out, CorrelationSentence(faults));
   return out;

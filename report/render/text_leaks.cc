@@ -33,13 +33,14 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
   size_t begin = options.full ? 0 : cut.begin;
   size_t end = options.full ? frames.size() : cut.end;
   // A long stack of system frames must not push the project's first one out.
+  // The last of them stays: it is what the project called.
   const bool skip_to_caller = !options.full && cut.caller - begin >= kFramesShown;
   std::string out;
   if (skip_to_caller) {
     absl::StrAppend(&out, margin, options.style.Paint(
-        Ink::kDim, absl::StrCat("(", Plural(cut.caller - begin, "frame"), " of the system)")),
-        "\n");
-    begin = cut.caller;
+        Ink::kDim, absl::StrCat("(", Plural(cut.caller - 1 - begin, "frame"),
+                                " of the system: --full)")), "\n");
+    begin = cut.caller - 1;
   }
   const size_t room = options.style.width > indent ? options.style.width - indent : 40;
   const auto add = [&](const Frame& frame, bool is_caller) {

@@ -29,7 +29,8 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
   };
   std::vector<TextTable::Column> columns = {
       column("total", SortColumn::kTotal),   column("wasted", SortColumn::kWasted),
-      column("live", SortColumn::kLive),     column("at peak", SortColumn::kPeak),
+      column("live", SortColumn::kLive),
+      column(numbers.wide() ? "at peak" : "peak", SortColumn::kPeak),
       column(numbers.wide() ? "allocations" : "allocs", SortColumn::kAllocations),
       column("frees", SortColumn::kFrees),
       column(numbers.wide() ? "temporary" : "temp.", SortColumn::kTemporary),

@@ -2,7 +2,9 @@
 // the memory map at the end.
 
 #include <algorithm>
+#include <tuple>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "report/render/escape.h"
@@ -21,6 +23,32 @@ std::string SizeClassName(size_t size_class) {
   if (low == 1) return "1";
   if (low < 65536) return absl::StrCat(low, " - ", 2 * low - 1);
   return absl::StrCat(HumanBytes(low), " - ", HumanBytes(2 * low));
+}
+
+// Mappings of one kind and file that one caller asked for, by whatever way.
+struct MappingGroup {
+  const MappingSite* first = nullptr;
+  uint64_t calls = 0, bytes = 0, live_bytes = 0;
+};
+
+std::vector<MappingGroup> ByCaller(const ReportView& view) {
+  absl::flat_hash_map<std::tuple<int, std::string, uint32_t>, size_t> index;
+  std::vector<MappingGroup> groups;
+  for (const MappingSite* mapping : view.mappings()) {
+    const Frame* caller = view.Caller(mapping->stack);
+    const auto [it, is_new] = index.try_emplace(
+        std::tuple(static_cast<int>(mapping->kind), mapping->file,
+                   caller == nullptr ? 0 : caller->identity), groups.size());
+    if (is_new) groups.push_back({.first = mapping});
+    MappingGroup& group = groups[it->second];
+    group.calls += mapping->calls;
+    group.bytes += mapping->bytes;
+    group.live_bytes += mapping->live_bytes;
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const MappingGroup& a, const MappingGroup& b) {
+    return a.bytes > b.bytes;
+  });
+  return groups;
 }
 
 std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
@@ -132,12 +160,13 @@ std::string MappingsText(const ReportView& view, const TextOptions& options) {
                                            : "no site matches");
   } else {
     TextTable table({{"kind", true}, {"calls"}, {"bytes"}, {"live"}}, "caller");
-    const size_t shown = options.full ? view.mappings().size()
-                                      : std::min(options.top, view.mappings().size());
+    const std::vector<MappingGroup> groups = ByCaller(view);
+    const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
     for (size_t i = 0; i < shown; ++i) {
-      const MappingSite& mapping = *view.mappings()[i];
-      table.AddRow({absl::StrReplaceAll(MappingKindName(mapping.kind), {{"_", " "}}), Count(mapping.calls),
-                    HumanBytes(mapping.bytes), HumanBytes(mapping.live_bytes)},
+      const MappingGroup& group = groups[i];
+      const MappingSite& mapping = *group.first;
+      table.AddRow({absl::StrReplaceAll(MappingKindName(mapping.kind), {{"_", " "}}),
+                    Count(group.calls), HumanBytes(group.bytes), HumanBytes(group.live_bytes)},
                    [&](size_t width) {
                      if (mapping.file.empty()) {
                        return CallerCell(view, mapping.stack, width, options);
@@ -153,7 +182,7 @@ std::string MappingsText(const ReportView& view, const TextOptions& options) {
     }
     out = absl::StrCat(Heading(options, "MAPPINGS", "memory got from the kernel, by who asked"),
                        table.Render(options.style, 2),
-                       MoreLine(options, view.mappings().size(), shown, "mapping site"));
+                       MoreLine(options, groups.size(), shown, "caller"));
   }
   return absl::StrCat(out, MemoryMapText(view, options));
 }

@@ -67,6 +67,8 @@ TEST(RoleTest, TellsTheSystemFromTheProject) {
             FrameRole::kProject);
   EXPECT_EQ(RoleOf(Of("hook", "/opt/libmemtrace.so"), format::kModuleTracer),
             FrameRole::kAllocator);
+  EXPECT_EQ(RoleOf(Of("void std::__invoke_impl<void, void (*)()>(std::__invoke_other)"), 0),
+            FrameRole::kInvoker);
   EXPECT_EQ(RoleOf(Of("__libc_start_main_impl", "/lib/libc.so.6"), 0), FrameRole::kStart);
 }
 
@@ -112,6 +114,16 @@ TEST_F(CutTest, AStackOfTheSystemAloneKeepsItsFirstFrame) {
   Add("_dl_init", FrameRole::kSystem);
   Add("_dl_start_user", FrameRole::kStart);
   EXPECT_EQ(Result().caller, 0u);
+  EXPECT_EQ(Result().end, 1u);
+}
+
+TEST_F(CutTest, NothingOutsideOfTheStartCodeIsShown) {
+  Add("work", FrameRole::kProject);
+  Add("std::__invoke<void (*)()>", FrameRole::kInvoker);
+  Add("std::thread::_State_impl<X>::_M_run", FrameRole::kInvoker);
+  Add("start_thread", FrameRole::kStart);
+  Add("", FrameRole::kProject);  // clone, in a library without symbols
+  EXPECT_EQ(Result().begin, 0u);
   EXPECT_EQ(Result().end, 1u);
 }
 
