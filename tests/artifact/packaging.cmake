@@ -7,3 +7,6 @@ target_compile_definitions(packaging_install_test PRIVATE
   MEMTRACE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_compile_definitions(packaging_deb_test PRIVATE
   MEMTRACE_VERSION_STRING="${PROJECT_VERSION}")
+foreach(test IN ITEMS packaging_documents_test packaging_install_test packaging_deb_test)
+  add_dependencies(${test} memtrace memtrace_preload)
+endforeach()

