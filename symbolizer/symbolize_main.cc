@@ -7,7 +7,6 @@
 // and file:line of every frame, innermost first, then an empty line, which is
 // what llvm-symbolizer prints. --return takes the addresses as return addresses.
 
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "symbolizer/symbolizer.h"
 
 int main(int argc, char** argv) {
@@ -58,13 +58,15 @@ int main(int argc, char** argv) {
   if (!result.message.empty()) {
     std::fprintf(stderr, "memtrace-symbolize: %s\n", result.message.c_str());
   }
+  std::string out;
   for (const std::vector<Frame>& frames : result.frames) {
-    if (frames.empty()) std::puts("??\n??:0");
+    if (frames.empty()) out += "??\n??:0\n";
     for (const Frame& frame : frames) {
-      std::printf("%s\n%s:%" PRIu32 "\n", frame.function.empty() ? "??" : frame.function.c_str(),
-                  frame.file.empty() ? "??" : frame.file.c_str(), frame.line);
+      absl::StrAppend(&out, frame.function.empty() ? "??" : frame.function, "\n",
+                      frame.file.empty() ? "??" : frame.file, ":", frame.line, "\n");
     }
-    std::puts("");
+    out += "\n";
   }
+  std::fwrite(out.data(), 1, out.size(), stdout);
   return 0;
 }

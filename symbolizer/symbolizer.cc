@@ -210,21 +210,33 @@ class Symbolizer::Impl {
 
   static void LookUp(const NameSources& sources, std::span<const Address> addresses,
                      ModuleResult* result) {
-    std::vector<uint64_t> sorted;
-    sorted.reserve(addresses.size());
-    for (const Address& address : addresses) sorted.push_back(LookupAddress(address));
-    std::sort(sorted.begin(), sorted.end());
-    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    std::vector<std::pair<uint64_t, size_t>> asked;  // (looked up, index in `addresses`)
+    asked.reserve(addresses.size());
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      asked.emplace_back(LookupAddress(addresses[i]), i);
+    }
+    std::sort(asked.begin(), asked.end());
+    std::vector<uint64_t> distinct;
+    for (const auto& [address, index] : asked) {
+      if (distinct.empty() || distinct.back() != address) distinct.push_back(address);
+    }
 
-    std::vector<std::vector<Frame>> frames(sorted.size());
+    std::vector<std::vector<Frame>> frames(distinct.size());
     if (sources.dwarf != nullptr) {
-      sources.dwarf->Resolve(sorted, frames);
+      sources.dwarf->Resolve(distinct, frames);
       AddMessage(sources.dwarf->note(), result);
     }
-    for (size_t i = 0; i < sorted.size(); ++i) CompleteFrames(sources, sorted[i], &frames[i]);
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      const auto it = std::lower_bound(sorted.begin(), sorted.end(), LookupAddress(addresses[i]));
-      result->frames[i] = frames[static_cast<size_t>(it - sorted.begin())];
+    for (size_t i = 0, at = 0; i < distinct.size(); ++i) {
+      CompleteFrames(sources, distinct[i], &frames[i]);
+      for (; at < asked.size() && asked[at].first == distinct[i]; ++at) {
+        const bool last = at + 1 == asked.size() || asked[at + 1].first != distinct[i];
+        std::vector<Frame>& wanted = result->frames[asked[at].second];
+        if (last) {
+          wanted = std::move(frames[i]);
+        } else {
+          wanted = frames[i];
+        }
+      }
     }
   }
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "symbolizer/symbolizer.h"
@@ -105,6 +107,26 @@ TEST_P(DwarfVariantsTest, HasNoFramesForAddressesOutsideTheCode) {
     EXPECT_THAT(SymbolizeOne(Options(), {.path = program_.path()}, offset).frames[0], IsEmpty())
         << offset;
   }
+}
+
+// One Symbolizer belongs to one thread, but each thread may have one.
+TEST(SymbolizerThreadsTest, WorkAtTheSameTime) {
+  const FixtureProgram program("gcc");
+  const std::string expected = absl::StrCat("PlainC@", program.Line("plain"));
+  std::vector<std::thread> threads;
+  std::vector<int> right(4);
+  for (int& count : right) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        const Address address = {program.Offset("plain"), true};
+        const ModuleResult result =
+            Symbolizer(Options()).Symbolize({.path = program.path()}, {&address, 1});
+        if (Chain(result.frames[0]) == expected) ++count;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int count : right) EXPECT_EQ(count, 50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, DwarfVariantsTest, ::testing::Values(MEMTRACE_FIXTURE_VARIANTS),
