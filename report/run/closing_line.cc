@@ -54,9 +54,9 @@ std::string HumanBytes(uint64_t bytes) {
 
 std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
   // The trace that has the name the user gave, or else the first that there is.
-  const auto root = std::find_if(result.traces.begin(), result.traces.end(),
-                                 [](const FinishedTrace& trace) { return trace.root; });
-  const FinishedTrace& main = root != result.traces.end() ? *root : result.traces.front();
+  const auto named = std::find_if(result.traces.begin(), result.traces.end(),
+                                  [](const FinishedTrace& trace) { return trace.main; });
+  const FinishedTrace& main = named != result.traces.end() ? *named : result.traces.front();
   std::string line;
   if (end != nullptr && end->signaled) {
     absl::StrAppend(&line, "ended by ", SignalName(end->status),
@@ -65,14 +65,10 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
   absl::StrAppend(&line, "wrote ", main.path, " (", HumanBytes(main.bytes), ", ",
                   Allocations(main), ")");
   uint64_t dropped = 0;
-  const FinishedTrace* last_root = nullptr;
-  for (const FinishedTrace& trace : result.traces) {
-    dropped += trace.counts.dropped_events;
-    if (trace.root) last_root = &trace;
-  }
+  for (const FinishedTrace& trace : result.traces) dropped += trace.counts.dropped_events;
   // A process that failed to exec and was then killed looks the same.
-  const bool untraced_exec = last_root != nullptr && last_root->counts.ended_by_exec &&
-                             end != nullptr && !end->signaled;
+  const bool untraced_exec =
+      main.main && main.counts.ended_by_exec && end != nullptr && !end->signaled;
   if (const size_t others = result.traces.size() - 1; others > 0) {
     const FinishedTrace* biggest = nullptr;
     for (const FinishedTrace& trace : result.traces) {

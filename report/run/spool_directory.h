@@ -22,7 +22,7 @@ namespace memtrace::report {
 inline constexpr char kPackedSuffix[] = ".packed";
 
 struct RunRecord {
-  std::string output;  // absolute; where the trace of the root process goes
+  std::string output;  // where the trace of the root process goes
   uint32_t root_pid = 0;
 };
 

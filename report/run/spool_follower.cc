@@ -1,15 +1,20 @@
 #include "report/run/spool_follower.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "report/run/output_name.h"
 
 namespace memtrace::report {
@@ -62,6 +67,7 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
     result_.still_running.push_back(absl::StrCat(follower->program(), " (", follower->pid(), ")"));
   }
   following_.clear();
+  RemoveStillborn();
   return std::move(result_);
 }
 
@@ -85,12 +91,23 @@ void SpoolFollower::FindNewTraces() {
                    [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
 }
 
-bool SpoolFollower::Superseded(const TraceFollower& follower) const {
-  return follower.counts().ended_by_exec &&
-         std::any_of(following_.begin(), following_.end(), [&](const auto& other) {
-           return other != nullptr && other->pid() == follower.pid() && 
-                  other->start_ns() > follower.start_ns();
-         });
+bool SpoolFollower::IsNewestOfItsProcess(const TraceFollower& follower) const {
+  return std::none_of(following_.begin(), following_.end(), [&](const auto& other) {
+    return other != nullptr && other->pid() == follower.pid() &&
+           other->start_ns() > follower.start_ns();
+  });
+}
+
+// A process that was killed between creating its trace and writing the header.
+void SpoolFollower::RemoveStillborn() {
+  for (const std::string& path : spool_.RawTraces()) {
+    struct stat info;
+    if (known_.contains(path) || stat(path.c_str(), &info) != 0 || info.st_size != 0) continue;
+    const std::vector<std::string> parts = absl::StrSplit(Basename(path), '.');
+    uint32_t pid = 0;  // of PROGRAM.PID.START.mtr
+    if (parts.size() < 4 || !absl::SimpleAtoi(parts[parts.size() - 3], &pid) || pid == 0) continue;
+    if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) unlink(path.c_str());
+  }
 }
 
 void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
@@ -98,28 +115,27 @@ void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
   for (auto& follower : following_) {
     const bool root = follower->pid() == options_.run.root_pid;
     // First whether it has ended, then what it wrote: nothing can come in between.
-    const bool superseded = Superseded(*follower);
+    const bool newest = IsNewestOfItsProcess(*follower);
+    const bool superseded = !newest && follower->counts().ended_by_exec;
     const bool ended = superseded || ((final || !root) && follower->ProcessEnded());
     follower->Advance().IgnoreError();  // told when its process has ended
     if (!ended) continue;
     // What an untraced program made of the process after an exec is not this trace's
     // end. A signal is: nobody can tell it from an exec that had failed before.
     const bool became_another = follower->counts().ended_by_exec && end != nullptr && !end->signaled;
-    const bool last_of_root = root && !superseded && !became_another;
-    FinishOne(*follower, last_of_root ? end : nullptr);
+    const bool main = root && newest;
+    FinishOne(*follower, main, main && !became_another ? end : nullptr);
     follower.reset();
   }
   std::erase(following_, nullptr);
 }
 
-void SpoolFollower::FinishOne(TraceFollower& follower, const ProgramEnd* end) {
-  const bool root = follower.pid() == options_.run.root_pid;
-  const bool first = root && root_traces_++ == 0;
+void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {
   const std::string name =
-      first ? options_.run.output
-            : ChildOutputName(options_.run.output, follower.program(), follower.pid());
+      main ? options_.run.output
+           : ChildOutputName(options_.run.output, follower.program(), follower.pid());
   const absl::Status finished = follower.Finish(end);
-  const auto published = finished.ok() ? follower.Publish(name, first) : finished;
+  const auto published = finished.ok() ? follower.Publish(name, main) : finished;
   if (!published.ok()) {
     result_.failures.emplace_back(published.status().message());
     return;
@@ -130,7 +146,7 @@ void SpoolFollower::FinishOne(TraceFollower& follower, const ProgramEnd* end) {
   trace.pid = follower.pid();
   trace.bytes = follower.packed_bytes();
   trace.counts = follower.counts();
-  trace.root = root;
+  trace.main = main;
   if (options_.verbose) {
     fprintf(stderr, "memtrace: %s: %s (pid %u), %llu bytes\n", trace.path.c_str(),
             trace.program.c_str(), trace.pid, static_cast<unsigned long long>(trace.bytes));

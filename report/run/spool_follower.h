@@ -30,7 +30,7 @@ struct FinishedTrace {
   uint32_t pid = 0;
   uint64_t bytes = 0;
   TraceCounts counts;
-  bool root = false;  // of the process that was started, not of its children
+  bool main = false;  // has the name the user gave: what the program was at its end
 };
 
 struct RunResult {
@@ -62,15 +62,16 @@ class SpoolFollower {
   void Loop();
   void FindNewTraces();
   void Pass(bool final, const ProgramEnd* end);
-  // A later image of the same process (after exec) has a trace of its own.
-  bool Superseded(const TraceFollower& follower) const;
-  void FinishOne(TraceFollower& follower, const ProgramEnd* end);
+  // After an exec the same process has another trace. The newest is what a wrapper
+  // script, `env` or a version manager's shim became, and so what the user asked for.
+  bool IsNewestOfItsProcess(const TraceFollower& follower) const;
+  void FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end);
+  void RemoveStillborn();
 
   const SpoolDirectory& spool_;
   const SpoolFollowerOptions options_;
   absl::flat_hash_set<std::string> known_;  // raw paths that need no new look
   std::vector<std::unique_ptr<TraceFollower>> following_;  // in order of their start
-  uint32_t root_traces_ = 0;                // finished; the first has the name the user gave
   RunResult result_;
 
   std::thread thread_;

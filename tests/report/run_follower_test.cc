@@ -360,7 +360,7 @@ TEST_F(SpoolFollowerTest, NamesTheRootAndItsChildren) {
   EXPECT_THAT(PackedTrace::Read(directory_ / ("out.sort." + pid + ".mtr")).observed_end, IsEmpty());
 }
 
-TEST_F(SpoolFollowerTest, GivesTheNameToTheFirstImageOfAnExecChain) {
+TEST_F(SpoolFollowerTest, GivesTheNameToTheLastImageOfAnExecChain) {
   const uint32_t root = EndedPid();
   RawTrace second(Raw("app", root, 30), root), first(Raw("sh", root, 9), root);
   first.AppendEnd(format::EndReason::kExec);
@@ -372,9 +372,11 @@ TEST_F(SpoolFollowerTest, GivesTheNameToTheFirstImageOfAnExecChain) {
   end.status = 3;
   const RunResult result = follower.Stop(&end);
   ASSERT_THAT(result.traces, SizeIs(2));
-  EXPECT_EQ(result.traces[0].path, directory_ / "out.mtr");
-  EXPECT_EQ(result.traces[0].program, "sh");
-  EXPECT_EQ(result.traces[1].path, directory_ / ("out.app." + std::to_string(root) + ".mtr"));
+  EXPECT_EQ(result.traces[0].path, directory_ / ("out.sh." + std::to_string(root) + ".mtr"));
+  EXPECT_FALSE(result.traces[0].main);
+  EXPECT_EQ(result.traces[1].path, directory_ / "out.mtr");
+  EXPECT_EQ(result.traces[1].program, "app");
+  EXPECT_TRUE(result.traces[1].main);
   EXPECT_THAT(PackedTrace::Read(result.traces[0].path).observed_end, IsEmpty());
   EXPECT_EQ(PackedTrace::Read(result.traces[1].path).observed_end.at(1), 3u);
 }
@@ -419,6 +421,17 @@ TEST_F(SpoolFollowerTest, DropsChildrenWhenTheyAreNotFollowed) {
   EXPECT_TRUE(spool_.RemoveIfEmpty());
 }
 
+TEST_F(SpoolFollowerTest, ClearsAwayATraceThatWasNeverBegun) {
+  const uint32_t root = EndedPid();
+  RawTrace(Raw("sh", root, 1), root).AppendNote("root");
+  RawTrace(Raw("killed", EndedPid(), 2), 0, /*with_header=*/false).Close();
+  Sleeper starting;
+  RawTrace(Raw("starting", starting.pid(), 2), 0, /*with_header=*/false).Close();
+  SpoolFollower follower(spool_, Options(root));
+  EXPECT_THAT(follower.Stop(nullptr).traces, SizeIs(1));
+  EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("starting", starting.pid(), 2)));
+}
+
 TEST_F(SpoolFollowerTest, ReportsAFileThatCannotBePacked) {
   const uint32_t root = EndedPid();
   RawTrace(Raw("sh", root, 1), root).AppendNote("root");
@@ -437,7 +450,7 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   trace.path = "my trace.mtr";
   trace.bytes = 1'300'000;
   trace.counts.allocations = 1'234'567;
-  trace.root = true;
+  trace.main = true;
   result.traces = {trace};
   ProgramEnd end;
   EXPECT_EQ(ClosingLine(result, &end),
@@ -449,7 +462,7 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   EXPECT_THAT(ClosingLine(result, &end), ::testing::StartsWith("ended by SIGSEGV (core dumped); "));
   result.traces[0].counts.dropped_events = 12;
   EXPECT_THAT(ClosingLine(result, &end), HasSubstr("; 12 events were lost;"));
-  trace.root = false;
+  trace.main = false;
   trace.path = "child.mtr";
   trace.counts.allocations = 1;
   result.traces.push_back(trace);

@@ -37,11 +37,6 @@ add_dependencies(run_launch_test run_dynamic run_static run_static_pie run_asan 
 
 memtrace_test(NAME run_follower_test SOURCES run_follower_test.cc LIBS memtrace_run)
 
-if(NOT TARGET memtrace)
-  add_executable(memtrace run_driver.cc)
-  target_link_libraries(memtrace PRIVATE memtrace_run)
-endif()
-
 foreach(test IN ITEMS run_command_test run_process_test)
   memtrace_test(NAME ${test} SOURCES ${test}.cc LIBS memtrace_run LABELS e2e)
   target_compile_definitions(${test} PRIVATE ${run_definitions}
