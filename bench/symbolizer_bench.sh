@@ -17,7 +17,10 @@ count=${2:-20000}
 rounds=${3:-3}
 timeout=${TIMEOUT:-60}
 ours=$build/tests/memtrace-symbolize
-[ -x "$ours" ] || { echo "symbolizer_bench: $ours is not built: cmake --build $build --target memtrace-symbolize" >&2; exit 2; }
+if [ ! -x "$ours" ]; then
+  echo "symbolizer_bench: $ours is missing: cmake --build $build --target memtrace-symbolize" >&2
+  exit 2
+fi
 llvm=$(command -v llvm-symbolizer || command -v llvm-symbolizer-14 || true)
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT

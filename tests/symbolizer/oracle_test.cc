@@ -64,8 +64,8 @@ std::vector<std::string> InputLines(const std::vector<uint64_t>& addresses) {
 Chains ByLlvm(const std::string& path, const std::vector<uint64_t>& addresses,
               const std::string& input) {
   WriteFile(input, absl::StrCat(absl::StrJoin(InputLines(addresses), "\n"), "\n"));
-  const std::string output = RunCommand(absl::StrCat(MEMTRACE_LLVM_SYMBOLIZER, " --no-demangle --obj=",
-                                                     path, " < ", input));
+  const std::string output = RunCommand(
+      absl::StrCat(MEMTRACE_LLVM_SYMBOLIZER, " --no-demangle --obj=", path, " < ", input));
   Chains chains;
   std::vector<Said> chain;
   const std::vector<std::string> lines = absl::StrSplit(output, '\n');
@@ -301,7 +301,8 @@ TEST_P(ElfutilsOracleTest, SaysTheSame) {
 
 std::string NameOfSubject(const ::testing::TestParamInfo<const char*>& info) {
   const std::string name = info.param;
-  return absl::StrContains(name, "gcc") ? "Gcc" : absl::StrContains(name, "clang") ? "Clang" : "Libc";
+  if (absl::StrContains(name, "gcc")) return "Gcc";
+  return absl::StrContains(name, "clang") ? "Clang" : "Libc";
 }
 
 INSTANTIATE_TEST_SUITE_P(Subjects, OracleTest,
