@@ -72,8 +72,8 @@ class FastWalk {
   }
 
   // May what was found be taken again, once the words it read are found equal?
-  // Not over a signal frame, through modules that glibc unloads unseen, or when a
-  // check ended the walk.
+  // Not over a signal frame, with words that lie off the primary stack, through modules
+  // that glibc unloads unseen, or when a check ended the walk.
   bool repeatable() const { return repeatable_; }
   const StackWindow& window() const { return window_; }
 
@@ -84,7 +84,12 @@ class FastWalk {
  private:
   [[gnu::noinline]] uint64_t Miss(uintptr_t pc, bool exact, uint64_t* key);
   [[gnu::noinline]] Next Unusual(FrameRule rule, State* state, StepReads* reads);
-  [[gnu::noinline]] bool MoveWindow(uintptr_t address) { return bounds_->Move(address, &window_); }
+  // A word outside of the primary stack may be unreadable when it is asked for again.
+  [[gnu::noinline]] bool MoveWindow(uintptr_t address) {
+    const bool moved = bounds_->Move(address, &window_);
+    if (!moved || window_.hi != bounds_->primary_hi()) repeatable_ = false;
+    return moved;
+  }
   bool Read(uintptr_t address, uint64_t* value) {
     if (!window_.Contains(address) && !MoveWindow(address)) return false;
     memcpy(value, reinterpret_cast<const void*>(address), sizeof(*value));

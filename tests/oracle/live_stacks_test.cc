@@ -2,8 +2,8 @@
 // from the same point. The stacks come from the libraries of shapes/, each built by
 // another compiler or with other flags, loaded here as plugins.
 //
-// Three walks are compared at every probe: the fast walk twice (the second time every
-// rule is in the table) and the generic interpreter alone.
+// Compared at every probe: the fast walk twice (the second time every rule is in the
+// table), the generic interpreter alone, and the join with the stack of the last probe.
 
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
@@ -39,6 +39,7 @@ bool IsTrampoline(uintptr_t pc) {
   return memcmp(reinterpret_cast<const void*>(pc), kCode, sizeof(kCode)) == 0;
 }
 
+size_t g_joined_frames;
 std::map<std::string, int> g_probes;  // per shape; written by one thread at a time
 
 std::string Describe(uintptr_t pc) {
@@ -100,6 +101,8 @@ void Compare(const char* shape, const char* walk, const std::vector<uint64_t>& k
     story += "\n    theirs " + (i < oracle.size() ? Describe(oracle[i].pc) : "-");
   }
   SCOPED_TRACE(story);
+  // (Only in these two shapes: elsewhere the count of frames decides.)
+  ASSERT_EQ(marker == StackMarker::kContextEnd, strncmp(shape, "context", 7) == 0);
   if (marker == StackMarker::kContextEnd) {
     // libunwind takes what lies above the first frame of a context for a frame.
     ASSERT_GE(oracle.size(), keys.size());
@@ -119,6 +122,7 @@ void Compare(const char* shape, const char* walk, const std::vector<uint64_t>& k
   const CallSite site = {reinterpret_cast<uintptr_t>(__builtin_return_address(0)), frame + 16,
                          *reinterpret_cast<uintptr_t*>(frame)};
   thread_local StackUnwinder unwinder;
+  thread_local StackJoin join;
   const std::vector<OracleFrame> oracle = OracleStack(site);
   ASSERT_FALSE(oracle.empty());
   ++g_probes[shape];
@@ -126,6 +130,12 @@ void Compare(const char* shape, const char* walk, const std::vector<uint64_t>& k
   for (const char* walk : {"first walk", "second walk"}) {
     const UnwindResult result = unwinder.Capture(site, keys, kMaxFrames);
     Compare(shape, walk, {keys, keys + result.frames}, result.marker, oracle);
+  }
+  if (unwinder.Join(site, &join) == StackJoin::Outcome::kRecorded) {
+    std::vector<uint64_t> joined;
+    for (size_t i = join.size(); i > 0; --i) joined.push_back(join.frames()[i - 1].key);
+    Compare(shape, "joined", joined, join.marker(), oracle);
+    g_joined_frames += join.shared();
   }
   StackMarker marker;
   const std::vector<uint64_t> generic = GenericStack(site, &marker);
@@ -142,6 +152,7 @@ TEST_P(LiveStacksTest, EqualsLibunwindFrameByFrame) {
   auto* run = reinterpret_cast<RunShapesFunction*>(dlsym(library, "RunShapes"));
   ASSERT_NE(run, nullptr);
   g_probes.clear();
+  g_joined_frames = 0;
   run(ProbeHere);
   if (std::string(GetParam()) == "lazy_caller") {
     EXPECT_EQ(g_probes["lazy_binding"], 1);
@@ -155,6 +166,7 @@ TEST_P(LiveStacksTest, EqualsLibunwindFrameByFrame) {
         "std_thread", "tls_destructor", "noreturn_call"}) {
     EXPECT_GE(g_probes[shape], 1) << shape;
   }
+  EXPECT_GT(g_joined_frames, 200u) << "nothing was joined";
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, LiveStacksTest, testing::Values(MEMTRACE_SHAPES),

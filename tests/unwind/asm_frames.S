@@ -193,6 +193,23 @@ begin FrameCfaComputed
         .cfi_endproc
 end FrameCfaComputed
 
+// rbp is saved in memory that the second argument points to, anywhere but on the stack.
+begin FrameRbpElsewhere
+        .cfi_startproc
+        movq    %rbp, (%rsi)
+        movq    %rsi, %rbp
+        .cfi_escape 0x10, 6, 2, 0x76, 0
+        subq    $8, %rsp
+        .cfi_def_cfa_offset 16
+        call    *%rdi
+        addq    $8, %rsp
+        .cfi_def_cfa_offset 8
+        movq    (%rbp), %rbp
+        .cfi_restore %rbp
+        ret
+        .cfi_endproc
+end FrameRbpElsewhere
+
 // The call is the last instruction: its return address belongs to no function, or to
 // the next one.
 begin FrameEndsWithCall

@@ -26,6 +26,7 @@ AsmFrame FrameWithoutCfi, FrameCyclic, FrameDecreasing, FrameMisaligned, FrameUn
     FrameUnreadableRbp, FrameFromLostRegister, FrameUnsupported, FrameOutermost,
     FrameFromRbx, FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall;
 void BareTrampoline();
+void FrameRbpElsewhere(void (*callee)(), void* area);
 }
 
 namespace memtrace::unwind {
@@ -230,6 +231,38 @@ TEST(StackUnwinderTest, DoesNotReadBeyondAFibersStack) {
   swapcontext(&g_outer, &g_inner);
   munmap(stack, kBytes);
   EXPECT_EQ(g_first.result.marker, StackMarker::kUnreadable);
+}
+
+// The join keeps what it read, and reads it again: only what stays readable may be kept.
+StackUnwinder g_joining;
+StackJoin g_join;
+
+[[gnu::noinline]] void JoinHere() {
+  const CallSite site = MEMTRACE_HERE();
+  const StackJoin::Outcome outcome = g_joining.Join(site, &g_join);
+  g_first.result = g_joining.Capture(site, g_first.keys, kMaxFrames);
+  if (outcome == StackJoin::Outcome::kGiveUp) return;
+  ASSERT_EQ(g_join.size(), g_first.result.frames);
+  for (size_t i = 0; i < g_join.size(); ++i) {
+    ASSERT_EQ(g_join.frames()[g_join.size() - 1 - i].key, g_first.keys[i]);
+  }
+}
+
+void* g_area;
+
+[[gnu::noinline]] void JoinWithAndWithoutTheArea() {
+  for (const int access : {PROT_READ | PROT_WRITE, PROT_NONE, PROT_READ | PROT_WRITE}) {
+    mprotect(g_area, 4096, access);
+    JoinHere();
+    EXPECT_EQ(g_first.result.marker,
+              access == PROT_NONE ? StackMarker::kUnreadable : StackMarker::kNone);
+  }
+}
+
+TEST(StackUnwinderTest, JoinsNothingThatMayBecomeUnreadable) {
+  g_area = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  FrameRbpElsewhere(JoinWithAndWithoutTheArea, g_area);
+  munmap(g_area, 4096);
 }
 
 // Runs `body` in a child and returns how that ended.
