@@ -41,7 +41,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command, int* ex
   std::vector<char*> argv = Pointers(command.arguments);
   std::vector<char*> envp = Pointers(command.environment);
   // execvp()'s last resort for a file that is executable and no known format.
-  std::vector<char*> shell_argv = {const_cast<char*>("sh"), const_cast<char*>(command.path.c_str())};
+  std::vector<char*> shell_argv = {const_cast<char*>("sh"),
+                                   const_cast<char*>(command.path.c_str())};
   shell_argv.insert(shell_argv.end(), argv.begin() + 1, argv.end());
 
   int ends[2];

@@ -28,7 +28,7 @@ struct ElfFacts {
   std::string sanitizer;            // "AddressSanitizer" and so on; empty: none
 
   bool readable_here() const;       // of the class and byte order whose details are read
-  // The dynamic loader itself, run as `ld.so PROGRAM`: it has no interpreter and preloads all the same.
+  // The dynamic loader itself, run as `ld.so PROGRAM`: without interpreter, it preloads.
   bool is_dynamic_loader() const;
 };
 

@@ -59,7 +59,8 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
   return name;
 }
 
-std::string ChildOutputName(absl::string_view root_output, absl::string_view program, uint32_t pid) {
+std::string ChildOutputName(absl::string_view root_output, absl::string_view program,
+                            uint32_t pid) {
   const size_t extension = ExtensionAt(root_output);
   return absl::StrCat(root_output.substr(0, extension), ".", program, ".", pid,
                       root_output.substr(extension));
@@ -89,7 +90,8 @@ absl::StatusOr<std::string> RenameWithoutReplacing(const std::string& from, cons
     if (error == 0) return name;
     if (error != EEXIST) return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", name));
   }
-  return absl::AlreadyExistsError(absl::StrCat("cannot write ", to, ": too many files of this name"));
+  return absl::AlreadyExistsError(
+      absl::StrCat("cannot write ", to, ": too many files of this name"));
 }
 
 }  // namespace memtrace::report

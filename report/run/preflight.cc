@@ -83,9 +83,10 @@ std::optional<Refusal> CheckElf(const std::string& path, const ElfFacts& program
   const std::string ours = MachineName(library.machine);
   if (program.elf_class != library.elf_class) {
     const int bits = program.elf_class == ELFCLASS32 ? 32 : 64;
-    return CannotTrace(path, absl::StrCat("it is a ", bits, "-bit program and this libmemtrace.so is for ",
-                                          96 - bits, "-bit ", ours, "; give one for ", bits,
-                                          "-bit ", MachineName(program.machine), " with --library"));
+    return CannotTrace(
+        path, absl::StrCat("it is a ", bits, "-bit program and this libmemtrace.so is for ",
+                           96 - bits, "-bit ", ours, "; give one for ", bits, "-bit ",
+                           MachineName(program.machine), " with --library"));
   }
   if (program.machine != library.machine || program.byte_order != library.byte_order) {
     return CannotTrace(path, absl::StrCat("it is for ", MachineName(program.machine),

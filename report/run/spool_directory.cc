@@ -70,7 +70,8 @@ std::string SpoolDirectory::OutPattern() const {
 absl::Status SpoolDirectory::WriteRunRecord(const RunRecord& record) const {
   const std::string path = absl::StrCat(path_, "/", kRunRecordName);
   const std::string text = absl::StrCat(record.root_pid, "\n", record.output, "\n");
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd fd(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.ok() || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
   }

@@ -122,7 +122,8 @@ void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
     if (!ended) continue;
     // What an untraced program made of the process after an exec is not this trace's
     // end. A signal is: nobody can tell it from an exec that had failed before.
-    const bool became_another = follower->counts().ended_by_exec && end != nullptr && !end->signaled;
+    const bool became_another =
+        follower->counts().ended_by_exec && end != nullptr && !end->signaled;
     const bool main = root && newest;
     FinishOne(*follower, main, main && !became_another ? end : nullptr);
     follower.reset();

@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<TraceFollower>> TraceFollower::Make(const std::st
   options.observer = [&f](const format::BlockHeader& block, std::span<const uint8_t> content) {
     f.Observe(block, content);
   };
-  f.packer_ = std::make_unique<Packer>(f.source_.get(), f.packed_fd_.get(), f.packed_path_, options);
+  f.packer_ =
+      std::make_unique<Packer>(f.source_.get(), f.packed_fd_.get(), f.packed_path_, options);
   f.watch_ = std::make_unique<ProcessWatch>(f.pid_, f.raw_fd_.get());
   const absl::Status started = f.packer_->Start();
   if (!started.ok()) {

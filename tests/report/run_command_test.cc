@@ -175,7 +175,8 @@ TEST_F(RunTest, IsQuietWhenAsked) {
 TEST_F(RunTest, ExpandsTheNameOfTheOutput) {
   Running run({RUN_MEMTRACE, "run", "--", tracee_, "exit", "0"}, directory_.path());
   const Outcome outcome = run.Wait();
-  ASSERT_THAT(directory_.Files(), ElementsAre(MatchesRegex("memtrace\\.run_dynamic\\.[0-9]+\\.mtr")));
+  ASSERT_THAT(directory_.Files(),
+              ElementsAre(MatchesRegex("memtrace\\.run_dynamic\\.[0-9]+\\.mtr")));
   EXPECT_THAT(outcome.err, HasSubstr("wrote " + directory_.Files()[0] + " ("));
   const PackedTrace trace = PackedTrace::Read(directory_ / directory_.Files()[0]);
   EXPECT_EQ(directory_.Files()[0], "memtrace.run_dynamic." + std::to_string(trace.pid) + ".mtr");

@@ -35,7 +35,8 @@ target_compile_definitions(run_launch_test PRIVATE ${run_definitions})
 add_dependencies(run_launch_test run_dynamic run_static run_static_pie run_asan run_static_asan
   run_stripped_asan run_tsan run_nothing)
 
-memtrace_test(NAME run_follower_test SOURCES run_follower_test.cc LIBS memtrace_run)
+memtrace_test(NAME run_follower_test SOURCES run_follower_test.cc run_spool_test.cc
+  LIBS memtrace_run)
 
 foreach(test IN ITEMS run_command_test run_process_test)
   memtrace_test(NAME ${test} SOURCES ${test}.cc LIBS memtrace_run LABELS e2e)
