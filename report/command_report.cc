@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "report/analyzer.h"
 #include "report/commands.h"
 #include "report/options.h"
@@ -44,6 +46,13 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       break;
   }
   return out.Commit();
+}
+
+// CLI11 takes "-1" for a large number; its own check has an unreadable message.
+std::string WholeNumber(const std::string& text) {
+  uint64_t number;
+  if (absl::SimpleAtoi(text, &number)) return "";
+  return absl::StrCat("\"", text, "\" is not a whole number");
 }
 
 absl::Status Report(const ReportFlags& flags) {
@@ -100,7 +109,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                       "Only sites with a frame whose function, file or module matches")
       ->type_name("REGEX");
   command->add_option("--top", flags->top, "Rows of each table (text: 10; json: 1000 sites; csv: all)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(WholeNumber, "");
   command->add_option("--sort", flags->sort,
                       "Allocators by total, wasted, live, blocks, peak, allocations, frees, "
                       "temporary, caller")
@@ -108,10 +118,14 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--table,--tables", flags->tables,
                       "text: summary leaks sites growth faults temporary sizes threads mappings, "
                       "separated by commas; csv: one of sites leaks timeline threads mappings sizes")
-      ->type_name("LIST");
+      ->type_name("LIST")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--full", flags->full, "Every row, every frame, nothing shortened");
   command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
-  command->add_option("--width", flags->width, "Columns of text, 60 to 200")->type_name("N");
+  command->add_option("--width", flags->width, "Columns of text, 60 to 200")
+      ->type_name("N")
+      ->check(WholeNumber, "");
   command->add_option("--debug-dir", flags->debug_dirs,
                       "Separate debug files are here as well; repeatable")
       ->type_name("D")

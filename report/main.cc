@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(Chosen(app).help().c_str(), stdout);
+    std::fputs(app.help().c_str(), stdout);  // of the command, if one was given
     return 0;
   } catch (const CLI::CallForVersion& version) {
     std::printf("%s\n", version.what());

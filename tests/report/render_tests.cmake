@@ -1,4 +1,4 @@
-# Tests of report/render/, site_symbols and options.
+# Tests of report/render/, site_symbols and options, and of `memtrace report`.
 find_package(nlohmann_json REQUIRED)
 memtrace_test(NAME report_render_test
   SOURCES render_csv_test.cc render_escape_test.cc render_filter_test.cc render_json_test.cc
@@ -6,3 +6,8 @@ memtrace_test(NAME report_render_test
           render_sites_test.cc render_symbols_test.cc render_text_test.cc render_units_test.cc
   LIBS memtrace_render nlohmann_json::nlohmann_json
   LABELS unit)
+memtrace_test(NAME report_command_test
+  SOURCES render_command_test.cc
+  LIBS memtrace_trace_builder nlohmann_json::nlohmann_json memtrace_render
+  LABELS unit)
+add_dependencies(report_command_test memtrace)

@@ -1,0 +1,237 @@
+// `memtrace report` as a user runs it: the program itself, its exit status and
+// what it prints where.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Result {
+  int status = -1;
+  std::string out, err;
+};
+
+class ReportCommandTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/render_command.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    trace_ = (directory_ / "app.mtr").string();
+    TraceBuilder trace;
+    trace.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x500000,
+                 0x400000, "/nowhere/app");
+    ThreadScript& main = trace.Thread(1, 4242, "main");
+    ThreadScript& worker = trace.Thread(2, 4243, "worker");
+    main.At(1'000'000);
+    for (uint64_t i = 0; i < 2000; ++i) {  // a site each: a report longer than a pipe
+      const uint32_t stack = main.Stack({0x400100, 0x401000 + i});
+      main.Malloc(0x10000 + 64 * i, 32, stack, 8);
+    }
+    main.At(2'000'000);
+    main.At(600'000'000).Free(0x10000);
+    worker.At(700'000'000).Malloc(0x900000, 100, worker.Stack({0x400200, 0x400300}), 4);
+    trace.End(0, 1'000'000'000);
+    ASSERT_TRUE(trace.WriteTo(trace_));
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  // Runs a shell command in which $M is memtrace and $T the trace.
+  Result Shell(const std::string& command) {
+    const std::string errors = (directory_ / "stderr").string();
+    const std::string script =
+        absl::StrCat("cd '", directory_.string(), "'; M='", MEMTRACE_BUILD_DIR,
+                     "/bin/memtrace'; T='", trace_, "'; unset NO_COLOR COLUMNS; export LC_ALL=C; { ",
+                     command, "; } 2>'", errors, "'");
+    const std::string file = absl::StrCat(errors, ".sh");
+    std::ofstream(file) << script;
+    std::FILE* pipe = popen(absl::StrCat("bash '", file, "'").c_str(), "r");
+    Result result;
+    char buffer[4096];
+    for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) result.out.append(buffer, n);
+    const int status = pclose(pipe);
+    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    std::stringstream text;
+    text << std::ifstream(errors).rdbuf();
+    result.err = text.str();
+    fs::remove(errors);
+    fs::remove(file);
+    return result;
+  }
+
+  // One clear line on stderr, nothing on stdout, exit status 2.
+  void ExpectRefused(const std::string& command, const std::string& said) {
+    const Result result = Shell(command);
+    EXPECT_EQ(result.status, 2) << command;
+    EXPECT_EQ(result.out, "") << command;
+    EXPECT_THAT(result.err, AllOf(StartsWith("memtrace: "), HasSubstr(said))) << command;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+
+  size_t Files() const {
+    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_), {}));
+  }
+
+  fs::path directory_;
+  std::string trace_;
+};
+
+TEST_F(ReportCommandTest, SaysItsVersionAndHelp) {
+  EXPECT_THAT(Shell("$M --version").out, StartsWith("memtrace "));
+  const Result help = Shell("$M --help");
+  EXPECT_EQ(help.status, 0);
+  for (const char* command : {"run", "report", "dump", "info", "pack", "Examples:"}) {
+    EXPECT_THAT(help.out, HasSubstr(command));
+  }
+  const Result report = Shell("$M report --help");
+  EXPECT_THAT(report.out, HasSubstr("Usage: memtrace report [OPTIONS] FILE"));
+  EXPECT_EQ(report.status, 0);
+  for (const char* option :
+       {"--format", "--output", "--from", "--to", "--thread", "--match", "--top", "--sort",
+        "--full", "--color", "--width", "--debug-dir", "--sysroot", "--debuginfod", "Examples:"}) {
+    EXPECT_THAT(report.out, HasSubstr(option));
+  }
+  EXPECT_EQ(Shell("$M").status, 2);
+}
+
+TEST_F(ReportCommandTest, RefusesWrongWordsInOneLine) {
+  ExpectRefused("$M reprot $T", "unknown command reprot (did you mean report?); see memtrace --help");
+  ExpectRefused("$M report $T --fromat json", "unknown option --fromat (did you mean --format");
+  ExpectRefused("$M report $T --fromat json", "see memtrace report --help");
+  ExpectRefused("$M report", "FILE is required; see memtrace report --help");
+  ExpectRefused("$M report $T $T", "unexpected ");
+  ExpectRefused("$M report $T --top many", "--top: \"many\" is not a whole number");
+  ExpectRefused("$M report $T --top -1", "--top: \"-1\" is not a whole number");
+  ExpectRefused("$M report $T --width 80.5", "--width: \"80.5\" is not a whole number");
+}
+
+TEST_F(ReportCommandTest, RefusesWrongValuesInOneLine) {
+  ExpectRefused("$M report $T --format yaml", "--format: \"yaml\" is none of text, json, csv, mtrace");
+  ExpectRefused("$M report $T --sort size", "--sort: ");
+  ExpectRefused("$M report $T --from yesterday", "--from: ");
+  ExpectRefused("$M report $T --from 2 --to 1", "--from must be before --to");
+  ExpectRefused("$M report $T --match '('", "--match: ");
+  ExpectRefused("$M report $T --thread nobody", "worker");
+}
+
+TEST_F(ReportCommandTest, RefusesWhatIsNoTraceWithCause) {
+  ExpectRefused("$M report missing.mtr", "missing.mtr: No such file or directory");
+  ExpectRefused("$M report /bin/sh", "/bin/sh");
+  ExpectRefused(": > empty.mtr; $M report empty.mtr", "empty.mtr");
+  ExpectRefused("$M report .", ".");
+}
+
+TEST_F(ReportCommandTest, OptionsMayStandBeforeTheFile) {
+  for (const char* options : {"--table leaks", "--debug-dir /tmp", "--top 3", "--full"}) {
+    EXPECT_EQ(Shell(absl::StrCat("$M report ", options, " $T")).status, 0) << options;
+  }
+  const std::string text = Shell("$M report --table sizes --table threads,leaks $T").out;
+  EXPECT_THAT(text, AllOf(HasSubstr("SIZES"), HasSubstr("THREADS"), HasSubstr("UNFREED"),
+                          Not(HasSubstr("MAPPINGS"))));
+}
+
+TEST_F(ReportCommandTest, ColoursAreForTerminals) {
+  EXPECT_THAT(Shell("$M report $T").out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(Shell("$M report $T --color always").out, HasSubstr("\x1b["));
+  const std::string terminal = "script -qec \"$M report $T\" /dev/null < /dev/null";
+  EXPECT_THAT(Shell("TERM=xterm " + terminal).out, HasSubstr("\x1b["));
+  EXPECT_THAT(Shell("TERM=xterm NO_COLOR=1 " + terminal).out, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(Shell("TERM=dumb " + terminal).out, Not(HasSubstr("\x1b[")));
+}
+
+TEST_F(ReportCommandTest, TheLocaleChoosesTheCharacters) {
+  for (const char c : Shell("$M report $T").out) EXPECT_TRUE(static_cast<signed char>(c) > 0);
+  EXPECT_THAT(Shell("LC_ALL=C.UTF-8 $M report $T").out, HasSubstr("\u2588"));
+}
+
+TEST_F(ReportCommandTest, TheWidthIsTheUsers) {
+  for (const std::string& command :
+       {std::string("$M report $T --width 100"), std::string("COLUMNS=100 $M report $T")}) {
+    size_t longest = 0;
+    for (const absl::string_view line : absl::StrSplit(Shell(command).out, '\n')) {
+      longest = std::max(longest, line.size());
+    }
+    EXPECT_GT(longest, 90u) << command;
+    EXPECT_LE(longest, 100u) << command;
+  }
+}
+
+TEST_F(ReportCommandTest, AFileIsWrittenWholeOrNotAtAll) {
+  const Result result = Shell("$M report $T --format json -o out.json");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "");
+  const auto report = nlohmann::json::parse(std::ifstream(directory_ / "out.json"));
+  EXPECT_EQ(report["schema"], "memtrace-report/1");
+  EXPECT_EQ(report["totals"]["allocations"], 2001);
+  EXPECT_EQ(report["totals"]["live_blocks"], 2000);
+  EXPECT_EQ(report["leaks_total"], 2000);
+  EXPECT_EQ(Files(), 2u);
+  ExpectRefused("$M report $T -o none/out.txt", "none/out.txt: No such file or directory");
+  ExpectRefused("$M report $T --match '[' -o new.txt", "--match");
+  EXPECT_EQ(Files(), 2u) << "nothing is left behind";
+}
+
+TEST_F(ReportCommandTest, AReaderThatLeavesEndsItQuietly) {
+  for (const char* format : {"text --full", "json", "csv", "mtrace"}) {
+    const Result result = Shell(absl::StrCat("$M report $T --format ", format,
+                                             " | true; echo ${PIPESTATUS[0]}"));
+    EXPECT_EQ(result.out, "0\n") << format;
+    EXPECT_EQ(result.err, "") << format;
+  }
+}
+
+TEST_F(ReportCommandTest, AFullDiskIsAnError) {
+  const Result result = Shell("$M report $T --format csv > /dev/full");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("cannot write standard output: No space left on device"));
+}
+
+TEST_F(ReportCommandTest, RangesAndThreadsSelectBlocks) {
+  const auto totals = [&](const std::string& options) {
+    return nlohmann::json::parse(Shell("$M report $T --format json " + options).out)["totals"];
+  };
+  EXPECT_EQ(totals("--from 65%")["allocations"], 1);
+  EXPECT_EQ(totals("--from 650ms")["bytes_allocated"], 100);
+  EXPECT_EQ(totals("--to 0.5")["allocations"], 2000);
+  EXPECT_EQ(totals("--thread worker")["allocations"], 1);
+  EXPECT_EQ(totals("--thread 4242")["allocations"], 2000);
+  EXPECT_THAT(Shell("$M report $T --from 65%").out, HasSubstr("Only       blocks allocated from "
+                                                              "650 ms to 1.00 s"));
+}
+
+TEST_F(ReportCommandTest, ModulesThatAreNotHereAreSaid) {
+  const std::string text = Shell("$M report $T").out;
+  EXPECT_THAT(text, HasSubstr("/nowhere/app was not found"));
+  EXPECT_THAT(text, HasSubstr("app+0x"));
+}
+
+TEST_F(ReportCommandTest, PrintsMtracesWords) {
+  const std::string text = Shell("$M report $T --format mtrace --thread worker").out;
+  EXPECT_EQ(text,
+            "\nMemory not freed:\n-----------------\n           Address     Size     Caller\n"
+            "0x0000000000900000     0x64  at app+0x300\n");
+}
+
+}  // namespace
+}  // namespace memtrace::report
