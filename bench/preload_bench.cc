@@ -83,7 +83,7 @@ BENCHMARK_CAPTURE(BM_Spool, disk, "/var/tmp");
 
 void BM_TrieHit(benchmark::State& state) {
   StackTrie trie;
-  trie.Init();
+  trie.Init(8192);
   const auto depth = static_cast<uint64_t>(state.range(0));
   for (auto _ : state) {
     StackTrie::Cursor cursor = trie.Root();

@@ -261,6 +261,7 @@ void WriteEnd(format::EndReason reason, int status) {
     uint64_t nodes = 0;
     ForEachThread([&](const ThreadState& state) {
       const unwind::UnwindCounters& each = state.unwinder.counters();
+      sum.memo_hits += each.memo_hits;
       sum.joined_whole += each.joined_whole;
       sum.joined_part += each.joined_part;
       sum.frames_joined += each.frames_joined;
@@ -276,6 +277,7 @@ void WriteEnd(format::EndReason reason, int status) {
     counter("tool_minor_faults", own_minor_faults());
     counter("missed_events", missed);
     counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
+    counter("stacks_memo_hits", sum.memo_hits);
     counter("stacks_joined_whole", sum.joined_whole);
     counter("stacks_joined_part", sum.joined_part);
     counter("stacks_walked", sum.walked);

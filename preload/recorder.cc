@@ -98,49 +98,91 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
                     static_cast<uint64_t>(usage.ru_nivcsw))});
 }
 
-uint32_t CaptureStack(ThreadState& state, const CallSite& site) {
-  StackTrie& trie = state.trie;
-  trie.GrowIfPressed();
-  StackTrie::Cursor cursor = trie.Root();
-  const auto step = [&](uint64_t key) {
-    const uint32_t parent = cursor.slot;
-    if (!trie.Child(&cursor, key)) [[likely]] return;
-    if (!state.ring.HasRoom(2)) [[unlikely]] SpoolThread(state);
-    const uint32_t instance = unwind::InstanceOf(key);
-    Put(state, format::NodeHead(unwind::PcOf(key), instance),
-        format::NodeLink(cursor.slot, parent, instance));
-  };
-  const auto mark = [&](format::StackMarker why) {
+namespace {
+
+// Interns a stack from its outermost frame inwards, defining the nodes that are new.
+class Descent {
+ public:
+  explicit Descent(ThreadState& state) : state_(state), cursor_(state.trie.Root()) {}
+
+  void Begin(StackTrie::Cursor cursor) { cursor_ = cursor; }
+  StackTrie::Cursor cursor() const { return cursor_; }
+
+  [[gnu::always_inline]] void Step(uint64_t key) {
+    const uint32_t parent = cursor_.slot;
+    if (state_.trie.Child(&cursor_, key)) [[unlikely]] Define(parent, key);
+  }
+  void Mark(format::StackMarker why) {
     if (why == format::StackMarker::kNone) [[likely]] return;
-    step(static_cast<uint64_t>(why) | uint64_t{format::kNoModule} << 48);
-  };
+    Step(static_cast<uint64_t>(why) | uint64_t{format::kNoModule} << 48);
+  }
+
+ private:
+  [[gnu::noinline]] void Define(uint32_t parent, uint64_t key) {
+    if (!state_.ring.HasRoom(2)) SpoolThread(state_);
+    const uint32_t instance = unwind::InstanceOf(key);
+    Put(state_, format::NodeHead(unwind::PcOf(key), instance),
+        format::NodeLink(cursor_.slot, parent, instance));
+  }
+
+  ThreadState& state_;
+  StackTrie::Cursor cursor_;
+};
+
+// Not the stack of a known record: joins the last one, or walks.
+[[gnu::noinline]] StackTrie::Cursor InternStack(ThreadState& state, const CallSite& site,
+                                                unwind::StackMemo::Entry* entry) {
+  state.trie.GrowIfPressed();
+  Descent descent(state);
+  if (entry == nullptr ||
+      state.unwinder.Join(site, &state.join) != unwind::StackJoin::Outcome::kRecorded)
+      [[unlikely]] {
+    const unwind::UnwindResult result =
+        state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
+    descent.Mark(result.marker);
+    for (size_t i = result.frames; i > 0; --i) descent.Step(state.keys[i - 1]);
+    return descent.cursor();
+  }
+  const unwind::StackJoin& join = state.join;
+  // The frames that are shared with the last stack have their nodes, unless one was
+  // evicted meanwhile. The innermost of them stands for all: what it is was said when
+  // it was defined.
+  size_t i = join.shared();
+  if (i > 0 && state.trie.Holds(state.cursors[i - 1])) [[likely]] {
+    descent.Begin(state.cursors[i - 1]);
+  } else {
+    i = 0;
+    descent.Mark(join.marker());
+  }
+  for (; i < join.size(); ++i) {
+    descent.Step(join.frames()[i].key);
+    state.cursors[i] = descent.cursor();
+  }
+  const StackTrie::Cursor cursor = descent.cursor();
+  unwind::StackMemo::Learn(entry, site, join,
+                           cursor.slot | static_cast<uint64_t>(cursor.uid) << 32);
+  return cursor;
+}
+
+}  // namespace
+
+uint32_t CaptureStack(ThreadState& state, const CallSite& site) {
   if (!g_process.config.stacks) [[unlikely]] {
-    step(site.pc);  // the caller alone, which costs nothing
-    return cursor.slot;
+    Descent descent(state);
+    descent.Step(site.pc);  // the caller alone, which costs nothing
+    return descent.cursor().slot;
   }
-  unwind::StackJoin& join = state.join;
-  if (g_process.config.join &&
-      state.unwinder.Join(site, &join) == unwind::StackJoin::Outcome::kRecorded) [[likely]] {
-    // The frames that are shared with the last stack have their nodes, unless one
-    // was evicted meanwhile. Whoever holds the innermost of them holds all: its
-    // definition named its parents when they were defined.
-    size_t i = join.shared();
-    if (i > 0 && trie.Holds(state.cursors[i - 1])) [[likely]] {
-      cursor = state.cursors[i - 1];
-    } else {
-      i = 0;
-      mark(join.marker());
+  if (!g_process.config.join) [[unlikely]] return InternStack(state, site, nullptr).slot;
+  unwind::StackMemo::Entry* const entry = state.memo.Find(site);
+  if (unwind::StackMemo::Matches(*entry, site)) [[likely]] {
+    const StackTrie::Cursor known = {static_cast<uint32_t>(entry->stack),
+                                     static_cast<uint32_t>(entry->stack >> 32)};
+    if (state.trie.Holds(known)) [[likely]] {
+      state.unwinder.CountMemoHit();
+      return known.slot;
     }
-    for (; i < join.size(); ++i) {
-      step(join.frames()[i].key);
-      state.cursors[i] = cursor;
-    }
-    return cursor.slot;
   }
-  const unwind::UnwindResult result = state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
-  mark(result.marker);
-  for (size_t i = result.frames; i > 0; --i) step(state.keys[i - 1]);
-  return cursor.slot;
+  return InternStack(state, site, entry).slot;
 }
 
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {

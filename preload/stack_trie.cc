@@ -16,7 +16,7 @@ void StackTrie::Grow() {
   const OwnFaultsScope faults;
   StackNode* const old = nodes_;
   const size_t old_nodes = mask_ + 1;
-  if (Allocate(old_nodes * 4 > kLargest ? kLargest : old_nodes * 4)) {
+  if (Allocate(old_nodes * 4 > largest_ ? largest_ : old_nodes * 4)) {
     OwnUnmap(old, old_nodes * sizeof(StackNode));
   } else {
     evictions_ = 0;  // no memory now: ask again after as many evictions

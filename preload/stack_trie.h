@@ -33,9 +33,12 @@ static_assert(sizeof(StackNode) == 16);
 class StackTrie {
  public:
   static constexpr size_t kSmallest = 512;  // 8 KiB: two pages for a thread with few stacks
-  static constexpr size_t kLargest = 8192;  // 128 KiB, half of a thread's budget
 
-  bool Init() { return Allocate(kSmallest); }
+  // `largest`: nodes it may grow to, a power of two.
+  bool Init(size_t largest) {
+    largest_ = largest;
+    return Allocate(kSmallest);
+  }
 
   // A new owner, a new trace: nothing defined before is known any more.
   void Restart() { root_uid_ = NextUid(); }
@@ -71,7 +74,7 @@ class StackTrie {
   // Between stacks: a bigger cache when evictions show that this one is too
   // small. Everything is then defined again.
   void GrowIfPressed() {
-    if (evictions_ > mask_ / 2 && mask_ + 1 < kLargest) [[unlikely]] Grow();
+    if (evictions_ > mask_ / 2 && mask_ + 1 < largest_) [[unlikely]] Grow();
   }
 
   uint64_t defined() const { return defined_; }
@@ -108,6 +111,7 @@ class StackTrie {
 
   StackNode* nodes_ = nullptr;
   size_t mask_ = 0;
+  size_t largest_ = kSmallest;
   uint32_t last_uid_ = 0;
   uint32_t root_uid_ = 0;
   size_t evictions_ = 0;

@@ -25,6 +25,13 @@ constinit std::atomic<ThreadState*> g_search{nullptr};
 // thousand live threads loses a microsecond a thread.
 constexpr int kSearchLimit = 8;
 
+// Stacks a thread keeps. Budget: 2 MiB for the process and 256 KiB a thread, of which
+// the ring has 64 KiB and the join's record 30 to 60.
+constexpr size_t kTrieNodes = 4096;          // 64 KiB
+constexpr size_t kFirstTrieNodes = 32768;    // 512 KiB
+constexpr size_t kMemoEntries = 128;         // 66 KiB, touched where used
+constexpr size_t kFirstMemoEntries = 1024;   // 528 KiB
+
 bool IsGone(int tid, int self) {
   return tid == self || sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
 }
@@ -51,10 +58,17 @@ ThreadState* MakeState(int tid) {
   void* memory = OwnMap(sizeof(ThreadState), /*touch=*/false);
   if (memory == nullptr) return nullptr;
   auto* state = new (memory) ThreadState;
-  if (!state->trie.Init()) {
+  // The first thread does most of the work of most programs.
+  const bool first = FirstThread() == nullptr;
+  const size_t memo_entries = first ? kFirstMemoEntries : kMemoEntries;
+  const size_t memo_bytes = unwind::StackMemo::Bytes(memo_entries);
+  void* memo = OwnMap(memo_bytes, /*touch=*/false);
+  if (memo == nullptr || !state->trie.Init(first ? kFirstTrieNodes : kTrieNodes)) {
+    if (memo != nullptr) OwnUnmap(memo, memo_bytes);
     OwnUnmap(memory, sizeof(ThreadState));
     return nullptr;
   }
+  state->memo.Init(memo, memo_entries);
   state->owner_tid.store(tid, std::memory_order_relaxed);
   ThreadState* head = g_threads.load(std::memory_order_relaxed);
   do state->next_state = head;
@@ -118,6 +132,7 @@ ThreadState* AttachThread() {
   state->trie.Restart();
   state->unwinder.Reset();
   state->join.Forget();
+  state->memo.Forget();
   if (state->ring.attached()) {
     state->ring.Restart(state->serial, 1, 0);
   } else if (!GiveRing(*state)) {

@@ -19,6 +19,7 @@
 
 #include "preload/event_ring.h"
 #include "preload/stack_trie.h"
+#include "preload/unwind/stack_memo.h"
 #include "preload/unwind/stack_unwinder.h"
 
 namespace memtrace {
@@ -46,6 +47,7 @@ struct ThreadState {
 
   // Big, and touched only as deep as stacks go. Not on the program's stack, which
   // may be small.
+  unwind::StackMemo memo;  // its names: slot in the low half, uid in the high one
   unwind::StackJoin join;
   StackTrie::Cursor cursors[unwind::StackJoin::kMaxRecorded];  // nodes of the join's frames
   uint64_t keys[unwind::kMaxFrames];  // a stack that is not joined

@@ -71,6 +71,12 @@ class StackJoin {
   size_t shared() const { return shared_; }
   format::StackMarker marker() const { return marker_; }
 
+  // Of module_epoch.h, when the record was made.
+  uint64_t epoch_word() const { return epoch_word_; }
+
+  // RecordFrame::checks
+  enum Checks : uint8_t { kCheckCfa = 1, kCheckRbp = 2 };
+
   void Forget() { size_ = 0; }
 
   // What a join would be that compared return addresses alone: unsound.
@@ -79,8 +85,6 @@ class StackJoin {
   }
 
  private:
-  enum Checks : uint8_t { kCheckCfa = 1, kCheckRbp = 2 };
-
   static bool Follows(const RecordFrame& outer);
   size_t FirstDifference(size_t from) const;
   size_t CopyUnchanged(size_t from, size_t to, uintptr_t rbp, size_t count, FastWalk::State* at);

@@ -1,9 +1,10 @@
 // StackUnwinder: the return addresses of this thread, exactly, by CFI.
 //
-// This is the interface between the event path and the stack engine, which has
-// three layers: the join with the thread's last stack (stack_join.h), the walk by
-// a per-PC rule table (fast_walk.h, rule_table.h), and the generic CFI interpreter
-// (cfi_unwinder.h) for the rest. docs/stack-capture.md explains them.
+// This is the interface between the event path and the stack engine. The layers,
+// each for what the one before could not answer: a memo of whole stacks
+// (stack_memo.h), the join with the thread's last stack (stack_join.h), the walk by
+// a per-PC rule table (fast_walk.h, rule_table.h), the generic CFI interpreter
+// (cfi_unwinder.h). docs/stack-capture.md explains them.
 //
 // Threads: a StackUnwinder belongs to one thread. The rule table is shared and
 // lock-free. Nothing here takes a lock, allocates or calls the loader; it calls
@@ -54,6 +55,7 @@ struct UnwindResult {
 
 // Plain words of one thread; another thread may read them at any time.
 struct UnwindCounters {
+  uint64_t memo_hits = 0;    // stacks whose read-set was found unchanged
   uint64_t joined_whole = 0; // stacks equal to the last one of their thread
   uint64_t joined_part = 0;  // stacks whose outer part was that of the last one
   uint64_t frames_joined = 0;  // frames that were compared instead of walked
@@ -80,6 +82,8 @@ class StackUnwinder {
   StackJoin::Outcome Join(const CallSite& site, StackJoin* join) {
     return join->Capture(site, &bounds_, &counters_);
   }
+
+  void CountMemoHit() { ++counters_.memo_hits; }
 
   // Before the object serves another thread.
   void Reset() { bounds_.Reset(); }

@@ -1,5 +1,5 @@
-// The join against the plain walk: the same frames, whatever the program did
-// between two captures.
+// The join and the memo against the plain walk: the same frames, whatever the
+// program did between two captures.
 
 #include "preload/unwind/stack_join.h"
 
@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "preload/unwind/stack_memo.h"
 #include "preload/unwind/stack_unwinder.h"
 
 namespace memtrace::unwind {
@@ -34,7 +35,12 @@ struct Stack {
 struct Engine {
   StackUnwinder unwinder;
   StackJoin join;
+  StackMemo memo;
+  std::vector<char> memo_memory = std::vector<char>(StackMemo::Bytes(64));
+  std::vector<Stack> named;  // the stacks the memo has been told, by name
+  size_t memo_hits = 0;
   size_t joined_frames = 0;
+  Engine() { memo.Init(memo_memory.data(), 64); }
   size_t give_ups = 0;
 };
 
@@ -59,8 +65,13 @@ Engine& ThisThread() {
   return stack;
 }
 
-[[gnu::noinline]] Stack Joined(const CallSite& site) {
+[[gnu::noinline]] Stack Joined(const CallSite& site, bool use_memo) {
   Engine& engine = ThisThread();
+  StackMemo::Entry* entry = engine.memo.Find(site);
+  if (use_memo && StackMemo::Matches(*entry, site)) {
+    ++engine.memo_hits;
+    return engine.named[entry->stack];
+  }
   if (engine.unwinder.Join(site, &engine.join) == StackJoin::Outcome::kGiveUp) {
     ++engine.give_ups;
     return Walked(site);
@@ -72,13 +83,18 @@ Engine& ThisThread() {
   stack.marker = engine.join.marker();
   stack.sp = site.cfa;
   engine.joined_frames += engine.join.shared();
+  if (use_memo) {
+    StackMemo::Learn(entry, site, engine.join, engine.named.size());
+    engine.named.push_back(stack);
+  }
   return stack;
 }
 
 // Stands for malloc: called at the leaves of the shapes below.
 [[gnu::noinline]] void Leaf() {
   const CallSite site = Caller();
-  const Stack joined = Joined(site);
+  static thread_local unsigned turn = 0;
+  const Stack joined = Joined(site, /*use_memo=*/++turn % 4 != 0);
   const Stack walked = Walked(site);
   ASSERT_EQ(joined, walked);
   ASSERT_GT(walked.keys.size(), 3u);
@@ -164,9 +180,10 @@ constexpr Shape kShapes[] = {Plain,     Variable, ManyRegisters,        Plain,  
 
 [[gnu::noinline]] void Next(Plan& plan, int depth) {
   if (testing::Test::HasFatalFailure() || --plan.budget < 0) return;
-  if (depth >= 24 || plan.random() % 8 == 0) {
+  if (depth >= 9 || plan.random() % 8 == 0) {
+#pragma GCC unroll 1
+    for (unsigned i = plan.random() % 6; i > 0; --i) Leaf();  // again from here
     Leaf();
-    if (plan.random() % 2 == 0) Leaf();
     return;
   }
   for (unsigned i = 0; i < 1 + plan.random() % 3; ++i) {
@@ -188,6 +205,7 @@ TEST(StackJoinTest, EqualsTheWalkInARandomProgram) {
   RunRandomProgram(1, 300'000);
   const Engine& engine = ThisThread();
   EXPECT_GT(engine.joined_frames, 100'000u) << "it must have joined, or this shows nothing";
+  EXPECT_GT(engine.memo_hits, 1'000u);
   EXPECT_EQ(engine.give_ups, 0u);
 }
 
@@ -213,27 +231,27 @@ struct Visit {
   std::function<void(const CallSite&)> leaf;
 };
 
-[[gnu::noinline, gnu::optimize("no-omit-frame-pointer")]] void CounterLeaf(Visit& run) {
+[[gnu::noipa, gnu::optimize("no-omit-frame-pointer")]] void CounterLeaf(Visit& run) {
   const CallSite site = Caller();
   run.leaf(site);
 }
-[[gnu::noinline, gnu::optimize("no-omit-frame-pointer")]] void G(Visit& run) {
+[[gnu::noipa, gnu::optimize("no-omit-frame-pointer")]] void G(Visit& run) {
   CounterLeaf(run);
   g_sink = g_sink + 1;
 }
-[[gnu::noinline]] void F(Visit& run) {
+[[gnu::noipa]] void F(Visit& run) {
   auto* array = static_cast<volatile char*>(alloca(run.bytes));
   g_sink = reinterpret_cast<uintptr_t>(array);  // uninitialised on purpose
   G(run);
   g_sink = g_sink + 1;
 }
-[[gnu::noinline, gnu::optimize("no-omit-frame-pointer")]] void H(Visit& run) {
+[[gnu::noipa, gnu::optimize("no-omit-frame-pointer")]] void H(Visit& run) {
   volatile char frame[48];
   frame[0] = 1;
   F(run);
   g_sink = g_sink + static_cast<uint64_t>(frame[0]);
 }
-[[gnu::noinline]] void Root(void (*visit)(Visit&), Visit& run) {
+[[gnu::noipa]] void Root(void (*visit)(Visit&), Visit& run) {
   visit(run);  // the one call site
   g_sink = g_sink + 1;
 }
@@ -257,14 +275,17 @@ class CounterExampleTest : public testing::Test {
 
   // Both runs, one after the other, with nothing on the stack in between.
   void RunBoth(bool return_addresses_only) {
-    Visit first{kBytes, [&](const CallSite& site) { first_ = Joined(site); }};
+    Visit first{kBytes, [&](const CallSite& site) {
+                  first_ = Joined(site, /*use_memo=*/false);
+                  if (return_addresses_only) ThisThread().join.TrustReturnAddressesForTesting();
+                }};
     Visit second{bytes_, [&](const CallSite& site) {
-                 second_ = Joined(site);
+                 second_ = Joined(site, /*use_memo=*/false);
                  truth_ = Walked(site);
                }};
+#pragma GCC unroll 1
     for (int i = 0; i < 2; ++i) {  // one call site for both
       Root(i == 0 ? H : F, i == 0 ? first : second);
-      if (return_addresses_only) ThisThread().join.TrustReturnAddressesForTesting();
     }
   }
 
@@ -277,6 +298,23 @@ TEST_F(CounterExampleTest, TheReadSetTellsTheTwoStacksApart) {
     RunBoth(/*return_addresses_only=*/false);
     EXPECT_EQ(second_, truth_);
     EXPECT_EQ(first_.keys.size(), truth_.keys.size() + 1) << "h is on the first stack only";
+  }
+}
+
+TEST_F(CounterExampleTest, TheMemoTellsThemApartToo) {
+  for (int i = 0; i < 10; ++i) {
+    Stack stacks[2], truths[2];
+    for (int turn = 0; turn < 4; ++turn) {
+#pragma GCC unroll 1
+      for (int which = 0; which < 2; ++which) {  // one call site for both
+        Visit visit{which == 0 ? kBytes : bytes_, [&](const CallSite& site) {
+                      stacks[which] = Joined(site, /*use_memo=*/true);
+                      truths[which] = Walked(site);
+                    }};
+        Root(which == 0 ? H : F, visit);
+        ASSERT_EQ(stacks[which], truths[which]);
+      }
+    }
   }
 }
 

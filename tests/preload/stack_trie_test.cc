@@ -10,6 +10,8 @@
 namespace memtrace {
 namespace {
 
+constexpr size_t kLargest = 8192;
+
 // The reader's side: definitions of slots, resolved when they arrive.
 class Reader {
  public:
@@ -36,7 +38,7 @@ uint32_t Intern(StackTrie& trie, Reader& reader, const std::vector<uint64_t>& st
 
 TEST(StackTrieTest, DefinesAStackOnce) {
   StackTrie trie;
-  ASSERT_TRUE(trie.Init());
+  ASSERT_TRUE(trie.Init(kLargest));
   Reader reader;
   const std::vector<uint64_t> stack = {1, 2, 3};
   const uint32_t slot = Intern(trie, reader, stack);
@@ -50,7 +52,7 @@ TEST(StackTrieTest, DefinesAStackOnce) {
 // stack the event had.
 TEST(StackTrieTest, NamesTheRightStackUnderAnyPressure) {
   StackTrie trie;
-  ASSERT_TRUE(trie.Init());
+  ASSERT_TRUE(trie.Init(kLargest));
   Reader reader;
   std::mt19937_64 random(3);
   for (int i = 0; i < 50'000; ++i) {
@@ -62,12 +64,12 @@ TEST(StackTrieTest, NamesTheRightStackUnderAnyPressure) {
     ASSERT_LE(slot, trie.capacity());
     ASSERT_EQ(reader.Stack(slot), stack) << "stack " << i;
   }
-  EXPECT_EQ(trie.capacity(), StackTrie::kLargest) << "pressure makes it grow, up to its bound";
+  EXPECT_EQ(trie.capacity(), kLargest) << "pressure makes it grow, up to its bound";
 }
 
 TEST(StackTrieTest, HoldsAStackDeeperThanItself) {
   StackTrie trie;
-  ASSERT_TRUE(trie.Init());
+  ASSERT_TRUE(trie.Init(kLargest));
   Reader reader;
   std::vector<uint64_t> stack;
   for (uint64_t i = 0; i < 20'000; ++i) stack.push_back(0x1000 + i);
@@ -76,7 +78,7 @@ TEST(StackTrieTest, HoldsAStackDeeperThanItself) {
 
 TEST(StackTrieTest, ARestartForgetsEverything) {
   StackTrie trie;
-  ASSERT_TRUE(trie.Init());
+  ASSERT_TRUE(trie.Init(kLargest));
   Reader first, second;
   Intern(trie, first, {1, 2});
   trie.Restart();
