@@ -4,9 +4,9 @@
 // last one. So the last walk is kept, with every word it read, and the next walk
 // stops as soon as it stands in a frame that the last one stood in too, if the
 // words from there outwards are still the same: then, by determinism, the rest of
-// the walk would be the same (UNWIND.md 4.2 has the proof, docs/stack-capture.md
-// the argument for this code). Comparing a frame costs a load and a compare;
-// walking it costs a rule, the same loads, and a node of the trie.
+// the walk would be the same (docs/stack-capture.md has the argument). Comparing a
+// frame costs a load and a compare; walking it costs a rule, the same loads, and a
+// node of the trie.
 //
 // Frame i of the record is outside of frame i + 1. It was found from frame i + 1 by
 //
@@ -17,8 +17,8 @@
 // and what lies outside of i depends on rbp_i only if needs_rbp_i says so. Hence
 // frame i follows again from frame i + 1 if the word at sp_i - 8 is pc_i, and, where
 // it applies, the words at cfa_slot_i and rbp_slot_i are what they were. Return
-// addresses alone prove nothing when a frame's CFA comes from rbp (UNWIND.md 4.3;
-// a test builds that case).
+// addresses alone prove nothing when a frame's CFA comes from rbp (a test builds
+// that case).
 //
 // A record is kept only of the thread's primary stack, whose pages stay readable,
 // of walks without a signal frame or a failed check, through modules whose unload
