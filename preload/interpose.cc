@@ -191,7 +191,11 @@ F* Next(const char* name) {
   return reinterpret_cast<F*>(memtrace::FindNext(name));
 }
 
-uintptr_t Break() { return reinterpret_cast<uintptr_t>(memtrace::__curbrk); }
+// 0 in libc until it moves the break for the first time.
+uintptr_t Break() {
+  const auto known = reinterpret_cast<uintptr_t>(memtrace::__curbrk);
+  return known != 0 ? known : static_cast<uintptr_t>(memtrace::sys::Call(SYS_brk));
+}
 
 }  // namespace
 

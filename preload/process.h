@@ -35,7 +35,8 @@ struct Process {
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all
   std::atomic<uint64_t> private_rings{0};
-  std::atomic<uintptr_t> seen_break{0};     // the program break after the last event
+  std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
+  uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for
   Text<4096> working_directory;
   Text<4096> executable;
 };

@@ -192,6 +192,8 @@ void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot
                                                     std::memory_order_relaxed)) {
     return;  // another thread saw it too and tells it
   }
+  if (before == 0) before = g_process.first_break;  // libc's first move of the break
+  if (before == current_break) return;
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   PutExtended(state, format::ExtendedType::kHeapGrowth, {before, current_break, slot});
 }
