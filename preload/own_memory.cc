@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "preload/sys.h"
+#include "preload/unwind/rule_table.h"
 
 namespace memtrace {
 namespace {
@@ -32,7 +33,10 @@ void OwnUnmap(void* address, size_t bytes) {
   CountOwnBytes(-static_cast<int64_t>(bytes));
 }
 
-uint64_t own_bytes() { return g_own_bytes.load(std::memory_order_relaxed); }
+// The stack engine maps its rule table itself: it stands below this file.
+uint64_t own_bytes() {
+  return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::mapped_bytes();
+}
 uint64_t own_minor_faults() { return g_own_minor_faults.load(std::memory_order_relaxed); }
 void CountOwnBytes(int64_t bytes) {
   g_own_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);

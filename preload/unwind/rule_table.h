@@ -64,6 +64,13 @@ class RuleTable {
   enum class Inserted : uint8_t { kYes, kAlready, kFull };
   static Inserted Insert(uint64_t lookup, uint16_t tag, FrameRule rule);
 
+  // Of address space: what of it is committed only the kernel knows.
+  static size_t mapped_bytes() {
+    return g_instance.entries_.load(std::memory_order_relaxed) != nullptr
+               ? kEntries * sizeof(Entry)
+               : 0;
+  }
+
   static void ClearForTesting();
   static constexpr size_t HomeForTesting(uint64_t lookup) { return Home(lookup); }
 
