@@ -13,6 +13,11 @@ namespace memtrace::report {
 // The messages continue the name of the file: "x.mtr is empty: ...".
 absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source);
 
+// For whoever was given a whole file and not one that may still grow.
+inline constexpr char kNothingBehindTheHeader[] =
+    "has nothing behind its header: it was cut there, or the program was killed as it started; "
+    "trace it again";
+
 }  // namespace memtrace::report
 
 #endif  // MEMTRACE_REPORT_FILE_HEADER_H_

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/block_scanner.h"
 #include "report/byte_source.h"
 #include "report/file_header.h"
 #include "report/output_file.h"
@@ -21,6 +22,13 @@ absl::StatusOr<PackResult> RunPack(const PackOptions& options) {
   if (!header.ok()) {
     return absl::Status(header.status().code(),
                         absl::StrCat(options.file, " ", header.status().message()));
+  }
+  BlockScanner scanner(source->get());
+  auto first = scanner.Find(AlignToBlock(header->header_bytes));
+  if (!first.ok()) return first.status();
+  if (!first->has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options.file, " ", kNothingBehindTheHeader));
   }
   PackResult result;
   result.output = options.output.empty() ? PackedName(options.file) : options.output;

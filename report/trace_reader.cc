@@ -16,7 +16,13 @@ uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
   auto source = FileSource::Open(path);
   if (!source.ok()) return source.status();
-  return FromSource(*std::move(source), path);
+  auto reader = FromSource(*std::move(source), path);
+  if (!reader.ok()) return reader;
+  const TraceStatistics& statistics = (*reader)->statistics();
+  if (statistics.metadata_blocks + statistics.event_blocks + statistics.ring_blocks == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " ", kNothingBehindTheHeader));
+  }
+  return reader;
 }
 
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
