@@ -19,8 +19,10 @@ enum { kSteps = 1000, kMessageBytes = 500 };
 static char* g_queue[2 * kSteps];
 static int g_head, g_tail;
 
-static void Append(void) {
-  g_queue[g_head++] = malloc(kMessageBytes);  // @message
+static void Append(int messages) {
+  for (int i = 0; i < messages; ++i) {
+    g_queue[g_head++] = malloc(kMessageBytes);  // @message
+  }
 }
 
 static void Take(void) { free(g_queue[g_tail++]); }
@@ -28,8 +30,7 @@ static void Take(void) { free(g_queue[g_tail++]); }
 int main(void) {
   const struct timespec pause = {0, 20 * 1000};
   for (int step = 0; step < kSteps; ++step) {
-    Append();
-    Append();
+    Append(2);
     Take();
     nanosleep(&pause, NULL);
   }
