@@ -36,10 +36,10 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       break;
     }
     case ReportFormat::kJson:
-      RenderJson(view, options.data_top, options.json_sites, out);
+      RenderJson(view, options.json_top, out);
       break;
     case ReportFormat::kCsv:
-      RenderCsv(view, options.csv_table, options.sort, options.data_top, out);
+      RenderCsv(view, options.csv_table, options.sort, options.csv_top, out);
       break;
     case ReportFormat::kMtrace:
       RenderMtrace(view, out);
@@ -108,7 +108,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--match", flags->match,
                       "Only sites with a frame whose function, file or module matches")
       ->type_name("REGEX");
-  command->add_option("--top", flags->top, "Rows of each table (text: 10; json: 1000 sites; csv: all)")
+  command->add_option("--top", flags->top, "Rows of each table (text: 10; json: 1000; csv: all)")
       ->type_name("N")
       ->check(WholeNumber, "");
   command->add_option("--sort", flags->sort,

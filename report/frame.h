@@ -26,8 +26,8 @@ struct Frame {
   uint32_t line = 0;     // 0: not known
   bool inlined = false;  // into the next frame
   FrameRole role = FrameRole::kProject;
-  // Equal for frames that a reader cannot tell apart: the same function, file and
-  // line, or where those are not known the same module and offset.
+  // Equal for frames that a reader cannot tell apart: the same function, module,
+  // file and line; where the function is not known, the same module and offset.
   uint32_t identity = 0;
 };
 

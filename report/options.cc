@@ -160,9 +160,9 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
         absl::StrCat("--table: --format ", flags.format, " has no tables to choose from"));
   }
 
-  if (flags.full) options.json_sites = kAllRows;
+  if (flags.full) options.json_top = kAllRows;
   if (flags.top.has_value()) {
-    options.text_top = options.data_top = options.json_sites = *flags.top;
+    options.text_top = options.csv_top = options.json_top = *flags.top;
   }
   if (!flags.debug_dirs.empty()) {
     // The user's come first; the usual one stays.

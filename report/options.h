@@ -43,8 +43,8 @@ struct ReportOptions {
   CsvTable csv_table = CsvTable::kSites;
   std::vector<TextSection> sections;
   size_t text_top = 10;
-  size_t data_top = kAllRows;  // of CSV, and leaks in JSON: all unless the user said otherwise
-  size_t json_sites = kJsonSites;
+  size_t csv_top = kAllRows;
+  size_t json_top = kJsonRows;
 };
 
 absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags);

@@ -145,11 +145,10 @@ void SiteSymbols::AddModule(const ModuleInfo& module, std::vector<uint64_t> pcs,
 }
 
 void SiteSymbols::AddFrame(Frame frame) {
-  const bool named = !frame.function.empty() && frame.line != 0;
   const std::string key =
-      frame.role == FrameRole::kMarker ? frame.function
-      : named ? absl::StrCat(frame.function, "\n", frame.file, "\n", frame.line)
-              : absl::StrCat("\n", frame.module, "\n", frame.offset, "\n", frame.function);
+      frame.function.empty()
+          ? absl::StrCat("\n", frame.module, "\n", frame.offset)
+          : absl::StrCat(frame.function, "\n", frame.module, "\n", frame.file, "\n", frame.line);
   frame.identity =
       identities_.try_emplace(key, static_cast<uint32_t>(identities_.size() + 1)).first->second;
   frames_.push_back(std::move(frame));

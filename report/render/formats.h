@@ -16,10 +16,12 @@ namespace memtrace::report::render {
 
 inline constexpr size_t kAllRows = SIZE_MAX;
 
-// "memtrace-report/1". `top_leaks` and `top_sites` bound these two lists.
-void RenderJson(const ReportView& view, size_t top_leaks, size_t top_sites, Sink& out);
-// A site's stack in JSON takes kilobytes, and a large program has 100,000 sites.
-inline constexpr size_t kJsonSites = 1000;
+// "memtrace-report/1". `top` bounds "leaks" and "sites"; "leaks_total" and
+// "sites_total" say how many there are.
+void RenderJson(const ReportView& view, size_t top, Sink& out);
+// Unless the user says otherwise: a stack in JSON takes kilobytes, and a large
+// program has 100,000 sites.
+inline constexpr size_t kJsonRows = 1000;
 
 enum class CsvTable { kSites, kLeaks, kTimeline, kThreads, kMappings, kSizes };
 absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name);

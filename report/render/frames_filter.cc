@@ -41,6 +41,8 @@ const Names& AllocatorNames() {
       "g_strndup", "g_memdup", "g_memdup2", "g_aligned_alloc", "g_aligned_alloc0",
       "standard_malloc", "standard_calloc", "standard_realloc", "g_strdup_printf",
       "g_strdup_vprintf", "g_vasprintf",
+      // GCC's collector
+      "ggc_internal_alloc", "ggc_internal_cleared_alloc", "ggc_realloc",
       // CPython
       "_PyMem_RawMalloc", "_PyMem_RawCalloc", "_PyMem_RawRealloc", "_PyObject_Malloc",
       "_PyObject_Calloc", "_PyObject_Realloc", "PyMem_RawMalloc", "PyMem_RawCalloc",

@@ -243,7 +243,7 @@ void WriteArray(const Rows& rows, size_t limit, ToJson to_json, Sink& out) {
 
 }  // namespace
 
-void RenderJson(const ReportView& view, size_t top_leaks, size_t top_sites, Sink& out) {
+void RenderJson(const ReportView& view, size_t top, Sink& out) {
   const Analysis& analysis = view.analysis();
   const auto member = [&](absl::string_view key, const Json& value) {
     out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
@@ -257,11 +257,11 @@ void RenderJson(const ReportView& view, size_t top_leaks, size_t top_sites, Sink
   member("coverage", CoverageJson(view));
   member("totals", TotalsJson(analysis.totals));
   out.Write(",\n  \"leaks\": ");
-  WriteArray(view.unfreed(), top_leaks,
+  WriteArray(view.unfreed(), top,
              [&](const SiteGroup& group) { return LeakJson(view, group); }, out);
   member("leaks_total", view.unfreed().size());
   out.Write(",\n  \"sites\": ");
-  WriteArray(view.sites(), top_sites, [&](const Site* site) { return SiteJson(view, *site); }, out);
+  WriteArray(view.sites(), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
   member("sites_total", view.sites().size());
   out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",
                          Dump(Seconds(analysis.timeline_interval_ns)), ", \"points\": "));

@@ -74,7 +74,11 @@ std::string FrameText(const ReportView& view, const Frame& frame, size_t width,
   const std::string whole = FrameName(frame);
   std::string place = PlaceText(frame);
   const std::string home = absl::StrCat(view.analysis().process.working_directory, "/");
-  if (home.size() > 1 && absl::StartsWith(place, home)) place = place.substr(home.size());
+  if (home.size() > 1 && absl::StartsWith(place, home)) {
+    place = place.substr(home.size());
+  } else if (!options.full) {
+    place = std::string(LastComponents(place, 2));  // where a build was says little
+  }
   const Ink place_ink = frame.role == FrameRole::kProject && !frame.file.empty() ? Ink::kPlace
                                                                                   : Ink::kDim;
   const auto join = [&](absl::string_view name, absl::string_view at) {

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 json Rendered(const ReportView& view, size_t top = kAllRows) {
   StringSink sink;
-  RenderJson(view, top, top, sink);
+  RenderJson(view, top, sink);
   return json::parse(sink.text());
 }
 
@@ -110,7 +110,7 @@ TEST(JsonTest, HostileNamesStayStrings) {
   trace.analysis.threads.push_back({.tid = 1, .name = hostile});
   trace.analysis.coverage.notes.push_back(hostile);
   StringSink sink;
-  RenderJson(trace.View(), kAllRows, kAllRows, sink);
+  RenderJson(trace.View(), kAllRows, sink);
   for (const char c : sink.text()) EXPECT_TRUE(c == '\n' || (c & 0x80) || c >= 0x20);
   const json report = json::parse(sink.text());
   EXPECT_EQ(report["leaks"][0]["stack"][0]["function"],

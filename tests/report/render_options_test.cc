@@ -54,10 +54,10 @@ TEST(ReportFlagsTest, DefaultsAreAsDocumented) {
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->format, ReportFormat::kText);
   EXPECT_EQ(options->text_top, 10u);
-  EXPECT_EQ(options->data_top, kAllRows);
-  EXPECT_EQ(options->json_sites, kJsonSites);
-  EXPECT_EQ(ParseReportFlags({.full = true})->json_sites, kAllRows);
-  EXPECT_EQ(ParseReportFlags({.top = 3})->json_sites, 3u);
+  EXPECT_EQ(options->csv_top, kAllRows);
+  EXPECT_EQ(options->json_top, kJsonRows);
+  EXPECT_EQ(ParseReportFlags({.full = true})->json_top, kAllRows);
+  EXPECT_EQ(ParseReportFlags({.top = 3})->json_top, 3u);
   EXPECT_TRUE(options->analyze.range.whole());
   EXPECT_FALSE(options->analyze.keep_live_blocks);
   EXPECT_THAT(options->symbolizer.debug_dirs, ElementsAre("/usr/lib/debug"));
