@@ -3,8 +3,8 @@
 // An entry is found by where the stack begins, (pc, stack pointer) of the caller,
 // and holds the read-set of the walk from there: every word it read, in order, as
 // offset from that stack pointer and value. If all of them are what they were, a
-// walk now would read the same and find the same frames (UNWIND.md 4.2), so the
-// entry's stack is this stack: a proof, not a guess. Comparing a word costs a load
+// walk now would read the same and find the same frames, so the entry's stack is this
+// stack: a proof, not a guess (docs/stack-capture.md). Comparing a word costs a load
 // and a compare; the walk it stands for costs ten times that.
 //
 // The same conditions as for the join hold for what may be kept (stack_join.h):
