@@ -32,7 +32,8 @@ class Analyzer {
         stacks_(stacks),
         model_({selection.range, selection.threads, options.keep_live_blocks,
                 (reader->header().flags & format::kFileForked) != 0,
-                reader->metadata().process.page_bytes},
+                reader->metadata().process.page_bytes,
+                ClockSlackNs(reader->metadata().process.clock) + 1000},
                stacks),
         timeline_(selection.range.from_ns) {}
 
@@ -104,19 +105,19 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
     state.Define(words, stacks_);
     return true;
   }
-  const EventTime when{cursor.time(), cursor.low()};
-  if (when.time > range_.to_ns) [[unlikely]] {
-    past_end_ |= when.low > range_.to_ns;
+  const uint64_t time = cursor.time();
+  if (time > range_.to_ns) [[unlikely]] {
+    past_end_ |= cursor.low() > range_.to_ns;
     return true;
   }
-  if (when.time >= range_.from_ns) timeline_.Advance(when.time, model_);
-  latest_ns_ = std::max(latest_ns_, when.time);
+  if (time >= range_.from_ns) timeline_.Advance(time, model_);
+  latest_ns_ = std::max(latest_ns_, time);
   if (kind == EventKind::kExtended) {
     ApplyExtended(stream, cursor);
     return true;
   }
   if (!ApplyHeapEvent(model_, state, stacks_, stream, cursor, force, waits)) return false;
-  if (when.time >= range_.from_ns && kind != EventKind::kReallocIntent) {
+  if (time >= range_.from_ns && kind != EventKind::kReallocIntent) {
     ++events_;
     from_rings_ += cursor.open_ended();
   }

@@ -28,11 +28,12 @@ uint64_t ClockSlackNs(format::ClockKind clock) {
     case format::ClockKind::kMonotonicCoarseNs:
       return 10'000'000;  // a tick of the slowest kernel clock in use, 100 Hz
     case format::ClockKind::kMonotonicNs:
-      return 0;
     case format::ClockKind::kTsc:
       break;
   }
-  return 1000;  // rdtsc is not serializing, and processors are synchronized to less
+  // Processors are synchronized better than two events can follow one another. More
+  // than is needed here does harm: a thread that waits is then given wrong partners.
+  return 0;
 }
 
 void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process) {

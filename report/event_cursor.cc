@@ -102,6 +102,7 @@ void EventCursor::EnterSpan() {
     high_ = span.high;
     ++span_;
     position_ = 0;
+    events_left_ = span.events;
     if (span.events > 0) {
       if (high_ != UINT64_MAX) {
         const double even = static_cast<double>(high_ - low_) / (span.events + 1.0);
@@ -114,6 +115,18 @@ void EventCursor::EnterSpan() {
     time_ = low_;
     if (word_ < span_end_) return;
   }
+}
+
+void EventCursor::RaiseTime(uint64_t time) {
+  if (time_ >= high_) return;
+  const double wrong_by = static_cast<double>(time) - static_cast<double>(time_);
+  if (wrong_by > 8 * pace_ + 1000 && high_ != UINT64_MAX) {
+    const auto rest = static_cast<uint64_t>(pace_ * (events_left_ + 1.0));
+    time = std::max(time, high_ - std::min(rest, high_ - low_));
+  }
+  if (time <= time_) return;
+  time_ = std::min(time, high_);
+  position_ = static_cast<double>(time_ - low_);
 }
 
 void EventCursor::Park() {

@@ -55,6 +55,11 @@ class EventCursor {
   uint64_t high() const { return high_; }
   uint64_t time() const { return time_; }
 
+  // The event turned out to be not earlier than this; nor are those behind it. When
+  // the guess was wrong by more than the pace explains, the thread slept in front of
+  // this event and not at the end of the span: then the rest moves to the end.
+  void RaiseTime(uint64_t time);
+
   uint32_t thread() const { return stream_->thread; }
   // Blocks of this thread were lost before this event; said once.
   bool after_hole() const { return after_hole_; }
@@ -94,6 +99,7 @@ class EventCursor {
     words_here_ = format::EventWords(words_[word_]);  // checked when the block was cut
     if (format::KindOf(words_[word_]) == format::EventKind::kNode) return;
     position_ += pace_;
+    --events_left_;
     time_ = std::min(low_ + static_cast<uint64_t>(position_), high_);
   }
 
@@ -116,6 +122,7 @@ class EventCursor {
   double pace_ = 0;         // ns an event, in this span
   double last_pace_ = -1;   // the even pace of the span before; negative: none yet
   double position_ = 0;     // ns since low_
+  uint32_t events_left_ = 0;  // in this span, that take time
   uint64_t cut_low_ = 0;    // the last stamp when the current block was cut
   size_t clock_hint_ = 0;
   uint64_t content_bytes_read_ = 0;

@@ -142,7 +142,7 @@ class EventOrder {
   bool TakeEarlyStarter(size_t* stream);
   Stopped RunStream(size_t stream, bool force, bool out_of_line);
   void Block(size_t stream);
-  void Wake();
+  void Wake(uint64_t now);
   void UpdateBlocked();
   void ParkSome();
 
@@ -216,7 +216,7 @@ bool EventOrder<Consumer>::Run() {
     const Stopped why = RunStream(stream, force, out_of_line);
     if (why == Stopped::kByConsumer) return false;
     if (why == Stopped::kBlocked) Block(stream);
-    if (!waits_.changed_.empty()) Wake();
+    if (!waits_.changed_.empty()) Wake(cursors_[stream].time());
     if (why == Stopped::kAhead || why == Stopped::kWoke) {
       PushReady(cursors_[stream].time(), stream);
     }
@@ -277,16 +277,19 @@ void EventOrder<Consumer>::Block(size_t stream) {
   UpdateBlocked();
 }
 
-// Makes the threads ready that wait for an address that changed.
+// Makes the threads ready that wait for an address that changed at about `now`.
 template <typename Consumer>
-void EventOrder<Consumer>::Wake() {
+void EventOrder<Consumer>::Wake(uint64_t now) {
   for (size_t i = 0; i < blocked_.size();) {
     const auto& changed = waits_.changed_;
     if (std::find(changed.begin(), changed.end(), blocked_[i].address) == changed.end()) {
       ++i;
       continue;
     }
-    PushReady(blocked_[i].time, blocked_[i].stream);
+    // The guess of its time was too early, for it and for what it did next.
+    EventCursor& cursor = cursors_[blocked_[i].stream];
+    cursor.RaiseTime(now);
+    PushReady(cursor.time(), blocked_[i].stream);
     blocked_[i] = blocked_.back();
     blocked_.pop_back();
   }

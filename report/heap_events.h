@@ -24,7 +24,7 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
                            const EventCursor& cursor, bool force, WaitList& waits) {
   using format::EventKind;
   const uint64_t* words = cursor.words();
-  const EventTime when{cursor.time(), cursor.low()};
+  const EventTime when{cursor.time(), cursor.low(), cursor.high()};
   const EventKind kind = format::KindOf(words[0]);
   switch (kind) {
     case EventKind::kMalloc:

@@ -3,9 +3,9 @@
 namespace memtrace::report {
 namespace {
 
-// Two threads that allocate one address within this time were probably taken in
-// the wrong order; with more time between them, the free is missing.
-constexpr uint64_t kReorderNs = 1'000'000;
+// A block this much older than an alloc of the same address was freed in between,
+// though the trace does not say so: no thread lags so far behind the others.
+constexpr uint64_t kReorderNs = 100'000'000;
 
 }  // namespace
 
@@ -35,97 +35,176 @@ uint32_t HeapModel::FindOrAddSite(StackId stack, format::AllocFunction function)
   return site;
 }
 
-// An alloc of a live address that had to be taken. Returns the entry for it, free
-// for the new block.
-HeldBlock* HeapModel::Collide(size_t stream, HeldBlock* block, EventTime when) {
-  const uint64_t address = block->address();
-  if (block->has(HeldBlock::kLimbo)) ++unordered_;
-  block->clear(HeldBlock::kLimbo);
-  const bool other = block->thread != stream;
-  if (other && block->time_ns + kReorderNs >= when.low && !shadows_.contains(address)) {
-    shadows_[address] = *block;
+// An alloc of a live address that had to be taken: the caller overwrites `block`.
+void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
+  const uint64_t address = block.address();
+  const auto old = shadows_.find(address);
+  if (old != shadows_.end()) {
+    ++unseen_frees_;
+    CountFree(old->second.block, old->second.block.thread, when.time, false);
+    shadows_.erase(old);
+  }
+  const bool limbo = block.has(HeldBlock::kLimbo);  // then its own thread will free it
+  const bool recent = block.time_ns + kReorderNs >= when.low;
+  if (limbo || (block.thread != stream && recent)) {
+    const bool surely_first = block.time_ns + options_.slack_ns < when.low;
+    shadows_[address] = {block, when.high, surely_first};
   } else {
     ++unseen_frees_;
-    CountFree(*block, block->thread, when.time, false);
+    CountFree(block, block.thread, when.time, false);
   }
-  return block;
 }
 
-bool HeapModel::FreeShadow(size_t stream, uint64_t address, uint64_t time) {
-  const auto shadow = shadows_.find(address);
-  if (shadow == shadows_.end()) return false;
-  CountFree(shadow->second, stream, time, false);
-  shadows_.erase(shadow);
+// A free of an address with a block in the shadow of `block`. False: no such address.
+bool HeapModel::FreeShadowed(size_t stream, HeldBlock* block, EventTime when) {
+  const uint64_t address = block->address();
+  const auto at = shadows_.find(address);
+  if (at == shadows_.end()) return false;
+  const Shadow shadow = at->second;
+  if (shadow.block.has(HeldBlock::kLimbo)) return false;
+  shadows_.erase(at);
+  const bool of_second = block->thread == stream;
+  const bool too_late = shadow.surely_first && shadow.second_high != UINT64_MAX &&
+                        when.low > shadow.second_high + options_.slack_ns;
+  if (!of_second && !too_late) {
+    CountFree(shadow.block, stream, when.time, false);
+    return true;
+  }
+  CountFree(*block, stream, when.time, false);
+  if (too_late) {
+    ++unseen_frees_;
+    CountFree(shadow.block, shadow.block.thread, when.time, false);
+    table_.Erase(block);
+  } else {
+    *block = shadow.block;
+  }
   return true;
 }
 
-void HeapModel::CountUnknownFree(size_t stream, uint64_t time) {
-  if (!InRange(time) || !threads_[stream].selected) return;
-  ++unknown_frees_;
+void HeapModel::AddDebt(size_t stream, uint64_t address, EventTime when) {
+  Debt debt{stream, when.time, when.high};
+  if (!doubtful_frees_.empty()) {
+    DoubtfulFree& last = doubtful_frees_[DoubtIndex(address)];
+    const bool may_be_later = last.debt.high >= when.low && last.debt.stream != stream;
+    if (last.address == address && may_be_later) {
+      debt = last.debt;
+      last = {};
+    }
+  }
+  const auto [at, added] = debts_.try_emplace(address, debt);
+  if (!added) {
+    WriteOff(at->second);
+    at->second = debt;
+  }
+  if (debts_.size() < look_through_debts_at_) return;
+  // In a fork child there may be as many as the parent had blocks.
+  absl::erase_if(debts_, [&](const auto& debt) {
+    const uint64_t last = std::max(debt.second.time, debt.second.high);
+    if (last == UINT64_MAX || last + kReorderNs >= when.low) return false;
+    WriteOff(debt.second);
+    return true;
+  });
+  look_through_debts_at_ = std::max<size_t>(4096, debts_.size() * 2);
+}
+
+// `block` was allocated just now. Was it freed before that?
+void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
+  const auto at = debts_.find(block->address());
+  if (at == debts_.end()) return;
+  const Debt debt = at->second;
+  debts_.erase(at);
+  // The order of events of one thread is known.
+  const bool may_be_earlier =
+      debt.stream != stream &&
+      (debt.high == UINT64_MAX || when.low <= debt.high + options_.slack_ns);
+  if (!may_be_earlier) {
+    WriteOff(debt);
+    return;
+  }
+  // It may have been too early again: for the next block at this address.
+  if (!doubtful_frees_.empty()) doubtful_frees_[DoubtIndex(block->address())] = {block->address(), debt};
+  CountFree(*block, debt.stream, debt.time, false);
+  const auto shadow = shadows_.find(block->address());
+  if (shadow != shadows_.end()) {
+    *block = shadow->second.block;
+    shadows_.erase(shadow);
+  } else {
+    table_.Erase(block);
+  }
+}
+
+// Nobody can have allocated what it freed.
+void HeapModel::WriteOff(const Debt& debt) {
+  if (InRange(debt.time) && threads_[debt.stream].selected) ++unknown_frees_;
+}
+
+HeldBlock* HeapModel::FindInLimbo(uint64_t address) {
+  HeldBlock* block = table_.Find(address);
+  if (block != nullptr && block->has(HeldBlock::kLimbo)) return block;
+  const auto shadow = shadows_.find(address);
+  if (shadow == shadows_.end() || !shadow->second.block.has(HeldBlock::kLimbo)) return nullptr;
+  return &shadow->second.block;
 }
 
 bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, bool force,
                               WaitList& waits) {
-  Threads& thread = threads_[stream];
   if (address == 0) return true;  // realloc(NULL, n): the result is an allocation
   HeldBlock* block = table_.Find(address);
-  if (block == nullptr || block->has(HeldBlock::kLimbo)) {
-    if (!force) return false;
-    ForgetPending(stream, waits);
-    if (block == nullptr) {
-      CountUnknownFree(stream, when.time);
-    } else {
-      ++unordered_;
-    }
+  const bool ready = block != nullptr && !block->has(HeldBlock::kLimbo);
+  if (!ready && !force) return false;
+  ForgetPending(stream, waits);
+  if (!ready) {
+    AddDebt(stream, address, when);
     return true;
   }
-  ForgetPending(stream, waits);
   block->set(HeldBlock::kLimbo);
-  thread.pending = address;
+  threads_[stream].pending = address;
   return true;
 }
 
 void HeapModel::ForgetPending(size_t stream, WaitList& waits) {
   const uint64_t address = std::exchange(threads_[stream].pending, 0);
   if (address == 0) return;
-  HeldBlock* block = table_.Find(address);
+  HeldBlock* block = FindInLimbo(address);
   if (block != nullptr) block->clear(HeldBlock::kLimbo);
   waits.Changed(address);
 }
 
 bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime when, bool force,
                               WaitList& waits) {
-  Threads& thread = threads_[stream];
-  const uint64_t old = thread.pending;
+  const uint64_t old = threads_[stream].pending;
   if (old == 0) return Alloc(stream, alloc, when, force, waits);
-  HeldBlock* target = alloc.address != 0 && alloc.address != old ? table_.Find(alloc.address)
-                                                                 : nullptr;
-  if (target != nullptr && !force) return false;
+  const bool elsewhere = alloc.address != 0 && alloc.address != old;
+  if (elsewhere && !force && table_.Find(alloc.address) != nullptr) return false;
 
-  thread.pending = 0;
-  HeldBlock* block = table_.Find(old);
-  if (block != nullptr) block->clear(HeldBlock::kLimbo);
-  waits.Changed(old);
+  HeldBlock* block = FindInLimbo(old);
+  ForgetPending(stream, waits);
   if (alloc.address == 0 && alloc.size != 0) {
     ++failed_;  // and the old block stays
     return true;
   }
   if (block != nullptr) {
     CountFree(*block, stream, when.time, false);
-    table_.Erase(block);
+    if (block == table_.Find(old)) {
+      table_.Erase(block);
+    } else {
+      shadows_.erase(old);
+    }
   }
   if (alloc.address == 0) return true;  // realloc(p, 0) was a free
-  if (thread.selected && InRange(when.time)) ++reallocations_;
-  return Alloc(stream, alloc, when, force, waits);
+  if (threads_[stream].selected && InRange(when.time)) ++reallocations_;
+  return Alloc(stream, alloc, when, true, waits);
 }
 
 void HeapModel::Finish(Analysis* analysis) {
   WaitList nobody;
   for (size_t stream = 0; stream < threads_.size(); ++stream) ForgetPending(stream, nobody);
+  for (const auto& [address, debt] : debts_) WriteOff(debt);
+  debts_.clear();
   // Two blocks cannot be live at one address.
-  for (const auto& [address, block] : shadows_) {
-    ++unordered_;
-    CountFree(block, block.thread, block.time_ns, false);
+  for (const auto& [address, shadow] : shadows_) {
+    ++(shadow.surely_first ? unseen_frees_ : unordered_);
+    CountFree(shadow.block, shadow.block.thread, shadow.block.time_ns, false);
   }
   shadows_.clear();
 

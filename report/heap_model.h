@@ -3,13 +3,26 @@
 //
 // The functions that take an event return false for "not yet" (event_order.h):
 // the address is live already, or not yet, or in the middle of a realloc. With
-// `force` they always take it:
-//   - a free of a block nobody knows is counted, as inherited in a fork child;
-//   - an alloc of a live address by the thread that allocated it, or long after,
-//     means that the trace lacks the free: the old block is taken for freed;
-//   - an alloc of a live address shortly after another thread's means that the two
-//     were taken in the wrong order: both are kept until a free of the address comes,
-//     which ends one of them. One that remains at the end is counted as unordered.
+// `force` they always take it. Then either the trace lacks something or the order
+// so far was wrong, and what comes later tells which:
+//
+//   - A free of an address that is not live is kept as a debt. An alloc of it by
+//     another thread that may have been earlier pays the debt: the block is counted,
+//     and freed at once. A debt that nobody can pay any more is a free of a block
+//     whose allocation the trace does not have (in a fork child: of the parent's).
+//     When another thread's free ended the block shortly before, and may have been
+//     later, it was that free which was taken too early: the debt becomes its. A
+//     thread with a debt at an address waits before it allocates it again.
+//   - An alloc of a live address puts the block that was there in the shadow of the
+//     new one. A free by the thread of the new block ends that (its order is known)
+//     and the other comes out of the shadow; another free ends the one in the shadow.
+//     When the free is too late for that, or the first block too old, then its own
+//     free is what the trace lacks, and it counts as freed. Two that remain at one
+//     address at the end: the first counts as freed, and as unordered if it was not
+//     surely the first.
+//
+// So whatever order was found, every alloc and every free is counted once, and as
+// many blocks remain at an address as the trace has allocs more than frees.
 //
 // A realloc's intent puts the block in limbo: nobody may allocate or free it, and
 // nothing is counted. The result counts one free and one allocation; a NULL result
@@ -43,6 +56,7 @@ namespace memtrace::report {
 struct EventTime {
   uint64_t time;  // the likely one
   uint64_t low;   // not before
+  uint64_t high;  // not after
 };
 
 struct HeapAlloc {
@@ -70,6 +84,7 @@ class HeapModel {
     bool keep_live_blocks = false;
     bool forked = false;
     uint64_t page_bytes = 4096;
+    uint64_t slack_ns = 1000;  // events this much apart may have been in the other order
   };
 
   HeapModel(const Options& options, StackTable* stacks);
@@ -81,14 +96,16 @@ class HeapModel {
       ++failed_;
       return true;
     }
+    if (!debts_.empty() && !force && OwesFree(stream, alloc.address)) [[unlikely]] return false;
     bool inserted;
     HeldBlock* block = table_.FindOrInsert(alloc.address, &inserted);
     if (!inserted) [[unlikely]] {
       if (!force) return false;
-      block = Collide(stream, block, when);
+      Collide(stream, *block, when);
     }
     Place(stream, block, alloc, when.time);
     waits.Changed(alloc.address);
+    if (!debts_.empty()) [[unlikely]] PayDebt(stream, block, when);
     return true;
   }
 
@@ -97,15 +114,15 @@ class HeapModel {
     HeldBlock* block = table_.Find(address);
     if (block == nullptr || block->has(HeldBlock::kLimbo)) [[unlikely]] {
       if (!force) return false;
-      if (block == nullptr) {
-        CountUnknownFree(stream, when.time);
-        return true;
-      }
-      ++unordered_;
+      AddDebt(stream, address, when);
+      return true;
     }
-    if (!shadows_.empty() && FreeShadow(stream, address, when.time)) [[unlikely]] return true;
+    if (!shadows_.empty() && FreeShadowed(stream, block, when)) [[unlikely]] return true;
     Threads& owner = threads_[block->thread];
     const bool temporary = owner.last_alloc == address;
+    if (block->thread != stream || when.high - when.low > kLongSpanNs) {
+      RememberFree(stream, address, when);
+    }
     CountFree(*block, stream, when.time, temporary);
     table_.Erase(block);
     waits.Changed(address);
@@ -276,9 +293,48 @@ class HeapModel {
     return (usable + 16 + options_.page_bytes - 1) & ~(options_.page_bytes - 1);
   }
 
-  HeldBlock* Collide(size_t stream, HeldBlock* block, EventTime when);
-  bool FreeShadow(size_t stream, uint64_t address, uint64_t time);
-  void CountUnknownFree(size_t stream, uint64_t time);
+  // A block whose address was allocated again.
+  struct Shadow {
+    HeldBlock block;
+    uint64_t second_high;  // not later than this, the other one was allocated
+    bool surely_first;     // this one was allocated before the other
+  };
+  // A free of a block that was not there.
+  struct Debt {
+    size_t stream;
+    uint64_t time;
+    uint64_t high;
+  };
+  // A recent free that may have been meant for a later block: by another thread than
+  // the block's, or at a time that is not well known.
+  struct DoubtfulFree {
+    uint64_t address;
+    Debt debt;  // that it would have been
+  };
+  static constexpr size_t kDoubtfulFrees = 1 << 14;
+  static constexpr uint64_t kLongSpanNs = 4000;
+
+  void RememberFree(size_t stream, uint64_t address, EventTime when) {
+    if (threads_.size() < 2) return;
+    if (doubtful_frees_.empty()) doubtful_frees_.resize(kDoubtfulFrees);
+    doubtful_frees_[DoubtIndex(address)] = {address, {stream, when.time, when.high}};
+  }
+  static size_t DoubtIndex(uint64_t address) {
+    return (address >> 4) * 0x9e3779b97f4a7c15 >> 50;
+  }
+  static_assert(kDoubtfulFrees == size_t{1} << (64 - 50));
+
+  // The stream freed this address, and what it freed is still to come.
+  bool OwesFree(size_t stream, uint64_t address) const {
+    const auto debt = debts_.find(address);
+    return debt != debts_.end() && debt->second.stream == stream;
+  }
+  void Collide(size_t stream, const HeldBlock& block, EventTime when);
+  bool FreeShadowed(size_t stream, HeldBlock* block, EventTime when);
+  void AddDebt(size_t stream, uint64_t address, EventTime when);
+  void PayDebt(size_t stream, HeldBlock* block, EventTime when);
+  void WriteOff(const Debt& debt);
+  HeldBlock* FindInLimbo(uint64_t address);
   void FinishLive(Analysis* analysis);
   void KeepLiveBlocks(Analysis* analysis) const;
 
@@ -288,7 +344,10 @@ class HeapModel {
   std::vector<Threads> threads_;          // by stream
   std::vector<SiteState> sites_;          // [0] unused
   std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain
-  absl::flat_hash_map<uint64_t, HeldBlock> shadows_;
+  absl::flat_hash_map<uint64_t, Shadow> shadows_;  // by address
+  absl::flat_hash_map<uint64_t, Debt> debts_;      // by address
+  std::vector<DoubtfulFree> doubtful_frees_;             // by DoubtIndex(), the latest
+  size_t look_through_debts_at_ = 4096;
   HeapCounters counters_;
   SizeHistogram sizes_;
   uint64_t event_ = 0;                    // changes of sites so far
