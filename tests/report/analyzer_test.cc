@@ -5,28 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/trace_reader.h"
+#include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
 namespace memtrace::report {
 namespace {
 
 using format::AllocFunction;
-
-AnalyzedTrace Analyze(const std::string& bytes, const AnalyzeOptions& options = {}) {
-  auto reader = TraceReader::FromSource(std::make_unique<MemorySource>(bytes), "test.mtr");
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  auto trace = AnalyzeTrace(**reader, options);
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  return *std::move(trace);
-}
-
-const Site* FindSite(const AnalyzedTrace& trace, uint64_t pc) {
-  for (const Site& site : trace.analysis.sites) {
-    if (trace.stacks->node(site.stack).pc == pc) return &site;
-  }
-  return nullptr;
-}
 
 TEST(AnalyzerTest, CountsTwoLeakingSites) {
   TraceBuilder builder;

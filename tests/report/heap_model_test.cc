@@ -1,0 +1,220 @@
+// The heap model against the slow one, on thousands of random histories; and by
+// hand where a rule wants to be seen.
+
+#include "report/heap_model.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/report/history.h"
+#include "tests/report/test_util.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+std::map<uint64_t, uint64_t> LiveSizes(const Analysis& analysis) {
+  std::map<uint64_t, uint64_t> live;
+  for (const LiveBlock& block : analysis.live) live[block.address] = block.bytes;
+  return live;
+}
+
+void ExpectIs(const AnalyzedTrace& trace, const Truth& truth) {
+  const Analysis& a = trace.analysis;
+  EXPECT_EQ(a.coverage.unordered_events, 0u);
+  EXPECT_EQ(a.coverage.unknown_frees, 0u);
+  EXPECT_EQ(a.coverage.unseen_frees, 0u);
+  EXPECT_EQ(a.totals.allocations, truth.allocations);
+  EXPECT_EQ(a.totals.frees, truth.frees);
+  EXPECT_EQ(a.totals.bytes_allocated, truth.bytes_allocated);
+  EXPECT_EQ(a.totals.failed_allocations, truth.failed);
+  EXPECT_EQ(a.totals.reallocations, truth.reallocations);
+  EXPECT_EQ(a.totals.peak_live_bytes, truth.peak_bytes);
+  EXPECT_EQ(a.totals.peak_live_blocks, truth.peak_blocks);
+  EXPECT_EQ(a.totals.peak_time_ns, truth.peak_time_ns);
+  EXPECT_EQ(a.totals.wasted_bytes, truth.wasted);
+  EXPECT_EQ(a.totals.temporary_allocations, truth.temporary);
+  std::map<uint64_t, uint64_t> live;
+  for (const auto& [address, block] : truth.live) live[address] = block.size;
+  EXPECT_EQ(LiveSizes(a), live);
+  ASSERT_EQ(a.sites.size(), truth.sites.size());
+  for (const Site& site : a.sites) {
+    const uint64_t pc = trace.stacks->node(site.stack).pc;
+    const auto at = truth.sites.find(
+        {static_cast<uint32_t>((pc - PcOf(0)) / 16), static_cast<int>(site.function)});
+    ASSERT_NE(at, truth.sites.end());
+    const TrueSite& is = at->second;
+    EXPECT_EQ(site.allocations, is.allocations);
+    EXPECT_EQ(site.frees, is.frees);
+    EXPECT_EQ(site.bytes_allocated, is.bytes_allocated);
+    EXPECT_EQ(site.live_bytes, is.live_bytes);
+    EXPECT_EQ(site.live_blocks, is.live_blocks);
+    EXPECT_EQ(site.peak_bytes, is.peak_bytes);
+    EXPECT_EQ(site.bytes_at_peak, is.bytes_at_peak);
+    EXPECT_EQ(site.blocks_at_peak, is.blocks_at_peak);
+    EXPECT_EQ(site.wasted_bytes, is.wasted);
+    EXPECT_EQ(site.live_wasted_bytes, is.live_wasted);
+    EXPECT_EQ(site.temporary, is.temporary);
+    EXPECT_EQ(site.freed_by_other_thread, is.freed_by_other);
+    EXPECT_EQ(site.largest_bytes, is.largest);
+  }
+  uint64_t histogram = 0, histogram_live = 0, thread_live = 0;
+  for (const uint64_t n : a.sizes.allocations) histogram += n;
+  for (const uint64_t n : a.sizes.live_bytes) histogram_live += n;
+  for (const ThreadSummary& thread : a.threads) thread_live += thread.live_bytes;
+  EXPECT_EQ(histogram, truth.allocations);
+  EXPECT_EQ(histogram_live, a.totals.live_bytes);
+  EXPECT_EQ(thread_live, a.totals.live_bytes);
+}
+
+TEST(HeapModelTest, AgreesWithTheSlowModelOnRandomHistories) {
+  std::mt19937_64 random(20240501);
+  AnalyzeOptions options;
+  options.keep_live_blocks = true;
+  for (int round = 0; round < 2000; ++round) {
+    HistoryOptions history_options;
+    history_options.deeds = 1 + static_cast<int>(random() % 300);
+    history_options.threads = 1 + static_cast<int>(random() % 4);
+    history_options.addresses = 2 + static_cast<int>(random() % 60);
+    const std::vector<Deed> history = MakeHistory(history_options, random);
+    const AnalyzedTrace trace = Analyze(TraceOf(history, {}, random), options);
+    ExpectIs(trace, TruthOf(history));
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+TEST(HeapModelTest, AFailedReallocKeepsTheBlock) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).Malloc(0x1010, 100).Realloc(0x1010, 0, 500).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.totals.live_bytes, 100u);
+  EXPECT_EQ(a.totals.failed_allocations, 1u);
+  EXPECT_EQ(a.totals.allocations, 1u);
+  EXPECT_EQ(a.totals.frees, 0u);
+}
+
+TEST(HeapModelTest, ReallocToZeroIsAFree) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).Malloc(0x1010, 100).Realloc(0x1010, 0, 0).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.totals.live_blocks, 0u);
+  EXPECT_EQ(a.totals.frees, 1u);
+  EXPECT_EQ(a.totals.failed_allocations, 0u);
+}
+
+TEST(HeapModelTest, ReallocOfNothingIsAnAllocation) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).ReallocResult(0x1010, 100).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.totals.live_bytes, 100u);
+  EXPECT_EQ(a.totals.reallocations, 0u);
+}
+
+TEST(HeapModelTest, AReallocThatIsNeverFinishedKeepsTheBlock) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).Malloc(0x1010, 100).ReallocIntent(0x1010);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.totals.live_bytes, 100u);
+  EXPECT_EQ(a.totals.frees, 0u);
+}
+
+TEST(HeapModelTest, AGrowingChainOfReallocsHasNoPeakOfTwoBlocks) {
+  TraceBuilder trace;
+  auto& t = trace.Thread(1).At(1).Malloc(0x1010, 100);
+  t.Realloc(0x1010, 0x2010, 200).Realloc(0x2010, 0x3010, 400).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.totals.peak_live_bytes, 400u);
+  EXPECT_EQ(a.totals.peak_live_blocks, 1u);
+  EXPECT_EQ(a.totals.allocations, 3u);
+  EXPECT_EQ(a.totals.frees, 2u);
+}
+
+TEST(HeapModelTest, WideAllocationsAndFailures) {
+  TraceBuilder trace;
+  using format::AllocFunction;
+  auto& t = trace.Thread(1).At(1);
+  t.Wide(AllocFunction::kMalloc, 0x7f0000000010, uint64_t{5} << 30, (uint64_t{5} << 30) + 4080, 0,
+         0, format::kWideMapped);
+  t.Wide(AllocFunction::kPosixMemalign, 0x2000, 1000, 1016, 0, 12);
+  t.Wide(AllocFunction::kMalloc, 0, uint64_t{1} << 62);
+  t.At(2);
+  const AnalyzedTrace trace_ = Analyze(trace.Build());
+  const Analysis& a = trace_.analysis;
+  EXPECT_EQ(a.totals.live_bytes, (uint64_t{5} << 30) + 1000);
+  EXPECT_EQ(a.totals.failed_allocations, 1u);
+  EXPECT_EQ(a.totals.wasted_bytes, 4080u + 16);
+  EXPECT_EQ(a.sites.size(), 2u) << "one stack, two functions";
+  ASSERT_EQ(a.mappings.size(), 1u);
+  EXPECT_EQ(a.mappings[0].kind, MappingSite::Kind::kMappedBlock);
+  EXPECT_EQ(a.mappings[0].live_bytes, (uint64_t{5} << 30) + 4096);
+  EXPECT_EQ(a.memory_map.mapped_blocks_bytes, (uint64_t{5} << 30) + 4096);
+}
+
+TEST(HeapModelTest, AFreeOfABlockNobodyKnowsIsCountedApart) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).Free(0x1010).Malloc(0x1010, 5).Free(0).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.coverage.unknown_frees, 1u);
+  EXPECT_EQ(a.coverage.inherited_frees, 0u);
+  EXPECT_EQ(a.totals.frees, 0u);
+  EXPECT_EQ(a.totals.live_blocks, 1u);
+}
+
+TEST(HeapModelTest, AForkChildInheritsBlocks) {
+  TraceBuilder::Options options;
+  options.file_flags = format::kFileForked;
+  TraceBuilder trace(options);
+  trace.Thread(1).At(1).Free(0x1010).Malloc(0x1010, 5).Realloc(0x2010, 0x3010, 7).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_TRUE(a.process.forked);
+  EXPECT_EQ(a.coverage.inherited_frees, 2u);
+  EXPECT_EQ(a.coverage.unknown_frees, 0u);
+  EXPECT_EQ(a.totals.live_bytes, 12u);
+}
+
+TEST(HeapModelTest, AnAddressAllocatedTwiceWasFreedInBetween) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).Malloc(0x1010, 5).Malloc(0x1010, 7).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.coverage.unseen_frees, 1u);
+  EXPECT_EQ(a.coverage.unordered_events, 0u);
+  EXPECT_EQ(a.totals.live_bytes, 7u);
+  EXPECT_EQ(a.totals.frees, 1u);
+}
+
+TEST(LiveTableTest, AgreesWithAMap) {
+  LiveTable table;
+  std::map<uint64_t, uint64_t> model;
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300'000; ++i) {
+    // First it grows, then it shrinks; addresses collide in long runs.
+    const uint64_t address = 16 * (1 + random() % (i < 150'000 ? 60'000 : 500));
+    if (random() % 3 != 0) {
+      bool inserted;
+      HeldBlock* block = table.FindOrInsert(address, &inserted);
+      EXPECT_EQ(inserted, !model.contains(address));
+      if (inserted) block->time_ns = model[address] = random();
+      EXPECT_EQ(block->time_ns, model[address]);
+    } else {
+      HeldBlock* block = table.Find(address);
+      ASSERT_EQ(block != nullptr, model.contains(address));
+      if (block != nullptr) {
+        EXPECT_EQ(block->time_ns, model[address]);
+        table.Erase(block);
+        model.erase(address);
+      }
+    }
+    ASSERT_EQ(table.size(), model.size());
+  }
+  size_t seen = 0;
+  table.ForEach([&](const HeldBlock& block) {
+    ++seen;
+    EXPECT_EQ(model.at(block.address()), block.time_ns);
+  });
+  EXPECT_EQ(seen, model.size());
+}
+
+}  // namespace
+}  // namespace memtrace::report
