@@ -79,11 +79,41 @@ std::string PeakSites(const ReportView& view, const TextOptions& options) {
                       MoreLine(options, groups.size(), shown, "caller"));
 }
 
+// The stretch of the timeline in which faults came at more than twice their mean
+// rate, and most of them: the largest sum of (faults - 2 * mean) over neighbours.
+struct Burst {
+  uint64_t begin_ns = 0, end_ns = 0, faults = 0;
+};
+
+Burst BusiestStretch(const Analysis& analysis) {
+  uint64_t all = 0;
+  for (const TimelinePoint& point : analysis.timeline) all += point.minor_faults;
+  const double usual =
+      2 * static_cast<double>(all) / static_cast<double>(std::max<size_t>(analysis.timeline.size(), 1));
+  Burst best, now;
+  double best_sum = 0, sum = 0;
+  uint64_t begin = BeginNs(analysis);
+  for (const TimelinePoint& point : analysis.timeline) {
+    if (sum <= 0) {
+      sum = 0;
+      now = {begin, begin, 0};
+    }
+    sum += static_cast<double>(point.minor_faults) - usual;
+    now.faults += point.minor_faults;
+    now.end_ns = begin = point.time_ns;
+    if (sum > best_sum) {
+      best_sum = sum;
+      best = now;
+    }
+  }
+  return best;
+}
+
 absl::string_view Follow(double r) {
   if (r >= 0.8) return "closely follow";
   if (r >= 0.5) return "partly follow";
   if (r >= 0.2) return "weakly follow";
-  return r > -0.2 ? "do not follow" : "run against";
+  return r > -0.5 ? "do not follow" : "run against";
 }
 
 std::string CorrelationSentence(const Faults& faults) {
@@ -191,15 +221,10 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   // blocks allocated in it: its heap begins at 0, like the process's.)
   uint64_t until_peak = 0, in_timeline = 0;
   const uint64_t growth = analysis.totals.peak_live_bytes;
-  const TimelinePoint* worst = nullptr;
-  uint64_t worst_begin = 0, begin = BeginNs(analysis);
+  uint64_t begin = BeginNs(analysis);
   for (const TimelinePoint& point : analysis.timeline) {
     in_timeline += point.minor_faults;
     if (begin < analysis.totals.peak_time_ns) until_peak += point.minor_faults;
-    if (worst == nullptr || point.minor_faults > worst->minor_faults) {
-      worst = &point;
-      worst_begin = begin;
-    }
     begin = point.time_ns;
   }
   const double pages_per_mib = 1048576.0 / static_cast<double>(analysis.process.page_bytes);
@@ -211,11 +236,11 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
         static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0),
         pages_per_mib));
   }
-  if (worst != nullptr && worst->minor_faults > 0) {
-    absl::StrAppend(&out, "  Most at once: ", Plural(worst->minor_faults, "minor fault"),
-                    " between ", Duration(worst_begin), " and ", Duration(worst->time_ns),
-                    " (", HumanBytes(worst->minor_faults * analysis.process.page_bytes),
-                    " of pages).\n");
+  const Burst burst = BusiestStretch(analysis);
+  if (burst.faults > 0) {
+    absl::StrAppend(&out, "  Busiest: ", Plural(burst.faults, "minor fault"), " between ",
+                    Duration(burst.begin_ns), " and ", Duration(burst.end_ns), " (",
+                    HumanBytes(burst.faults * analysis.process.page_bytes), " of pages).\n");
   }
   if (in_timeline < faults.minor) {
     absl::StrAppend(&out, "  ", Count(faults.minor - in_timeline),

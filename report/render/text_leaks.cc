@@ -15,11 +15,9 @@ namespace {
 constexpr size_t kFramesShown = 8;  // without --full
 
 std::string When(const SiteGroup& group) {
-  if (group.live_first_time_ns == group.live_last_time_ns) {
-    return absl::StrCat("at ", Duration(group.live_first_time_ns));
-  }
-  return absl::StrCat("from ", Duration(group.live_first_time_ns), " to ",
-                      Duration(group.live_last_time_ns));
+  const std::string first = Duration(group.live_first_time_ns);
+  const std::string last = Duration(group.live_last_time_ns);
+  return first == last ? absl::StrCat("at ", first) : absl::StrCat("from ", first, " to ", last);
 }
 
 std::string StackText(const ReportView& view, StackId stack, size_t indent,

@@ -130,12 +130,14 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
 
 std::string AllocationName(const ReportView& view, StackId stack,
                            format::AllocFunction function) {
+  std::string name(FunctionName(function));
   for (const Frame* frame : view.Frames(stack)) {
     if (frame->role != FrameRole::kAllocator) break;
-    const absl::string_view name = QualifiedName(frame->function);
-    if (name == "operator new" || name == "operator new[]") return std::string(name);
+    const absl::string_view called = QualifiedName(frame->function);
+    // operator new[] calls operator new: the outer one is what the program wrote.
+    if (called == "operator new" || called == "operator new[]") name = std::string(called);
   }
-  return std::string(FunctionName(function));
+  return name;
 }
 
 std::string RenderText(const ReportView& view, const TextOptions& options) {

@@ -73,15 +73,16 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
   part("heaps of other arenas", map.arena_bytes);
   part("thread stacks", map.thread_stack_bytes);
   part("the program's own mmap", map.program_mmap_bytes);
-  part("memtrace's own", map.tool_bytes);
+  if (map.tool_bytes > 0) {
+    table.AddRow({"memtrace's own", HumanBytes(map.tool_bytes), ""}, say("not counted above"));
+  }
   const uint64_t unexplained = static_cast<uint64_t>(
       map.unexplained_bytes < 0 ? -map.unexplained_bytes : map.unexplained_bytes);
   const std::string verdict =
       unexplained == 0 ? "every byte of growth is explained by an event"
-                       : absl::StrCat(map.unexplained_bytes < 0 ? "events explain " : "",
-                                      HumanBytes(unexplained),
-                                      map.unexplained_bytes < 0 ? " more growth than the map shows"
-                                                                : " of growth no event explains");
+                       : absl::StrCat(HumanBytes(unexplained), map.unexplained_bytes > 0
+                                          ? " of growth that no event explains"
+                                          : " less growth than the events say");
   return absl::StrCat(Heading(options, "MEMORY MAP", verdict), table.Render(options.style, 2));
 }
 
@@ -101,6 +102,7 @@ std::string SizesText(const ReportView& view, const TextOptions& options) {
   if (all == 0) return "";
   TextTable table({{"bytes asked for"}, {"allocations"}, {"share"}, {"total"}, {"live"}}, "");
   for (size_t i = first; i <= last; ++i) {
+    if (sizes.allocations[i] == 0) continue;
     table.AddRow({SizeClassName(i), Count(sizes.allocations[i]),
                   Percent(sizes.allocations[i], all), HumanBytes(sizes.bytes[i]),
                   HumanBytes(sizes.live_bytes[i])},

@@ -251,6 +251,30 @@ TEST(TextReportTest, EveryWidthIsKept) {
   }
 }
 
+TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
+  MadeUp trace;  // a first touch of 1 MiB from 0.8 to 0.84 s, and a fault now and then
+  trace.analysis.faults.minor = 266;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    trace.analysis.timeline.push_back(
+        {.time_ns = i * 10'000'000,
+         .minor_faults = i > 80 && i <= 84 ? uint64_t{64} : i % 20 == 0 ? uint64_t{1} : 0});
+  }
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("Busiest: 256 minor faults between 800 ms and 840 ms (1.00 MiB of pages)"));
+}
+
+TEST(TextReportTest, SaysWhatTheProgramWrote) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"operator new(unsigned long)", "", 0, kLibc},
+                             {"operator new[](unsigned long)", "", 0, kLibc},
+                             {"std::vector<int>::push_back(int const&)", "v.h", 1, kApp, true},
+                             {"f", "f.cc", 7}}), 1, 100, 1);
+  EXPECT_THAT(RenderText(trace.View(), Options(80, false)),
+              HasSubstr("100 bytes in 1 block, operator new[]"));
+}
+
 TEST(TextReportTest, SaysHowManyMoreThereAreAndWhatShowsThem) {
   MadeUp trace;
   for (uint32_t i = 1; i <= 15; ++i) {
