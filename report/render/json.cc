@@ -97,6 +97,8 @@ Json CoverageJson(const ReportView& view) {
           {"notes", std::move(notes)},
           {"inherited_frees", coverage.inherited_frees},
           {"unknown_frees", coverage.unknown_frees},
+          {"unseen_frees", coverage.unseen_frees},
+          {"lost_blocks", coverage.lost_blocks},
           {"truncated", coverage.truncated},
           {"counters", std::move(counters)}};
 }
@@ -113,7 +115,8 @@ Json TotalsJson(const Totals& totals) {
           {"temporary_allocations", totals.temporary_allocations},
           {"peak_live_blocks", totals.peak_live_blocks},
           {"reallocations", totals.reallocations},
-          {"failed_allocations", totals.failed_allocations}};
+          {"failed_allocations", totals.failed_allocations},
+          {"earlier_frees", totals.earlier_frees}};
 }
 
 Json LeakJson(const ReportView& view, const SiteGroup& group) {

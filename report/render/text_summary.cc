@@ -80,7 +80,7 @@ std::string EndText(const ProcessInfo& process) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("killed by ", SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
-      return "no end in the trace: it was killed, or it still runs";
+      return "not in the trace (killed, or still running); the last event is";
   }
   return "";
 }
@@ -133,10 +133,12 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* li
     remarks.push_back(absl::StrCat("sampled: about one allocation in ",
                                    HumanBytes(analysis.process.sample_bytes)));
   }
+  // The analyzer's notes tell of lost blocks, of frees it did not see, of an early stop.
   for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));
   for (const std::string& note : symbols.notes()) remarks.push_back(note);  // escaped there
 
-  const bool nothing_lost = coverage.dropped_events == 0 && !coverage.truncated;
+  const bool nothing_lost = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
+                            !coverage.truncated;
   lines->Add("Coverage", absl::StrCat(Plural(coverage.events, "event"),
                                       nothing_lost ? ", none lost" : ""));
   for (const std::string& line : bad) lines->Add("", absl::StrCat("! ", line), Ink::kWarning);
@@ -152,7 +154,8 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   Lines lines(options);
 
   lines.Add("Program", CommandLine(options.style, process), Ink::kStrong);
-  lines.Add("Ended", absl::StrCat(EndText(process), ", after ", Duration(process.duration_ns)),
+  lines.Add("Ended", absl::StrCat(EndText(process), process.end == ProcessInfo::End::kCut ? " after " : ", after ",
+                                  Duration(process.duration_ns)),
             process.end == ProcessInfo::End::kCut || process.end == ProcessInfo::End::kSignal
                 ? Ink::kWarning : Ink::kPlain);
   lines.Add("Started", absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
@@ -162,7 +165,11 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
                                     process.forked ? absl::StrCat(process.ppid) : ""));
   if (!analysis.range.whole()) {
     lines.Add("Only", absl::StrCat("blocks allocated from ", Duration(BeginNs(analysis)), " to ",
-                                   Duration(EndNs(analysis))), Ink::kWarning);
+                                   Duration(EndNs(analysis)),
+                                   totals.earlier_frees == 0
+                                       ? "" : absl::StrCat("; not ", Plural(totals.earlier_frees,
+                                                                            "free"),
+                                                           " of earlier ones")), Ink::kWarning);
   }
   if (!view.match().empty()) {
     lines.Add("Only", absl::StrCat(Plural(view.sites().size(), "site"), " of ",

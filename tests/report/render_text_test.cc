@@ -193,6 +193,7 @@ TEST(TextReportTest, NoLossIsSilent) {
   coverage.marked_stacks = 14;
   coverage.unknown_frees = 15;
   coverage.inherited_frees = 16;
+  coverage.lost_blocks = 19;
   coverage.truncated = true;
   coverage.damage = "block at byte 4096: checksum differs";
   coverage.cross_checked = 1000;
