@@ -108,7 +108,7 @@ struct Plan {
 };
 using Shape = void (*)(Plan&, int depth);
 void Next(Plan& plan, int depth);
-volatile uint64_t g_sink;
+thread_local volatile uint64_t g_sink;
 
 [[gnu::noinline]] void Plain(Plan& plan, int depth) {
   Next(plan, depth);
@@ -201,11 +201,18 @@ void RunRandomProgram(unsigned seed, int budget) {
   }
 }
 
+// Sanitizers put words into the frames that differ from call to call.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kFewestMemoHits = 100;
+#else
+constexpr uint64_t kFewestMemoHits = 1'000;
+#endif
+
 TEST(StackJoinTest, EqualsTheWalkInARandomProgram) {
   RunRandomProgram(1, 300'000);
   const Engine& engine = ThisThread();
   EXPECT_GT(engine.joined_frames, 100'000u) << "it must have joined, or this shows nothing";
-  EXPECT_GT(engine.memo_hits, 1'000u);
+  EXPECT_GT(engine.memo_hits, kFewestMemoHits);
   EXPECT_EQ(engine.give_ups, 0u);
 }
 
@@ -265,6 +272,9 @@ class CounterExampleTest : public testing::Test {
   static constexpr size_t kBytes = 256;
 
   void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "TSan's calls write over the words below the stack that this is about";
+#endif
     uintptr_t wanted = 0, got = 0;
     Visit run{kBytes, [&](const CallSite& site) { wanted = site.cfa; }};
     Root(H, run);
