@@ -37,6 +37,9 @@ void OwnUnmap(void* address, size_t bytes) {
 uint64_t own_bytes() {
   return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::mapped_bytes();
 }
+uint64_t OwnResidentBytes() {
+  return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::ResidentBytes();
+}
 uint64_t own_minor_faults() { return g_own_minor_faults.load(std::memory_order_relaxed); }
 void CountOwnBytes(int64_t bytes) {
   g_own_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);

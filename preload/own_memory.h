@@ -18,7 +18,9 @@ namespace memtrace {
 void* OwnMap(size_t bytes, bool touch);
 void OwnUnmap(void* address, size_t bytes);
 
-uint64_t own_bytes();
+uint64_t own_bytes();  // mapped
+// The same without what was never touched of the one big table. Slow: a system call.
+uint64_t OwnResidentBytes();
 uint64_t own_minor_faults();
 void CountOwnBytes(int64_t bytes);
 

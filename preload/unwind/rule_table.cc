@@ -71,6 +71,19 @@ RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule r
   return Inserted::kFull;
 }
 
+uint64_t RuleTable::ResidentBytes() {
+  const Entry* entries = g_instance.entries_.load(std::memory_order_acquire);
+  if (entries == nullptr) return 0;
+  uint8_t pages[kEntries * sizeof(Entry) / kPageBytes];
+  if (RawSystemCall(SYS_mincore, reinterpret_cast<long>(entries), kEntries * sizeof(Entry),
+                    reinterpret_cast<long>(pages)) != 0) {
+    return kEntries * sizeof(Entry);
+  }
+  uint64_t resident = 0;
+  for (const uint8_t page : pages) resident += (page & 1) * kPageBytes;
+  return resident;
+}
+
 void RuleTable::ClearForTesting() {
   Entry* entries = g_instance.entries_.load(std::memory_order_acquire);
   if (entries == nullptr) return;

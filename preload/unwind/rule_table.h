@@ -70,6 +70,8 @@ class RuleTable {
                ? kEntries * sizeof(Entry)
                : 0;
   }
+  // Of these, what has been touched. One system call.
+  static uint64_t ResidentBytes();
 
   static void ClearForTesting();
   static constexpr size_t HomeForTesting(uint64_t lookup) { return Home(lookup); }
