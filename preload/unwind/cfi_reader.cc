@@ -1,6 +1,10 @@
 #include "preload/unwind/cfi_reader.h"
 
 #include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include "preload/unwind/stack_bounds.h"
 
 namespace memtrace::unwind {
 namespace {
@@ -166,6 +170,38 @@ CfiStatus ScanForFde(const CfiImage& image, uintptr_t eh_frame, uintptr_t pc, Fd
   return CfiStatus::kNoFde;
 }
 
+struct ProgramHeaders {
+  const Elf64_Phdr* first;
+  size_t count;
+};
+
+// Are these the headers of the object whose .eh_frame_hdr lies at `hdr`?
+bool Belong(const ProgramHeaders& headers, uintptr_t bias, uintptr_t hdr) {
+  for (size_t i = 0; i < headers.count; ++i) {
+    if (headers.first[i].p_type == PT_GNU_EH_FRAME) return bias + headers.first[i].p_vaddr == hdr;
+  }
+  return false;
+}
+
+// By the ELF header at `address`, which begins a page that can be read.
+bool HeadersAt(uintptr_t address, uintptr_t bias, uintptr_t hdr, ProgramHeaders* headers) {
+  if (address % kPageBytes != 0) return false;
+  const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(address);
+  if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr) ||
+      elf->e_phoff > kPageBytes ||
+      elf->e_phoff + elf->e_phnum * sizeof(Elf64_Phdr) > kPageBytes) {
+    return false;
+  }
+  *headers = {reinterpret_cast<const Elf64_Phdr*>(address + elf->e_phoff), elf->e_phnum};
+  return Belong(*headers, bias, hdr);
+}
+
+// By what the kernel told the process of its executable.
+bool HeadersOfExecutable(uintptr_t bias, uintptr_t hdr, ProgramHeaders* headers) {
+  *headers = {reinterpret_cast<const Elf64_Phdr*>(getauxval(AT_PHDR)), getauxval(AT_PHNUM)};
+  return headers->first != nullptr && Belong(*headers, bias, hdr);
+}
+
 }  // namespace
 
 ByteReader CfiImage::ReaderAt(uintptr_t at) const {
@@ -182,35 +218,30 @@ bool LiveImage(const dl_find_object& object, CfiImage* image) {
   if (object.dlfo_eh_frame == nullptr) return false;
   const auto start = reinterpret_cast<uintptr_t>(object.dlfo_map_start);
   const auto end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
+  const uintptr_t bias = object.dlfo_link_map->l_addr;
   image->hdr = reinterpret_cast<uintptr_t>(object.dlfo_eh_frame);
-  // Narrow the mapping to the segment, by the ELF header at its begin: there may
-  // be holes between segments. An object without one there is taken as a whole.
+  // The segment of .eh_frame_hdr, by the program headers. The mapping that was found
+  // is not it: it may have holes; and of an executable whose segments lie apart it is
+  // one segment, that of the code.
+  ProgramHeaders headers;
+  if (HeadersAt(start, bias, image->hdr, &headers) ||
+      (bias != start && ProbeWord(bias) && HeadersAt(bias, bias, image->hdr, &headers)) ||
+      HeadersOfExecutable(bias, image->hdr, &headers)) {
+    for (size_t i = 0; i < headers.count; ++i) {
+      const Elf64_Phdr& phdr = headers.first[i];
+      const uintptr_t segment = bias + phdr.p_vaddr;
+      if (phdr.p_type != PT_LOAD || image->hdr - segment >= phdr.p_memsz) continue;
+      image->address = segment;
+      image->size = phdr.p_memsz;
+      image->data = reinterpret_cast<const uint8_t*>(segment);
+      return true;
+    }
+  }
+  // An object without its headers in memory: its mapping, as long as that is one.
+  if (image->hdr - start >= end - start) return false;
   image->address = start;
   image->size = end - start;
   image->data = static_cast<const uint8_t*>(object.dlfo_map_start);
-  const auto* header = static_cast<const Elf64_Ehdr*>(object.dlfo_map_start);
-  if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phoff > kPageBytes ||
-      header->e_phoff + header->e_phnum * sizeof(Elf64_Phdr) > kPageBytes) {
-    return true;
-  }
-  const auto* phdr = reinterpret_cast<const Elf64_Phdr*>(image->data + header->e_phoff);
-  const Elf64_Phdr* first = nullptr;
-  for (int i = 0; i < header->e_phnum && first == nullptr; ++i) {
-    if (phdr[i].p_type == PT_LOAD) first = &phdr[i];
-  }
-  if (first == nullptr) return true;
-  const uintptr_t bias = start - (first->p_vaddr & ~(kPageBytes - 1));
-  for (int i = 0; i < header->e_phnum; ++i) {
-    if (phdr[i].p_type != PT_LOAD) continue;
-    const uintptr_t segment = bias + phdr[i].p_vaddr;
-    if (image->hdr - segment >= phdr[i].p_memsz) continue;
-    if (segment < start || segment + phdr[i].p_memsz > end) return true;
-    image->address = segment;
-    image->size = phdr[i].p_memsz;
-    image->data = reinterpret_cast<const uint8_t*>(segment);
-    return true;
-  }
   return true;
 }
 

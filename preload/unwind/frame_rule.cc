@@ -1,5 +1,6 @@
 #include "preload/unwind/frame_rule.h"
 
+#include <link.h>
 #include <sys/auxv.h>
 #include <ucontext.h>
 
@@ -88,8 +89,7 @@ bool PackRbp(const CfiImage& image, const CfiRule& rbp, FrameRule* rule) {
 // Code without CFI that is known all the same.
 bool KnownCode(CodePoint point, const dl_find_object* object, FrameRule* rule) {
   if (object != nullptr && !point.exact &&
-      reinterpret_cast<uintptr_t>(object->dlfo_map_start) ==
-          g_loader_base.load(std::memory_order_relaxed)) {
+      object->dlfo_link_map->l_addr == g_loader_base.load(std::memory_order_relaxed)) {
     rule->flags = kValid | kProcessEntry;
     return true;
   }

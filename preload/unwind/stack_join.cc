@@ -16,6 +16,11 @@ bool NeedsRbp(uint16_t rule_flags, bool outer_needs) {
   return outer_needs;
 }
 
+void CountMarker(format::StackMarker marker, UnwindCounters* counters) {
+  counters->marked +=
+      marker != format::StackMarker::kNone && marker != format::StackMarker::kContextEnd;
+}
+
 }  // namespace
 
 // Was `outer` found from its inner frame by words that are still the same? All of
@@ -112,6 +117,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
           counters->frames_joined += cursor;
           counters->frames += count;
           ++(count == 0 ? counters->joined_whole : counters->joined_part);
+          CountMarker(marker_, counters);
           return Outcome::kRecorded;
         }
         if (same < cursor - 1) {
@@ -159,6 +165,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
   Append(0, count);
   counters->frames += count;
   ++counters->walked;
+  CountMarker(marker_, counters);
   return Outcome::kRecorded;
 }
 
