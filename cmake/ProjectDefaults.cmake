@@ -22,3 +22,11 @@ if(MEMTRACE_SANITIZE)
     -fno-omit-frame-pointer)
   target_link_options(memtrace_sanitizers INTERFACE -fsanitize=${MEMTRACE_SANITIZE_FLAGS})
 endif()
+# What the fuzzer drives must be instrumented for it; the targets link its main().
+if(MEMTRACE_FUZZ)
+  target_compile_options(memtrace_sanitizers INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
+    -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer)
+  target_link_options(memtrace_sanitizers INTERFACE
+    -fsanitize=address,undefined,float-cast-overflow)
+endif()

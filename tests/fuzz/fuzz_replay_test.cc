@@ -1,0 +1,114 @@
+// The fuzzer's entry over its corpus without a fuzzer: every seed as it is, cut at
+// every place, and with bits flipped. A seed that once broke the reader stays here
+// and keeps it from breaking again.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/trace_entry.h"
+
+namespace memtrace::report {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One input, sanitizers and a loaded machine included. Most take a millisecond.
+constexpr auto kLongest = std::chrono::seconds(10);
+// For all variants of a seed; what is left out then is said.
+constexpr auto kPerSeed = std::chrono::seconds(3);
+constexpr int kFlips = 400;
+
+struct Seed {
+  std::string name;
+  std::string bytes;
+};
+
+std::vector<Seed> Corpus() {
+  std::vector<Seed> seeds;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(MEMTRACE_SOURCE_DIR "/tests/fuzz/corpus")) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    seeds.push_back({entry.path().filename(),
+                     {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}});
+  }
+  std::sort(seeds.begin(), seeds.end(),
+            [](const Seed& a, const Seed& b) { return a.name < b.name; });
+  return seeds;
+}
+
+void Replay(const std::string& bytes, const std::string& what) {
+  SCOPED_TRACE(what);
+  const auto begin = Clock::now();
+  FuzzTrace(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  EXPECT_LT(Clock::now() - begin, kLongest) << what;
+}
+
+TEST(FuzzReplayTest, TheCorpusHasSeedsThatTheReaderReads) {
+  size_t read = 0;
+  const std::vector<Seed> seeds = Corpus();
+  for (const Seed& seed : seeds) read += ReadEverything(seed.bytes) > 0;
+  EXPECT_GE(read, 5u) << "of " << seeds.size();
+}
+
+TEST(FuzzReplayTest, RepairedChecksumsLetAChangedTraceIn) {
+  for (Seed seed : Corpus()) {
+    if (ReadEverything(seed.bytes) == 0) continue;  // not one of those that are whole
+    seed.bytes[32] ^= 1;  // the pid, in the file header
+    EXPECT_EQ(ReadEverything(seed.bytes), 0u) << seed.name;
+    RepairChecksums({reinterpret_cast<uint8_t*>(seed.bytes.data()), seed.bytes.size()});
+    EXPECT_GT(ReadEverything(seed.bytes), 0u) << seed.name;
+  }
+}
+
+TEST(FuzzReplayTest, EverySeedIsReadAsItIs) {
+  for (const Seed& seed : Corpus()) Replay(seed.bytes, seed.name);
+}
+
+TEST(FuzzReplayTest, EverySeedIsReadWhereverItIsCut) {
+  for (const Seed& seed : Corpus()) {
+    const auto begin = Clock::now();
+    // In an order that reaches all of a seed evenly, should the time run out.
+    std::vector<size_t> lengths(seed.bytes.size());
+    for (size_t i = 0; i < lengths.size(); ++i) lengths[i] = i;
+    std::shuffle(lengths.begin(), lengths.end(), std::minstd_rand(1));
+    size_t done = 0;
+    for (const size_t length : lengths) {
+      if (Clock::now() - begin > kPerSeed) break;
+      Replay(seed.bytes.substr(0, length), seed.name + " cut to " + std::to_string(length));
+      ++done;
+    }
+    if (done < lengths.size()) {
+      printf("%s: %zu of %zu cuts in the time\n", seed.name.c_str(), done, lengths.size());
+    }
+    EXPECT_GE(done, std::min<size_t>(lengths.size(), 20)) << seed.name;
+  }
+}
+
+TEST(FuzzReplayTest, EverySeedIsReadWithFlippedBits) {
+  for (const Seed& seed : Corpus()) {
+    if (seed.bytes.empty()) continue;
+    const auto begin = Clock::now();
+    std::minstd_rand random(20240229);
+    for (int i = 0; i < kFlips && Clock::now() - begin < kPerSeed; ++i) {
+      std::string bytes = seed.bytes;
+      std::string what = seed.name + " with bits flipped:";
+      for (int flips = 1 + i % 4; flips > 0; --flips) {
+        const size_t bit = random() % (bytes.size() * 8);
+        bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+        what += " " + std::to_string(bit);
+      }
+      Replay(bytes, what);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::report
