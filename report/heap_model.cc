@@ -40,7 +40,8 @@ void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
   const uint64_t address = block.address();
   const auto old = shadows_.find(address);
   if (old != shadows_.end()) {
-    ++unseen_frees_;
+    // One in limbo will be freed by its thread; here and now, for there is no room.
+    if (!old->second.block.has(HeldBlock::kLimbo)) ++unseen_frees_;
     CountFree(old->second.block, old->second.block.thread, when.time, false);
     shadows_.erase(old);
   }
@@ -153,18 +154,23 @@ bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, b
   const bool ready = block != nullptr && !block->has(HeldBlock::kLimbo);
   if (!ready && !force) return false;
   ForgetPending(stream, waits);
-  if (!ready) {
-    AddDebt(stream, address, when);
-    return true;
-  }
-  block->set(HeldBlock::kLimbo);
   threads_[stream].pending = address;
+  threads_[stream].pending_is_debt = !ready;
+  if (ready) {
+    block->set(HeldBlock::kLimbo);
+  } else {
+    AddDebt(stream, address, when);
+  }
   return true;
 }
 
 void HeapModel::ForgetPending(size_t stream, WaitList& waits) {
   const uint64_t address = std::exchange(threads_[stream].pending, 0);
   if (address == 0) return;
+  if (std::exchange(threads_[stream].pending_is_debt, false)) {
+    if (OwesFree(stream, address)) debts_.erase(address);
+    return;
+  }
   HeldBlock* block = FindInLimbo(address);
   if (block != nullptr) block->clear(HeldBlock::kLimbo);
   waits.Changed(address);
@@ -177,12 +183,15 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   const bool elsewhere = alloc.address != 0 && alloc.address != old;
   if (elsewhere && !force && table_.Find(alloc.address) != nullptr) return false;
 
-  HeldBlock* block = FindInLimbo(old);
-  ForgetPending(stream, waits);
   if (alloc.address == 0 && alloc.size != 0) {
-    ++failed_;  // and the old block stays
+    ++failed_;
+    ForgetPending(stream, waits);  // the old block stays
     return true;
   }
+  HeldBlock* block = threads_[stream].pending_is_debt ? nullptr : FindInLimbo(old);
+  threads_[stream].pending = 0;
+  threads_[stream].pending_is_debt = false;
+  waits.Changed(old);
   if (block != nullptr) {
     CountFree(*block, stream, when.time, false);
     if (block == table_.Find(old)) {

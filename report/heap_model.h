@@ -185,6 +185,7 @@ class HeapModel {
     bool selected = true;
     uint64_t last_alloc = 0;      // address of its latest allocation
     uint64_t pending = 0;         // the block it announced a realloc of; 0 none
+    bool pending_is_debt = false;  // and that block was not there
     uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
     uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
   };

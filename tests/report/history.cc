@@ -41,7 +41,7 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
       deed.kind = Deed::kResult;
       deed.old_address = pending[thread];
       const unsigned how = random() % 8;
-      if (how == 0) {
+      if (how == 0 && (deed.size == 0 || options.awkward_reallocs)) {
         deed.address = 0;  // failed; with size 0 it freed
         if (deed.size == 0) {
           free_addresses.push_back(deed.old_address);
@@ -75,6 +75,17 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
     }
     history.push_back(deed);
     if (chance(options.sleep_chance)) asleep_until[thread] = i + options.sleep_deeds;
+  }
+  for (uint32_t thread = 1; thread <= pending.size() - 1 && !options.awkward_reallocs; ++thread) {
+    if (pending[thread] == 0) continue;
+    Deed deed{};
+    deed.kind = Deed::kResult;
+    deed.thread = thread;
+    deed.time_ns = ++now;
+    deed.address = deed.old_address = pending[thread];
+    deed.size = 1;
+    deed.site = 1;
+    history.push_back(deed);
   }
   return history;
 }
