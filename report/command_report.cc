@@ -115,9 +115,10 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                       "Allocators by total, wasted, live, blocks, peak, allocations, frees, "
                       "temporary, caller")
       ->type_name("COLUMN");
-  command->add_option("--table,--tables", flags->tables,
-                      "text: summary leaks sites growth faults temporary sizes threads mappings, "
-                      "separated by commas; csv: one of sites leaks timeline threads mappings sizes")
+  command
+      ->add_option("--table,--tables", flags->tables,
+                   "text: summary leaks sites growth faults temporary sizes threads mappings, "
+                   "separated by commas; csv: one of sites leaks timeline threads mappings sizes")
       ->type_name("LIST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

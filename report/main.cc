@@ -30,7 +30,8 @@ std::vector<std::string> Candidates(const CLI::App& app, bool flags) {
   std::vector<std::string> names;
   if (flags) {
     for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back(absl::StrCat("--", name));
+      for (const std::string& name : option->get_lnames())
+        names.push_back(absl::StrCat("--", name));
     }
   } else {
     for (const CLI::App* command : app.get_subcommands(nullptr)) {
@@ -43,8 +44,8 @@ std::vector<std::string> Candidates(const CLI::App& app, bool flags) {
 // One line: what is wrong, what was probably meant, where help is.
 int Complain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& chosen = Chosen(app);
-  const std::string help = &chosen == &app ? "memtrace --help"
-                                           : absl::StrCat("memtrace ", chosen.get_name(), " --help");
+  const std::string help =
+      &chosen == &app ? "memtrace --help" : absl::StrCat("memtrace ", chosen.get_name(), " --help");
   std::string message = error.what();
   std::string meant;
   const std::vector<std::string> unknown = app.remaining(true);
@@ -61,7 +62,8 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
     }
   }
   std::fprintf(stderr, "memtrace: %s%s; see %s\n",
-               memtrace::report::render::EscapeControls(message).c_str(), meant.c_str(), help.c_str());
+               memtrace::report::render::EscapeControls(message).c_str(), meant.c_str(),
+               help.c_str());
   return kExitFailed;
 }
 

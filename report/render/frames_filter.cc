@@ -87,8 +87,8 @@ const Names& StartNames() {
 bool IsThreadInvoker(absl::string_view name) {
   return absl::StartsWith(name, "std::thread::_Invoker<") ||
          absl::StartsWith(name, "std::thread::_State_impl<") ||
-         absl::StartsWith(name, "std::__invoke_impl<") || absl::StartsWith(name, "std::__invoke<") ||
-         name == "std::execute_native_thread_routine";
+         absl::StartsWith(name, "std::__invoke_impl<") ||
+         absl::StartsWith(name, "std::__invoke<") || name == "std::execute_native_thread_routine";
 }
 
 }  // namespace
@@ -139,14 +139,16 @@ bool IsAllocatorFunction(absl::string_view demangled) {
   if (absl::ConsumeSuffix(&plain, "@plt")) return AllocatorNames().contains(plain);
   // Parts that GCC split off and kept a name for: xmalloc.part.0, xmalloc.cold.
   const size_t dot = plain.find('.');
-  if (dot != absl::string_view::npos && dot > 0 && AllocatorNames().contains(plain.substr(0, dot))) {
+  if (dot != absl::string_view::npos && dot > 0 &&
+      AllocatorNames().contains(plain.substr(0, dot))) {
     return true;
   }
   const absl::string_view name = QualifiedName(whole);
   return absl::StartsWith(name, "operator new") || absl::StartsWith(name, "operator delete") ||
          absl::StartsWith(name, "std::") || absl::StartsWith(name, "__gnu_cxx::") ||
          absl::StartsWith(name, "__cxxabiv1::") || absl::StartsWith(name, "node::Malloc") ||
-         absl::StartsWith(name, "node::UncheckedMalloc") || absl::StartsWith(name, "node::Realloc") ||
+         absl::StartsWith(name, "node::UncheckedMalloc") ||
+         absl::StartsWith(name, "node::Realloc") ||
          absl::StartsWith(name, "node::UncheckedRealloc") || AllocatorNames().contains(name);
 }
 

@@ -253,10 +253,11 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
   };
   out.Write("{\n  \"schema\": \"memtrace-report/1\"");
   member("process", ProcessJson(analysis.process));
-  member("range", {{"from_s", Seconds(std::min(analysis.range.from_ns, analysis.process.duration_ns))},
-                   {"to_s", Seconds(std::min(analysis.range.to_ns, analysis.process.duration_ns))},
-                   {"whole", analysis.range.whole()},
-                   {"match", view.match()}});
+  member("range",
+         {{"from_s", Seconds(std::min(analysis.range.from_ns, analysis.process.duration_ns))},
+          {"to_s", Seconds(std::min(analysis.range.to_ns, analysis.process.duration_ns))},
+          {"whole", analysis.range.whole()},
+          {"match", view.match()}});
   member("coverage", CoverageJson(view));
   member("totals", TotalsJson(analysis.totals));
   out.Write(",\n  \"leaks\": ");

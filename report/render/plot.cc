@@ -64,7 +64,8 @@ std::string TickLabel(uint64_t time_ns, uint64_t step) {
 
 size_t TimeAxis::ColumnOf(uint64_t time_ns) const {
   if (columns == 0 || to_ns <= from_ns || time_ns <= from_ns) return 0;
-  const double share = static_cast<double>(time_ns - from_ns) / static_cast<double>(to_ns - from_ns);
+  const double share =
+      static_cast<double>(time_ns - from_ns) / static_cast<double>(to_ns - from_ns);
   return std::min(columns - 1, static_cast<size_t>(share * static_cast<double>(columns)));
 }
 
@@ -100,7 +101,8 @@ std::vector<double> ResampleSum(absl::Span<const Sample> samples, const TimeAxis
       const double length = static_cast<double>(end - begin);
       double rest = sample.value;
       for (size_t i = first; i < last; ++i) {
-        const double column_end = static_cast<double>(axis.from_ns) + width * static_cast<double>(i + 1);
+        const double column_end =
+            static_cast<double>(axis.from_ns) + width * static_cast<double>(i + 1);
         const double column_begin =
             std::max(static_cast<double>(begin), column_end - width);
         const double part = sample.value * std::max(0.0, column_end - column_begin) / length;

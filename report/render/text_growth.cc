@@ -88,8 +88,8 @@ struct Burst {
 Burst BusiestStretch(const Analysis& analysis) {
   uint64_t all = 0;
   for (const TimelinePoint& point : analysis.timeline) all += point.minor_faults;
-  const double usual =
-      2 * static_cast<double>(all) / static_cast<double>(std::max<size_t>(analysis.timeline.size(), 1));
+  const double usual = 2 * static_cast<double>(all) /
+                       static_cast<double>(std::max<size_t>(analysis.timeline.size(), 1));
   Burst best, now;
   double best_sum = 0, sum = 0;
   uint64_t begin = BeginNs(analysis);

@@ -154,10 +154,13 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   Lines lines(options);
 
   lines.Add("Program", CommandLine(options.style, process), Ink::kStrong);
-  lines.Add("Ended", absl::StrCat(EndText(process), process.end == ProcessInfo::End::kCut ? " after " : ", after ",
-                                  Duration(process.duration_ns)),
-            process.end == ProcessInfo::End::kCut || process.end == ProcessInfo::End::kSignal
-                ? Ink::kWarning : Ink::kPlain);
+  lines.Add(
+      "Ended",
+      absl::StrCat(EndText(process), process.end == ProcessInfo::End::kCut ? " after " : ", after ",
+                   Duration(process.duration_ns)),
+      process.end == ProcessInfo::End::kCut || process.end == ProcessInfo::End::kSignal
+          ? Ink::kWarning
+          : Ink::kPlain);
   lines.Add("Started", absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
                                     process.host.empty() ? "" : " on ",
                                     options.style.Name(process.host),

@@ -113,9 +113,10 @@ std::string SizesText(const ReportView& view, const TextOptions& options) {
                  });
   }
   // The histogram is of the whole trace: it is not kept by site.
-  return absl::StrCat(Heading(options, "SIZES", view.match().empty()
-                                                    ? "" : "of all sites, also those that do not match"),
-                      table.Render(options.style, 2));
+  return absl::StrCat(
+      Heading(options, "SIZES",
+              view.match().empty() ? "" : "of all sites, also those that do not match"),
+      table.Render(options.style, 2));
 }
 
 std::string ThreadsText(const ReportView& view, const TextOptions& options) {

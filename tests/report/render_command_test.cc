@@ -59,10 +59,9 @@ class ReportCommandTest : public testing::Test {
   // Runs a shell command in which $M is memtrace and $T the trace.
   Result Shell(const std::string& command) {
     const std::string errors = (directory_ / "stderr").string();
-    const std::string script =
-        absl::StrCat("cd '", directory_.string(), "'; M='", MEMTRACE_BUILD_DIR,
-                     "/bin/memtrace'; T='", trace_, "'; unset NO_COLOR COLUMNS; export LC_ALL=C; { ",
-                     command, "; } 2>'", errors, "'");
+    const std::string script = absl::StrCat(
+        "cd '", directory_.string(), "'; M='", MEMTRACE_BUILD_DIR, "/bin/memtrace'; T='", trace_,
+        "'; unset NO_COLOR COLUMNS; export LC_ALL=C; { ", command, "; } 2>'", errors, "'");
     const std::string file = absl::StrCat(errors, ".sh");
     std::ofstream(file) << script;
     std::FILE* pipe = popen(absl::StrCat("bash '", file, "'").c_str(), "r");
@@ -115,7 +114,8 @@ TEST_F(ReportCommandTest, SaysItsVersionAndHelp) {
 }
 
 TEST_F(ReportCommandTest, RefusesWrongWordsInOneLine) {
-  ExpectRefused("$M reprot $T", "unknown command reprot (did you mean report?); see memtrace --help");
+  ExpectRefused("$M reprot $T",
+                "unknown command reprot (did you mean report?); see memtrace --help");
   ExpectRefused("$M report $T --fromat json", "unknown option --fromat (did you mean --format");
   ExpectRefused("$M report $T --fromat json", "see memtrace report --help");
   ExpectRefused("$M report", "FILE is required; see memtrace report --help");
@@ -126,7 +126,8 @@ TEST_F(ReportCommandTest, RefusesWrongWordsInOneLine) {
 }
 
 TEST_F(ReportCommandTest, RefusesWrongValuesInOneLine) {
-  ExpectRefused("$M report $T --format yaml", "--format: \"yaml\" is none of text, json, csv, mtrace");
+  ExpectRefused("$M report $T --format yaml",
+                "--format: \"yaml\" is none of text, json, csv, mtrace");
   ExpectRefused("$M report $T --sort size", "--sort: ");
   ExpectRefused("$M report $T --from yesterday", "--from: ");
   ExpectRefused("$M report $T --from 2 --to 1", "--from must be before --to");

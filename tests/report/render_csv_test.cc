@@ -77,7 +77,8 @@ TEST(CsvTest, EveryTableHasAHeaderAndRowsOfItsLength) {
 
 TEST(CsvTest, SaysTheSiteInFigures) {
   MadeUp trace;
-  trace.AddSite(trace.Stack({{"leak", "/work/leak.c", 7}, {"main", "/work/leak.c", 20}}), 3, 100, 2);
+  trace.AddSite(trace.Stack({{"leak", "/work/leak.c", 7}, {"main", "/work/leak.c", 20}}), 3, 100,
+                2);
   const std::vector<Row> rows = Rendered(trace.View(), CsvTable::kSites);
   EXPECT_EQ(Cell(rows, 1, "allocations"), "3");
   EXPECT_EQ(Cell(rows, 1, "live_bytes"), "200");

@@ -71,7 +71,8 @@ TEST(SortTest, EveryColumnSortsItsOwnFigureLargestFirst) {
   };
   MadeUp trace;
   for (size_t i = 0; i < std::size(columns); ++i) {
-    const StackId stack = trace.Stack({{"f" + std::to_string(i), "f.c", static_cast<uint32_t>(i + 1)}});
+    const StackId stack =
+        trace.Stack({{"f" + std::to_string(i), "f.c", static_cast<uint32_t>(i + 1)}});
     Site& site = trace.AddSite(stack, 10, 1, 5);
     for (const auto& [column, member] : columns) site.*member = 10;
     site.*columns[i].second = 1000;

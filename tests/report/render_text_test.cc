@@ -201,9 +201,10 @@ TEST(TextReportTest, NoLossIsSilent) {
   coverage.notes = {"a note of the library"};
   trace.analysis.totals.allocations = 100;
   const std::string text = RenderText(trace.View(), Options(200, false));
-  for (const char* said : {"11 events lost", "12 events recovered", "13 events could not be ordered",
-                           "14 allocations", "15 frees", "16 frees", "17 stacks differed",
-                           "block at byte 4096", "a note of the library"}) {
+  for (const char* said :
+       {"11 events lost", "12 events recovered", "13 events could not be ordered", "14 allocations",
+        "15 frees", "16 frees", "17 stacks differed", "block at byte 4096",
+        "a note of the library"}) {
     EXPECT_THAT(text, HasSubstr(said));
   }
   EXPECT_THAT(text, Not(HasSubstr("none lost")));
