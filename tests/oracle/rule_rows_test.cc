@@ -115,11 +115,16 @@ Ops Unspecified(int reg) {
 
 Ops RegisterOps(const CfiImage& image, int reg, const CfiRule& rule) {
   switch (rule.kind) {
-    case RuleKind::kUnspecified: return Unspecified(reg);
-    case RuleKind::kUndefined: return {};
-    case RuleKind::kSame: return {Ops::kSame, {}};
-    case RuleKind::kOffset: return CfaRelative(rule.value, false);
-    case RuleKind::kValOffset: return CfaRelative(rule.value, true);
+    case RuleKind::kUnspecified:
+      return Unspecified(reg);
+    case RuleKind::kUndefined:
+      return {};
+    case RuleKind::kSame:
+      return {Ops::kSame, {}};
+    case RuleKind::kOffset:
+      return CfaRelative(rule.value, false);
+    case RuleKind::kValOffset:
+      return CfaRelative(rule.value, true);
     case RuleKind::kRegister:
       return {Ops::kList, {{DW_OP_regx, static_cast<uint64_t>(rule.value)}}};
     case RuleKind::kExpression:
@@ -282,7 +287,8 @@ uintptr_t RuleRowsTest::CompareAt(const File& file, uintptr_t start, uintptr_t p
   const CfiStatus ours = FindRow(file.image(), pc, &row);
   if (theirs != 0 || ours != CfiStatus::kOk) {
     if ((theirs == 0) != (ours == CfiStatus::kOk)) {
-      Differ(pc, "found by one only", Ops{ours == CfiStatus::kOk ? Ops::kSame : Ops::kUndefined, {}},
+      Differ(pc, "found by one only",
+             Ops{ours == CfiStatus::kOk ? Ops::kSame : Ops::kUndefined, {}},
              Ops{theirs == 0 ? Ops::kSame : Ops::kUndefined, {}});
     }
     free(frame);
@@ -318,9 +324,7 @@ void RuleRowsTest::CompareRow(const File& file, uintptr_t start, uintptr_t pc, c
   for (int reg = 0; reg < kRegisterCount; ++reg) {
     Dwarf_Op memory[3];
     ASSERT_EQ(dwarf_frame_register(frame, reg, memory, &ops, &count), 0);
-    registers[reg] = count != 0      ? FromDw(ops, count)
-                     : ops == nullptr ? Ops{Ops::kSame, {}}
-                                      : Ops{};
+    registers[reg] = count != 0 ? FromDw(ops, count) : ops == nullptr ? Ops{Ops::kSame, {}} : Ops{};
     char name[16];
     snprintf(name, sizeof(name), "r%d", reg);
     Expect(pc, name, RegisterOps(file.image(), reg, row.registers[reg]), registers[reg]);
@@ -374,23 +378,26 @@ TEST_P(RuleRowsTest, EqualsLibdwInEveryRow) {
 std::string Output(const char* command) {
   std::string text;
   FILE* pipe = popen(command, "r");
-  for (int c; pipe != nullptr && (c = fgetc(pipe)) != EOF && c != '\n';) text += static_cast<char>(c);
+  for (int c; pipe != nullptr && (c = fgetc(pipe)) != EOF && c != '\n';)
+    text += static_cast<char>(c);
   if (pipe != nullptr) pclose(pipe);
   return text;
 }
 
 // Every file must be there: a missing one is a failure, not a skipped comparison.
-INSTANTIATE_TEST_SUITE_P(
-    Files, RuleRowsTest,
-    testing::Values("/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2",
-                    "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
-                    "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/bin/python3.11",
-                    Output("g++ -print-prog-name=cc1plus")),
-    [](const auto& info) {
-      std::string name = info.param.substr(info.param.rfind('/') + 1);
-      for (char& c : name) c = isalnum(static_cast<unsigned char>(c)) ? c : '0';
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Files, RuleRowsTest,
+                         testing::Values("/lib/x86_64-linux-gnu/libc.so.6",
+                                         "/lib64/ld-linux-x86-64.so.2",
+                                         "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+                                         "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+                                         "/usr/bin/python3.11",
+                                         Output("g++ -print-prog-name=cc1plus")),
+                         [](const auto& info) {
+                           std::string name = info.param.substr(info.param.rfind('/') + 1);
+                           for (char& c : name)
+                             c = isalnum(static_cast<unsigned char>(c)) ? c : '0';
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace memtrace::unwind

@@ -62,18 +62,18 @@ TEST(CfiReaderTest, GivesTheRangeOfTheRow) {
 
 TEST(CfiReaderTest, KnowsEveryKindOfRule) {
   CfiRow row;
-  const Bytes program = Bytes{0x86, 2} +                       // rbp at cfa - 16
-                        Bytes{0x05, 3} + Uleb(3) +             // rbx at cfa - 24, long form
-                        Bytes{0x11, 12} + Sleb(-4) +           // r12 at cfa + 32
-                        Bytes{0x2f, 13} + Uleb(5) +            // r13 at cfa + 40
-                        Bytes{0x14, 14} + Uleb(6) +            // r14 is cfa - 48
-                        Bytes{0x15, 15} + Sleb(-7) +           // r15 is cfa + 56
-                        Bytes{0x09, 16, 8} +                   // rip in r8
-                        Bytes{0x07, 0} + Bytes{0x08, 1} +      // rax lost, rdx the same
-                        Bytes{0x10, 2, 2, 0x77, 0x08} +        // rcx at rsp + 8
-                        Bytes{0x16, 4, 2, 0x77, 0x10} +        // rsi is rsp + 16
-                        Bytes{0x05, 40} + Uleb(9) +            // a vector register
-                        Bytes{0x2e, 0x20, 0x00};               // GNU_args_size, nop
+  const Bytes program = Bytes{0x86, 2} +                   // rbp at cfa - 16
+                        Bytes{0x05, 3} + Uleb(3) +         // rbx at cfa - 24, long form
+                        Bytes{0x11, 12} + Sleb(-4) +       // r12 at cfa + 32
+                        Bytes{0x2f, 13} + Uleb(5) +        // r13 at cfa + 40
+                        Bytes{0x14, 14} + Uleb(6) +        // r14 is cfa - 48
+                        Bytes{0x15, 15} + Sleb(-7) +       // r15 is cfa + 56
+                        Bytes{0x09, 16, 8} +               // rip in r8
+                        Bytes{0x07, 0} + Bytes{0x08, 1} +  // rax lost, rdx the same
+                        Bytes{0x10, 2, 2, 0x77, 0x08} +    // rcx at rsp + 8
+                        Bytes{0x16, 4, 2, 0x77, 0x10} +    // rsi is rsp + 16
+                        Bytes{0x05, 40} + Uleb(9) +        // a vector register
+                        Bytes{0x2e, 0x20, 0x00};           // GNU_args_size, nop
   ASSERT_EQ(RowIn(program, 0, &row), CfiStatus::kOk);
   const auto expect = [&row](int reg, RuleKind kind, int32_t value) {
     EXPECT_EQ(row.registers[reg].kind, kind) << reg;
@@ -122,7 +122,7 @@ TEST(CfiReaderTest, KnowsEveryWayToSetTheCfa) {
 TEST(CfiReaderTest, RemembersStatesWithinStates) {
   CfiRow row;
   // 16 { 24 { 32 } 24 } 16, a byte of code each
-  const Bytes program = {0x0e, 16, 0x86, 2, 0x0a, 0x41, 0x0e, 24, 0x0a, 0x41,
+  const Bytes program = {0x0e, 16, 0x86, 2,    0x0a, 0x41, 0x0e, 24,   0x0a, 0x41,
                          0x0e, 32, 0xc6, 0x0b, 0x41, 0x0b, 0x41, 0x0e, 40};
   const int64_t expected[] = {16, 24, 24, 16, 40};
   for (uintptr_t offset = 0; offset < 5; ++offset) {
@@ -215,8 +215,9 @@ TEST(CfiReaderTest, ReadsOlderVersionsAndWideEntries) {
   const size_t at = builder.size();
   const size_t id = at + 12;
   builder.AddTableEntry(kCode, at);
-  builder.AddWideEntry(id - cie, Raw(static_cast<int32_t>(kCode - (CfiBuilder::kEhFrame + id + 8))) +
-                                     Raw<uint32_t>(0x10) + Bytes{0, 0x0e, 56});
+  builder.AddWideEntry(id - cie,
+                       Raw(static_cast<int32_t>(kCode - (CfiBuilder::kEhFrame + id + 8))) +
+                           Raw<uint32_t>(0x10) + Bytes{0, 0x0e, 56});
   ASSERT_EQ(RowOf(builder.Image(), kCode, &row), CfiStatus::kOk);
   EXPECT_EQ(row.cfa.value, 56);
   CfiBuilder unknown;
@@ -243,23 +244,23 @@ TEST(CfiReaderTest, MovesToAnAddressThatIsGiven) {
 // lies a page without access.
 TEST(CfiReaderTest, StaysInsideAnImageThatIsCut) {
   CfiBuilder builder;
-  const size_t cie = builder.AddCie(CfiBuilder::UsualProgram(), "zPLR",
-                                    {0x9b, 1, 2, 3, 4, 0x1b, 0x1b});
+  const size_t cie =
+      builder.AddCie(CfiBuilder::UsualProgram(), "zPLR", {0x9b, 1, 2, 3, 4, 0x1b, 0x1b});
   builder.AddFde(cie, kCode, 0x40, {0x41, 0x0e, 16, 0x0f, 3, 0x77, 8, 6}, {1, 2, 3, 4});
   const Bytes whole = builder.Image();
   const size_t end_of_fde = whole.size() - 4;
   for (size_t size = 0; size < whole.size(); ++size) {
     CfiRow row;
-    const CfiStatus status = RowOf(Bytes(whole.begin(), whole.begin() + static_cast<long>(size)),
-                                   kCode + 1, &row);
+    const CfiStatus status =
+        RowOf(Bytes(whole.begin(), whole.begin() + static_cast<long>(size)), kCode + 1, &row);
     EXPECT_EQ(status == CfiStatus::kOk, size >= end_of_fde) << size;
   }
 }
 
 TEST(CfiReaderTest, StaysInsideAnImageThatIsWrong) {
   CfiBuilder builder;
-  const size_t cie = builder.AddCie(CfiBuilder::UsualProgram(), "zPLR",
-                                    {0x9b, 1, 2, 3, 4, 0x1b, 0x1b});
+  const size_t cie =
+      builder.AddCie(CfiBuilder::UsualProgram(), "zPLR", {0x9b, 1, 2, 3, 4, 0x1b, 0x1b});
   for (uint32_t i = 0; i < 8; ++i) {
     builder.AddFde(cie, kCode + i * 0x40, 0x40,
                    {0x41, 0x0e, 16, 0x86, 2, 0x0a, 0x44, 0x0f, 3, 0x77, 8, 6, 0x41, 0x0b},

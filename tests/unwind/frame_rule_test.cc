@@ -53,8 +53,7 @@ TEST(FrameRuleTest, PacksRealignedFrames) {
 
 TEST(FrameRuleTest, PacksTheSignalTrampoline) {
   const Bytes program = Bytes{0x0f, 4, 0x77, 0xa0, 0x01, 0x06} +
-                        Bytes{0x10, 6, 3, 0x77, 0xf8, 0x00} +
-                        Bytes{0x10, 16, 3, 0x77, 0xa8, 0x01};
+                        Bytes{0x10, 6, 3, 0x77, 0xf8, 0x00} + Bytes{0x10, 16, 3, 0x77, 0xa8, 0x01};
   EXPECT_EQ(RuleOf(program, "zRS").flags, kValid | kSignal);
   EXPECT_EQ(RuleOf(program).flags, kValid | kGeneric) << "the augmentation says what it is";
   Bytes moved = program;
@@ -64,22 +63,23 @@ TEST(FrameRuleTest, PacksTheSignalTrampoline) {
 
 TEST(FrameRuleTest, LeavesTheRestToTheGenericInterpreter) {
   for (const Bytes& program : {
-           Bytes{0x0c, 3, 16},                                  // CFA from rbx
-           Bytes{0x09, 16, 5},                                  // return address in rdi
-           Bytes{0x90, 2},                                      // return address elsewhere
-           Bytes{0x08, 16},                                     // return address "the same"
-           Bytes{0x07, 6},                                      // rbp lost
-           Bytes{0x14, 6, 2},                                   // rbp computed
-           Bytes{0x16, 6, 2, 0x77, 0x08},                       //
-           Bytes{0x10, 6, 2, 0x73, 0x08},                       // rbp by way of rbx
-           Bytes{0x87, 3},                                      // rsp saved
-           Bytes{0x0f, 3, 0x73, 0x08, 0x06},                    // CFA by way of rbx
-           Bytes{0x0f, 5, 0x77, 0x20, 0x06, 0x23, 16},          // plus something else
-           Bytes{0x0f, 6, 0x77, 0x20, 0x06, 0x23, 8, 0x96},     // and more
-           Bytes{0x0e} + Uleb(0x80000000),                      // too far
-           Bytes{0x86} + Uleb(32769),                           //
+           Bytes{0x0c, 3, 16},                               // CFA from rbx
+           Bytes{0x09, 16, 5},                               // return address in rdi
+           Bytes{0x90, 2},                                   // return address elsewhere
+           Bytes{0x08, 16},                                  // return address "the same"
+           Bytes{0x07, 6},                                   // rbp lost
+           Bytes{0x14, 6, 2},                                // rbp computed
+           Bytes{0x16, 6, 2, 0x77, 0x08},                    //
+           Bytes{0x10, 6, 2, 0x73, 0x08},                    // rbp by way of rbx
+           Bytes{0x87, 3},                                   // rsp saved
+           Bytes{0x0f, 3, 0x73, 0x08, 0x06},                 // CFA by way of rbx
+           Bytes{0x0f, 5, 0x77, 0x20, 0x06, 0x23, 16},       // plus something else
+           Bytes{0x0f, 6, 0x77, 0x20, 0x06, 0x23, 8, 0x96},  // and more
+           Bytes{0x0e} + Uleb(0x80000000),                   // too far
+           Bytes{0x86} + Uleb(32769),                        //
        }) {
-    EXPECT_EQ(RuleOf(program).flags, kValid | kGeneric) << int{program[0]} << " " << int{program[1]};
+    EXPECT_EQ(RuleOf(program).flags, kValid | kGeneric)
+        << int{program[0]} << " " << int{program[1]};
   }
 }
 

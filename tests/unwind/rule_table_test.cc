@@ -112,7 +112,9 @@ TEST_F(RuleTableTest, TwoClosesAtOnceBothCount) {
 
 TEST_F(RuleTableTest, ThreadsSeeWholeRulesOnly) {
   constexpr int kPcs = 20'000;
-  const auto pc_of = [](int i) { return uintptr_t{0x7f0000000000} + static_cast<uintptr_t>(i) * 29; };
+  const auto pc_of = [](int i) {
+    return uintptr_t{0x7f0000000000} + static_cast<uintptr_t>(i) * 29;
+  };
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

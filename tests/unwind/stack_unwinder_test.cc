@@ -24,8 +24,8 @@
 extern "C" {
 using AsmFrame = void(void (*callee)());
 AsmFrame FrameWithoutCfi, FrameCyclic, FrameDecreasing, FrameMisaligned, FrameUnreadable,
-    FrameUnreadableRbp, FrameFromLostRegister, FrameUnsupported, FrameOutermost,
-    FrameFromRbx, FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall;
+    FrameUnreadableRbp, FrameFromLostRegister, FrameUnsupported, FrameOutermost, FrameFromRbx,
+    FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall;
 void BareTrampoline();
 void FrameRbpElsewhere(void (*callee)(), void* area);
 }
@@ -91,17 +91,17 @@ TEST_P(WrongCfiTest, EndsWithAMarkerBehindTheLastProvenFrame) {
   EXPECT_EQ(g_first.counters.marked, 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Frames, WrongCfiTest,
-    testing::Values(WrongFrame(FrameWithoutCfi, StackMarker::kNoUnwindInfo),
-                    WrongFrame(FrameCyclic, StackMarker::kInconsistent),
-                    WrongFrame(FrameDecreasing, StackMarker::kInconsistent),
-                    WrongFrame(FrameMisaligned, StackMarker::kInconsistent),
-                    WrongFrame(FrameUnreadable, StackMarker::kUnreadable),
-                    WrongFrame(FrameUnreadableRbp, StackMarker::kUnreadable),
-                    WrongFrame(FrameFromLostRegister, StackMarker::kUnsupported),
-                    WrongFrame(FrameUnsupported, StackMarker::kUnsupported)),
-    [](const auto& info) { return std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(Frames, WrongCfiTest,
+                         testing::Values(WrongFrame(FrameWithoutCfi, StackMarker::kNoUnwindInfo),
+                                         WrongFrame(FrameCyclic, StackMarker::kInconsistent),
+                                         WrongFrame(FrameDecreasing, StackMarker::kInconsistent),
+                                         WrongFrame(FrameMisaligned, StackMarker::kInconsistent),
+                                         WrongFrame(FrameUnreadable, StackMarker::kUnreadable),
+                                         WrongFrame(FrameUnreadableRbp, StackMarker::kUnreadable),
+                                         WrongFrame(FrameFromLostRegister,
+                                                    StackMarker::kUnsupported),
+                                         WrongFrame(FrameUnsupported, StackMarker::kUnsupported)),
+                         [](const auto& info) { return std::to_string(info.index); });
 
 using UnusualFrame = std::pair<AsmFrame*, bool>;  // does it need the generic interpreter?
 class UnusualFrameTest : public testing::TestWithParam<UnusualFrame> {};
@@ -195,7 +195,8 @@ TEST(StackUnwinderTest, KnowsASignalTrampolineByItsCode) {
   EXPECT_EQ(g_first.result.marker, StackMarker::kNone);
   const auto trampoline = reinterpret_cast<uintptr_t>(&BareTrampoline);
   const uint64_t* end = g_first.keys + g_first.result.frames;
-  EXPECT_NE(std::find<const uint64_t*>(g_first.keys, end, trampoline + 1), end) << "looked up at its own address";
+  EXPECT_NE(std::find<const uint64_t*>(g_first.keys, end, trampoline + 1), end)
+      << "looked up at its own address";
   // Not &raise: in a program at a fixed address that is its own PLT.
   EXPECT_TRUE(g_first.Contains(dlsym(RTLD_NEXT, "raise")));
 }
@@ -229,7 +230,8 @@ TEST(StackUnwinderTest, DoesNotReadBeyondAFibersStack) {
   g_inner.uc_stack.ss_sp = stack;
   g_inner.uc_stack.ss_size = kBytes;
   g_inner.uc_link = &g_outer;
-  makecontext(&g_inner, [] { FrameUnreadable(CaptureHere); }, 0);
+  makecontext(
+      &g_inner, [] { FrameUnreadable(CaptureHere); }, 0);
   swapcontext(&g_outer, &g_inner);
   munmap(stack, kBytes);
   EXPECT_EQ(g_first.result.marker, StackMarker::kUnreadable);
@@ -297,12 +299,23 @@ int StatusOfChild(Body body) {
   const auto code = reinterpret_cast<uint64_t>(&CaptureHere);
   for (int i = 0; i < 120; ++i) {
     switch (random() % 6) {
-      case 0: words[i] = 0x4141414141414141; break;
-      case 1: words[i] = random(); break;
-      case 2: words[i] = near + random() % 8192; break;
-      case 3: words[i] = code + random() % 65536 - 32768; break;
-      case 4: words[i] = random() >> 17; break;
-      default: break;
+      case 0:
+        words[i] = 0x4141414141414141;
+        break;
+      case 1:
+        words[i] = random();
+        break;
+      case 2:
+        words[i] = near + random() % 8192;
+        break;
+      case 3:
+        words[i] = code + random() % 65536 - 32768;
+        break;
+      case 4:
+        words[i] = random() >> 17;
+        break;
+      default:
+        break;
     }
   }
   uint64_t keys[kMaxFrames];
@@ -346,8 +359,9 @@ TEST(StackUnwinderTest, CanBeInterruptedByItself) {
   sigaction(SIGUSR1, &action, &old);
   size_t expected;
   StackMarker marker;
-  const auto capture = [&](size_t* frames) { FrameFromRbx([] { CaptureHere(); }),
-                                             CaptureInStorm(&marker, frames); };
+  const auto capture = [&](size_t* frames) {
+    FrameFromRbx([] { CaptureHere(); }), CaptureInStorm(&marker, frames);
+  };
   capture(&expected);
   std::atomic<bool> done{false};
   const pid_t thread = static_cast<pid_t>(syscall(SYS_gettid));
