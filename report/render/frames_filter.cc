@@ -173,6 +173,19 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
   return IsSystemModule(frame.module) ? FrameRole::kSystem : FrameRole::kProject;
 }
 
+namespace {
+
+// std::thread's way to its function; libstdc++ comes without a symbol for its part.
+bool IsInvoker(const Frame& frame) {
+  if (frame.role == FrameRole::kInvoker) return true;
+  const size_t slash = frame.module.rfind('/');
+  return frame.role == FrameRole::kSystem && frame.function.empty() &&
+         slash != std::string::npos &&
+         absl::StartsWith(absl::string_view(frame.module).substr(slash + 1), "libstdc++.");
+}
+
+}  // namespace
+
 Cut CutStack(absl::Span<const Frame* const> stack) {
   const auto is_inner = [](const Frame& frame) {
     return frame.role == FrameRole::kAllocator || frame.role == FrameRole::kInvoker;
@@ -180,10 +193,17 @@ Cut CutStack(absl::Span<const Frame* const> stack) {
   Cut cut;
   // Outside of libc's start code there is only _start, with or without a name.
   while (cut.end < stack.size() && stack[cut.end]->role != FrameRole::kStart) ++cut.end;
-  while (cut.end > 0 && stack[cut.end - 1]->role == FrameRole::kInvoker) --cut.end;
+  const size_t start = cut.end;
+  while (start < stack.size() && cut.end > 0 && IsInvoker(*stack[cut.end - 1])) --cut.end;
   while (cut.begin < cut.end && is_inner(*stack[cut.begin])) ++cut.begin;
+  cut.via =
+      cut.begin > 0 && absl::StartsWith(QualifiedName(stack[cut.begin - 1]->function), "std::")
+          ? cut.begin - 1
+          : cut.begin;
   // Nothing but allocators (a static std::string, say): then they are the story.
-  if (cut.begin == cut.end || stack[cut.begin]->role == FrameRole::kMarker) cut.begin = 0;
+  if (cut.begin == cut.end || stack[cut.begin]->role == FrameRole::kMarker) {
+    cut.begin = cut.via = 0;
+  }
   if (cut.end == 0) cut.end = stack.size();
   cut.caller = cut.begin;
   for (size_t i = cut.begin; i < cut.end; ++i) {

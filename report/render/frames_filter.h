@@ -28,12 +28,14 @@ bool IsAllocatorFunction(absl::string_view demangled);
 bool IsStartFunction(absl::string_view demangled);
 bool IsSystemModule(absl::string_view path);
 
-// The part [begin, end) of a stack that is worth reading, and the first frame in
-// it that belongs to the project (or `begin` when there is none).
+// The part [begin, end) of a stack that is worth reading.
 struct Cut {
   size_t begin = 0;
   size_t end = 0;
-  size_t caller = 0;
+  size_t caller = 0;  // the first frame in it of the project; `begin` when there is none
+  // The function of namespace std that `begin` called, just before it; else `begin`. It
+  // tells a push_back from a make_shared on the same line.
+  size_t via = 0;
 };
 Cut CutStack(absl::Span<const Frame* const> stack);
 

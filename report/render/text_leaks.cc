@@ -28,7 +28,7 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
     return absl::StrCat(margin, options.style.Paint(Ink::kDim, "[no stack]"), "\n");
   }
   const Cut cut = CutStack(frames);
-  size_t begin = options.full ? 0 : cut.begin;
+  size_t begin = options.full ? 0 : cut.via;
   size_t end = options.full ? frames.size() : cut.end;
   // A long stack of system frames must not push the project's first one out.
   // The last of them stays: it is what the project called.

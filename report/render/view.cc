@@ -42,6 +42,18 @@ uint64_t SortKey(const SiteGroup& group, SortColumn column) {
   return 0;
 }
 
+// A function that the compiler split or specialized is still that function:
+// "foo.part.0", "foo(int) [clone .isra.0]".
+absl::string_view WithoutCloneSuffix(absl::string_view function) {
+  function = function.substr(0, function.find(" [clone "));
+  for (const absl::string_view suffix :
+       {".part.", ".cold", ".isra.", ".constprop.", ".lto_priv.", ".llvm."}) {
+    const size_t at = function.find(suffix);
+    if (at != absl::string_view::npos && at > 0) function = function.substr(0, at);
+  }
+  return function;
+}
+
 }  // namespace
 
 void SiteGroup::Add(const Site& site) {
@@ -243,7 +255,7 @@ std::string ReportView::Fingerprint(StackId stack, AllocFunction function) const
   size_t used = 0;
   const auto add = [&](const Frame& frame) {
     const absl::string_view name =
-        frame.function.empty() ? FileNameOf(frame.module) : absl::string_view(frame.function);
+        frame.function.empty() ? FileNameOf(frame.module) : WithoutCloneSuffix(frame.function);
     absl::StrAppend(&text, "\n", name, "\t", FileNameOf(frame.file));
     ++used;
   };

@@ -97,8 +97,18 @@ TEST_F(CutTest, LeavesOutAllocatorsAndStart) {
   Add("_start", FrameRole::kStart);
   const Cut cut = Result();
   EXPECT_EQ(cut.begin, 2u);
+  EXPECT_EQ(cut.via, 1u) << "what of std it called";
   EXPECT_EQ(cut.end, 5u) << "std:: between frames of the project stays";
   EXPECT_EQ(cut.caller, 2u);
+}
+
+TEST_F(CutTest, LibstdcxxIsSkippedBeforeTheStartOfAThreadAlone) {
+  Add("work", FrameRole::kProject);
+  Add("", FrameRole::kSystem);
+  frames_.back().module = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6";
+  EXPECT_EQ(Result().end, 2u);
+  Add("start_thread", FrameRole::kStart);
+  EXPECT_EQ(Result().end, 1u);
 }
 
 TEST_F(CutTest, TheCallerIsTheFirstFrameOfTheProject) {

@@ -115,6 +115,17 @@ TEST(FingerprintTest, SurvivesOtherLinesAddressesAndSizes) {
   EXPECT_NE(fingerprint, one.View().Fingerprint(a, format::AllocFunction::kCalloc));
 }
 
+TEST(FingerprintTest, SurvivesAnotherSplitOfTheFunction) {
+  MadeUp trace;
+  const StackId whole = trace.Stack({{"leak", "leak.c", 7}, {"ns::f(int)", "f.cc", 1}});
+  const StackId split =
+      trace.Stack({{"leak.part.0", "leak.c", 7}, {"ns::f(int) [clone .isra.0]", "f.cc", 1}});
+  for (const StackId stack : {whole, split}) trace.AddSite(stack, 1, 1, 1);
+  const ReportView view = trace.View();
+  const auto kMalloc = format::AllocFunction::kMalloc;
+  EXPECT_EQ(view.Fingerprint(whole, kMalloc), view.Fingerprint(split, kMalloc));
+}
+
 TEST(FingerprintTest, DiffersByFunctionAndFile) {
   MadeUp trace;
   const StackId a = trace.Stack({{"leak", "leak.c", 7}});
