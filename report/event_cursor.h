@@ -74,9 +74,12 @@ class EventCursor {
   bool parked() const { return parked_; }
 
   // An address some events ahead in this block that a table may be asked for soon.
+  // A guess: a word whose kind bits are 0 is the second of an event.
   uint64_t AddressAhead() const {
-    const size_t ahead = word_ + kAheadWords;
-    return ahead < words_.size() ? words_[ahead] & format::kAddressMask : 0;
+    size_t ahead = word_ + kAheadWords;
+    if (ahead + 1 >= words_.size()) return 0;
+    ahead += format::KindOf(words_[ahead]) == format::EventKind::kInvalid;
+    return words_[ahead] & format::kAddressMask;
   }
 
   uint64_t content_bytes_read() const { return content_bytes_read_; }
