@@ -55,12 +55,22 @@ absl::string_view EndName(ProcessInfo::End end) {
   return "cut";
 }
 
-Json ProcessJson(const ProcessInfo& process) {
+// Of the executable: in the process record, or else its module's.
+std::string BuildId(const Analysis& analysis) {
+  if (!analysis.process.build_id.empty()) return analysis.process.build_id;
+  for (const ModuleInfo& module : analysis.modules) {
+    if (module.flags & format::kModuleExecutable) return absl::BytesToHexString(module.build_id);
+  }
+  return "";
+}
+
+Json ProcessJson(const Analysis& analysis) {
+  const ProcessInfo& process = analysis.process;
   Json json = {{"pid", process.pid},
                {"ppid", process.ppid},
                {"command", process.command},
                {"executable", process.executable},
-               {"build_id", process.build_id},
+               {"build_id", BuildId(analysis)},
                {"working_directory", process.working_directory},
                {"host", process.host},
                {"kernel", process.kernel},
@@ -252,7 +262,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
     out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
   };
   out.Write("{\n  \"schema\": \"memtrace-report/1\"");
-  member("process", ProcessJson(analysis.process));
+  member("process", ProcessJson(analysis));
   member("range",
          {{"from_s", Seconds(std::min(analysis.range.from_ns, analysis.process.duration_ns))},
           {"to_s", Seconds(std::min(analysis.range.to_ns, analysis.process.duration_ns))},

@@ -62,6 +62,14 @@ TEST(JsonTest, HasEveryKeyOfTheSchema) {
              {"live_bytes_vs_minor", "allocated_bytes_vs_minor"});
 }
 
+TEST(JsonTest, TheBuildIdIsTheExecutables) {
+  MadeUp trace;
+  EXPECT_EQ(Rendered(trace.View())["process"]["build_id"], "00112233");
+  trace.analysis.process.build_id.clear();
+  trace.analysis.modules[kApp - 1].build_id = std::string("\x01\xab\xff", 3);
+  EXPECT_EQ(Rendered(trace.View())["process"]["build_id"], "01abff");
+}
+
 TEST(JsonTest, AnEmptyTraceIsValidToo) {
   MadeUp trace;
   const json report = Rendered(trace.View());
