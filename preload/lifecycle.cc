@@ -137,7 +137,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
                             program.c_str(), g_process.pid, start_ns, header);
   if (sys::Failed(created)) {
     RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),
-           "; the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
+           " (error ", static_cast<int>(-created), "); the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
     return false;
   }
   g_process.file.set_max_bytes(g_process.config.max_bytes);
@@ -164,6 +164,14 @@ bool StartProcess() {
   sys::Madvise(&g_switch, sizeof(g_switch), MADV_WIPEONFORK);
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;
   ReadPermanentModules();
+  if (!ProgramUsesOurMalloc()) {
+    AppendRecords<256>([](format::RecordEncoder& out) {
+      out.Begin(format::RecordTag::kNote);
+      out.Bytes("the program has a malloc of its own: what is allocated with it is not in this "
+                "trace, only its mappings and what libraries get from libc");
+      out.End();
+    });
+  }
   WriteMemoryMap(format::MapReason::kStart);
   return true;
 }

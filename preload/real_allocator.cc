@@ -93,7 +93,10 @@ void* SyscallMremap(void* old, size_t old_bytes, size_t bytes, int flags, void* 
                   reinterpret_cast<void*>(-1));
 }
 
-// C23 functions that this libc may lack: a free is a free.
+// C23's sized functions are not looked for: this libc lacks them, and a dlsym that
+// finds nothing calls malloc for its error. When that is the program's own malloc,
+// whose initialisation we may be called from, it waits for its own lock for ever.
+// The sizes are hints; a free is a free.
 void PlainFreeSized(void* block, size_t) { g_real.free(block); }
 void PlainFreeAlignedSized(void* block, size_t, size_t) { g_real.free(block); }
 
@@ -117,6 +120,7 @@ bool FindRealAllocator() {
   if (!g_search.compare_exchange_strong(expected, Search::kRunning, std::memory_order_acquire)) {
     return expected == Search::kDone;
   }
+  // Only names that every glibc has: see PlainFreeSized.
   const int saved_errno = errno;
   RealAllocator found = g_real;
   Find(found.malloc, "malloc", g_real.malloc);
@@ -124,8 +128,8 @@ bool FindRealAllocator() {
   Find(found.realloc, "realloc", g_real.realloc);
   Find(found.reallocarray, "reallocarray", g_real.reallocarray);
   Find(found.free, "free", g_real.free);
-  Find(found.free_sized, "free_sized", PlainFreeSized);
-  Find(found.free_aligned_sized, "free_aligned_sized", PlainFreeAlignedSized);
+  found.free_sized = PlainFreeSized;
+  found.free_aligned_sized = PlainFreeAlignedSized;
   Find(found.posix_memalign, "posix_memalign", g_real.posix_memalign);
   Find(found.aligned_alloc, "aligned_alloc", g_real.aligned_alloc);
   Find(found.memalign, "memalign", g_real.memalign);
@@ -145,6 +149,14 @@ bool RealAllocatorIsGlibc() {
   // glibc's malloc and its __libc_malloc are one address.
   return FindRealAllocator() &&
          reinterpret_cast<void*>(g_real.malloc) == dlsym(RTLD_NEXT, "__libc_malloc");
+}
+
+bool ProgramUsesOurMalloc() {
+  dl_find_object ours, used;
+  void* malloc_used = dlsym(RTLD_DEFAULT, "malloc");
+  return malloc_used == nullptr ||
+         _dl_find_object(reinterpret_cast<void*>(&FindRealAllocator), &ours) != 0 ||
+         _dl_find_object(malloc_used, &used) != 0 || ours.dlfo_link_map == used.dlfo_link_map;
 }
 
 void* FindNext(const char* name) { return dlsym(RTLD_NEXT, name); }

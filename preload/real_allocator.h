@@ -46,6 +46,10 @@ bool FindRealAllocator();
 // Whether the malloc found is glibc's own, whose chunk headers may be read.
 bool RealAllocatorIsGlibc();
 
+// Whether the program's calls of malloc come to us. They do not when it, or a library
+// preloaded before this one, defines malloc itself.
+bool ProgramUsesOurMalloc();
+
 // The next definition of a function that is not in the table (exec, dlclose ...).
 void* FindNext(const char* name);
 
