@@ -34,6 +34,9 @@ uint64_t OwnMinor(const UsageSample& sample) {
 }  // namespace
 
 void FaultCollector::Add(const UsageSample& sample) {
+  // No process has as many: the sample is damaged, and differences must not overflow.
+  constexpr uint64_t kImpossible = uint64_t{1} << 52;
+  if (std::max(sample.minor_faults, sample.major_faults) >= kImpossible) return;
   if (any_ && (sample.minor_faults < last_.minor_faults ||
                sample.major_faults < last_.major_faults || sample.time_ns < last_.time_ns)) {
     return;
