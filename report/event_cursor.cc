@@ -109,7 +109,8 @@ void EventCursor::EnterSpan() {
         pace_ = last_pace_ >= 0 ? std::min(even, last_pace_) : even;
         last_pace_ = even;
       } else {
-        pace_ = std::max(last_pace_, 0.0);
+        // No end is known; the sum must stay a time.
+        pace_ = std::min(std::max(last_pace_, 0.0), 0x1p62 / (span.events + 1.0));
       }
     }
     time_ = low_;

@@ -101,7 +101,7 @@ void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new
 
 void MappingModel::Break(uint64_t old_break, uint64_t new_break, const Call& call) {
   if (std::max(old_break, new_break) > kAddressEnd) return;
-  break_growth_ += static_cast<int64_t>(new_break) - static_cast<int64_t>(old_break);
+  break_growth_ += new_break - old_break;
   if (new_break > old_break) {
     Map(old_break, new_break - old_break, call);
   } else {
@@ -133,7 +133,7 @@ void MappingModel::Detach(uint64_t address) {
 
 void MappingModel::Finish(Analysis* analysis) const {
   MemoryMapSummary& summary = analysis->memory_map;
-  summary.heap_growth_seen_bytes = static_cast<uint64_t>(std::max<int64_t>(break_growth_, 0));
+  summary.heap_growth_seen_bytes = static_cast<int64_t>(break_growth_) > 0 ? break_growth_ : 0;
   for (const auto& [begin, range] : ranges_) {
     if (range.site == UINT32_MAX) continue;
     const Kind kind = sites_[range.site].kind;

@@ -67,7 +67,7 @@ class MappingModel {
   std::vector<MappingSite> sites_;
   absl::flat_hash_map<std::pair<uint64_t, std::string>, uint32_t> site_index_;
   absl::flat_hash_map<size_t, std::vector<std::pair<uint64_t, Range>>> last_unmapped_;
-  int64_t break_growth_ = 0;  // all the break moved, seen
+  uint64_t break_growth_ = 0;  // all the break moved, seen; wraps below 0
 };
 
 }  // namespace memtrace::report

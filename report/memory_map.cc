@@ -90,15 +90,13 @@ void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary) 
   summary->anonymous_bytes = end.anonymous_bytes - end_tool;
   summary->thread_stack_bytes = end.thread_stack_bytes;
   summary->tool_bytes = end_tool + end.trace_bytes;
-  const auto bytes = [](uint64_t value) { return static_cast<int64_t>(value); };
-  const int64_t heap = bytes(end.heap_bytes) - bytes(start.heap_bytes) -
-                       bytes(summary->heap_growth_seen_bytes);
-  const int64_t stacks = bytes(end.thread_stack_bytes) - bytes(start.thread_stack_bytes);
-  const int64_t anonymous = bytes(summary->anonymous_bytes) -
-                            bytes(summary->anonymous_at_start_bytes) -
-                            bytes(summary->mapped_blocks_bytes) - bytes(summary->arena_bytes) -
-                            stacks - bytes(summary->program_mmap_bytes);
-  summary->unexplained_bytes = heap + anonymous;
+  // Unsigned, which wraps: a damaged map may say anything.
+  const uint64_t heap = end.heap_bytes - start.heap_bytes - summary->heap_growth_seen_bytes;
+  const uint64_t stacks = end.thread_stack_bytes - start.thread_stack_bytes;
+  const uint64_t anonymous = summary->anonymous_bytes - summary->anonymous_at_start_bytes -
+                             summary->mapped_blocks_bytes - summary->arena_bytes - stacks -
+                             summary->program_mmap_bytes;
+  summary->unexplained_bytes = static_cast<int64_t>(heap + anonymous);
 }
 
 }  // namespace memtrace::report

@@ -15,6 +15,10 @@
 
 #include "tests/fuzz/trace_entry.h"
 
+// In the builds with UBSan its findings fail the test.
+extern "C" const char* __ubsan_default_options();
+extern "C" const char* __ubsan_default_options() { return "halt_on_error=1"; }
+
 namespace memtrace::report {
 namespace {
 

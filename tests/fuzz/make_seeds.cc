@@ -111,6 +111,33 @@ std::string HolesAndRings() {
   return trace.Build();
 }
 
+// Every number as large as its field: sums and differences of them overflow.
+std::string ImpossibleNumbers() {
+  TraceBuilder trace;
+  trace.MemoryMap(format::MapReason::kStart, "0-8000000000000000 rw-p 0 00:00 0 [heap]\n");
+  trace.MemoryMap(format::MapReason::kEnd, "1-ffffffffffffffff rw-p 0 00:00 0\n");
+  ThreadScript& main = trace.Thread(1, 4242, "main");
+  main.At(1000);
+  for (int i = 0; i < 140; ++i) main.Brk(0, uint64_t{1} << 56);
+  main.ArenaGrowth(uint64_t{1} << 56, uint64_t{1} << 56).Mmap(1, UINT64_MAX).Munmap(2, UINT64_MAX);
+  main.Mremap(UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX).Shmat(UINT64_MAX, UINT64_MAX, -1);
+  for (const uint64_t minor : {uint64_t{1}, uint64_t{1} << 63, UINT64_MAX}) {
+    main.Usage(minor, minor, UINT64_MAX, UINT64_MAX);
+  }
+  for (int i = 0; i < 3; ++i) {
+    main.Wide(AllocFunction::kMalloc, 0x1000 + 16 * i, UINT64_MAX, UINT64_MAX, UINT32_MAX, 255,
+              format::kWideMapped);
+  }
+  main.Word(format::TimeWord(uint64_t{1} << 59)).Malloc(0x10010, UINT32_MAX).Free(0x10010);
+  main.Word(format::TimeWord(UINT64_MAX)).Malloc(0x10010, UINT32_MAX).LeaveInRing();
+  ThreadScript& slow = trace.Thread(2, 4243, "slow");
+  slow.At(1000).Malloc(0x20010, 1).Word(format::TimeWord(uint64_t{1} << 59));
+  for (uint64_t i = 0; i < 64; ++i) slow.Malloc(0x30000 + 32 * i, 1);
+  slow.LeaveInRing();
+  trace.End(-1, uint64_t{1} << 60);
+  return trace.Build();
+}
+
 std::string Shrink(const std::string& in) {
   std::string out = in.substr(0, sizeof(format::FileHeader));
   MemorySource source(in);
@@ -180,5 +207,6 @@ int main(int argc, char** argv) {
   Write(directory + "/script-every-event.mtr", EveryEvent());
   Write(directory + "/script-threads.mtr", Threads());
   Write(directory + "/script-holes-and-rings.mtr", HolesAndRings());
+  Write(directory + "/script-impossible-numbers.mtr", ImpossibleNumbers());
   return 0;
 }
