@@ -40,7 +40,12 @@ uint64_t own_bytes() {
 uint64_t OwnResidentBytes() {
   return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::ResidentBytes();
 }
-uint64_t own_minor_faults() { return g_own_minor_faults.load(std::memory_order_relaxed); }
+uint64_t own_minor_faults() {
+  return g_own_minor_faults.load(std::memory_order_relaxed) + unwind::RuleTable::minor_faults();
+}
+void CountOwnMinorFaults(uint64_t faults) {
+  g_own_minor_faults.fetch_add(faults, std::memory_order_relaxed);
+}
 void CountOwnBytes(int64_t bytes) {
   g_own_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
 }

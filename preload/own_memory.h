@@ -23,6 +23,7 @@ uint64_t own_bytes();  // mapped
 uint64_t OwnResidentBytes();
 uint64_t own_minor_faults();
 void CountOwnBytes(int64_t bytes);
+void CountOwnMinorFaults(uint64_t faults);
 
 // Counts the minor faults this thread takes in a scope as the tracer's own.
 // Costs two getrusage calls: for slow paths. Scopes may nest; the outermost counts.

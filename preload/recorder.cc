@@ -132,6 +132,9 @@ class Descent {
 // Not the stack of a known record: joins the last one, or walks.
 [[gnu::noinline]] StackTrie::Cursor InternStack(ThreadState& state, const CallSite& site,
                                                 unwind::StackMemo::Entry* entry) {
+  if (entry != nullptr) {
+    if (const uint32_t faults = state.memo.Commit(entry)) CountOwnMinorFaults(faults);
+  }
   state.trie.GrowIfPressed();
   Descent descent(state);
   if (entry == nullptr ||

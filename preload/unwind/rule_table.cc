@@ -63,6 +63,7 @@ RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule r
     uint64_t found = entry.key.load(std::memory_order_relaxed);
     if (found == 0 &&
         entry.key.compare_exchange_strong(found, key, std::memory_order_relaxed)) {
+      g_instance.CountFaults(index);
       entry.rule.store(rule.Packed(), std::memory_order_release);
       return Inserted::kYes;
     }

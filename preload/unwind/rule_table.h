@@ -73,6 +73,11 @@ class RuleTable {
   // Of these, what has been touched. One system call.
   static uint64_t ResidentBytes();
 
+  // Page faults by the table's own pages: each was looked at, then written.
+  static uint64_t minor_faults() {
+    return 2 * g_instance.committed_pages_.load(std::memory_order_relaxed);
+  }
+
   static void ClearForTesting();
   static constexpr size_t HomeForTesting(uint64_t lookup) { return Home(lookup); }
 
@@ -85,11 +90,23 @@ class RuleTable {
   }
   static_assert(kEntries == kGroup << 10);
 
+  static_assert(kGroup * sizeof(Entry) == 4096, "a group of entries is a page");
+
+  void CountFaults(size_t index) {
+    const size_t page = index / kGroup;
+    const uint64_t bit = uint64_t{1} << page % 64;
+    if (committed_[page / 64].load(std::memory_order_relaxed) & bit) return;
+    if (committed_[page / 64].fetch_or(bit, std::memory_order_relaxed) & bit) return;
+    committed_pages_.fetch_add(1, std::memory_order_relaxed);
+  }
+
   static uint64_t FindFurther(const Entry* entries, uint64_t lookup, uint64_t* key);
   static Entry* Entries();
 
   static RuleTable g_instance;
   std::atomic<Entry*> entries_{nullptr};
+  std::atomic<uint64_t> committed_[kEntries / kGroup / 64] = {};  // a bit for each page
+  std::atomic<uint64_t> committed_pages_{0};
 };
 
 }  // namespace memtrace::unwind

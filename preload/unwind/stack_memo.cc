@@ -49,7 +49,8 @@ void StackMemo::Learn(Entry* entry, const CallSite& site, const StackJoin& join,
 void StackMemo::Forget() {
   const size_t entries = size_t{1} << (64 - shift_);
   for (size_t i = 0; i < entries; ++i) {
-    if (entries_[i].pc != 0) entries_[i].pc = 0;  // a page that was never touched stays so
+    // A page that was never touched stays so.
+    if (committed(PageOf(reinterpret_cast<uintptr_t>(&entries_[i])))) entries_[i].pc = 0;
   }
 }
 

@@ -45,6 +45,8 @@ class StackMemo {
   // `entries` is a power of two from 2; `memory` has Bytes(entries) of zeros, and is
   // touched only where stacks are kept.
   static constexpr size_t Bytes(size_t entries) { return entries * sizeof(Entry); }
+  // `entries` is at most kMaxEntries.
+  static constexpr size_t kMaxEntries = 1024;
   void Init(void* memory, size_t entries) {
     entries_ = static_cast<Entry*>(memory);
     shift_ = 64 - std::bit_width(entries - 1);
@@ -52,6 +54,16 @@ class StackMemo {
 
   // Where a stack that begins at `site` is, or would be kept.
   Entry* Find(const CallSite& site) { return &entries_[Hash(site.pc, site.cfa)]; }
+
+  // Commits the memory of an entry that was looked at, and returns how many page faults
+  // it has cost by that: one to look, one to write, for each page that nobody used before.
+  uint32_t Commit(Entry* entry) {
+    const auto begin = reinterpret_cast<uintptr_t>(entry);
+    uint32_t faults = CommitPage(begin, 1);
+    const uintptr_t last = begin + sizeof(Entry) - 1;
+    if (last >> kPageBits != begin >> kPageBits) faults += CommitPage(last, 0);
+    return faults;
+  }
 
   // Is `entry` the stack of `site` now?
   static bool Matches(const Entry& entry, const CallSite& site) {
@@ -78,7 +90,22 @@ class StackMemo {
     return (pc * uint64_t{0x9e3779b97f4a7c15} ^ sp * uint64_t{0xd6e8feb86659fd93}) >> shift_;
   }
 
+  static constexpr int kPageBits = 12;
+  size_t PageOf(uintptr_t address) const {
+    return (address >> kPageBits) - (reinterpret_cast<uintptr_t>(entries_) >> kPageBits);
+  }
+  bool committed(size_t page) const { return committed_[page / 64] >> page % 64 & 1; }
+  uint32_t CommitPage(uintptr_t address, uint32_t looked_at) {
+    const size_t page = PageOf(address);
+    if (committed(page)) return 0;
+    committed_[page / 64] |= uint64_t{1} << page % 64;
+    // One access that writes: to read first would be a fault of its own.
+    __atomic_fetch_or(reinterpret_cast<uint8_t*>(address), 0, __ATOMIC_RELAXED);
+    return looked_at + 1;
+  }
+
   Entry* entries_ = nullptr;
+  uint64_t committed_[(((kMaxEntries * sizeof(Entry)) >> kPageBits) + 2 + 63) / 64] = {};
   int shift_ = 0;
 };
 
