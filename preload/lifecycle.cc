@@ -143,6 +143,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   g_process.file.set_max_bytes(g_process.config.max_bytes);
   g_process.next_serial.store(1, std::memory_order_relaxed);
   g_process.missed_events.store(0, std::memory_order_relaxed);
+  g_process.arena_heaps.Clear();
   g_process.first_break = static_cast<uintptr_t>(sys::Call(SYS_brk));
   g_process.seen_break.store(reinterpret_cast<uintptr_t>(__curbrk), std::memory_order_relaxed);
   WriteProcess(realtime, start_ns, ticks);

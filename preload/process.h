@@ -9,6 +9,7 @@
 #define MEMTRACE_PRELOAD_PROCESS_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "format/record_encoder.h"
@@ -25,6 +26,40 @@ extern ForkSensitivePage g_switch;
 
 enum class Mode : uint32_t { kNotStarted, kStarting, kRecording, kOff };
 
+// How large the heaps of other arenas were when the trace was told last, by whatever
+// thread. Blocks change hands, so that one thread sees many arenas in turn: each
+// would be news to it every time. Hashed, a few probes; a heap that finds no place is
+// told again, which is harmless.
+class ArenaHeaps {
+ public:
+  // True when that is news.
+  bool Update(uintptr_t base, size_t bytes) {
+    const size_t home = base >> 26;
+    for (size_t probe = 0; probe < kProbes; ++probe) {
+      Entry& entry = entries_[(home + probe) % kEntries];
+      uintptr_t found = entry.base.load(std::memory_order_relaxed);
+      if (found == 0) entry.base.compare_exchange_strong(found, base, std::memory_order_relaxed);
+      if (found != 0 && found != base) continue;
+      return entry.bytes.exchange(bytes, std::memory_order_relaxed) != bytes;
+    }
+    return true;
+  }
+  void Clear() {
+    for (Entry& entry : entries_) {
+      entry.base.store(0, std::memory_order_relaxed);
+      entry.bytes.store(0, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static constexpr size_t kEntries = 256, kProbes = 8;
+  struct Entry {
+    std::atomic<uintptr_t> base{0};
+    std::atomic<size_t> bytes{0};
+  };
+  Entry entries_[kEntries];
+};
+
 struct Process {
   std::atomic<Mode> mode{Mode::kNotStarted};
   Config config;
@@ -37,6 +72,7 @@ struct Process {
   std::atomic<uint64_t> private_rings{0};
   std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
   uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for
+  ArenaHeaps arena_heaps;
   Text<4096> working_directory;
   Text<4096> executable;
 };

@@ -204,6 +204,7 @@ void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot
 void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_t slot) {
   state.arena_base = base;
   state.arena_bytes = bytes;
+  if (!g_process.arena_heaps.Update(base, bytes)) return;
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   PutExtended(state, format::ExtendedType::kArenaGrowth, {base, bytes, slot});
 }
