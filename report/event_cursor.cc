@@ -49,7 +49,7 @@ bool EventCursor::ReadAndCut() {
       words_.resize(i);
       break;
     }
-    events += kind != EventKind::kNode;
+    events += TakesTime(head);
     i += n;
   }
   uint64_t high = UINT64_MAX;
@@ -101,11 +101,10 @@ void EventCursor::EnterSpan() {
     span_end_ = span.end;
     high_ = span.high;
     ++span_;
-    position_ = 0;
     events_left_ = span.events;
     if (span.events > 0) {
       if (high_ != UINT64_MAX) {
-        const double even = static_cast<double>(high_ - low_) / (span.events + 1.0);
+        const double even = static_cast<double>(high_ - low_) / span.events;
         pace_ = last_pace_ >= 0 ? std::min(even, last_pace_) : even;
         last_pace_ = even;
       } else {
@@ -113,6 +112,8 @@ void EventCursor::EnterSpan() {
         pace_ = std::min(std::max(last_pace_, 0.0), 0x1p62 / (span.events + 1.0));
       }
     }
+    // The library takes a stamp, or writes a block, for the event that comes next.
+    position_ = -pace_;
     time_ = low_;
     if (word_ < span_end_) return;
   }

@@ -7,9 +7,10 @@
 //
 //   low()  <= time <= high()       the stamps around it
 //
-// time() is the best guess in there: events follow a stamp at the pace of the
-// span before, or at the even pace of this one when that is faster; a thread that
-// slept did so at the end of the span. Stack nodes take no time.
+// time() is the best guess in there: the first event behind a stamp is the one that
+// the stamp was taken for; the others follow at the pace of the span before, or at
+// the even pace of this one when that is faster; a thread that slept did so at the
+// end of the span. What is written in the course of another event takes no time.
 //
 //   for (cursor.Next(); !cursor.done(); cursor.Next()) use(cursor.words(), ...)
 //
@@ -94,13 +95,22 @@ class EventCursor {
     uint64_t high;    // ns, of the stamp that ends it
   };
 
+  // Nodes, samples and growth are written in the course of another event.
+  static bool TakesTime(uint64_t head) {
+    const format::EventKind kind = format::KindOf(head);
+    if (kind != format::EventKind::kExtended) return kind != format::EventKind::kNode;
+    const format::ExtendedType type = format::ExtendedTypeOf(head);
+    return type != format::ExtendedType::kUsage && type != format::ExtendedType::kHeapGrowth &&
+           type != format::ExtendedType::kArenaGrowth;
+  }
+
   void EnterSpan();
   bool LoadBlock();
   bool ReadAndCut();
 
   void Decode() {
     words_here_ = format::EventWords(words_[word_]);  // checked when the block was cut
-    if (format::KindOf(words_[word_]) == format::EventKind::kNode) return;
+    if (!TakesTime(words_[word_])) return;
     position_ += pace_;
     --events_left_;
     time_ = std::min(low_ + static_cast<uint64_t>(position_), high_);

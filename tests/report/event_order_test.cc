@@ -179,20 +179,20 @@ TEST(EventOrderTest, ManyThreadsThatComeAndGo) {
   EXPECT_EQ(analysis.threads.size(), 3000u);
 }
 
-TEST(EventOrderTest, EventsFollowAStampAtThePaceBefore) {
+TEST(EventOrderTest, EventsBeginAtTheirStampAndFollowAtThePaceBefore) {
   TraceBuilder trace;
   auto& t = trace.Thread(1);
   t.At(0);
-  for (int i = 0; i < 9; ++i) t.Malloc(0x1010 + 16 * i, 1);
+  for (int i = 0; i < 10; ++i) t.Malloc(0x1010 + 16 * i, 1);
   t.At(1000);  // 100 ns each
   t.Malloc(0x2010, 1).At(5'000'000'000);  // then it slept
   AnalyzeOptions options;
   options.keep_live_blocks = true;
   const Analysis a = Analyze(trace.Build(), options).analysis;
-  ASSERT_EQ(a.live.size(), 10u);
-  EXPECT_EQ(a.live[0].time_ns, 100u);
-  EXPECT_EQ(a.live[8].time_ns, 900u);
-  EXPECT_EQ(a.live[9].time_ns, 1100u);
+  ASSERT_EQ(a.live.size(), 11u);
+  EXPECT_EQ(a.live[0].time_ns, 0u);
+  EXPECT_EQ(a.live[9].time_ns, 900u);
+  EXPECT_EQ(a.live[10].time_ns, 1000u);  // and not in the middle of its sleep
 }
 
 }  // namespace
