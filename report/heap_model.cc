@@ -7,6 +7,25 @@ namespace {
 // though the trace does not say so: no thread lags so far behind the others.
 constexpr uint64_t kReorderNs = 100'000'000;
 
+using TimeOfAddress = absl::flat_hash_map<uint64_t, uint64_t>;
+
+bool TakePartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
+  const auto at = times->find(address);
+  if (at == times->end()) return false;
+  const bool near = std::max(at->second, time) - std::min(at->second, time) <= kReorderNs;
+  times->erase(at);
+  return near;
+}
+
+void KeepForPartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
+  constexpr size_t kMost = 1 << 16;
+  if (times->size() >= kMost) {
+    absl::erase_if(*times, [&](const auto& each) { return each.second + kReorderNs < time; });
+    if (times->size() >= kMost) return;
+  }
+  (*times)[address] = time;
+}
+
 }  // namespace
 
 HeapModel::HeapModel(const Options& options, StackTable* stacks)
@@ -41,7 +60,7 @@ void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
   const auto old = shadows_.find(address);
   if (old != shadows_.end()) {
     // One in limbo will be freed by its thread; here and now, for there is no room.
-    if (!old->second.block.has(HeldBlock::kLimbo)) ++unseen_frees_;
+    if (!old->second.block.has(HeldBlock::kLimbo)) CountUnseenFree(address, when.time);
     CountFree(old->second.block, old->second.block.thread, when.time, false);
     shadows_.erase(old);
   }
@@ -51,7 +70,7 @@ void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
     const bool surely_first = block.time_ns + options_.slack_ns < when.low;
     shadows_[address] = {block, when.high, surely_first};
   } else {
-    ++unseen_frees_;
+    CountUnseenFree(address, when.time);
     CountFree(block, block.thread, when.time, false);
   }
 }
@@ -73,7 +92,7 @@ bool HeapModel::FreeShadowed(size_t stream, HeldBlock* block, EventTime when) {
   }
   CountFree(*block, stream, when.time, false);
   if (too_late) {
-    ++unseen_frees_;
+    CountUnseenFree(address, when.time);
     CountFree(shadow.block, shadow.block.thread, when.time, false);
     table_.Erase(block);
   } else {
@@ -94,7 +113,7 @@ void HeapModel::AddDebt(size_t stream, uint64_t address, EventTime when) {
   }
   const auto [at, added] = debts_.try_emplace(address, debt);
   if (!added) {
-    WriteOff(at->second);
+    WriteOff(address, at->second);
     at->second = debt;
   }
   if (debts_.size() < look_through_debts_at_) return;
@@ -102,7 +121,7 @@ void HeapModel::AddDebt(size_t stream, uint64_t address, EventTime when) {
   absl::erase_if(debts_, [&](const auto& debt) {
     const uint64_t last = std::max(debt.second.time, debt.second.high);
     if (last == UINT64_MAX || last + kReorderNs >= when.low) return false;
-    WriteOff(debt.second);
+    WriteOff(debt.first, debt.second);
     return true;
   });
   look_through_debts_at_ = std::max<size_t>(4096, debts_.size() * 2);
@@ -119,7 +138,7 @@ void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
       debt.stream != stream &&
       (debt.high == UINT64_MAX || when.low <= debt.high + options_.slack_ns);
   if (!may_be_earlier) {
-    WriteOff(debt);
+    WriteOff(block->address(), debt);
     return;
   }
   // It may have been too early again: for the next block at this address.
@@ -135,8 +154,26 @@ void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
 }
 
 // Nobody can have allocated what it freed.
-void HeapModel::WriteOff(const Debt& debt) {
-  if (InRange(debt.time) && threads_[debt.stream].selected) ++unknown_frees_;
+void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
+  if (!InRange(debt.time) || !threads_[debt.stream].selected) return;
+  if (TakePartner(address, debt.time, &missing_frees_)) {
+    --unseen_frees_;
+    ++unordered_;
+    return;
+  }
+  ++unknown_frees_;
+  if (threads_.size() > 1) KeepForPartner(address, debt.time, &spare_frees_);
+}
+
+// A block at `address` was not freed, as far as the order goes that was found.
+void HeapModel::CountUnseenFree(uint64_t address, uint64_t time) {
+  if (TakePartner(address, time, &spare_frees_)) {
+    --unknown_frees_;
+    ++unordered_;
+    return;
+  }
+  ++unseen_frees_;
+  if (threads_.size() > 1) KeepForPartner(address, time, &missing_frees_);
 }
 
 HeldBlock* HeapModel::FindInLimbo(uint64_t address) {
@@ -208,11 +245,15 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
 void HeapModel::Finish(Analysis* analysis) {
   WaitList nobody;
   for (size_t stream = 0; stream < threads_.size(); ++stream) ForgetPending(stream, nobody);
-  for (const auto& [address, debt] : debts_) WriteOff(debt);
+  for (const auto& [address, debt] : debts_) WriteOff(address, debt);
   debts_.clear();
   // Two blocks cannot be live at one address.
   for (const auto& [address, shadow] : shadows_) {
-    ++(shadow.surely_first ? unseen_frees_ : unordered_);
+    if (shadow.surely_first) {
+      CountUnseenFree(address, shadow.block.time_ns);
+    } else {
+      ++unordered_;
+    }
     CountFree(shadow.block, shadow.block.thread, shadow.block.time_ns, false);
   }
   shadows_.clear();

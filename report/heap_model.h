@@ -13,6 +13,8 @@
 //     When another thread's free ended the block shortly before, and may have been
 //     later, it was that free which was taken too early: the debt becomes its. A
 //     thread with a debt at an address waits before it allocates it again.
+//     A free that was written off and a block at its address that was not freed at
+//     about that time belong together; they count as an event without order.
 //   - An alloc of a live address puts the block that was there in the shadow of the
 //     new one. A free by the thread of the new block ends that (its order is known)
 //     and the other comes out of the shadow; another free ends the one in the shadow.
@@ -334,7 +336,8 @@ class HeapModel {
   bool FreeShadowed(size_t stream, HeldBlock* block, EventTime when);
   void AddDebt(size_t stream, uint64_t address, EventTime when);
   void PayDebt(size_t stream, HeldBlock* block, EventTime when);
-  void WriteOff(const Debt& debt);
+  void WriteOff(uint64_t address, const Debt& debt);
+  void CountUnseenFree(uint64_t address, uint64_t time);
   HeldBlock* FindInLimbo(uint64_t address);
   void FinishLive(Analysis* analysis);
   void KeepLiveBlocks(Analysis* analysis) const;
@@ -349,6 +352,8 @@ class HeapModel {
   absl::flat_hash_map<uint64_t, Debt> debts_;      // by address
   std::vector<DoubtfulFree> doubtful_frees_;             // by DoubtIndex(), the latest
   size_t look_through_debts_at_ = 4096;
+  absl::flat_hash_map<uint64_t, uint64_t> spare_frees_;    // address -> time, written off
+  absl::flat_hash_map<uint64_t, uint64_t> missing_frees_;  // address -> time, of blocks
   HeapCounters counters_;
   SizeHistogram sizes_;
   uint64_t event_ = 0;                    // changes of sites so far

@@ -36,8 +36,10 @@ Score Play(const HistoryOptions& history_options, const TraceOptions& trace_opti
     EXPECT_EQ(a.totals.bytes_allocated, truth.bytes_allocated);
     EXPECT_EQ(a.totals.failed_allocations, truth.failed);
     EXPECT_EQ(a.totals.live_blocks, a.totals.allocations - a.totals.frees);
-    EXPECT_EQ(a.totals.frees + a.coverage.unknown_frees,
-              truth.frees + a.coverage.unseen_frees + a.coverage.unordered_events);
+    // Whatever is taken for lost on one side is missing on the other.
+    const uint64_t counted = a.totals.frees + a.coverage.unknown_frees;
+    EXPECT_GE(counted, truth.frees + a.coverage.unseen_frees);
+    EXPECT_LE(counted, truth.frees + a.coverage.unseen_frees + a.coverage.unordered_events);
     score.events += a.coverage.events;
     score.misplaced += a.coverage.unknown_frees + a.coverage.unseen_frees +
                        a.coverage.unordered_events;
