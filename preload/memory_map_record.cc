@@ -23,7 +23,7 @@ void WriteMemoryMap(format::MapReason reason) {
   for (size_t capacity = kSmallest; capacity <= kLargest; capacity *= 4) {
     auto* text = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
     if (text == nullptr) return;
-    const uint64_t own = own_bytes();  // what is ours in the map that is read now
+    const uint64_t own = own_private_bytes();  // what is ours in the map that is read now
     const long bytes = sys::ReadFile("/proc/self/maps", text, capacity);
     const bool whole = bytes > 0 && static_cast<size_t>(bytes) < capacity;
     if (whole) {

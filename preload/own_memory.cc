@@ -9,6 +9,7 @@ namespace memtrace {
 namespace {
 
 constinit std::atomic<uint64_t> g_own_bytes{0};
+constinit std::atomic<uint64_t> g_ring_bytes{0};
 constinit std::atomic<uint64_t> g_own_minor_faults{0};
 constinit thread_local bool t_counting_faults = false;
 
@@ -45,6 +46,13 @@ uint64_t own_minor_faults() {
 }
 void CountOwnMinorFaults(uint64_t faults) {
   g_own_minor_faults.fetch_add(faults, std::memory_order_relaxed);
+}
+uint64_t own_private_bytes() {
+  return own_bytes() - g_ring_bytes.load(std::memory_order_relaxed);
+}
+void CountRingBytes(int64_t bytes) {
+  g_ring_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
+  CountOwnBytes(bytes);
 }
 void CountOwnBytes(int64_t bytes) {
   g_own_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);

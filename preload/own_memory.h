@@ -22,7 +22,10 @@ uint64_t own_bytes();  // mapped
 // The same without what was never touched of the one big table. Slow: a system call.
 uint64_t OwnResidentBytes();
 uint64_t own_minor_faults();
+// Of own_bytes(), what is private memory: all but the rings, which are the trace file's.
+uint64_t own_private_bytes();
 void CountOwnBytes(int64_t bytes);
+void CountRingBytes(int64_t bytes);
 void CountOwnMinorFaults(uint64_t faults);
 
 // Counts the minor faults this thread takes in a scope as the tracer's own.

@@ -191,7 +191,7 @@ void ForgetThreads() {
                      sizeof(format::RingHeader),
                  EventRing::kBytes);
       } else {
-        CountOwnBytes(-static_cast<int64_t>(EventRing::kBytes));
+        CountRingBytes(-static_cast<int64_t>(EventRing::kBytes));
       }
       state->ring.Detach();
     }

@@ -185,7 +185,7 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   sys::Close(fd);
   if (mapping != nullptr) {
     sys::Madvise(mapping, ring_bytes, MADV_DONTFORK);
-    CountOwnBytes(static_cast<int64_t>(ring_bytes));
+    CountRingBytes(static_cast<int64_t>(ring_bytes));
   }
   return mapping;
 }
