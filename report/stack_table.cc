@@ -68,13 +68,15 @@ const ModuleInfo* FindModule(std::span<const ModuleInfo> modules, const StackNod
 }
 
 void SlotMap::Set(uint32_t slot, StackId id) {
-  auto& page = pages_[slot >> kPageBits];
+  const size_t index = slot >> kPageBits;
+  if (index >= pages_.size()) pages_.resize(index + 1);
+  auto& page = pages_[index];
   if (page == nullptr) page = std::make_unique<Page>();
   (*page)[slot & (kPageSlots - 1)] = id;
 }
 
 void SlotMap::Clear() {
-  for (auto& page : pages_) page.reset();
+  pages_.clear();
 }
 
 }  // namespace memtrace::report

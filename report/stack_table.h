@@ -73,8 +73,9 @@ const ModuleInfo* FindModule(std::span<const ModuleInfo> modules, const StackNod
 class SlotMap {
  public:
   StackId Get(uint32_t slot) const {
-    const auto& page = pages_[slot >> kPageBits];
-    return page == nullptr ? StackId{} : (*page)[slot & (kPageSlots - 1)];
+    const size_t index = slot >> kPageBits;
+    if (index >= pages_.size() || pages_[index] == nullptr) return {};
+    return (*pages_[index])[slot & (kPageSlots - 1)];
   }
   void Set(uint32_t slot, StackId id);
   // Forgets everything: definitions were lost.
@@ -83,11 +84,11 @@ class SlotMap {
  private:
   static constexpr unsigned kPageBits = 12;
   static constexpr uint32_t kPageSlots = 1u << kPageBits;
-  static constexpr size_t kPages = (size_t{format::kMaxSlot} + 1) >> kPageBits;
   using Page = std::array<StackId, kPageSlots>;
 
-  // By slot / kPageSlots. A hostile slot number costs one page, not the range below it.
-  std::vector<std::unique_ptr<Page>> pages_ = std::vector<std::unique_ptr<Page>>(kPages);
+  // By slot / kPageSlots, as far as used. A hostile slot number costs one page, not
+  // the range below it; a stream without stacks nothing.
+  std::vector<std::unique_ptr<Page>> pages_;
 };
 
 }  // namespace memtrace::report

@@ -49,15 +49,15 @@ void ReadModule(RecordBody& body, TraceMetadata* out) {
   module.info.path = body.Bytes();
   module.info.build_id = body.Bytes();
   module.load_ticks = body.Number();
+  out->module_index[module.info.id.value] = out->modules.size();
   out->modules.push_back(std::move(module));
 }
 
 void ReadModuleUnload(RecordBody& body, TraceMetadata* out) {
   const ModuleId id{static_cast<uint32_t>(body.Number())};
   const uint64_t ticks = body.Number();
-  for (ModuleRecord& module : out->modules) {
-    if (module.info.id == id) module.unload_ticks = ticks;
-  }
+  const auto at = out->module_index.find(id.value);
+  if (at != out->module_index.end()) out->modules[at->second].unload_ticks = ticks;
 }
 
 void ReadMemoryMap(RecordBody& body, TraceMetadata* out) {
@@ -100,14 +100,13 @@ void ReadObservedEnd(RecordBody& body, TraceMetadata* out) {
 }
 
 void ReadCounter(RecordBody& body, TraceMetadata* out) {
-  const std::string name(body.Bytes());
+  std::string name(body.Bytes());
   const uint64_t value = body.Number();
-  const auto same = std::find_if(out->counters.begin(), out->counters.end(),
-                                 [&](const auto& counter) { return counter.first == name; });
-  if (same != out->counters.end()) {
-    same->second = value;
+  const auto [at, added] = out->counter_index.try_emplace(name, out->counters.size());
+  if (added) {
+    out->counters.emplace_back(std::move(name), value);
   } else {
-    out->counters.emplace_back(name, value);
+    out->counters[at->second].second = value;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "format/records.h"
 #include "report/analysis.h"
 #include "report/clock_map.h"
@@ -78,6 +79,9 @@ struct TraceMetadata {
   std::optional<StopRecord> stopped;
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
+  // Where to find them: a hostile trace has as many as fit.
+  absl::flat_hash_map<uint32_t, size_t> module_index;       // instance -> the last in `modules`
+  absl::flat_hash_map<std::string, size_t> counter_index;   // name -> in `counters`
   uint64_t records = 0;
 
   // Reads the records of one kMetadata block. False: one of them is malformed; those

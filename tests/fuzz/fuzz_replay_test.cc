@@ -13,7 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "format/event_words.h"
+#include "format/record_encoder.h"
+#include "report/block_scanner.h"
 #include "tests/fuzz/trace_entry.h"
+#include "tests/report/trace_builder.h"
 
 // In the builds with UBSan its findings fail the test.
 extern "C" const char* __ubsan_default_options();
@@ -112,6 +116,67 @@ TEST(FuzzReplayTest, EverySeedIsReadWithFlippedBits) {
       Replay(bytes, what);
     }
   }
+}
+
+// A megabyte of one thing: where the reader's time or memory would grow with its
+// square, this takes half a minute or gigabytes.
+std::string Megabyte(format::BlockKind kind, const std::string& part, bool block_each) {
+  std::string trace = TraceBuilder().bytes(), payload;
+  constexpr size_t kBytes = kMaxFuzzBytes - 4096;
+  const auto add = [&](uint32_t thread) {
+    format::BlockHeader header{};
+    header.magic = format::kBlockMagic;
+    header.kind = kind;
+    header.thread = thread;
+    header.sequence = 1;
+    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(payload.size());
+    trace.append(reinterpret_cast<const char*>(&header), sizeof(header));
+    trace += payload;
+    trace.resize(AlignToBlock(trace.size()));
+    payload.clear();
+  };
+  for (uint32_t i = 1; trace.size() + payload.size() < kBytes; ++i) {
+    if (block_each) {
+      payload = part;
+      add(i);
+      continue;
+    }
+    uint8_t buffer[64];
+    format::RecordEncoder record(buffer, sizeof(buffer));
+    record.Begin(part == "counter" ? format::RecordTag::kCounter : format::RecordTag::kModule);
+    if (part == "counter") {
+      record.Bytes(std::to_string(i));
+    } else {
+      record.Number(i);
+    }
+    record.End();
+    if (part == "module") {
+      record.Begin(format::RecordTag::kModuleUnload);
+      record.Number(i);
+      record.End();
+    }
+    payload.append(reinterpret_cast<const char*>(buffer), record.size());
+  }
+  if (!payload.empty()) add(0);
+  return trace;
+}
+
+TEST(FuzzReplayTest, AMegabyteOfCountersTakesNoTime) {
+  Replay(Megabyte(format::BlockKind::kMetadata, "counter", false), "counters");
+}
+TEST(FuzzReplayTest, AMegabyteOfModulesTakesNoTime) {
+  Replay(Megabyte(format::BlockKind::kMetadata, "module", false), "modules");
+}
+TEST(FuzzReplayTest, AMegabyteOfThreadsTakesLittle) {
+  Replay(Megabyte(format::BlockKind::kEvents, "", true), "threads without events");
+  const uint64_t free = format::Head(format::EventKind::kFree, 0x10010);
+  Replay(Megabyte(format::BlockKind::kEvents,
+                  std::string(reinterpret_cast<const char*>(&free), sizeof(free)), true),
+         "threads that free one address");
+  const uint64_t node[] = {format::NodeHead(0x401000, 0), format::NodeLink(0xffffff, 0, 0)};
+  Replay(Megabyte(format::BlockKind::kEvents,
+                  std::string(reinterpret_cast<const char*>(node), sizeof(node)), true),
+         "threads with the highest slot");
 }
 
 }  // namespace
