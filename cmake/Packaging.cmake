@@ -56,6 +56,9 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS OFF)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+# /usr/lib is searched by the loader, so LD_PRELOAD=libmemtrace.so works by name.
+file(WRITE "${PROJECT_BINARY_DIR}/cmake/triggers" "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/cmake/triggers")
 # What Debian wants elsewhere or otherwise than `cmake --install` puts it.
 configure_file("${PROJECT_SOURCE_DIR}/cmake/DebianLayout.cmake.in"
   "${PROJECT_BINARY_DIR}/cmake/DebianLayout.cmake" @ONLY)
