@@ -273,7 +273,8 @@ typename EventOrder<Consumer>::Stopped EventOrder<Consumer>::RunStream(size_t st
 template <typename Consumer>
 void EventOrder<Consumer>::Block(size_t stream) {
   const EventCursor& cursor = cursors_[stream];
-  blocked_.push_back({*cursor.words() & format::kAddressMask, cursor.time(), cursor.high(), stream});
+  blocked_.push_back(
+      {*cursor.words() & format::kAddressMask, cursor.time(), cursor.high(), stream});
   UpdateBlocked();
 }
 

@@ -142,7 +142,8 @@ void HeapModel::PayDebt(size_t stream, HeldBlock* block, EventTime when) {
     return;
   }
   // It may have been too early again: for the next block at this address.
-  if (!doubtful_frees_.empty()) doubtful_frees_[DoubtIndex(block->address())] = {block->address(), debt};
+  if (!doubtful_frees_.empty())
+    doubtful_frees_[DoubtIndex(block->address())] = {block->address(), debt};
   CountFree(*block, debt.stream, debt.time, false);
   const auto shadow = shadows_.find(block->address());
   if (shadow != shadows_.end()) {
@@ -340,7 +341,8 @@ void HeapModel::FinishLive(Analysis* analysis) {
     const size_t size_class = std::bit_width(size);
     ++analysis->sizes.live_blocks[size_class];
     analysis->sizes.live_bytes[size_class] += size;
-    if (block.has(HeldBlock::kMapped)) mapped_live[block.site] += MappingBytes(size + block.waste());
+    if (block.has(HeldBlock::kMapped))
+      mapped_live[block.site] += MappingBytes(size + block.waste());
   });
   for (size_t i = 1; i < sites_.size(); ++i) {
     if (first_time[i] != UINT64_MAX) analysis->sites[i - 1].live_first_time_ns = first_time[i];

@@ -15,7 +15,10 @@ namespace {
 class Facts {
  public:
   explicit Facts(std::ostream* out) : out_(out) {}
-  void Heading(absl::string_view text) { *out_ << (first_ ? "" : "\n") << text << '\n'; first_ = false; }
+  void Heading(absl::string_view text) {
+    *out_ << (first_ ? "" : "\n") << text << '\n';
+    first_ = false;
+  }
   void Line(absl::string_view key, absl::string_view value) {
     *out_ << absl::StreamFormat("  %-22s %s\n", key, value);
   }
@@ -37,7 +40,9 @@ std::string Bytes(uint64_t bytes) {
   return unit == 0 ? absl::StrCat(bytes, " B") : absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
-std::string Seconds(uint64_t ns) { return absl::StrFormat("%.6f s", static_cast<double>(ns) / 1e9); }
+std::string Seconds(uint64_t ns) {
+  return absl::StrFormat("%.6f s", static_cast<double>(ns) / 1e9);
+}
 
 std::string Date(int64_t realtime_ns) {
   const time_t seconds = realtime_ns / 1'000'000'000;

@@ -16,7 +16,8 @@ class StreamState {
   // kNode: its two words.
   void Define(const uint64_t* words, StackTable* stacks) {
     const uint32_t parent_slot = format::NodeParentSlot(words[1]);
-    const StackId parent = parent_slot == format::kNoSlot ? StackId{} : StackOf(parent_slot, stacks);
+    const StackId parent =
+        parent_slot == format::kNoSlot ? StackId{} : StackOf(parent_slot, stacks);
     slots_.Set(format::NodeSlot(words[1]),
                stacks->Intern(parent, format::AddressOf(words[0]),
                               format::NodeInstance(words[0], words[1])));

@@ -43,8 +43,10 @@ void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSa
   for (TimelinePoint& point : points_) {
     const FaultCounts now = FaultsAt(samples, point.time_ns);
     // Rounded as sums, so that the parts add up to the whole.
-    point.minor_faults = static_cast<uint64_t>(std::llround(now.minor) - std::llround(before.minor));
-    point.major_faults = static_cast<uint64_t>(std::llround(now.major) - std::llround(before.major));
+    point.minor_faults =
+        static_cast<uint64_t>(std::llround(now.minor) - std::llround(before.minor));
+    point.major_faults =
+        static_cast<uint64_t>(std::llround(now.major) - std::llround(before.major));
     point.rss_bytes = now.rss_bytes;
     before = now;
   }

@@ -134,8 +134,8 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
       ref.offset = block.offset;
       ref.clock_ticks = header.clock_ticks;
       ref.sequence = header.sequence;
-      ref.merged_before =
-          std::min(format::MergedBefore(header.flags), header.sequence > 0 ? header.sequence - 1 : 0);
+      ref.merged_before = std::min(format::MergedBefore(header.flags),
+                                   header.sequence > 0 ? header.sequence - 1 : 0);
       ref.content_bytes = header.content_bytes;
       ref.dropped_events = header.dropped_events;
       ref.open_ended = (header.flags & format::kBlockRecovered) != 0;

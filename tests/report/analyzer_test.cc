@@ -295,7 +295,8 @@ TEST(AnalyzerTest, TellsHowTheProcessEnded) {
   EXPECT_EQ(end([](TraceBuilder& t) { t.End(0, 2000, format::EndReason::kExec); }).end, End::kExec);
   EXPECT_EQ(end([](TraceBuilder& t) { t.End(0, 1, format::EndReason::kExec); }).end, End::kCut)
       << "it went on: the exec failed";
-  const ProcessInfo killed = end([](TraceBuilder& t) { t.ObservedEnd(ObservedEndKind::kSignal, 9); });
+  const ProcessInfo killed =
+      end([](TraceBuilder& t) { t.ObservedEnd(ObservedEndKind::kSignal, 9); });
   EXPECT_EQ(killed.end, End::kSignal);
   EXPECT_EQ(killed.end_signal, 9);
   EXPECT_EQ(end([](TraceBuilder& t) {
@@ -312,8 +313,11 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
   TraceBuilder trace;
   trace.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x500000, 0x1000,
                "/usr/bin/app", "\xab\xcd", 0);
-  trace.Module(2, 0, 0x7f0000, 0x7f8000, 0x7f0000, "/usr/lib/plugin.so", "", 500).ModuleUnload(2, 900);
-  trace.Counter("cross_checked", 5).Counter("cross_checked", 50).Counter("cross_check_differences", 1);
+  trace.Module(2, 0, 0x7f0000, 0x7f8000, 0x7f0000, "/usr/lib/plugin.so", "", 500)
+      .ModuleUnload(2, 900);
+  trace.Counter("cross_checked", 5)
+      .Counter("cross_checked", 50)
+      .Counter("cross_check_differences", 1);
   trace.Note("One thing was strange.");
   trace.Stopped(format::RecordingStop::kMaxBytes, 0, 1000);
   trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(1000);

@@ -39,7 +39,9 @@ TEST_F(DumpTest, ShowsEveryKindOfEvent) {
   t.Wide(AllocFunction::kAlignedAlloc, 0x4000, 4096, 8192, 0, 12, format::kWideMapped);
   t.Free(0x2010).FreeWithStack(0x3010, 2).At(1'000'000'000);
   t.Mmap(0x100000, 0x1000, 1, "/etc/x\ny").Munmap(0x100000, 0x1000).MunmapFailed(0x100000, 0x1000);
-  t.Mremap(0x100000, 0x1000, 0x200000, 0x2000).Brk(0x500000, 0x521000).HeapGrowth(0x521000, 0x542000);
+  t.Mremap(0x100000, 0x1000, 0x200000, 0x2000)
+      .Brk(0x500000, 0x521000)
+      .HeapGrowth(0x521000, 0x542000);
   t.ArenaGrowth(0x7f0000000000, 0x21000).Shmat(0x600000, 0x1000, -1).Shmdt(0x600000);
   t.Usage(5, 1, 4096, 2).Name("renamed").At(1'000'000'000);
   EXPECT_EQ(Dump(trace), R"(1.000000000 1 frame 0x401000 stack=1 module=/usr/bin/a b+0x1000
@@ -111,11 +113,11 @@ TEST_F(DumpTest, InfoTellsWhatWasTracedAndWhatIsMissing) {
   ASSERT_TRUE(trace.WriteTo(path_));
   std::ostringstream out;
   ASSERT_TRUE(RunInfo({path_}, out).ok());
-  for (const char* line : {"command                ./app --fast\n", "end                    exit 1\n",
-                           "events                 3\n", "dropped events         3\n",
-                           "unknown frees          1\n", "memory                 2.0 MiB\n",
-                           "format                 version 1, raw, library 0.1.0\n",
-                           "bytes an event         "}) {
+  for (const char* line :
+       {"command                ./app --fast\n", "end                    exit 1\n",
+        "events                 3\n", "dropped events         3\n", "unknown frees          1\n",
+        "memory                 2.0 MiB\n",
+        "format                 version 1, raw, library 0.1.0\n", "bytes an event         "}) {
     EXPECT_THAT(out.str(), testing::HasSubstr(line));
   }
 }

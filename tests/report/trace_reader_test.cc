@@ -149,7 +149,8 @@ TEST(TraceReaderTest, ADamagedHeaderIsSkippedToTheNextBlock) {
   std::string bytes = good;
   bytes[offset + 10] ^= 1;
   const Analysis a = Analyze(bytes).analysis;
-  EXPECT_THAT(a.coverage.damage, HasSubstr(absl::StrCat("damaged at byte ", offset, ": the header")));
+  EXPECT_THAT(a.coverage.damage,
+              HasSubstr(absl::StrCat("damaged at byte ", offset, ": the header")));
   EXPECT_EQ(a.totals.allocations, 3u);
 }
 
@@ -216,7 +217,8 @@ TEST(TraceReaderTest, ARingReplacesTheDamagedBlockItIsACopyOf) {
 }
 
 TEST(TraceReaderTest, ALyingRingIsBoundedByItsCapacityAndTheFile) {
-  for (const uint32_t committed : {uint32_t{0}, uint32_t{7}, uint32_t{16}, 0x7ffffff0u, 0xfffffff0u}) {
+  for (const uint32_t committed :
+       {uint32_t{0}, uint32_t{7}, uint32_t{16}, 0x7ffffff0u, 0xfffffff0u}) {
     TraceBuilder trace;
     trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 10).LeaveInRing(committed);
     const Analysis analysis = Analyze(trace.Build()).analysis;
