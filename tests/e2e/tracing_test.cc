@@ -1,0 +1,229 @@
+// Tracees whose allocations are known beforehand, or to glibc, or to gdb: what the
+// library records of them is neither more nor less.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Sums {
+  uint64_t allocations = 0, frees = 0, live_blocks = 0, live_bytes = 0;
+  bool operator==(const Sums&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Sums& sums) {
+  return out << sums.allocations << " allocations, " << sums.frees << " frees, "
+             << sums.live_blocks << " live blocks of " << sums.live_bytes << " bytes";
+}
+
+// Over the sites whose stack has one of these functions.
+Sums SumsOf(const Json& report, const std::vector<std::string>& functions) {
+  Sums sums;
+  for (const Json& site : report.at("sites")) {
+    bool is_of_them = false;
+    for (const Json& frame : site.at("stack")) {
+      for (const std::string& function : functions) {
+        is_of_them = is_of_them || frame.value("function", "") == function;
+      }
+    }
+    if (!is_of_them) continue;
+    sums.allocations += site.at("allocations").get<uint64_t>();
+    sums.frees += site.at("frees").get<uint64_t>();
+    sums.live_blocks += site.at("live_blocks").get<uint64_t>();
+    sums.live_bytes += site.at("live_bytes").get<uint64_t>();
+  }
+  return sums;
+}
+
+class PassedBlocksTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(PassedBlocksTest, BlocksThatChangeHandsBalance) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("pass_blocks_between_threads"), std::to_string(GetParam()),
+                            std::to_string(200000 / GetParam())}},
+             traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  Sums ledger;
+  std::istringstream(run.out) >> ledger.allocations >> ledger.frees >> ledger.live_blocks >>
+      ledger.live_bytes;
+  ASSERT_EQ(ledger.allocations - ledger.frees, ledger.live_blocks);
+  const Json report = Report(TraceOf(traces.path(), "pass_blocks_between_threads"));
+  EXPECT_EQ(SumsOf(report, {"Allocate", "Resize"}), ledger);
+  const Json& coverage = report.at("coverage");
+  EXPECT_EQ(coverage.at("unordered_events"), 0);
+  EXPECT_EQ(coverage.at("dropped_events"), 0);
+  EXPECT_EQ(coverage.at("marked_stacks"), 0);
+  const Json& totals = report.at("totals");
+  EXPECT_EQ(totals.at("allocations").get<uint64_t>() - totals.at("frees").get<uint64_t>(),
+            totals.at("live_blocks"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, PassedBlocksTest, ::testing::Values(1, 2, 8, 64));
+
+TEST(TracingTest, ThePackedTraceReportsTheSame) {
+  TempDir traces;
+  const Result run = RunCommand(Traced(
+      {.arguments = {TraceePath("pass_blocks_between_threads"), "4", "30000"}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string raw = TraceOf(traces.path(), "pass_blocks_between_threads");
+  const std::string packed = traces / "packed.mtr";
+  const Result pack = RunCommand({.arguments = {ToolPath(), "pack", raw, "-o", packed}});
+  ASSERT_EQ(pack.Outcome(), "exit 0") << pack.err;
+  EXPECT_LT(ReadFile(packed).size(), ReadFile(raw).size());
+  const Json from_raw = Report(raw), from_packed = Report(packed);
+  for (const char* part : {"totals", "leaks", "sites", "process", "timeline"}) {
+    EXPECT_EQ(from_raw.at(part), from_packed.at(part)) << part;
+  }
+}
+
+TEST(TracingTest, AKilledProcessLosesNothing) {
+  constexpr int kBlocks = 5000;
+  TempDir traces;
+  Process process(
+      Traced({.arguments = {TraceePath("killed_while_allocating"), std::to_string(kBlocks)}},
+             traces.path()));
+  for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(process.HasWritten("ready\n"));
+  process.Signal(SIGKILL);
+  const Result result = process.Wait(10);
+  ASSERT_EQ(result.Outcome(), "signal 9");
+  const std::string trace = TraceOf(traces.path(), "killed_while_allocating");
+  const Json report = Report(trace);
+  EXPECT_EQ(SumsOf(report, {"KeepBlocks"}), (Sums{.allocations = 3 * kBlocks,
+                                                  .live_blocks = 3 * kBlocks,
+                                                  .live_bytes = 3 * kBlocks * 50}));
+  EXPECT_GT(report.at("coverage").at("recovered_events"), 0);
+  EXPECT_THAT(report.at("process").at("end"), ::testing::AnyOf("cut", "signal"));
+}
+
+TEST(TracingTest, BarePreloadLeavesOneFileAndPrintsNothing) {
+  TempDir work;
+  const Result run = RunCommand({.arguments = {ExamplePath("leaks")},
+                                 .environment = {{"LD_PRELOAD", LibraryPath()}},
+                                 .directory = work.path()});
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(FilesIn(work.path()),
+              ::testing::ElementsAre("memtrace.leaks." + std::to_string(run.pid) + ".mtr"));
+}
+
+TEST(TracingTest, ReallocarrayIsOneEventThoughGlibcMakesItOfRealloc) {
+  TempDir traces;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("reallocarray_once")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json totals = Report(TraceOf(traces.path(), "reallocarray_once")).at("totals");
+  EXPECT_EQ(totals.at("allocations"), 2);
+  EXPECT_EQ(totals.at("frees"), 2);
+  EXPECT_EQ(totals.at("bytes_allocated"), 300);
+}
+
+// Every block of this tracee has exactly the usable size that was asked for, so that
+// glibc's own figure is the live bytes and 8 bytes of header for each.
+TEST(TracingTest, LiveBytesAreThoseOfGlibcsStatistics) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("glibc_statistics")},
+              .environment = {{"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"}}},
+             traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "glibc_statistics"));
+  const Json& totals = report.at("totals");
+  EXPECT_GT(totals.at("live_blocks"), 300);
+  EXPECT_EQ(totals.at("wasted_bytes"), 0);
+  EXPECT_EQ(totals.at("live_bytes").get<uint64_t>() + 8 * totals.at("live_blocks").get<uint64_t>(),
+            std::stoul(run.out));
+}
+
+// The memory that libc's allocator took from the kernel is seen, to the byte for the break; what
+// the events do not explain of the memory map's growth is said.
+TEST(TracingTest, HeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated) {
+  TempDir traces;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("heap_growth")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const int64_t heap_bytes = std::stol(run.out);  // as the program itself read /proc/self/maps
+  const std::string trace = TraceOf(traces.path(), "heap_growth");
+  const Json map = Report(trace).at("memory_map");
+  SCOPED_TRACE(map.dump());
+  ASSERT_TRUE(map.is_object()) << "no memory map at the end";
+  const auto number = [&](const char* key) { return map.at(key).get<int64_t>(); };
+  constexpr int64_t kBlocks = 8192, kChunk = 1008, kMapped = (1 << 20) + 4096;
+  EXPECT_EQ(number("heap_bytes"), heap_bytes);
+  EXPECT_EQ(number("heap_bytes") - number("heap_at_start_bytes"),
+            number("heap_growth_seen_bytes"));
+  EXPECT_GE(number("heap_growth_seen_bytes"), kBlocks * kChunk);
+  EXPECT_GE(number("arena_bytes"), kBlocks * kChunk);
+  EXPECT_LE(number("arena_bytes"), kBlocks * kChunk + (256 << 10));
+  EXPECT_EQ(number("mapped_blocks_bytes"), 2 * kMapped);
+  const int64_t growth = number("anonymous_bytes") - number("anonymous_at_start_bytes");
+  const int64_t rest = number("unexplained_bytes");
+  EXPECT_LT(std::abs(rest), growth / 20);
+  if (rest != 0) {  // the text says how much it is
+    const std::string text = ReportText(trace);
+    std::smatch stated;
+    ASSERT_TRUE(std::regex_search(text, stated,
+                                  std::regex(R"(MEMORY MAP +([\d.]+) (B|KiB|MiB) )")));
+    const double unit = stated[2] == "B" ? 1 : stated[2] == "KiB" ? 1 << 10 : 1 << 20;
+    EXPECT_NEAR(std::stod(stated[1]) * unit, static_cast<double>(std::abs(rest)), unit);
+  }
+}
+
+// gdb counts the calls of glibc's functions in a run without the library.
+TEST(TracingTest, AllocationsAreThoseThatGdbCounts) {
+  TempDir work;
+  WriteFile(work / "input.sql",
+            "CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'one'), (2, 'two');\n"
+            "SELECT sum(a), group_concat(b) FROM t;\n");
+  WriteFile(work / "count.gdb", R"(
+set pagination off
+set confirm off
+set breakpoint pending on
+set startup-with-shell off
+set debuginfod enabled off
+break __libc_malloc
+break __libc_calloc
+break __libc_realloc if $rdi != 0
+ignore 1 100000000
+ignore 2 100000000
+ignore 3 100000000
+run -batch -init )" + (work / "input.sql") + R"( :memory: .exit
+info breakpoints
+)");
+  const Words program = {"/usr/bin/sqlite3", "-batch", "-init", work / "input.sql", ":memory:",
+                         ".exit"};
+  const Result gdb = RunCommand(
+      {.arguments = {"gdb", "-nx", "-batch", "-x", work / "count.gdb", program[0]}});
+  ASSERT_EQ(gdb.Outcome(), "exit 0") << gdb.err;
+  ASSERT_THAT(gdb.out, HasSubstr("exited normally"));
+  uint64_t hits = 0;
+  std::istringstream lines(gdb.out);
+  for (std::string line; std::getline(lines, line);) {
+    unsigned long count;
+    if (std::sscanf(line.c_str(), " breakpoint already hit %lu time", &count) == 1) hits += count;
+  }
+  ASSERT_GT(hits, 100u) << gdb.out << gdb.err;
+
+  const Result run = RunCommand(Traced({.arguments = program}, work.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(work.path(), "sqlite3"));
+  EXPECT_EQ(report.at("totals").at("allocations"), hits) << gdb.out;
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
