@@ -20,7 +20,11 @@ namespace memtrace {
 
 struct alignas(4096) ForkSensitivePage {
   std::atomic<uint32_t> recording{0};
-  char padding[4092] = {};
+  // More than one thread has had events: each event is stamped, for the order between
+  // threads follows from the stamps. A free is stamped before the real free and an
+  // allocation after the real one, so that by time the events of an address alternate.
+  std::atomic<uint32_t> stamp_every_event{0};
+  char padding[4088] = {};
 };
 extern ForkSensitivePage g_switch;
 

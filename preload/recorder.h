@@ -107,7 +107,10 @@ inline void Put(ThreadState& state, uint64_t a, uint64_t b) {
 
 inline void BeginEvent(ThreadState& state, size_t words = kShortEventWords) {
   if (!state.ring.HasRoom(words)) [[unlikely]] SpoolThread(state);
-  if (--state.events_to_stamp == 0) [[unlikely]] Stamp(state);
+  if (--state.events_to_stamp == 0 ||
+      g_switch.stamp_every_event.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    Stamp(state);
+  }
 }
 
 // glibc's chunk header, one word before the block: size and three flags

@@ -125,6 +125,7 @@ ThreadState* AttachThread() {
   }
   const uint32_t previous = state->serial;
   state->serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
+  if (state->serial > 1) g_switch.stamp_every_event.store(1, std::memory_order_relaxed);
   state->sequence = 1;
   state->dropped_events = 0;
   state->events_to_stamp = state->stamp_stride = 1;
