@@ -69,7 +69,9 @@ TEST_P(PassedBlocksTest, BlocksThatChangeHandsBalance) {
   EXPECT_EQ(sums.allocations, ledger.allocations);
   EXPECT_NEAR(static_cast<double>(sums.live_blocks), static_cast<double>(ledger.live_blocks),
               static_cast<double>(unordered));
-  if (unordered == 0) EXPECT_EQ(sums, ledger);
+  if (unordered == 0) {
+    EXPECT_EQ(sums, ledger);
+  }
   EXPECT_EQ(coverage.at("dropped_events"), 0);
   EXPECT_EQ(coverage.at("marked_stacks"), 0);
   const Json& totals = report.at("totals");
