@@ -206,8 +206,10 @@ TEST(BashCompletionTest, OffersTheReportFormatsThatTheProgramAccepts) {
 }
 
 Names FishOffers(const std::string& line) {
-  const CommandResult result = Shell("HOME=/nonexistent fish --no-config -c 'source " +
-                                     kCompletions + "memtrace.fish; complete -C \"" + line + "\"'");
+  const TemporaryDirectory home;  // fish writes there
+  const CommandResult result =
+      Shell("HOME='" + home.path().string() + "' fish --no-config -c 'source " + kCompletions +
+            "memtrace.fish; complete -C \"" + line + "\"'");
   EXPECT_EQ(result.exit_status, 0) << result.output;
   Names offers;
   for (const std::string& offer : Lines(result.output)) {
