@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "format/trace_format.h"
@@ -47,6 +48,25 @@ class BadTracesTest : public ::testing::Test {
       EXPECT_THAT(result.err, ::testing::ContainsRegex(cause));
       EXPECT_EQ(FilesIn(work_.path()), before) << "something was left behind";
     }
+  }
+
+  // A ring is written until the process ends and has no checksum (format/trace_format.h):
+  // of what a flipped bit does there, only that it does no harm can be asked.
+  bool IsInARing(size_t at) const {
+    for (size_t block = sizeof(format::FileHeader);
+         block + sizeof(format::BlockHeader) <= good_.size();) {
+      format::BlockHeader header;
+      std::memcpy(&header, good_.data() + block, sizeof(header));
+      if (header.magic != format::kBlockMagic) {
+        block += format::kBlockAlignment;
+        continue;
+      }
+      const size_t payload = block + sizeof(header), end = payload + header.payload_bytes;
+      if (header.kind == format::BlockKind::kRing && at >= payload && at < end) return true;
+      block = (end + format::kBlockAlignment - 1) / format::kBlockAlignment *
+              format::kBlockAlignment;
+    }
+    return false;
   }
 
   std::string Write(const std::string& name, const std::string& content) {
@@ -120,7 +140,7 @@ TEST_F(BadTracesTest, ATraceCutAnywhereBehindItsStartIsReportedWithANote) {
 TEST_F(BadTracesTest, AFlippedBitIsNeverReportedAsTheTruth) {
   const Json whole = Report(Write("whole.mtr", good_));
   uint64_t random = 20240101;
-  int reported = 0;
+  int reported = 0, outside_rings = 0;
   for (int i = 0; i < 60; ++i) {
     random = random * 6364136223846793005u + 1442695040888963407u;
     std::string bad = good_;
@@ -135,12 +155,16 @@ TEST_F(BadTracesTest, AFlippedBitIsNeverReportedAsTheTruth) {
     }
     ASSERT_EQ(result.Outcome(), "exit 0") << result.err;
     ++reported;
+    outside_rings += !IsInARing(at);
     const Json report = Json::parse(result.out);
-    if (report.at("totals") != whole.at("totals") || report.at("leaks") != whole.at("leaks")) {
+    const bool same =
+        report.at("totals") == whole.at("totals") && report.at("leaks") == whole.at("leaks");
+    if (!same && !IsInARing(at)) {
       EXPECT_FALSE(report.at("coverage").at("notes").empty());
     }
   }
   EXPECT_GT(reported, 0);
+  EXPECT_GT(outside_rings, 20);
 }
 
 TEST_F(BadTracesTest, ATraceOfANewerVersionIsRefusedAsSuch) {
