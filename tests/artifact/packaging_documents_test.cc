@@ -159,6 +159,19 @@ TEST(ManPageTest, RefersOnlyToPagesThatExist) {
   }
 }
 
+TEST(MarkdownTest, LinksOnlyToFilesThatExist) {
+  std::vector<fs::path> pages = {MEMTRACE_SOURCE_DIR "/README.md"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(MEMTRACE_SOURCE_DIR "/docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  EXPECT_GE(pages.size(), 5u);
+  for (const fs::path& page : pages) {
+    for (const std::string& link : FindAll(ReadFile(page), "\\]\\(([^)#:]+)(#[^)]*)?\\)")) {
+      EXPECT_TRUE(fs::exists(page.parent_path() / link)) << page << " links to " << link;
+    }
+  }
+}
+
 // What bash offers after these words; the last one is being typed.
 Names BashOffers(const std::vector<std::string>& words) {
   std::string array, line;
