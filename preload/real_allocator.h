@@ -2,9 +2,10 @@
 //
 // Before the search each pointer leads to a stub that starts it, so the event
 // path tests nothing. dlsym may call back into us: what arrives meanwhile is
-// served from the BootstrapArena. mmap and its kin never start the search, for
-// they are called from inside other allocators' initialisation: their stubs are
-// plain system calls until somebody's malloc has found the rest.
+// served from the BootstrapArena. The stubs of mmap and its kin are plain system
+// calls and start nothing; but recording the call does, and that may be inside
+// another allocator's initialisation, under its lock. So the search asks only for
+// names that exist: it must not make dlsym allocate.
 //
 // Threads: the search runs once, in whichever thread allocates first, which is
 // before the program has a second one.

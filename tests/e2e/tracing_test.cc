@@ -142,6 +142,31 @@ TEST(TracingTest, ReallocarrayIsOneEventThoughGlibcMakesItOfRealloc) {
   EXPECT_EQ(totals.at("bytes_allocated"), 300);
 }
 
+// As rustc with its jemalloc: our first call is an mmap under the lock of the program's malloc,
+// before the real functions were looked for. Whatever then calls malloc never returns.
+TEST(TracingTest, AProgramWithItsOwnMallocRunsAndTheReportSaysSo) {
+  const Command program = {.arguments = {TraceePath("own_malloc")}, .timeout_seconds = 20};
+  const Result plain = RunCommand(program);
+  ASSERT_EQ(plain.Outcome(), "exit 7");
+  ASSERT_EQ(plain.out, "allocated by the program itself\n");
+  TempDir traces;
+  const Result run = RunCommand(Traced(program, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 7");
+  EXPECT_EQ(run.out, plain.out);
+  EXPECT_EQ(run.err, "");
+  const std::string trace = TraceOf(traces.path(), "own_malloc");
+  const Json report = Report(trace);
+  const std::string note =
+      "the program has a malloc of its own: what is allocated with it is not in this trace, only "
+      "its mappings and what libraries get from libc";
+  EXPECT_THAT(report.at("coverage").at("notes"), ::testing::Contains(note));
+  ASSERT_EQ(report.at("mappings").size(), 1u);
+  EXPECT_EQ(report.at("mappings").at(0).at("bytes"), 16 << 20);
+  const std::string text = ReportText(trace, {"--width", "200"});
+  EXPECT_THAT(text, HasSubstr(note));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("every block was freed")));
+}
+
 // Every block of this tracee has exactly the usable size that was asked for, so that
 // glibc's own figure is the live bytes and 8 bytes of header for each.
 TEST(TracingTest, LiveBytesAreThoseOfGlibcsStatistics) {
