@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -84,13 +85,18 @@ inline long Munmap(void* address, size_t bytes) {
 inline long Madvise(void* address, size_t bytes, int advice) {
   return Call(SYS_madvise, reinterpret_cast<long>(address), static_cast<long>(bytes), advice);
 }
+// A kernel without CONFIG_ANON_VMA_NAME says EINVAL, once: it is not asked again.
+inline constinit std::atomic<bool> g_kernel_names_mappings{true};
 inline void NameMapping(void* address, size_t bytes, const char* name) {
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #define PR_SET_VMA_ANON_NAME 0
 #endif
-  Call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, reinterpret_cast<long>(address),
-       static_cast<long>(bytes), reinterpret_cast<long>(name));
+  if (!g_kernel_names_mappings.load(std::memory_order_relaxed)) return;
+  const long result = Call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME,
+                           reinterpret_cast<long>(address), static_cast<long>(bytes),
+                           reinterpret_cast<long>(name));
+  if (result == -22 /* EINVAL */) g_kernel_names_mappings.store(false, std::memory_order_relaxed);
 }
 inline int Getpid() { return static_cast<int>(Call(SYS_getpid)); }
 inline int Getppid() { return static_cast<int>(Call(SYS_getppid)); }
