@@ -134,7 +134,8 @@ struct UsageSample {
   uint64_t time_ns = 0;
   uint64_t minor_faults = 0, major_faults = 0;  // cumulative, the tracer's own included
   uint64_t tool_minor_faults = 0;               // cumulative
-  uint64_t rss_bytes = 0, peak_rss_bytes = 0;
+  uint64_t rss_bytes = 0;       // last known, 0 never known: not every sample asks for it
+  uint64_t peak_rss_bytes = 0;
   uint64_t live_bytes = 0, bytes_allocated = 0;  // of the heap at that time
 };
 

@@ -86,6 +86,7 @@ class Analyzer {
   HeapModel model_;
   MappingModel mappings_;
   FaultCollector faults_;
+  uint64_t rss_bytes_ = 0;  // as last sampled
   Timeline timeline_;
   EventOrder<Analyzer>* order_ = nullptr;
   std::deque<StreamState> streams_;
@@ -177,7 +178,8 @@ void Analyzer::AddUsage(const ExtendedEvent& event, uint64_t time) {
   sample.time_ns = time;
   sample.minor_faults = event.word(1);
   sample.major_faults = event.word(2);
-  sample.rss_bytes = event.word(3);
+  if (event.word(3) != 0) rss_bytes_ = event.word(3);  // 0: not asked at this sample
+  sample.rss_bytes = rss_bytes_;
   sample.peak_rss_bytes = event.word(4);
   sample.tool_minor_faults = event.word(5);
   sample.live_bytes = model_.counters().live_bytes;

@@ -138,11 +138,11 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                     "Fetch missing debug files from DEBUGINFOD_URLS");
   command->footer(
       "Examples:\n"
-      "  memtrace report app.1234.mtr\n"
-      "  memtrace report app.1234.mtr --sort wasted --top 30\n"
-      "  memtrace report app.1234.mtr --from 90% --match 'cache|pool'\n"
-      "  memtrace report app.1234.mtr --format json -o report.json\n"
-      "  memtrace report app.1234.mtr --format csv --table timeline > timeline.csv");
+      "  memtrace report app.mtr\n"
+      "  memtrace report app.mtr --sort wasted --top 30\n"
+      "  memtrace report app.mtr --from 90% --match 'cache|pool'\n"
+      "  memtrace report app.mtr --format json -o report.json\n"
+      "  memtrace report app.mtr --format csv --table timeline > timeline.csv");
   command->callback([flags, exit_code] {
     const absl::Status status = Report(*flags);
     if (status.ok()) return;

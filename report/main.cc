@@ -80,9 +80,9 @@ int main(int argc, char** argv) {
   app.get_formatter()->label("Subcommands", "Commands");
   app.footer(
       "Examples:\n"
-      "  memtrace run -- ./app --its-own-option\n"
-      "  memtrace report app.1234.mtr\n"
-      "  memtrace report app.1234.mtr --format json -o report.json");
+      "  memtrace run -o app.mtr -- ./app --its-own-option\n"
+      "  memtrace report app.mtr\n"
+      "  memtrace report app.mtr --format json -o report.json");
 
   int exit_code = 0;
   memtrace::report::RegisterRunCommand(app, &exit_code);

@@ -169,11 +169,7 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   absl::StrAppend(&out, AxisText(axis, style));
   if (most_rss > 0) {
     Chart rss;
-    std::vector<Sample> samples = Samples(analysis, &TimelinePoint::rss_bytes);
-    for (size_t i = 1; i < samples.size(); ++i) {  // a sample that does not know it
-      if (samples[i].value == 0) samples[i].value = samples[i - 1].value;
-    }
-    rss.values = ResampleMax(samples, axis);
+    rss.values = ResampleMax(Samples(analysis, &TimelinePoint::rss_bytes), axis);
     rss.max = static_cast<double>(most_rss);
     rss.rows = kRssRows;
     rss.top_label = HumanBytes(most_rss);

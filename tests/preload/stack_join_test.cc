@@ -224,7 +224,7 @@ TEST(StackJoinTest, EqualsTheWalkInThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// --- The counter-example to comparing return addresses (UNWIND.md 4.3). --------
+// --- The counter-example to comparing return addresses -------------------------
 //
 //   run 1   Root -> h -> f(VLA of S bytes)                 -> g -> leaf
 //   run 2   Root ->      f(VLA of S + h's frame's bytes)   -> g -> leaf

@@ -166,6 +166,24 @@ TEST(AnalyzerTest, TheTimelineAddsUpAtAnyLength) {
   }
 }
 
+// Reading the resident size costs more than the rest of a sample: most go without.
+TEST(AnalyzerTest, ResidentBytesStandUntilTheNextSampleThatHasThem) {
+  TraceBuilder trace;
+  auto& t = trace.Thread(1, 100, "main");
+  constexpr uint64_t kMs = 1'000'000;
+  t.At(1 * kMs).Malloc(0x10010, 10).At(1 * kMs);
+  t.At(2 * kMs).Usage(100, 0, 4 << 20, 0).At(2 * kMs);
+  t.At(3 * kMs).Usage(101, 0, 0, 0).At(3 * kMs);
+  t.At(4 * kMs).Usage(102, 0, 6 << 20, 0).At(4 * kMs);
+  t.At(5 * kMs).Usage(103, 0, 0, 0).At(6 * kMs);
+  for (const TimelinePoint& point : Analyze(trace.Build()).analysis.timeline) {
+    EXPECT_EQ(point.rss_bytes >> 20, point.time_ns < 2 * kMs   ? 0u
+                                     : point.time_ns < 4 * kMs ? 4u
+                                                               : 6u)
+        << "at " << point.time_ns << " ns";
+  }
+}
+
 TEST(AnalyzerTest, FaultsAreSeenWhenTheyHappenWithoutTheTracersOwn) {
   TraceBuilder trace;
   auto& t = trace.Thread(1, 100, "main");
