@@ -71,6 +71,9 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
   const absl::string_view title =
       whole ? "UNFREED BLOCKS" : "BLOCKS LIVE AT THE END OF THE RANGE";
   if (view.unfreed().empty()) {
+    if (view.analysis().totals.allocations == 0) {
+      return Heading(options, title, "none: no allocation was recorded");
+    }
     const absl::string_view text =
         view.match().empty() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
     return Heading(options, title, style.Paint(Ink::kGood, text));

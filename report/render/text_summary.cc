@@ -145,6 +145,30 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* li
   for (const std::string& line : remarks) lines->Add("", line);
 }
 
+// "Nothing" is good news only where everything was recorded.
+void AddUnfreed(const Analysis& analysis, Lines* lines) {
+  const Totals& totals = analysis.totals;
+  const Coverage& coverage = analysis.coverage;
+  const bool all_recorded = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
+                            !coverage.truncated && coverage.notes.empty();
+  if (totals.live_blocks > 0) {
+    lines->Add("Unfreed", absl::StrCat(ExactOrHumanBytes(totals.live_bytes), " in ",
+                                       Plural(totals.live_blocks, "block"),
+                                       analysis.range.whole() ? " at the end"
+                                                              : " at the end of the range"),
+               Ink::kBad);
+  } else if (totals.allocations == 0) {
+    lines->Add("Unfreed", all_recorded ? "nothing: nothing was allocated"
+                                       : "not known: no allocation was recorded, see Coverage",
+               all_recorded ? Ink::kPlain : Ink::kWarning);
+  } else if (!all_recorded) {
+    lines->Add("Unfreed", "nothing of what was recorded, which is not all: see Coverage",
+               Ink::kWarning);
+  } else {
+    lines->Add("Unfreed", "nothing: every block was freed", Ink::kGood);
+  }
+}
+
 }  // namespace
 
 std::string SummaryText(const ReportView& view, const TextOptions& options) {
@@ -189,13 +213,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
                         : absl::StrCat(ExactOrHumanBytes(totals.peak_live_bytes), " in ",
                                        Plural(totals.peak_live_blocks, "block"), " at ",
                                        Duration(totals.peak_time_ns)));
-  lines.Add("Unfreed", totals.live_blocks == 0
-                           ? std::string("nothing: every block was freed")
-                           : absl::StrCat(ExactOrHumanBytes(totals.live_bytes), " in ",
-                                          Plural(totals.live_blocks, "block"),
-                                          analysis.range.whole() ? " at the end"
-                                                                 : " at the end of the range"),
-            totals.live_blocks == 0 ? Ink::kGood : Ink::kBad);
+  AddUnfreed(analysis, &lines);
   const auto share = [](uint64_t part, uint64_t whole) {
     return part == 0 ? std::string() : absl::StrCat(" (", Percent(part, whole), ")");
   };

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "report/render/escape.h"
 #include "report/render/text_report.h"
@@ -169,8 +170,45 @@ TEST(TextReportTest, AnEmptyTraceSaysSoShortly) {
   MadeUp trace;
   const std::string text = RenderText(trace.View(), Options(80, false));
   ExpectFits(text, 80);
-  EXPECT_THAT(text, HasSubstr("no unfreed blocks"));
+  EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS  none: no allocation was recorded"));
   ExpectGolden(text, "render_empty_80.txt");
+}
+
+std::string UnfreedLine(const Analysis& analysis, MadeUp& trace) {
+  trace.analysis = analysis;
+  TextOptions options = Options(100, false);
+  options.sections = {TextSection::kSummary};
+  for (const absl::string_view line :
+       absl::StrSplit(RenderText(trace.View(), options), '\n')) {
+    if (absl::StartsWith(line, "  Unfreed")) return std::string(line.substr(13));
+  }
+  return "";
+}
+
+// No leak and no knowledge are two things.
+TEST(TextReportTest, SaysThatEverythingWasFreedOnlyWhereEverythingWasRecorded) {
+  MadeUp trace;
+  Analysis nothing;
+  EXPECT_EQ(UnfreedLine(nothing, trace), "nothing: nothing was allocated");
+  Analysis own_malloc;
+  own_malloc.coverage.notes = {"the program has a malloc of its own"};
+  EXPECT_EQ(UnfreedLine(own_malloc, trace),
+            "not known: no allocation was recorded, see Coverage");
+  Analysis freed;
+  freed.totals.allocations = freed.totals.frees = 3;
+  EXPECT_EQ(UnfreedLine(freed, trace), "nothing: every block was freed");
+  const std::string not_all = "nothing of what was recorded, which is not all: see Coverage";
+  Analysis lossy = freed;
+  lossy.coverage.dropped_events = 1;
+  EXPECT_EQ(UnfreedLine(lossy, trace), not_all);
+  Analysis cut = freed;
+  cut.coverage.truncated = true;
+  EXPECT_EQ(UnfreedLine(cut, trace), not_all);
+  Analysis damaged = freed;
+  damaged.coverage.lost_blocks = 1;
+  EXPECT_EQ(UnfreedLine(damaged, trace), not_all);
+  own_malloc.totals = freed.totals;
+  EXPECT_EQ(UnfreedLine(own_malloc, trace), not_all);
 }
 
 TEST(TextReportTest, SaysBytesInBlocksAndWhatWasCalled) {
