@@ -105,6 +105,16 @@ inline int PltCfaOffset(const uint8_t* code) {
   return 0;
 }
 
+// The last two instructions of a function whose frame gcc realigned are lea -8(%r10), %rsp
+// (or r13) and ret. rbp and the other kept registers are restored by then, while gcc's CFI
+// goes on saying that they are saved relative to rbp.
+inline constexpr uint8_t kReturn = 0xc3;
+inline constexpr size_t kLeaveRealignedBytes = 4;
+inline bool IsLeaveRealigned(const uint8_t* code) {
+  return code[0] == 0x49 && code[1] == 0x8d && (code[2] == 0x62 || code[2] == 0x65) &&
+         code[3] == 0xf8;
+}
+
 }  // namespace memtrace::unwind
 
 #endif  // MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_

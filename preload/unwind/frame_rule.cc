@@ -108,6 +108,24 @@ bool KnownCode(CodePoint point, const dl_find_object* object, FrameRule* rule) {
   return rule->cfa_offset != 0;
 }
 
+// gcc's CFI of a realigned frame is wrong at the end of its epilogue, where only a signal
+// can interrupt: takes back what it says of the registers that are restored by then.
+void MendRealignedEpilogue(CodePoint point, const CfiImage& image, CfiRow* row) {
+  static constexpr uint8_t kAtRbp[] = {0x70 + kRbp, 0};
+  if (!IsExpression(image, row->registers[kRbp], kAtRbp)) return;
+  const auto* code = reinterpret_cast<const uint8_t*>(point.pc);
+  if (*code == kReturn) {
+    if (point.pc - row->fde_start < kLeaveRealignedBytes) return;
+    code -= kLeaveRealignedBytes;
+  } else if (row->fde_end - point.pc < kLeaveRealignedBytes) {
+    return;
+  }
+  if (!IsLeaveRealigned(code)) return;
+  for (CfiRule& rule : row->registers) {
+    if (rule.kind == RuleKind::kExpression) rule.kind = RuleKind::kSame;
+  }
+}
+
 }  // namespace
 
 FrameRule PackRow(const CfiImage& image, const CfiRow& row) {
@@ -157,6 +175,7 @@ Resolution ResolveRule(CodePoint point, CfiImage* image, CfiRow* row) {
   }
   if (result.status == CfiStatus::kOk) {
     result.has_row = true;
+    if (point.exact) MendRealignedEpilogue(point, *image, row);
     result.rule = PackRow(*image, *row);
   } else if (result.status == CfiStatus::kNoFde && KnownCode(point, object, &result.rule)) {
     result.status = CfiStatus::kOk;

@@ -31,7 +31,8 @@ CallGraph::CallGraph(const std::string& object) {
   FILE* pipe = popen(("objdump -d --no-show-raw-insn '" + object + "'").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("objdump does not start");
   static const std::regex kBegin("^[0-9a-f]+ <(.*)>:\n$");
-  static const std::regex kBranch("^\\s*[0-9a-f]+:\\s+(?:bnd |notrack |data16 |rex\\.W )*(call|j[a-z]+)\\s+(.*)\n$");
+  static const std::regex kBranch(
+      "^\\s*[0-9a-f]+:\\s+(?:bnd |notrack |data16 |rex\\.W )*(call|j[a-z]+)\\s+(.*)\n$");
   static const std::regex kTarget("<([^>+]*)(?:\\+0x[0-9a-f]+)?>$");
   std::string current;
   std::deque<std::string> last;  // a jump by a table has loaded its distance just before

@@ -23,8 +23,8 @@ class CallGraph {
   explicit CallGraph(const std::string& object);
 
   struct Function {
-    std::set<std::string> callees;             // demangled, or "import@plt"
-    std::vector<std::string> pointer_calls;    // instructions
+    std::set<std::string> callees;           // demangled, or "import@plt"
+    std::vector<std::string> pointer_calls;  // instructions
   };
 
   bool Has(const std::string& function) const { return functions_.count(function) != 0; }
@@ -35,7 +35,8 @@ class CallGraph {
   // What `entry` reaches, each with the function it was reached from first; functions of
   // which `stops` is true are reached, but not entered. `more` adds what pointers lead to.
   using Reached = std::map<std::string, std::string>;
-  Reached ReachedFrom(const std::string& entry, const std::function<bool(const std::string&)>& stops,
+  Reached ReachedFrom(const std::string& entry,
+                      const std::function<bool(const std::string&)>& stops,
                       const std::map<std::string, std::string>& more) const;
 
   // "entry > a > b".

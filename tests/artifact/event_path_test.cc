@@ -125,10 +125,10 @@ TEST(EventPathTest, FollowsTheWholePath) {
   for (const char* part :
        {"memtrace::CaptureStack(", "memtrace::SpoolThread(", "memtrace::AttachThread(",
         "memtrace::Stamp(", "memtrace::RecordWideAlloc(", "memtrace::RecordHeapGrowth(",
-        "StackJoin::Capture(", "StackMemo::Learn(", "StackUnwinder::Capture(",
-        "FastWalk::Miss(", "FastWalk::Unusual(", "ResolveRule(", "CfiUnwinder::Step(",
-        "RuleTable::Insert(", "StackBounds::Move(", "memtrace::InstanceOf(", "TraceFile::Append(",
-        "_dl_find_object@plt", "StackTrie::Grow("}) {
+        "StackJoin::Capture(", "StackMemo::Learn(", "StackUnwinder::Capture(", "FastWalk::Miss(",
+        "FastWalk::Unusual(", "ResolveRule(", "CfiUnwinder::Step(", "RuleTable::Insert(",
+        "StackBounds::Move(", "memtrace::InstanceOf(", "TraceFile::Append(", "_dl_find_object@plt",
+        "StackTrie::Grow("}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
 }

@@ -228,6 +228,37 @@ begin FrameAfterTheCall
         .cfi_endproc
 end FrameAfterTheCall
 
+// The same pc is a return address, whose call belongs to one row of CFI, and the begin of
+// another row, when the instruction there is interrupted: the callee pops its two arguments.
+begin FrameSamePcTwice
+        .cfi_startproc
+        subq    $8, %rsp
+        .cfi_def_cfa_offset 16
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        call    PopsItsArguments
+        .cfi_def_cfa_offset 16
+        .globl  TheSamePc
+TheSamePc:
+        ud2
+        addq    $8, %rsp
+        .cfi_def_cfa_offset 8
+        ret
+        .cfi_endproc
+end FrameSamePcTwice
+begin PopsItsArguments
+        .cfi_startproc
+        subq    $8, %rsp
+        .cfi_def_cfa_offset 16
+        call    *%rdi
+        addq    $8, %rsp
+        .cfi_def_cfa_offset 8
+        ret     $16
+        .cfi_endproc
+end PopsItsArguments
+
 // A signal trampoline without CFI, as other C libraries have it: rt_sigaction takes it
 // as sa_restorer.
         .p2align 4

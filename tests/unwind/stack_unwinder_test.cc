@@ -25,8 +25,10 @@ extern "C" {
 using AsmFrame = void(void (*callee)());
 AsmFrame FrameWithoutCfi, FrameCyclic, FrameDecreasing, FrameMisaligned, FrameUnreadable,
     FrameUnreadableRbp, FrameFromLostRegister, FrameUnsupported, FrameOutermost, FrameFromRbx,
-    FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall;
+    FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall,
+    FrameSamePcTwice;
 void BareTrampoline();
+void TheSamePc();  // a label
 void FrameRbpElsewhere(void (*callee)(), void* area);
 }
 
@@ -199,6 +201,44 @@ TEST(StackUnwinderTest, KnowsASignalTrampolineByItsCode) {
       << "looked up at its own address";
   // Not &raise: in a program at a fixed address that is its own PLT.
   EXPECT_TRUE(g_first.Contains(dlsym(RTLD_NEXT, "raise")));
+}
+
+Captured g_by_return;  // of FrameSamePcTwice: called from there, and interrupted there
+Captured g_by_signal;
+
+// Both frames have the same address, but one key means the byte before it and the other
+// the byte itself; and the two rows of CFI put the frame's end in different places.
+TEST(StackUnwinderTest, TheSamePcIsAReturnAddressAndAnInterruptedPc) {
+  struct sigaction action = {}, old;
+  action.sa_sigaction = [](int, siginfo_t*, void* data) {
+    CaptureHere();
+    g_by_signal = g_second;
+    static_cast<ucontext_t*>(data)->uc_mcontext.gregs[REG_RIP] += 2;  // past ud2
+  };
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGILL, &action, &old);
+  RuleTable::ClearForTesting();
+  for (int round = 0; round < 2; ++round) {
+    FrameSamePcTwice([] {
+      CaptureHere();
+      g_by_return = g_second;
+    });
+    const auto pc = reinterpret_cast<uintptr_t>(&TheSamePc);
+    for (const Captured* captured : {&g_by_return, &g_by_signal}) {
+      EXPECT_EQ(captured->result.marker, StackMarker::kNone);
+      EXPECT_EQ(captured->counters.rule_misses, 0u) << "both rules are kept";
+    }
+    // Here the callback, PopsItsArguments, FrameSamePcTwice, the test; there the handler,
+    // the trampoline, FrameSamePcTwice, the test.
+    ASSERT_EQ(g_by_return.result.frames, g_by_signal.result.frames);
+    ASSERT_GT(g_by_return.result.frames, 4u);
+    EXPECT_EQ(PcOf(g_by_return.keys[2]), pc);
+    EXPECT_EQ(PcOf(g_by_signal.keys[2]), pc + 1);
+    for (size_t i = 3; i < g_by_signal.result.frames; ++i) {
+      EXPECT_EQ(g_by_return.keys[i], g_by_signal.keys[i]);
+    }
+  }
+  sigaction(SIGILL, &old, nullptr);
 }
 
 ucontext_t g_outer;
