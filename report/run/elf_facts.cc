@@ -265,6 +265,10 @@ absl::StatusOr<ElfFacts> ReadElfFacts(int fd) {
   ElfFacts facts;
   facts.elf_class = start->ident[EI_CLASS];
   facts.byte_order = start->ident[EI_DATA];
+  if ((facts.elf_class != ELFCLASS32 && facts.elf_class != ELFCLASS64) ||
+      (facts.byte_order != ELFDATA2LSB && facts.byte_order != ELFDATA2MSB)) {
+    return absl::DataLossError("it is a damaged ELF file, of no known word size or byte order");
+  }
   const bool swapped = facts.byte_order == ELFDATA2MSB;
   facts.machine = swapped ? __builtin_bswap16(start->machine) : start->machine;
   if (!facts.readable_here()) return facts;

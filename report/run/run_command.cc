@@ -1,5 +1,7 @@
 #include "report/run/run_command.h"
 
+#include <cctype>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,13 +22,25 @@ Standard streams, arguments and exit status are the program's own. An existing
 FILE is replaced when the program has ended. Children are traced into files of
 their own beside it: FILE with .PROGRAM.PID before the extension.)";
 
+// Whether the library can count that many, as its ParseBytes() does.
+bool Fits(const std::string& text, bool unit) {
+  const size_t digits = text.size() - (unit ? 1 : 0);
+  if (digits > 15) return false;
+  const size_t power = unit ? std::string("KMGT").find(static_cast<char>(toupper(text.back()))) + 1
+                            : 0;
+  return std::stoull(text) <= UINT64_MAX >> (10 * power);
+}
+
 // A number of bytes as the library takes it: digits, then K, M, G or T.
 const CLI::Validator kBytes(
     [](std::string& text) -> std::string {
       const size_t digits = text.find_first_not_of("0123456789");
       const bool unit = digits != text.npos && digits + 1 == text.size() &&
                         std::string("kKmMgGtT").find(text[digits]) != std::string::npos;
-      if (!text.empty() && digits != 0 && (digits == text.npos || unit)) return "";
+      if (!text.empty() && digits != 0 && (digits == text.npos || unit)) {
+        if (Fits(text, unit)) return "";
+        return "is too large: '" + text + "'";
+      }
       return "takes a size such as 4096, 512K, 500M or 2G, not '" + text + "'";
     },
     "BYTES");

@@ -279,6 +279,7 @@ TEST_F(RunRefusalTest, ALibraryThatIsNotThere) {
 TEST_F(RunRefusalTest, WrongOptions) {
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
            {"--stacks", "some"}, {"--max-bytes", "much"}, {"--max-bytes", "-1"},
+           {"--max-bytes", "99999999999999999999"}, {"--max-bytes", "99999999T"},
            {"--children", "2"}, {"--no-such-option"}}) {
     const Outcome outcome = Run({tracee_, "env"}, options);
     EXPECT_NE(outcome.status, 0) << options[0];

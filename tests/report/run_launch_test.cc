@@ -193,6 +193,9 @@ TEST(PreflightTest, RefusesOtherMachines) {
               HasSubstr("it is for ARM64 and this libmemtrace.so is for x86-64"));
   WriteFile(directory / "odd", ElfHeader(ELFCLASS64, 4711));
   EXPECT_THAT(Message(CheckTraceable(directory / "odd", library)), HasSubstr("machine 4711"));
+  WriteFile(directory / "damaged", ElfHeader(255, 0xffff));
+  EXPECT_THAT(Message(CheckTraceable(directory / "damaged", library)),
+              HasSubstr("damaged ELF file, of no known word size"));
 }
 
 TEST(PreflightTest, RefusesWhatIsElfButNoProgram) {
