@@ -66,6 +66,10 @@ const Names& AllocatorNames() {
       "CRYPTO_secure_malloc", "CRYPTO_secure_zalloc", "apr_palloc", "apr_pcalloc", "l_alloc",
       "luaM_realloc_", "luaM_malloc_", "zcalloc", "lzma_alloc", "lzma_alloc_zero", "git__malloc",
       "git__calloc", "git__realloc", "git__strdup", "Curl_memdup", "stdalloc__malloc",
+      // nginx, HotSpot, Ruby
+      "ngx_alloc", "ngx_calloc", "ngx_memalign", "os::malloc", "os::realloc", "os::strdup",
+      "AllocateHeap", "ReallocateHeap", "ruby_xmalloc", "ruby_xmalloc2", "ruby_xcalloc",
+      "ruby_xrealloc", "ruby_xrealloc2",
       // libstdc++'s C interface
       "__cxa_allocate_exception", "__cxa_get_globals",
   };

@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMargin = 12;  // of value labels; the same in every plot, to share the axis
 constexpr size_t kHeapRows = 12;
 constexpr size_t kRssRows = 3;
+constexpr uint64_t kFewestBusyFaults = 16;  // fewer are no burst worth a line
 constexpr size_t kFaultRows = 4;
 
 TimeAxis AxisOf(const Analysis& analysis, const Style& style) {
@@ -191,6 +192,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
                             absl::StrCat(Count(faults.minor), " minor, ", Count(faults.major),
                                          " major, of the whole process"));
   const TimeAxis axis = AxisOf(analysis, style);
+  bool plotted = false;
   const auto add_chart = [&](uint64_t TimelinePoint::*member, absl::string_view name, Ink ink,
                              size_t rows) {
     Chart chart;
@@ -198,6 +200,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
     chart.max = chart.values.empty()
                     ? 0 : *std::max_element(chart.values.begin(), chart.values.end());
     if (chart.max <= 0) return;
+    plotted = true;
     chart.rows = rows;
     chart.ink = ink;
     chart.top_label = ShortCount(static_cast<uint64_t>(std::ceil(chart.max)));
@@ -207,6 +210,8 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   if (!analysis.timeline.empty() && axis.to_ns > axis.from_ns) {
     add_chart(&TimelinePoint::minor_faults, "minor", Ink::kPlot2, kFaultRows);
     add_chart(&TimelinePoint::major_faults, "major", Ink::kBad, 2);
+  }
+  if (plotted) {
     absl::StrAppend(&out, AxisText(axis, style),
                     style.Paint(Ink::kDim, absl::StrCat(
                         "  Each column is ", Duration((axis.to_ns - axis.from_ns) / axis.columns),
@@ -215,11 +220,12 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
 
   // Faults while the heap grew to its peak, over that growth. (A range is about the
   // blocks allocated in it: its heap begins at 0, like the process's.)
-  uint64_t until_peak = 0, in_timeline = 0;
+  uint64_t until_peak = 0, in_timeline = 0, major_in_timeline = 0;
   const uint64_t growth = analysis.totals.peak_live_bytes;
   uint64_t begin = BeginNs(analysis);
   for (const TimelinePoint& point : analysis.timeline) {
     in_timeline += point.minor_faults;
+    major_in_timeline += point.major_faults;
     if (begin < analysis.totals.peak_time_ns) until_peak += point.minor_faults;
     begin = point.time_ns;
   }
@@ -233,15 +239,21 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
         pages_per_mib));
   }
   const Burst burst = BusiestStretch(analysis);
-  if (burst.faults > 0) {
+  if (burst.faults >= kFewestBusyFaults) {
     absl::StrAppend(&out, "  Busiest: ", Plural(burst.faults, "minor fault"), " between ",
                     Duration(burst.begin_ns), " and ", Duration(burst.end_ns), " (",
                     HumanBytes(burst.faults * analysis.process.page_bytes), " of pages).\n");
   }
-  if (in_timeline < faults.minor) {
-    absl::StrAppend(&out, "  ", Count(faults.minor - in_timeline),
-                    " minor faults are not in the plot: they were before the first sample, as "
-                    "a\n  program's start is, or after the last.\n");
+  const uint64_t minor_left = faults.minor - std::min(in_timeline, faults.minor);
+  const uint64_t major_left = faults.major - std::min(major_in_timeline, faults.major);
+  if (minor_left + major_left > 0) {
+    absl::StrAppend(&out, "  ", minor_left > 0 ? absl::StrCat(Count(minor_left), " minor") : "",
+                    minor_left > 0 && major_left > 0 ? " and " : "",
+                    major_left > 0 ? absl::StrCat(Count(major_left), " major") : "",
+                    minor_left + major_left == 1 ? " fault is" : " faults are",
+                    plotted ? " not in the plot:" : " in no plot:",
+                    minor_left + major_left == 1 ? " it was" : " they were",
+                    " before the first sample, as a\n  program's start is, or after the last.\n");
   }
   absl::StrAppend(&out, CorrelationSentence(faults));
   return out;

@@ -13,6 +13,7 @@ namespace memtrace::report::render {
 namespace {
 
 constexpr size_t kFramesShown = 8;  // without --full
+constexpr size_t kInnerShown = 3;   // of those, when the project's first is further out
 
 std::string When(const SiteGroup& group) {
   const std::string first = Duration(group.live_first_time_ns);
@@ -34,12 +35,6 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
   // The last of them stays: it is what the project called.
   const bool skip_to_caller = !options.full && cut.caller - begin >= kFramesShown;
   std::string out;
-  if (skip_to_caller) {
-    absl::StrAppend(&out, margin, options.style.Paint(
-        Ink::kDim, absl::StrCat("(", Plural(cut.caller - 1 - begin, "frame"),
-                                " of the system: --full)")), "\n");
-    begin = cut.caller - 1;
-  }
   const size_t room = options.style.width > indent ? options.style.width - indent : 40;
   const auto add = [&](const Frame& frame, bool is_caller) {
     const Ink ink = frame.role == FrameRole::kMarker    ? Ink::kWarning
@@ -48,12 +43,21 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
                                                         : Ink::kPlain;
     absl::StrAppend(&out, margin, FrameText(view, frame, room, options, ink), "\n");
   };
+  size_t most = kFramesShown;
+  if (skip_to_caller) {
+    for (size_t i = 0; i < kInnerShown; ++i) add(*frames[begin + i], false);
+    begin += kInnerShown;
+    absl::StrAppend(&out, margin, options.style.Paint(
+        Ink::kDim, absl::StrCat("(", Plural(cut.caller - 1 - begin, "more frame"),
+                                " of the system: --full)")), "\n");
+    begin = cut.caller - 1;
+    most -= kInnerShown;
+  }
   // A marker is worth more than the frames before it: it says what is missing.
   const Frame* marker = end > begin && frames[end - 1]->role == FrameRole::kMarker
                             ? frames[end - 1] : nullptr;
   if (marker != nullptr) --end;
-  const size_t hidden = options.full || end - begin <= kFramesShown + 1
-                            ? 0 : end - begin - kFramesShown;
+  const size_t hidden = options.full || end - begin <= most + 1 ? 0 : end - begin - most;
   for (size_t i = begin; i < end - hidden; ++i) add(*frames[i], i == cut.caller);
   if (hidden > 0) {
     absl::StrAppend(&out, margin, options.style.Paint(

@@ -138,8 +138,11 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
                   numbers.Events(thread.frees), numbers.Bytes(thread.bytes_allocated),
                   numbers.Bytes(thread.live_bytes), numbers.Events(thread.temporary)},
                  [&](size_t width) {
-                   const std::string when = absl::StrCat(
-                       Duration(thread.first_time_ns), " to ", Duration(thread.last_time_ns));
+                   const std::string when =
+                       thread.allocations + thread.frees == 0
+                           ? "no events"
+                           : absl::StrCat(Duration(thread.first_time_ns), " to ",
+                                          Duration(thread.last_time_ns));
                    const std::string name = options.style.Name(thread.name);
                    const size_t room = width > DisplayWidth(when) + 2
                                            ? width - DisplayWidth(when) - 2 : 0;

@@ -305,6 +305,58 @@ TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
               HasSubstr("Busiest: 256 minor faults between 800 ms and 840 ms (1.00 MiB of pages)"));
 }
 
+TEST(TextReportTest, FaultsThatNoSampleTellsApartGetNoEmptyPlot) {
+  MadeUp trace;
+  trace.analysis.process.duration_ns = 1'000'000;
+  trace.analysis.faults.minor = 98;
+  trace.analysis.faults.major = 1;
+  trace.analysis.timeline.push_back({.time_ns = 500'000});
+  trace.analysis.timeline.push_back({.time_ns = 1'000'000});
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("  98 minor and 1 major faults are in no plot: they were before"));
+  EXPECT_THAT(text, Not(HasSubstr("Each column")));
+}
+
+TEST(TextReportTest, AFewFaultsAreNoBurst) {
+  MadeUp trace;
+  trace.analysis.faults.minor = 2;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    trace.analysis.timeline.push_back(
+        {.time_ns = i * 10'000, .minor_faults = i > 80 && i <= 82 ? uint64_t{1} : 0});
+  }
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("Busiest")));
+}
+
+TEST(TextReportTest, AThreadWithoutEventsHasNoFirstAndLast) {
+  MadeUp trace;
+  trace.analysis.threads.push_back({.id = ThreadId{1}, .tid = 7, .name = "idle"});
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kThreads};
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr("idle  no events"));
+}
+
+// An interpreter whose engine is a library of the system: the program itself says little.
+TEST(TextReportTest, ALongStackOfTheSystemShowsItsInnermostFramesToo) {
+  MadeUp trace;
+  std::vector<Step> steps;
+  for (int i = 1; i <= 20; ++i) {
+    steps.push_back({absl::StrCat("engine_", i), "", 0, kLibc});
+  }
+  steps.push_back({"main", "script.c", 7});
+  trace.AddSite(trace.Stack(steps), 1, 100, 1);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kLeaks};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("       engine_1  libc.so.6\n       engine_2  libc.so.6\n"
+                              "       engine_3  libc.so.6\n"
+                              "       (16 more frames of the system: --full)\n"
+                              "       engine_20  libc.so.6\n       main  script.c:7\n"));
+}
+
 TEST(TextReportTest, SaysWhatTheProgramWrote) {
   MadeUp trace;
   trace.AddSite(trace.Stack({{"operator new(unsigned long)", "", 0, kLibc},
