@@ -76,9 +76,12 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
       std::max(metadata.counter("tool_minor_faults"), analysis->faults.tool_minor);
   coverage.damage = reader.damage();
   coverage.truncated = !coverage.damage.empty() || reader.cut();
-  if (coverage.damage.empty() && reader.cut() && !metadata.end.has_value()) {
-    coverage.damage = "the trace ends without an end: the process was killed or still runs; "
-                      "everything it had written was read";
+  if (coverage.damage.empty() && !reader.cut_place().empty()) {
+    coverage.damage = reader.cut_place();
+  } else if (coverage.damage.empty() && reader.cut() && !metadata.end.has_value()) {
+    coverage.damage = absl::StrCat(
+        "the trace ends without an end: the process was killed or still runs",
+        statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
   coverage.notes = metadata.notes;
   if (metadata.stopped.has_value()) {
@@ -91,14 +94,15 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
                              "not known.");
   }
   if (statistics.lost_blocks > 0) {
-    coverage.notes.push_back(absl::StrCat(statistics.lost_blocks,
-                                          " blocks of events are missing or damaged; stacks that "
-                                          "they defined are marked as lost."));
+    const bool one = statistics.lost_blocks == 1;
+    coverage.notes.push_back(absl::StrCat(
+        statistics.lost_blocks, one ? " block of events is" : " blocks of events are",
+        " missing or damaged; stacks that ", one ? "it" : "they", " defined are marked as lost."));
   }
   if (coverage.unseen_frees > 0) {
     coverage.notes.push_back(absl::StrCat(
-        coverage.unseen_frees, " addresses were allocated again without a free in the trace; "
-        "their earlier blocks count as freed."));
+        coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
+        " allocated again without a free in the trace; the earlier block at it counts as freed."));
   }
 }
 

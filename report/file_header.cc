@@ -13,7 +13,7 @@ absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source) {
   auto read = source.ReadAt(0, {reinterpret_cast<uint8_t*>(&header), sizeof(header)});
   if (!read.ok()) return read.status();
   if (*read == 0) {
-    return absl::DataLossError("is empty: the program was killed before it could write to it");
+    return absl::DataLossError("is empty: no trace, or of a program that was killed as it started; trace it again");
   }
   if (memcmp(header.magic, format::kFileMagic, std::min(*read, sizeof(header.magic))) != 0) {
     // Space was reserved for the header, and never filled.
@@ -26,7 +26,8 @@ absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source) {
   }
   if (*read < sizeof(header)) {
     return absl::DataLossError(
-        absl::StrCat("is cut within its header: ", *read, " of ", sizeof(header), " bytes"));
+        absl::StrCat("is cut within its header: ", *read, " of ", sizeof(header),
+                     " bytes; copy it again, or trace again"));
   }
   if (header.version > format::kFormatVersion) {
     return absl::UnimplementedError(absl::StrCat("has format version ", header.version,

@@ -44,11 +44,20 @@ bool TraceReader::NoteDamage(uint64_t offset, absl::string_view message) {
   return true;
 }
 
+void TraceReader::NoteCutWithinBlock() {
+  cut_ = true;
+  cut_place_ = absl::StrCat("the file ends at byte ", source_->Size(),
+                            ", within a block: it was cut there, or its writer was killed; "
+                            "what was whole before was read");
+}
+
 std::string TraceReader::damage() const {
   if (damages_.empty()) return "";
   std::string text = absl::StrCat(damage_, "; everything before it was read");
   if (damages_.size() > 1) {
-    absl::StrAppend(&text, "; ", damages_.size() - 1, " more damaged places follow");
+    absl::StrAppend(&text, "; ", damages_.size() - 1,
+                    damages_.size() == 2 ? " more damaged place follows"
+                                         : " more damaged places follow");
   }
   return text;
 }
@@ -64,7 +73,7 @@ absl::Status TraceReader::Index() {
     auto state = scanner.At(position, &block);
     if (!state.ok()) return state.status();
     if (*state == BlockState::kEnd) {
-      cut_ |= position < source_->Size();
+      if (position < source_->Size()) NoteCutWithinBlock();
       break;
     }
     if (*state == BlockState::kBlock) {
@@ -75,7 +84,7 @@ absl::Status TraceReader::Index() {
     }
     if (*state == BlockState::kIncomplete) {
       // A ring is read as far as the file goes; of another block nothing is whole.
-      cut_ = true;
+      NoteCutWithinBlock();
       if (block.header.kind == format::BlockKind::kRing) {
         absl::Status status = IndexBlock(block);
         if (!status.ok()) return status;

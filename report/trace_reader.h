@@ -95,6 +95,8 @@ class TraceReader {
   // The file ends within a block, or space was reserved at its end: the process was
   // killed, or is still running. Nothing that it had completed is missing.
   bool cut() const { return cut_; }
+  // Where the file ends within a block; empty when it does not.
+  const std::string& cut_place() const { return cut_place_; }
 
  private:
   TraceReader(std::unique_ptr<ByteSource> source, std::string name)
@@ -106,6 +108,7 @@ class TraceReader {
   absl::Status UseRings();
   void SortBlocks();
   void MakeStreams();
+  void NoteCutWithinBlock();
   // False: this place is known already.
   bool NoteDamage(uint64_t offset, absl::string_view message);
 
@@ -125,6 +128,7 @@ class TraceReader {
   absl::flat_hash_set<uint64_t> damages_;  // offsets of all
   std::string damage_;
   bool cut_ = false;
+  std::string cut_place_;
 };
 
 }  // namespace memtrace::report

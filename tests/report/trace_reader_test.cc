@@ -97,6 +97,16 @@ TEST(TraceReaderTest, ACutAnywhereLeavesWhatWasWholeBefore) {
   EXPECT_EQ(last, 6u);
 }
 
+TEST(TraceReaderTest, SaysWhereTheFileIsCut) {
+  const std::string bytes = SmallTrace();
+  const Analysis a = Analyze(bytes.substr(0, bytes.size() - 70)).analysis;
+  EXPECT_TRUE(a.coverage.truncated);
+  EXPECT_EQ(a.coverage.damage,
+            "the file ends at byte " + std::to_string(bytes.size() - 70) +
+                ", within a block: it was cut there, or its writer was killed; what was whole "
+                "before was read");
+}
+
 TEST(TraceReaderTest, EveryFlippedBitIsNoticedOrHarmless) {
   const std::string good = SmallTrace();
   const Analysis whole = Analyze(good).analysis;
