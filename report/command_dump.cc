@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cmath>
 #include <memory>
+#include <tuple>
 
 #include "report/commands.h"
 #include "report/dump.h"
@@ -21,13 +21,17 @@ Example:
 struct DumpFlags {
   DumpOptions options;
   std::string output;
-  double from_s = 0;
-  double to_s = -1;
+  std::string from, to;
 };
 
-uint64_t Nanoseconds(double seconds) {
-  const double ns = seconds * 1e9;
-  return ns >= 9e18 ? UINT64_MAX : static_cast<uint64_t>(std::llround(ns));
+absl::Status Dump(DumpFlags& flags) {
+  const auto range = ParseInstants(flags.from, flags.to);
+  if (!range.ok()) return range.status();
+  std::tie(flags.options.from, flags.options.to) = *range;
+  absl::Status status = RefuseToReplace(flags.options.file, flags.output);
+  if (!status.ok()) return status;
+  return WriteTo(flags.output,
+                 [&](std::ostream& out) { return RunDump(flags.options, out); });
 }
 
 }  // namespace
@@ -36,21 +40,13 @@ void RegisterDumpCommand(CLI::App& app, int* exit_code) {
   CLI::App* dump = app.add_subcommand("dump", "Print every event in order, one per line");
   auto flags = std::make_shared<DumpFlags>();
   dump->footer(kFooter);
-  dump->add_option("file", flags->options.file, "The trace")->required()->type_name("FILE");
+  dump->add_option("FILE", flags->options.file, "The trace")->required()->type_name("");
   dump->add_option("-o,--output", flags->output, "Where the lines go; standard output if not given")
       ->type_name("FILE");
-  dump->add_option("--from", flags->from_s, "Only events from this time on")
-      ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
-  dump->add_option("--to", flags->to_s, "Only events up to this time")
-      ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber);
-  dump->callback([flags, exit_code] {
-    flags->options.range.from_ns = Nanoseconds(flags->from_s);
-    if (flags->to_s >= 0) flags->options.range.to_ns = Nanoseconds(flags->to_s);
-    *exit_code = ExitCodeOf(WriteTo(
-        flags->output, [&](std::ostream& out) { return RunDump(flags->options, out); }));
-  });
+  dump->add_option("--from", flags->from, "Only events from this time on: 1.5, 250ms, 90%")
+      ->type_name("T");
+  dump->add_option("--to", flags->to, "Only events up to this time")->type_name("T");
+  dump->callback([flags, exit_code] { *exit_code = ExitCodeOf(Dump(*flags)); });
 }
 
 }  // namespace memtrace::report

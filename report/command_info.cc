@@ -22,7 +22,7 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
       "info", "Tell what was traced, what is missing, and what the tool itself cost");
   auto options = std::make_shared<InfoOptions>();
   info->footer(kFooter);
-  info->add_option("file", options->file, "The trace")->required()->type_name("FILE");
+  info->add_option("FILE", options->file, "The trace")->required()->type_name("");
   info->callback(
       [options, exit_code] { *exit_code = ExitCodeOf(RunInfo(*options, std::cout)); });
 }

@@ -20,6 +20,8 @@ Example:
   memtrace pack app.mtr        writes app.packed.mtr)";
 
 int Pack(const PackOptions& options) {
+  const absl::Status status = RefuseToReplace(options.file, options.output);
+  if (!status.ok()) return ExitCodeOf(status);
   auto result = RunPack(options);
   if (!result.ok()) return ExitCodeOf(result.status());
   std::cout << absl::StreamFormat("%s: %d bytes, %.1f %% of %s\n", result->output,
@@ -28,8 +30,9 @@ int Pack(const PackOptions& options) {
                                       static_cast<double>(result->raw_bytes),
                                   options.file);
   if (result->damaged_blocks != 0) {
-    std::cerr << absl::StreamFormat("memtrace: %s: %d damaged blocks were left out\n", options.file,
-                                    result->damaged_blocks);
+    std::cerr << absl::StreamFormat("memtrace: %s: %d damaged block%s left out\n", options.file,
+                                    result->damaged_blocks,
+                                    result->damaged_blocks == 1 ? " was" : "s were");
   }
   return 0;
 }
@@ -40,7 +43,7 @@ void RegisterPackCommand(CLI::App& app, int* exit_code) {
   CLI::App* pack = app.add_subcommand("pack", "Make a raw trace small");
   auto options = std::make_shared<PackOptions>();
   pack->footer(kFooter);
-  pack->add_option("file", options->file, "The raw trace")->required()->type_name("FILE");
+  pack->add_option("FILE", options->file, "The raw trace")->required()->type_name("");
   pack->add_option("-o,--output", options->output, "Where the packed trace goes")
       ->type_name("FILE");
   pack->add_option("--level", options->level, "How hard zstd tries, 1 to 19")

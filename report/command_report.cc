@@ -1,7 +1,11 @@
 #include "report/command_report.h"
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -52,12 +56,35 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
 std::string WholeNumber(const std::string& text) {
   uint64_t number;
   if (absl::SimpleAtoi(text, &number)) return "";
-  return absl::StrCat("\"", text, "\" is not a whole number");
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
+}
+
+// A mistyped directory would silently cost all names.
+absl::Status CheckDirectories(const ReportFlags& flags) {
+  const auto check = [](absl::string_view option, const std::string& path) {
+    struct stat st;
+    if (stat(path.c_str(), &st) != 0) {
+      return absl::NotFoundError(absl::StrCat(option, ": ", path, ": ", strerror(errno)));
+    }
+    return S_ISDIR(st.st_mode) ? absl::OkStatus()
+                               : absl::InvalidArgumentError(
+                                     absl::StrCat(option, ": ", path, " is no directory"));
+  };
+  for (const std::string& directory : flags.debug_dirs) {
+    absl::Status status = check("--debug-dir", directory);
+    if (!status.ok()) return status;
+  }
+  return flags.sysroot.empty() ? absl::OkStatus() : check("--sysroot", flags.sysroot);
 }
 
 absl::Status Report(const ReportFlags& flags) {
   absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
   if (!options.ok()) return options.status();
+  absl::Status status = RefuseToReplace(flags.file, flags.output);
+  if (!status.ok()) return status;
+  status = CheckDirectories(flags);
+  if (!status.ok()) return status;
 
   Progress progress;
   options->analyze.progress = [&](uint64_t done, uint64_t total) {
@@ -95,7 +122,7 @@ absl::Status Report(const ReportFlags& flags) {
 void RegisterReportCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<ReportFlags>();
   CLI::App* command = app.add_subcommand("report", "Where the memory of a traced program went");
-  command->add_option("FILE", flags->file, "The trace")->required();
+  command->add_option("FILE", flags->file, "The trace")->required()->type_name("");
   command->add_option("-f,--format", flags->format, "text (default), json, csv, mtrace")
       ->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")

@@ -1,5 +1,6 @@
 #include "report/commands.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,6 +17,16 @@ int ExitCodeOf(const absl::Status& status) {
   const std::string line = absl::StrCat("memtrace: ", status.message(), "\n");
   fputs(line.c_str(), stderr);
   return kExitFailed;
+}
+
+absl::Status RefuseToReplace(const std::string& trace, const std::string& output) {
+  struct stat read, written;
+  if (output.empty() || stat(trace.c_str(), &read) != 0 || stat(output.c_str(), &written) != 0 ||
+      read.st_dev != written.st_dev || read.st_ino != written.st_ino) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot write ", output, ": it is the trace itself; give another name with -o"));
 }
 
 absl::Status WriteTo(const std::string& path,

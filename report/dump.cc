@@ -26,7 +26,10 @@ std::string Escaped(std::string_view text) {
 class Dumper {
  public:
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
-      : reader_(reader), options_(options), out_(out), model_({}, &stacks_) {
+      : reader_(reader),
+        range_{options.from.Ns(*reader), options.to.Ns(*reader)},
+        out_(out),
+        model_({}, &stacks_) {
     for (const ModuleRecord& module : reader->metadata().modules) {
       modules_.push_back(module.info);
     }
@@ -52,8 +55,8 @@ class Dumper {
 
  private:
   bool Wanted(const EventCursor& cursor) {
-    past_end_ |= cursor.low() > options_.range.to_ns;
-    return cursor.time() >= options_.range.from_ns && cursor.time() <= options_.range.to_ns;
+    past_end_ |= cursor.low() > range_.to_ns;
+    return cursor.time() >= range_.from_ns && cursor.time() <= range_.to_ns;
   }
   void Begin(const EventCursor& cursor, std::string_view event) {
     absl::StrAppendFormat(&line_, "%d.%09d %d %s", cursor.time() / 1'000'000'000,
@@ -69,7 +72,7 @@ class Dumper {
   void PrintExtended(size_t stream, const EventCursor& cursor);
 
   TraceReader* const reader_;
-  const DumpOptions& options_;
+  const Range range_;
   std::ostream* const out_;
   StackTable stacks_;
   HeapModel model_;
@@ -265,6 +268,9 @@ absl::Status RunDump(const DumpOptions& options, std::ostream& out) {
   dumper.Tick();
   const std::string damage = (*reader)->damage();
   if (!options.quiet && !damage.empty()) out << "# " << damage << '\n';
+  if (!options.quiet && !(*reader)->cut_place().empty()) {
+    out << "# " << (*reader)->cut_place() << '\n';
+  }
   out.flush();
   if (!out) return absl::UnavailableError("cannot write the dump: is the disk full?");
   return absl::OkStatus();

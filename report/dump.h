@@ -18,13 +18,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "report/analysis.h"
+#include "report/instant.h"
 
 namespace memtrace::report {
 
 struct DumpOptions {
   std::string file;
-  Range range;          // of the events to print; those before are read nevertheless
+  Instant from, to{.ns = UINT64_MAX};  // of the events to print; those before are read as well
   bool quiet = false;   // no # lines
 };
 

@@ -2,7 +2,9 @@
 // are only what they share: --version, and one clear line for a wrong word.
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -67,6 +69,14 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   return kExitFailed;
 }
 
+// What was printed may still be in a buffer.
+int Flushed(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (exit_code == kExitFailed) return exit_code;  // which said why
+  std::fprintf(stderr, "memtrace: cannot write standard output: %s\n", std::strerror(errno));
+  return kExitFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,10 +104,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);  // of the command, if one was given
-    return 0;
+    return Flushed(0);
   } catch (const CLI::CallForVersion& version) {
     std::printf("%s\n", version.what());
-    return 0;
+    return Flushed(0);
   } catch (const CLI::ParseError& error) {
     return Complain(app, error);
   }

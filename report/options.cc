@@ -1,15 +1,11 @@
 #include "report/options.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -64,42 +60,6 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view text) {
-  static constexpr std::pair<absl::string_view, double> kUnits[] = {
-      {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}, {"m", 60e9}, {"h", 3600e9}, {"s", 1e9},
-  };
-  const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat(option, ": \"", text,
-                   "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h or 90%"));
-  absl::string_view number = text;
-  double unit = 1e9;
-  const bool share = absl::ConsumeSuffix(&number, "%");
-  if (!share) {
-    for (const auto& [name, ns] : kUnits) {
-      if (absl::ConsumeSuffix(&number, name)) {
-        unit = ns;
-        break;
-      }
-    }
-  }
-  number = absl::StripAsciiWhitespace(number);
-  // What SimpleAtod takes beyond numbers ("inf", "nan", hexadecimal) is no time.
-  if (number.empty() || number.find_first_not_of("0123456789.") != absl::string_view::npos) {
-    return bad;
-  }
-  double value = 0;
-  if (!absl::SimpleAtod(number, &value)) return bad;
-  Instant instant;
-  if (share) {
-    if (value > 100) return bad;
-    instant.share = value / 100;
-    return instant;
-  }
-  if (value * unit > 9e18) return bad;
-  instant.ns = static_cast<uint64_t>(std::llround(value * unit));
-  return instant;
-}
-
 absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   ReportOptions options;
   const auto format = OneOf("--format", flags.format, kFormats);
@@ -112,22 +72,10 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   if (!sort.ok()) return sort.status();
   options.sort = *sort;
 
-  Instant from, to{.ns = UINT64_MAX};
-  if (!flags.from.empty()) {
-    const auto parsed = ParseInstant("--from", flags.from);
-    if (!parsed.ok()) return parsed.status();
-    from = *parsed;
-  }
-  if (!flags.to.empty()) {
-    const auto parsed = ParseInstant("--to", flags.to);
-    if (!parsed.ok()) return parsed.status();
-    to = *parsed;
-  }
-  const bool both_shares = from.share.has_value() && to.share.has_value();
-  const bool no_share = !from.share.has_value() && !to.share.has_value();
-  if ((no_share && from.ns >= to.ns) || (both_shares && *from.share >= *to.share)) {
-    return absl::InvalidArgumentError("--from must be before --to");
-  }
+  const auto range = ParseInstants(flags.from, flags.to);
+  if (!range.ok()) return range.status();
+  const auto& [from, to] = *range;
+  if (from == to) return absl::InvalidArgumentError("--from must be before --to");
   options.analyze.range = {from.ns, to.ns};
   options.analyze.from_share = from.share;
   options.analyze.to_share = to.share;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analyzer.h"
+#include "report/instant.h"
 #include "report/render/formats.h"
 #include "report/render/style.h"
 #include "report/render/text_report.h"
@@ -48,14 +49,6 @@ struct ReportOptions {
 };
 
 absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags);
-
-// An instant of the run: "1.5" and "1.5s" seconds, "250ms", "10us", "5ns", "2min"
-// or "2m", "1h", or a share of the duration, "90%".
-struct Instant {
-  uint64_t ns = 0;
-  std::optional<double> share;  // 0 to 1; then `ns` says nothing
-};
-absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view text);
 
 // Candidates that `word` is a likely misspelling of, best first, at most two.
 std::vector<std::string> Suggest(absl::string_view word,

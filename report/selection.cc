@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/event_decoder.h"
+#include "report/instant.h"
 
 namespace memtrace::report {
 namespace {
@@ -67,12 +68,12 @@ absl::Status SelectByName(TraceReader& reader, const std::string& wanted,
 absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& options) {
   Selection selection;
   selection.range = options.range;
-  const auto at_share = [&](double share) {
-    return static_cast<uint64_t>(std::clamp(share, 0.0, 1.0) *
-                                 static_cast<double>(reader.clock().LastNs()));
-  };
-  if (options.from_share.has_value()) selection.range.from_ns = at_share(*options.from_share);
-  if (options.to_share.has_value()) selection.range.to_ns = at_share(*options.to_share);
+  if (options.from_share.has_value()) {
+    selection.range.from_ns = Instant{.share = options.from_share}.Ns(reader);
+  }
+  if (options.to_share.has_value()) {
+    selection.range.to_ns = Instant{.share = options.to_share}.Ns(reader);
+  }
   if (selection.range.from_ns > selection.range.to_ns) {
     return absl::InvalidArgumentError("the range ends before it begins");
   }

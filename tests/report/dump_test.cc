@@ -8,6 +8,7 @@
 
 #include <sstream>
 
+#include "report/analysis.h"
 #include "report/info.h"
 #include "tests/report/trace_builder.h"
 
@@ -20,7 +21,8 @@ class DumpTest : public testing::Test {
   std::string Dump(TraceBuilder& trace, const Range& range = {}, bool quiet = true) {
     EXPECT_TRUE(trace.WriteTo(path_));
     std::ostringstream out;
-    const absl::Status status = RunDump({path_, range, quiet}, out);
+    const absl::Status status = RunDump(
+        {path_, {.ns = range.from_ns}, {.ns = range.to_ns}, quiet}, out);
     EXPECT_TRUE(status.ok()) << status;
     return out.str();
   }

@@ -208,6 +208,60 @@ TEST_F(ReportCommandTest, AFullDiskIsAnError) {
   EXPECT_THAT(result.err, HasSubstr("cannot write standard output: No space left on device"));
 }
 
+TEST_F(ReportCommandTest, HelpForAFullDiskIsAnErrorToo) {
+  for (const char* words : {"--help", "report --help", "--version"}) {
+    const Result result = Shell(absl::StrCat("$M ", words, " > /dev/full"));
+    EXPECT_EQ(result.status, 2) << words;
+    EXPECT_THAT(result.err, HasSubstr("cannot write standard output: No space left on device"));
+  }
+}
+
+TEST_F(ReportCommandTest, TheTraceIsNeverReplacedByWhatIsMadeOfIt) {
+  const auto content = [&] {
+    std::stringstream bytes;
+    bytes << std::ifstream(trace_, std::ios::binary).rdbuf();
+    return bytes.str();
+  };
+  const std::string before = content();
+  fs::create_symlink(trace_, directory_ / "link.mtr");
+  for (const char* command : {"report", "report --format json", "dump", "pack"}) {
+    ExpectRefused(absl::StrCat("$M ", command, " $T -o app.mtr"),
+                  "cannot write app.mtr: it is the trace itself; give another name with -o");
+    ExpectRefused(absl::StrCat("$M ", command, " link.mtr -o $T"), "it is the trace itself");
+  }
+  EXPECT_EQ(content(), before);
+}
+
+TEST_F(ReportCommandTest, NumbersThatAreTooLargeAreRefused) {
+  ExpectRefused("$M report $T --top 99999999999999999999", "is too large");
+  ExpectRefused("$M report $T --width 99999999999999999999", "is too large");
+  for (const char* command : {"report", "dump"}) {
+    for (const char* time : {"1e300", "nan", "inf", "0x10", "-1", "18446744073709551616", "' '"}) {
+      for (const char* option : {"--from", "--to"}) {
+        ExpectRefused(absl::StrCat("$M ", command, " $T ", option, " ", time),
+                      absl::StrCat(option, ": \""));
+      }
+    }
+    ExpectRefused(absl::StrCat("$M ", command, " $T --from 90% --to 10%"),
+                  "--from must be before --to");
+  }
+}
+
+TEST_F(ReportCommandTest, TheDumpTakesTheSameTimes) {
+  const auto events = [&](const std::string& options) {
+    return Shell("$M dump $T " + options + " | grep -c -E ' (malloc|free) '").out;
+  };
+  EXPECT_EQ(events("--from 65%"), "1\n");
+  EXPECT_EQ(events("--from 650ms"), "1\n");
+  EXPECT_EQ(events("--to 0.5"), "2000\n");
+  EXPECT_EQ(events("--from 500ms --to 65%"), "1\n");
+}
+
+TEST_F(ReportCommandTest, DirectoriesOfFilesMustBeThere) {
+  ExpectRefused("$M report $T --sysroot none", "--sysroot: none: No such file or directory");
+  ExpectRefused("$M report $T --debug-dir $T", " is no directory");
+}
+
 TEST_F(ReportCommandTest, RangesAndThreadsSelectBlocks) {
   const auto totals = [&](const std::string& options) {
     return nlohmann::json::parse(Shell("$M report $T --format json " + options).out)["totals"];
