@@ -6,6 +6,8 @@
 #ifndef MEMTRACE_PRELOAD_RAW_LOG_H_
 #define MEMTRACE_PRELOAD_RAW_LOG_H_
 
+#include <string_view>
+
 #include "preload/sys.h"
 #include "preload/text.h"
 
@@ -13,9 +15,16 @@ namespace memtrace {
 
 template <typename... Parts>
 void RawLog(const Parts&... parts) {
-  Text<768> line;
-  line << "memtrace: ";
-  (line << ... << parts) << "\n";
+  Text<768> text;
+  text << "memtrace: ";
+  (text << ... << parts);
+  // Of a name of the program or the user: one line it stays, and moves no cursor.
+  Text<800> line;
+  for (const char c : text.view()) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    line << std::string_view(control ? "?" : &c, 1);
+  }
+  line << "\n";
   sys::Write(2, line.c_str(), line.size());
 }
 

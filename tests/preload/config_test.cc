@@ -56,6 +56,13 @@ TEST(ConfigTest, AWrongValueIsOneLineAndTheDefault) {
             "pid, %t the start time\n");
 }
 
+TEST(ConfigTest, AWrongValueMovesNoCursor) {
+  const Parsed parsed = Parse(Environment({"MEMTRACE_STACKS=\x1b[2J\nso\r"}));
+  EXPECT_NE(parsed.said.find("MEMTRACE_STACKS=?[2J?so? is ignored"), std::string::npos)
+      << parsed.said;
+  EXPECT_EQ(parsed.said.find('\n'), parsed.said.size() - 1);
+}
+
 TEST(ConfigTest, WhatThisVersionCannotDoIsSaid) {
   EXPECT_NE(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=512K"})).said.find("not in this version"),
             std::string::npos);
