@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "report/render/escape.h"
 #include "report/render/plot.h"
 #include "report/render/table.h"
@@ -117,6 +118,21 @@ absl::string_view Follow(double r) {
   return r > -0.5 ? "do not follow" : "run against";
 }
 
+// Of ASCII words, broken where 80 columns end.
+std::string Sentence(absl::string_view words) {
+  std::string out;
+  size_t column = 80;
+  for (const absl::string_view word : absl::StrSplit(words, ' ')) {
+    if (column + 1 + word.size() > 80) {
+      out += out.empty() ? " " : "\n ";
+      column = 1;
+    }
+    absl::StrAppend(&out, " ", word);
+    column += 1 + word.size();
+  }
+  return out + "\n";
+}
+
 std::string CorrelationSentence(const Faults& faults) {
   if (!faults.correlation_known) {
     return "  Too few samples, or too little change, to say what the faults go with.\n";
@@ -128,8 +144,8 @@ std::string CorrelationSentence(const Faults& faults) {
       Follow(faults.correlation_allocated), faults.correlation_allocated);
   if (faults.correlation_allocated >= 0.5 &&
       faults.correlation_allocated - faults.correlation_live >= 0.3) {
-    absl::StrAppend(&out, "  Memory is given back and faulted in again: look at the sites that "
-                          "allocate most,\n  not at those that hold most.\n");
+    out += Sentence("Memory is given back and faulted in again: look at the sites that "
+                    "allocate most, not at those that hold most.");
   }
   return out;
 }
@@ -247,13 +263,14 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   const uint64_t minor_left = faults.minor - std::min(in_timeline, faults.minor);
   const uint64_t major_left = faults.major - std::min(major_in_timeline, faults.major);
   if (minor_left + major_left > 0) {
-    absl::StrAppend(&out, "  ", minor_left > 0 ? absl::StrCat(Count(minor_left), " minor") : "",
-                    minor_left > 0 && major_left > 0 ? " and " : "",
-                    major_left > 0 ? absl::StrCat(Count(major_left), " major") : "",
-                    minor_left + major_left == 1 ? " fault is" : " faults are",
-                    plotted ? " not in the plot:" : " in no plot:",
-                    minor_left + major_left == 1 ? " it was" : " they were",
-                    " before the first sample, as a\n  program's start is, or after the last.\n");
+    const bool one = minor_left + major_left == 1;
+    out += Sentence(absl::StrCat(
+        minor_left > 0 ? absl::StrCat(Count(minor_left), " minor") : "",
+        minor_left > 0 && major_left > 0 ? " and " : "",
+        major_left > 0 ? absl::StrCat(Count(major_left), " major") : "",
+        one ? " fault is" : " faults are", plotted ? " not in the plot:" : " in no plot:",
+        one ? " it was" : " they were",
+        " before the first sample, as a program's start is, or after the last."));
   }
   absl::StrAppend(&out, CorrelationSentence(faults));
   return out;

@@ -62,9 +62,12 @@ std::string Heading(const TextOptions& options, absl::string_view title,
 std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
                      absl::string_view noun, absl::string_view remark) {
   if (shown >= all) return "";
-  const std::string line =
-      absl::StrCat("  and ", Plural(all - shown, absl::StrCat("more ", noun)), remark,
-                   ": --top ", all, " or --full shows ", all - shown == 1 ? "it" : "them");
+  const std::string what = absl::StrCat(
+      "  and ", Plural(all - shown, absl::StrCat("more ", noun)), remark, ": ");
+  const std::string both = absl::StrCat(what, "--top ", all, " or --full");
+  std::string line = absl::StrCat(both, all - shown == 1 ? " shows it" : " shows them");
+  if (line.size() > options.style.width) line = both;
+  if (line.size() > options.style.width) line = what + "--full";
   return absl::StrCat(options.style.Paint(Ink::kDim, line), "\n");
 }
 

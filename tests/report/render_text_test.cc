@@ -317,6 +317,23 @@ TEST(TextReportTest, FaultsThatNoSampleTellsApartGetNoEmptyPlot) {
   const std::string text = RenderText(trace.View(), options);
   EXPECT_THAT(text, HasSubstr("  98 minor and 1 major faults are in no plot: they were before"));
   EXPECT_THAT(text, Not(HasSubstr("Each column")));
+  ExpectFits(text, 80);
+}
+
+TEST(TextReportTest, LongRemarksFitEightyColumnsToo) {
+  MadeUp trace;
+  for (uint32_t i = 1; i <= 1015; ++i) {
+    trace.AddSite(trace.Stack({{absl::StrCat("f", i), "f.c", i}}), 12345, 1234567, 12345);
+  }
+  EXPECT_THAT(RenderText(trace.View(), Options(88, false)),
+              HasSubstr(" blocks: --top 1015 or --full\n"));
+  trace.analysis.faults.minor = 1'234'567;
+  trace.analysis.faults.major = 1'234'567;
+  trace.analysis.faults.correlation_known = true;
+  trace.analysis.faults.correlation_allocated = 0.9;
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  ExpectFits(text, 80);
+  EXPECT_THAT(text, HasSubstr(" blocks: --full\n"));
 }
 
 TEST(TextReportTest, AFewFaultsAreNoBurst) {
