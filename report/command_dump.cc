@@ -12,8 +12,8 @@ namespace memtrace::report {
 namespace {
 
 constexpr char kFooter[] = R"(
-Each line is TIME THREAD EVENT ADDRESS key=value...; frames of stacks are defined
-before they are used, and lines that begin with # are about the trace.
+Each line is TIME THREAD EVENT ADDRESS key=value...; frames of stacks are
+defined before they are used, and lines that begin with # are about the trace.
 
 Example:
   memtrace dump app.mtr | grep ' malloc ' | head)";

@@ -19,7 +19,7 @@ Example:
 
 void RegisterInfoCommand(CLI::App& app, int* exit_code) {
   CLI::App* info = app.add_subcommand(
-      "info", "Tell what was traced, what is missing, and what the tool itself cost");
+      "info", "What was traced, what is missing, what it cost");
   auto options = std::make_shared<InfoOptions>();
   info->footer(kFooter);
   info->add_option("FILE", options->file, "The trace")->required()->type_name("");

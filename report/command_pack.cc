@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "report/commands.h"
 #include "report/pack.h"
+#include "report/render/escape.h"
 
 namespace memtrace::report {
 namespace {
@@ -24,13 +25,15 @@ int Pack(const PackOptions& options) {
   if (!status.ok()) return ExitCodeOf(status);
   auto result = RunPack(options);
   if (!result.ok()) return ExitCodeOf(result.status());
-  std::cout << absl::StreamFormat("%s: %d bytes, %.1f %% of %s\n", result->output,
+  std::cout << absl::StreamFormat("%s: %d bytes, %.1f %% of %s\n",
+                                  render::EscapeControls(result->output),
                                   result->packed_bytes,
                                   100.0 * static_cast<double>(result->packed_bytes) /
                                       static_cast<double>(result->raw_bytes),
-                                  options.file);
+                                  render::EscapeControls(options.file));
   if (result->damaged_blocks != 0) {
-    std::cerr << absl::StreamFormat("memtrace: %s: %d damaged block%s left out\n", options.file,
+    std::cerr << absl::StreamFormat("memtrace: %s: %d damaged block%s left out\n",
+                                    render::EscapeControls(options.file),
                                     result->damaged_blocks,
                                     result->damaged_blocks == 1 ? " was" : "s were");
   }

@@ -127,25 +127,29 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
       ->type_name("OUT");
-  command->add_option("--from", flags->from, "Only blocks allocated from then on: 1.5, 250ms, 90%")
+  command->add_option("--from", flags->from, "Only blocks allocated from then on:\n"
+                  "1.5, 250ms, 90%")
       ->type_name("T");
   command->add_option("--to", flags->to, "Only blocks allocated before then")->type_name("T");
   command->add_option("--thread", flags->thread, "Only blocks of threads with this name or tid")
       ->type_name("NAME|TID");
   command->add_option("--match", flags->match,
-                      "Only sites with a frame whose function, file or module matches")
+                      "Only sites with a frame whose function, file or\n"
+                      "module matches")
       ->type_name("REGEX");
-  command->add_option("--top", flags->top, "Rows of each table (text: 10; json: 1000; csv: all)")
+  command->add_option("--top", flags->top, "Rows of each table; text: 10; json: 1000; csv: all")
       ->type_name("N")
       ->check(WholeNumber, "");
   command->add_option("--sort", flags->sort,
-                      "Allocators by total, wasted, live, blocks, peak, allocations, frees, "
-                      "temporary, caller")
+                      "Allocators by total, wasted, live, blocks, peak,\n"
+                      "allocations, frees, temporary, caller")
       ->type_name("COLUMN");
   command
       ->add_option("--table,--tables", flags->tables,
-                   "text: summary leaks sites growth faults temporary sizes threads mappings, "
-                   "separated by commas; csv: one of sites leaks timeline threads mappings sizes")
+                   "text: summary leaks sites growth faults temporary\n"
+                   "sizes threads mappings, separated by commas;\n"
+                   "csv: one of sites leaks timeline threads mappings\n"
+                   "sizes")
       ->type_name("LIST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -9,12 +9,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/output_file.h"
+#include "report/render/escape.h"
 
 namespace memtrace::report {
 
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
-  const std::string line = absl::StrCat("memtrace: ", status.message(), "\n");
+  const std::string line =
+      absl::StrCat("memtrace: ", render::EscapeControls(status.message()), "\n");
   fputs(line.c_str(), stderr);
   return kExitFailed;
 }

@@ -80,11 +80,11 @@ int Flushed(int exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Records every heap allocation of a program, with its exact stack, and reports "
-               "where the memory went.",
+  CLI::App app("Records every heap allocation of a program, with its exact stack, and\n"
+               "reports where the memory went.",
                "memtrace");
   app.set_version_flag("--version", "memtrace " MEMTRACE_VERSION);
-  app.set_help_flag("-h,--help", "This text; `memtrace COMMAND --help` tells about a command");
+  app.set_help_flag("-h,--help", "This text; behind a command, about that");
   app.require_subcommand(0, 1);
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
   app.get_formatter()->label("Subcommands", "Commands");

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "report/render/escape.h"
 
 namespace memtrace::report {
 namespace {
@@ -27,6 +28,11 @@ std::string ShellWord(absl::string_view text) {
   constexpr absl::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+=:,@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  if (render::EscapeControls(text) != text) {
+    return absl::StrCat(
+        "$'", render::EscapeControls(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}})),
+        "'");
+  }
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 

@@ -53,30 +53,36 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
   run->footer(kFooter);
   run->positionals_at_end();  // what follows PROGRAM belongs to it, also without the --
   run->add_option("-o,--output", options->output,
-                  "Where the trace goes; %e is the program, %p its pid, %t its start time")
+                  "Where the trace goes; %e is the program, %p its\n"
+                  "pid, %t its start time")
       ->type_name("FILE")
       ->default_str("memtrace.%e.%p.mtr");
   run->add_option("--stacks", options->stacks, "Record the stack of every allocation: all or off")
       ->type_name("MODE")
       ->check(CLI::IsMember({"all", "off"}));
   run->add_option("--children", options->children,
-                  "Trace the processes that the program starts: follow or off")
+                  "Trace the processes that the program starts:\n"
+                  "follow or off")
       ->type_name("MODE")
       ->check(CLI::IsMember({"follow", "off"}));
   run->add_option("--sample-bytes", options->sample_bytes,
-                  "Record one allocation in so many bytes; 0 records all")
+                  "Record one allocation in so many bytes;\n"
+                  "0 records all")
       ->check(kBytes);
   run->add_option("--max-bytes", options->max_bytes,
-                  "Stop recording when the raw trace of a process is as long; 0 is no limit")
+                  "Stop recording when the raw trace of a process is\n"
+                  "as long; 0 is no limit")
       ->check(kBytes);
   run->add_option("--cross-check", options->cross_check,
-                  "Unwind every N-th stack with libunwind too and compare; 0 does not")
+                  "Unwind every N-th stack with libunwind too and\n"
+                  "compare; 0 does not")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   run->add_option("--library", options->library, "The libmemtrace.so to preload")
       ->type_name("PATH");
   run->add_option("--finish", options->finish,
-                  "Pack what an interrupted run, or a process that outlived it, left here")
+                  "Pack what an interrupted run, or a process that\n"
+                  "outlived it, left here")
       ->type_name("DIRECTORY");
   run->add_flag("-q,--quiet", options->quiet, "No line at the end, unless something went wrong");
   run->add_flag("-v,--verbose", options->verbose, "Say what is done");

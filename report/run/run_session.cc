@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "report/render/escape.h"
 #include "report/run/child_process.h"
 #include "report/run/closing_line.h"
 #include "report/run/library_finder.h"
@@ -33,8 +34,13 @@ extern char** environ;
 namespace memtrace::report {
 namespace {
 
+// One line, whatever the names in it hold.
+void Say(absl::string_view message) {
+  fprintf(stderr, "memtrace: %s\n", render::EscapeControls(message).c_str());
+}
+
 int Fail(absl::string_view message, int exit_status = kExitNotTraceable) {
-  fprintf(stderr, "memtrace: %s\n", std::string(message).c_str());
+  Say(message);
   return exit_status;
 }
 
@@ -127,7 +133,7 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
   if (!result.traces.empty()) {
     const std::string line = ClosingLine(result, end);
     if (!options.quiet || !left.empty()) {
-      fprintf(stderr, "memtrace: %s%s%s\n", line.c_str(), left.empty() ? "" : "; ", left.c_str());
+      Say(absl::StrCat(line, left.empty() ? "" : "; ", left));
     }
   } else if (!left.empty()) {
     Fail(left);
@@ -213,8 +219,8 @@ int RunSession(const RunOptions& options) {
     return Fail(recorded.message());
   }
   if (options.verbose) {
-    fprintf(stderr, "memtrace: preloading %s into %s, spooling to %s\n", library->path.c_str(),
-            program.path.c_str(), spool->path().c_str());
+    Say(absl::StrCat("preloading ", library->path, " into ", program.path, ", spooling to ",
+                     spool->path()));
   }
 
   int exec_error = 0;

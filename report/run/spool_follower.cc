@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "report/render/escape.h"
 #include "report/run/output_name.h"
 
 namespace memtrace::report {
@@ -149,8 +150,9 @@ void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramE
   trace.counts = follower.counts();
   trace.main = main;
   if (options_.verbose) {
-    fprintf(stderr, "memtrace: %s: %s (pid %u), %llu bytes\n", trace.path.c_str(),
-            trace.program.c_str(), trace.pid, static_cast<unsigned long long>(trace.bytes));
+    const std::string line =
+        absl::StrCat(trace.path, ": ", trace.program, " (pid ", trace.pid, "), ", trace.bytes);
+    fprintf(stderr, "memtrace: %s bytes\n", render::EscapeControls(line).c_str());
   }
   result_.traces.push_back(std::move(trace));
 }

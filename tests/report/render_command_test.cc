@@ -113,6 +113,15 @@ TEST_F(ReportCommandTest, SaysItsVersionAndHelp) {
   EXPECT_EQ(Shell("$M").status, 2);
 }
 
+TEST_F(ReportCommandTest, HelpFitsATerminal) {
+  for (const char* command : {"", "run", "report", "dump", "info", "pack"}) {
+    for (const absl::string_view line :
+         absl::StrSplit(Shell(absl::StrCat("$M ", command, " --help")).out, '\n')) {
+      EXPECT_LE(line.size(), 80u) << line;
+    }
+  }
+}
+
 TEST_F(ReportCommandTest, RefusesWrongWordsInOneLine) {
   ExpectRefused("$M reprot $T",
                 "unknown command reprot (did you mean report?); see memtrace --help");
@@ -255,6 +264,27 @@ TEST_F(ReportCommandTest, TheDumpTakesTheSameTimes) {
   EXPECT_EQ(events("--from 650ms"), "1\n");
   EXPECT_EQ(events("--to 0.5"), "2000\n");
   EXPECT_EQ(events("--from 500ms --to 65%"), "1\n");
+}
+
+TEST_F(ReportCommandTest, NamesWithControlCharactersStayNames) {
+  const std::string name = "$'a\\e[31mb\\nc\\xff.mtr'", escaped = "a\\x1b[31mb\\x0ac\\xff.mtr";
+  for (const char* command : {"report", "dump", "info", "pack", "run --"}) {
+    const Result result = Shell(absl::StrCat("$M ", command, " ./", name));
+    EXPECT_NE(result.status, 0) << command;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(escaped)) << command;
+  }
+  Shell("cp $T ./" + name);
+  for (const char* command : {"report", "dump", "info", "pack"}) {
+    const Result result = Shell(absl::StrCat("$M ", command, " ", name));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, Not(HasSubstr("\x1b"))) << command;
+    EXPECT_THAT(result.out, Not(HasSubstr("\xff"))) << command;
+  }
+  const Result run = Shell("$M run -o " + name + " -- true");
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("; next: memtrace report $'" + escaped + "'\n"));
 }
 
 TEST_F(ReportCommandTest, DirectoriesOfFilesMustBeThere) {

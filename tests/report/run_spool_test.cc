@@ -171,6 +171,7 @@ TEST(ClosingLineTest, QuotesOnlyWhatAShellWouldChange) {
   EXPECT_EQ(ShellWord("/a/b-c_1.%e.mtr"), "/a/b-c_1.%e.mtr");
   EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
   EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("a\x1b[1m'b\\\n.mtr"), "$'a\\x1b[1m\\'b\\\\\\x0a.mtr'");
 }
 
 }  // namespace
