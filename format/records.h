@@ -18,7 +18,7 @@ enum class RecordTag : uint32_t {
   // number of arguments, each bytes; number start CLOCK_REALTIME ns; number start CLOCK_MONOTONIC
   // ns; number start ticks; ClockKind; ticks per second estimated at start (0 unknown); page size;
   // ppid; parent's tid that forked (0); bytes kernel release; bytes host name; bytes working
-  // directory; AllocatorKind; StackMode; sample bytes (0: every allocation)
+  // directory; AllocatorKind; StackMode; sample bytes (0: every allocation); StampRule
   kProcess = 1,
   // number instance; ModuleFlags; start address; end address (of the whole mapped range); load
   // bias (address in memory minus address in the file's program headers); bytes path as the
@@ -56,6 +56,11 @@ enum class RecordTag : uint32_t {
 enum class ClockKind : uint32_t { kTsc = 1, kMonotonicCoarseNs = 2, kMonotonicNs = 3 };
 enum class AllocatorKind : uint32_t { kUnknown = 0, kGlibc = 1, kOther = 2 };
 enum class StackMode : uint32_t { kOff = 0, kAll = 1 };
+// Which events have a kTime word of their own in front of them, besides those that come every
+// few events. kChangeOfOwner: every event of an address whose latest event was another
+// thread's, and every mapping. Then spans in the order of their stamps are the order of every
+// address (docs/event-order.md).
+enum class StampRule : uint32_t { kUnknown = 0, kChangeOfOwner = 1 };
 enum ModuleFlags : uint32_t {
   kModulePermanent = 1,   // loaded before the program began
   kModuleExecutable = 2,  // the program itself

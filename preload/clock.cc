@@ -8,6 +8,16 @@ namespace memtrace {
 
 constinit Clock g_clock;
 
+uint64_t Clock::CoarseOrderedNow() {
+  const uint64_t now = NowNs(CLOCK_MONOTONIC_COARSE);
+  uint64_t last = last_coarse_.load(std::memory_order_relaxed);
+  uint64_t next;
+  do {
+    next = now > last ? now : last + 1;
+  } while (!last_coarse_.compare_exchange_weak(last, next));
+  return next;
+}
+
 void Clock::Init() {
 #if defined(__x86_64__)
   char source[32];

@@ -10,6 +10,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "format/records.h"
@@ -38,13 +39,31 @@ class Clock {
     return NowNs(CLOCK_MONOTONIC_COARSE);
   }
 
+  // For stamps: read after everything before it and before everything behind it, as a plain
+  // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
+  // equal, and one that is read behind another is greater, whichever threads do it.
+  uint64_t OrderedNow() {
+#if defined(__x86_64__)
+    if (kind_ == format::ClockKind::kTsc) [[likely]] {
+      _mm_lfence();
+      const uint64_t now = __rdtsc();
+      _mm_lfence();
+      return now;
+    }
+#endif
+    return CoarseOrderedNow();
+  }
+
   format::ClockKind kind() const { return kind_; }
   // An estimate good enough for thresholds; never used for conversion.
   uint64_t ticks_per_us() const { return ticks_per_us_; }
 
  private:
+  uint64_t CoarseOrderedNow();
+
   format::ClockKind kind_ = format::ClockKind::kMonotonicCoarseNs;
   uint64_t ticks_per_us_ = 1000;
+  std::atomic<uint64_t> last_coarse_{0};
 };
 
 extern Clock g_clock;

@@ -107,6 +107,7 @@ void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_
     out.Number(static_cast<uint64_t>(g_process.config.stacks ? format::StackMode::kAll
                                                              : format::StackMode::kOff));
     out.Number(0);
+    out.Number(static_cast<uint64_t>(format::StampRule::kChangeOfOwner));
     out.End();
   });
 }

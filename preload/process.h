@@ -20,13 +20,16 @@ namespace memtrace {
 
 struct alignas(4096) ForkSensitivePage {
   std::atomic<uint32_t> recording{0};
-  // More than one thread has had events: each event is stamped, for the order between
-  // threads follows from the stamps. A free is stamped before the real free and an
-  // allocation after the real one, so that by time the events of an address alternate.
-  std::atomic<uint32_t> stamp_every_event{0};
-  char padding[4088] = {};
+  // 0 while one thread alone has had events. Then: the table of BlockOwners, which is page
+  // aligned, and in the low bits an epoch. A thread that finds another epoch than at its
+  // last stamp takes one: so that no thread rests between two stamps for long while others
+  // go on, and its events are not taken for older than they are.
+  std::atomic<uintptr_t> sharing{0};
+  char padding[4080] = {};
 };
+static_assert(sizeof(ForkSensitivePage) == 4096);
 extern ForkSensitivePage g_switch;
+inline constexpr uintptr_t kEpochMask = 4095;
 
 enum class Mode : uint32_t { kNotStarted, kStarting, kRecording, kOff };
 

@@ -9,7 +9,8 @@
 namespace memtrace {
 namespace {
 
-// A time word at most every 16 events: rdtsc costs as much as the rest of a free.
+// A time word at most every 16 events where blocks do not change hands: rdtsc costs as much
+// as the rest of a free.
 constexpr uint32_t kLongestStride = 16;
 // A thread that goes this long between events stamps each of them, so that an
 // event is placed exactly and not somewhere in a pause.
@@ -57,15 +58,32 @@ uint64_t Pair(uint64_t low, uint64_t high) { return (low & 0xffffffff) | high <<
 void MappingEvent(ThreadState& state) {
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);
   state.events_to_stamp = 1;
-  BeginEvent(state, kLargestEventWords);
+  BeginEvent(state, 0, kLargestEventWords);
 }
 
 }  // namespace
 
-void Stamp(ThreadState& state) {
-  const uint64_t now = g_clock.Now();
+void Stamp(ThreadState& state, uintptr_t address) {
+  uint64_t now = 0;
+  state.sharing = g_switch.sharing.load(std::memory_order_relaxed);
+  if (state.sharing == 0) {
+    now = g_clock.Now();
+    // Still alone, after that? Adding 0 makes the load wait for the clock.
+    auto sharing_at = reinterpret_cast<uintptr_t>(&g_switch.sharing) + (now >> 63);
+    asm("" : "+r"(sharing_at));
+    state.sharing = reinterpret_cast<std::atomic<uintptr_t>*>(sharing_at)->load(
+        std::memory_order_acquire);
+  }
+  if (state.sharing != 0) {
+    now = address == 0
+              ? g_clock.OrderedNow()
+              : BlockOwners(reinterpret_cast<void*>(state.sharing & ~kEpochMask))
+                    .Claim(address, state.tag);
+  }
   Put(state, format::TimeWord(now));
-  const uint64_t pause = (now - state.last_stamp) / state.stamp_stride;
+  const uint32_t events =
+      state.stamp_stride > state.events_to_stamp ? state.stamp_stride - state.events_to_stamp : 1;
+  const uint64_t pause = (now - state.last_stamp) / events;
   state.last_stamp = now;
   if (pause > kSlowUs * g_clock.ticks_per_us()) {
     state.stamp_stride = 1;
@@ -76,11 +94,26 @@ void Stamp(ThreadState& state) {
   SampleUsage(state, now, kSampleUs);
 }
 
+#ifdef MEMTRACE_NUMBER_EVENTS
+constinit std::atomic<uint64_t> g_event_number{1};
+// At the very moment that counts: behind the stamp, before the real free or after the real
+// allocation.
+void NumberEvent(ThreadState& state) {
+  constexpr auto kType = static_cast<format::ExtendedType>(0x7fff);
+  PutExtended(state, kType, {g_event_number.fetch_add(1)});
+}
+#endif
+
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   uint64_t last = g_last_sample.load(std::memory_order_relaxed);
   if (now - last < min_us * g_clock.ticks_per_us()) return;
   // One thread takes the sample; the others go on.
   if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+  uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
+  if (sharing != 0) {
+    const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
+    g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
+  }
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
@@ -220,7 +253,7 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
     if (chunk.other_arena()) flags |= format::kWideOtherArena;
   }
   if (flags & format::kWideMapped) SampleUsage(state, g_clock.Now(), kMappingSampleUs);
-  BeginEvent(state);
+  BeginEvent(state, reinterpret_cast<uintptr_t>(block));
   uint64_t* words = state.ring.next();
   words[0] = format::Head(EventKind::kWideAlloc, reinterpret_cast<uintptr_t>(block),
                           static_cast<uint32_t>(function));
@@ -279,7 +312,8 @@ void RecordMunmap(void* address, size_t length, const CallSite& site) {
 void RecordMunmapFailed(void* address, size_t length) {
   const Section section;
   if (!section) return;
-  BeginEvent(section.state());
+  section.state().events_to_stamp = 1;
+  BeginEvent(section.state(), 0);
   PutExtended(section.state(), format::ExtendedType::kMunmapFailed,
               {reinterpret_cast<uintptr_t>(address), length});
 }

@@ -7,8 +7,8 @@
 //
 // An event is written in this order, so that SIGKILL at any point leaves whole
 // events only:
-//   room for the largest event, else spool; a time word if due; node definitions;
-//   the event's words; commit.
+//   node definitions; room for the largest event, else spool; a time word if due, or if
+//   the block changed hands (block_owners.h); the event's words; commit.
 
 #ifndef MEMTRACE_PRELOAD_RECORDER_H_
 #define MEMTRACE_PRELOAD_RECORDER_H_
@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "format/event_words.h"
+#include "preload/block_owners.h"
 #include "preload/clock.h"
 #include "preload/process.h"
 #include "preload/thread_state.h"
@@ -75,14 +76,15 @@ class Section {
   ThreadState* state_ = nullptr;
 };
 
-// The most words an event takes besides its stack's node definitions: a mapping
-// with a file name of 4096 bytes.
-inline constexpr size_t kLargestEventWords = 8 + 4096 / 8;
-// What every short event needs: its words, a time word, heap growth.
+// The most words an event takes besides its stack's node definitions: for a mapping
+// with a file name of 4096 bytes, and for the others.
+// What every short event needs: its words, time words, a usage sample, heap growth.
 inline constexpr size_t kShortEventWords = 32;
+inline constexpr size_t kLargestEventWords = kShortEventWords + 4096 / 8;
 
-// Slow: a time word is due. Adapts the stride and takes a usage sample at times.
-void Stamp(ThreadState& state);
+// Slow: a time word, for an event of `address` (0: of none). Adapts the stride and takes a
+// usage sample at times.
+void Stamp(ThreadState& state, uintptr_t address);
 
 // Slow: getrusage into the ring, unless one was taken less than `min_us` ago.
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
@@ -105,12 +107,26 @@ inline void Put(ThreadState& state, uint64_t a, uint64_t b) {
   state.ring.Commit(2);
 }
 
-inline void BeginEvent(ThreadState& state, size_t words = kShortEventWords) {
+// The number of an event among those of all threads, for a build that only tests have: what
+// the reader's order is compared with.
+#ifdef MEMTRACE_NUMBER_EVENTS
+void NumberEvent(ThreadState& state);
+#else
+inline void NumberEvent(ThreadState&) {}
+#endif
+
+// `address`: of the block; 0 for none.
+inline void BeginEvent(ThreadState& state, uintptr_t address, size_t words = kShortEventWords) {
   if (!state.ring.HasRoom(words)) [[unlikely]] SpoolThread(state);
-  if (--state.events_to_stamp == 0 ||
-      g_switch.stamp_every_event.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    Stamp(state);
+  const uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
+  if (--state.events_to_stamp == 0 || sharing != state.sharing) [[unlikely]] {
+    Stamp(state, address);
+  } else if (sharing != 0 &&
+             !BlockOwners(reinterpret_cast<void*>(sharing & ~kEpochMask))
+                  .IsOf(address, state.tag)) {
+    Stamp(state, address);
   }
+  NumberEvent(state);
 }
 
 // glibc's chunk header, one word before the block: size and three flags
@@ -171,7 +187,7 @@ inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, siz
   if (wide) [[unlikely]] {
     RecordWideAlloc(state, function, block, bytes, slot, 0);
   } else {
-    BeginEvent(state);
+    BeginEvent(state, reinterpret_cast<uintptr_t>(block));
     Put(state, format::Head(kind, reinterpret_cast<uintptr_t>(block), detail),
         bytes | static_cast<uint64_t>(slot) << 32);
   }
@@ -182,7 +198,7 @@ inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, siz
 inline void RecordFree(void* block) {
   const Section section;
   if (!section) return;
-  BeginEvent(section.state());
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
 }
 
@@ -200,7 +216,7 @@ inline void NoticeTrim() {
 inline void RecordReallocIntent(void* block) {
   const Section section;
   if (!section) return;
-  BeginEvent(section.state());
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "format/event_words.h"
+#include "preload/block_owners.h"
 #include "preload/clock.h"
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
@@ -17,6 +18,10 @@ thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec"
 namespace {
 
 constinit std::atomic<ThreadState*> g_threads{nullptr};
+constinit std::atomic<uint32_t> g_next_tag{1};
+// The table of BlockOwners, once there was a second thread. A fork child keeps it: what is
+// left in it of its parent's threads is as good as the tags of threads that have ended.
+constinit std::atomic<void*> g_owners{nullptr};
 // Where the next search for a dead thread's state begins.
 constinit std::atomic<ThreadState*> g_search{nullptr};
 
@@ -31,6 +36,24 @@ constexpr size_t kTrieNodes = 4096;          // 64 KiB
 constexpr size_t kFirstTrieNodes = 32768;    // 512 KiB
 constexpr size_t kMemoEntries = 128;         // 66 KiB, touched where used
 constexpr size_t kFirstMemoEntries = 1024;   // 528 KiB
+
+// From now on a thread tells when a block changed hands. False: there is no memory.
+bool BeginSharing() {
+  if (g_switch.sharing.load(std::memory_order_relaxed) != 0) return true;
+  void* table = g_owners.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    void* made = OwnMap(BlockOwners::kBytes, /*touch=*/false);
+    if (made == nullptr) return false;
+    if (g_owners.compare_exchange_strong(table, made, std::memory_order_acq_rel)) {
+      table = made;
+    } else {
+      OwnUnmap(made, BlockOwners::kBytes);
+    }
+  }
+  uintptr_t none = 0;
+  g_switch.sharing.compare_exchange_strong(none, reinterpret_cast<uintptr_t>(table));
+  return true;
+}
 
 bool IsGone(int tid, int self) {
   return tid == self || sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
@@ -55,6 +78,11 @@ ThreadState* TakeOver(int tid) {
 }
 
 ThreadState* MakeState(int tid) {
+  // States are as many as threads lived at once: more than this no machine has memory for.
+  const uint32_t tag = g_next_tag.load(std::memory_order_relaxed) > BlockOwners::kMaxTag
+                           ? 0
+                           : g_next_tag.fetch_add(1, std::memory_order_relaxed);
+  if (tag == 0 || tag > BlockOwners::kMaxTag) return nullptr;
   void* memory = OwnMap(sizeof(ThreadState), /*touch=*/false);
   if (memory == nullptr) return nullptr;
   auto* state = new (memory) ThreadState;
@@ -69,6 +97,7 @@ ThreadState* MakeState(int tid) {
     return nullptr;
   }
   state->memo.Init(memo, memo_entries);
+  state->tag = static_cast<BlockOwners::Tag>(tag);
   state->owner_tid.store(tid, std::memory_order_relaxed);
   ThreadState* head = g_threads.load(std::memory_order_relaxed);
   do state->next_state = head;
@@ -125,7 +154,10 @@ ThreadState* AttachThread() {
   }
   const uint32_t previous = state->serial;
   state->serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
-  if (state->serial > 1) g_switch.stamp_every_event.store(1, std::memory_order_relaxed);
+  if (state->serial > 1 && !BeginSharing()) {
+    state->owner_tid.store(0, std::memory_order_release);
+    return nullptr;
+  }
   state->sequence = 1;
   state->dropped_events = 0;
   state->events_to_stamp = state->stamp_stride = 1;

@@ -30,6 +30,8 @@ struct ThreadState {
   uint32_t events_to_stamp = 1;  // the next time word is due after so many events
   uint32_t stamp_stride = 1;
   uint64_t last_stamp = 0;       // ticks
+  uintptr_t sharing = 0;         // g_switch.sharing at the last stamp
+  uint16_t tag = 0;              // what marks this state as the owner of blocks
   uintptr_t arena_base = 0;      // the arena heap seen last, and its size then
   size_t arena_bytes = 0;
   StackTrie trie;

@@ -37,6 +37,7 @@ struct ProcessInfo {
   format::StackMode stack_mode = format::StackMode::kAll;
   uint64_t sample_bytes = 0;
   format::ClockKind clock = format::ClockKind::kTsc;
+  format::StampRule stamp_rule = format::StampRule::kUnknown;
   uint64_t page_bytes = 4096;
 };
 

@@ -33,7 +33,8 @@ class Analyzer {
         model_({selection.range, selection.threads, options.keep_live_blocks,
                 (reader->header().flags & format::kFileForked) != 0,
                 reader->metadata().process.page_bytes,
-                ClockSlackNs(reader->metadata().process.clock) + 1000},
+                ClockSlackNs(reader->metadata().process.clock) + 1000,
+                reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner},
                stacks),
         timeline_(selection.range.from_ns) {}
 

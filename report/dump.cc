@@ -23,13 +23,19 @@ std::string Escaped(std::string_view text) {
   return absl::CEscape(absl::string_view(text.data(), text.size()));
 }
 
+HeapModel::Options ModelOptions(const TraceReader& reader) {
+  HeapModel::Options options;
+  options.exact = reader.metadata().process.stamp_rule == format::StampRule::kChangeOfOwner;
+  return options;
+}
+
 class Dumper {
  public:
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
       : reader_(reader),
         range_{options.from.Ns(*reader), options.to.Ns(*reader)},
         out_(out),
-        model_({}, &stacks_) {
+        model_(ModelOptions(*reader), &stacks_) {
     for (const ModuleRecord& module : reader->metadata().modules) {
       modules_.push_back(module.info);
     }

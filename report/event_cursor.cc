@@ -14,7 +14,8 @@ constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
 EventCursor::EventCursor(TraceReader* reader, const ThreadStream* stream)
     : reader_(reader), stream_(stream) {
   if (stream->first_ticks != 0) {
-    low_ = time_ = reader_->clock().ToNs(stream->first_ticks & kTickMask, &clock_hint_);
+    low_ticks_ = stream->first_ticks & kTickMask;
+    low_ = time_ = reader_->clock().ToNs(low_ticks_, &clock_hint_);
   }
 }
 
@@ -24,11 +25,13 @@ bool EventCursor::ReadAndCut() {
   spans_.clear();
   if (!reader_->ReadEvents(*stream_, block, &words_)) return false;
   const ClockMap& clock = reader_->clock();
-  uint64_t low = cut_low_;
+  uint64_t low = cut_low_, ticks = cut_ticks_;
   if (block.open_ended && block.clock_ticks != 0) {
     low = std::max(low, clock.ToNs(block.clock_ticks & kTickMask, &clock_hint_));
+    ticks = std::max(ticks, block.clock_ticks & kTickMask);
   }
   cut_low_ = low;
+  cut_ticks_ = ticks;
   const uint64_t* words = words_.data();
   const size_t size = words_.size();
   size_t i = 0;
@@ -38,7 +41,8 @@ bool EventCursor::ReadAndCut() {
     const EventKind kind = format::KindOf(head);
     if (kind == EventKind::kTime) {
       low = std::max(low, clock.ToNs(format::TicksOf(head), &clock_hint_));
-      spans_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1), events, low});
+      ticks = std::max(ticks, format::TicksOf(head));
+      spans_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1), events, low, ticks});
       events = 0;
       ++i;
       continue;
@@ -55,9 +59,10 @@ bool EventCursor::ReadAndCut() {
   uint64_t high = UINT64_MAX;
   if (!block.open_ended && block.clock_ticks != 0) {
     high = std::max(low, clock.ToNs(block.clock_ticks & kTickMask, &clock_hint_));
+    ticks = std::max(ticks, block.clock_ticks & kTickMask);
   }
   const auto end = static_cast<uint32_t>(words_.size());
-  spans_.push_back({end, end, events, high});
+  spans_.push_back({end, end, events, high, ticks});
   return true;
 }
 
@@ -66,12 +71,14 @@ bool EventCursor::LoadBlock() {
     const BlockRef& block = stream_->blocks[block_];
     after_hole_ |= block.after_hole;
     cut_low_ = low_;
+    cut_ticks_ = low_ticks_;
     if (!ReadAndCut()) {
       after_hole_ = true;
       continue;
     }
     content_bytes_read_ += words_.size() * sizeof(uint64_t);
     low_ = cut_low_;
+    low_ticks_ = cut_ticks_;
     open_ended_ = block.open_ended;
     span_ = 0;
     ++block_;
@@ -85,6 +92,7 @@ void EventCursor::EnterSpan() {
   for (;;) {
     if (span_ == spans_.size()) {
       if (high_ != UINT64_MAX) low_ = std::max(low_, high_);
+      low_ticks_ = std::max(low_ticks_, high_ticks_);
       if (!LoadBlock()) {
         done_ = true;
         words_ = {};
@@ -95,11 +103,13 @@ void EventCursor::EnterSpan() {
       }
     } else if (span_ > 0) {
       low_ = std::max(low_, high_);
+      low_ticks_ = std::max(low_ticks_, high_ticks_);
     }
     const Span& span = spans_[span_];
     word_ = span_ == 0 ? 0 : spans_[span_ - 1].next;
     span_end_ = span.end;
     high_ = span.high;
+    high_ticks_ = span.ticks;
     ++span_;
     events_left_ = span.events;
     if (span.events > 0) {

@@ -53,6 +53,8 @@ class EventCursor {
 
   // Nanoseconds since the process started.
   uint64_t low() const { return low_; }
+  // The same as low(), in ticks modulo 2^60: nanoseconds may be too coarse to order by.
+  uint64_t low_ticks() const { return low_ticks_; }
   uint64_t high() const { return high_; }
   uint64_t time() const { return time_; }
 
@@ -93,6 +95,7 @@ class EventCursor {
     uint32_t next;    // where the next span begins: behind the stamp
     uint32_t events;  // that take time
     uint64_t high;    // ns, of the stamp that ends it
+    uint64_t ticks;   // of that stamp, or of one before if it goes back
   };
 
   // Nodes, samples and growth are written in the course of another event.
@@ -130,6 +133,9 @@ class EventCursor {
   bool open_ended_ = false;
   bool parked_ = false;
   uint64_t low_ = 0;
+  uint64_t low_ticks_ = 0;
+  uint64_t high_ticks_ = 0;
+  uint64_t cut_ticks_ = 0;  // with cut_low_
   uint64_t high_ = 0;
   uint64_t time_ = 0;
   double pace_ = 0;         // ns an event, in this span

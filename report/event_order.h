@@ -2,7 +2,17 @@
 //
 // A trace keeps the order of each thread exactly, and of different threads only
 // what the time stamps tell: an event lies between the stamps before and behind
-// it in its thread (event_cursor.h). So the order is made here, from three rules:
+// it in its thread (event_cursor.h). A span is what lies between two stamps.
+//
+// Where the library gave an event a stamp of its own whenever the block had changed
+// hands (StampRule::kChangeOfOwner), the order is simple and exact: the spans of all
+// threads in the order of the stamps they begin with, each as a whole. An event
+// behind the first of its span follows, at its address, an event of its own thread;
+// the first may follow another thread's, whose span then began before. No event has
+// to wait. docs/event-order.md has the proof.
+//
+// Other traces, made by older versions, have stamps every few events or on each,
+// and the order is found from three rules:
 //
 //   1. Within a thread the order of the words holds.
 //   2. Events whose times cannot overlap (the upper bound of one is below the
@@ -92,13 +102,15 @@ class EventOrder {
   static constexpr size_t kHeldBytes = size_t{512} << 20;
 
   EventOrder(TraceReader* reader, uint64_t slack_ns, Consumer* consumer)
-      : consumer_(consumer), slack_ns_(slack_ns) {
+      : consumer_(consumer),
+        slack_ns_(slack_ns),
+        exact_(reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner) {
     cursors_.reserve(reader->streams().size());
     for (const ThreadStream& stream : reader->streams()) cursors_.emplace_back(reader, &stream);
   }
 
   // False: the consumer stopped it.
-  bool Run();
+  bool Run() { return exact_ ? RunSpans() : RunByWaiting(); }
 
   uint64_t forced() const { return forced_; }
   uint64_t content_bytes_read() const {
@@ -135,6 +147,22 @@ class EventOrder {
     ready_.pop_back();
     return stream;
   }
+  bool RunSpans();
+  bool RunByWaiting();
+  bool ApplyNext(size_t stream, bool force) {
+    EventCursor& cursor = cursors_[stream];
+    if (cursor.after_hole()) {
+      cursor.clear_after_hole();
+      consumer_->Hole(stream);
+    }
+    consumer_->Prefetch(cursor.AddressAhead());
+    return consumer_->Apply(stream, cursor, force, waits_);
+  }
+  bool TickIsDue() {
+    if (--until_tick_ > 0) return false;
+    until_tick_ = kTickEvents;
+    return true;
+  }
   bool Begin(size_t stream);
   uint64_t LowOf(const Ready& ready) const {
     return begun_[ready.stream] ? cursors_[ready.stream].low() : ready.time;
@@ -148,6 +176,7 @@ class EventOrder {
 
   Consumer* const consumer_;
   const uint64_t slack_ns_;
+  const bool exact_;
   std::vector<EventCursor> cursors_;
   std::vector<bool> begun_;
   std::vector<Ready> ready_;  // a heap, earliest first
@@ -169,8 +198,36 @@ bool EventOrder<Consumer>::Begin(size_t stream) {
   return !cursors_[stream].done();
 }
 
+// Ready::time is in ticks here. Nothing waits: what is not as it should be, because the
+// trace lacks something, the consumer takes as it is.
 template <typename Consumer>
-bool EventOrder<Consumer>::Run() {
+bool EventOrder<Consumer>::RunSpans() {
+  begun_.assign(cursors_.size(), false);
+  for (size_t i = 0; i < cursors_.size(); ++i) {
+    // A thread's record tells when it began: its first block can wait until then.
+    if (cursors_[i].low_ticks() != 0 || Begin(i)) PushReady(cursors_[i].low_ticks(), i);
+  }
+  while (!ready_.empty()) {
+    const size_t stream = PopReady();
+    EventCursor& cursor = cursors_[stream];
+    if (!begun_[stream]) {
+      if (Begin(stream)) PushReady(cursor.low_ticks(), stream);
+      continue;
+    }
+    if (cursor.parked()) cursor.Unpark();
+    const uint64_t last = ready_.empty() ? UINT64_MAX : ready_.front().time;
+    while (!cursor.done() && cursor.low_ticks() <= last) {
+      ApplyNext(stream, /*force=*/true);
+      cursor.Next();
+      if (TickIsDue() && !consumer_->Tick()) return false;
+    }
+    if (!cursor.done()) PushReady(cursor.low_ticks(), stream);
+  }
+  return true;
+}
+
+template <typename Consumer>
+bool EventOrder<Consumer>::RunByWaiting() {
   begun_.assign(cursors_.size(), false);
   for (size_t i = 0; i < cursors_.size(); ++i) {
     // A thread's record tells when it began: its first block can wait until then.
@@ -252,19 +309,11 @@ typename EventOrder<Consumer>::Stopped EventOrder<Consumer>::RunStream(size_t st
   // Not behind an event that waits, either.
   if (blocked_high_ != UINT64_MAX) last_low = std::min(last_low, blocked_high_ + slack_ns_);
   for (;;) {
-    if (cursor.after_hole()) {
-      cursor.clear_after_hole();
-      consumer_->Hole(stream);
-    }
-    consumer_->Prefetch(cursor.AddressAhead());
-    if (!consumer_->Apply(stream, cursor, force, waits_)) return Stopped::kBlocked;
+    if (!ApplyNext(stream, force)) return Stopped::kBlocked;
     force = false;
     cursor.Next();
     if (cursor.done()) return Stopped::kEnded;
-    if (--until_tick_ <= 0) {
-      until_tick_ = kTickEvents;
-      if (!consumer_->Tick()) return Stopped::kByConsumer;
-    }
+    if (TickIsDue() && !consumer_->Tick()) return Stopped::kByConsumer;
     if (!waits_.changed_.empty()) return Stopped::kWoke;
     if (cursor.low() > last_low || cursor.time() > last_time) return Stopped::kAhead;
   }

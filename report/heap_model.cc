@@ -66,8 +66,9 @@ void HeapModel::Collide(size_t stream, const HeldBlock& block, EventTime when) {
   }
   const bool limbo = block.has(HeldBlock::kLimbo);  // then its own thread will free it
   const bool recent = block.time_ns + kReorderNs >= when.low;
-  if (limbo || (block.thread != stream && recent)) {
-    const bool surely_first = block.time_ns + options_.slack_ns < when.low;
+  if (limbo || (!options_.exact && block.thread != stream && recent)) {
+    const bool surely_first =
+        options_.exact || block.time_ns + options_.slack_ns < when.low;
     shadows_[address] = {block, when.high, surely_first};
   } else {
     CountUnseenFree(address, when.time);
@@ -103,6 +104,10 @@ bool HeapModel::FreeShadowed(size_t stream, HeldBlock* block, EventTime when) {
 
 void HeapModel::AddDebt(size_t stream, uint64_t address, EventTime when) {
   Debt debt{stream, when.time, when.high};
+  if (options_.exact) {
+    WriteOff(address, debt);
+    return;
+  }
   if (!doubtful_frees_.empty()) {
     DoubtfulFree& last = doubtful_frees_[DoubtIndex(address)];
     const bool may_be_later = last.debt.high >= when.low && last.debt.stream != stream;

@@ -23,6 +23,10 @@
 //     address at the end: the first counts as freed, and as unordered if it was not
 //     surely the first.
 //
+// Where the order is exact (event_order.h) there are no debts: a free of an address that
+// is not live is of a block that the trace does not have. And an alloc of a block in the
+// middle of a realloc by another thread tells that the realloc has moved it already.
+//
 // So whatever order was found, every alloc and every free is counted once, and as
 // many blocks remain at an address as the trace has allocs more than frees.
 //
@@ -87,6 +91,7 @@ class HeapModel {
     bool forked = false;
     uint64_t page_bytes = 4096;
     uint64_t slack_ns = 1000;  // events this much apart may have been in the other order
+    bool exact = false;        // the order is true: what does not fit, the trace lacks
   };
 
   HeapModel(const Options& options, StackTable* stacks);
@@ -318,7 +323,7 @@ class HeapModel {
   static constexpr uint64_t kLongSpanNs = 4000;
 
   void RememberFree(size_t stream, uint64_t address, EventTime when) {
-    if (threads_.size() < 2) return;
+    if (threads_.size() < 2 || options_.exact) return;
     if (doubtful_frees_.empty()) doubtful_frees_.resize(kDoubtfulFrees);
     doubtful_frees_[DoubtIndex(address)] = {address, {stream, when.time, when.high}};
   }

@@ -36,6 +36,7 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   p.allocator = static_cast<format::AllocatorKind>(body.Number());
   p.stack_mode = static_cast<format::StackMode>(body.Number());
   p.sample_bytes = body.Number();
+  p.stamp_rule = static_cast<format::StampRule>(body.Number());
   out->has_process = true;
 }
 

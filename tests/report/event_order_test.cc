@@ -67,6 +67,49 @@ TEST(EventOrderTest, IsExactWhereStampsSuffice) {
   EXPECT_EQ(score.wrong_addresses, 0u);
 }
 
+TEST(EventOrderTest, IsExactWhereStampsAreAtChangesOfOwner) {
+  for (const double stamp : {0.0, 1.0 / 16}) {
+    for (const int addresses : {2, 10, 300}) {
+      HistoryOptions history;
+      history.threads = 8;
+      history.deeds = 2000;
+      history.addresses = addresses;
+      history.sleep_chance = 0.002;
+      const Score score = Play(history, {stamp, 0, 0.02, true}, 60, 5);
+      EXPECT_EQ(score.misplaced, 0u) << addresses;
+      EXPECT_EQ(score.wrong_addresses, 0u) << addresses;
+    }
+  }
+}
+
+// By the time of its stamp, not by what the address was.
+TEST(EventOrderTest, AFreeOfAnotherProcesssBlockIsNotTakenForTheNextOne) {
+  TraceBuilder::Options options;
+  options.stamp_rule = format::StampRule::kChangeOfOwner;
+  TraceBuilder trace(options);
+  trace.Thread(1).At(1000).Free(0x1010);
+  trace.Thread(2).At(1001).Malloc(0x1010, 10);
+  const Analysis analysis = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(analysis.coverage.unknown_frees, 1u);
+  EXPECT_EQ(analysis.totals.live_blocks, 1u);
+}
+
+// A realloc moved the block, and its old address was another's before the result was written.
+TEST(EventOrderTest, AnAddressThatAReallocLeftIsAnothersAtOnce) {
+  TraceBuilder::Options options;
+  options.stamp_rule = format::StampRule::kChangeOfOwner;
+  TraceBuilder trace(options);
+  auto& a = trace.Thread(1);
+  auto& b = trace.Thread(2);
+  a.At(100).Malloc(0x1010, 10).ReallocIntent(0x1010);
+  b.At(1000).Malloc(0x1010, 5).Free(0x1010).Malloc(0x1010, 6);
+  a.At(2000).ReallocResult(0x2010, 50);
+  const Analysis analysis = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(analysis.totals.live_bytes, 56u);
+  EXPECT_EQ(analysis.totals.frees, 2u);
+  EXPECT_EQ(analysis.coverage.unordered_events + analysis.coverage.unseen_frees, 0u);
+}
+
 TEST(EventOrderTest, AlternationReplacesMostStamps) {
   HistoryOptions history;
   history.awkward_reallocs = false;

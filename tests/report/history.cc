@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "tests/report/trace_builder.h"
 
@@ -95,12 +96,21 @@ std::string TraceOf(const std::vector<Deed>& history, const TraceOptions& option
   const auto chance = [&](double p) {
     return static_cast<double>(random() % 1'000'000) < p * 1e6;
   };
-  TraceBuilder trace;
+  TraceBuilder::Options builder_options;
+  if (options.stamp_changes_of_owner) {
+    builder_options.stamp_rule = format::StampRule::kChangeOfOwner;
+  }
+  TraceBuilder trace(builder_options);
   std::map<uint32_t, std::map<uint32_t, bool>> defined;
+  std::map<uint64_t, uint32_t> owner;  // of each address
   for (const Deed& deed : history) {
     ThreadScript& thread = trace.Thread(deed.thread, 100 + deed.thread, "t", deed.time_ns);
     // Two ticks to a step of time, so that a stamp fits on either side.
-    if (chance(options.stamp_before)) thread.At(deed.time_ns);
+    const bool changed =
+        deed.address != 0 && std::exchange(owner[deed.address], deed.thread) != deed.thread;
+    if (chance(options.stamp_before) || (changed && options.stamp_changes_of_owner)) {
+      thread.At(deed.time_ns);
+    }
     if (deed.site != 0 && !defined[deed.thread][deed.site]) {
       defined[deed.thread][deed.site] = true;
       thread.Node(deed.site, PcOf(deed.site));

@@ -49,6 +49,9 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
 struct TraceOptions {
   double stamp_before = 1, stamp_after = 1;  // chances
   double flush = 0.02;                       // chance of ending a block after a deed
+  // A stamp before each event of an address whose event before was another thread's, and the
+  // trace says so.
+  bool stamp_changes_of_owner = false;
 };
 
 // The bytes of its trace.

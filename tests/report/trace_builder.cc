@@ -235,6 +235,9 @@ TraceBuilder::TraceBuilder(const Options& options) : options_(options) {
     r.Number(static_cast<uint64_t>(options.allocator));
     r.Number(static_cast<uint64_t>(options.stack_mode));
     r.Number(0);
+    if (options.stamp_rule != format::StampRule::kUnknown) {
+      r.Number(static_cast<uint64_t>(options.stamp_rule));
+    }
     r.End();
   });
 }

@@ -117,6 +117,7 @@ class TraceBuilder {
     std::string executable = "/usr/bin/app";
     format::AllocatorKind allocator = format::AllocatorKind::kGlibc;
     format::StackMode stack_mode = format::StackMode::kAll;
+    format::StampRule stamp_rule = format::StampRule::kUnknown;
   };
   static constexpr uint64_t kStartNs = 5'000'000'000;  // CLOCK_MONOTONIC at the start
   static constexpr uint64_t kStartTicks = 70'000'000'000;
