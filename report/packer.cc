@@ -230,7 +230,11 @@ absl::Status Packer::TakeRings() {
     absl::Status status = ReadRing(*raw_, ring, true, &remains);
     if (!status.ok()) return status;
     const format::RingHeader& from = remains.header;
-    if (remains.events.empty() || from.thread == 0 || Seen(from.thread, from.sequence)) continue;
+    if (from.thread == 0) continue;
+    if (remains.events.empty() || Seen(from.thread, from.sequence)) {
+      clock_pairs_.emplace_back(from.clock_ticks, from.monotonic_ns);  // the reader uses them
+      continue;
+    }
     ScannedBlock block;
     block.offset = ring.offset;
     format::BlockHeader& header = block.header;
