@@ -65,7 +65,7 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
   return true;
 }
 
-void Config::Parse(std::string_view environment) {
+void Config::Parse(std::string_view environment, bool (*may_say)()) {
   out.Clear();
   out << "memtrace.%e.%p.mtr";
   Setter setter{*this};
@@ -80,7 +80,7 @@ void Config::Parse(std::string_view environment) {
     const std::string_view value = From(entry, equals + 1);
     for (const Flag& flag : kFlags) {
       if (flag.name != name) continue;
-      if (!(setter.*flag.set)(value)) {
+      if (!(setter.*flag.set)(value) && (may_say == nullptr || may_say())) {
         RawLog("MEMTRACE_", name, "=", First(value, 100), " is ignored: it takes ", flag.takes);
       }
     }

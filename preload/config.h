@@ -21,8 +21,9 @@ struct Config {
   bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
 
-  // `environment` is NAME=VALUE, each ended by NUL.
-  void Parse(std::string_view environment);
+  // `environment` is NAME=VALUE, each ended by NUL. A wrong value is said if may_say()
+  // does not forbid it.
+  void Parse(std::string_view environment, bool (*may_say)() = nullptr);
 };
 
 // "4096", "64K", "2M", "1G" -> bytes. False when it is none of these.

@@ -72,6 +72,10 @@ bool ParentIsTraced() {
   return maps.text().find("/libmemtrace.so") != std::string_view::npos;
 }
 
+// What went wrong is said for the first process of a tree. The standard error of its
+// children may be what somebody reads or compares.
+bool MaySay() { return !ParentIsTraced(); }
+
 void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_ticks) {
   const ProcFile command("/proc/self/cmdline", 4 << 20);
   utsname system = {};
@@ -137,6 +141,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
       g_process.file.Create(g_process.config.out.c_str(), g_process.working_directory.c_str(),
                             program.c_str(), g_process.pid, start_ns, header);
   if (sys::Failed(created)) {
+    if (parent_trace_id != 0 || !MaySay()) return false;
     RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),
            " (error ", static_cast<int>(-created), "); the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
     return false;
@@ -156,7 +161,7 @@ bool StartProcess() {
   if (getauxval(AT_SECURE) != 0) return false;
   {
     const ProcFile environment("/proc/self/environ", 4 << 20);
-    g_process.config.Parse(environment.text());
+    g_process.config.Parse(environment.text(), MaySay);
   }
   g_clock.Init();
   ReadLink("/proc/self/exe", g_process.executable);

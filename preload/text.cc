@@ -22,6 +22,7 @@ std::string_view ErrorText(long error) {
     case ENOMEM: return "Cannot allocate memory";
     case ENOSPC: return "No space left on device";
     case ENOTDIR: return "Not a directory";
+    case ENOSYS: return "Function not implemented";  // what some sandboxes answer
     case EPERM: return "Operation not permitted";
     case EROFS: return "Read-only file system";
   }

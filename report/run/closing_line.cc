@@ -88,7 +88,8 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
     absl::StrAppend(&line, biggest->path, " (", Allocations(*biggest), ")");
   }
   if (untraced_exec) {
-    absl::StrAppend(&line, "; it then became a program that is not traced (static or setuid?)");
+    absl::StrAppend(&line, "; it then became a program that is not traced (static, setuid or another "
+                           "environment?)");
   }
   if (dropped > 0) absl::StrAppend(&line, "; ", WithCommas(dropped), " events were lost");
   absl::StrAppend(&line, "; next: memtrace report ", ShellWord(main.path));

@@ -122,6 +122,27 @@ TEST(TracingTest, BarePreloadLeavesOneFileAndPrintsNothing) {
               ::testing::ElementsAre("memtrace.leaks." + std::to_string(run.pid) + ".mtr"));
 }
 
+// Whoever reads the standard error of a program's children gets theirs alone.
+TEST(TracingTest, WhatGoesWrongIsSaidOfTheFirstProcessOnly) {
+  TempDir work;
+  const std::string missing = work / "missing/%e.mtr";
+  const Result first = RunCommand({.arguments = {"true"},
+                                   .environment = {{"LD_PRELOAD", LibraryPath()},
+                                                   {"MEMTRACE_STACKS", "perhaps"},
+                                                   {"MEMTRACE_OUT", missing}}});
+  EXPECT_EQ(first.Outcome(), "exit 0");
+  EXPECT_THAT(first.err, ::testing::MatchesRegex(
+                             "memtrace: MEMTRACE_STACKS=perhaps is ignored: [^\n]*\n"
+                             "memtrace: cannot create the trace [^\n]*/missing/true.mtr: No such "
+                             "file or directory [^\n]*; the program runs untraced [^\n]*\n"));
+  const Result children = RunCommand(
+      Traced({.arguments = {"sh", "-c", "MEMTRACE_STACKS=perhaps MEMTRACE_OUT=$0 /bin/true; "
+                                        "MEMTRACE_OUT=$0 env true; exit 3", missing}},
+             work.path()));
+  EXPECT_EQ(children.Outcome(), "exit 3");
+  EXPECT_EQ(children.err, "");
+}
+
 TEST(TracingTest, ReallocarrayIsOneEventThoughGlibcMakesItOfRealloc) {
   TempDir traces;
   const Result run =
