@@ -154,9 +154,17 @@ bool RealAllocatorIsGlibc() {
 bool ProgramUsesOurMalloc() {
   dl_find_object ours, used;
   void* malloc_used = dlsym(RTLD_DEFAULT, "malloc");
-  return malloc_used == nullptr ||
-         _dl_find_object(reinterpret_cast<void*>(&FindRealAllocator), &ours) != 0 ||
-         _dl_find_object(malloc_used, &used) != 0 || ours.dlfo_link_map == used.dlfo_link_map;
+  if (malloc_used == nullptr ||
+      _dl_find_object(reinterpret_cast<void*>(&FindRealAllocator), &ours) != 0 ||
+      _dl_find_object(malloc_used, &used) != 0 || ours.dlfo_link_map == used.dlfo_link_map) {
+    return true;
+  }
+  // In an executable without PIE that takes the address of malloc, that is a PLT entry of
+  // its own, which calls ours. A definition has a symbol there.
+  Dl_info info;
+  ElfW(Sym)* symbol = nullptr;
+  return dladdr1(malloc_used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0 ||
+         symbol == nullptr || info.dli_saddr != malloc_used || symbol->st_shndx == SHN_UNDEF;
 }
 
 void* FindNext(const char* name) { return dlsym(RTLD_NEXT, name); }

@@ -78,6 +78,7 @@ TEST(PreloadArtifactTest, ImportsAShortListEachWithAReason) {
       {"_dl_find_object", "unwind tables of an address, without a lock"},
       {"clock_gettime", "time, from the vDSO"},
       {"dl_iterate_phdr", "the modules at start, and around dlclose"},
+      {"dladdr1", "whose malloc the program's calls reach, at the first call"},
       {"dlsym", "the next definitions, at the first call"},
       {"getauxval", "page size, entry point, vDSO"},
       {"makecontext", "its address only: where contexts begin"},

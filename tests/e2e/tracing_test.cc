@@ -179,6 +179,16 @@ TEST(TracingTest, AProgramWithItsOwnMallocRunsAndTheReportSaysSo) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("every block was freed")));
 }
 
+TEST(TracingTest, APltEntryIsNoMallocOfItsOwn) {
+  TempDir traces;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("malloc_by_address")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "malloc_by_address"));
+  EXPECT_EQ(report.at("totals").at("allocations"), 2);  // and the buffer of stdout
+  EXPECT_EQ(report.at("coverage").at("notes"), Json::array());
+}
+
 // Every block of this tracee has exactly the usable size that was asked for, so that
 // glibc's own figure is the live bytes and 8 bytes of header for each.
 TEST(TracingTest, LiveBytesAreThoseOfGlibcsStatistics) {
