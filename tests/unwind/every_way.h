@@ -84,11 +84,11 @@ class EveryWay {
 };
 
 // Of the function it is expanded in, as seen from its caller.
-#define MEMTRACE_CALLER_SITE()                                                      \
-  ::memtrace::unwind::CallSite {                                                    \
-    reinterpret_cast<uintptr_t>(__builtin_return_address(0)),                       \
-        reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 16,               \
-        *static_cast<const uintptr_t*>(__builtin_frame_address(0))                  \
+#define MEMTRACE_CALLER_SITE()                                        \
+  ::memtrace::unwind::CallSite {                                      \
+    reinterpret_cast<uintptr_t>(__builtin_return_address(0)),         \
+        reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 16, \
+        *static_cast<const uintptr_t*>(__builtin_frame_address(0))    \
   }
 
 }  // namespace memtrace::unwind

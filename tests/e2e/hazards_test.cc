@@ -1,0 +1,279 @@
+// Programs that do what stack capture may go wrong at, traced whole: what the report
+// says of their stacks is what the programs know of themselves (tests/tracees/expect.h).
+// The cases that can be built inside one process are in tests/unwind and tests/oracle.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+const std::string kPlugins = MEMTRACE_BUILD_DIR "/tests/tracees/plugins";
+
+struct Expected {
+  uint64_t bytes = 0;
+  uint64_t count = 0;
+  Words functions;  // the allocating one first
+};
+
+struct Told {
+  std::vector<Expected> expected;
+  std::map<std::string, long> numbers;
+};
+
+Told Parse(const std::string& out) {
+  Told told;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string kind;
+    words >> kind;
+    if (kind == "expect") {
+      Expected expected;
+      words >> expected.bytes >> expected.count;
+      for (std::string function; words >> function;) expected.functions.push_back(function);
+      told.expected.push_back(expected);
+    } else {
+      words >> told.numbers[kind];
+    }
+  }
+  return told;
+}
+
+bool IsFunction(const Json& frame, const std::string& name) {
+  std::string function = frame.value("function", "");
+  if (const size_t arguments = function.find('(', function.find(')') + 1);
+      function.starts_with("(") && arguments != std::string::npos) {
+    function.resize(arguments);
+  } else if (!function.starts_with("(") && function.find('(') != std::string::npos) {
+    function.resize(function.find('('));
+  }
+  return function == name || function.ends_with("::" + name);
+}
+
+std::string Names(const Json& stack) {
+  std::string names;
+  for (const Json& frame : stack) names += " " + frame.value("function", "?");
+  return names;
+}
+
+bool IsMarker(const Json& frame) { return frame.value("marker", false); }
+
+// Every block of these sizes comes from exactly these functions, and so often.
+void ExpectStacks(const Json& report, const std::vector<Expected>& all) {
+  std::map<uint64_t, std::vector<const Json*>> sites;  // by the size of their blocks
+  for (const Json& site : report.at("sites")) {
+    const auto allocations = site.at("allocations").get<uint64_t>();
+    const auto bytes = site.at("bytes_allocated").get<uint64_t>();
+    if (allocations > 0 && bytes % allocations == 0) {
+      sites[bytes / allocations].push_back(&site);
+    }
+  }
+  for (const Expected& expected : all) {
+    uint64_t count = 0;
+    for (const Json* site : sites[expected.bytes]) {
+      const Json& stack = site->at("stack");
+      bool right = stack.size() >= expected.functions.size();
+      for (size_t i = 0; right && i < expected.functions.size(); ++i) {
+        right = IsFunction(stack[i], expected.functions[i]);
+      }
+      EXPECT_TRUE(right) << "blocks of " << expected.bytes << " bytes, by" << Names(stack);
+      count += site->at("allocations").get<uint64_t>();
+    }
+    EXPECT_EQ(count, expected.count) << "blocks of " << expected.bytes << " bytes";
+  }
+}
+
+// Runs the tracee, and checks what it told of itself against its trace.
+struct Traces {
+  explicit Traces(const std::string& tracee, const Words& arguments,
+                  const std::string& outcome = "exit 0") {
+    Words words = {TraceePath(tracee)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    run = RunCommand(Traced({.arguments = words}, directory.path()));
+    EXPECT_EQ(run.Outcome(), outcome) << run.err;
+    trace = TraceOf(directory.path(), tracee);
+    told = Parse(run.out);
+    report = Report(trace, {"--top", "1000000"});
+    EXPECT_FALSE(told.expected.empty());
+    ExpectStacks(report, told.expected);
+    EXPECT_EQ(Coverage("dropped_events"), 0);
+  }
+  int64_t Coverage(const char* key) const { return report.at("coverage").at(key).get<int64_t>(); }
+
+  TempDir directory;
+  Result run;
+  std::string trace;
+  Told told;
+  Json report;
+};
+
+// The lines "# module ..." of a dump for files that end in `name`: their instances.
+std::vector<std::string> Instances(const std::string& trace, const std::string& name) {
+  const Result dump = RunCommand({.arguments = {ToolPath(), "dump", trace}});
+  EXPECT_EQ(dump.Outcome(), "exit 0") << dump.err;
+  std::vector<std::string> instances;
+  std::istringstream lines(dump.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# module ") && line.ends_with("/" + name)) {
+      instances.push_back(line.substr(9, line.find(' ', 9) - 9));
+    }
+  }
+  return instances;
+}
+
+// The counters of the library, as `memtrace info` prints them.
+std::map<std::string, uint64_t> Counters(const std::string& trace) {
+  const Result info = RunCommand({.arguments = {ToolPath(), "info", trace}});
+  EXPECT_EQ(info.Outcome(), "exit 0") << info.err;
+  std::map<std::string, uint64_t> counters;
+  std::istringstream lines(info.out);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(" ")) inside = line == "counters of the library";
+    std::istringstream words(line);
+    std::string name;
+    uint64_t value;
+    if (inside && words >> name >> value) counters[name] = value;
+  }
+  return counters;
+}
+
+constexpr uint64_t kBudgetBytes = 2 << 20;          // of a process
+constexpr uint64_t kThreadBudgetBytes = 256 << 10;  // and of each of its threads
+
+TEST(HazardsTest, PluginsComeAndGoAtTheSameAddresses) {
+  constexpr int kRounds = 60;
+  const Traces traces("plugins_come_and_go", {kPlugins, std::to_string(kRounds)});
+  EXPECT_GT(traces.told.numbers.at("again"), kRounds / 2) << "the addresses were not used again";
+  EXPECT_EQ(traces.Coverage("marked_stacks"), 0);
+  // Each load is an instance of its own, of the same file too.
+  std::set<std::string> all;
+  for (const char* name : {"libplugin_red.so", "libplugin_blue.so"}) {
+    const std::vector<std::string> instances = Instances(traces.trace, name);
+    EXPECT_EQ(instances.size(), size_t{kRounds} / 2) << name;
+    all.insert(instances.begin(), instances.end());
+  }
+  EXPECT_EQ(all.size(), size_t{kRounds});
+}
+
+TEST(HazardsTest, GconvModulesComeAndGoUnseen) {
+  const Traces traces("gconv_comes_and_goes", {kPlugins, "240"});
+  EXPECT_GT(traces.told.numbers.at("unloads"), 10) << "glibc unloaded nothing by itself";
+  EXPECT_EQ(traces.Coverage("marked_stacks"), 0);
+  // What a character set's module allocates while it is loaded, it allocates for the
+  // function that asked for the set.
+  const std::map<std::string, std::string> asked_by = {{"UTF-16.so", "OpenUtf16"},
+                                                       {"UTF-32.so", "OpenUtf32"},
+                                                       {"UNICODE.so", "OpenUnicode"},
+                                                       {"ISO-2022-KR.so", "OpenIso2022Kr"}};
+  std::map<std::string, int> met;
+  for (const Json& site : traces.report.at("sites")) {
+    for (const Json& frame : site.at("stack")) {
+      const std::string module = frame.value("module", "");
+      if (module.find("/gconv/") == std::string::npos) continue;
+      const std::string name = module.substr(module.rfind('/') + 1);
+      ASSERT_EQ(asked_by.count(name), 1u) << name << Names(site.at("stack"));
+      EXPECT_THAT(Names(site.at("stack")), HasSubstr(asked_by.at(name) + " main"));
+      ++met[name];
+    }
+  }
+  EXPECT_GE(met.size(), 3u) << "which modules allocate themselves";
+}
+
+TEST(HazardsTest, ExceptionsAndCancellationThroughTracedFrames) {
+  const Traces traces("exceptions_and_cancellation", {kPlugins, "50"});
+  EXPECT_EQ(traces.Coverage("marked_stacks"), 0);
+}
+
+TEST(HazardsTest, AHundredThousandThreads) {
+  constexpr int kAtOnce = 8;
+  const Traces traces("thread_churn", {"100000", std::to_string(kAtOnce)});
+  EXPECT_EQ(traces.Coverage("marked_stacks"), 0);
+  const auto& totals = traces.report.at("totals");
+  // Late frees too: nothing of these sizes is live.
+  for (const Json& site : traces.report.at("sites")) {
+    for (const Json& frame : site.at("stack")) {
+      if (IsFunction(frame, "Short") || IsFunction(frame, "Late")) {
+        EXPECT_EQ(site.at("live_blocks"), 0) << Names(site.at("stack"));
+      }
+    }
+  }
+  EXPECT_LT(totals.at("live_blocks").get<uint64_t>(), 100u);
+  const auto counters = Counters(traces.trace);
+  EXPECT_EQ(counters.at("missed_events"), 0u);
+  // The memory of threads that ended serves the next. Some end a little after they are joined.
+  EXPECT_LE(counters.at("tool_memory_bytes"),
+            kBudgetBytes + (2 * kAtOnce + 1) * kThreadBudgetBytes);
+}
+
+TEST(HazardsTest, RecursionAHundredThousandDeep) {
+  constexpr uint64_t kDepth = 100'000;
+  const Traces traces("deep_recursion", {std::to_string(kDepth)});
+  uint64_t cut = 0, whole = 0;
+  for (const Json& site : traces.report.at("sites")) {
+    const Json& stack = site.at("stack");
+    if (!IsFunction(stack.front(), "Recurse")) continue;
+    const auto allocations = site.at("allocations").get<uint64_t>();
+    const size_t frames = stack.size() - IsMarker(stack.back());
+    if (IsMarker(stack.back())) {
+      EXPECT_EQ(frames, 1024u);
+      for (size_t i = 0; i < frames; ++i) ASSERT_TRUE(IsFunction(stack[i], "Recurse")) << i;
+      cut += allocations;
+    } else {
+      // Called by main, every one by the one before it.
+      size_t recursions = 0;
+      while (IsFunction(stack[recursions], "Recurse")) ++recursions;
+      EXPECT_TRUE(IsFunction(stack[recursions], "main"));
+      whole += allocations;
+    }
+  }
+  // Depth 0, 100, ... from main: the first eleven are less than 1024 frames deep.
+  const uint64_t all = 2 * (kDepth / 100 + 1) + 1000;
+  EXPECT_EQ(cut + whole, all);
+  EXPECT_EQ(whole, 2 * 11u);
+  EXPECT_EQ(traces.Coverage("marked_stacks"), static_cast<int64_t>(cut));
+  // The work is bounded by the frames that are kept, not by the depth.
+  const auto counters = Counters(traces.trace);
+  EXPECT_LE(counters.at("stack_frames_walked"), (all + 200) * 2 * 1024);
+  EXPECT_LE(counters.at("tool_memory_bytes"), kBudgetBytes + kThreadBudgetBytes);
+}
+
+class OverrunStackTest : public ::testing::TestWithParam<const char*> {};
+
+// The program writes over its frames, allocates, and returns into what it wrote. Under the
+// tracer it ends as without: the tracer does not crash first.
+TEST_P(OverrunStackTest, DiesOfItsOwnAndNotBefore) {
+  for (const char* words : {"2", "6", "40", "200"}) {
+    const Words arguments = {TraceePath("overrun_stack"), words, GetParam()};
+    const Result plain = RunCommand({.arguments = arguments});
+    ASSERT_THAT(plain.out, HasSubstr("done\n"));
+    ASSERT_THAT(plain.Outcome(), AnyOf("signal 11", "signal 4", "signal 7"));
+    TempDir directory;
+    const Result traced = RunCommand(Traced({.arguments = arguments}, directory.path()));
+    EXPECT_EQ(traced.out, plain.out);
+    EXPECT_EQ(traced.Outcome(), plain.Outcome());
+    const std::string trace = TraceOf(directory.path(), "overrun_stack");
+    const Json report = Report(trace);
+    ExpectStacks(report, Parse(plain.out).expected);
+    EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Patterns, OverrunStackTest,
+                         ::testing::Values("letters", "zeros", "code", "stack"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace memtrace::e2e
