@@ -73,6 +73,10 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
     const size_t end = environment.find('\0');
     const std::string_view entry = First(environment, end);
     environment.remove_prefix(end == std::string_view::npos ? environment.size() : end + 1);
+    if (entry.starts_with("GCONV_PATH=")) {
+      gconv_path.Clear();
+      gconv_path << From(entry, 11);
+    }
     if (!entry.starts_with(kPrefix)) continue;
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;

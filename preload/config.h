@@ -20,6 +20,7 @@ struct Config {
   bool children = true;    // MEMTRACE_CHILDREN
   bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
+  Text<4096> gconv_path;   // GCONV_PATH, which is glibc's: directories of character sets
 
   // `environment` is NAME=VALUE, each ended by NUL. A wrong value is said if may_say()
   // does not forbid it.

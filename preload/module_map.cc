@@ -204,6 +204,19 @@ void ViewOf(const Range& range, const link_map* map, ModuleView* view) {
   view->path = map->l_name != nullptr ? map->l_name : "";
 }
 
+// Is this a module that glibc loads and unloads by itself, past any dlclose we could see?
+bool IsCharacterSet(std::string_view path) {
+  if (path.find("/gconv/") != std::string_view::npos) return true;
+  std::string_view directories = g_process.config.gconv_path.view();
+  while (!directories.empty()) {
+    const size_t end = directories.find(':');
+    const std::string_view directory = First(directories, end);
+    if (!directory.empty() && path.find(directory) != std::string_view::npos) return true;
+    directories = end == std::string_view::npos ? std::string_view() : From(directories, end + 1);
+  }
+  return false;
+}
+
 bool IsSame(const Instance& instance, const link_map* map, uintptr_t start, uint64_t path_hash) {
   return instance.map == map && instance.range.start == start && instance.path_hash == path_hash;
 }
@@ -336,8 +349,7 @@ uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable)
   const link_map* map = object->dlfo_link_map;
   if (map == nullptr) return unwind::kNoTag;
   const char* path = map->l_name != nullptr ? map->l_name : "";
-  // glibc loads and unloads these by itself, past any dlclose we could see.
-  if (std::string_view(path).find("/gconv/") != std::string_view::npos) *cacheable = false;
+  if (IsCharacterSet(path)) *cacheable = false;
   const uint64_t path_hash = HashOf(path);
   Instance* instance = Lookup(pc, map, start, path_hash);
   if (instance == nullptr) instance = AddInstance(*object, start, path_hash);

@@ -98,10 +98,10 @@ void ExpectStacks(const Json& report, const std::vector<Expected>& all) {
 // Runs the tracee, and checks what it told of itself against its trace.
 struct Traces {
   explicit Traces(const std::string& tracee, const Words& arguments,
-                  const std::string& outcome = "exit 0") {
+                  const std::string& outcome = "exit 0", const Environment& environment = {}) {
     Words words = {TraceePath(tracee)};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    run = RunCommand(Traced({.arguments = words}, directory.path()));
+    run = RunCommand(Traced({.arguments = words, .environment = environment}, directory.path()));
     EXPECT_EQ(run.Outcome(), outcome) << run.err;
     trace = TraceOf(directory.path(), tracee);
     told = Parse(run.out);
@@ -169,7 +169,8 @@ TEST(HazardsTest, PluginsComeAndGoAtTheSameAddresses) {
 }
 
 TEST(HazardsTest, GconvModulesComeAndGoUnseen) {
-  const Traces traces("gconv_comes_and_goes", {kPlugins, "240"});
+  const Traces traces("gconv_comes_and_goes", {kPlugins, "300"}, "exit 0",
+                      {{"GCONV_PATH", MEMTRACE_BUILD_DIR "/tests/tracees/charsets"}});
   EXPECT_GT(traces.told.numbers.at("unloads"), 10) << "glibc unloaded nothing by itself";
   EXPECT_EQ(traces.Coverage("marked_stacks"), 0);
   // What a character set's module allocates while it is loaded, it allocates for the

@@ -36,6 +36,12 @@ TEST(ConfigTest, HasTheDocumentedDefaults) {
   EXPECT_EQ(parsed.said, "");
 }
 
+TEST(ConfigTest, NotesWhereCharacterSetsAre) {
+  EXPECT_EQ(Parse(Environment({"HOME=/root"})).config.gconv_path.view(), "");
+  EXPECT_EQ(Parse(Environment({"GCONV_PATH=/opt/a:/opt/b"})).config.gconv_path.view(),
+            "/opt/a:/opt/b");
+}
+
 TEST(ConfigTest, TakesEveryVariable) {
   const Parsed parsed = Parse(Environment({"MEMTRACE_OUT=/tmp/x.mtr", "MEMTRACE_STACKS=off",
                                            "MEMTRACE_CHILDREN=off", "MEMTRACE_MAX_BYTES=500M"}));
