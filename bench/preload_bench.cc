@@ -22,7 +22,6 @@
 #include "format/event_words.h"
 #include "preload/clock.h"
 #include "preload/event_ring.h"
-#include "preload/stack_trie.h"
 #include "preload/trace_file.h"
 
 namespace memtrace {
@@ -80,21 +79,6 @@ void BM_Spool(benchmark::State& state, const char* directory) {
 }
 BENCHMARK_CAPTURE(BM_Spool, tmpfs, "/dev/shm");
 BENCHMARK_CAPTURE(BM_Spool, disk, "/var/tmp");
-
-void BM_TrieHit(benchmark::State& state) {
-  StackTrie trie;
-  trie.Init(8192);
-  const auto depth = static_cast<uint64_t>(state.range(0));
-  for (auto _ : state) {
-    StackTrie::Cursor cursor = trie.Root();
-    for (uint64_t i = 0; i < depth; ++i) {
-      benchmark::DoNotOptimize(trie.Child(&cursor, 0x400000 + i * 64));
-    }
-    benchmark::DoNotOptimize(cursor);
-  }
-  state.SetItemsProcessed(state.iterations() * state.range(0));
-}
-BENCHMARK(BM_TrieHit)->ArgName("frames")->Arg(5)->Arg(20)->Arg(60);
 
 void BM_Clock(benchmark::State& state) {
   g_clock.Init();

@@ -11,9 +11,9 @@
 // a thread the order of the words is the order of the events; between threads it
 // follows from the times and from the alternation of alloc and free on an address.
 //
-// A stack is named by the slot of its innermost node. A kNode event (re)defines
-// a slot of this thread: slots are per thread, small and reused; a definition
-// holds until the next one of the same slot in the same thread.
+// A stack is named by the slot of its innermost node. A kPath event (re)defines
+// slots of this thread: slots are per thread and reused; a definition holds until
+// the next one of the same slot in the same thread.
 
 #ifndef MEMTRACE_FORMAT_EVENT_WORDS_H_
 #define MEMTRACE_FORMAT_EVENT_WORDS_H_
@@ -33,8 +33,9 @@ enum class EventKind : uint8_t {
   kFree = 5,          // 1 word: address; written before the real free. detail bit 0:
                       //   a word follows with the slot of the stack of the free
   kReallocIntent = 6, // 1 word: the old address; written before the real realloc
-  kNode = 7,          // 2 words: pc, detail = module instance low 12 bits;
-                      //   slot:24 | parent slot:24 << 24 | instance high bits:16 << 48
+  kPath = 7,          // 1 + n words, n = detail, at least 1: n nodes, each the child of the one
+                      //   before; bits 0..23 the parent's slot of the first, 24..47 the slot of
+                      //   the first, then counting up; a word each: pc:48 | instance:16 << 48
   kTime = 8,          // 1 word: bits 0..47 ticks low, detail = ticks bits 48..59
   kExtended = 9,      // bits 0..15 words after the head, 16..31 ExtendedType; see below
 };
@@ -44,8 +45,8 @@ enum class EventKind : uint8_t {
 // old block stays; with size 0, that it freed the old block (glibc's realloc(p, 0)).
 // A kRealloc without an intent before it is realloc(NULL, size).
 //
-// A kNode's parent slot is looked up before its own slot is redefined: the two
-// may be equal.
+// A kPath's parent slot is looked up before its own slots are redefined: it may
+// be among them.
 
 // Detail of kMalloc, kCalloc, kRealloc: bits 0..10 are usable minus requested
 // bytes, kUnknownWaste if not known; bit 11: from an arena other than main's.
@@ -120,22 +121,23 @@ constexpr uint64_t TicksOf(uint64_t time_word) {
   return AddressOf(time_word) | static_cast<uint64_t>(DetailOf(time_word)) << 48;
 }
 
-constexpr uint64_t NodeHead(uint64_t pc, uint32_t instance) {
-  return Head(EventKind::kNode, pc, instance);
+constexpr uint64_t PathHead(uint32_t parent_slot, uint32_t first_slot, uint32_t nodes) {
+  return Head(EventKind::kPath,
+              (parent_slot & 0xffffff) | static_cast<uint64_t>(first_slot & 0xffffff) << 24, nodes);
 }
-constexpr uint64_t NodeLink(uint32_t slot, uint32_t parent_slot, uint32_t instance) {
-  return (slot & 0xffffff) | static_cast<uint64_t>(parent_slot & 0xffffff) << 24 |
-         static_cast<uint64_t>(instance >> 12 & 0xffff) << 48;
+constexpr uint32_t PathParent(uint64_t head) { return head & 0xffffff; }
+constexpr uint32_t PathFirst(uint64_t head) { return head >> 24 & 0xffffff; }
+constexpr uint32_t PathNodes(uint64_t head) { return DetailOf(head); }
+constexpr uint64_t NodeWord(uint64_t pc, uint32_t instance) {
+  return (pc & kAddressMask) | static_cast<uint64_t>(instance & 0xffff) << 48;
 }
-constexpr uint32_t NodeSlot(uint64_t link) { return link & 0xffffff; }
-constexpr uint32_t NodeParentSlot(uint64_t link) { return link >> 24 & 0xffffff; }
-constexpr uint32_t NodeInstance(uint64_t head, uint64_t link) {
-  return DetailOf(head) | static_cast<uint32_t>(link >> 48) << 12;
-}
+constexpr uint64_t NodePc(uint64_t word) { return word & kAddressMask; }
+constexpr uint32_t NodeInstance(uint64_t word) { return static_cast<uint32_t>(word >> 48); }
 
 // Slot 0 is "no stack" and the parent of every outermost node.
 inline constexpr uint32_t kNoSlot = 0;
 inline constexpr uint32_t kMaxSlot = 0xffffff;
+inline constexpr uint32_t kMaxPathNodes = 0xfff;
 
 // Words of the event that begins with `head`, the head included; 0 if invalid.
 constexpr uint32_t EventWords(uint64_t head) {
@@ -143,8 +145,9 @@ constexpr uint32_t EventWords(uint64_t head) {
     case EventKind::kMalloc:
     case EventKind::kCalloc:
     case EventKind::kRealloc:
-    case EventKind::kNode:
       return 2;
+    case EventKind::kPath:
+      return DetailOf(head) == 0 ? 0 : 1 + DetailOf(head);
     case EventKind::kWideAlloc:
       return 4;
     case EventKind::kFree:

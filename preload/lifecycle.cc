@@ -287,10 +287,9 @@ void WriteEnd(format::EndReason reason, int status) {
       sum.marked += each.marked;
       sum.rule_misses += each.rule_misses;
       sum.table_full += each.table_full;
-      nodes += state.trie.defined();
+      nodes += state.slots.defined();
     });
-    counter("tool_memory_bytes", OwnResidentBytes());
-    counter("tool_mapped_bytes", own_bytes());
+    counter("tool_memory_bytes", own_bytes());
     counter("tool_minor_faults", own_minor_faults());
     counter("missed_events", missed);
     counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));

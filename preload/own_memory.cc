@@ -36,10 +36,7 @@ void OwnUnmap(void* address, size_t bytes) {
 
 // The stack engine maps its rule table itself: it stands below this file.
 uint64_t own_bytes() {
-  return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::mapped_bytes();
-}
-uint64_t OwnResidentBytes() {
-  return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::ResidentBytes();
+  return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::memory_bytes();
 }
 uint64_t own_minor_faults() {
   return g_own_minor_faults.load(std::memory_order_relaxed) + unwind::RuleTable::minor_faults();

@@ -19,8 +19,6 @@ void* OwnMap(size_t bytes, bool touch);
 void OwnUnmap(void* address, size_t bytes);
 
 uint64_t own_bytes();  // mapped
-// The same without what was never touched of the one big table. Slow: a system call.
-uint64_t OwnResidentBytes();
 uint64_t own_minor_faults();
 // Of own_bytes(), what is private memory: all but the rings, which are the trace file's.
 uint64_t own_private_bytes();

@@ -133,92 +133,98 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
 
 namespace {
 
-// Interns a stack from its outermost frame inwards, defining the nodes that are new.
-class Descent {
- public:
-  explicit Descent(ThreadState& state) : state_(state), cursor_(state.trie.Root()) {}
-
-  void Begin(StackTrie::Cursor cursor) { cursor_ = cursor; }
-  StackTrie::Cursor cursor() const { return cursor_; }
-
-  [[gnu::always_inline]] void Step(uint64_t key) {
-    const uint32_t parent = cursor_.slot;
-    if (state_.trie.Child(&cursor_, key)) [[unlikely]] Define(parent, key);
+// Defines the `nodes` that `key(i)` gives, outermost first, below the node `parent`,
+// which is held; the marker, if any, comes before them. There is room. Returns the
+// node of the first key, or of the marker if that is all.
+template <typename Key>
+[[gnu::always_inline]] inline uint64_t DefinePath(ThreadState& state, uint64_t parent,
+                                                  format::StackMarker marker, size_t nodes,
+                                                  Key key) {
+  const size_t marks = marker != format::StackMarker::kNone;
+  const auto count = static_cast<uint32_t>(nodes + marks);
+  const uint64_t first = state.slots.Define(count);
+  uint64_t* words = state.ring.next();
+  words[0] = format::PathHead(StackSlots::SlotOf(parent), StackSlots::SlotOf(first), count);
+  if (marks != 0) [[unlikely]] {
+    words[1] = format::NodeWord(static_cast<uint64_t>(marker), format::kNoModule);
   }
-  void Mark(format::StackMarker why) {
-    if (why == format::StackMarker::kNone) [[likely]] return;
-    Step(static_cast<uint64_t>(why) | uint64_t{format::kNoModule} << 48);
-  }
+  uint64_t* const out = words + 1 + marks;
+  for (size_t i = 0; i < nodes; ++i) out[i] = key(i);  // a frame key is a node's word
+  state.ring.Commit(1 + count);
+  return first + marks;
+}
+static_assert(unwind::kMaxFrames + 1 <= format::kMaxPathNodes);
 
- private:
-  [[gnu::noinline]] void Define(uint32_t parent, uint64_t key) {
-    if (!state_.ring.HasRoom(2)) SpoolThread(state_);
-    const uint32_t instance = unwind::InstanceOf(key);
-    Put(state_, format::NodeHead(unwind::PcOf(key), instance),
-        format::NodeLink(cursor_.slot, parent, instance));
-  }
-
-  ThreadState& state_;
-  StackTrie::Cursor cursor_;
-};
+// A stack of its own, from its outermost frame.
+[[gnu::noinline]] uint64_t WalkStack(ThreadState& state, const CallSite& site) {
+  const unwind::UnwindResult result =
+      state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
+  if (!state.ring.HasRoom(2 + result.frames)) SpoolThread(state);
+  if (result.frames == 0 && result.marker == format::StackMarker::kNone) return 0;
+  const uint64_t first =
+      DefinePath(state, 0, result.marker, result.frames,
+                 [&](size_t i) { return state.keys[result.frames - 1 - i]; });
+  return result.frames == 0 ? first - 1 : first + result.frames - 1;
+}
 
 // Not the stack of a known record: joins the last one, or walks.
-[[gnu::noinline]] StackTrie::Cursor InternStack(ThreadState& state, const CallSite& site,
-                                                unwind::StackMemo::Entry* entry) {
-  if (entry != nullptr) {
-    if (const uint32_t faults = state.memo.Commit(entry)) CountOwnMinorFaults(faults);
+[[gnu::noinline]] uint64_t JoinStack(ThreadState& state, const CallSite& site) {
+  unwind::StackJoin& join = state.join;
+  if (state.unwinder.Join(site, &join) != unwind::StackJoin::Outcome::kRecorded) [[unlikely]] {
+    return WalkStack(state, site);
   }
-  state.trie.GrowIfPressed();
-  Descent descent(state);
-  if (entry == nullptr ||
-      state.unwinder.Join(site, &state.join) != unwind::StackJoin::Outcome::kRecorded)
-      [[unlikely]] {
-    const unwind::UnwindResult result =
-        state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
-    descent.Mark(result.marker);
-    for (size_t i = result.frames; i > 0; --i) descent.Step(state.keys[i - 1]);
-    return descent.cursor();
-  }
-  const unwind::StackJoin& join = state.join;
-  // The frames that are shared with the last stack have their nodes, unless one was
-  // evicted meanwhile. The innermost of them stands for all: what it is was said when
-  // it was defined.
-  size_t i = join.shared();
-  if (i > 0 && state.trie.Holds(state.cursors[i - 1])) [[likely]] {
-    descent.Begin(state.cursors[i - 1]);
+  const size_t size = join.size();
+  if (!state.ring.HasRoom(2 + size)) [[unlikely]] SpoolThread(state);
+  // The frames that are shared with the last stack have their nodes, unless their slots
+  // are used again by now. The innermost of them stands for all: what it is was said
+  // when it was defined.
+  size_t known = join.shared();
+  uint64_t parent = 0;
+  format::StackMarker marker = format::StackMarker::kNone;
+  if (known > 0 && state.slots.Holds(join.name(known - 1))) [[likely]] {
+    parent = join.name(known - 1);
   } else {
-    i = 0;
-    descent.Mark(join.marker());
+    known = 0;
+    marker = join.marker();
   }
-  for (; i < join.size(); ++i) {
-    descent.Step(join.frames()[i].key);
-    state.cursors[i] = descent.cursor();
+  uint64_t node = parent;
+  if (known < size) {
+    node = DefinePath(state, parent, marker, size - known,
+                      [&](size_t i) { return join.key(known + i); }) - 1;
+    for (size_t i = known; i < size; ++i) join.set_name(i, ++node);
   }
-  const StackTrie::Cursor cursor = descent.cursor();
-  unwind::StackMemo::Learn(entry, site, join,
-                           cursor.slot | static_cast<uint64_t>(cursor.uid) << 32);
-  return cursor;
+  if (const uint32_t faults = state.memo.Learn(site, join, node)) CountOwnMinorFaults(faults);
+  return node;
+}
+
+// MEMTRACE_STACKS=off: the caller alone, which costs nothing.
+[[gnu::noinline]] uint64_t CallerAlone(ThreadState& state, const CallSite& site) {
+  if (state.slots.Holds(state.caller_node) && state.caller_pc == site.pc) return state.caller_node;
+  if (!state.ring.HasRoom(2)) SpoolThread(state);
+  state.caller_pc = site.pc;
+  state.caller_node = DefinePath(state, 0, format::StackMarker::kNone, 1,
+                                 [&](size_t) { return uint64_t{site.pc}; });
+  return state.caller_node;
 }
 
 }  // namespace
 
 uint32_t CaptureStack(ThreadState& state, const CallSite& site) {
+  uint64_t node;
   if (!g_process.config.stacks) [[unlikely]] {
-    Descent descent(state);
-    descent.Step(site.pc);  // the caller alone, which costs nothing
-    return descent.cursor().slot;
-  }
-  if (!g_process.config.join) [[unlikely]] return InternStack(state, site, nullptr).slot;
-  unwind::StackMemo::Entry* const entry = state.memo.Find(site);
-  if (unwind::StackMemo::Matches(*entry, site)) [[likely]] {
-    const StackTrie::Cursor known = {static_cast<uint32_t>(entry->stack),
-                                     static_cast<uint32_t>(entry->stack >> 32)};
-    if (state.trie.Holds(known)) [[likely]] {
+    node = CallerAlone(state, site);
+  } else if (!g_process.config.join) [[unlikely]] {
+    node = WalkStack(state, site);
+  } else {
+    const unwind::StackMemo::Entry* const known = state.memo.Find(site, state.unwinder.primary_stack());
+    if (known != nullptr && state.slots.Holds(known->stack)) [[likely]] {
       state.unwinder.CountMemoHit();
-      return known.slot;
+      node = known->stack;
+    } else {
+      node = JoinStack(state, site);
     }
   }
-  return InternStack(state, site, entry).slot;
+  return StackSlots::SlotOf(node);
 }
 
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {

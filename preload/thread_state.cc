@@ -31,11 +31,9 @@ constinit std::atomic<ThreadState*> g_search{nullptr};
 constexpr int kSearchLimit = 8;
 
 // Stacks a thread keeps. Budget: 2 MiB for the process and 256 KiB a thread, of which
-// the ring has 64 KiB and the join's record 30 to 60.
-constexpr size_t kTrieNodes = 4096;          // 64 KiB
-constexpr size_t kFirstTrieNodes = 32768;    // 512 KiB
-constexpr size_t kMemoEntries = 128;         // 66 KiB, touched where used
-constexpr size_t kFirstMemoEntries = 1024;   // 528 KiB
+// the ring has 64 KiB and the join's record up to 70, for stacks of 512 frames.
+constexpr size_t kMemoEntries = 256;         // 112 KiB, touched where used
+constexpr size_t kFirstMemoEntries = 1024;   // 448 KiB
 
 // From now on a thread tells when a block changed hands. False: there is no memory.
 bool BeginSharing() {
@@ -91,8 +89,7 @@ ThreadState* MakeState(int tid) {
   const size_t memo_entries = first ? kFirstMemoEntries : kMemoEntries;
   const size_t memo_bytes = unwind::StackMemo::Bytes(memo_entries);
   void* memo = OwnMap(memo_bytes, /*touch=*/false);
-  if (memo == nullptr || !state->trie.Init(first ? kFirstTrieNodes : kTrieNodes)) {
-    if (memo != nullptr) OwnUnmap(memo, memo_bytes);
+  if (memo == nullptr) {
     OwnUnmap(memory, sizeof(ThreadState));
     return nullptr;
   }
@@ -123,7 +120,7 @@ size_t CountEvents(const uint64_t* word, const uint64_t* end) {
   size_t events = 0;
   while (word < end) {
     switch (format::KindOf(*word)) {
-      case format::EventKind::kNode:
+      case format::EventKind::kPath:
       case format::EventKind::kTime:
       case format::EventKind::kExtended:
       case format::EventKind::kReallocIntent:
@@ -162,7 +159,7 @@ ThreadState* AttachThread() {
   state->dropped_events = 0;
   state->events_to_stamp = state->stamp_stride = 1;
   state->arena_base = 0;
-  state->trie.Restart();
+  state->slots.Restart();
   state->unwinder.Reset();
   state->join.Forget();
   state->memo.Forget();
@@ -207,7 +204,7 @@ void SpoolThread(ThreadState& state) {
   } else {
     state.dropped_events +=
         static_cast<uint32_t>(CountEvents(state.ring.begin(), state.ring.next()));
-    state.trie.Restart();  // the definitions in this block never reached the reader
+    state.slots.Restart();  // the definitions in this block never reached the reader
     if (g_process.file.last_stop() == format::RecordingStop::kMaxBytes) {
       StopRecording(format::RecordingStop::kMaxBytes, 0);
     }

@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "preload/event_ring.h"
-#include "preload/stack_trie.h"
+#include "preload/stack_slots.h"
 #include "preload/unwind/stack_memo.h"
 #include "preload/unwind/stack_unwinder.h"
 
@@ -34,8 +34,10 @@ struct ThreadState {
   uint16_t tag = 0;              // what marks this state as the owner of blocks
   uintptr_t arena_base = 0;      // the arena heap seen last, and its size then
   size_t arena_bytes = 0;
-  StackTrie trie;
+  StackSlots slots;
   unwind::StackUnwinder unwinder;
+  uint64_t caller_node = 0;      // with MEMTRACE_STACKS=off: of the last caller
+  uintptr_t caller_pc = 0;
 
   // What it touches when a sub-buffer is full.
   uint32_t serial = 0;    // 1, 2, ... in the order of first events
@@ -49,9 +51,8 @@ struct ThreadState {
 
   // Big, and touched only as deep as stacks go. Not on the program's stack, which
   // may be small.
-  unwind::StackMemo memo;  // its names: slot in the low half, uid in the high one
+  unwind::StackMemo memo;  // its names, and the join's, are nodes of `slots`
   unwind::StackJoin join;
-  StackTrie::Cursor cursors[unwind::StackJoin::kMaxRecorded];  // nodes of the join's frames
   uint64_t keys[unwind::kMaxFrames];  // a stack that is not joined
 };
 

@@ -103,7 +103,7 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   const uint64_t* words = cursor.words();
   const EventKind kind = format::KindOf(words[0]);
   StreamState& state = streams_[stream];
-  if (kind == EventKind::kNode) {
+  if (kind == EventKind::kPath) {
     state.Define(words, stacks_);
     return true;
   }

@@ -195,7 +195,7 @@ void Dumper::PrintExtended(size_t stream, const EventCursor& cursor) {
 bool Dumper::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits) {
   const uint64_t* words = cursor.words();
   const EventKind kind = cursor.kind();
-  if (kind == EventKind::kNode) {
+  if (kind == EventKind::kPath) {
     streams_[stream].Define(words, &stacks_);
     return true;
   }
@@ -235,7 +235,7 @@ bool Dumper::Apply(size_t stream, const EventCursor& cursor, bool force, WaitLis
     case EventKind::kExtended:
       PrintExtended(stream, cursor);
       break;
-    case EventKind::kNode:
+    case EventKind::kPath:
     case EventKind::kTime:
     case EventKind::kInvalid:
       break;

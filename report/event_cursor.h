@@ -98,10 +98,10 @@ class EventCursor {
     uint64_t ticks;   // of that stamp, or of one before if it goes back
   };
 
-  // Nodes, samples and growth are written in the course of another event.
+  // Paths, samples and growth are written in the course of another event.
   static bool TakesTime(uint64_t head) {
     const format::EventKind kind = format::KindOf(head);
-    if (kind != format::EventKind::kExtended) return kind != format::EventKind::kNode;
+    if (kind != format::EventKind::kExtended) return kind != format::EventKind::kPath;
     const format::ExtendedType type = format::ExtendedTypeOf(head);
     return type != format::ExtendedType::kUsage && type != format::ExtendedType::kHeapGrowth &&
            type != format::ExtendedType::kArenaGrowth;

@@ -47,7 +47,7 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
       return IsRealloc(e.function) ? model.ReallocResult(stream, alloc, when, force, waits)
                                    : model.Alloc(stream, alloc, when, force, waits);
     }
-    case EventKind::kNode:
+    case EventKind::kPath:
     case EventKind::kTime:
     case EventKind::kExtended:
     case EventKind::kInvalid:

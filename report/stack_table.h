@@ -9,7 +9,7 @@
 // goes from the innermost frame outwards. A marker node (is_marker()) can only
 // be the outermost of a stack and says why the stack does not go on.
 //
-// SlotMap: what a thread's slots mean now; see format/event_words.h, kNode.
+// SlotMap: what a thread's slots mean now; see format/event_words.h, kPath.
 //
 // Single-threaded while it is filled; afterwards constant.
 

@@ -13,14 +13,16 @@ namespace memtrace::report {
 
 class StreamState {
  public:
-  // kNode: its two words.
+  // kPath: its words. Slots beyond the highest there can be are left out.
   void Define(const uint64_t* words, StackTable* stacks) {
-    const uint32_t parent_slot = format::NodeParentSlot(words[1]);
-    const StackId parent =
-        parent_slot == format::kNoSlot ? StackId{} : StackOf(parent_slot, stacks);
-    slots_.Set(format::NodeSlot(words[1]),
-               stacks->Intern(parent, format::AddressOf(words[0]),
-                              format::NodeInstance(words[0], words[1])));
+    const uint32_t parent_slot = format::PathParent(words[0]);
+    const uint32_t nodes = format::PathNodes(words[0]);
+    uint32_t slot = format::PathFirst(words[0]);
+    StackId id = parent_slot == format::kNoSlot ? StackId{} : StackOf(parent_slot, stacks);
+    for (uint32_t i = 1; i <= nodes && slot <= format::kMaxSlot; ++i, ++slot) {
+      id = stacks->Intern(id, format::NodePc(words[i]), format::NodeInstance(words[i]));
+      slots_.Set(slot, id);
+    }
   }
 
   StackId StackOf(uint32_t slot, StackTable* stacks) const {

@@ -14,9 +14,29 @@ namespace memtrace::unwind {
 
 constinit RuleTable RuleTable::g_instance;
 
-uint64_t RuleTable::FindFurther(const Entry* entries, uint64_t lookup, uint64_t* key) {
-  size_t index = Home(lookup);
-  for (size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) & (kEntries - 1)) {
+namespace {
+
+// Zeroed and touched, so that its faults are known.
+void* MapTable(size_t bytes) {
+  const long mapped = RawSystemCall(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped < 0) return nullptr;
+  RawSystemCall(SYS_madvise, mapped, static_cast<long>(bytes), MADV_NOHUGEPAGE);
+  static const char kName[] = "memtrace unwind rules";
+  RawSystemCall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapped, static_cast<long>(bytes),
+                reinterpret_cast<long>(kName));
+  auto* const memory = reinterpret_cast<volatile char*>(mapped);
+  for (size_t at = 0; at < bytes; at += kPageBytes) memory[at] = 0;
+  return reinterpret_cast<void*>(mapped);
+}
+
+}  // namespace
+
+uint64_t RuleTable::FindFurther(Table table, uint64_t lookup, uint64_t* key) {
+  const size_t mask = (size_t{1} << table.bits()) - 1;
+  const Entry* const entries = table.entries();
+  size_t index = table.Home(lookup);
+  for (size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) & mask) {
     *key = entries[index].key.load(std::memory_order_relaxed);
     if (*key == 0) return 0;
     if ((*key ^ lookup) << 16 != 0) continue;
@@ -32,39 +52,16 @@ uint64_t RuleTable::FindFurther(const Entry* entries, uint64_t lookup, uint64_t*
   return 0;
 }
 
-RuleTable::Entry* RuleTable::Entries() {
-  Entry* entries = g_instance.entries_.load(std::memory_order_acquire);
-  if (entries != nullptr) return entries;
-  constexpr long kBytes = kEntries * sizeof(Entry);
-  const long mapped =
-      RawSystemCall(SYS_mmap, 0, kBytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped < 0) return nullptr;
-  // Huge pages would commit all of it at the first touch.
-  RawSystemCall(SYS_madvise, mapped, kBytes, MADV_NOHUGEPAGE);
-  static const char kName[] = "memtrace unwind rules";
-  RawSystemCall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapped, kBytes,
-                reinterpret_cast<long>(kName));
-  auto* fresh = reinterpret_cast<Entry*>(mapped);
-  if (g_instance.entries_.compare_exchange_strong(entries, fresh, std::memory_order_acq_rel)) {
-    return fresh;
-  }
-  RawSystemCall(SYS_munmap, mapped, kBytes);  // another thread was first
-  return entries;
-}
-
-RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule rule) {
-  Entry* entries = Entries();
-  if (entries == nullptr) return Inserted::kFull;
-  const uint64_t key = lookup | static_cast<uint64_t>(tag) << 48;
-  size_t index = Home(lookup);
-  for (size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) & (kEntries - 1)) {
+RuleTable::Inserted RuleTable::InsertInto(Table table, uint64_t key, uint64_t rule) {
+  const size_t mask = (size_t{1} << table.bits()) - 1;
+  Entry* const entries = table.entries();
+  size_t index = table.Home(key & ~(uint64_t{0xffff} << 48));
+  for (size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) & mask) {
     Entry& entry = entries[index];
     uint64_t found = entry.key.load(std::memory_order_relaxed);
     if (found == 0 &&
         entry.key.compare_exchange_strong(found, key, std::memory_order_relaxed)) {
-      g_instance.CountFaults(index);
-      entry.rule.store(rule.Packed(), std::memory_order_release);
+      entry.rule.store(rule, std::memory_order_release);
       return Inserted::kYes;
     }
     if (found == key) return Inserted::kAlready;
@@ -72,26 +69,65 @@ RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule r
   return Inserted::kFull;
 }
 
-uint64_t RuleTable::ResidentBytes() {
-  const Entry* entries = g_instance.entries_.load(std::memory_order_acquire);
-  if (entries == nullptr) return 0;
-  uint8_t pages[kEntries * sizeof(Entry) / kPageBytes];
-  if (RawSystemCall(SYS_mincore, reinterpret_cast<long>(entries), kEntries * sizeof(Entry),
-                    reinterpret_cast<long>(pages)) != 0) {
-    return kEntries * sizeof(Entry);
+RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule rule) {
+  Table table = g_instance.table_.load(std::memory_order_acquire);
+  const bool crowded =
+      table.word == 0 || g_instance.used_.load(std::memory_order_relaxed) > entries() / 8 * 3;
+  if (crowded && Grow(table)) table = g_instance.table_.load(std::memory_order_acquire);
+  if (table.word == 0) return Inserted::kFull;
+  const Inserted inserted =
+      InsertInto(table, lookup | static_cast<uint64_t>(tag) << 48, rule.Packed());
+  if (inserted == Inserted::kYes) g_instance.used_.fetch_add(1, std::memory_order_relaxed);
+  return inserted;
+}
+
+// One thread does it; the others go on with the old table, and so does a signal
+// handler that interrupts it.
+bool RuleTable::Grow(Table old) {
+  if (old.word != 0 && old.bits() >= kLargestBits) return false;
+  if (g_instance.growing_.exchange(true, std::memory_order_acquire)) return false;
+  bool grown = false;
+  if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
+    const int bits = old.word == 0 ? kFirstBits : old.bits() + 1;
+    const size_t bytes = sizeof(Entry) << bits;
+    void* const memory = MapTable(bytes);
+    grown = memory != nullptr;
+    if (grown) {
+      const Table table = {reinterpret_cast<uint64_t>(memory) | static_cast<uint64_t>(bits) << 56};
+      uint32_t used = 0;
+      uint64_t freed = 0;
+      if (old.word != 0) {
+        const size_t old_entries = size_t{1} << old.bits();
+        for (size_t i = 0; i < old_entries; ++i) {
+          const Entry& entry = old.entries()[i];
+          const uint64_t key = entry.key.load(std::memory_order_relaxed);
+          const uint64_t rule = entry.rule.load(std::memory_order_acquire);
+          used += rule != 0 && InsertInto(table, key, rule) == Inserted::kYes;
+        }
+        freed = old_entries * sizeof(Entry);
+      }
+      g_instance.used_.store(used, std::memory_order_relaxed);
+      g_instance.table_.store(table, std::memory_order_release);
+      if (freed != 0) {
+        RawSystemCall(SYS_madvise, reinterpret_cast<long>(old.entries()), static_cast<long>(freed),
+                      MADV_DONTNEED);
+      }
+      g_instance.memory_bytes_.fetch_add(bytes - freed, std::memory_order_relaxed);
+      g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
+    }
   }
-  uint64_t resident = 0;
-  for (const uint8_t page : pages) resident += (page & 1) * kPageBytes;
-  return resident;
+  g_instance.growing_.store(false, std::memory_order_release);
+  return grown;
 }
 
 void RuleTable::ClearForTesting() {
-  Entry* entries = g_instance.entries_.load(std::memory_order_acquire);
-  if (entries == nullptr) return;
-  for (size_t i = 0; i < kEntries; ++i) {
-    entries[i].key.store(0, std::memory_order_relaxed);
-    entries[i].rule.store(0, std::memory_order_relaxed);
+  const Table table = g_instance.table_.load(std::memory_order_acquire);
+  if (table.word == 0) return;
+  for (size_t i = 0; i < size_t{1} << table.bits(); ++i) {
+    table.entries()[i].key.store(0, std::memory_order_relaxed);
+    table.entries()[i].rule.store(0, std::memory_order_relaxed);
   }
+  g_instance.used_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace memtrace::unwind

@@ -14,10 +14,13 @@
 // (tag 0) are found by one compare; an entry with another tag counts only while
 // its instance is current (module_epoch.h), and may lie there for ever behind.
 //
-// The table is mapped at the first insertion, committed by the kernel page by
-// page, and bounded: kEntries. The pcs of one page of code share one page of
-// the table, so that a small program commits little. When a probe finds no room
-// within kMaxProbes the rule is not kept.
+// A table that is more than 3/8 full is copied into one twice as big, up to
+// kLargestBits; an insertion that the copy misses is simply made again at the next
+// miss. The old one stays mapped, for a reader may be in it, but its pages are given
+// back: what it reads then are free entries, a miss. A probe that finds no room within
+// kMaxProbes does not keep the rule.
+//
+// The pcs of 64 bytes of code share a cache line of the table while there is room.
 //
 // Threads: any, in any state. No lock, no allocation.
 
@@ -35,7 +38,8 @@ namespace memtrace::unwind {
 
 class RuleTable {
  public:
-  static constexpr size_t kEntries = size_t{1} << 18;  // 4 MiB when all are touched
+  static constexpr int kFirstBits = 12;    // 64 KiB
+  static constexpr int kLargestBits = 18;  // 4 MiB
   static constexpr size_t kMaxProbes = 128;
 
   struct alignas(16) Entry {
@@ -53,60 +57,52 @@ class RuleTable {
 
   // The packed rule, or 0. `*key` is then the entry's, for its tag.
   [[gnu::always_inline]] uint64_t Find(uint64_t lookup, uint64_t* key) const {
-    const Entry* entries = entries_.load(std::memory_order_acquire);
-    if (entries == nullptr) [[unlikely]] return 0;
-    const Entry& entry = entries[Home(lookup)];
+    const Table table = table_.load(std::memory_order_acquire);
+    if (table.word == 0) [[unlikely]] return 0;
+    const Entry& entry = table.entries()[table.Home(lookup)];
     *key = entry.key.load(std::memory_order_relaxed);
     if (*key == lookup) [[likely]] return entry.rule.load(std::memory_order_acquire);
-    return FindFurther(entries, lookup, key);
+    return FindFurther(table, lookup, key);
   }
 
   enum class Inserted : uint8_t { kYes, kAlready, kFull };
   static Inserted Insert(uint64_t lookup, uint16_t tag, FrameRule rule);
 
-  // Of address space: what of it is committed only the kernel knows.
-  static size_t mapped_bytes() {
-    return g_instance.entries_.load(std::memory_order_relaxed) != nullptr
-               ? kEntries * sizeof(Entry)
-               : 0;
-  }
-  // Of these, what has been touched. One system call.
-  static uint64_t ResidentBytes();
-
-  // Page faults by the table's own pages: each was looked at, then written.
-  static uint64_t minor_faults() {
-    return 2 * g_instance.committed_pages_.load(std::memory_order_relaxed);
-  }
+  // Of all tables, in memory.
+  static uint64_t memory_bytes() { return g_instance.memory_bytes_.load(std::memory_order_relaxed); }
+  // By the tables' own pages: each is touched once, when its table is made.
+  static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
 
   static void ClearForTesting();
-  static constexpr size_t HomeForTesting(uint64_t lookup) { return Home(lookup); }
+  static size_t HomeForTesting(uint64_t lookup) {
+    return g_instance.table_.load(std::memory_order_relaxed).Home(lookup);
+  }
+  static size_t entries() {
+    return size_t{1} << g_instance.table_.load(std::memory_order_relaxed).bits();
+  }
 
  private:
-  // A page of code has a group of entries, one for 16 bytes; groups are spread.
-  static constexpr size_t kGroup = 256;
-  static constexpr size_t Home(uint64_t lookup) {
-    const uint64_t group = ((lookup >> 12) * 0x9e3779b97f4a7c15) >> (64 - 10);
-    return group * kGroup + ((lookup >> 4) & (kGroup - 1));
-  }
-  static_assert(kEntries == kGroup << 10);
+  // Where a table is and how big, in one word: bits : 8 << 56 | address.
+  struct Table {
+    uint64_t word;
+    int bits() const { return static_cast<int>(word >> 56); }
+    Entry* entries() const { return reinterpret_cast<Entry*>(word & ((uint64_t{1} << 56) - 1)); }
+    size_t Home(uint64_t lookup) const {
+      const uint64_t line = ((lookup >> 6) * 0x9e3779b97f4a7c15) >> (64 + 2 - bits());
+      return line << 2 | (lookup >> 4 & 3);
+    }
+  };
 
-  static_assert(kGroup * sizeof(Entry) == 4096, "a group of entries is a page");
-
-  void CountFaults(size_t index) {
-    const size_t page = index / kGroup;
-    const uint64_t bit = uint64_t{1} << page % 64;
-    if (committed_[page / 64].load(std::memory_order_relaxed) & bit) return;
-    if (committed_[page / 64].fetch_or(bit, std::memory_order_relaxed) & bit) return;
-    committed_pages_.fetch_add(1, std::memory_order_relaxed);
-  }
-
-  static uint64_t FindFurther(const Entry* entries, uint64_t lookup, uint64_t* key);
-  static Entry* Entries();
+  static uint64_t FindFurther(Table table, uint64_t lookup, uint64_t* key);
+  static Inserted InsertInto(Table table, uint64_t key, uint64_t rule);
+  static bool Grow(Table old);
 
   static RuleTable g_instance;
-  std::atomic<Entry*> entries_{nullptr};
-  std::atomic<uint64_t> committed_[kEntries / kGroup / 64] = {};  // a bit for each page
-  std::atomic<uint64_t> committed_pages_{0};
+  std::atomic<Table> table_{Table{0}};  // 0: no insertion yet
+  std::atomic<uint32_t> used_{0};
+  std::atomic<bool> growing_{false};
+  std::atomic<uint64_t> memory_bytes_{0};
+  std::atomic<uint64_t> minor_faults_{0};
 };
 
 }  // namespace memtrace::unwind

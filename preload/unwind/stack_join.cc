@@ -23,22 +23,26 @@ void CountMarker(format::StackMarker marker, UnwindCounters* counters) {
 
 }  // namespace
 
+[[gnu::noinline]] bool StackJoin::FollowsBySlots(size_t outer) const {
+  const Frame& frame = frames_[outer];
+  if (checks_[outer] & kCheckCfa) {
+    const uintptr_t added = frame.cfa_slot & 1 ? 8 : 0;
+    if (WordAt(frame.cfa_slot & ~uintptr_t{1}) + added != returns_[outer].sp) return false;
+  }
+  return !(checks_[outer] & kCheckRbp) || WordAt(frame.rbp_slot) == frame.rbp;
+}
+
 // Was `outer` found from its inner frame by words that are still the same? All of
 // them lie in the primary stack, which is readable for the thread's whole life.
-[[gnu::always_inline]] inline bool StackJoin::Follows(const RecordFrame& outer) {
-  if (WordAt(outer.sp - 8) != outer.pc) return false;
-  if (outer.checks == 0) [[likely]] return true;
-  if (outer.checks & kCheckCfa) {
-    const uintptr_t added = outer.cfa_slot & 1 ? 8 : 0;
-    if (WordAt(outer.cfa_slot & ~uintptr_t{1}) + added != outer.sp) return false;
-  }
-  return !(outer.checks & kCheckRbp) || WordAt(outer.rbp_slot) == outer.rbp;
+[[gnu::always_inline]] inline bool StackJoin::Follows(size_t outer) const {
+  if (WordAt(returns_[outer].sp - 8) != returns_[outer].pc) return false;
+  return (checks_[outer] & kCompared) == 0 || FollowsBySlots(outer);
 }
 
 // The frames from `from` outwards that still follow from each other: returns the
 // outermost that does.
 [[gnu::always_inline]] inline size_t StackJoin::FirstDifference(size_t from) const {
-  while (from > 0 && Follows(frames_[from - 1])) --from;
+  while (from > 0 && Follows(from - 1)) --from;
   return from;
 }
 
@@ -48,71 +52,69 @@ void CountMarker(format::StackMarker marker, UnwindCounters* counters) {
 size_t StackJoin::CopyUnchanged(size_t from, size_t to, uintptr_t rbp, size_t count,
                                 FastWalk::State* at) {
   for (size_t i = from; i > to; --i) {
-    fresh_[count] = frames_[i];
-    fresh_[count].rbp = rbp;
+    fresh_[count] = {returns_[i], frames_[i]};
+    fresh_[count].frame.rbp = rbp;
     ++count;
     if (frames_[i - 1].rbp_slot != 0) rbp = WordAt(frames_[i - 1].rbp_slot);
   }
-  *at = {frames_[to].pc, frames_[to].sp, rbp, false};
+  *at = {returns_[to].pc, returns_[to].sp, rbp, false};
   return count;
 }
 
 // Puts fresh_[0, count) inside of frames_[0, kept).
-void StackJoin::Append(size_t kept, size_t count) {
-  bool needs = kept > 0 && frames_[kept - 1].needs_rbp;
-  for (size_t i = 0; i < count; ++i) {
-    RecordFrame& frame = frames_[kept + i];
-    frame = fresh_[count - 1 - i];
-    needs = NeedsRbp(frame.rule_flags, needs);
-    frame.needs_rbp = needs;
-    frame.checks = static_cast<uint8_t>((frame.cfa_slot != 0 ? kCheckCfa : 0) |
-                                        (needs && frame.rbp_slot != 0 ? kCheckRbp : 0));
+[[gnu::always_inline]] inline void StackJoin::Append(size_t kept, size_t count) {
+  bool needs = kept > 0 && checks_[kept - 1] & kNeedsRbp;
+  for (size_t i = kept; count > 0; ++i) {
+    const FreshFrame& fresh = fresh_[--count];
+    needs = NeedsRbp(fresh.frame.rule_flags, needs);
+    returns_[i] = fresh.at;
+    frames_[i] = fresh.frame;
+    frames_[i].name = 0;
+    checks_[i] = static_cast<uint8_t>((fresh.frame.cfa_slot != 0 ? kCheckCfa : 0) |
+                                      (needs && fresh.frame.rbp_slot != 0 ? kCheckRbp : 0) |
+                                      (needs ? kNeedsRbp : 0));
   }
-  shared_ = kept;
-  size_ = kept + count;
 }
 
 StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
                                       UnwindCounters* counters) {
   const EpochWord epoch = CurrentEpoch();
-  if (epoch.closing()) [[unlikely]] {
-    size_ = 0;
-    return Outcome::kGiveUp;
-  }
+  if (epoch.closing()) [[unlikely]] return GiveUp();
   if (epoch.word != epoch_word_) [[unlikely]] {
     size_ = 0;
     epoch_word_ = epoch.word;
   }
   FastWalk walk(bounds, counters, site.cfa);
-  if (walk.window().hi != bounds->primary_hi()) [[unlikely]] {
-    size_ = 0;
-    return Outcome::kGiveUp;
-  }
+  if (walk.window().hi != bounds->primary_hi()) [[unlikely]] return GiveUp();
   FastWalk::State at = {site.pc, site.cfa, site.rbp, false};
   size_t count = 0;         // of fresh_
-  size_t cursor = size_;    // frames inside of it are passed: frames_[cursor - 1] is next
+  size_t cursor = size_;    // frames inside of it are passed: cursor - 1 is next
   StepReads reads;          // how `at` was found from the frame before
 
   for (;;) {
-    while (cursor > 0 && frames_[cursor - 1].sp < at.sp) --cursor;
+    while (cursor > 0 && returns_[cursor - 1].sp < at.sp) --cursor;
     if (cursor > 0) {
-      RecordFrame& met = frames_[cursor - 1];
-      if (met.sp == at.sp && met.pc == at.pc && (!met.needs_rbp || met.rbp == at.rbp)) {
-        const size_t same = FirstDifference(cursor - 1);
+      const size_t met = cursor - 1;
+      if (returns_[met].sp == at.sp && returns_[met].pc == at.pc &&
+          (!(checks_[met] & kNeedsRbp) || frames_[met].rbp == at.rbp)) {
+        const size_t same = FirstDifference(met);
         if (same == 0) {
-          if (!walk.repeatable() || walk.window().hi != bounds->primary_hi() ||
+          if (cursor + count > kMaxRecorded || !walk.repeatable() || walk.window().hi != bounds->primary_hi() ||
               (marker_ == format::StackMarker::kNoUnwindInfo &&
-               !walk.StillUnknown(frames_[0].pc))) [[unlikely]] {
-            size_ = 0;
-            return Outcome::kGiveUp;
+               !walk.StillUnknown(returns_[0].pc))) [[unlikely]] {
+            return GiveUp();
           }
           // How this frame is reached may have changed; what it is has not.
-          met.rbp = at.rbp;
-          met.rbp_slot = reads.rbp_slot;
-          met.cfa_slot = reads.cfa_slot;
-          met.checks = static_cast<uint8_t>(
-              (reads.cfa_slot != 0 ? kCheckCfa : 0) |
-              (met.needs_rbp && reads.rbp_slot != 0 ? kCheckRbp : 0));
+          Frame& frame = frames_[met];
+          frame.rbp = at.rbp;
+          frame.rbp_slot = reads.rbp_slot;
+          frame.cfa_slot = reads.cfa_slot;
+          const uint8_t needs = checks_[met] & kNeedsRbp;
+          checks_[met] = static_cast<uint8_t>((reads.cfa_slot != 0 ? kCheckCfa : 0) |
+                                              (needs && reads.rbp_slot != 0 ? kCheckRbp : 0) |
+                                              needs);
+          shared_ = cursor;
+          size_ = cursor + count;
           Append(cursor, count);
           counters->frames_joined += cursor;
           counters->frames += count;
@@ -120,17 +122,14 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
           CountMarker(marker_, counters);
           return Outcome::kRecorded;
         }
-        if (same < cursor - 1) {
+        if (same < met) {
           // Proven up to `same`, which is left by its rule below.
-          if (count + (cursor - 1 - same) >= kMaxRecorded) [[unlikely]] {
-            size_ = 0;
-            return Outcome::kGiveUp;
-          }
+          if (count + (met - same) >= kMaxRecorded) [[unlikely]] return GiveUp();
           const StepReads met_reads = reads;
           const size_t first = count;
-          count = CopyUnchanged(cursor - 1, same, at.rbp, count, &at);
-          fresh_[first].rbp_slot = met_reads.rbp_slot;
-          fresh_[first].cfa_slot = met_reads.cfa_slot;
+          count = CopyUnchanged(met, same, at.rbp, count, &at);
+          fresh_[first].frame.rbp_slot = met_reads.rbp_slot;
+          fresh_[first].frame.cfa_slot = met_reads.cfa_slot;
           reads.rbp_slot = frames_[same].rbp_slot;
           reads.cfa_slot = frames_[same].cfa_slot;
         }
@@ -138,30 +137,24 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
       }
     }
     if (!walk.IsFrame(at.pc)) break;
-    if (count == kMaxRecorded) [[unlikely]] {
-      size_ = 0;
-      return Outcome::kGiveUp;
-    }
-    RecordFrame& frame = fresh_[count++];
-    frame.pc = at.pc;
-    frame.sp = at.sp;
-    frame.rbp = at.rbp;
-    frame.rbp_slot = reads.rbp_slot;
-    frame.cfa_slot = reads.cfa_slot;
-    const FastWalk::Next next = walk.Step(&at, &frame.key, &reads);
-    frame.rule_flags = reads.rule_flags;
+    if (count == kMaxRecorded) [[unlikely]] return GiveUp();
+    FreshFrame& fresh = fresh_[count++];
+    fresh.at = {at.sp, at.pc};
+    fresh.frame.rbp = at.rbp;
+    fresh.frame.rbp_slot = reads.rbp_slot;
+    fresh.frame.cfa_slot = reads.cfa_slot;
+    const FastWalk::Next next = walk.Step(&at, &fresh.frame.key, &reads);
+    fresh.frame.rule_flags = reads.rule_flags;
     if (next == FastWalk::Next::kGoOn) [[likely]] continue;
-    if (next == FastWalk::Next::kGeneric) {
-      size_ = 0;
-      return Outcome::kGiveUp;
-    }
+    if (next == FastWalk::Next::kGeneric) return GiveUp();
     break;
   }
   if (!walk.repeatable() || walk.window().hi != bounds->primary_hi()) [[unlikely]] {
-    size_ = 0;
-    return Outcome::kGiveUp;
+    return GiveUp();
   }
   marker_ = walk.marker();
+  shared_ = 0;
+  size_ = count;
   Append(0, count);
   counters->frames += count;
   ++counters->walked;

@@ -40,63 +40,105 @@ namespace memtrace::unwind {
 
 struct CallSite;
 
-struct RecordFrame {
-  uintptr_t pc;
-  uintptr_t sp;
-  uintptr_t rbp;        // true when this frame was walked; meant only if needs_rbp
-  uintptr_t rbp_slot;   // 0: the inner frame's rbp
-  uintptr_t cfa_slot;   // 0: computed; bit 0: sp is 8 more than the word there
-  uint64_t key;
-  uint16_t rule_flags;  // of the rule that leaves this frame
-  uint8_t needs_rbp;    // the frames outside of this one depend on its rbp
-  uint8_t checks;       // more than the return address to compare: see Checks
-};
-
 class StackJoin {
  public:
   // Deeper stacks are walked each time.
   static constexpr size_t kMaxRecorded = 512;
 
   enum class Outcome : uint8_t {
-    kRecorded,  // frames() are the stack, `shared()` of them from the last one
+    kRecorded,  // key(0) .. key(size() - 1) are the stack, shared() of them from the last one
     kGiveUp,    // walk it without a record
   };
 
   Outcome Capture(const CallSite& site, StackBounds* bounds, UnwindCounters* counters);
 
-  // Outermost first.
-  const RecordFrame* frames() const { return frames_; }
   size_t size() const { return size_; }
   // So many of the outermost are those of the last Capture().
   size_t shared() const { return shared_; }
   format::StackMarker marker() const { return marker_; }
 
+  // Of frame i, counted from the outermost.
+  uint64_t key(size_t i) const { return frames_[i].key; }
+  // What the caller calls the stack from the outermost frame to this one. Stays
+  // while the frame is shared; 0 for a new frame.
+  uint64_t name(size_t i) const { return frames_[i].name; }
+  void set_name(size_t i, uint64_t name) { frames_[i].name = name; }
+
   // Of module_epoch.h, when the record was made.
   uint64_t epoch_word() const { return epoch_word_; }
 
-  // RecordFrame::checks
-  enum Checks : uint8_t { kCheckCfa = 1, kCheckRbp = 2 };
+  // Must the innermost frame's rbp be what it was, for the stack to be the same?
+  bool needs_rbp() const { return checks_[size_ - 1] & kNeedsRbp; }
+
+  // Gives every word that the stack was found by, innermost first, to
+  // visit(address, value); stops when that returns false.
+  template <typename Visit>
+  void ForEachWord(Visit visit) const;
 
   void Forget() { size_ = 0; }
 
   // What a join would be that compared return addresses alone: unsound.
   void TrustReturnAddressesForTesting() {
-    for (size_t i = 0; i < size_; ++i) frames_[i].needs_rbp = frames_[i].checks = 0;
+    for (size_t i = 0; i < size_; ++i) checks_[i] = 0;
   }
 
  private:
-  static bool Follows(const RecordFrame& outer);
+  // More than the return address to compare, for a frame; and what lies outside of it
+  // depends on its rbp.
+  enum Checks : uint8_t { kCheckCfa = 1, kCheckRbp = 2, kCompared = 3, kNeedsRbp = 4 };
+
+  // What every comparison needs, packed for the cache: pc is the word at sp - 8.
+  struct Return {
+    uintptr_t sp;
+    uintptr_t pc;
+  };
+  struct Frame {
+    uintptr_t rbp;        // true when this frame was walked; meant only if kNeedsRbp
+    uintptr_t rbp_slot;   // 0: the inner frame's rbp
+    uintptr_t cfa_slot;   // 0: computed; bit 0: sp is 8 more than the word there
+    uint64_t key;
+    uint64_t name;
+    uint16_t rule_flags;  // of the rule that leaves this frame
+  };
+  struct FreshFrame {
+    Return at;
+    Frame frame;
+  };
+
+  bool Follows(size_t outer) const;
+  bool FollowsBySlots(size_t outer) const;
   size_t FirstDifference(size_t from) const;
   size_t CopyUnchanged(size_t from, size_t to, uintptr_t rbp, size_t count, FastWalk::State* at);
   void Append(size_t kept, size_t count);
+  Outcome GiveUp() {
+    size_ = 0;
+    return Outcome::kGiveUp;
+  }
 
   size_t size_ = 0;
   size_t shared_ = 0;
   uint64_t epoch_word_ = 0;
   format::StackMarker marker_ = format::StackMarker::kNone;
-  RecordFrame frames_[kMaxRecorded];  // outermost first
-  RecordFrame fresh_[kMaxRecorded];   // what this walk found, innermost first
+  // The record, outermost first.
+  Return returns_[kMaxRecorded];
+  uint8_t checks_[kMaxRecorded];
+  Frame frames_[kMaxRecorded];
+  FreshFrame fresh_[kMaxRecorded];  // what this walk found, innermost first
 };
+
+template <typename Visit>
+void StackJoin::ForEachWord(Visit visit) const {
+  for (size_t i = size_ - 1; i > 0; --i) {
+    const size_t outer = i - 1;
+    if (!visit(returns_[outer].sp - 8, returns_[outer].pc)) return;
+    const Frame& frame = frames_[outer];
+    if (checks_[outer] & kCheckCfa &&
+        !visit(frame.cfa_slot & ~uintptr_t{1}, returns_[outer].sp - (frame.cfa_slot & 1 ? 8 : 0))) {
+      return;
+    }
+    if (checks_[outer] & kCheckRbp && !visit(frame.rbp_slot, frame.rbp)) return;
+  }
+}
 
 }  // namespace memtrace::unwind
 

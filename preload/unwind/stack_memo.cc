@@ -2,55 +2,107 @@
 
 namespace memtrace::unwind {
 
-void StackMemo::Learn(Entry* entry, const CallSite& site, const StackJoin& join, uint64_t stack) {
-  if (entry->pc != site.pc || entry->sp != site.cfa) {
-    // First sight: the entry's stack makes room, for it has not come again since.
-    entry->pc = site.pc;
-    entry->sp = site.cfa;
-    entry->words = 0;
-    return;
+uint32_t StackMemo::Learn(const CallSite& site, const StackJoin& join, uint64_t stack) {
+  const size_t index = SetOf(leaf_);
+  const uint32_t faults = Commit(index);
+  Set& set = sets_[index];
+  Entry* const entries = &entries_[index * 2];
+  const auto leaf = static_cast<uint32_t>(leaf_);
+  const auto is_here = [&](const Entry& entry) {
+    return entry.words != 0 && entry.leaf == leaf && entry.pc == site.pc && entry.sp == site.cfa;
+  };
+  const bool first = is_here(entries[0]), second = is_here(entries[1]);
+  if (set.seen != leaf && !first && !second) {
+    set.seen = leaf;
+    return faults;
   }
-  const RecordFrame* const frames = join.frames();
-  const size_t size = join.size();
-  const format::StackMarker marker = join.marker();
+  uint8_t victim = set.used ^ 1;
+  if (first && second) {
+    const uint16_t offset = Difference(entries[victim], site, join);
+    if (offset != 0) {
+      // The two wait for the next time they are asked for: their leaves are elsewhere now.
+      BranchAt(leaf_) = {leaf, offset};
+      entries[0].words = entries[1].words = 0;
+      return faults;
+    }
+  }
+  if (entries[set.used].words == 0) victim = set.used;
+  if (Fill(&entries[victim], site, join, stack)) {
+    entries[victim].leaf = leaf;
+    set.used = victim;
+  }
+  return faults;
+}
+
+uint16_t StackMemo::Difference(const Entry& entry, const CallSite& site, const StackJoin& join) {
+  uint16_t branch = 0;
+  uint32_t i = 0;
+  join.ForEachWord([&](uintptr_t address, uint64_t value) {
+    const uintptr_t offset = (address - site.cfa) / 8;
+    if (i == entry.words || entry.offset[i] != offset) return false;
+    if (entry.value[i] != value) {
+      branch = static_cast<uint16_t>(offset);
+      return false;
+    }
+    ++i;
+    return true;
+  });
+  return branch;
+}
+
+bool StackMemo::Fill(Entry* entry, const CallSite& site, const StackJoin& join, uint64_t stack) {
   entry->words = 0;
-  if (size < 2 || size > kMaxWords ||
+  const format::StackMarker marker = join.marker();
+  if (join.size() < 2 || join.size() > kMaxWords ||
       (marker != format::StackMarker::kNone && marker != format::StackMarker::kContextEnd)) {
-    return;
+    return false;
   }
   uint32_t words = 0;
   bool fits = true;
-  const auto add = [&](uintptr_t address, uint64_t value) {
+  join.ForEachWord([&](uintptr_t address, uint64_t value) {
     const uintptr_t offset = address - site.cfa;
-    if (words == kMaxWords || offset > UINT32_MAX) {
-      fits = false;
-      return;
+    fits = words < kMaxWords && offset % 8 == 0 && offset / 8 <= UINT16_MAX;
+    if (fits) {
+      entry->offset[words] = static_cast<uint16_t>(offset / 8);
+      entry->value[words] = value;
+      ++words;
     }
-    entry->offset[words] = static_cast<uint32_t>(offset);
-    entry->value[words] = value;
-    ++words;
-  };
-  for (size_t i = size - 1; i > 0 && fits; --i) {
-    const RecordFrame& outer = frames[i - 1];
-    add(outer.sp - 8, outer.pc);
-    if (outer.checks & StackJoin::kCheckCfa) {
-      add(outer.cfa_slot & ~uintptr_t{1}, outer.sp - (outer.cfa_slot & 1 ? 8 : 0));
-    }
-    if (outer.checks & StackJoin::kCheckRbp) add(outer.rbp_slot, outer.rbp);
-  }
-  if (!fits) return;
+    return fits;
+  });
+  if (!fits) return false;
+  entry->pc = site.pc;
+  entry->sp = site.cfa;
   entry->rbp = site.rbp;
-  entry->needs_rbp = frames[size - 1].needs_rbp != 0;
+  entry->needs_rbp = join.needs_rbp();
   entry->epoch_word = join.epoch_word();
   entry->stack = stack;
-  entry->words = words;
+  entry->words = static_cast<uint16_t>(words);
+  return true;
+}
+
+uint32_t StackMemo::Commit(size_t set) {
+  const auto begin = reinterpret_cast<uintptr_t>(&entries_[set * 2]);
+  const uintptr_t last = begin + 2 * sizeof(Entry) - 1;
+  const size_t looked_at = PageOf(begin + sizeof(Entry));
+  uint32_t faults = 0;
+  for (size_t page = PageOf(begin); page <= PageOf(last); ++page) {
+    if (committed(page)) continue;
+    committed_[page / 64] |= uint64_t{1} << page % 64;
+    const uintptr_t start = (reinterpret_cast<uintptr_t>(entries_) >> kPageBits) + page;
+    const uintptr_t address = start << kPageBits > begin ? start << kPageBits : begin;
+    // One access that writes: to read first would be a fault of its own.
+    __atomic_fetch_or(reinterpret_cast<uint8_t*>(address), 0, __ATOMIC_RELAXED);
+    faults += page <= looked_at ? 2 : 1;
+  }
+  return faults;
 }
 
 void StackMemo::Forget() {
-  const size_t entries = size_t{1} << (64 - shift_);
+  const size_t entries = size_t{2} << (64 - shift_);
   for (size_t i = 0; i < entries; ++i) {
     // A page that was never touched stays so.
-    if (committed(PageOf(reinterpret_cast<uintptr_t>(&entries_[i])))) entries_[i].pc = 0;
+    const auto begin = reinterpret_cast<uintptr_t>(&entries_[i]);
+    if (committed(PageOf(begin))) entries_[i].words = 0;
   }
 }
 

@@ -11,6 +11,13 @@
 // the thread's primary stack, complete stacks, no module unloaded since. The memo
 // is filled from the join's record, at the second sight of a beginning.
 //
+// Many stacks may have the same beginning: a program's own wrapper of malloc, at the
+// same depth. When a third one comes to a set of two entries, a branch is made: where on
+// the stack a word lies that tells them apart. From then on that word goes into the
+// hash. So a lookup is a short walk of a decision tree, whose leaves are sets of
+// entries; the words it goes by only choose, the proof is the entry's. In a leaf the
+// entry that was not used last makes room.
+//
 // Threads: one object belongs to one thread. No lock, no allocation.
 
 #ifndef MEMTRACE_PRELOAD_UNWIND_STACK_MEMO_H_
@@ -30,83 +37,114 @@ class StackMemo {
  public:
   static constexpr size_t kMaxWords = 40;  // stacks that read more are left to the join
 
-  struct Entry {
+  struct alignas(64) Entry {
     uintptr_t pc = 0;
     uintptr_t sp = 0;
-    uintptr_t rbp = 0;        // compared if needs_rbp
     uint64_t epoch_word = 0;  // of module_epoch.h, when it was filled
     uint64_t stack = 0;       // the caller's name for this stack
-    uint32_t words = 0;       // 0: seen once, not filled
-    bool needs_rbp = false;
-    uint32_t offset[kMaxWords];  // from sp
+    uintptr_t rbp = 0;        // compared if needs_rbp
+    uint32_t leaf = 0;        // where it was put: low half of the hash
+    uint16_t words = 0;       // 0: empty
+    uint8_t needs_rbp = 0;
     uint64_t value[kMaxWords];
+    uint16_t offset[kMaxWords];  // from sp, in words
   };
+  static_assert(sizeof(Entry) == 7 * 64);
 
-  // `entries` is a power of two from 2; `memory` has Bytes(entries) of zeros, and is
-  // touched only where stacks are kept.
+  // `entries` is a power of two from 4 to kMaxEntries; `memory` has Bytes(entries) of
+  // zeros, 64-byte aligned, and is touched only where stacks are kept.
   static constexpr size_t Bytes(size_t entries) { return entries * sizeof(Entry); }
-  // `entries` is at most kMaxEntries.
   static constexpr size_t kMaxEntries = 1024;
+  static constexpr int kBranchBits = 12;
+  static constexpr int kMaxDepth = 16;  // branches on the way to a leaf
   void Init(void* memory, size_t entries) {
     entries_ = static_cast<Entry*>(memory);
-    shift_ = 64 - std::bit_width(entries - 1);
+    shift_ = 64 - std::bit_width(entries / 2 - 1);
   }
 
-  // Where a stack that begins at `site` is, or would be kept.
-  Entry* Find(const CallSite& site) { return &entries_[Hash(site.pc, site.cfa)]; }
-
-  // Commits the memory of an entry that was looked at, and returns how many page faults
-  // it has cost by that: one to look, one to write, for each page that nobody used before.
-  uint32_t Commit(Entry* entry) {
-    const auto begin = reinterpret_cast<uintptr_t>(entry);
-    uint32_t faults = CommitPage(begin, 1);
-    const uintptr_t last = begin + sizeof(Entry) - 1;
-    if (last >> kPageBits != begin >> kPageBits) faults += CommitPage(last, 0);
-    return faults;
-  }
-
-  // Is `entry` the stack of `site` now?
-  static bool Matches(const Entry& entry, const CallSite& site) {
-    if (entry.pc != site.pc || entry.sp != site.cfa || entry.words == 0) return false;
-    if (entry.needs_rbp && entry.rbp != site.rbp) return false;
-    if (entry.epoch_word != CurrentEpoch().word) [[unlikely]] return false;
-    const uint32_t words = entry.words;
-    for (uint32_t i = 0; i < words; ++i) {
-      if (*reinterpret_cast<const uint64_t*>(site.cfa + entry.offset[i]) != entry.value[i]) {
-        return false;
-      }
+  // The entry that is the stack of `site` now, or null. `stack` is the thread's
+  // primary stack: words there may be read from the site's stack pointer on.
+  const Entry* Find(const CallSite& site, StackWindow stack) {
+    uint64_t hash = Hash(site);
+    for (int depth = 0; depth < kMaxDepth; ++depth) {
+      const Branch branch = BranchAt(hash);
+      if (branch.hash != static_cast<uint32_t>(hash)) break;
+      const uintptr_t word = site.cfa + branch.offset * sizeof(uint64_t);
+      if (!stack.Contains(word)) break;
+      hash = Mix(hash, *reinterpret_cast<const uint64_t*>(word));
     }
-    return true;
+    leaf_ = hash;
+    const size_t set = SetOf(hash);
+    const Entry* const entries = &entries_[set * 2];
+    const uint8_t used = sets_[set].used;
+    if (Matches(entries[used], site)) return &entries[used];
+    if (Matches(entries[used ^ 1], site)) {
+      sets_[set].used = used ^ 1;
+      return &entries[used ^ 1];
+    }
+    return nullptr;
   }
 
-  // The stack of `site` was captured into `join`, and the caller names it `stack`.
-  static void Learn(Entry* entry, const CallSite& site, const StackJoin& join, uint64_t stack);
+  // After a Find() in vain: the stack of `site` was captured into `join`, and the
+  // caller names it `stack`. Returns how many page faults that has cost, by looking and by writing.
+  uint32_t Learn(const CallSite& site, const StackJoin& join, uint64_t stack);
 
   // A new owner: its names mean nothing any more.
   void Forget();
 
  private:
-  size_t Hash(uintptr_t pc, uintptr_t sp) const {
-    return (pc * uint64_t{0x9e3779b97f4a7c15} ^ sp * uint64_t{0xd6e8feb86659fd93}) >> shift_;
+  static bool Matches(const Entry& entry, const CallSite& site) {
+    if (entry.pc != site.pc || entry.sp != site.cfa) return false;
+    if (entry.needs_rbp && entry.rbp != site.rbp) return false;
+    if (entry.epoch_word != CurrentEpoch().word) [[unlikely]] return false;
+    const auto* const stack = reinterpret_cast<const uint64_t*>(site.cfa);
+    const uint32_t words = entry.words;
+    for (uint32_t i = 0; i < words; ++i) {
+      if (stack[entry.offset[i]] != entry.value[i]) return false;
+    }
+    return words != 0;
   }
+
+  // Fills `entry`; false: this stack is not to be kept.
+  static bool Fill(Entry* entry, const CallSite& site, const StackJoin& join, uint64_t stack);
+
+  struct Branch {
+    uint32_t hash = 0;    // low half: whose branch it is
+    uint16_t offset = 0;  // of the word, in words above the stack pointer
+  };
+  struct Set {
+    uint32_t seen = 0;  // the leaf that was seen once
+    uint8_t used = 0;   // the entry used last
+  };
+  Branch& BranchAt(uint64_t hash) { return branches_[hash >> (64 - kBranchBits)]; }
+  // The first word of the read-set that tells the stack in `join` from `entry`, or 0.
+  static uint16_t Difference(const Entry& entry, const CallSite& site, const StackJoin& join);
+
+  static uint64_t Hash(const CallSite& site) {
+    return site.pc * uint64_t{0x9e3779b97f4a7c15} ^ site.cfa * uint64_t{0xd6e8feb86659fd93};
+  }
+  static uint64_t Mix(uint64_t hash, uint64_t word) {
+    return (std::rotl(hash, 29) ^ word) * uint64_t{0x9e3779b97f4a7c15};
+  }
+  // Not by the bits that choose a branch: then few leaves would share a set.
+  size_t SetOf(uint64_t hash) const { return hash << kBranchBits >> shift_; }
+
+  // Commits the memory of a set that was looked at: one page fault to look, one to
+  // write, for each page that nobody used before.
+  uint32_t Commit(size_t set);
 
   static constexpr int kPageBits = 12;
   size_t PageOf(uintptr_t address) const {
     return (address >> kPageBits) - (reinterpret_cast<uintptr_t>(entries_) >> kPageBits);
   }
   bool committed(size_t page) const { return committed_[page / 64] >> page % 64 & 1; }
-  uint32_t CommitPage(uintptr_t address, uint32_t looked_at) {
-    const size_t page = PageOf(address);
-    if (committed(page)) return 0;
-    committed_[page / 64] |= uint64_t{1} << page % 64;
-    // One access that writes: to read first would be a fault of its own.
-    __atomic_fetch_or(reinterpret_cast<uint8_t*>(address), 0, __ATOMIC_RELAXED);
-    return looked_at + 1;
-  }
 
   Entry* entries_ = nullptr;
-  uint64_t committed_[(((kMaxEntries * sizeof(Entry)) >> kPageBits) + 2 + 63) / 64] = {};
   int shift_ = 0;
+  uint64_t committed_[(((kMaxEntries * sizeof(Entry)) >> kPageBits) + 2 + 63) / 64] = {};
+  uint64_t leaf_ = 0;  // where the last Find() ended
+  Branch branches_[1 << kBranchBits] = {};
+  Set sets_[kMaxEntries / 2] = {};
 };
 
 }  // namespace memtrace::unwind

@@ -85,6 +85,9 @@ class StackUnwinder {
 
   void CountMemoHit() { ++counters_.memo_hits; }
 
+  // Where words can be read, as far as it is known.
+  StackWindow primary_stack() const { return {bounds_.primary_lo(), bounds_.primary_hi()}; }
+
   // Before the object serves another thread.
   void Reset() { bounds_.Reset(); }
 

@@ -128,7 +128,7 @@ TEST(EventPathTest, FollowsTheWholePath) {
         "StackJoin::Capture(", "StackMemo::Learn(", "StackUnwinder::Capture(", "FastWalk::Miss(",
         "FastWalk::Unusual(", "ResolveRule(", "CfiUnwinder::Step(", "RuleTable::Insert(",
         "StackBounds::Move(", "memtrace::InstanceOf(", "TraceFile::Append(", "_dl_find_object@plt",
-        "StackTrie::Grow("}) {
+        "RuleTable::Grow("}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
 }

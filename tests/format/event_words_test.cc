@@ -19,14 +19,20 @@ TEST(EventWordsTest, TimeKeepsSixtyBits) {
   EXPECT_EQ(KindOf(TimeWord(ticks)), EventKind::kTime);
 }
 
-TEST(EventWordsTest, NodeKeepsSlotParentAndInstance) {
-  const uint32_t instance = 0xfabc;
-  const uint64_t head = NodeHead(0x7f0012345678, instance);
-  const uint64_t link = NodeLink(0xabcdef, 0x123456, instance);
-  EXPECT_EQ(AddressOf(head), 0x7f0012345678u);
-  EXPECT_EQ(NodeSlot(link), 0xabcdefu);
-  EXPECT_EQ(NodeParentSlot(link), 0x123456u);
-  EXPECT_EQ(NodeInstance(head, link), instance);
+TEST(EventWordsTest, APathKeepsItsSlotsAndNodes) {
+  const uint64_t head = PathHead(0x123456, 0xabcdef, 1025);
+  EXPECT_EQ(KindOf(head), EventKind::kPath);
+  EXPECT_EQ(PathParent(head), 0x123456u);
+  EXPECT_EQ(PathFirst(head), 0xabcdefu);
+  EXPECT_EQ(PathNodes(head), 1025u);
+  EXPECT_EQ(EventWords(head), 1026u);
+  const uint64_t node = NodeWord(0x7f0012345678, 0xfabc);
+  EXPECT_EQ(NodePc(node), 0x7f0012345678u);
+  EXPECT_EQ(NodeInstance(node), 0xfabcu);
+}
+
+TEST(EventWordsTest, APathWithoutNodesIsInvalid) {
+  EXPECT_EQ(EventWords(PathHead(1, 2, 0)), 0u);
 }
 
 TEST(EventWordsTest, ExtendedTellsItsLength) {

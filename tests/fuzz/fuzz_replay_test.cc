@@ -173,7 +173,7 @@ TEST(FuzzReplayTest, AMegabyteOfThreadsTakesLittle) {
   Replay(Megabyte(format::BlockKind::kEvents,
                   std::string(reinterpret_cast<const char*>(&free), sizeof(free)), true),
          "threads that free one address");
-  const uint64_t node[] = {format::NodeHead(0x401000, 0), format::NodeLink(0xffffff, 0, 0)};
+  const uint64_t node[] = {format::PathHead(0, 0xffffff, 1), format::NodeWord(0x401000, 0)};
   Replay(Megabyte(format::BlockKind::kEvents,
                   std::string(reinterpret_cast<const char*>(node), sizeof(node)), true),
          "threads with the highest slot");

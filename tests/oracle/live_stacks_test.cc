@@ -133,7 +133,7 @@ void Compare(const char* shape, const char* walk, const std::vector<uint64_t>& k
   }
   if (unwinder.Join(site, &join) == StackJoin::Outcome::kRecorded) {
     std::vector<uint64_t> joined;
-    for (size_t i = join.size(); i > 0; --i) joined.push_back(join.frames()[i - 1].key);
+    for (size_t i = join.size(); i > 0; --i) joined.push_back(join.key(i - 1));
     Compare(shape, "joined", joined, join.marker(), oracle);
     g_joined_frames += join.shared();
   }

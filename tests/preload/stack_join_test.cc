@@ -36,7 +36,7 @@ struct Engine {
   StackUnwinder unwinder;
   StackJoin join;
   StackMemo memo;
-  std::vector<char> memo_memory = std::vector<char>(StackMemo::Bytes(64));
+  std::vector<StackMemo::Entry> memo_memory = std::vector<StackMemo::Entry>(64);
   std::vector<Stack> named;  // the stacks the memo has been told, by name
   size_t memo_hits = 0;
   size_t joined_frames = 0;
@@ -67,10 +67,10 @@ Engine& ThisThread() {
 
 [[gnu::noinline]] Stack Joined(const CallSite& site, bool use_memo) {
   Engine& engine = ThisThread();
-  StackMemo::Entry* entry = engine.memo.Find(site);
-  if (use_memo && StackMemo::Matches(*entry, site)) {
+  const StackMemo::Entry* const known = use_memo ? engine.memo.Find(site, engine.unwinder.primary_stack()) : nullptr;
+  if (known != nullptr) {
     ++engine.memo_hits;
-    return engine.named[entry->stack];
+    return engine.named[known->stack];
   }
   if (engine.unwinder.Join(site, &engine.join) == StackJoin::Outcome::kGiveUp) {
     ++engine.give_ups;
@@ -78,13 +78,13 @@ Engine& ThisThread() {
   }
   Stack stack;
   for (size_t i = engine.join.size(); i > 0; --i) {
-    stack.keys.push_back(engine.join.frames()[i - 1].key);
+    stack.keys.push_back(engine.join.key(i - 1));
   }
   stack.marker = engine.join.marker();
   stack.sp = site.cfa;
   engine.joined_frames += engine.join.shared();
   if (use_memo) {
-    StackMemo::Learn(entry, site, engine.join, engine.named.size());
+    engine.memo.Learn(site, engine.join, engine.named.size());
     engine.named.push_back(stack);
   }
   return stack;

@@ -1,5 +1,6 @@
 #include "report/stack_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -84,7 +85,7 @@ TEST(StreamStateTest, AParentIsLookedUpBeforeItsSlotIsDefinedAnew) {
   StackTable stacks;
   StreamState state;
   const auto define = [&](uint32_t slot, uint32_t parent, uint64_t pc) {
-    const uint64_t words[] = {format::NodeHead(pc, 0), format::NodeLink(slot, parent, 0)};
+    const uint64_t words[] = {format::PathHead(parent, slot, 1), format::NodeWord(pc, 0)};
     state.Define(words, &stacks);
   };
   define(1, 0, 0x1000);
@@ -92,6 +93,33 @@ TEST(StreamStateTest, AParentIsLookedUpBeforeItsSlotIsDefinedAnew) {
   define(1, 1, 0x2000);  // its own old meaning calls it
   EXPECT_EQ(stacks.node(state.StackOf(1, &stacks)).parent, old);
   EXPECT_EQ(stacks.node(old).pc, 0x1000u);
+}
+
+TEST(StreamStateTest, APathDefinesEachNodeUnderTheOneBefore) {
+  StackTable stacks;
+  StreamState state;
+  const uint64_t outer[] = {format::PathHead(0, 7, 2), format::NodeWord(0x1000, 0),
+                            format::NodeWord(0x2000, 3)};
+  state.Define(outer, &stacks);
+  // The parent's slot is among those defined.
+  const uint64_t inner[] = {format::PathHead(8, 7, 2), format::NodeWord(0x3000, 0),
+                            format::NodeWord(0x4000, 0)};
+  state.Define(inner, &stacks);
+  std::vector<uint64_t> pcs;
+  for (StackId id = state.StackOf(8, &stacks); id; id = stacks.node(id).parent) {
+    pcs.push_back(stacks.node(id).pc);
+  }
+  EXPECT_THAT(pcs, testing::ElementsAre(0x4000, 0x3000, 0x2000, 0x1000));
+}
+
+TEST(StreamStateTest, SlotsBeyondTheHighestAreLeftOut) {
+  StackTable stacks;
+  StreamState state;
+  const uint64_t words[] = {format::PathHead(0, format::kMaxSlot, 2),
+                            format::NodeWord(0x1000, 0), format::NodeWord(0x2000, 0)};
+  state.Define(words, &stacks);
+  EXPECT_EQ(stacks.node(state.StackOf(format::kMaxSlot, &stacks)).pc, 0x1000u);
+  EXPECT_EQ(stacks.size(), 1u);
 }
 
 TEST(StreamStateTest, ASlotNobodyDefinedIsLostAndNotGuessed) {

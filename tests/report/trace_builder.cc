@@ -24,8 +24,8 @@ ThreadScript& ThreadScript::At(uint64_t time_ns) {
 }
 
 ThreadScript& ThreadScript::Node(uint32_t slot, uint64_t pc, uint32_t parent, uint32_t instance) {
-  Word(format::NodeHead(pc, instance));
-  return Word(format::NodeLink(slot, parent, instance));
+  Word(format::PathHead(parent, slot, 1));
+  return Word(format::NodeWord(pc, instance));
 }
 
 uint32_t ThreadScript::Stack(std::initializer_list<uint64_t> pcs) {

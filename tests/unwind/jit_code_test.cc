@@ -38,21 +38,23 @@ int g_memo_hits;
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const CallSite site = {reinterpret_cast<uintptr_t>(__builtin_return_address(0)), frame + 16,
                          *reinterpret_cast<uintptr_t*>(frame)};
-  StackMemo::Entry* entry = g_memo.Find(site);
-  const bool known = StackMemo::Matches(*entry, site);
+  const StackMemo::Entry* const entry = g_memo.Find(site, g_unwinder.primary_stack());
+  const bool known = entry != nullptr;
+  const uint64_t known_as = known ? entry->stack : 0;
   g_memo_hits += known;
   g_walked.result = g_unwinder.Capture(site, g_walked.keys, kMaxFrames);
   if (g_unwinder.Join(site, &g_join) != StackJoin::Outcome::kRecorded) return;
   ASSERT_EQ(g_join.size(), g_walked.result.frames);
   ASSERT_EQ(g_join.marker(), g_walked.result.marker);
   for (size_t i = 0; i < g_join.size(); ++i) {
-    ASSERT_EQ(g_join.frames()[g_join.size() - 1 - i].key, g_walked.keys[i]);
+    ASSERT_EQ(g_join.key(g_join.size() - 1 - i), g_walked.keys[i]);
   }
   if (known) {
-    ASSERT_EQ(entry->stack, g_walked.keys[g_walked.result.frames - 1] ^ g_walked.keys[0]);
+    ASSERT_EQ(known_as, g_walked.keys[g_walked.result.frames - 1] ^ g_walked.keys[0]);
   }
-  StackMemo::Learn(entry, site, g_join,
-                   g_walked.keys[g_walked.result.frames - 1] ^ g_walked.keys[0]);
+  if (!known) {
+    g_memo.Learn(site, g_join, g_walked.keys[g_walked.result.frames - 1] ^ g_walked.keys[0]);
+  }
 }
 
 using Code = void (*)(void (*)());

@@ -60,12 +60,40 @@ TEST_F(RuleTableTest, SaysWhenItIsFull) {
   }
 }
 
-TEST_F(RuleTableTest, KeepsThePcsOfAPageTogether) {
-  // What a small program commits of the table is in proportion to its code.
-  const size_t first = RuleTable::HomeForTesting(RuleTable::Lookup(0x401000, false));
-  for (uintptr_t pc = 0x401000; pc < 0x402000; ++pc) {
-    EXPECT_EQ(RuleTable::HomeForTesting(RuleTable::Lookup(pc, false)) / 256, first / 256);
+TEST_F(RuleTableTest, GrowsAndKeepsWhatItHas) {
+  RuleTable::Insert(RuleTable::Lookup(0x401000, false), 0, RuleWith(0));
+  const size_t entries = RuleTable::entries();
+  const auto pc_of = [](size_t i) { return 0x401000 + i * 24; };
+  for (size_t i = 1; i < entries; ++i) {
+    ASSERT_EQ(RuleTable::Insert(RuleTable::Lookup(pc_of(i), false), 0, RuleWith(static_cast<int>(i))),
+              RuleTable::Inserted::kYes);
   }
+  EXPECT_GE(RuleTable::entries(), 2 * entries);
+  EXPECT_EQ(RuleTable::memory_bytes(), RuleTable::entries() * sizeof(RuleTable::Entry));
+  for (size_t i = 0; i < entries; ++i) ASSERT_EQ(OffsetOf(pc_of(i)), static_cast<int>(i));
+}
+
+TEST_F(RuleTableTest, GrowsUnderThreadsThatLookAndInsert) {
+  constexpr size_t kRules = 60'000;
+  const auto pc_of = [](size_t i) { return 0x10'000'000 + i * 24; };
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (size_t n = 0; n < kRules; ++n) {
+        const size_t i = (n * 7919 + t * 31) % kRules;
+        const int found = OffsetOf(pc_of(i));
+        if (found != -1) {
+          ASSERT_EQ(found, static_cast<int>(i));
+        } else {
+          RuleTable::Insert(RuleTable::Lookup(pc_of(i), false), 0, RuleWith(static_cast<int>(i)));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  size_t kept = 0;
+  for (size_t i = 0; i < kRules; ++i) kept += OffsetOf(pc_of(i)) == static_cast<int>(i);
+  EXPECT_GT(kept, kRules * 9 / 10) << "what a copy missed is inserted at the next miss";
 }
 
 // Every address of this program belongs to the instance the test names.

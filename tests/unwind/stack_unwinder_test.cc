@@ -288,7 +288,7 @@ StackJoin g_join;
   if (outcome == StackJoin::Outcome::kGiveUp) return;
   ASSERT_EQ(g_join.size(), g_first.result.frames);
   for (size_t i = 0; i < g_join.size(); ++i) {
-    ASSERT_EQ(g_join.frames()[g_join.size() - 1 - i].key, g_first.keys[i]);
+    ASSERT_EQ(g_join.key(g_join.size() - 1 - i), g_first.keys[i]);
   }
 }
 
