@@ -186,6 +186,7 @@ bool StartProcess() {
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   ForgetThreads();
+  ForgetOwnMinorFaults();
   if (!g_process.config.children) return false;
   const OwnFaultsScope faults;
   if (!BeginTrace(parent)) return false;

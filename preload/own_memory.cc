@@ -11,6 +11,7 @@ namespace {
 constinit std::atomic<uint64_t> g_own_bytes{0};
 constinit std::atomic<uint64_t> g_ring_bytes{0};
 constinit std::atomic<uint64_t> g_own_minor_faults{0};
+constinit std::atomic<uint64_t> g_parents_minor_faults{0};  // contained in the sum of all
 constinit thread_local bool t_counting_faults = false;
 
 int64_t ThreadMinorFaults() {
@@ -39,7 +40,11 @@ uint64_t own_bytes() {
   return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::memory_bytes();
 }
 uint64_t own_minor_faults() {
-  return g_own_minor_faults.load(std::memory_order_relaxed) + unwind::RuleTable::minor_faults();
+  return g_own_minor_faults.load(std::memory_order_relaxed) +
+         unwind::RuleTable::minor_faults() - g_parents_minor_faults.load(std::memory_order_relaxed);
+}
+void ForgetOwnMinorFaults() {
+  g_parents_minor_faults.fetch_add(own_minor_faults(), std::memory_order_relaxed);
 }
 void CountOwnMinorFaults(uint64_t faults) {
   g_own_minor_faults.fetch_add(faults, std::memory_order_relaxed);

@@ -25,6 +25,8 @@ uint64_t own_private_bytes();
 void CountOwnBytes(int64_t bytes);
 void CountRingBytes(int64_t bytes);
 void CountOwnMinorFaults(uint64_t faults);
+// In a fork child, whose faults the kernel counts from 0 again.
+void ForgetOwnMinorFaults();
 
 // Counts the minor faults this thread takes in a scope as the tracer's own.
 // Costs two getrusage calls: for slow paths. Scopes may nest; the outermost counts.

@@ -179,6 +179,17 @@ TEST(TracingTest, AProgramWithItsOwnMallocRunsAndTheReportSaysSo) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("every block was freed")));
 }
 
+// The kernel counts a child's faults from 0; so must the tracer its own.
+TEST(TracingTest, AForkChildIsNotChargedWithTheTracersFaultsInItsParents) {
+  TempDir traces;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("fork_generations")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "fork_generations", std::stoi(run.out)));
+  EXPECT_GE(report.at("faults").at("minor"), 256);
+  EXPECT_GT(report.at("faults").at("tool_minor"), 0);
+}
+
 TEST(TracingTest, APltEntryIsNoMallocOfItsOwn) {
   TempDir traces;
   const Result run =
