@@ -55,7 +55,7 @@ struct ModuleInfo {
 struct Coverage {
   uint64_t events = 0;             // allocation events: alloc, realloc, free
   uint64_t dropped_events = 0;     // the library could not write them
-  uint64_t recovered_events = 0;   // read from a ring of a process that was killed
+  uint64_t recovered_events = 0;   // read from a ring of a process without an end
   uint64_t unordered_events = 0;   // their order across threads could not be decided
   uint64_t marked_stacks = 0;      // allocations whose stack ends in a marker
   uint64_t inherited_frees = 0;    // frees of blocks that the parent process allocated

@@ -60,7 +60,7 @@ std::string EndOf(const ProcessInfo& process) {
     case ProcessInfo::End::kSignal: return absl::StrCat("killed by signal ", process.end_signal);
     case ProcessInfo::End::kCut: break;
   }
-  return "not in the trace: killed, or still running";
+  return "not in the trace: killed, still running, or no longer able to write";
 }
 
 const char* ClockName(format::ClockKind clock) {

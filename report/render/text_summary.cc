@@ -80,7 +80,8 @@ std::string EndText(const ProcessInfo& process) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("killed by ", SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
-      return "not in the trace (killed, or still running); the last event is";
+      return "not in the trace (killed, still running, or it could no longer write); the last "
+             "event is";
   }
   return "";
 }
@@ -116,7 +117,7 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* li
   }
   if (coverage.recovered_events > 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.recovered_events, "event"),
-                                   " recovered from the rings of a process that was killed"));
+                                   " recovered from the rings: the process did not write its end"));
   }
   if (coverage.inherited_frees > 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.inherited_frees, "free"),
