@@ -173,6 +173,7 @@ struct MemoryMapSummary {
   uint64_t arena_bytes = 0;              // heaps of other arenas
   uint64_t thread_stack_bytes = 0;
   uint64_t program_mmap_bytes = 0;       // the program's own anonymous mmaps
+  uint64_t program_mmap_at_start_bytes = 0;  // of the one that began the recording
   uint64_t tool_bytes = 0;
   int64_t unexplained_bytes = 0;         // growth in the map that no event explains
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "report/coverage.h"
@@ -88,6 +89,8 @@ class Analyzer {
   MappingModel mappings_;
   FaultCollector faults_;
   uint64_t rss_bytes_ = 0;  // as last sampled
+  bool before_first_mapping_ = true;
+  uint64_t mapped_at_start_ = 0;
   Timeline timeline_;
   EventOrder<Analyzer>* order_ = nullptr;
   std::deque<StreamState> streams_;
@@ -137,6 +140,13 @@ void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {
     case ExtendedType::kMmap:
       call.file = event.text(6);
       call.anonymous = (event.high(3) & 0x20) != 0;  // MAP_ANONYMOUS on Linux
+      // A call that began the recording was made before the memory map was read.
+      if (std::exchange(before_first_mapping_, false) && call.anonymous &&
+          reader_->metadata().map_at_start.has_value() &&
+          MapHasAnonymous(reader_->metadata().map_at_start->text, event.word(1),
+                          event.word(1) + event.word(2))) {
+        mapped_at_start_ = event.word(2);
+      }
       mappings_.Map(event.word(1), event.word(2), call);
       break;
     case ExtendedType::kMunmap:
@@ -257,6 +267,7 @@ void Analyzer::Finish(Analysis* analysis) {
   faults_.Finish(range_, &analysis->faults);
   mappings_.Finish(analysis);
   if (range_.whole() && threads_.empty()) {
+    analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;
     ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);
     if (reader_->metadata().end.has_value()) {
       Faults& faults = analysis->faults;

@@ -76,6 +76,19 @@ MapSums SumUpMap(std::string_view text) {
   return sums;
 }
 
+bool MapHasAnonymous(std::string_view text, uint64_t begin, uint64_t end) {
+  while (!text.empty()) {
+    const size_t line_end = std::min(text.find('\n'), text.size());
+    Line line;
+    if (ParseLine(text.substr(0, line_end), &line) && line.anonymous && line.begin <= begin &&
+        end <= line.end) {
+      return true;
+    }
+    text.remove_prefix(std::min(line_end + 1, text.size()));
+  }
+  return false;
+}
+
 void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary) {
   if (!metadata.map_at_start.has_value() || !metadata.map_at_end.has_value()) return;
   const MapSums start = SumUpMap(metadata.map_at_start->text);
@@ -95,7 +108,7 @@ void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary) 
   const uint64_t stacks = end.thread_stack_bytes - start.thread_stack_bytes;
   const uint64_t anonymous = summary->anonymous_bytes - summary->anonymous_at_start_bytes -
                              summary->mapped_blocks_bytes - summary->arena_bytes - stacks -
-                             summary->program_mmap_bytes;
+                             summary->program_mmap_bytes + summary->program_mmap_at_start_bytes;
   summary->unexplained_bytes = static_cast<int64_t>(heap + anonymous);
 }
 

@@ -21,6 +21,9 @@ struct MapSums {
 // Lines that are not understood are skipped.
 MapSums SumUpMap(std::string_view text);
 
+// Whether the range lies in one anonymous mapping.
+bool MapHasAnonymous(std::string_view text, uint64_t begin, uint64_t end);
+
 // Fills in what the maps at the start and at the end say; what the events explain
 // must be there already.
 void ExplainMemoryMap(const TraceMetadata& metadata, MemoryMapSummary* summary);
