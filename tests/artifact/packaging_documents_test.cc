@@ -172,6 +172,26 @@ TEST(MarkdownTest, LinksOnlyToFilesThatExist) {
   }
 }
 
+// The output that the documents show has the lines of the examples as they are: in each
+// such line something is called.
+TEST(MarkdownTest, ShowsLinesOfExamplesThatCallSomething) {
+  int shown = 0;
+  for (const char* page : {"/README.md", "/docs/report.md"}) {
+    for (const std::string& place : FindAll(ReadFile(std::string(MEMTRACE_SOURCE_DIR) + page),
+                                            "[A-Za-z]+  (examples/[a-z_]+\\.cc?:[0-9]+)")) {
+      const size_t colon = place.find(':');
+      std::istringstream source(
+          ReadFile(std::string(MEMTRACE_SOURCE_DIR) + "/" + place.substr(0, colon)));
+      std::string line;
+      for (int i = std::stoi(place.substr(colon + 1)); i > 0; --i) std::getline(source, line);
+      EXPECT_TRUE(std::regex_search(line, std::regex("[A-Za-z_]+\\("))) << page << ": " << place
+                                                                        << " is: " << line;
+      ++shown;
+    }
+  }
+  EXPECT_GE(shown, 5);
+}
+
 // What bash offers after these words; the last one is being typed.
 Names BashOffers(const std::vector<std::string>& words) {
   std::string array, line;
