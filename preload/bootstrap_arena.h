@@ -27,6 +27,13 @@ class BootstrapArena {
     return reinterpret_cast<void*>(block);
   }
 
+  // What was given out so far lies in [begin, used_end).
+  const void* begin() const { return data_; }
+  const void* used_end() const {
+    const size_t used = used_.load(std::memory_order_relaxed);
+    return data_ + (used < kBytes ? used : kBytes);
+  }
+
   bool Owns(const void* block) const {
     return reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(data_) < kBytes;
   }

@@ -1,6 +1,7 @@
 #include "preload/config.h"
 
 #include "preload/raw_log.h"
+#include "preload/sampler.h"
 
 namespace memtrace {
 namespace {
@@ -21,6 +22,13 @@ struct Setter {
   bool Children(std::string_view value) { return Either(value, "follow", "off", &config.children); }
   bool Join(std::string_view value) { return Either(value, "1", "0", &config.join); }
   bool MaxBytes(std::string_view value) { return ParseBytes(value, &config.max_bytes); }
+  bool SampleBytes(std::string_view value) {
+    uint64_t bytes;
+    if (!ParseBytes(value, &bytes) || bytes > kMaxSampleBytes) return false;
+    config.sample_bytes = bytes;
+    return true;
+  }
+  bool SampleSeed(std::string_view value) { return ParseBytes(value, &config.sample_seed); }
   bool NotYet(std::string_view value) { return value == "off" || value == "0" || value == "auto"; }
 
   static bool Either(std::string_view value, std::string_view yes, std::string_view no, bool* out) {

@@ -20,6 +20,8 @@ struct Config {
   bool children = true;    // MEMTRACE_CHILDREN
   bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
+  uint64_t sample_bytes = 0;  // MEMTRACE_SAMPLE_BYTES; 0: every allocation
+  uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process
   Text<4096> gconv_path;   // GCONV_PATH, which is glibc's: directories of character sets
 
   // `environment` is NAME=VALUE, each ended by NUL. A wrong value is said if may_say()

@@ -1,4 +1,6 @@
-// The exported functions: the real call and its event, nothing else.
+// What the exported functions do: the real call and its event, nothing else. Those that
+// allocate and free are reached by a jump from interpose_allocation.cc; the others are
+// the exported ones themselves.
 //
 // Runs on any thread of the program in any state: before main, in signal
 // handlers, in TLS destructors, after exit handlers. Order of writing: a free
@@ -16,15 +18,18 @@
 #include <unistd.h>
 
 #include "preload/bootstrap_arena.h"
+#include "preload/interpose_allocation.h"
 #include "preload/lifecycle.h"
 #include "preload/module_map.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
+#include "preload/sampler.h"
 #include "preload/sys.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
-// Only as the direct expression of an exported function: the frame is that one's.
+// Only as the direct expression of a function that the program calls, or that such a one
+// jumps to: the frame is that one's.
 #define CALL_SITE()                                                           \
   ::memtrace::CallSite {                                                      \
     reinterpret_cast<uintptr_t>(__builtin_return_address(0)),                 \
@@ -39,103 +44,234 @@ using memtrace::g_real;
 
 // --- Allocation -------------------------------------------------------------
 
-EXPORTED void* malloc(size_t bytes) {
+namespace memtrace {
+
+[[gnu::noinline]] void* RecordedMalloc(size_t bytes) {
   void* block = g_real.malloc(bytes);
-  memtrace::RecordAlloc(EventKind::kMalloc, AllocFunction::kMalloc, block, bytes, CALL_SITE());
+  RecordAlloc(EventKind::kMalloc, AllocFunction::kMalloc, block, bytes, CALL_SITE());
   return block;
 }
 
-EXPORTED void* calloc(size_t count, size_t bytes) {
+[[gnu::noinline]] void* RecordedCalloc(size_t count, size_t bytes) {
   void* block = g_real.calloc(count, bytes);
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) total = SIZE_MAX;
-  memtrace::RecordAlloc(EventKind::kCalloc, AllocFunction::kCalloc, block, total, CALL_SITE());
+  RecordAlloc(EventKind::kCalloc, AllocFunction::kCalloc, block, total, CALL_SITE());
   return block;
 }
 
-EXPORTED void* realloc(void* old, size_t bytes) {
+[[gnu::noinline]] void* RecordedRealloc(void* old, size_t bytes) {
   if (g_bootstrap_arena.Owns(old)) [[unlikely]] {
     void* block = g_real.malloc(bytes);
     if (block != nullptr) {
-      const size_t size = memtrace::BootstrapArena::Size(old);
+      const size_t size = BootstrapArena::Size(old);
       __builtin_memcpy(block, old, size < bytes ? size : bytes);
     }
-    memtrace::RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
+    RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
     return block;
   }
-  if (old != nullptr) memtrace::RecordReallocIntent(old);
+  if (old != nullptr) RecordReallocIntent(old);
   void* block = g_real.realloc(old, bytes);
-  memtrace::RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
+  RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
   return block;
 }
 
-EXPORTED void* reallocarray(void* old, size_t count, size_t bytes) {
+[[gnu::noinline]] void* RecordedReallocarray(void* old, size_t count, size_t bytes) {
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) {
     errno = ENOMEM;
     return nullptr;
   }
-  if (g_bootstrap_arena.Owns(old)) [[unlikely]] return realloc(old, total);
-  if (old != nullptr) memtrace::RecordReallocIntent(old);
+  if (g_bootstrap_arena.Owns(old)) [[unlikely]] return RecordedRealloc(old, total);
+  if (old != nullptr) RecordReallocIntent(old);
   // Not the real reallocarray: glibc's calls realloc by its exported name, which is ours, and
   // the one call would be two events.
   void* block = g_real.realloc(old, total);
-  memtrace::RecordAlloc(EventKind::kRealloc, AllocFunction::kReallocarray, block, total,
+  RecordAlloc(EventKind::kRealloc, AllocFunction::kReallocarray, block, total,
                         CALL_SITE());
   return block;
 }
 
-EXPORTED void free(void* block) {
+[[gnu::noinline]] void RecordedFree(void* block) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) [[unlikely]] return;
-  memtrace::RecordFree(block);
+  RecordFree(block);
   g_real.free(block);
-  memtrace::NoticeTrim();
+  NoticeTrim();
 }
 
-EXPORTED void free_sized(void* block, size_t bytes) {
+[[gnu::noinline]] void RecordedFreeSized(void* block, size_t bytes) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) [[unlikely]] return;
-  memtrace::RecordFree(block);
+  RecordFree(block);
   g_real.free_sized(block, bytes);
-  memtrace::NoticeTrim();
+  NoticeTrim();
 }
 
-EXPORTED void free_aligned_sized(void* block, size_t alignment, size_t bytes) {
+[[gnu::noinline]] void RecordedFreeAlignedSized(void* block, size_t alignment, size_t bytes) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) [[unlikely]] return;
-  memtrace::RecordFree(block);
+  RecordFree(block);
   g_real.free_aligned_sized(block, alignment, bytes);
-  memtrace::NoticeTrim();
+  NoticeTrim();
 }
 
-EXPORTED int posix_memalign(void** out, size_t alignment, size_t bytes) {
+[[gnu::noinline]] int RecordedPosixMemalign(void** out, size_t alignment, size_t bytes) {
   const int error = g_real.posix_memalign(out, alignment, bytes);
-  memtrace::RecordAlignedAlloc(AllocFunction::kPosixMemalign, error == 0 ? *out : nullptr, bytes,
+  RecordAlignedAlloc(AllocFunction::kPosixMemalign, error == 0 ? *out : nullptr, bytes,
                                alignment, CALL_SITE());
   return error;
 }
 
-EXPORTED void* aligned_alloc(size_t alignment, size_t bytes) {
+[[gnu::noinline]] void* RecordedAlignedAlloc(size_t alignment, size_t bytes) {
   void* block = g_real.aligned_alloc(alignment, bytes);
-  memtrace::RecordAlignedAlloc(AllocFunction::kAlignedAlloc, block, bytes, alignment, CALL_SITE());
+  RecordAlignedAlloc(AllocFunction::kAlignedAlloc, block, bytes, alignment, CALL_SITE());
   return block;
 }
 
-EXPORTED void* memalign(size_t alignment, size_t bytes) {
+[[gnu::noinline]] void* RecordedMemalign(size_t alignment, size_t bytes) {
   void* block = g_real.memalign(alignment, bytes);
-  memtrace::RecordAlignedAlloc(AllocFunction::kMemalign, block, bytes, alignment, CALL_SITE());
+  RecordAlignedAlloc(AllocFunction::kMemalign, block, bytes, alignment, CALL_SITE());
   return block;
 }
 
-EXPORTED void* valloc(size_t bytes) {
+[[gnu::noinline]] void* RecordedValloc(size_t bytes) {
   void* block = g_real.valloc(bytes);
-  memtrace::RecordAlignedAlloc(AllocFunction::kValloc, block, bytes, 4096, CALL_SITE());
+  RecordAlignedAlloc(AllocFunction::kValloc, block, bytes, 4096, CALL_SITE());
   return block;
 }
 
-EXPORTED void* pvalloc(size_t bytes) {
+[[gnu::noinline]] void* RecordedPvalloc(size_t bytes) {
   void* block = g_real.pvalloc(bytes);
-  memtrace::RecordAlignedAlloc(AllocFunction::kPvalloc, block, bytes, 4096, CALL_SITE());
+  RecordAlignedAlloc(AllocFunction::kPvalloc, block, bytes, 4096, CALL_SITE());
   return block;
 }
+
+// --- The same of a thread that samples, or is new, or inside -----------------
+
+namespace {
+
+// `record`: the result is sampled. A block that is not in the trace may become one that
+// is, and the other way round: what the trace has of the old block ends here.
+[[gnu::always_inline]] inline void* DoRealloc(AllocFunction function, void* old, size_t bytes,
+                                              bool record, const CallSite& site) {
+  if (g_bootstrap_arena.Owns(old)) [[unlikely]] {
+    void* block = g_real.malloc(bytes);
+    if (block != nullptr) {
+      const size_t size = BootstrapArena::Size(old);
+      __builtin_memcpy(block, old, size < bytes ? size : bytes);
+    }
+    if (record) RecordAllocInAnyMode(EventKind::kRealloc, function, block, bytes, site);
+    return block;
+  }
+  const bool known = old != nullptr && PrepareFree(old);
+  if (known) RecordReallocIntentInAnyMode(old);
+  void* block = g_real.realloc(old, bytes);
+  const bool failed = block == nullptr && bytes != 0;
+  if (record || (known && failed)) {
+    RecordAllocInAnyMode(EventKind::kRealloc, function, block, bytes, site);
+  } else if (known) {  // as if it had been realloc(old, 0)
+    RecordAllocInAnyMode(EventKind::kRealloc, function, nullptr, 0, site);
+  }
+  if (known && failed) KeepReallocated(old);
+  return block;
+}
+
+bool TakeAndPrepare(size_t bytes) {
+  return TakeBytes(t_slot.until_sample, bytes) && PrepareAlloc(bytes);
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* SlowMalloc(size_t bytes) {
+  const bool record = PrepareAlloc(bytes);
+  void* block = g_real.malloc(bytes);
+  if (record) {
+    RecordAllocInAnyMode(EventKind::kMalloc, AllocFunction::kMalloc, block, bytes, CALL_SITE());
+  }
+  return block;
+}
+
+[[gnu::noinline]] void* SlowCalloc(size_t count, size_t bytes) {
+  size_t total;
+  if (__builtin_mul_overflow(count, bytes, &total)) total = SIZE_MAX;
+  const bool record = PrepareAlloc(total);
+  void* block = g_real.calloc(count, bytes);
+  if (record) {
+    RecordAllocInAnyMode(EventKind::kCalloc, AllocFunction::kCalloc, block, total, CALL_SITE());
+  }
+  return block;
+}
+
+[[gnu::noinline]] void* SlowRealloc(void* old, size_t bytes) {
+  return DoRealloc(AllocFunction::kRealloc, old, bytes, PrepareAlloc(bytes), CALL_SITE());
+}
+
+[[gnu::noinline]] void* SlowReallocOfHeld(void* old, size_t bytes) {
+  return DoRealloc(AllocFunction::kRealloc, old, bytes, TakeAndPrepare(bytes), CALL_SITE());
+}
+
+[[gnu::noinline]] void* SlowReallocarray(void* old, size_t count, size_t bytes) {
+  return DoRealloc(AllocFunction::kReallocarray, old, count * bytes, PrepareAlloc(count * bytes),
+                   CALL_SITE());
+}
+
+[[gnu::noinline]] void* SlowReallocarrayOfHeld(void* old, size_t count, size_t bytes) {
+  return DoRealloc(AllocFunction::kReallocarray, old, count * bytes, TakeAndPrepare(count * bytes),
+                   CALL_SITE());
+}
+
+[[gnu::noinline]] void SlowFree(void* block) {
+  if (block == nullptr || g_bootstrap_arena.Owns(block)) return;
+  if (PrepareFree(block)) RecordFreeInAnyMode(block);
+  g_real.free(block);
+}
+
+[[gnu::noinline]] int SlowPosixMemalign(void** out, size_t alignment, size_t bytes) {
+  const bool record = PrepareAlloc(bytes);
+  const int error = g_real.posix_memalign(out, alignment, bytes);
+  if (record) {
+    RecordAlignedAllocInAnyMode(AllocFunction::kPosixMemalign, error == 0 ? *out : nullptr, bytes,
+                                alignment, CALL_SITE());
+  }
+  return error;
+}
+
+[[gnu::noinline]] void* SlowAlignedAlloc(size_t alignment, size_t bytes) {
+  const bool record = PrepareAlloc(bytes);
+  void* block = g_real.aligned_alloc(alignment, bytes);
+  if (record) {
+    RecordAlignedAllocInAnyMode(AllocFunction::kAlignedAlloc, block, bytes, alignment,
+                                CALL_SITE());
+  }
+  return block;
+}
+
+[[gnu::noinline]] void* SlowMemalign(size_t alignment, size_t bytes) {
+  const bool record = PrepareAlloc(bytes);
+  void* block = g_real.memalign(alignment, bytes);
+  if (record) {
+    RecordAlignedAllocInAnyMode(AllocFunction::kMemalign, block, bytes, alignment, CALL_SITE());
+  }
+  return block;
+}
+
+[[gnu::noinline]] void* SlowValloc(size_t bytes) {
+  const bool record = PrepareAlloc(bytes);
+  void* block = g_real.valloc(bytes);
+  if (record) {
+    RecordAlignedAllocInAnyMode(AllocFunction::kValloc, block, bytes, 4096, CALL_SITE());
+  }
+  return block;
+}
+
+[[gnu::noinline]] void* SlowPvalloc(size_t bytes) {
+  const bool record = PrepareAlloc(bytes);
+  void* block = g_real.pvalloc(bytes);
+  if (record) {
+    RecordAlignedAllocInAnyMode(AllocFunction::kPvalloc, block, bytes, 4096, CALL_SITE());
+  }
+  return block;
+}
+
+}  // namespace memtrace
 
 EXPORTED size_t malloc_usable_size(void* block) {
   if (g_bootstrap_arena.Owns(block)) [[unlikely]] return memtrace::BootstrapArena::Size(block);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "format/checksum.h"
+#include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
@@ -16,6 +17,7 @@
 #include "preload/raw_log.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
+#include "preload/sampled_set.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 
@@ -110,7 +112,7 @@ void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_
                                                                   : format::AllocatorKind::kOther));
     out.Number(static_cast<uint64_t>(g_process.config.stacks ? format::StackMode::kAll
                                                              : format::StackMode::kOff));
-    out.Number(0);
+    out.Number(g_process.config.sample_bytes);
     out.Number(static_cast<uint64_t>(format::StampRule::kChangeOfOwner));
     out.End();
   });
@@ -150,6 +152,9 @@ bool BeginTrace(uint64_t parent_trace_id) {
   g_process.next_serial.store(1, std::memory_order_relaxed);
   g_process.missed_events.store(0, std::memory_order_relaxed);
   g_process.arena_heaps.Clear();
+  g_process.sample_seed =
+      g_process.config.sample_seed != 0 ? g_process.config.sample_seed : g_process.trace_id;
+  g_process.next_sample_stream.store(1, std::memory_order_relaxed);
   g_process.first_break = static_cast<uintptr_t>(sys::Call(SYS_brk));
   g_process.seen_break.store(reinterpret_cast<uintptr_t>(__curbrk), std::memory_order_relaxed);
   WriteProcess(realtime, start_ns, ticks);
@@ -170,6 +175,11 @@ bool StartProcess() {
   if (!g_process.config.children && ParentIsTraced()) return false;
   sys::Madvise(&g_switch, sizeof(g_switch), MADV_WIPEONFORK);
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;
+  if (g_process.config.sample_bytes != 0) {
+    g_sampled.Begin();
+    // What the bootstrap arena gave out must not reach the real free.
+    g_sampled.Watch(g_bootstrap_arena.begin(), g_bootstrap_arena.used_end());
+  }
   ReadPermanentModules();
   if (!ProgramUsesOurMalloc()) {
     AppendRecords<256>([](format::RecordEncoder& out) {
@@ -190,6 +200,8 @@ bool StartForkChild() {
   if (!g_process.config.children) return false;
   const OwnFaultsScope faults;
   if (!BeginTrace(parent)) return false;
+  // Or the children of one parent would all sample the same way.
+  if (g_process.config.sample_seed == 0) t_slot.random ^= g_process.trace_id;
   WriteModulesAgain();
   WriteMemoryMap(format::MapReason::kStart);
   return true;

@@ -80,10 +80,16 @@ struct Process {
   std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
   uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for
   ArenaHeaps arena_heaps;
+  uint64_t sample_seed = 0;                 // MEMTRACE_SAMPLE_BYTES
+  std::atomic<uint64_t> next_sample_stream{1};
   Text<4096> working_directory;
   Text<4096> executable;
 };
 extern Process g_process;
+
+inline void CountMissedEvent() {
+  g_process.missed_events.fetch_add(1, std::memory_order_relaxed);
+}
 
 // Called when the switch is 0: first event, fork child, or recording is off.
 // True when events are recorded from now on.

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "preload/own_memory.h"
+#include "preload/sampled_set.h"
+#include "preload/sampler.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -269,15 +271,149 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
   state.ring.Commit(4);
 }
 
-void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
-                        const CallSite& site) {
+namespace {
+
+bool Sampling() { return g_process.config.sample_bytes != 0; }
+
+// Of what is recorded of a sampling process, its free shall be too.
+bool Keep(const void* block) {
+  if (!Sampling() || block == nullptr || g_sampled.Insert(block)) return true;
+  CountMissedEvent();
+  return false;
+}
+
+// The recorded events of a thread are far apart.
+void StampIfSampling(ThreadState& state) {
+  if (Sampling()) state.events_to_stamp = 1;
+}
+
+// Another thread or process than before has another part of the random numbers.
+void BeginSampling() {
+  const uint64_t stream = g_process.next_sample_stream.fetch_add(1, std::memory_order_relaxed);
+  uint64_t seed = g_process.sample_seed + stream * 0xd1342543de82ef95;
+  t_slot.random = NextRandom(&seed);
+  t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
+  t_slot.mode = ThreadMode::kSampling;
+}
+
+}  // namespace
+
+Section::Section() : mode_(t_slot.mode), until_sample_(t_slot.until_sample) {
+  if (mode_ == ThreadMode::kInside) {
+    CountMissedEvent();
+    return;
+  }
+  t_slot.mode = ThreadMode::kInside;
+  t_slot.until_sample = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (g_switch.recording.load(std::memory_order_relaxed) != 0 || EnsureRecording()) {
+    state_ = t_slot.state != nullptr ? t_slot.state : AttachThread();
+    if (state_ != nullptr) return;
+    CountMissedEvent();
+  }
+  t_slot.mode = mode_;
+  t_slot.until_sample = until_sample_;
+}
+
+void Section::Leave() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_slot.mode = Sampling() ? mode_ : ThreadMode::kRecording;
+  t_slot.until_sample = Sampling() ? until_sample_ : 0;
+}
+
+ThreadState* RecordingSection::Resume() {
+  if (!EnsureRecording()) return nullptr;
+  if (t_slot.state == nullptr && AttachThread() == nullptr) CountMissedEvent();
+  return t_slot.state;
+}
+
+bool PrepareAlloc(size_t bytes) {
+  switch (t_slot.mode) {
+    case ThreadMode::kRecording:
+      return true;
+    case ThreadMode::kSampling:
+      t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
+      return true;
+    case ThreadMode::kInside:
+      t_slot.until_sample = 0;
+      CountMissedEvent();
+      return false;
+    case ThreadMode::kNew:
+      break;
+  }
+  t_slot.until_sample = 0;
+  if (!Sampling() || g_switch.recording.load(std::memory_order_relaxed) == 0) {
+    const Section section;
+    if (!section) return false;
+  }
+  if (!Sampling()) return true;
+  BeginSampling();
+  return TakeBytes(t_slot.until_sample, bytes) && PrepareAlloc(bytes);
+}
+
+bool PrepareFree(const void* block) {
+  if (!Sampling()) {
+    if (t_slot.mode == ThreadMode::kRecording) return true;
+    const Section section;  // which may begin the recording
+    if (!section) return false;
+  }
+  if (!Sampling()) return true;
+  if (!g_sampled.Remove(block)) return false;
+  if (t_slot.mode != ThreadMode::kInside) return true;
+  CountMissedEvent();
+  return false;
+}
+
+void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, size_t bytes,
+                          const CallSite& site) {
+  const Section section;
+  if (!section || !Keep(block)) return;
+  StampIfSampling(section.state());
+  WriteAlloc(section.state(), kind, function, block, bytes, site);
+}
+
+void RecordFreeInAnyMode(void* block) {
   const Section section;
   if (!section) return;
-  ThreadState& state = section.state();
+  StampIfSampling(section.state());
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
+  Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
+}
+
+void RecordReallocIntentInAnyMode(void* block) {
+  const Section section;
+  if (!section) return;
+  StampIfSampling(section.state());
+  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
+  Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
+}
+
+void KeepReallocated(void* block) { Keep(block); }
+
+namespace {
+
+void WriteAlignedAlloc(ThreadState& state, AllocFunction function, void* block, size_t bytes,
+                       size_t alignment, const CallSite& site) {
   const uint32_t slot = CaptureStack(state, site);
   const unsigned log2 = alignment == 0 ? 0 : static_cast<unsigned>(std::bit_width(alignment)) - 1;
   RecordWideAlloc(state, function, block, bytes, slot, log2);
   CheckBreak(state, slot);
+}
+
+}  // namespace
+
+void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
+                        const CallSite& site) {
+  const RecordingSection section;
+  if (section) WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
+}
+
+void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t bytes,
+                                 size_t alignment, const CallSite& site) {
+  const Section section;
+  if (!section || !Keep(block)) return;
+  StampIfSampling(section.state());
+  WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
 }
 
 void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,

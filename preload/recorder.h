@@ -36,28 +36,7 @@ using unwind::CallSite;
 // False when nothing is to be recorded.
 class Section {
  public:
-  Section() {
-    if (t_slot.inside != 0) [[unlikely]] {
-      g_process.missed_events.fetch_add(1, std::memory_order_relaxed);
-      return;
-    }
-    t_slot.inside = 1;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (g_switch.recording.load(std::memory_order_relaxed) == 0) [[unlikely]] {
-      if (!EnsureRecording()) {
-        Leave();
-        return;
-      }
-    }
-    state_ = t_slot.state;
-    if (state_ == nullptr) [[unlikely]] {
-      state_ = AttachThread();
-      if (state_ == nullptr) {
-        g_process.missed_events.fetch_add(1, std::memory_order_relaxed);
-        Leave();
-      }
-    }
-  }
+  Section();
   ~Section() {
     if (state_ != nullptr) Leave();
   }
@@ -68,13 +47,52 @@ class Section {
   ThreadState& state() const { return *state_; }
 
  private:
-  static void Leave() {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    t_slot.inside = 0;
-  }
+  void Leave();
 
   ThreadState* state_ = nullptr;
+  ThreadMode mode_;         // before
+  uint64_t until_sample_;
 };
+
+// The same where the thread is known to be in ThreadMode::kRecording.
+class RecordingSection {
+ public:
+  RecordingSection() {
+    t_slot.mode = ThreadMode::kInside;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (g_switch.recording.load(std::memory_order_relaxed) != 0) [[likely]] {
+      state_ = t_slot.state;
+      if (state_ == nullptr) __builtin_unreachable();  // by the mode
+      return;
+    }
+    state_ = Resume();
+    if (state_ == nullptr) Leave();
+  }
+  ~RecordingSection() {
+    if (state_ != nullptr) Leave();
+  }
+  RecordingSection(const RecordingSection&) = delete;
+  RecordingSection& operator=(const RecordingSection&) = delete;
+
+  explicit operator bool() const { return state_ != nullptr; }
+  ThreadState& state() const { return *state_; }
+
+ private:
+  static void Leave() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_slot.mode = ThreadMode::kRecording;
+  }
+  // A fork child's first event, or recording has stopped: null.
+  [[gnu::cold]] static ThreadState* Resume();
+
+  ThreadState* state_;
+};
+
+// The calls of a thread in another mode, before the real call: whether it is to be an
+// event. The thread may come back in a mode of its own. `bytes` were taken off
+// ThreadSlot::until_sample before, which said that they are sampled.
+bool PrepareAlloc(size_t bytes);
+bool PrepareFree(const void* block);
 
 // The most words an event takes besides its stack's node definitions: for a mapping
 // with a file name of 4096 bytes, and for the others.
@@ -162,11 +180,9 @@ inline void CheckBreak(ThreadState& state, uint32_t slot) {
 void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, size_t bytes,
                      uint32_t slot, unsigned alignment_log2);
 
-inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, size_t bytes,
-                        const CallSite& site) {
-  const Section section;
-  if (!section) return;
-  ThreadState& state = section.state();
+[[gnu::always_inline]] inline void WriteAlloc(ThreadState& state, EventKind kind,
+                                              AllocFunction function, void* block, size_t bytes,
+                                              const CallSite& site) {
   const uint32_t slot = CaptureStack(state, site);
   uint32_t detail = format::kUnknownWaste;
   bool wide = bytes >> 32 != 0;
@@ -194,9 +210,15 @@ inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, siz
   CheckBreak(state, slot);
 }
 
+inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, size_t bytes,
+                        const CallSite& site) {
+  const RecordingSection section;
+  if (section) WriteAlloc(section.state(), kind, function, block, bytes, site);
+}
+
 // Before the real free.
 inline void RecordFree(void* block) {
-  const Section section;
+  const RecordingSection section;
   if (!section) return;
   BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
@@ -208,19 +230,29 @@ inline void NoticeTrim() {
       g_process.seen_break.load(std::memory_order_relaxed)) [[likely]] {
     return;
   }
-  const Section section;
+  const RecordingSection section;
   if (section) CheckBreak(section.state(), format::kNoSlot);
 }
 
 // Before the real realloc of a block.
 inline void RecordReallocIntent(void* block) {
-  const Section section;
+  const RecordingSection section;
   if (!section) return;
   BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
 }
 
+// The same for a thread in any mode, after PrepareAlloc() or PrepareFree() said yes.
+void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, size_t bytes,
+                          const CallSite& site);
+void RecordFreeInAnyMode(void* block);
+void RecordReallocIntentInAnyMode(void* block);
+// The real realloc of `block` failed, after the intent: it is live still.
+void KeepReallocated(void* block);
+
 // The aligned functions: after the real call.
+void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t bytes,
+                                 size_t alignment, const CallSite& site);
 void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
                         const CallSite& site);
 

@@ -56,12 +56,28 @@ struct ThreadState {
   uint64_t keys[unwind::kMaxFrames];  // a stack that is not joined
 };
 
+// What the exported functions do with a call of this thread. One comparison tells
+// kRecording, the mode of every thread of a process that records all, from the rest.
+//
+//   kNew -> kRecording <-> kInside        with the first event of the thread
+//   kNew -> kSampling  <-> kInside        with its first allocation
+enum class ThreadMode : uint32_t {
+  kNew = 0,        // nothing is known of it yet; or nothing is recorded in this process
+  kRecording = 1,  // each call is an event
+  kSampling = 2,   // ThreadSlot::until_sample decides
+  kInside = 3,     // in the tracer: what the thread allocates is ours
+};
+
 // The only thread-local variables of the event path. Initial-exec, constant
 // initialised: readable from a thread's first instruction to its last, one load
 // away, and never the cause of an allocation.
 struct ThreadSlot {
   ThreadState* state = nullptr;
-  uint32_t inside = 0;   // this thread is in the tracer: what it allocates is ours
+  ThreadMode mode = ThreadMode::kNew;
+  // kSampling: see sampler.h. 0 in every other mode, so that whatever is allocated
+  // then is looked at.
+  uint64_t until_sample = 0;
+  uint64_t random = 0;
 };
 extern thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
 

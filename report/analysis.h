@@ -13,6 +13,7 @@
 
 #include "format/event_words.h"
 #include "format/records.h"
+#include "report/sampling.h"
 #include "report/strong_id.h"
 
 namespace memtrace::report {
@@ -35,7 +36,7 @@ struct ProcessInfo {
   bool forked = false;       // a fork child: its parent's blocks were live at the start
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
   format::StackMode stack_mode = format::StackMode::kAll;
-  uint64_t sample_bytes = 0;
+  uint64_t sample_bytes = 0;  // above 0, all sizes and counts of the heap are estimates
   format::ClockKind clock = format::ClockKind::kTsc;
   format::StampRule stamp_rule = format::StampRule::kUnknown;
   uint64_t page_bytes = 4096;
@@ -86,6 +87,7 @@ struct Totals {
   uint64_t reallocations = 0;
   uint64_t failed_allocations = 0;
   uint64_t earlier_frees = 0;     // with a range or thread: in the range, of blocks not selected
+  SampledSum bytes_sample, live_sample;  // as in Site
 };
 
 // A distinct allocating stack together with the function that was called.
@@ -109,6 +111,8 @@ struct Site {
   uint64_t last_time_ns = 0;
   uint64_t live_first_time_ns = 0;  // of the blocks that are live at the end
   uint64_t live_last_time_ns = 0;
+  SampledSum bytes_sample;          // of a sample (ProcessInfo::sample_bytes): what makes
+  SampledSum live_sample;           //   bytes_allocated and live_bytes, for their intervals
 };
 
 struct ThreadSummary {

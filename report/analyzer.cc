@@ -35,7 +35,8 @@ class Analyzer {
                 (reader->header().flags & format::kFileForked) != 0,
                 reader->metadata().process.page_bytes,
                 ClockSlackNs(reader->metadata().process.clock) + 1000,
-                reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner},
+                reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner,
+                reader->metadata().process.sample_bytes},
                stacks),
         timeline_(selection.range.from_ns) {}
 

@@ -29,7 +29,7 @@ void KeepForPartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
 }  // namespace
 
 HeapModel::HeapModel(const Options& options, StackTable* stacks)
-    : options_(options), stacks_(stacks), sites_(1) {}
+    : options_(options), stacks_(stacks), sites_(1), sampled_(options.sample_bytes != 0) {}
 
 void HeapModel::AddThread(size_t stream, uint32_t serial) {
   if (stream >= threads_.size()) threads_.resize(stream + 1);
@@ -51,6 +51,7 @@ uint32_t HeapModel::FindOrAddSite(StackId stack, format::AllocFunction function)
   sites_.emplace_back();
   sites_.back().stack = stack;
   sites_.back().function = function;
+  if (options_.sample_bytes != 0) sampled_.emplace_back();
   return site;
 }
 
@@ -227,7 +228,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   if (elsewhere && !force && table_.Find(alloc.address) != nullptr) return false;
 
   if (alloc.address == 0 && alloc.size != 0) {
-    ++failed_;
+    failed_ += WeightOf(alloc.size).blocks;
     ForgetPending(stream, waits);  // the old block stays
     return true;
   }
@@ -244,7 +245,9 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
   }
   if (alloc.address == 0) return true;  // realloc(p, 0) was a free
-  if (threads_[stream].selected && InRange(when.time)) ++reallocations_;
+  if (threads_[stream].selected && InRange(when.time)) {
+    reallocations_ += WeightOf(alloc.size).blocks;
+  }
   return Alloc(stream, alloc, when, true, waits);
 }
 
@@ -265,58 +268,63 @@ void HeapModel::Finish(Analysis* analysis) {
   shadows_.clear();
 
   Totals& totals = analysis->totals;
-  totals.allocations = counters_.allocations;
-  totals.frees = counters_.frees;
-  totals.bytes_allocated = counters_.bytes_allocated;
-  totals.live_bytes = counters_.live_bytes;
-  totals.live_blocks = counters_.live_blocks;
-  totals.peak_live_bytes = peak_bytes_;
-  totals.peak_live_blocks = peak_blocks_;
+  const HeapCounters counters = this->counters();
+  totals.allocations = counters.allocations;
+  totals.frees = counters.frees;
+  totals.bytes_allocated = counters.bytes_allocated;
+  totals.live_bytes = counters.live_bytes;
+  totals.live_blocks = counters.live_blocks;
+  totals.peak_live_bytes = Round(peak_bytes_);
+  totals.peak_live_blocks = Round(peak_blocks_);
   totals.peak_time_ns = peak_time_ns_;
-  totals.reallocations = reallocations_;
-  totals.failed_allocations = failed_;
-  totals.earlier_frees = earlier_frees_;
+  totals.reallocations = Round(reallocations_);
+  totals.failed_allocations = Round(failed_);
+  totals.earlier_frees = Round(earlier_frees_);
   Coverage& coverage = analysis->coverage;
   coverage.unordered_events = unordered_;
   coverage.unseen_frees = unseen_frees_;
   (options_.forked ? coverage.inherited_frees : coverage.unknown_frees) = unknown_frees_;
   analysis->sizes = sizes_;
+  for (auto* part : {&analysis->sizes.allocations, &analysis->sizes.bytes}) {
+    for (uint64_t& each : *part) each = Round(each);
+  }
 
   for (size_t i = 1; i < sites_.size(); ++i) {
     const SiteState& from = sites_[i];
     Site site;
     site.stack = from.stack;
     site.function = from.function;
-    site.allocations = from.allocations;
-    site.frees = from.frees;
-    site.bytes_allocated = from.bytes_allocated;
-    site.live_bytes = from.live_bytes;
-    site.live_blocks = from.live_blocks;
-    site.peak_bytes = from.peak_bytes;
+    site.allocations = Round(from.allocations);
+    site.frees = Round(from.frees);
+    site.bytes_allocated = Round(from.bytes_allocated);
+    site.live_bytes = Round(from.live_bytes);
+    site.live_blocks = Round(from.live_blocks);
+    site.peak_bytes = Round(from.peak_bytes);
     const bool unchanged = from.changed_at <= peak_event_;
-    site.bytes_at_peak = unchanged ? from.live_bytes : from.snapshot_bytes;
-    site.blocks_at_peak = unchanged ? from.live_blocks : from.snapshot_blocks;
-    site.wasted_bytes = from.wasted_bytes;
+    site.bytes_at_peak = Round(unchanged ? from.live_bytes : from.snapshot_bytes);
+    site.blocks_at_peak = Round(unchanged ? from.live_blocks : from.snapshot_blocks);
+    site.wasted_bytes = Round(from.wasted_bytes);
     site.temporary = from.temporary;
-    site.freed_by_other_thread = from.freed_by_other_thread;
+    site.freed_by_other_thread = Round(from.freed_by_other_thread);
     site.largest_bytes = from.largest_bytes;
     site.first_time_ns = from.first_time_ns;
     site.last_time_ns = from.last_time_ns;
-    totals.wasted_bytes += from.wasted_bytes;
+    if (options_.sample_bytes != 0) site.bytes_sample = sampled_[i];
+    totals.wasted_bytes += site.wasted_bytes;
     totals.temporary_allocations += from.temporary;
     const format::StackMarker marker = stacks_->MarkerOf(from.stack);
     if (analysis->process.stack_mode != format::StackMode::kOff &&
         marker != format::StackMarker::kNone && marker != format::StackMarker::kContextEnd) {
-      coverage.marked_stacks += from.allocations;
+      coverage.marked_stacks += site.allocations;
     }
     analysis->sites.push_back(site);
   }
   for (const Threads& from : threads_) {
     ThreadSummary thread;
     thread.id = ThreadId{from.serial};
-    thread.allocations = from.allocations;
-    thread.frees = from.frees;
-    thread.bytes_allocated = from.bytes_allocated;
+    thread.allocations = Round(from.allocations);
+    thread.frees = Round(from.frees);
+    thread.bytes_allocated = Round(from.bytes_allocated);
     thread.temporary = from.temporary;
     thread.first_time_ns = from.first_time_ns != UINT64_MAX ? from.first_time_ns : 0;
     thread.last_time_ns = from.last_time_ns;
@@ -336,30 +344,44 @@ void HeapModel::FinishLive(Analysis* analysis) {
     if (block.has(HeldBlock::kUncounted)) return;
     Site& site = analysis->sites[block.site - 1];
     const uint64_t size = block.size();
-    site.live_wasted_bytes += block.waste();
+    const SampleWeight weight = WeightOf(size);
+    if (options_.sample_bytes != 0) site.live_sample.Add(size, options_.sample_bytes);
+    site.live_wasted_bytes += block.waste() * weight.blocks;
     uint64_t& first = first_time[block.site];
     first = std::min(first, block.time_ns);
     site.live_last_time_ns = std::max(site.live_last_time_ns, block.time_ns);
     ThreadSummary& thread = analysis->threads[block.thread];
-    thread.live_bytes += size;
-    ++thread.live_blocks;
+    thread.live_bytes += weight.bytes;
+    thread.live_blocks += weight.blocks;
     const size_t size_class = std::bit_width(size);
-    ++analysis->sizes.live_blocks[size_class];
-    analysis->sizes.live_bytes[size_class] += size;
+    analysis->sizes.live_blocks[size_class] += weight.blocks;
+    analysis->sizes.live_bytes[size_class] += weight.bytes;
     if (block.has(HeldBlock::kMapped))
-      mapped_live[block.site] += MappingBytes(size + block.waste());
+      mapped_live[block.site] += MappingBytes(size + block.waste()) * weight.blocks;
   });
+  for (Site& site : analysis->sites) site.live_wasted_bytes = Round(site.live_wasted_bytes);
+  for (ThreadSummary& thread : analysis->threads) {
+    thread.live_bytes = Round(thread.live_bytes);
+    thread.live_blocks = Round(thread.live_blocks);
+  }
+  for (auto* part : {&analysis->sizes.live_blocks, &analysis->sizes.live_bytes}) {
+    for (uint64_t& each : *part) each = Round(each);
+  }
+  for (const Site& site : analysis->sites) {
+    analysis->totals.bytes_sample.Add(site.bytes_sample);
+    analysis->totals.live_sample.Add(site.live_sample);
+  }
   for (size_t i = 1; i < sites_.size(); ++i) {
     if (first_time[i] != UINT64_MAX) analysis->sites[i - 1].live_first_time_ns = first_time[i];
     if (sites_[i].mapped_calls == 0) continue;
     MappingSite mapping;
     mapping.kind = MappingSite::Kind::kMappedBlock;
     mapping.stack = sites_[i].stack;
-    mapping.calls = sites_[i].mapped_calls;
-    mapping.bytes = sites_[i].mapped_bytes;
-    mapping.live_bytes = mapped_live[i];
+    mapping.calls = Round(sites_[i].mapped_calls);
+    mapping.bytes = Round(sites_[i].mapped_bytes);
+    mapping.live_bytes = Round(mapped_live[i]);
     analysis->mappings.push_back(mapping);
-    analysis->memory_map.mapped_blocks_bytes += mapped_live[i];
+    analysis->memory_map.mapped_blocks_bytes += mapping.live_bytes;
   }
 }
 

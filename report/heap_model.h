@@ -54,6 +54,7 @@
 #include "report/analysis.h"
 #include "report/event_order.h"
 #include "report/live_table.h"
+#include "report/sampling.h"
 #include "report/stack_table.h"
 
 namespace memtrace::report {
@@ -92,6 +93,7 @@ class HeapModel {
     uint64_t page_bytes = 4096;
     uint64_t slack_ns = 1000;  // events this much apart may have been in the other order
     bool exact = false;        // the order is true: what does not fit, the trace lacks
+    uint64_t sample_bytes = 0;  // of the library: the trace is of a sample (sampling.h)
   };
 
   HeapModel(const Options& options, StackTable* stacks);
@@ -100,7 +102,7 @@ class HeapModel {
 
   bool Alloc(size_t stream, const HeapAlloc& alloc, EventTime when, bool force, WaitList& waits) {
     if (alloc.address == 0) {
-      ++failed_;
+      failed_ += WeightOf(alloc.size).blocks;
       return true;
     }
     if (!debts_.empty() && !force && OwesFree(stream, alloc.address)) [[unlikely]] return false;
@@ -126,7 +128,8 @@ class HeapModel {
     }
     if (!shadows_.empty() && FreeShadowed(stream, block, when)) [[unlikely]] return true;
     Threads& owner = threads_[block->thread];
-    const bool temporary = owner.last_alloc == address;
+    // What was allocated in between may not have been sampled.
+    const bool temporary = owner.last_alloc == address && options_.sample_bytes == 0;
     if (block->thread != stream || when.high - when.low > kLongSpanNs) {
       RememberFree(stream, address, when);
     }
@@ -149,7 +152,10 @@ class HeapModel {
   // totals, sites, threads' counts, sizes, mapped blocks, parts of coverage.
   void Finish(Analysis* analysis);
 
-  const HeapCounters& counters() const { return counters_; }
+  HeapCounters counters() const {
+    return {Round(counters_.allocations), Round(counters_.frees), Round(counters_.bytes_allocated),
+            Round(counters_.live_bytes), Round(counters_.live_blocks)};
+  }
   // The block that the stream announced a realloc of; 0 none.
   uint64_t PendingRealloc(size_t stream) const { return threads_[stream].pending; }
   uint64_t live_table_size() const { return table_.size(); }
@@ -159,10 +165,12 @@ class HeapModel {
   uint64_t TakeWindowMax() {
     const uint64_t max = window_max_;
     window_max_ = counters_.live_bytes;
-    return max;
+    return Round(max);
   }
 
  private:
+  // All counts and bytes are in the units of SampleWeight, here and in `counters_`;
+  // Finish() rounds them.
   struct SiteState {
     // What an allocation touches.
     uint64_t allocations = 0;
@@ -226,33 +234,38 @@ class HeapModel {
       block->set(HeldBlock::kUncounted);
       return;
     }
-    ++thread.allocations;
-    thread.bytes_allocated += size;
+    const SampleWeight weight = WeightOf(size);
+    thread.allocations += weight.blocks;
+    thread.bytes_allocated += weight.bytes;
     thread.first_time_ns = std::min(thread.first_time_ns, time);
     thread.last_time_ns = std::max(thread.last_time_ns, time);
 
     SiteState& site = sites_[site_index];
     BeforeChange(site);
-    if (site.allocations++ == 0) site.first_time_ns = time;
+    if (site.allocations == 0) site.first_time_ns = time;
+    site.allocations += weight.blocks;
     site.last_time_ns = time;
-    site.bytes_allocated += size;
-    site.live_bytes += size;
-    ++site.live_blocks;
+    site.bytes_allocated += weight.bytes;
+    site.live_bytes += weight.bytes;
+    site.live_blocks += weight.blocks;
     site.peak_bytes = std::max(site.peak_bytes, site.live_bytes);
     site.largest_bytes = std::max(site.largest_bytes, size);
-    site.wasted_bytes += alloc.waste;
+    site.wasted_bytes += alloc.waste * weight.blocks;
     if (alloc.mapped) {
-      ++site.mapped_calls;
-      site.mapped_bytes += MappingBytes(size + alloc.waste);
+      site.mapped_calls += weight.blocks;
+      site.mapped_bytes += MappingBytes(size + alloc.waste) * weight.blocks;
+    }
+    if (options_.sample_bytes != 0) [[unlikely]] {
+      sampled_[site_index].Add(size, options_.sample_bytes);
     }
     const size_t size_class = std::bit_width(size);
-    ++sizes_.allocations[size_class];
-    sizes_.bytes[size_class] += size;
+    sizes_.allocations[size_class] += weight.blocks;
+    sizes_.bytes[size_class] += weight.bytes;
 
-    ++counters_.allocations;
-    counters_.bytes_allocated += size;
-    counters_.live_bytes += size;
-    ++counters_.live_blocks;
+    counters_.allocations += weight.blocks;
+    counters_.bytes_allocated += weight.bytes;
+    counters_.live_bytes += weight.bytes;
+    counters_.live_blocks += weight.blocks;
     window_max_ = std::max(window_max_, counters_.live_bytes);
     if (counters_.live_bytes > peak_bytes_) {
       peak_bytes_ = counters_.live_bytes;
@@ -267,25 +280,25 @@ class HeapModel {
     Threads& thread = threads_[stream];
     thread.last_time_ns = std::max(thread.last_time_ns, time);
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
-      earlier_frees_ += InRange(time);
+      if (InRange(time)) earlier_frees_ += WeightOf(block.size()).blocks;
       return;
     }
-    ++thread.frees;
+    const SampleWeight weight = WeightOf(block.size());
+    thread.frees += weight.blocks;
     thread.first_time_ns = std::min(thread.first_time_ns, time);
     SiteState& site = sites_[block.site];
     BeforeChange(site);
-    const uint64_t size = block.size();
-    ++site.frees;
-    site.live_bytes -= size;
-    --site.live_blocks;
-    if (block.thread != stream) ++site.freed_by_other_thread;
+    site.frees += weight.blocks;
+    site.live_bytes -= weight.bytes;
+    site.live_blocks -= weight.blocks;
+    if (block.thread != stream) site.freed_by_other_thread += weight.blocks;
     if (temporary) {
       ++site.temporary;
       ++threads_[block.thread].temporary;
     }
-    ++counters_.frees;
-    counters_.live_bytes -= size;
-    --counters_.live_blocks;
+    counters_.frees += weight.blocks;
+    counters_.live_bytes -= weight.bytes;
+    counters_.live_blocks -= weight.blocks;
   }
 
   // Keeps what the site held at the latest peak.
@@ -296,6 +309,9 @@ class HeapModel {
     }
     site.changed_at = ++event_;
   }
+
+  SampleWeight WeightOf(uint64_t size) const { return {size, options_.sample_bytes}; }
+  uint64_t Round(uint64_t units) const { return SampleWeight::Round(units, options_.sample_bytes); }
 
   uint64_t MappingBytes(uint64_t usable) const {
     return (usable + 16 + options_.page_bytes - 1) & ~(options_.page_bytes - 1);
@@ -352,6 +368,7 @@ class HeapModel {
   LiveTable table_;
   std::vector<Threads> threads_;          // by stream
   std::vector<SiteState> sites_;          // [0] unused
+  std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample
   std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain
   absl::flat_hash_map<uint64_t, Shadow> shadows_;  // by address
   absl::flat_hash_map<uint64_t, Debt> debts_;      // by address

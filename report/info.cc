@@ -88,6 +88,10 @@ void PrintProcess(const Analysis& a, Facts& facts) {
   facts.Line("end", EndOf(p));
   facts.Number("threads", a.threads.size());
   facts.Number("modules", a.modules.size());
+  if (p.sample_bytes != 0) {
+    facts.Line("sampled", absl::StrCat("every ", p.sample_bytes, " bytes on average: the events are "
+                                       "those of sampled blocks"));
+  }
   facts.Line("allocator", p.allocator == format::AllocatorKind::kGlibc   ? "glibc"
                           : p.allocator == format::AllocatorKind::kOther ? "not glibc's"
                                                                          : "unknown");

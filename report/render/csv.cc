@@ -31,6 +31,16 @@ class Record {
     fields_.push_back(absl::StrCat(number));
     return *this;
   }
+  // Empty where it is not known: of a sample.
+  Record& Temporary(const ReportView& view, uint64_t number) {
+    return view.sampled() ? Text("") : Number(number);
+  }
+  // An estimate's samples and 95 % interval; of a trace of everything the value itself.
+  Record& Sample(const ReportView& view, const SampledSum& sum, uint64_t count, uint64_t bytes) {
+    if (!view.sampled()) return Number(count).Number(bytes).Number(bytes);
+    const Interval interval = sum.Interval95();
+    return Number(sum.samples).Number(interval.low).Number(interval.high);
+  }
   Record& Seconds(uint64_t ns) {
     fields_.push_back(absl::StrFormat("%d.%09d", ns / 1000000000, ns % 1000000000));
     return *this;
@@ -66,7 +76,8 @@ class Record {
 void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) {
   out.Write("allocator,allocations,frees,bytes_allocated,live_bytes,live_blocks,peak_bytes,"
             "bytes_at_peak,blocks_at_peak,temporary,wasted_bytes,largest_bytes,first_time_s,"
-            "last_time_s,caller,file,line,module,fingerprint,stack\r\n");
+            "last_time_s,caller,file,line,module,fingerprint,stack,samples,bytes_allocated_low,"
+            "bytes_allocated_high,live_samples,live_bytes_low,live_bytes_high\r\n");
   std::vector<SiteGroup> rows;  // groups of one, to be sorted as the text report sorts
   for (const Site* site : view.sites()) {
     rows.emplace_back();
@@ -79,16 +90,18 @@ void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) 
         .Text(FunctionName(site.function)).Number(site.allocations).Number(site.frees)
         .Number(site.bytes_allocated).Number(site.live_bytes).Number(site.live_blocks)
         .Number(site.peak_bytes).Number(site.bytes_at_peak).Number(site.blocks_at_peak)
-        .Number(site.temporary).Number(site.wasted_bytes).Number(site.largest_bytes)
+        .Temporary(view, site.temporary).Number(site.wasted_bytes).Number(site.largest_bytes)
         .Seconds(site.first_time_ns).Seconds(site.last_time_ns)
         .Caller(view, site.stack).Text(view.Fingerprint(site.stack, site.function))
-        .Stack(view, site.stack).WriteTo(out);
+        .Stack(view, site.stack)
+        .Sample(view, site.bytes_sample, site.allocations, site.bytes_allocated)
+        .Sample(view, site.live_sample, site.live_blocks, site.live_bytes).WriteTo(out);
   }
 }
 
 void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
   out.Write("kind,bytes,blocks,allocator,first_time_s,last_time_s,caller,file,line,module,"
-            "fingerprint,stack\r\n");
+            "fingerprint,stack,samples,bytes_low,bytes_high\r\n");
   const std::vector<SiteGroup>& rows = view.unfreed();
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
     const SiteGroup& row = rows[i];
@@ -96,7 +109,8 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
         .Text("unfreed").Number(row.live_bytes).Number(row.live_blocks)
         .Text(FunctionName(row.function)).Seconds(row.live_first_time_ns)
         .Seconds(row.live_last_time_ns).Caller(view, row.stack)
-        .Text(view.Fingerprint(row.stack, row.function)).Stack(view, row.stack).WriteTo(out);
+        .Text(view.Fingerprint(row.stack, row.function)).Stack(view, row.stack)
+        .Sample(view, row.live_sample, row.live_blocks, row.live_bytes).WriteTo(out);
   }
 }
 
@@ -117,14 +131,14 @@ void WriteTimeline(const Analysis& analysis, Sink& out) {
   }
 }
 
-void WriteThreads(const Analysis& analysis, Sink& out) {
+void WriteThreads(const ReportView& view, Sink& out) {
   out.Write("tid,name,allocations,frees,bytes_allocated,live_bytes,live_blocks,temporary,"
             "first_time_s,last_time_s\r\n");
-  for (const ThreadSummary& thread : analysis.threads) {
+  for (const ThreadSummary& thread : view.analysis().threads) {
     Record()
         .Number(thread.tid).Text(thread.name).Number(thread.allocations).Number(thread.frees)
         .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
-        .Number(thread.temporary).Seconds(thread.first_time_ns).Seconds(thread.last_time_ns)
+        .Temporary(view, thread.temporary).Seconds(thread.first_time_ns).Seconds(thread.last_time_ns)
         .WriteTo(out);
   }
 }
@@ -168,7 +182,7 @@ void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t t
     case CsvTable::kSites: return WriteSites(view, sort, top, out);
     case CsvTable::kLeaks: return WriteLeaks(view, top, out);
     case CsvTable::kTimeline: return WriteTimeline(view.analysis(), out);
-    case CsvTable::kThreads: return WriteThreads(view.analysis(), out);
+    case CsvTable::kThreads: return WriteThreads(view, out);
     case CsvTable::kMappings: return WriteMappings(view, top, out);
     case CsvTable::kSizes: return WriteSizes(view.analysis().sizes, out);
   }

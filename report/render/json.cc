@@ -113,8 +113,17 @@ Json CoverageJson(const ReportView& view) {
           {"counters", std::move(counters)}};
 }
 
-Json TotalsJson(const Totals& totals) {
-  return {{"allocations", totals.allocations},
+// Of a sampled trace: how many samples an estimate is made of, and its 95 % interval.
+void AddSample(Json* json, absl::string_view of, const SampledSum& sum) {
+  const Interval interval = sum.Interval95();
+  (*json)[absl::StrCat(of, "_samples")] = sum.samples;
+  (*json)[absl::StrCat(of, "_low")] = interval.low;
+  (*json)[absl::StrCat(of, "_high")] = interval.high;
+}
+
+Json TotalsJson(const ReportView& view) {
+  const Totals& totals = view.analysis().totals;
+  Json json = {{"allocations", totals.allocations},
           {"frees", totals.frees},
           {"bytes_allocated", totals.bytes_allocated},
           {"live_bytes", totals.live_bytes},
@@ -122,15 +131,22 @@ Json TotalsJson(const Totals& totals) {
           {"peak_live_bytes", totals.peak_live_bytes},
           {"peak_time_s", Seconds(totals.peak_time_ns)},
           {"wasted_bytes", totals.wasted_bytes},
-          {"temporary_allocations", totals.temporary_allocations},
+          {"temporary_allocations",
+           view.sampled() ? Json() : Json(totals.temporary_allocations)},
           {"peak_live_blocks", totals.peak_live_blocks},
           {"reallocations", totals.reallocations},
           {"failed_allocations", totals.failed_allocations},
-          {"earlier_frees", totals.earlier_frees}};
+          {"earlier_frees", totals.earlier_frees},
+          {"estimated", view.sampled()}};
+  if (view.sampled()) {
+    AddSample(&json, "bytes_allocated", totals.bytes_sample);
+    AddSample(&json, "live_bytes", totals.live_sample);
+  }
+  return json;
 }
 
 Json LeakJson(const ReportView& view, const SiteGroup& group) {
-  return {{"kind", "unfreed"},
+  Json json = {{"kind", "unfreed"},
           {"bytes", group.live_bytes},
           {"blocks", group.live_blocks},
           {"fingerprint", view.Fingerprint(group.stack, group.function)},
@@ -138,16 +154,18 @@ Json LeakJson(const ReportView& view, const SiteGroup& group) {
           {"last_time_s", Seconds(group.live_last_time_ns)},
           {"allocator", std::string(FunctionName(group.function))},
           {"stack", StackJson(view, group.stack)}};
+  if (view.sampled()) AddSample(&json, "bytes", group.live_sample);
+  return json;
 }
 
 Json SiteJson(const ReportView& view, const Site& site) {
-  return {{"allocations", site.allocations},
+  Json json = {{"allocations", site.allocations},
           {"frees", site.frees},
           {"bytes_allocated", site.bytes_allocated},
           {"live_bytes", site.live_bytes},
           {"live_blocks", site.live_blocks},
           {"peak_bytes", site.peak_bytes},
-          {"temporary", site.temporary},
+          {"temporary", view.sampled() ? Json() : Json(site.temporary)},
           {"wasted_bytes", site.wasted_bytes},
           {"growth", nullptr},  // not classified, not attributed by this version
           {"resident_bytes", nullptr},
@@ -162,6 +180,11 @@ Json SiteJson(const ReportView& view, const Site& site) {
           {"first_time_s", Seconds(site.first_time_ns)},
           {"last_time_s", Seconds(site.last_time_ns)},
           {"stack", StackJson(view, site.stack)}};
+  if (view.sampled()) {
+    AddSample(&json, "bytes_allocated", site.bytes_sample);
+    AddSample(&json, "live_bytes", site.live_sample);
+  }
+  return json;
 }
 
 Json PointJson(const TimelinePoint& point) {
@@ -191,7 +214,7 @@ Json FaultsJson(const Faults& faults) {
           {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
 }
 
-Json ThreadJson(const ThreadSummary& thread) {
+Json ThreadJson(const ThreadSummary& thread, bool sampled) {
   return {{"tid", thread.tid},
           {"name", thread.name},
           {"allocations", thread.allocations},
@@ -199,7 +222,7 @@ Json ThreadJson(const ThreadSummary& thread) {
           {"bytes_allocated", thread.bytes_allocated},
           {"live_bytes", thread.live_bytes},
           {"live_blocks", thread.live_blocks},
-          {"temporary", thread.temporary},
+          {"temporary", sampled ? Json() : Json(thread.temporary)},
           {"first_time_s", Seconds(thread.first_time_ns)},
           {"last_time_s", Seconds(thread.last_time_ns)}};
 }
@@ -269,7 +292,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
           {"whole", analysis.range.whole()},
           {"match", view.match()}});
   member("coverage", CoverageJson(view));
-  member("totals", TotalsJson(analysis.totals));
+  member("totals", TotalsJson(view));
   out.Write(",\n  \"leaks\": ");
   WriteArray(view.unfreed(), top,
              [&](const SiteGroup& group) { return LeakJson(view, group); }, out);
@@ -283,7 +306,8 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
   out.Write(" }");
   member("faults", FaultsJson(analysis.faults));
   out.Write(",\n  \"threads\": ");
-  WriteArray(analysis.threads, kAllRows, ThreadJson, out);
+  WriteArray(analysis.threads, kAllRows,
+             [&](const ThreadSummary& thread) { return ThreadJson(thread, view.sampled()); }, out);
   out.Write(",\n  \"mappings\": ");
   WriteArray(view.mappings(), kAllRows,
              [&](const MappingSite* mapping) { return MappingJson(view, *mapping); }, out);

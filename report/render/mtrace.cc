@@ -37,8 +37,12 @@ void RenderMtrace(const ReportView& view, Sink& out) {
   }
   std::sort(blocks.begin(), blocks.end(),
             [](const LiveBlock* a, const LiveBlock* b) { return a->address < b->address; });
+  if (view.sampled()) {
+    out.Write(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
+                           " bytes: most blocks are not in this list.\n"));
+  }
   if (blocks.empty()) {
-    out.Write("No memory leaks.\n");
+    if (!view.sampled()) out.Write("No memory leaks.\n");
     return;
   }
   out.Write("\nMemory not freed:\n-----------------\n           Address     Size     Caller\n");

@@ -66,13 +66,16 @@ std::string PeakSites(const ReportView& view, const TextOptions& options) {
   }
   if (groups.empty()) return "";
   SortGroups(view, SortColumn::kPeak, &groups);
+  const Numbers numbers(view, options);
   TextTable table({{"at the peak"}, {"share"}, {"blocks"}}, "caller");
   const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
-    table.AddRow({HumanBytes(group.bytes_at_peak),
+    table.AddRow({numbers.estimated() ? numbers.Amount(group.bytes_at_peak)
+                                      : HumanBytes(group.bytes_at_peak),
                   Percent(group.bytes_at_peak, view.analysis().totals.peak_live_bytes),
-                  Count(group.blocks_at_peak)},
+                  numbers.estimated() ? numbers.Events(group.blocks_at_peak)
+                                      : Count(group.blocks_at_peak)},
                  [&view, &options, stack = group.stack](size_t width) {
                    return CallerCell(view, stack, width, options);
                  });
@@ -171,11 +174,11 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   heap.middle_label = HumanBytes(totals.peak_live_bytes / 2);
   heap.bottom_label = "live  0 B";
   std::string out = Heading(options, "HEAP OVER TIME",
-                            absl::StrCat("live bytes",
+                            absl::StrCat("live bytes", view.sampled() ? ", estimates of a sample" : "",
                                          view.match().empty() ? "" : " of all sites"));
   absl::StrAppend(&out,
                   PeakLine(axis, peak,
-                           absl::StrCat("peak ", ExactOrHumanBytes(totals.peak_live_bytes),
+                           absl::StrCat("peak ", Numbers(view, options).Amount(totals.peak_live_bytes),
                                         " at ", Duration(totals.peak_time_ns)),
                            style),
                   ChartText(heap, kMargin, style));
@@ -250,7 +253,8 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
     absl::StrAppend(&out, absl::StrFormat(
         "  Up to the peak %s minor faults for %s of growth: %.0f per MiB.\n"
         "  (%.0f is every page of it touched once; code, stacks and files fault as well.)\n",
-        Count(until_peak), HumanBytes(growth),
+        Count(until_peak),
+        view.sampled() ? Numbers(view, options).Amount(growth) : HumanBytes(growth),
         static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0),
         pages_per_mib));
   }

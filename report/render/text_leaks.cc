@@ -75,6 +75,9 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
   const absl::string_view title =
       whole ? "UNFREED BLOCKS" : "BLOCKS LIVE AT THE END OF THE RANGE";
   if (view.unfreed().empty()) {
+    if (view.sampled()) {
+      return Heading(options, title, "none among the sampled blocks, which are few of all");
+    }
     if (view.analysis().totals.allocations == 0) {
       return Heading(options, title, "none: no allocation was recorded");
     }
@@ -82,11 +85,13 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
         view.match().empty() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
     return Heading(options, title, style.Paint(Ink::kGood, text));
   }
+  const Numbers numbers(view, options);
   std::string out = Heading(
       options, title,
-      absl::StrCat(ExactOrHumanBytes(view.unfreed_bytes()), " in ",
-                   Plural(view.unfreed_blocks(), "block"), " from ",
-                   Plural(view.unfreed().size(), "call site")));
+      absl::StrCat(numbers.Amount(view.unfreed_bytes()), " in ",
+                   numbers.Plural(view.unfreed_blocks(), "block"), " from ",
+                   Plural(view.unfreed().size(), "call site"),
+                   numbers.estimated() ? " that were sampled" : ""));
   const size_t shown = options.full ? view.unfreed().size()
                                     : std::min(options.top, view.unfreed().size());
   uint64_t left_bytes = view.unfreed_bytes(), left_blocks = view.unfreed_blocks();
@@ -96,10 +101,14 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
     left_bytes -= group.live_bytes;
     left_blocks -= group.live_blocks;
     const std::string number = absl::StrFormat("  %*d  ", static_cast<int>(number_width), i + 1);
-    const std::string amount = absl::StrCat(ExactBytes(group.live_bytes), " in ",
-                                            Plural(group.live_blocks, "block"));
+    const std::string amount =
+        absl::StrCat(numbers.estimated() ? numbers.Amount(group.live_bytes)
+                                         : ExactBytes(group.live_bytes),
+                     " in ", numbers.Plural(group.live_blocks, "block"));
     const std::string human =
-        group.live_bytes < 10240 ? "" : absl::StrCat(" (", HumanBytes(group.live_bytes), ")");
+        numbers.estimated() ? numbers.Interval(group.live_sample)
+        : group.live_bytes < 10240
+            ? "" : absl::StrCat(" (", HumanBytes(group.live_bytes), ")");
     const std::string called = AllocationName(view, group.stack, group.function);
     std::string remark = Percent(group.live_bytes, view.unfreed_bytes());
     const std::string when = absl::StrCat(", ", When(group));
@@ -111,8 +120,8 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
   }
   if (shown < view.unfreed().size()) {
     absl::StrAppend(&out, "\n", MoreLine(options, view.unfreed().size(), shown, "call site",
-                                         absl::StrCat(" with ", ExactOrHumanBytes(left_bytes),
-                                                      " in ", Plural(left_blocks, "block"))));
+                                         absl::StrCat(" with ", numbers.Amount(left_bytes), " in ",
+                                                      numbers.Plural(left_blocks, "block"))));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "report/render/style.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
@@ -58,12 +59,40 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
 // "malloc", "operator new[]": what the program called.
 std::string AllocationName(const ReportView& view, StackId stack,
                            format::AllocFunction function);
-// Numbers of a table: short where the terminal is narrow, so that names have room.
+// Numbers of the heap. Those of a sampled trace are estimates: three digits and a "~",
+// which no reader takes for a count.
 class Numbers {
  public:
-  explicit Numbers(const TextOptions& options) : wide_(options.style.width >= kWide) {}
-  std::string Bytes(uint64_t n) const { return wide_ ? HumanBytes(n) : ShortBytes(n); }
-  std::string Events(uint64_t n) const { return wide_ ? Count(n) : ShortCount(n); }
+  Numbers(const ReportView& view, const TextOptions& options)
+      : wide_(options.style.width >= kWide), about_(view.sampled() ? "~" : "") {}
+
+  // In a table: short where the terminal is narrow, so that names have room.
+  std::string Bytes(uint64_t n) const {
+    return absl::StrCat(about(n), wide_ ? HumanBytes(n) : ShortBytes(n));
+  }
+  std::string Events(uint64_t n) const {
+    return absl::StrCat(about(n), wide_ && !estimated() ? Count(n) : ShortCount(n));
+  }
+  // In a sentence: "356 bytes", "45.2 MiB"; "1 block", "2 blocks", "~3.1k blocks".
+  std::string Amount(uint64_t bytes) const {
+    return estimated() ? absl::StrCat(about(bytes), HumanBytes(bytes)) : ExactOrHumanBytes(bytes);
+  }
+  std::string Plural(uint64_t n, absl::string_view noun) const {
+    return estimated() ? absl::StrCat(about(n), ShortCount(n), " ", noun, n == 1 ? "" : "s")
+                       : render::Plural(n, noun);
+  }
+  // " [44.0 MiB to 49.1 MiB]" in an estimate, else nothing.
+  std::string Interval(const SampledSum& sum) const {
+    if (!estimated()) return "";
+    const report::Interval interval = sum.Interval95();
+    return absl::StrCat(" [", HumanBytes(interval.low), " to ", HumanBytes(interval.high), "]");
+  }
+  // The same for a table.
+  std::string ShortInterval(const SampledSum& sum) const {
+    const report::Interval interval = sum.Interval95();
+    return absl::StrCat(ShortBytes(interval.low), "-", ShortBytes(interval.high));
+  }
+  bool estimated() const { return !about_.empty(); }
   bool wide() const { return wide_; }
   // What to say about the short ones, for a heading.
   absl::string_view remark() const {
@@ -72,7 +101,10 @@ class Numbers {
 
  private:
   static constexpr size_t kWide = 110;
+  absl::string_view about(uint64_t n) const { return n == 0 ? "" : about_; }
+
   const bool wide_;
+  const absl::string_view about_;
 };
 // The instant the report begins and ends at, from the range and the process.
 uint64_t BeginNs(const Analysis& analysis);

@@ -23,7 +23,7 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
   }
   std::vector<SiteGroup> groups = view.callers();
   SortGroups(view, options.sort, &groups);
-  const Numbers numbers(options);
+  const Numbers numbers(view, options);
   const auto column = [&](absl::string_view header, SortColumn sort) {
     return TextTable::Column{std::string(header), false, options.sort == sort};
   };
@@ -38,6 +38,10 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
   // The number of blocks only has a column where there is room, or it is asked for.
   const bool blocks = numbers.wide() || options.sort == SortColumn::kBlocks;
   if (blocks) columns.insert(columns.begin() + 3, column("blocks", SortColumn::kBlocks));
+  if (numbers.estimated()) {  // the interval of the total, for the column that is not known
+    columns.pop_back();
+    columns.insert(columns.begin() + 1, {"95 % of total"});
+  }
   TextTable table(std::move(columns),
                   options.sort == SortColumn::kCaller
                       ? absl::StrCat("caller", options.style.utf8 ? "\u25be" : "v") : "caller");
@@ -50,17 +54,26 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
         numbers.Events(group.allocations),    numbers.Events(group.frees),
         numbers.Events(group.temporary)};
     if (blocks) cells.insert(cells.begin() + 3, numbers.Events(group.live_blocks));
+    if (numbers.estimated()) {
+      cells.pop_back();
+      cells.insert(cells.begin() + 1, numbers.ShortInterval(group.bytes_sample));
+    }
     table.AddRow(std::move(cells), [&view, &options, stack = group.stack](size_t width) {
       return CallerCell(view, stack, width, options);
     });
   }
   std::string remark = absl::StrCat("by ", SortColumnName(options.sort));
+  if (numbers.estimated()) absl::StrAppend(&remark, "; estimates of a sample");
   if (!numbers.wide()) absl::StrAppend(&remark, "; ", numbers.remark());
   return absl::StrCat(Heading(options, "ALLOCATORS", remark), table.Render(options.style, 2),
                       MoreLine(options, groups.size(), shown, "caller"));
 }
 
 std::string TemporaryText(const ReportView& view, const TextOptions& options) {
+  if (view.sampled()) {
+    return Heading(options, "TEMPORARY ALLOCATIONS",
+                   "not known: a sample does not show what was allocated in between");
+  }
   std::vector<SiteGroup> groups;
   uint64_t temporary = 0, allocations = 0;
   for (const SiteGroup& group : view.callers()) {
@@ -70,7 +83,7 @@ std::string TemporaryText(const ReportView& view, const TextOptions& options) {
   }
   if (groups.empty()) return Heading(options, "TEMPORARY ALLOCATIONS", "none");
   SortGroups(view, SortColumn::kTemporary, &groups);
-  const Numbers numbers(options);
+  const Numbers numbers(view, options);
   TextTable table({{"temporary"}, {"share"}, {"of its own"}, {"mean size"}}, "caller");
   const size_t shown = Shown(options, groups.size());
   for (size_t i = 0; i < shown; ++i) {

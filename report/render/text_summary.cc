@@ -86,7 +86,8 @@ std::string EndText(const ProcessInfo& process) {
   return "";
 }
 
-void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* lines) {
+void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Numbers& numbers,
+                 Lines* lines) {
   const Coverage& coverage = analysis.coverage;
   std::vector<std::string> bad, remarks;
   if (coverage.dropped_events > 0) {
@@ -111,7 +112,7 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* li
                                " differed from libunwind's, of ", Count(coverage.cross_checked)));
   }
   if (coverage.marked_stacks > 0) {
-    bad.push_back(absl::StrCat(Plural(coverage.marked_stacks, "allocation"), " (",
+    bad.push_back(absl::StrCat(numbers.Plural(coverage.marked_stacks, "allocation"), " (",
                                Percent(coverage.marked_stacks, analysis.totals.allocations),
                                ") with a stack that is not complete: the last frame says why"));
   }
@@ -130,10 +131,6 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* li
   if (analysis.process.stack_mode == format::StackMode::kOff) {
     remarks.push_back("stacks were off: no call sites");
   }
-  if (analysis.process.sample_bytes > 0) {
-    remarks.push_back(absl::StrCat("sampled: about one allocation in ",
-                                   HumanBytes(analysis.process.sample_bytes)));
-  }
   // The analyzer's notes tell of lost blocks, of frees it did not see, of an early stop.
   for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));
   for (const std::string& note : symbols.notes()) remarks.push_back(note);  // escaped there
@@ -141,23 +138,27 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, Lines* li
   const bool nothing_lost = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
                             !coverage.truncated;
   lines->Add("Coverage", absl::StrCat(Plural(coverage.events, "event"),
+                                      numbers.estimated() ? " of sampled blocks" : "",
                                       nothing_lost ? ", none lost" : ""));
   for (const std::string& line : bad) lines->Add("", absl::StrCat("! ", line), Ink::kWarning);
   for (const std::string& line : remarks) lines->Add("", line);
 }
 
 // "Nothing" is good news only where everything was recorded.
-void AddUnfreed(const Analysis& analysis, Lines* lines) {
+void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
   const Totals& totals = analysis.totals;
   const Coverage& coverage = analysis.coverage;
   const bool all_recorded = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
                             !coverage.truncated && coverage.notes.empty();
   if (totals.live_blocks > 0) {
-    lines->Add("Unfreed", absl::StrCat(ExactOrHumanBytes(totals.live_bytes), " in ",
-                                       Plural(totals.live_blocks, "block"),
+    lines->Add("Unfreed", absl::StrCat(numbers.Amount(totals.live_bytes),
+                                       numbers.Interval(totals.live_sample), " in ",
+                                       numbers.Plural(totals.live_blocks, "block"),
                                        analysis.range.whole() ? " at the end"
                                                               : " at the end of the range"),
                Ink::kBad);
+  } else if (numbers.estimated()) {
+    lines->Add("Unfreed", "nothing of what was sampled, which is little of all", Ink::kWarning);
   } else if (totals.allocations == 0) {
     lines->Add("Unfreed", all_recorded ? "nothing: nothing was allocated"
                                        : "not known: no allocation was recorded, see Coverage",
@@ -206,26 +207,33 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
                                    "/ below; the figures here are of all"),
               Ink::kWarning);
   }
-  lines.Add("Heap", absl::StrCat(Plural(totals.allocations, "allocation"), ", ",
-                                 Plural(totals.frees, "free"), ", ",
-                                 ExactOrHumanBytes(totals.bytes_allocated), " in all"));
+  const Numbers numbers(view, options);
+  if (numbers.estimated()) {
+    lines.Add("Sampled", absl::StrCat("every ", HumanBytes(process.sample_bytes), ": estimates from ",
+                                      Plural(totals.bytes_sample.samples, "sample"),
+                                      ", marked ~; 95 % intervals in brackets"));
+  }
+  lines.Add("Heap", absl::StrCat(numbers.Plural(totals.allocations, "allocation"), ", ",
+                                 numbers.Plural(totals.frees, "free"), ", ",
+                                 numbers.Amount(totals.bytes_allocated),
+                                 numbers.Interval(totals.bytes_sample), " in all"));
   lines.Add("Peak", totals.peak_live_bytes == 0
                         ? std::string("nothing was ever live")
-                        : absl::StrCat(ExactOrHumanBytes(totals.peak_live_bytes), " in ",
-                                       Plural(totals.peak_live_blocks, "block"), " at ",
+                        : absl::StrCat(numbers.Amount(totals.peak_live_bytes), " in ",
+                                       numbers.Plural(totals.peak_live_blocks, "block"), " at ",
                                        Duration(totals.peak_time_ns)));
-  AddUnfreed(analysis, &lines);
+  AddUnfreed(analysis, numbers, &lines);
   const auto share = [](uint64_t part, uint64_t whole) {
     return part == 0 ? std::string() : absl::StrCat(" (", Percent(part, whole), ")");
   };
-  lines.Add("Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
+  if (!numbers.estimated()) lines.Add("Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
                                       share(totals.temporary_allocations, totals.allocations),
                                       " freed before the thread's next"));
-  lines.Add("Wasted", absl::StrCat(ExactOrHumanBytes(totals.wasted_bytes),
+  lines.Add("Wasted", absl::StrCat(numbers.Amount(totals.wasted_bytes),
                                    share(totals.wasted_bytes, totals.bytes_allocated),
                                    " usable but not asked for"));
   if (totals.failed_allocations > 0) {
-    lines.Add("Failed", absl::StrCat(Plural(totals.failed_allocations, "allocation"),
+    lines.Add("Failed", absl::StrCat(numbers.Plural(totals.failed_allocations, "allocation"),
                                      " returned NULL"), Ink::kWarning);
   }
   lines.Add("Faults", absl::StrCat(Count(analysis.faults.minor), " minor, ",
@@ -239,7 +247,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
       analysis.coverage.tool_memory_bytes == 0
           ? "" : absl::StrCat(", of which memtrace's own at most ",
                               HumanBytes(analysis.coverage.tool_memory_bytes))));
-  AddCoverage(analysis, view.symbols(), &lines);
+  AddCoverage(analysis, view.symbols(), numbers, &lines);
   return absl::StrCat(options.style.Paint(Ink::kHeading, "memtrace report"), "  ",
                       options.style.Name(analysis.file), "\n\n", lines.Take());
 }

@@ -69,7 +69,8 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
       table.AddRow({absl::StrCat("  ", name), HumanBytes(bytes), ""}, nullptr);
     }
   };
-  part("blocks mapped for themselves", map.mapped_blocks_bytes);
+  part(view.sampled() ? "blocks mapped for themselves, estimated" : "blocks mapped for themselves",
+       map.mapped_blocks_bytes);
   part("heaps of other arenas", map.arena_bytes);
   part("thread stacks", map.thread_stack_bytes);
   part("the program's own mmap", map.program_mmap_bytes);
@@ -100,12 +101,18 @@ std::string SizesText(const ReportView& view, const TextOptions& options) {
     last = i;
   }
   if (all == 0) return "";
+  const Numbers numbers(view, options);
+  const auto bytes = [&](uint64_t n) {
+    return numbers.estimated() ? numbers.Amount(n) : HumanBytes(n);
+  };
   TextTable table({{"bytes asked for"}, {"allocations"}, {"share"}, {"total"}, {"live"}}, "");
   for (size_t i = first; i <= last; ++i) {
     if (sizes.allocations[i] == 0) continue;
-    table.AddRow({SizeClassName(i), Count(sizes.allocations[i]),
-                  Percent(sizes.allocations[i], all), HumanBytes(sizes.bytes[i]),
-                  HumanBytes(sizes.live_bytes[i])},
+    table.AddRow({SizeClassName(i),
+                  numbers.estimated() ? numbers.Events(sizes.allocations[i])
+                                      : Count(sizes.allocations[i]),
+                  Percent(sizes.allocations[i], all), bytes(sizes.bytes[i]),
+                  bytes(sizes.live_bytes[i])},
                  [&, i](size_t width) {
                    return options.style.Paint(
                        Ink::kPlot, HorizontalBar(sizes.allocations[i], most,
@@ -127,7 +134,7 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
     return std::tuple(b->bytes_allocated, b->allocations, a->id) <
            std::tuple(a->bytes_allocated, a->allocations, b->id);
   });
-  const Numbers numbers(options);
+  const Numbers numbers(view, options);
   TextTable table({{"tid"}, {numbers.wide() ? "allocations" : "allocs"}, {"frees"}, {"total"},
                    {"live"}, {numbers.wide() ? "temporary" : "temp."}},
                   "name, first to last event");
@@ -136,7 +143,8 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
     const ThreadSummary& thread = *threads[i];
     table.AddRow({absl::StrCat(thread.tid), numbers.Events(thread.allocations),
                   numbers.Events(thread.frees), numbers.Bytes(thread.bytes_allocated),
-                  numbers.Bytes(thread.live_bytes), numbers.Events(thread.temporary)},
+                  numbers.Bytes(thread.live_bytes),
+                  numbers.estimated() ? "-" : numbers.Events(thread.temporary)},
                  [&](size_t width) {
                    const std::string when =
                        thread.allocations + thread.frees == 0
@@ -165,14 +173,20 @@ std::string MappingsText(const ReportView& view, const TextOptions& options) {
                                              "did not grow"
                                            : "no site matches");
   } else {
+      const Numbers numbers(view, options);
     TextTable table({{"kind", true}, {"calls"}, {"bytes"}, {"live"}}, "caller");
     const std::vector<MappingGroup> groups = ByCaller(view);
     const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
     for (size_t i = 0; i < shown; ++i) {
       const MappingGroup& group = groups[i];
       const MappingSite& mapping = *group.first;
+      // Mappings are all recorded; blocks of the heap that have one are sampled.
+      const bool estimate =
+          numbers.estimated() && mapping.kind == MappingSite::Kind::kMappedBlock;
       table.AddRow({absl::StrReplaceAll(MappingKindName(mapping.kind), {{"_", " "}}),
-                    Count(group.calls), HumanBytes(group.bytes), HumanBytes(group.live_bytes)},
+                    estimate ? numbers.Events(group.calls) : Count(group.calls),
+                    estimate ? numbers.Amount(group.bytes) : HumanBytes(group.bytes),
+                    estimate ? numbers.Amount(group.live_bytes) : HumanBytes(group.live_bytes)},
                    [&](size_t width) {
                      if (mapping.file.empty()) {
                        return CallerCell(view, mapping.stack, width, options);

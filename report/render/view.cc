@@ -78,6 +78,8 @@ void SiteGroup::Add(const Site& site) {
   peak_bytes += site.peak_bytes;
   wasted_bytes += site.wasted_bytes;
   temporary += site.temporary;
+  bytes_sample.Add(site.bytes_sample);
+  live_sample.Add(site.live_sample);
   if (site.live_blocks > 0) {
     live_first_time_ns = std::min(live_first_time_ns, site.live_first_time_ns);
     live_last_time_ns = std::max(live_last_time_ns, site.live_last_time_ns);

@@ -31,6 +31,7 @@ struct SiteGroup {
   uint64_t peak_bytes = 0;  // sum of the sites' own peaks: exact for one site, else a bound
   uint64_t wasted_bytes = 0, temporary = 0;
   uint64_t live_first_time_ns = 0, live_last_time_ns = 0;
+  SampledSum bytes_sample, live_sample;  // as in Site
 
   void Add(const Site& site);
 };
@@ -51,6 +52,8 @@ class ReportView {
                                            const std::string& match);
 
   const Analysis& analysis() const { return *analysis_; }
+  // The trace is of a sample: sizes and counts of the heap are estimates.
+  bool sampled() const { return analysis_->process.sample_bytes != 0; }
   const SiteSymbols& symbols() const { return *symbols_; }
   const std::string& match() const { return match_; }
 

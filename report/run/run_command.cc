@@ -45,6 +45,16 @@ const CLI::Validator kBytes(
     },
     "BYTES");
 
+// As many as the library samples; preload/sampler.h says why.
+const CLI::Validator kAtMostOneTebibyte(
+    [](std::string& text) -> std::string {
+      const bool unit = isalpha(static_cast<unsigned char>(text.back())) != 0;
+      const size_t power =
+          unit ? std::string("KMGT").find(static_cast<char>(toupper(text.back()))) + 1 : 0;
+      return std::stoull(text) <= (uint64_t{1} << 40) >> (10 * power) ? "" : "is more than 1T";
+    },
+    "");
+
 }  // namespace
 
 void RegisterRunCommand(CLI::App& app, int* exit_code) {
@@ -66,9 +76,10 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
       ->type_name("MODE")
       ->check(CLI::IsMember({"follow", "off"}));
   run->add_option("--sample-bytes", options->sample_bytes,
-                  "Record one allocation in so many bytes;\n"
-                  "0 records all")
-      ->check(kBytes);
+                  "Record one allocation in so many bytes, for a\n"
+                  "report of estimates; 0 records all")
+      ->check(kBytes)
+      ->check(kAtMostOneTebibyte);
   run->add_option("--max-bytes", options->max_bytes,
                   "Stop recording when the raw trace of a process is\n"
                   "as long; 0 is no limit")

@@ -70,9 +70,24 @@ TEST(ConfigTest, AWrongValueMovesNoCursor) {
 }
 
 TEST(ConfigTest, WhatThisVersionCannotDoIsSaid) {
-  EXPECT_NE(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=512K"})).said.find("not in this version"),
+  EXPECT_NE(Parse(Environment({"MEMTRACE_FAULTS=on"})).said.find("not in this version"),
             std::string::npos);
-  EXPECT_EQ(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=0"})).said, "");
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_FAULTS=auto"})).said, "");
+}
+
+TEST(ConfigTest, SamplingTakesASizeAndASeed) {
+  const Parsed parsed =
+      Parse(Environment({"MEMTRACE_SAMPLE_BYTES=512K", "MEMTRACE_SAMPLE_SEED=77"}));
+  EXPECT_EQ(parsed.said, "");
+  EXPECT_EQ(parsed.config.sample_bytes, 524288u);
+  EXPECT_EQ(parsed.config.sample_seed, 77u);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=0"})).config.sample_bytes, 0u);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_SAMPLE_BYTES=1T"})).config.sample_bytes, uint64_t{1} << 40);
+  for (const char* wrong : {"MEMTRACE_SAMPLE_BYTES=2T", "MEMTRACE_SAMPLE_BYTES=many"}) {
+    const Parsed refused = Parse(Environment({wrong}));
+    EXPECT_EQ(refused.config.sample_bytes, 0u) << wrong;
+    EXPECT_NE(refused.said.find("is ignored: it takes a size such as 512K"), std::string::npos);
+  }
 }
 
 TEST(ConfigTest, SurvivesAnEnvironmentCutAnywhere) {

@@ -234,7 +234,7 @@ TraceBuilder::TraceBuilder(const Options& options) : options_(options) {
     r.Bytes("/home/user");
     r.Number(static_cast<uint64_t>(options.allocator));
     r.Number(static_cast<uint64_t>(options.stack_mode));
-    r.Number(0);
+    r.Number(options.sample_bytes);
     if (options.stamp_rule != format::StampRule::kUnknown) {
       r.Number(static_cast<uint64_t>(options.stamp_rule));
     }
