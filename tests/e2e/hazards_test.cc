@@ -98,14 +98,15 @@ void ExpectStacks(const Json& report, const std::vector<Expected>& all) {
 // Runs the tracee, and checks what it told of itself against its trace.
 struct Traces {
   explicit Traces(const std::string& tracee, const Words& arguments,
-                  const std::string& outcome = "exit 0", const Environment& environment = {}) {
+                  const std::string& outcome = "exit 0", const Environment& environment = {},
+                  const std::string& top = "1000000") {
     Words words = {TraceePath(tracee)};
     words.insert(words.end(), arguments.begin(), arguments.end());
     run = RunCommand(Traced({.arguments = words, .environment = environment}, directory.path()));
     EXPECT_EQ(run.Outcome(), outcome) << run.err;
     trace = TraceOf(directory.path(), tracee);
     told = Parse(run.out);
-    report = Report(trace, {"--top", "1000000"});
+    report = Report(trace, {"--top", top});
     EXPECT_FALSE(told.expected.empty());
     ExpectStacks(report, told.expected);
     EXPECT_EQ(Coverage("dropped_events"), 0);
@@ -249,6 +250,75 @@ TEST(HazardsTest, RecursionAHundredThousandDeep) {
   const auto counters = Counters(traces.trace);
   EXPECT_LE(counters.at("stack_frames_walked"), (all + 200) * 2 * 1024);
   EXPECT_LE(counters.at("tool_memory_bytes"), kBudgetBytes + kThreadBudgetBytes);
+}
+
+// Neither their number nor their order makes the tracer grow, and they are all right.
+class DistinctStacksTest : public ::testing::Test {
+ protected:
+  static void Run(long leaves, const char* order) {
+    const Traces traces("distinct_stacks", {std::to_string(leaves), order}, "exit 0", {},
+                        /*top=*/"100");
+    EXPECT_EQ(traces.told.numbers.at("leaves"), leaves);
+    EXPECT_EQ(traces.told.expected.size(), 16u);
+    EXPECT_EQ(traces.Coverage("marked_stacks"), 0);
+    EXPECT_GE(traces.report.at("totals").at("allocations").get<int64_t>(), leaves);
+    const auto counters = Counters(traces.trace);
+    EXPECT_LE(counters.at("tool_memory_bytes"), kBudgetBytes + kThreadBudgetBytes);
+    EXPECT_LE(traces.told.numbers.at("growth_kib"), 512) << "of the whole process";
+    // Every stack by one of the ways, and `info` tells how many by each.
+    uint64_t stacks = 0;
+    for (const char* way : {"stacks_memo_hits", "stacks_joined_whole", "stacks_joined_part",
+                            "stacks_walked", "stacks_generic"}) {
+      stacks += counters.at(way);
+    }
+    EXPECT_EQ(stacks, traces.report.at("totals").at("allocations").get<uint64_t>());
+    EXPECT_EQ(counters.at("stacks_marked"), 0u);
+    EXPECT_GE(counters.at("stacks_joined_part"), static_cast<uint64_t>(leaves) * 9 / 10);
+  }
+};
+
+TEST_F(DistinctStacksTest, AMillionInTheOrderOfTheTree) { Run(1'000'000, "tree"); }
+TEST_F(DistinctStacksTest, AHundredThousandInRandomOrder) { Run(100'000, "random"); }
+
+class LoaderStormTest : public ::testing::Test {
+ protected:
+  // The harness is the watchdog: what hangs is killed, and fails as "timed out".
+  static void Run(int seconds) {
+    TempDir directory, counts;
+    Command command = {.arguments = {TraceePath("loader_storm"), kPlugins, std::to_string(seconds)},
+                       .timeout_seconds = seconds * 2 + 60};
+    const Result run = RunCommand(TracedAndCounted(command, directory.path(), counts.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const std::string trace = TraceOf(directory.path(), "loader_storm");
+    const Told told = Parse(run.out);
+    const Json report = Report(trace, {"--top", "1000000"});
+    ExpectStacks(report, told.expected);
+    for (const Expected& expected : told.expected) EXPECT_GT(expected.count, 10u);
+    const Json& totals = report.at("totals");
+    const Json& coverage = report.at("coverage");
+    EXPECT_EQ(coverage.at("marked_stacks"), 0);
+    // All that was allocated, whoever did it: the shim behind the tracer counted it too.
+    const MemtraceCounts counted = Counts(counts.path(), "loader_storm");
+    EXPECT_EQ(totals.at("allocations"), counted.allocations);
+    EXPECT_EQ(totals.at("frees"), counted.frees);
+    EXPECT_EQ(totals.at("bytes_allocated"), counted.bytes);
+    // Of the handlers' mappings those are missed that interrupted the tracer: missed, and
+    // counted. Nothing else is.
+    const auto missed = Counters(trace).at("missed_events");
+    EXPECT_EQ(coverage.at("dropped_events"), missed);
+    EXPECT_LE(missed, 2 * static_cast<uint64_t>(told.numbers.at("handler_mappings")));
+    printf("%ld handlers ran, %lu events inside the tracer were missed\n",
+           told.numbers.at("handler_mappings"), missed);
+  }
+};
+
+TEST_F(LoaderStormTest, LosesNothingAndDoesNotHang) { Run(4); }
+
+// The same for long, in a test of their own: ctest -L long.
+TEST_F(LoaderStormTest, DISABLED_ForFiveMinutes) { Run(300); }
+TEST_F(DistinctStacksTest, DISABLED_TenMillion) {
+  Run(10'000'000, "tree");
+  Run(1'000'000, "random");
 }
 
 class OverrunStackTest : public ::testing::TestWithParam<const char*> {};
