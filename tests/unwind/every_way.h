@@ -32,24 +32,23 @@ class EveryWay {
   EveryWay& operator=(const EveryWay&) = delete;
 
   CapturedStack Capture(const CallSite& site) {
-    StackMemo::Entry* entry = memo_.Find(site);
-    const bool known = StackMemo::Matches(*entry, site);
+    const StackMemo::Entry* const known = memo_.Find(site, unwinder_.primary_stack());
     const CapturedStack walked = Walked(site);
-    if (known) {
+    if (known != nullptr) {
       ++memo_hits_;
-      if (!(named_[entry->stack] == walked)) throw std::logic_error("the memo is wrong");
+      if (!(named_[known->stack] == walked)) throw std::logic_error("the memo is wrong");
     }
     if (unwinder_.Join(site, &join_) != StackJoin::Outcome::kRecorded) {
       ++give_ups_;
       return walked;
     }
     CapturedStack joined;
-    for (size_t i = join_.size(); i > 0; --i) joined.keys.push_back(join_.frames()[i - 1].key);
+    for (size_t i = join_.size(); i > 0; --i) joined.keys.push_back(join_.key(i - 1));
     joined.marker = join_.marker();
     if (!(joined == walked)) throw std::logic_error("the join is wrong");
     joined_frames_ += join_.shared();
-    if (!known) {
-      StackMemo::Learn(entry, site, join_, named_.size());
+    if (known == nullptr) {
+      memo_.Learn(site, join_, named_.size());
       named_.push_back(walked);
     }
     return walked;
@@ -76,7 +75,7 @@ class EveryWay {
   StackUnwinder unwinder_;
   StackJoin join_;
   StackMemo memo_;
-  std::vector<char> memo_memory_ = std::vector<char>(StackMemo::Bytes(kMemoEntries));
+  std::vector<StackMemo::Entry> memo_memory_ = std::vector<StackMemo::Entry>(kMemoEntries);
   std::vector<CapturedStack> named_;
   size_t memo_hits_ = 0;
   size_t joined_frames_ = 0;
