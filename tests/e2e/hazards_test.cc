@@ -326,7 +326,7 @@ class OverrunStackTest : public ::testing::TestWithParam<const char*> {};
 // The program writes over its frames, allocates, and returns into what it wrote. Under the
 // tracer it ends as without: the tracer does not crash first.
 TEST_P(OverrunStackTest, DiesOfItsOwnAndNotBefore) {
-  for (const char* words : {"2", "6", "40", "200"}) {
+  for (const char* words : {"2", "6", "20", "60"}) {
     const Words arguments = {TraceePath("overrun_stack"), words, GetParam()};
     const Result plain = RunCommand({.arguments = arguments});
     ASSERT_THAT(plain.out, HasSubstr("done\n"));

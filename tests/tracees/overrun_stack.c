@@ -1,7 +1,9 @@
 /* overrun_stack: writes over the frames outside of its own, allocates, and returns into what it
  * wrote. It dies of that, and of nothing before.
  *
- *   overrun_stack WORDS PATTERN      PATTERN: letters, zeros, code, stack */
+ *   overrun_stack WORDS PATTERN      PATTERN: letters, zeros, code, stack
+ *
+ * Up to 60 words: what lies above are the arguments and the end of the stack. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
