@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -179,6 +180,46 @@ TEST(TracingTest, AProgramWithItsOwnMallocRunsAndTheReportSaysSo) {
   const std::string text = ReportText(trace, {"--width", "200"});
   EXPECT_THAT(text, HasSubstr(note));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("every block was freed")));
+}
+
+// "NAME ADDRESS SIZE ALIGNMENT" of a line of the dump, as the tracee says it; "" of lines that
+// are no calls.
+std::string CallOf(const std::string& line) {
+  std::istringstream words(line);
+  std::string time, thread, name, address, word;
+  words >> time >> thread >> name >> address;
+  if (name == "frame" || name == "usage" || name == "heap" || name == "realloc-begin") return "";
+  std::map<std::string, std::string> keys;
+  while (words >> word) keys[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  std::string size = keys.count("size") ? keys["size"] : keys["length"];
+  if (name == "brk") {
+    size = std::to_string(std::stoul(address, nullptr, 16) - std::stoul(keys["old"], nullptr, 16));
+    address = keys["old"];
+  }
+  const auto or_zero = [](const std::string& text) { return text.empty() ? "0" : text; };
+  return name + " " + address + " " + or_zero(size) + " " + or_zero(keys["align"]);
+}
+
+TEST(TracingTest, EveryFunctionIsRecordedWithWhatItWasAskedAndGave) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("every_function"), "/etc/passwd"}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Result dump = RunCommand(
+      {.arguments = {ToolPath(), "dump", TraceOf(traces.path(), "every_function")}});
+  ASSERT_EQ(dump.Outcome(), "exit 0") << dump.err;
+  std::vector<std::string> said, recorded;
+  std::istringstream out(std::regex_replace(run.out, std::regex("reallocarray"), "realloc"));
+  for (std::string line; std::getline(out, line);) said.push_back(line);
+  std::istringstream lines(dump.out);
+  for (std::string line; std::getline(lines, line);) {
+    const std::string call = line.starts_with("#") ? "" : CallOf(line);
+    if (!call.empty()) recorded.push_back(call);
+  }
+  EXPECT_EQ(said.size(), 29u);
+  EXPECT_EQ(recorded, said);
+  EXPECT_THAT(dump.out, ::testing::ContainsRegex(" mmap [^\n]* prot=1 flags=0x2 [^\n]*/etc/passwd"));
+  EXPECT_THAT(dump.out, HasSubstr(" mapped "));
 }
 
 // The kernel counts a child's faults from 0; so must the tracer its own.
