@@ -47,12 +47,14 @@ using memtrace::g_real;
 namespace memtrace {
 
 [[gnu::noinline]] void* RecordedMalloc(size_t bytes) {
+  PrepareStack(CALL_SITE());
   void* block = g_real.malloc(bytes);
   RecordAlloc(EventKind::kMalloc, AllocFunction::kMalloc, block, bytes, CALL_SITE());
   return block;
 }
 
 [[gnu::noinline]] void* RecordedCalloc(size_t count, size_t bytes) {
+  PrepareStack(CALL_SITE());
   void* block = g_real.calloc(count, bytes);
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) total = SIZE_MAX;
@@ -71,6 +73,7 @@ namespace memtrace {
     return block;
   }
   if (old != nullptr) RecordReallocIntent(old);
+  PrepareStack(CALL_SITE());
   void* block = g_real.realloc(old, bytes);
   RecordAlloc(EventKind::kRealloc, AllocFunction::kRealloc, block, bytes, CALL_SITE());
   return block;
@@ -86,6 +89,7 @@ namespace memtrace {
   if (old != nullptr) RecordReallocIntent(old);
   // Not the real reallocarray: glibc's calls realloc by its exported name, which is ours, and
   // the one call would be two events.
+  PrepareStack(CALL_SITE());
   void* block = g_real.realloc(old, total);
   RecordAlloc(EventKind::kRealloc, AllocFunction::kReallocarray, block, total,
                         CALL_SITE());

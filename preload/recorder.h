@@ -114,6 +114,13 @@ uint32_t CaptureStack(ThreadState& state, const CallSite& site);
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot);
 void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_t slot);
 
+// Before the real call, in ThreadMode::kRecording: what CaptureStack() will look at first
+// comes into the cache while the allocator works. Changes nothing that is recorded.
+inline void PrepareStack(const CallSite& site) {
+  ThreadState* const state = t_slot.state;
+  state->memo.Prepare(site, state->unwinder.primary_stack());
+}
+
 inline void Put(ThreadState& state, uint64_t a) {
   state.ring.next()[0] = a;
   state.ring.Commit(1);

@@ -21,7 +21,7 @@ uint32_t StackMemo::Learn(const CallSite& site, const StackJoin& join, uint64_t 
     const uint16_t offset = Difference(entries[victim], site, join);
     if (offset != 0) {
       // The two wait for the next time they are asked for: their leaves are elsewhere now.
-      BranchAt(leaf_) = {leaf, offset};
+      branches_[BranchOf(leaf_)] = {leaf, offset};
       entries[0].words = entries[1].words = 0;
       return faults;
     }

@@ -62,18 +62,25 @@ class StackMemo {
     shift_ = 64 - std::bit_width(entries / 2 - 1);
   }
 
+  // Finds the leaf of `site` ahead of Find() and asks for its memory, so that it is there
+  // when the allocator has done its work. `stack` as for Find().
+  void Prepare(const CallSite& site, StackWindow stack) {
+    const uint64_t hash = Descend(site, stack);
+    leaf_ = hash;
+    prepared_ = {site.pc, site.cfa};
+    const size_t set = SetOf(hash);
+    const auto* const entry = reinterpret_cast<const char*>(&entries_[set * 2 + sets_[set].used]);
+    __builtin_prefetch(entry);
+    __builtin_prefetch(entry + 64);
+    __builtin_prefetch(entry + offsetof(Entry, offset));
+  }
+
   // The entry that is the stack of `site` now, or null. `stack` is the thread's
   // primary stack: words there may be read from the site's stack pointer on.
   const Entry* Find(const CallSite& site, StackWindow stack) {
-    uint64_t hash = Hash(site);
-    for (int depth = 0; depth < kMaxDepth; ++depth) {
-      const Branch branch = BranchAt(hash);
-      if (branch.hash != static_cast<uint32_t>(hash)) break;
-      const uintptr_t word = site.cfa + branch.offset * sizeof(uint64_t);
-      if (!stack.Contains(word)) break;
-      hash = Mix(hash, *reinterpret_cast<const uint64_t*>(word));
-    }
-    leaf_ = hash;
+    if (prepared_.pc != site.pc || prepared_.sp != site.cfa) leaf_ = Descend(site, stack);
+    prepared_ = {};
+    const uint64_t hash = leaf_;
     const size_t set = SetOf(hash);
     const Entry* const entries = &entries_[set * 2];
     const uint8_t used = sets_[set].used;
@@ -93,6 +100,18 @@ class StackMemo {
   void Forget();
 
  private:
+  uint64_t Descend(const CallSite& site, StackWindow stack) const {
+    uint64_t hash = Hash(site);
+    for (int depth = 0; depth < kMaxDepth; ++depth) {
+      const Branch branch = branches_[BranchOf(hash)];
+      if (branch.hash != static_cast<uint32_t>(hash)) break;
+      const uintptr_t word = site.cfa + branch.offset * sizeof(uint64_t);
+      if (!stack.Contains(word)) break;
+      hash = Mix(hash, *reinterpret_cast<const uint64_t*>(word));
+    }
+    return hash;
+  }
+
   static bool Matches(const Entry& entry, const CallSite& site) {
     if (entry.pc != site.pc || entry.sp != site.cfa) return false;
     if (entry.needs_rbp && entry.rbp != site.rbp) return false;
@@ -116,7 +135,7 @@ class StackMemo {
     uint32_t seen = 0;  // the leaf that was seen once
     uint8_t used = 0;   // the entry used last
   };
-  Branch& BranchAt(uint64_t hash) { return branches_[hash >> (64 - kBranchBits)]; }
+  static size_t BranchOf(uint64_t hash) { return hash >> (64 - kBranchBits); }
   // The first word of the read-set that tells the stack in `join` from `entry`, or 0.
   static uint16_t Difference(const Entry& entry, const CallSite& site, const StackJoin& join);
 
@@ -142,7 +161,11 @@ class StackMemo {
   Entry* entries_ = nullptr;
   int shift_ = 0;
   uint64_t committed_[(((kMaxEntries * sizeof(Entry)) >> kPageBits) + 2 + 63) / 64] = {};
-  uint64_t leaf_ = 0;  // where the last Find() ended
+  uint64_t leaf_ = 0;  // where the last way down ended
+  struct {
+    uintptr_t pc = 0;
+    uintptr_t sp = 0;
+  } prepared_;         // whose way down that was, if Prepare() went it
   Branch branches_[1 << kBranchBits] = {};
   Set sets_[kMaxEntries / 2] = {};
 };
