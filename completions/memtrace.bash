@@ -70,7 +70,7 @@ _memtrace() {
             options='--help --format --output --from --to --thread --match --top --sort --table
                 --tables --full --color --width --debug-dir --sysroot --debuginfod' ;;
         dump) options='--help --output --from --to' ;;
-        info) options='--help' ;;
+        info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;
     esac
     if [[ $cur == -* ]]; then

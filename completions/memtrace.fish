@@ -81,5 +81,8 @@ complete -c memtrace -n '__memtrace_command dump' -s o -l output -rF -d 'Where t
 complete -c memtrace -n '__memtrace_command dump' -l from -x -d 'Only events from this time on'
 complete -c memtrace -n '__memtrace_command dump' -l to -x -d 'Only events up to this time'
 
+complete -c memtrace -n '__memtrace_command info' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
+complete -c memtrace -n '__memtrace_command info' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
+
 complete -c memtrace -n '__memtrace_command pack' -s o -l output -rF -d 'Where the packed trace goes'
 complete -c memtrace -n '__memtrace_command pack' -l level -x -d 'How hard zstd tries, 1 to 19'

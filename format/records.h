@@ -51,6 +51,30 @@ enum class RecordTag : uint32_t {
   // number CLOCK_MONOTONIC ns)*, each the difference to the pair before it, zigzag
   // coded: (d << 1) ^ (d >> 63).
   kClockPairs = 12,
+  // A stack that libunwind did not confirm (MEMTRACE_CROSS_CHECK), the first few of each
+  // result. CrossCheckResult; thread serial; ticks; CrossCheckLayer; return address of the
+  // interposed function; stack pointer after it; the first frame that differs, 0 the
+  // innermost; StackMarker of ours; CrossCheckEnd; libunwind's
+  // error, positive; frames of ours; frames of libunwind's; how many of ours follow, each
+  // (pc, instance) as in a kPath event; how many of libunwind's follow, each (pc as in a
+  // kNode event, stack pointer, 1 if guessed by the frame pointer). Innermost first.
+  kCrossCheck = 13,
+};
+
+enum class CrossCheckResult : uint32_t {
+  kSame = 0,        // the same frames and a like end; never in a record
+  kDifferent = 1,   // a frame differs, or one of the two has more without a reason below
+  kGuessedOn = 2,   // ours ends in a marker; libunwind guesses on by the frame pointer
+  kWentOn = 3,      // ours ends in a marker; libunwind goes on by unwind information
+  kGaveUp = 4,      // libunwind gave up with an error, all frames up to there the same
+  kNotUnwound = 5,  // libunwind did not find the way out of the tracer
+};
+enum class CrossCheckLayer : uint32_t { kMemo = 0, kJoin = 1, kWalk = 2, kGeneric = 3 };
+enum class CrossCheckEnd : uint32_t {
+  kFirstFrame = 0,  // libunwind knows of no frame outside
+  kGaveUp = 1,      // with an error
+  kLimit = 2,       // as many frames as there was room for
+  kSiteMissed = 3,  // it did not come to the caller of the interposed function
 };
 
 enum class ClockKind : uint32_t { kTsc = 1, kMonotonicCoarseNs = 2, kMonotonicNs = 3 };

@@ -21,6 +21,15 @@ struct Setter {
   bool Stacks(std::string_view value) { return Either(value, "all", "off", &config.stacks); }
   bool Children(std::string_view value) { return Either(value, "follow", "off", &config.children); }
   bool Join(std::string_view value) { return Either(value, "1", "0", &config.join); }
+  bool CrossCheck(std::string_view value) {
+    uint64_t number;
+    if (value.find_first_not_of("0123456789") != std::string_view::npos ||
+        !ParseBytes(value, &number) || number > UINT32_MAX) {
+      return false;
+    }
+    config.cross_check = static_cast<uint32_t>(number);
+    return true;
+  }
   bool MaxBytes(std::string_view value) { return ParseBytes(value, &config.max_bytes); }
   bool SampleBytes(std::string_view value) {
     uint64_t bytes;
@@ -97,6 +106,7 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
       }
     }
   }
+  usual_stacks = stacks && join && cross_check == 0;
 }
 
 }  // namespace memtrace

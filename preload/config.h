@@ -22,7 +22,11 @@ struct Config {
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
   uint64_t sample_bytes = 0;  // MEMTRACE_SAMPLE_BYTES; 0: every allocation
   uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process
+  uint32_t cross_check = 0;  // MEMTRACE_CROSS_CHECK: every cross_check-th stack; 0: none
   Text<4096> gconv_path;   // GCONV_PATH, which is glibc's: directories of character sets
+
+  // All stacks, by memo and join, unchecked: the one question of the event path.
+  bool usual_stacks = true;
 
   // `environment` is NAME=VALUE, each ended by NUL. A wrong value is said if may_say()
   // does not forbid it.

@@ -10,6 +10,7 @@
 #include "format/checksum.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
+#include "preload/cross_check.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
 #include "preload/own_memory.h"
@@ -158,6 +159,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   g_process.first_break = static_cast<uintptr_t>(sys::Call(SYS_brk));
   g_process.seen_break.store(reinterpret_cast<uintptr_t>(__curbrk), std::memory_order_relaxed);
   WriteProcess(realtime, start_ns, ticks);
+  RestartCrossCheck(/*forked=*/parent_trace_id != 0);
   return true;
 }
 
@@ -216,6 +218,7 @@ __attribute__((constructor)) void OnLoad() {
     const Section section;  // a trace even of a program that never allocates
     if (!section) return;
   }
+  if (g_process.config.cross_check != 0) OpenCrossCheck(MaySay);
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
 }
@@ -278,6 +281,7 @@ void WriteEnd(format::EndReason reason, int status) {
       out.End();
     });
   });
+  WriteCrossCheckCounters();
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     const auto counter = [&out](std::string_view name, uint64_t value) {
       out.Begin(format::RecordTag::kCounter);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "preload/cross_check.h"
 #include "preload/own_memory.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
@@ -209,24 +210,33 @@ static_assert(unwind::kMaxFrames + 1 <= format::kMaxPathNodes);
   return state.caller_node;
 }
 
+[[gnu::always_inline]] inline uint64_t CaptureUsually(ThreadState& state, const CallSite& site) {
+  const unwind::StackMemo::Entry* const known =
+      state.memo.Find(site, state.unwinder.primary_stack());
+  if (known != nullptr && state.slots.Holds(known->stack)) [[likely]] {
+    state.unwinder.CountMemoHit();
+    return known->stack;
+  }
+  return JoinStack(state, site);
+}
+
+// As the MEMTRACE_ variables ask for it.
+[[gnu::noinline]] uint64_t CaptureAsConfigured(ThreadState& state, const CallSite& site) {
+  const Config& config = g_process.config;
+  if (!config.stacks) return CallerAlone(state, site);
+  CrossCheck* const check = config.cross_check != 0 ? CrossCheck::Begin(state) : nullptr;
+  const uint64_t node = config.join ? CaptureUsually(state, site) : WalkStack(state, site);
+  if (check != nullptr) check->Finish(state, site, StackSlots::SlotOf(node));
+  return node;
+}
+
 }  // namespace
 
 uint32_t CaptureStack(ThreadState& state, const CallSite& site) {
-  uint64_t node;
-  if (!g_process.config.stacks) [[unlikely]] {
-    node = CallerAlone(state, site);
-  } else if (!g_process.config.join) [[unlikely]] {
-    node = WalkStack(state, site);
-  } else {
-    const unwind::StackMemo::Entry* const known = state.memo.Find(site, state.unwinder.primary_stack());
-    if (known != nullptr && state.slots.Holds(known->stack)) [[likely]] {
-      state.unwinder.CountMemoHit();
-      node = known->stack;
-    } else {
-      node = JoinStack(state, site);
-    }
+  if (!g_process.config.usual_stacks) [[unlikely]] {
+    return StackSlots::SlotOf(CaptureAsConfigured(state, site));
   }
-  return StackSlots::SlotOf(node);
+  return StackSlots::SlotOf(CaptureUsually(state, site));
 }
 
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {
@@ -287,6 +297,11 @@ void StampIfSampling(ThreadState& state) {
   if (Sampling()) state.events_to_stamp = 1;
 }
 
+// By a signal handler that interrupted the tracer. What libunwind calls is no event.
+void CountCallFromInside() {
+  if (t_slot.mode != ThreadMode::kInLibunwind) CountMissedEvent();
+}
+
 // Another thread or process than before has another part of the random numbers.
 void BeginSampling() {
   const uint64_t stream = g_process.next_sample_stream.fetch_add(1, std::memory_order_relaxed);
@@ -299,8 +314,8 @@ void BeginSampling() {
 }  // namespace
 
 Section::Section() : mode_(t_slot.mode), until_sample_(t_slot.until_sample) {
-  if (mode_ == ThreadMode::kInside) {
-    CountMissedEvent();
+  if (IsInside(mode_)) {
+    CountCallFromInside();
     return;
   }
   t_slot.mode = ThreadMode::kInside;
@@ -335,8 +350,9 @@ bool PrepareAlloc(size_t bytes) {
       t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
       return true;
     case ThreadMode::kInside:
+    case ThreadMode::kInLibunwind:
       t_slot.until_sample = 0;
-      CountMissedEvent();
+      CountCallFromInside();
       return false;
     case ThreadMode::kNew:
       break;
@@ -359,8 +375,8 @@ bool PrepareFree(const void* block) {
   }
   if (!Sampling()) return true;
   if (!g_sampled.Remove(block)) return false;
-  if (t_slot.mode != ThreadMode::kInside) return true;
-  CountMissedEvent();
+  if (!IsInside(t_slot.mode)) return true;
+  CountCallFromInside();
   return false;
 }
 

@@ -49,6 +49,9 @@ class StackSlots {
   // A new owner, a new trace, or definitions were lost: nothing is known any more.
   void Restart() { first_ = last_ + 1; }
 
+  // Nodes before this one are not held. Another one once anything known was forgotten.
+  uint64_t first_held() const { return first_; }
+
   uint64_t defined() const { return defined_; }
 
  private:

@@ -24,6 +24,8 @@
 
 namespace memtrace {
 
+class CrossCheck;
+
 struct ThreadState {
   // What the event path touches, in the order it does.
   EventRing ring;
@@ -48,6 +50,7 @@ struct ThreadState {
 
   std::atomic<int> owner_tid{0};  // 0: nobody's
   ThreadState* next_state = nullptr;
+  CrossCheck* cross_check = nullptr;  // with MEMTRACE_CROSS_CHECK only
 
   // Big, and touched only as deep as stacks go. Not on the program's stack, which
   // may be small.
@@ -66,7 +69,9 @@ enum class ThreadMode : uint32_t {
   kRecording = 1,  // each call is an event
   kSampling = 2,   // ThreadSlot::until_sample decides
   kInside = 3,     // in the tracer: what the thread allocates is ours
+  kInLibunwind = 4,  // the same, on the tracer's behalf and with signals blocked
 };
+constexpr bool IsInside(ThreadMode mode) { return mode >= ThreadMode::kInside; }
 
 // The only thread-local variables of the event path. Initial-exec, constant
 // initialised: readable from a thread's first instruction to its last, one load

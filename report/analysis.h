@@ -13,6 +13,7 @@
 
 #include "format/event_words.h"
 #include "format/records.h"
+#include "format/trace_format.h"
 #include "report/sampling.h"
 #include "report/strong_id.h"
 
@@ -63,7 +64,7 @@ struct Coverage {
   uint64_t unknown_frees = 0;      // frees of blocks whose allocation the trace does not have
   uint64_t unseen_frees = 0;       // blocks whose address was allocated again without a free
   uint64_t lost_blocks = 0;        // of the file: damaged, or absent though later ones are there
-  uint64_t cross_checked = 0;
+  uint64_t cross_checked = 0;      // stacks that were compared with libunwind's
   uint64_t cross_check_differences = 0;
   uint64_t tool_memory_bytes = 0;
   uint64_t tool_minor_faults = 0;
@@ -200,6 +201,28 @@ struct LiveBlock {
   uint64_t time_ns = 0;
 };
 
+// A stack that libunwind did not confirm (MEMTRACE_CROSS_CHECK): the first few of each
+// result. Both stacks innermost first; they are the same up to `first_different`.
+struct CheckedStack {
+  struct Frame {
+    uint64_t pc = 0;        // as in StackNode
+    uint32_t instance = 0;
+    uint64_t sp = 0;        // libunwind's only
+    bool guessed = false;   // libunwind's only: found by the frame pointer
+  };
+  format::CrossCheckResult result = format::CrossCheckResult::kDifferent;
+  format::CrossCheckLayer layer = format::CrossCheckLayer::kMemo;
+  ThreadId thread;
+  uint64_t time_ns = 0;
+  uint64_t pc = 0, sp = 0;    // the return address of the interposed function, and its CFA
+  uint64_t first_different = 0;
+  format::StackMarker marker = format::StackMarker::kNone;
+  format::CrossCheckEnd end = format::CrossCheckEnd::kFirstFrame;
+  uint64_t error = 0;         // libunwind's
+  uint64_t our_frames = 0, their_frames = 0;  // in all; the trace has the inner ones
+  std::vector<Frame> ours, theirs;
+};
+
 struct Range {
   uint64_t from_ns = 0;
   uint64_t to_ns = UINT64_MAX;
@@ -222,6 +245,7 @@ struct Analysis {
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;
   std::vector<LiveBlock> live;          // by address; see LiveBlock
+  std::vector<CheckedStack> checked_stacks;
 };
 
 }  // namespace memtrace::report

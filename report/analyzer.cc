@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "report/checked_stacks.h"
 #include "report/coverage.h"
 #include "report/event_decoder.h"
 #include "report/event_order.h"
@@ -279,6 +280,7 @@ void Analyzer::Finish(Analysis* analysis) {
   analysis->coverage.events = events_;
   if (!reader_->metadata().end.has_value()) analysis->coverage.recovered_events = from_rings_;
   FillCoverage(*reader_, analysis);
+  FillCheckedStacks(*reader_, analysis);
 }
 
 }  // namespace

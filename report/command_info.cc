@@ -5,8 +5,12 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "report/commands.h"
 #include "report/info.h"
+#include "report/render/escape.h"
+#include "report/site_symbols.h"
+#include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
 namespace {
@@ -14,6 +18,35 @@ namespace {
 constexpr char kFooter[] = R"(
 Example:
   memtrace info app.mtr)";
+
+// By the symbols of the files on this machine.
+std::vector<std::string> Symbolized(const symbolizer::Options& options, const AnalyzedTrace& trace,
+                                    std::span<const StackNode> nodes) {
+  // Each node as a stack of its own, of a process that has nothing else.
+  Analysis modules;
+  modules.modules = trace.analysis.modules;
+  std::vector<StackId> ids;
+  for (uint32_t i = 0; i < nodes.size(); ++i) ids.push_back(StackId{i + 1});
+  symbolizer::Symbolizer symbolizer(options);
+  const SiteSymbols symbols(
+      modules,
+      [&nodes](StackId id, std::vector<RawFrame>* raw) {
+        raw->push_back({nodes[id.value - 1].instance, nodes[id.value - 1].pc});
+      },
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      {}, ids);
+  std::vector<std::string> names = ModuleAndOffset(trace, nodes);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const std::vector<FrameId> frames = symbols.Stack(ids[i]);
+    // The function that has a frame; the others are inlined into it.
+    if (frames.empty() || symbols.frame(frames.back()).function.empty()) continue;
+    names[i] = absl::StrCat(render::EscapeControls(symbols.frame(frames.back()).function), " (",
+                            names[i], ")");
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -23,6 +56,21 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<InfoOptions>();
   info->footer(kFooter);
   info->add_option("FILE", options->file, "The trace")->required()->type_name("");
+  auto symbols = std::make_shared<symbolizer::Options>();
+  auto debug_dirs = std::make_shared<std::vector<std::string>>();
+  info->add_option("--debug-dir", *debug_dirs,
+                   "Separate debug files are here as well; repeatable")
+      ->type_name("D")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  info->add_option("--sysroot", symbols->sysroot, "The traced machine's files are below here")
+      ->type_name("D");
+  options->names = [=](const AnalyzedTrace& trace, std::span<const StackNode> nodes) {
+    // The user's come first; the usual one stays.
+    symbolizer::Options all = *symbols;
+    all.debug_dirs.insert(all.debug_dirs.begin(), debug_dirs->begin(), debug_dirs->end());
+    return Symbolized(all, trace, nodes);
+  };
   info->callback(
       [options, exit_code] { *exit_code = ExitCodeOf(RunInfo(*options, std::cout)); });
 }

@@ -162,6 +162,8 @@ absl::Status RunInfo(const InfoOptions& options, std::ostream& out) {
   PrintProcess(analysis, facts);
   PrintFile(**reader, analysis, trace->stacks->size(), facts);
   PrintCoverage(analysis, facts);
+  PrintMarkedStacks(*trace, options.names, out);
+  PrintCheckedStacks(*trace, options.names, out);
   PrintCost(analysis, facts);
   out.flush();
   if (!out) return absl::UnavailableError("cannot write: is the disk full?");

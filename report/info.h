@@ -8,11 +8,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "report/info_stacks.h"
 
 namespace memtrace::report {
 
 struct InfoOptions {
   std::string file;
+  NameNodes names = ModuleAndOffset;  // of the frames it shows
 };
 
 absl::Status RunInfo(const InfoOptions& options, std::ostream& out);

@@ -43,7 +43,8 @@ absl::string_view MarkerText(uint64_t marker) {
 
 SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
                          const SymbolizeModule& symbolize,
-                         const std::function<void(double)>& progress)
+                         const std::function<void(double)>& progress,
+                         std::span<const StackId> more)
     : stacks_(std::move(stacks)) {
   frames_.emplace_back();
   for (const ModuleInfo& module : analysis.modules) {
@@ -65,6 +66,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
   };
   for (const Site& site : analysis.sites) collect(site.stack);
   for (const MappingSite& site : analysis.mappings) collect(site.stack);
+  for (const StackId stack : more) collect(stack);
 
   absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;
   for (const Address& address : addresses) by_module[address.first].push_back(address.second);

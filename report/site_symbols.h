@@ -41,9 +41,11 @@ using FrameId = StrongId<struct FrameTag>;  // an element of SiteSymbols' frames
 
 class SiteSymbols {
  public:
-  // `progress` (may be empty) hears the share done, 0 to 1.
+  // `progress` (may be empty) hears the share done, 0 to 1. `more`: stacks to expand
+  // besides those of the analysis.
   SiteSymbols(const Analysis& analysis, StackSource stacks, const SymbolizeModule& symbolize,
-              const std::function<void(double)>& progress = {});
+              const std::function<void(double)>& progress = {},
+              std::span<const StackId> more = {});
 
   // Innermost first, inlined frames expanded, a marker last. Empty: no stack.
   std::vector<FrameId> Stack(StackId stack) const;

@@ -111,6 +111,37 @@ void ReadCounter(RecordBody& body, TraceMetadata* out) {
   }
 }
 
+void ReadCrossCheck(RecordBody& body, TraceMetadata* out) {
+  CheckedStackRecord record;
+  CheckedStack& stack = record.stack;
+  stack.result = static_cast<format::CrossCheckResult>(body.Number());
+  stack.thread = ThreadId{static_cast<uint32_t>(body.Number())};
+  record.ticks = body.Number();
+  stack.layer = static_cast<format::CrossCheckLayer>(body.Number());
+  stack.pc = body.Number();
+  stack.sp = body.Number();
+  stack.first_different = body.Number();
+  stack.marker = static_cast<format::StackMarker>(body.Number());
+  stack.end = static_cast<format::CrossCheckEnd>(body.Number());
+  stack.error = body.Number();
+  stack.our_frames = body.Number();
+  stack.their_frames = body.Number();
+  for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
+    CheckedStack::Frame frame;
+    frame.pc = body.Number();
+    frame.instance = static_cast<uint32_t>(body.Number());
+    stack.ours.push_back(frame);
+  }
+  for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
+    CheckedStack::Frame frame;
+    frame.pc = body.Number();
+    frame.sp = body.Number();
+    frame.guessed = body.Number() != 0;
+    stack.theirs.push_back(frame);
+  }
+  out->checked_stacks.push_back(std::move(record));
+}
+
 void ReadClockPairs(RecordBody& body, ClockMap* clock) {
   uint64_t ticks = 0, ns = 0;
   while (!body.at_end()) {
@@ -164,6 +195,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
       }
       case RecordTag::kObservedEnd: ReadObservedEnd(body, this); break;
       case RecordTag::kClockPairs: ReadClockPairs(body, clock); break;
+      case RecordTag::kCrossCheck: ReadCrossCheck(body, this); break;
     }
   }
   return decoder.ok();

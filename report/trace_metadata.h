@@ -62,6 +62,11 @@ struct StopRecord {
   int error = 0;     // errno
 };
 
+struct CheckedStackRecord {
+  CheckedStack stack;  // without time_ns; libunwind's frames without instances
+  uint64_t ticks = 0;
+};
+
 struct TraceMetadata {
   bool has_process = false;
   ProcessInfo process;  // what kProcess says of it
@@ -78,6 +83,7 @@ struct TraceMetadata {
   std::optional<ObservedEndRecord> observed_end;
   std::optional<StopRecord> stopped;
   std::vector<std::string> notes;
+  std::vector<CheckedStackRecord> checked_stacks;
   std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
   // Where to find them: a hostile trace has as many as fit.
   absl::flat_hash_map<uint32_t, size_t> module_index;       // instance -> the last in `modules`

@@ -51,6 +51,41 @@ struct KeptRegisters {
   return r;
 }
 
+// The register with this DWARF number, if a KeptRegisters has it.
+inline bool KeptRegister(const KeptRegisters& kept, int reg, uint64_t* value) {
+  switch (reg) {
+    case kRip: *value = kept.rip; return true;
+    case kRsp: *value = kept.rsp; return true;
+    case kRbp: *value = kept.rbp; return true;
+    case kRbx: *value = kept.rbx; return true;
+    case kR12: *value = kept.r12; return true;
+    case kR13: *value = kept.r13; return true;
+    case kR14: *value = kept.r14; return true;
+    case kR15: *value = kept.r15; return true;
+    default: return false;
+  }
+}
+
+// Calls `function` on the stack that ends at `top`, a multiple of 16. The caller has
+// a frame pointer, by which unwinders pass over the change of stacks.
+inline void CallOnStack(void* top, void (*function)(void*), void* argument) {
+  asm volatile(
+      "movq %%rsp, %%rbx\n\t"
+      "movq %0, %%rsp\n\t"
+      "call *%1\n\t"
+      "movq %%rbx, %%rsp"
+      : "+r"(top), "+r"(function), "+D"(argument)
+      :
+      : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2",
+        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15", "memory", "cc");
+}
+
+// libunwind for this machine, and how it begins the names of its functions. Its
+// numbers of registers are DWARF's.
+inline constexpr char kLibunwindFile[] = "libunwind-x86_64.so.8";
+#define MEMTRACE_LIBUNWIND_NAME(name) "_Ux86_64_" name
+
 // The thread control block: glibc puts it at the top of a thread's stack.
 inline uintptr_t ThreadPointer() {
   uintptr_t value;

@@ -26,6 +26,7 @@ const std::string kPlanted = MEMTRACE_BUILD_DIR "/tests/artifact/libplanted_call
 // Functions that the path may call and that are not looked into, by the begin of their name.
 const std::map<std::string, std::string> kSlow = {
     {"memtrace::EnsureRecording(", "the process's first event: finds the real functions"},
+    {"memtrace::CrossCheck::Finish(", "libunwind, with MEMTRACE_CROSS_CHECK only"},
     {"memtrace::FindNext(", "a mapping function's first call"},
 };
 

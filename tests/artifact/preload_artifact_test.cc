@@ -79,6 +79,7 @@ TEST(PreloadArtifactTest, ImportsAShortListEachWithAReason) {
       {"clock_gettime", "time, from the vDSO"},
       {"dl_iterate_phdr", "the modules at start, and around dlclose"},
       {"dladdr1", "whose malloc the program's calls reach, at the first call"},
+      {"dlopen", "libunwind, in the constructor, with MEMTRACE_CROSS_CHECK only"},
       {"dlsym", "the next definitions, at the first call"},
       {"getauxval", "page size, entry point, vDSO"},
       {"makecontext", "its address only: where contexts begin"},

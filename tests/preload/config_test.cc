@@ -52,6 +52,22 @@ TEST(ConfigTest, TakesEveryVariable) {
   EXPECT_EQ(parsed.said, "");
 }
 
+TEST(ConfigTest, OnlyTheDefaultWayOfStacksIsTheUsualOne) {
+  EXPECT_TRUE(Parse("").config.usual_stacks);
+  for (const char* entry : {"MEMTRACE_STACKS=off", "MEMTRACE_JOIN=0", "MEMTRACE_CROSS_CHECK=1"}) {
+    const Parsed parsed = Parse(Environment({entry}));
+    EXPECT_FALSE(parsed.config.usual_stacks) << entry;
+    EXPECT_EQ(parsed.said, "");
+  }
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_CROSS_CHECK=250"})).config.cross_check, 250u);
+  for (const char* wrong : {"MEMTRACE_CROSS_CHECK=1K", "MEMTRACE_CROSS_CHECK=",
+                            "MEMTRACE_CROSS_CHECK=-1", "MEMTRACE_CROSS_CHECK=4294967296"}) {
+    const Parsed parsed = Parse(Environment({wrong}));
+    EXPECT_TRUE(parsed.config.usual_stacks) << wrong;
+    EXPECT_NE(parsed.said, "") << wrong;
+  }
+}
+
 TEST(ConfigTest, AWrongValueIsOneLineAndTheDefault) {
   const Parsed parsed = Parse(Environment({"MEMTRACE_STACKS=maybe", "MEMTRACE_OUT="}));
   EXPECT_TRUE(parsed.config.stacks);

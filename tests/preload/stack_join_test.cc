@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "preload/cross_check.h"
+#include "preload/libunwind_oracle.h"
 #include "preload/unwind/stack_memo.h"
 #include "preload/unwind/stack_unwinder.h"
 
@@ -299,12 +301,29 @@ class CounterExampleTest : public testing::Test {
                        {bytes_, [&](const CallSite& site) {
                           second_ = Joined(site, /*use_memo=*/false);
                           truth_ = Walked(site);
+                          CrossCheck(site);
                         }}};
     RootForEach(visits, 2);
   }
 
+  void CrossCheck(const CallSite& site) {
+    if (OpenLibunwind() != nullptr) return;
+    std::vector<OracleFrame> frames(kMaxFrames);
+    auto pages = std::make_unique<ProbedPages>();
+    OracleStack oracle = {.frames = frames.data(), .capacity = frames.size()};
+    UnwindByLibunwind(CurrentRegisters(), site, pages.get(), &oracle);
+    size_t at;
+    const auto compare = [&](const Stack& stack) {
+      return CompareStacks(stack.keys.data(), stack.keys.size(), stack.marker, oracle, &at);
+    };
+    truth_checked_ = compare(truth_);
+    second_checked_ = compare(second_);
+  }
+
   size_t bytes_ = 0;
   Stack first_, second_, truth_;
+  format::CrossCheckResult truth_checked_ = format::CrossCheckResult::kNotUnwound;
+  format::CrossCheckResult second_checked_ = format::CrossCheckResult::kNotUnwound;
 };
 
 TEST_F(CounterExampleTest, TheReadSetTellsTheTwoStacksApart) {
@@ -336,6 +355,9 @@ TEST_F(CounterExampleTest, ReturnAddressesAloneDoNot) {
   ASSERT_EQ(second_.keys.size(), truth_.keys.size() + 1)
       << "the unsound join must find the frame of h that is not there";
   EXPECT_EQ(second_.keys[2], first_.keys[2]) << "and this is h's";
+  EXPECT_EQ(truth_checked_, format::CrossCheckResult::kSame);
+  EXPECT_EQ(second_checked_, format::CrossCheckResult::kDifferent)
+      << "the cross-check must find that frame";
 }
 
 }  // namespace

@@ -124,5 +124,68 @@ TEST_F(DumpTest, InfoTellsWhatWasTracedAndWhatIsMissing) {
   }
 }
 
+TEST_F(DumpTest, InfoShowsTheStacksThatLibunwindDidNotConfirm) {
+  TraceBuilder trace;
+  trace.Module(1, format::kModulePermanent, 0x400000, 0x500000, 0x400000, "/usr/bin/app");
+  trace.Module(2, 0, 0x700000, 0x710000, 0x700000, "/old.so", "", 500).ModuleUnload(2, 900);
+  trace.Module(3, 0, 0x700000, 0x710000, 0x700000, "/new.so", "", 1000);
+  trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(9000);
+  trace.Record([&](format::RecordEncoder& r) {
+    r.Begin(format::RecordTag::kCrossCheck);
+    for (const uint64_t n : {uint64_t{1}, uint64_t{1}, trace.TicksAt(2000), uint64_t{0},
+                             uint64_t{0x400010}, uint64_t{0x7ff000}, uint64_t{1}, uint64_t{1},
+                             uint64_t{1}, uint64_t{8}, uint64_t{2}, uint64_t{3}}) {
+      r.Number(n);
+    }
+    for (const uint64_t n : {2, 0x400010, 0, 0x400020, 0}) r.Number(n);
+    for (const uint64_t n : {3, 0x400010, 0x7ff000, 0, 0x700030, 0x7ff100, 0, 0x9, 0x7ff200, 1}) {
+      r.Number(n);
+    }
+    r.End();
+    // What a hostile trace may say.
+    r.Begin(format::RecordTag::kCrossCheck);
+    for (int i = 0; i < 20; ++i) r.Number(UINT64_MAX);
+    r.End();
+  });
+  trace.Counter("cross_checked", 10).Counter("cross_check_differences", 1).End(0, 10000);
+  ASSERT_TRUE(trace.WriteTo(path_));
+  std::ostringstream out;
+  ASSERT_TRUE(RunInfo({path_}, out).ok());
+  EXPECT_THAT(out.str(), testing::HasSubstr("cross-checked stacks   10, 1 differ\n"));
+  EXPECT_THAT(out.str(), testing::HasSubstr(R"(
+stacks that libunwind did not confirm
+  different: from frame 1 on, found by the memo, thread 1, 0.000002 s
+    called from pc 0x400010, sp 0x7ff000; frames: 2, libunwind 3
+    #0   both      /usr/bin/app+0x10
+    #1   memtrace  /usr/bin/app+0x20
+    #1   libunwind /new.so+0x30, sp 0x7ff100
+    #2   memtrace  [no unwind info]
+    #2   libunwind 0x9 (guessed), sp 0x7ff200
+    #3   libunwind [libunwind: error 8]
+)"));
+}
+
+TEST_F(DumpTest, InfoNamesTheCodeAtWhichMarkedStacksEnd) {
+  TraceBuilder trace;
+  trace.Module(1, format::kModulePermanent, 0x400000, 0x500000, 0x400000, "/usr/bin/app");
+  auto& a = trace.Thread(1, 100, "main");
+  a.Node(1, static_cast<uint64_t>(format::StackMarker::kNoUnwindInfo), 0, format::kNoModule)
+      .Node(2, 0x400020, 1)
+      .Node(3, 0x400030, 2)
+      .At(1000)
+      .Malloc(0x1010, 1, 3)
+      .Malloc(0x2010, 1, 2)
+      .At(2000);
+  trace.End(0, 3000);
+  ASSERT_TRUE(trace.WriteTo(path_));
+  std::ostringstream out;
+  ASSERT_TRUE(RunInfo({path_}, out).ok());
+  EXPECT_THAT(out.str(), testing::HasSubstr(R"(
+where marked stacks end (allocations)
+  no unwind info         2, at 1 places
+    2                    /usr/bin/app+0x20
+)"));
+}
+
 }  // namespace
 }  // namespace memtrace::report

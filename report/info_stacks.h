@@ -1,0 +1,32 @@
+// The parts of `memtrace info` about single stacks: where marked stacks end, and stacks
+// that libunwind did not confirm.
+
+#ifndef MEMTRACE_REPORT_INFO_STACKS_H_
+#define MEMTRACE_REPORT_INFO_STACKS_H_
+
+#include <functional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report/analyzer.h"
+#include "report/stack_table.h"
+
+namespace memtrace::report {
+
+// How each of these nodes is shown: function, module and offset. One call for all.
+using NameNodes = std::function<std::vector<std::string>(const AnalyzedTrace&,
+                                                         std::span<const StackNode>)>;
+
+// Without symbols: module and offset.
+std::vector<std::string> ModuleAndOffset(const AnalyzedTrace& trace,
+                                         std::span<const StackNode> nodes);
+
+// Prints nothing where there are none.
+void PrintMarkedStacks(const AnalyzedTrace& trace, const NameNodes& names, std::ostream& out);
+void PrintCheckedStacks(const AnalyzedTrace& trace, const NameNodes& names, std::ostream& out);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_INFO_STACKS_H_
