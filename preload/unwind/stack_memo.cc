@@ -3,6 +3,9 @@
 namespace memtrace::unwind {
 
 uint32_t StackMemo::Learn(const CallSite& site, const StackJoin& join, uint64_t stack) {
+  // Complete, and the thread's own: the memory of a context may go away, and a branch
+  // reads words before the entry's have proven that they are there.
+  if (join.marker() != format::StackMarker::kNone) return 0;
   const size_t index = SetOf(leaf_);
   const uint32_t faults = Commit(index);
   Set& set = sets_[index];
@@ -52,11 +55,7 @@ uint16_t StackMemo::Difference(const Entry& entry, const CallSite& site, const S
 
 bool StackMemo::Fill(Entry* entry, const CallSite& site, const StackJoin& join, uint64_t stack) {
   entry->words = 0;
-  const format::StackMarker marker = join.marker();
-  if (join.size() < 2 || join.size() > kMaxWords ||
-      (marker != format::StackMarker::kNone && marker != format::StackMarker::kContextEnd)) {
-    return false;
-  }
+  if (join.size() < 2 || join.size() > kMaxWords) return false;
   uint32_t words = 0;
   bool fits = true;
   join.ForEachWord([&](uintptr_t address, uint64_t value) {

@@ -8,8 +8,8 @@
 // and a compare; the walk it stands for costs ten times that.
 //
 // The same conditions as for the join hold for what may be kept (stack_join.h):
-// the thread's primary stack, complete stacks, no module unloaded since. The memo
-// is filled from the join's record, at the second sight of a beginning.
+// the thread's primary stack, complete stacks, no module unloaded since; and no
+// stack of a context (kContextEnd), whose memory may go away. The memo is filled from the join's record, at the second sight of a beginning.
 //
 // Many stacks may have the same beginning: a program's own wrapper of malloc, at the
 // same depth. When a third one comes to a set of two entries, a branch is made: where on

@@ -245,6 +245,8 @@ TEST_F(SwitchedStacksTest, FibersInsideTheThreadsStack) {
   EXPECT_GT(ways_.joined_frames(), 100u);
 }
 
+constexpr size_t kAreaBytes = 1 << 19;
+
 // A stack is unmapped, and mapped again with less above it: a stack that is remembered from
 // before must not be read beyond the new end, though it begins at the same address with the
 // same frames.
@@ -261,8 +263,6 @@ void RunOnStacksThatShrink(char* area, size_t bytes) {
   }
 }
 
-constexpr size_t kAreaBytes = 1 << 19;
-
 TEST_F(SwitchedStacksTest, FibersWhoseStackIsUnmappedAndMappedSmaller) {
   auto* area = static_cast<char*>(
       mmap(nullptr, kAreaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -270,33 +270,87 @@ TEST_F(SwitchedStacksTest, FibersWhoseStackIsUnmappedAndMappedSmaller) {
   munmap(area, kAreaBytes);
 }
 
+// Four stacks that begin alike and differ in one word far up, where they are called from.
+struct Ways {
+  size_t skip = 0;
+  int way = 0;
+} g_ways;
+
+[[gnu::noinline]] void FarBelow() {
+  auto* skipped = static_cast<volatile char*>(__builtin_alloca(g_ways.skip + 16));
+  skipped[0] = 1;
+  for (volatile int i = 0; i < 3;) {
+    CaptureCaller();
+    const int next = i + 1;
+    i = next;
+  }
+  g_sink = g_sink + skipped[0];
+}
+template <int kWay>
+[[gnu::noinline]] void Way() {
+  FarBelow();
+  g_sink = kWay;
+}
+void TakeTheWay() {
+  constexpr void (*kWays[])() = {Way<0>, Way<1>, Way<2>, Way<3>};
+  kWays[g_ways.way]();
+  g_sink = g_sink + 1;
+}
+void RunWay(char* area, size_t bytes, size_t skip, int way) {
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = area;
+  context.uc_stack.ss_size = bytes;
+  context.uc_link = &g_main;
+  g_ways = {skip, way};
+  makecontext(&context, TakeTheWay, 0);
+  swapcontext(&g_main, &context);
+}
+
+// The word that tells them apart is unmapped: no way to the stack may look at it.
+void DifferFarUpAndLoseIt(char* area) {
+  for (int i = 0; i < 24; ++i) RunWay(area, kAreaBytes, kAreaBytes / 2, i % 4);
+  ASSERT_EQ(munmap(area + kAreaBytes / 2, kAreaBytes / 2), 0);
+  RunWay(area, kAreaBytes / 2, 0, 0);
+}
+
 // The same where the fibers' memory touches the thread's stack from below, with no guard
 // between: the tracer takes it for a part of that stack, which has grown.
-TEST_F(SwitchedStacksTest, FibersDirectlyBelowAStackWithoutAGuard) {
+void RunDirectlyBelowAStack(void (*run)(char* area)) {
   constexpr size_t kStackBytes = 1 << 20;
   auto* memory = static_cast<char*>(mmap(nullptr, kAreaBytes + kStackBytes, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   ASSERT_EQ(pthread_attr_setstack(&attributes, memory + kAreaBytes, kStackBytes), 0);
+  struct Argument {
+    void (*run)(char*);
+    char* area;
+  } argument = {run, memory};
   pthread_t thread;
-  ASSERT_EQ(pthread_create(
-                &thread, &attributes,
-                [](void* data) -> void* {
-                  EveryWay ways;
-                  Chain chain;
-                  t_ways = &ways;
-                  t_chain = &chain;
-                  t_base = nullptr;
-                  RunOnStacksThatShrink(static_cast<char*>(data), kAreaBytes);
-                  EXPECT_GT(ways.joined_frames(), 100u) << "they count as the thread's own";
-                  return nullptr;
-                },
-                memory),
-            0);
+  const auto body = [](void* data) -> void* {
+    const auto* what = static_cast<const Argument*>(data);
+    EveryWay ways;
+    Chain chain;
+    t_ways = &ways;
+    t_chain = &chain;
+    t_base = nullptr;
+    what->run(what->area);
+    EXPECT_GT(ways.joined_frames(), 20u) << "they count as the thread's own";
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &argument), 0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
   munmap(memory, kAreaBytes + kStackBytes);
+}
+
+TEST_F(SwitchedStacksTest, FibersDirectlyBelowAStackWithoutAGuard) {
+  RunDirectlyBelowAStack([](char* area) { RunOnStacksThatShrink(area, kAreaBytes); });
+}
+
+TEST_F(SwitchedStacksTest, FibersThatDifferInAWordThatGoesAway) {
+  RunDirectlyBelowAStack(DifferFarUpAndLoseIt);
 }
 
 }  // namespace
