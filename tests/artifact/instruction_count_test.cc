@@ -1,0 +1,92 @@
+// What a malloc and a free cost in the library, in instructions: numbers that do not
+// wobble with the machine, so that a line too much on the event path is seen.
+//
+// Valgrind's callgrind counts a program that does something n and 2 n times, with and
+// without the library; the difference of the differences is what the library adds to
+// one time. Samples and stamps are taken by the clock, and the program is fifty times
+// slower than by itself: hence the tolerance, and the least of several runs.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace memtrace {
+namespace {
+
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && defined(__x86_64__)
+constexpr bool kSameCompiler = true;
+#else
+constexpr bool kSameCompiler = false;
+#endif
+
+constexpr int kTimes = 20'000;
+constexpr int kRuns = 3;
+constexpr double kTolerance = 0.05;
+
+struct Path {
+  const char* mode;
+  double golden;  // instructions that the library adds to one time
+};
+
+class InstructionCountTest : public testing::TestWithParam<Path> {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/memtrace-count-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  double Instructions(const std::string& mode, int times, bool traced) const {
+    std::string command = "cd " + directory_ + " && rm -f *.mtr && ";
+    if (traced) {
+      command += "LD_PRELOAD=" MEMTRACE_BUILD_DIR "/lib/libmemtrace.so MEMTRACE_OUT=" + directory_ +
+                 "/%p.mtr ";
+    }
+    command += "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMTRACE_BUILD_DIR
+               "/tests/tracees/counted_pairs " + mode + " " + std::to_string(times) + " 2>&1";
+    FILE* const pipe = popen(command.c_str(), "r");
+    std::string output;
+    char buffer[4096];
+    size_t bytes;
+    while ((bytes = fread(buffer, 1, sizeof(buffer), pipe)) > 0) output.append(buffer, bytes);
+    EXPECT_EQ(pclose(pipe), 0) << output;
+    const size_t at = output.find("Collected : ");
+    EXPECT_NE(at, std::string::npos) << output;
+    return at == std::string::npos ? 0 : std::atof(output.c_str() + at + 12);
+  }
+
+  double Added(const std::string& mode) const {
+    double least = 1e9;
+    const double plain =
+        Instructions(mode, 2 * kTimes, false) - Instructions(mode, kTimes, false);
+    for (int run = 0; run < kRuns; ++run) {
+      const double traced =
+          Instructions(mode, 2 * kTimes, true) - Instructions(mode, kTimes, true);
+      least = std::min(least, (traced - plain) / kTimes);
+    }
+    return least;
+  }
+
+  std::string directory_;
+};
+
+TEST_P(InstructionCountTest, IsTheGoldenNumber) {
+  if (!kSameCompiler) GTEST_SKIP() << "the golden numbers are those of gcc 12 on x86-64";
+  const double added = Added(GetParam().mode);
+  EXPECT_NEAR(added, GetParam().golden, GetParam().golden * kTolerance)
+      << "when the event path was changed on purpose, this is the new number";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Paths, InstructionCountTest,
+    testing::Values(Path{"pair", 362}, Path{"apart", 356}, Path{"turns", 521},
+                    Path{"fresh", 8238}),
+    [](const auto& path) { return std::string(path.param.mode); });
+
+}  // namespace
+}  // namespace memtrace
