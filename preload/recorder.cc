@@ -159,15 +159,30 @@ template <typename Key>
 static_assert(unwind::kMaxFrames + 1 <= format::kMaxPathNodes);
 
 // A stack of its own, from its outermost frame.
+// What it has in common with the last such stack, from the outermost frame inwards, has
+// its nodes.
 [[gnu::noinline]] uint64_t WalkStack(ThreadState& state, const CallSite& site) {
   const unwind::UnwindResult result =
       state.unwinder.Capture(site, state.keys, unwind::kMaxFrames);
-  if (!state.ring.HasRoom(2 + result.frames)) SpoolThread(state);
-  if (result.frames == 0 && result.marker == format::StackMarker::kNone) return 0;
-  const uint64_t first =
-      DefinePath(state, 0, result.marker, result.frames,
-                 [&](size_t i) { return state.keys[result.frames - 1 - i]; });
-  return result.frames == 0 ? first - 1 : first + result.frames - 1;
+  const size_t marks = result.marker != format::StackMarker::kNone;
+  const size_t size = result.frames + marks;
+  if (size == 0) return 0;
+  const auto word = [&](size_t i) {
+    return i < marks ? format::NodeWord(static_cast<uint64_t>(result.marker), format::kNoModule)
+                     : state.keys[size - 1 - i];
+  };
+  if (!state.ring.HasRoom(1 + size)) SpoolThread(state);
+  ThreadState::WalkedFrame* const walked = state.walked;
+  size_t known = 0;
+  while (known < size && known < state.walked_size && walked[known].word == word(known)) ++known;
+  if (known > 0 && !state.slots.Holds(walked[known - 1].node)) known = 0;
+  if (known == size) return walked[size - 1].node;
+  uint64_t node = DefinePath(state, known > 0 ? walked[known - 1].node : 0,
+                             format::StackMarker::kNone, size - known,
+                             [&](size_t i) { return word(known + i); });
+  for (size_t i = known; i < size; ++i) walked[i] = {word(i), node++};
+  state.walked_size = size;
+  return node - 1;
 }
 
 // Not the stack of a known record: joins the last one, or walks.

@@ -225,6 +225,7 @@ void ForgetThreads() {
       }
       state->ring.Detach();
     }
+    state->unwinder.ForgetCounters();  // what the parent counted is in its own trace
     state->serial = 0;
     state->owner_tid.store(0, std::memory_order_relaxed);
   }

@@ -57,6 +57,13 @@ struct ThreadState {
   unwind::StackMemo memo;  // its names, and the join's, are nodes of `slots`
   unwind::StackJoin join;
   uint64_t keys[unwind::kMaxFrames];  // a stack that is not joined
+  // The last such stack as the trace knows it, marker first, then outermost first.
+  struct WalkedFrame {
+    uint64_t word;
+    uint64_t node;
+  };
+  size_t walked_size = 0;
+  WalkedFrame walked[unwind::kMaxFrames + 1];
 };
 
 // What the exported functions do with a call of this thread. One comparison tells

@@ -91,6 +91,8 @@ class StackUnwinder {
   // Before the object serves another thread.
   void Reset() { bounds_.Reset(); }
 
+  void ForgetCounters() { counters_ = {}; }
+
   const UnwindCounters& counters() const { return counters_; }
 
  private:
