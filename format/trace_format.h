@@ -63,6 +63,7 @@ enum class BlockKind : uint16_t {
 enum class Codec : uint16_t {
   kRaw = 0,
   kZstd = 1,  // one zstd frame that expands to content_bytes
+  kColumns = 2,  // kEvents only: columns, zstd each (docs/trace-format.md, section 8)
 };
 
 struct BlockHeader {

@@ -3,10 +3,12 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
+#include "format/varint.h"
 
 namespace memtrace::report {
 namespace {
@@ -24,7 +26,8 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
   const format::BlockHeader& header = block.header;
   content->clear();
   const bool raw = header.codec == format::Codec::kRaw;
-  if (!raw && header.codec != format::Codec::kZstd) {
+  const bool columns = header.codec == format::Codec::kColumns;
+  if (!raw && !columns && header.codec != format::Codec::kZstd) {
     return absl::UnimplementedError(
         absl::StrCat("the block at byte ", block.offset, " is compressed in a way (",
                      static_cast<int>(header.codec), ") that this version does not know"));
@@ -50,6 +53,12 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
   }
   if (raw) return absl::OkStatus();
 
+  if (columns) {
+    content->resize(header.content_bytes);
+    if (DecodeColumns(payload, *content)) return absl::OkStatus();
+    content->clear();
+    return Damaged(block, "the columns of the block do not make up its events");
+  }
   if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != header.content_bytes) {
     return Damaged(block, "the compressed size is not what the header says");
   }
@@ -62,6 +71,50 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
     return Damaged(block, "the block does not decompress");
   }
   return absl::OkStatus();
+}
+
+// Every length is bounded by the content's before memory is taken for it.
+bool BlockPayload::DecodeColumns(std::span<const uint8_t> payload, std::span<uint8_t> content) {
+  if (content.size() % sizeof(uint64_t) != 0) return false;
+  const uint8_t* next = payload.data();
+  const uint8_t* const end = next + payload.size();
+  const auto number = [&](uint64_t* value) {
+    next = next == nullptr ? nullptr : format::GetVarint(next, end, value);
+    return next != nullptr;
+  };
+  uint64_t count;
+  if (!number(&count) || count != EventColumns::kColumns) return false;
+  struct Sizes {
+    uint64_t bytes, stored;
+  };
+  std::array<Sizes, EventColumns::kColumns> sizes;
+  uint64_t sum = 0;
+  for (Sizes& each : sizes) {
+    if (!number(&each.bytes) || !number(&each.stored)) return false;
+    // No event takes twice as many bytes in columns as in words.
+    if (each.bytes > 2 * content.size() || each.stored > each.bytes) return false;
+    sum += each.bytes;
+  }
+  if (sum > 2 * content.size()) return false;
+  if (zstd_ == nullptr) zstd_ = ZSTD_createDCtx();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto [bytes, stored] = sizes[i];
+    if (stored > static_cast<uint64_t>(end - next)) return false;
+    std::vector<uint8_t>& column = columns_.column(i);
+    column.resize(bytes);
+    if (stored < bytes) {
+      const size_t size = ZSTD_decompressDCtx(zstd_, column.data(), bytes, next, stored);
+      if (ZSTD_isError(size) || size != bytes) return false;
+    } else if (bytes != 0) {
+      memcpy(column.data(), next, bytes);
+    }
+    next += stored;
+  }
+  if (next != end) return false;
+  words_.resize(content.size() / sizeof(uint64_t));
+  if (!columns_.Decode(words_)) return false;
+  if (!words_.empty()) memcpy(content.data(), words_.data(), content.size());
+  return true;
 }
 
 absl::Status ReadRing(const ByteSource& source, const ScannedBlock& block, bool events,

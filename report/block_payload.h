@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "report/block_scanner.h"
+#include "report/event_columns.h"
 
 struct ZSTD_DCtx_s;
 
@@ -29,7 +30,11 @@ class BlockPayload {
                     std::vector<uint8_t>* content);
 
  private:
+  bool DecodeColumns(std::span<const uint8_t> payload, std::span<uint8_t> content);
+
   std::vector<uint8_t> compressed_;
+  EventColumns columns_;
+  std::vector<uint64_t> words_;
   ZSTD_DCtx_s* zstd_ = nullptr;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
+#include "format/varint.h"
 #include "report/block_scanner.h"
 #include "report/byte_source.h"
 
@@ -41,6 +42,40 @@ absl::Status BlockWriter::WriteFileHeader(format::FileHeader header) {
   return WriteAll({reinterpret_cast<const uint8_t*>(&header), sizeof(header)});
 }
 
+// The payload of a kColumns block, or 0 when it does not fit in `out`.
+size_t BlockWriter::CompressColumns(std::span<const uint8_t> content, std::span<uint8_t> out) {
+  if (content.size() % sizeof(uint64_t) != 0) return 0;
+  words_.resize(content.size() / sizeof(uint64_t));
+  memcpy(words_.data(), content.data(), content.size());
+  columns_.Encode(words_);
+  compressed_.clear();
+  uint8_t directory[(1 + 2 * EventColumns::kColumns) * format::kMaxVarintBytes];
+  uint8_t* next = format::PutVarint(directory, EventColumns::kColumns);
+  for (size_t i = 0; i < EventColumns::kColumns; ++i) {
+    const std::vector<uint8_t>& column = columns_.column(i);
+    const size_t begin = compressed_.size();
+    compressed_.resize(begin + ZSTD_compressBound(column.size()));
+    size_t stored = column.empty() ? 0
+                                   : ZSTD_compress2(zstd_, compressed_.data() + begin,
+                                                    compressed_.size() - begin, column.data(),
+                                                    column.size());
+    if (ZSTD_isError(stored) || stored >= column.size()) {
+      stored = column.size();
+      if (stored != 0) memcpy(compressed_.data() + begin, column.data(), stored);
+    }
+    compressed_.resize(begin + stored);
+    next = format::PutVarint(next, column.size());
+    next = format::PutVarint(next, stored);
+  }
+  const auto directory_bytes = static_cast<size_t>(next - directory);
+  if (directory_bytes + compressed_.size() > out.size()) return 0;
+  memcpy(out.data(), directory, directory_bytes);
+  if (!compressed_.empty()) {
+    memcpy(out.data() + directory_bytes, compressed_.data(), compressed_.size());
+  }
+  return directory_bytes + compressed_.size();
+}
+
 absl::Status BlockWriter::Write(format::BlockHeader header, std::span<const uint8_t> content) {
   if (content.size() > format::kMaxPayloadBytes) {
     return absl::InternalError(absl::StrCat("a block of ", content.size(), " bytes is too long"));
@@ -51,7 +86,11 @@ absl::Status BlockWriter::Write(format::BlockHeader header, std::span<const uint
   uint8_t* payload = buffer_.data() + sizeof(header);
   size_t payload_bytes = 0;
   header.codec = format::Codec::kRaw;
-  if (level_ != 0 && !content.empty()) {
+  if (level_ != 0 && !content.empty() && header.kind == format::BlockKind::kEvents) {
+    payload_bytes = CompressColumns(content, {payload, content.size() - 1});
+    if (payload_bytes != 0) header.codec = format::Codec::kColumns;
+  }
+  if (level_ != 0 && !content.empty() && header.codec == format::Codec::kRaw) {
     const size_t n = ZSTD_compress2(zstd_, payload, bound, content.data(), content.size());
     if (!ZSTD_isError(n) && n < content.size()) {
       header.codec = format::Codec::kZstd;

@@ -1,4 +1,5 @@
-// BlockWriter: appends blocks to a trace file: compresses, checks, aligns.
+// BlockWriter: appends blocks to a trace file: compresses, checks, aligns. Events are
+// compressed as columns (event_columns.h), everything else as it is.
 //
 // Writes at its own position, so that nothing else may write to the file. After
 // an error the file ends with a block that a reader may not accept; the position
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "format/trace_format.h"
+#include "report/event_columns.h"
 
 struct ZSTD_CCtx_s;
 
@@ -37,6 +39,7 @@ class BlockWriter {
   uint64_t bytes_written() const { return position_; }
 
  private:
+  size_t CompressColumns(std::span<const uint8_t> content, std::span<uint8_t> out);
   absl::Status WriteAll(std::span<const uint8_t> bytes);
 
   const int fd_;
@@ -44,6 +47,9 @@ class BlockWriter {
   const int level_;
   ZSTD_CCtx_s* zstd_ = nullptr;
   uint64_t position_ = 0;
+  EventColumns columns_;
+  std::vector<uint64_t> words_;
+  std::vector<uint8_t> compressed_;
   std::vector<uint8_t> buffer_;  // header, payload, padding of one block
 };
 

@@ -224,7 +224,7 @@ TEST_F(TraceFollowerTest, KeepsTheRawTraceWhenTheDiskIsFull) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, SIG_IGN);
   tiny = before;
-  tiny.rlim_cur = 4096;  // the nearest thing to a full disk that needs no mount
+  tiny.rlim_cur = 256;  // the nearest thing to a full disk that needs no mount
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tiny), 0);
   const absl::Status status = follower->Finish(nullptr);
   setrlimit(RLIMIT_FSIZE, &before);
