@@ -14,7 +14,7 @@ namespace memtrace::report {
 struct PackOptions {
   std::string file;
   std::string output;  // empty: PackedName(file)
-  int level = 3;       // of zstd, 1 to 19
+  int level = 9;       // of zstd, 1 to 19
 };
 
 struct PackResult {

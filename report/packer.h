@@ -38,7 +38,7 @@
 namespace memtrace::report {
 
 struct PackerOptions {
-  int level = 3;                       // of zstd
+  int level = 9;                       // of zstd
   size_t merge_bytes = 1 << 20;        // of content per block and thread
   size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
   uint64_t lag_bytes = 64 << 20;       // Advance() writes what is buffered since longer ago
