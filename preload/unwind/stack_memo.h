@@ -100,7 +100,8 @@ class StackMemo {
   void Forget();
 
  private:
-  uint64_t Descend(const CallSite& site, StackWindow stack) const {
+  // The words may be anything by now, also what AddressSanitizer has poisoned in a test.
+  [[gnu::no_sanitize_address]] uint64_t Descend(const CallSite& site, StackWindow stack) const {
     uint64_t hash = Hash(site);
     for (int depth = 0; depth < kMaxDepth; ++depth) {
       const Branch branch = branches_[BranchOf(hash)];
