@@ -19,23 +19,21 @@ uint64_t Clock::CoarseOrderedNow() {
 }
 
 void Clock::Init() {
-#if defined(__x86_64__)
   char source[32];
   const long bytes = sys::ReadFile(
       "/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source));
   const std::string_view name(source, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  if (!name.starts_with("tsc")) return;
+  if (!name.starts_with(arch::kClockSource)) return;
   // About 20 us of waiting give the frequency to a percent.
   const uint64_t ns = NowNs(CLOCK_MONOTONIC);
-  const uint64_t ticks = __rdtsc();
+  const uint64_t ticks = arch::Ticks();
   uint64_t passed;
   while ((passed = NowNs(CLOCK_MONOTONIC) - ns) < 20'000) {
   }
-  const uint64_t per_us = (__rdtsc() - ticks) * 1000 / passed;
+  const uint64_t per_us = (arch::Ticks() - ticks) * 1000 / passed;
   if (per_us < 10) return;
   kind_ = format::ClockKind::kTsc;
   ticks_per_us_ = per_us;
-#endif
 }
 
 }  // namespace memtrace

@@ -14,10 +14,7 @@
 #include <cstdint>
 
 #include "format/records.h"
-
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
+#include "preload/arch/arch.h"
 
 namespace memtrace {
 
@@ -33,9 +30,7 @@ class Clock {
   void Init();
 
   uint64_t Now() const {
-#if defined(__x86_64__)
-    if (kind_ == format::ClockKind::kTsc) [[likely]] return __rdtsc();
-#endif
+    if (kind_ == format::ClockKind::kTsc) [[likely]] return arch::Ticks();
     return NowNs(CLOCK_MONOTONIC_COARSE);
   }
 
@@ -43,14 +38,7 @@ class Clock {
   // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
   // equal, and one that is read behind another is greater, whichever threads do it.
   uint64_t OrderedNow() {
-#if defined(__x86_64__)
-    if (kind_ == format::ClockKind::kTsc) [[likely]] {
-      _mm_lfence();
-      const uint64_t now = __rdtsc();
-      _mm_lfence();
-      return now;
-    }
-#endif
+    if (kind_ == format::ClockKind::kTsc) [[likely]] return arch::TicksInOrder();
     return CoarseOrderedNow();
   }
 

@@ -17,6 +17,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
+#include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/interpose_allocation.h"
 #include "preload/lifecycle.h"
@@ -33,7 +34,8 @@
 #define CALL_SITE()                                                           \
   ::memtrace::CallSite {                                                      \
     reinterpret_cast<uintptr_t>(__builtin_return_address(0)),                 \
-        reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) + 16,         \
+        reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) +             \
+            ::memtrace::arch::kFrameAddressToCfa,                             \
         *static_cast<const uintptr_t*>(__builtin_frame_address(0))            \
   }
 

@@ -23,7 +23,7 @@
 #include <cstdint>
 
 #include "format/records.h"
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/stack_unwinder.h"
 
 namespace memtrace {

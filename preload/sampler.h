@@ -22,6 +22,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/arch/arch.h"
+
 namespace memtrace {
 
 // The largest mean distance; so that one byte more or less is no matter to the draw.
@@ -48,17 +50,7 @@ uint64_t DrawDistance(uint64_t* random, uint64_t mean_bytes);
 // Takes `bytes` off `until`. True: to be sampled, and `until` is meaningless until it
 // is drawn anew.
 [[gnu::always_inline]] inline bool TakeBytes(uint64_t& until, size_t bytes) {
-#if defined(__x86_64__)
-  // One read-modify-write whose flags are the answer: compilers make five instructions
-  // of the comparison and the difference.
-  bool sampled;
-  asm("subq %2, %0" : "+m"(until), "=@ccbe"(sampled) : "r"(bytes));
-  return sampled;
-#else
-  if (until <= bytes) return true;
-  until -= bytes;
-  return false;
-#endif
+  return arch::SubtractReaches(until, bytes);
 }
 
 }  // namespace memtrace

@@ -4,7 +4,7 @@
 // somebody else; inside the traced program we want none of the three. Each
 // function returns the kernel's answer: a result, or -errno.
 //
-// Async-signal-safe. The only file but unwind/arch_*.h that knows the machine.
+// Async-signal-safe.
 
 #ifndef MEMTRACE_PRELOAD_SYS_H_
 #define MEMTRACE_PRELOAD_SYS_H_
@@ -21,24 +21,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/arch/arch.h"
+
 namespace memtrace::sys {
 
-#if defined(__x86_64__)
 inline long Call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                  long f = 0) {
-  long result;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-               : "rcx", "r11", "memory");
-  return result;
+  return arch::RawSystemCall(number, a, b, c, d, e, f);
 }
-#else
-#error "memtrace: this machine is not supported yet"
-#endif
 
 inline bool Failed(long result) { return result < 0 && result >= -4095; }
 

@@ -1,19 +1,47 @@
-// What the stack engine knows of x86-64 Linux: register numbers, how to read the
-// registers of this very moment, system calls without errno, the kernel's signal
-// frame, and code that has no CFI but is known by its bytes.
-//
-// The port to another processor is a second file like this one.
+// x86-64 Linux: see arch.h, the only file that includes this one.
 
-#ifndef MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_
-#define MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_
+#ifndef MEMTRACE_PRELOAD_ARCH_X86_64_H_
+#define MEMTRACE_PRELOAD_ARCH_X86_64_H_
 
 #include <sys/syscall.h>
+#include <x86intrin.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-namespace memtrace::unwind {
+namespace memtrace::arch {
+
+// --- The processor ---------------------------------------------------------------
+
+// The counter that is the clock of events where the kernel has it as its own clock
+// source, under this name.
+inline constexpr char kClockSource[] = "tsc";
+inline uint64_t Ticks() { return __rdtsc(); }
+// Read after everything before it and before everything behind it: the processor may
+// begin a plain rdtsc early.
+inline uint64_t TicksInOrder() {
+  _mm_lfence();
+  const uint64_t now = __rdtsc();
+  _mm_lfence();
+  return now;
+}
+
+// until -= bytes; was it `bytes` at the most? One read-modify-write whose flags are the
+// answer: compilers make five instructions of the comparison and the difference.
+[[gnu::always_inline]] inline bool SubtractReaches(uint64_t& until, uint64_t bytes) {
+  bool reached;
+  asm("subq %2, %0" : "+m"(until), "=@ccbe"(reached) : "r"(bytes));
+  return reached;
+}
+
+// --- Calls and frames --------------------------------------------------------------
+
+// The return address lies so far below the frame's end (CFA).
+inline constexpr uintptr_t kReturnSlot = 8;
+// From what __builtin_frame_address(0) gives to the end of that frame. The caller's frame
+// pointer is the word it points to.
+inline constexpr uintptr_t kFrameAddressToCfa = 16;
 
 // DWARF numbers.
 enum Register : uint8_t {
@@ -150,6 +178,6 @@ inline bool IsLeaveRealigned(const uint8_t* code) {
          code[3] == 0xf8;
 }
 
-}  // namespace memtrace::unwind
+}  // namespace memtrace::arch
 
-#endif  // MEMTRACE_PRELOAD_UNWIND_ARCH_X86_64_H_
+#endif  // MEMTRACE_PRELOAD_ARCH_X86_64_H_

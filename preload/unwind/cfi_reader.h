@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/byte_reader.h"
 
 namespace memtrace::unwind {

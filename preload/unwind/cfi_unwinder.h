@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "format/trace_format.h"
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/dwarf_expression.h"
 #include "preload/unwind/frame_rule.h"
 #include "preload/unwind/registers.h"

@@ -69,8 +69,8 @@ FastWalk::Next FastWalk::Unusual(FrameRule rule, State* state, StepReads* reads)
     if (!Read(cfa, &cfa)) return MarkOnce(StackMarker::kUnreadable);
     if (rule.flags & kCfaPlus8) cfa += 8;
   }
-  if (cfa % 8 != 0 || cfa - 8 < state->sp) return MarkOnce(StackMarker::kInconsistent);
-  if (!Read(cfa - 8, &state->pc)) return MarkOnce(StackMarker::kUnreadable);
+  if (cfa % 8 != 0 || cfa - kReturnSlot < state->sp) return MarkOnce(StackMarker::kInconsistent);
+  if (!Read(cfa - kReturnSlot, &state->pc)) return MarkOnce(StackMarker::kUnreadable);
   if (rule.flags & kRbpSaved) {
     const uintptr_t base = rule.flags & kRbpFromRbp ? state->rbp : cfa;
     const uintptr_t slot = base + static_cast<uintptr_t>(int64_t{rule.rbp_words} * 8);

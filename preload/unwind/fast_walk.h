@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "format/trace_format.h"
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/frame_rule.h"
 #include "preload/unwind/rule_table.h"
 #include "preload/unwind/stack_bounds.h"
@@ -133,7 +133,7 @@ inline FastWalk::Next FastWalk::Step(State* state, uint64_t* frame_key, StepRead
   const uintptr_t cfa = (rule.flags & kCfaFromRbp ? at.rbp : at.sp) +
                         static_cast<uintptr_t>(int64_t{rule.cfa_offset});
   // The return address lies in this frame: at or above its stack pointer.
-  const uintptr_t slot = cfa - 8;
+  const uintptr_t slot = cfa - kReturnSlot;
   if (slot % 8 != 0 || slot < at.sp) [[unlikely]] {
     return MarkOnce(format::StackMarker::kInconsistent);
   }

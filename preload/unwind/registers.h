@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/stack_bounds.h"
 
 namespace memtrace::unwind {

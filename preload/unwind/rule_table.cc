@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41

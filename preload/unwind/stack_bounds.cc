@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 
 extern "C" {
 // The stack pointer the kernel started the process with; from ld.so.

@@ -35,7 +35,7 @@ void CountMarker(format::StackMarker marker, UnwindCounters* counters) {
 // Was `outer` found from its inner frame by words that are still the same? All of
 // them lie in the primary stack, which is readable for the thread's whole life.
 [[gnu::always_inline]] inline bool StackJoin::Follows(size_t outer) const {
-  if (WordAt(returns_[outer].sp - 8) != returns_[outer].pc) return false;
+  if (WordAt(returns_[outer].sp - kReturnSlot) != returns_[outer].pc) return false;
   return (checks_[outer] & kCompared) == 0 || FollowsBySlots(outer);
 }
 

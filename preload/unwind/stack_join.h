@@ -130,7 +130,7 @@ template <typename Visit>
 void StackJoin::ForEachWord(Visit visit) const {
   for (size_t i = size_ - 1; i > 0; --i) {
     const size_t outer = i - 1;
-    if (!visit(returns_[outer].sp - 8, returns_[outer].pc)) return;
+    if (!visit(returns_[outer].sp - kReturnSlot, returns_[outer].pc)) return;
     const Frame& frame = frames_[outer];
     if (checks_[outer] & kCheckCfa &&
         !visit(frame.cfa_slot & ~uintptr_t{1}, returns_[outer].sp - (frame.cfa_slot & 1 ? 8 : 0))) {

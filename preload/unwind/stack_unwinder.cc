@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/cfi_unwinder.h"
 #include "preload/unwind/fast_walk.h"
 

@@ -57,6 +57,14 @@ TEST(PreloadArtifactTest, ExportsTheListOfTruthAndNothingElse) {
   EXPECT_EQ(Symbols("-D --defined-only"), truth);
 }
 
+// A port is a file beside preload/arch/x86_64.h, and not a hunt.
+TEST(PreloadArtifactTest, TheProcessorIsKnownInOnePlace) {
+  EXPECT_EQ(Output("cd " MEMTRACE_SOURCE_DIR "/preload && grep -rnE "
+                   "'__x86_64__|__aarch64__|rdtsc\\(|intrin\\.h|asm[a-z ]*\\(\"[^\"]' . "
+                   "--include=*.h --include=*.cc | grep -v '^./arch/' || true"),
+            "");
+}
+
 TEST(PreloadArtifactTest, NeedsLibcOnly) {
   std::vector<std::string> needed;
   std::istringstream lines(Output("readelf -dW " + kLibrary));

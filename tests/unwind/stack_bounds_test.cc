@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 
 namespace memtrace::unwind {
 namespace {

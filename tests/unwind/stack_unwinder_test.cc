@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "preload/unwind/arch_x86_64.h"
+#include "preload/arch/arch.h"
 #include "preload/unwind/rule_table.h"
 
 extern "C" {

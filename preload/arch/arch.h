@@ -1,0 +1,38 @@
+// arch: all that the library knows of the processor it runs on.
+//
+// A port is one file like x86_64.h, and a line here. It gives, in namespace arch:
+//
+//   Ticks, TicksInOrder, kClockSource   the counter that is the clock of events
+//   SubtractReaches                     the step of a call that is not sampled
+//   RawSystemCall, ThreadPointer        without errno; the end of a thread's stack
+//   Register, kRegisterCount            DWARF numbers of registers
+//   CurrentRegisters, KeptRegister      those a function must keep, of this moment
+//   kReturnSlot, kFrameAddressToCfa     where calls put what
+//   kAddressBits, kPageBytes
+//   kUcontextOffset, kTrampoline...,    the kernel's signal frame, and code without
+//   IsSignalTrampoline, PltCfaOffset,   CFI that is known by its bytes
+//   IsLeaveRealigned, ...
+//   CallOnStack, kLibunwindFile,        for the cross-check
+//   MEMTRACE_LIBUNWIND_NAME
+//
+// What stays to be done beside that for a processor whose calls leave the return address
+// in a register (aarch64): the first step of a walk takes it from there, and FrameRule
+// (unwind/frame_rule.h) needs a flag for it; signed return addresses are compared as they
+// are and stripped where a key is made. docs/stack-capture.md, "Another processor".
+
+#ifndef MEMTRACE_PRELOAD_ARCH_ARCH_H_
+#define MEMTRACE_PRELOAD_ARCH_ARCH_H_
+
+#if defined(__x86_64__)
+#include "preload/arch/x86_64.h"
+#else
+#error "memtrace runs on x86-64 only: preload/arch/arch.h tells what another processor needs"
+#endif
+
+namespace memtrace {
+namespace unwind {
+using namespace arch;
+}
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_ARCH_ARCH_H_
