@@ -33,8 +33,9 @@ my $text = "w1 w2 w3" x 50; my $n = 0; $n++ while $text =~ /w(\d)/g; print "$n\n
 
 TEST(CrossCheckTest, Git) {
   ExpectNoDifference({.arguments = {"/bin/sh", "-c", R"script(
-git init -q . && echo one > file && git add file &&
-git -c user.name=a -c user.email=a@b.c commit -q -m first && git log --oneline --stat | wc -l
+git init -q . && for n in 1 2 3 4; do
+  echo $n >> file && git add file && git -c user.name=a -c user.email=a@b.c commit -q -m $n || exit 1
+done && git log --oneline --stat | wc -l && git gc -q && git blame file | wc -l
 )script"},
                       .directory = TempDirectory()},
                      {.checked = 2000});

@@ -89,6 +89,67 @@ TEST(TracingTest, ThePackedTraceReportsTheSame) {
   }
 }
 
+// Of an event by another thread: who did it, and when, within what a clock beside it says.
+TEST(TracingTest, EventsHaveTheirThreadAndTime) {
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {TraceePath("named_threads")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  long long apart[2];
+  std::istringstream(run.out) >> apart[0] >> apart[1];
+  const Result dump =
+      RunCommand({.arguments = {ToolPath(), "dump", TraceOf(traces.path(), "named_threads")}});
+  ASSERT_EQ(dump.Outcome(), "exit 0") << dump.err;
+  std::map<std::string, std::string> names;           // by thread
+  std::map<int, std::pair<double, std::string>> of;   // time and thread, by size
+  std::istringstream lines(dump.out);
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line, match, std::regex("^# thread (\\d+) .*name=(\\S+)"))) {
+      names[match[1]] = match[2];
+    } else if (std::regex_search(line, match,
+                                 std::regex("^(\\S+) (\\d+) malloc \\S+ size=([12]00[12]) "))) {
+      of[std::stoi(match[3])] = {std::stod(match[1]), match[2]};
+    }
+  }
+  ASSERT_EQ(of.size(), 4u) << dump.out;
+  const char* const expected[] = {"first-worker", "second-worker"};
+  for (int i = 0; i < 2; ++i) {
+    const auto& [begin, thread] = of[1001 + 1000 * i];
+    const auto& [end, same_thread] = of[1002 + 1000 * i];
+    EXPECT_EQ(names[thread], expected[i]);
+    EXPECT_EQ(thread, same_thread);
+    EXPECT_GE(end - begin, 0.150);
+    EXPECT_LE(end - begin, static_cast<double>(apart[i]) / 1e9 + 0.001);
+  }
+  EXPECT_GT(of[2001].first, of[1002].first);
+}
+
+// Kilobytes that reporting a trace of so many pairs of malloc and free took.
+long ReportMemory(int pairs) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("counted_pairs"), "pair", std::to_string(pairs)}},
+             traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Result report = RunCommand(
+      {.arguments = {"python3", "-c",
+                     "import os, sys\n"
+                     "child = os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:])\n"
+                     "_, status, usage = os.wait4(child, 0)\n"
+                     "print(usage.ru_maxrss)\n"
+                     "sys.exit(os.waitstatus_to_exitcode(status))",
+                     ToolPath(), "report", TraceOf(traces.path(), "counted_pairs"), "-o",
+                     traces / "report.txt"}});
+  EXPECT_EQ(report.Outcome(), "exit 0") << report.err;
+  EXPECT_THAT(ReadFile(traces / "report.txt"), HasSubstr("Heap "));
+  return std::stol(report.out);
+}
+
+TEST(TracingTest, AReportTakesNoMoreMemoryForMoreEvents) {
+  const long few = ReportMemory(50'000), many = ReportMemory(3'000'000);
+  EXPECT_LT(many, few + 4096) << "kilobytes; the trace of six million events has 72 MB";
+}
+
 TEST(TracingTest, AKilledProcessLosesNothing) {
   constexpr int kBlocks = 5000;
   TempDir traces;
