@@ -231,9 +231,14 @@ void Section::Leave() {
 }
 
 ThreadState* RecordingSection::Resume() {
-  if (!EnsureRecording()) return nullptr;
-  if (t_slot.state == nullptr && AttachThread() == nullptr) CountMissedEvent();
-  return t_slot.state;
+  if (EnsureRecording()) {
+    if (t_slot.state == nullptr && AttachThread() == nullptr) CountMissedEvent();
+    if (t_slot.state != nullptr) return t_slot.state;
+  }
+  // The child of a fork that is not traced has no state: kRecording would promise one.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_slot.mode = t_slot.state != nullptr ? ThreadMode::kRecording : ThreadMode::kNew;
+  return nullptr;
 }
 
 bool PrepareAlloc(size_t bytes) {

@@ -66,7 +66,6 @@ class RecordingSection {
       return;
     }
     state_ = Resume();
-    if (state_ == nullptr) Leave();
   }
   ~RecordingSection() {
     if (state_ != nullptr) Leave();
@@ -82,7 +81,7 @@ class RecordingSection {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_slot.mode = ThreadMode::kRecording;
   }
-  // A fork child's first event, or recording has stopped: null.
+  // A fork child's first event; or recording has stopped: null, and the thread has left.
   [[gnu::cold]] static ThreadState* Resume();
 
   ThreadState* state_;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -292,6 +293,24 @@ TEST(TracingTest, AForkChildIsNotChargedWithTheTracersFaultsInItsParents) {
   const Json report = Report(TraceOf(traces.path(), "fork_generations", std::stoi(run.out)));
   EXPECT_GE(report.at("faults").at("minor"), 256);
   EXPECT_GT(report.at("faults").at("tool_minor"), 0);
+}
+
+TEST(TracingTest, AForkChildThatIsNotTracedRuns) {
+  TempDir traces;
+  Command off = Traced({.arguments = {TraceePath("fork_generations")}}, traces.path());
+  off.environment.emplace_back("MEMTRACE_CHILDREN", "off");
+  EXPECT_EQ(RunCommand(off).Outcome(), "exit 0");
+}
+
+// A directory that is gone by the time of the fork.
+TEST(TracingTest, AForkChildThatCannotMakeATraceRuns) {
+  TempDir traces;
+  const std::string gone = traces.path() + "/gone";
+  ASSERT_EQ(mkdir(gone.c_str(), 0700), 0);
+  const Result run = RunCommand(
+      Traced({.arguments = {"/bin/bash", "-c", "rm -r \"$0\"; (echo child; exit 3); echo $?", gone}}, gone));
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_EQ(run.out, "child\n3\n");
 }
 
 TEST(TracingTest, APltEntryIsNoMallocOfItsOwn) {
