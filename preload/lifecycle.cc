@@ -163,6 +163,19 @@ bool BeginTrace(uint64_t parent_trace_id) {
   return true;
 }
 
+// Has the kernel wipe the switch in fork children. Where it cannot (Linux before 4.14, emulations of
+// it), a child would take its parent's rings for its own, which are not there: nothing is recorded.
+bool TellForkChildren() {
+  const long told = sys::Madvise(&g_switch, sizeof(g_switch), MADV_WIPEONFORK);
+  if (!sys::Failed(told)) return true;
+  if (MaySay()) {
+    RawLog("the kernel has no MADV_WIPEONFORK (Linux 4.14), which tells fork children that they "
+           "are such: ", ErrorText(told), " (error ", static_cast<int>(-told),
+           "); the program runs untraced");
+  }
+  return false;
+}
+
 bool StartProcess() {
   const OwnFaultsScope faults;
   if (getauxval(AT_SECURE) != 0) return false;
@@ -175,7 +188,7 @@ bool StartProcess() {
   ReadLink("/proc/self/cwd", g_process.working_directory);
   g_process.allocator_is_glibc = RealAllocatorIsGlibc();
   if (!g_process.config.children && ParentIsTraced()) return false;
-  sys::Madvise(&g_switch, sizeof(g_switch), MADV_WIPEONFORK);
+  if (!TellForkChildren()) return false;
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;
   if (g_process.config.sample_bytes != 0) {
     g_sampled.Begin();
