@@ -64,6 +64,7 @@ enum class Codec : uint16_t {
   kRaw = 0,
   kZstd = 1,  // one zstd frame that expands to content_bytes
   kColumns = 2,  // kEvents only: columns, zstd each (docs/trace-format.md, section 8)
+  kWords = 3,    // kEvents only: what the library writes, see word_codec.h
 };
 
 struct BlockHeader {

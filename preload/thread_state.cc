@@ -9,6 +9,7 @@
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/spool_buffers.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -135,6 +136,17 @@ size_t CountEvents(const uint64_t* word, const uint64_t* end) {
   return events;
 }
 
+// What of `ring` is to be written; `header` says how. A third of the bytes is a third of the pages
+// that the kernel has to find and to write back, which costs more than the coding.
+const void* Compress(const EventRing& ring, SpoolBuffer& buffer, format::BlockHeader* header) {
+  const size_t bytes = format::EncodeWords(ring.begin(), ring.used_bytes() / sizeof(uint64_t),
+                                           buffer.table, buffer.bytes);
+  if (bytes >= header->content_bytes) return ring.begin();
+  header->codec = format::Codec::kWords;
+  header->payload_bytes = static_cast<uint32_t>(bytes);
+  return buffer.bytes;
+}
+
 }  // namespace
 
 ThreadState* FirstThread() { return g_threads.load(std::memory_order_acquire); }
@@ -197,7 +209,10 @@ void SpoolThread(ThreadState& state) {
   header.sequence = state.sequence;
   header.dropped_events = state.dropped_events;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(state.ring.used_bytes());
-  if (g_process.file.Append(header, state.ring.begin())) {
+  const void* payload = state.ring.begin();
+  const BorrowedSpoolBuffer compressed;
+  if (compressed.get() != nullptr) payload = Compress(state.ring, *compressed.get(), &header);
+  if (g_process.file.Append(header, payload)) {
     ++state.sequence;
     state.dropped_events = 0;
     WriteMemoryMapIfGrown();
@@ -214,6 +229,7 @@ void SpoolThread(ThreadState& state) {
 }
 
 void ForgetThreads() {
+  ReturnSpoolBuffersOfOtherThreads();
   for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
     if (state->ring.attached()) {
       if (state->ring_is_private) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
 #include "format/varint.h"
+#include "format/word_codec.h"
 
 namespace memtrace::report {
 namespace {
@@ -27,7 +28,8 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
   content->clear();
   const bool raw = header.codec == format::Codec::kRaw;
   const bool columns = header.codec == format::Codec::kColumns;
-  if (!raw && !columns && header.codec != format::Codec::kZstd) {
+  const bool words = header.codec == format::Codec::kWords;
+  if (!raw && !columns && !words && header.codec != format::Codec::kZstd) {
     return absl::UnimplementedError(
         absl::StrCat("the block at byte ", block.offset, " is compressed in a way (",
                      static_cast<int>(header.codec), ") that this version does not know"));
@@ -58,6 +60,18 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
     if (DecodeColumns(payload, *content)) return absl::OkStatus();
     content->clear();
     return Damaged(block, "the columns of the block do not make up its events");
+  }
+  if (words) {
+    const size_t count = header.content_bytes / sizeof(uint64_t);
+    if (header.content_bytes % sizeof(uint64_t) == 0 &&
+        payload.size() >= format::LeastEncodedWords(count)) {
+      content->resize(header.content_bytes);
+      if (format::DecodeWords(payload.data(), payload.size(), content->data(), count)) {
+        return absl::OkStatus();
+      }
+      content->clear();
+    }
+    return Damaged(block, "the block does not decode to words");
   }
   if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != header.content_bytes) {
     return Damaged(block, "the compressed size is not what the header says");

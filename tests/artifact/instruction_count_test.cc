@@ -84,8 +84,8 @@ TEST_P(InstructionCountTest, IsTheGoldenNumber) {
 
 INSTANTIATE_TEST_SUITE_P(
     Paths, InstructionCountTest,
-    testing::Values(Path{"pair", 362}, Path{"apart", 356}, Path{"turns", 521},
-                    Path{"fresh", 8238}),
+    testing::Values(Path{"pair", 415}, Path{"apart", 423}, Path{"turns", 572},
+                    Path{"fresh", 8876}),
     [](const auto& path) { return std::string(path.param.mode); });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "format/checksum.h"
+#include "format/word_codec.h"
 
 namespace memtrace::report {
 
@@ -368,7 +369,19 @@ format::BlockHeader TraceBuilder::HeaderAt(format::BlockKind kind, uint64_t time
 TraceBuilder& TraceBuilder::Block(format::BlockHeader header, std::string_view payload) {
   header.magic = format::kBlockMagic;
   header.codec = format::Codec::kRaw;
-  header.payload_bytes = header.content_bytes = static_cast<uint32_t>(payload.size());
+  header.content_bytes = static_cast<uint32_t>(payload.size());
+  std::vector<uint8_t> encoded;
+  if (header.kind == format::BlockKind::kEvents &&
+      options_.event_codec == format::Codec::kWords) {
+    std::vector<uint64_t> words(payload.size() / sizeof(uint64_t));
+    memcpy(words.data(), payload.data(), payload.size());
+    uint64_t table[format::kWordTable];
+    encoded.resize(format::EncodedWordsRoom(words.size()));
+    const size_t bytes = format::EncodeWords(words.data(), words.size(), table, encoded.data());
+    payload = {reinterpret_cast<const char*>(encoded.data()), bytes};
+    header.codec = format::Codec::kWords;
+  }
+  header.payload_bytes = static_cast<uint32_t>(payload.size());
   header.payload_checksum = header.kind == format::BlockKind::kRing
                                 ? 0
                                 : format::Checksum(payload.data(), payload.size());

@@ -119,6 +119,7 @@ class TraceBuilder {
     format::StackMode stack_mode = format::StackMode::kAll;
     format::StampRule stamp_rule = format::StampRule::kUnknown;
     uint64_t sample_bytes = 0;
+    format::Codec event_codec = format::Codec::kRaw;  // or kWords
   };
   static constexpr uint64_t kStartNs = 5'000'000'000;  // CLOCK_MONOTONIC at the start
   static constexpr uint64_t kStartTicks = 70'000'000'000;

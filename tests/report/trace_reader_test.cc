@@ -36,8 +36,8 @@ std::string WithHeader(std::string bytes, format::FileHeader header) {
 }
 
 // Two threads, several blocks of each, records.
-std::string SmallTrace() {
-  TraceBuilder trace;
+std::string SmallTrace(format::Codec codec = format::Codec::kRaw) {
+  TraceBuilder trace({.event_codec = codec});
   auto& a = trace.Thread(1, 100, "main");
   auto& b = trace.Thread(2, 101, "worker");
   a.At(1000).Node(1, 0x401000).Malloc(0x1010, 10, 1).Malloc(0x2010, 20, 1).Flush(2000);
@@ -134,6 +134,46 @@ TEST(TraceReaderTest, EveryFlippedBitIsNoticedOrHarmless) {
     EXPECT_EQ(trace->analysis.process.duration_ns, whole.process.duration_ns) << "bit " << bit;
   }
   EXPECT_GT(noticed, harmless) << "only padding is not covered by a checksum";
+}
+
+TEST(TraceReaderTest, CodedWordsAreTheWords) {
+  const AnalyzedTrace raw = Analyze(SmallTrace());
+  const AnalyzedTrace coded = Analyze(SmallTrace(format::Codec::kWords));
+  EXPECT_EQ(coded.analysis.totals.allocations, 4u);
+  EXPECT_EQ(coded.analysis.totals.allocations, raw.analysis.totals.allocations);
+  EXPECT_EQ(coded.analysis.totals.live_bytes, raw.analysis.totals.live_bytes);
+  EXPECT_EQ(coded.analysis.coverage.events, raw.analysis.coverage.events);
+  EXPECT_FALSE(coded.analysis.coverage.truncated);
+}
+
+// By a writer that gets the checksums right.
+TEST(TraceReaderTest, CodedWordsThatDoNotDecodeAreDamage) {
+  const std::string good = SmallTrace(format::Codec::kWords);
+  auto reader = Read(good);
+  ASSERT_TRUE(reader.ok());
+  const uint64_t second = (*reader)->streams()[0].blocks[1].offset;
+  const auto with = [&](auto change) {
+    std::string bytes = good;
+    format::BlockHeader header;
+    memcpy(&header, bytes.data() + second, sizeof(header));
+    change(&header);
+    header.payload_checksum =
+        format::Checksum(bytes.data() + second + sizeof(header), header.payload_bytes);
+    header.header_checksum = format::HeaderChecksum(header);
+    memcpy(bytes.data() + second, &header, sizeof(header));
+    return Analyze(bytes).analysis;
+  };
+  const auto lost = [&](auto change) {
+    const Analysis a = with(change);
+    EXPECT_THAT(a.coverage.damage, HasSubstr("does not decode to words"));
+    EXPECT_EQ(a.coverage.lost_blocks, 1u);
+  };
+  EXPECT_EQ(with([](format::BlockHeader*) {}).coverage.damage, "");
+  lost([](format::BlockHeader* header) { header->content_bytes += 8; });
+  lost([](format::BlockHeader* header) { header->content_bytes -= 8; });
+  lost([](format::BlockHeader* header) { header->content_bytes += 4; });
+  lost([](format::BlockHeader* header) { header->payload_bytes -= 1; });
+  lost([](format::BlockHeader* header) { header->content_bytes = format::kMaxPayloadBytes; });
 }
 
 TEST(TraceReaderTest, SaysWhereTheDamageIsAndGoesOnBehindIt) {
