@@ -16,7 +16,7 @@ corrupt2 crash crash2 exclusive fkey1 fkey2 fts3aa fts3ab fts3malloc fts4aa fts4
 incrblob2 io ioerr ioerr2 journal1 json101 json102 lock lock2 lock3 malloc malloc3 malloc4 malloc5
 malloc7 malloc8 mallocA mallocB mallocC mallocD mallocE mallocF mallocG mallocI mallocJ mallocK
 memdb memsubsys1 mmap1 mmap2 mutex1 mutex2 pager1 pagerfault pcache pcache2 pragma printf quota
-rowid rtree schema shared shared2 shared3 softheap1 sort speed1 subquery tableapi tempdb temptable
+rowid rtree schema shared shared2 shared3 softheap1 sort subquery tableapi tempdb temptable
 thread001 thread002 thread003 thread004 thread005 thread1 thread2 threadtest unixexcl unlock notify1
 notify2 vtab1 vtab2 wal wal2 wal3 wal5 walcrash walfault walthread window1 with1 zerodamage
 zeroblob

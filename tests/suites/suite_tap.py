@@ -20,9 +20,7 @@ def tap_verdicts(output):
         verdict = "fail" if bad else "pass"
         if directive:
             verdict = "skip" if directive.group(1).lower() == "skip" else "pass"
-        name = number + re.sub(r"#.*", "", rest).rstrip()
-        # addresses, pids and times are in the names of some tests
-        found[re.sub(r"0x[0-9a-f]+|\d{4,}(\.\d+)?", "N", name)] = verdict
+        found[number] = verdict  # names have temporary files, addresses, process ids in them
     plan = re.search(r"^1\.\.0 *# *skip(.*)$", output, re.M | re.I)
     if plan and not found:
         found["all"] = "skip"
