@@ -155,6 +155,9 @@ Process::Process(const Command& command) {
   const std::string out = streams_ / "out", err = streams_ / "err";
   const std::string in = command.input.empty() ? "/dev/null" : command.input;
 
+  // There also if the child is killed at once.
+  WriteFile(out, "");
+  WriteFile(err, "");
   pid_ = fork();
   if (pid_ < 0) Fail("fork: " + std::string(std::strerror(errno)));
   if (pid_ != 0) return;
