@@ -31,7 +31,7 @@ void BM_RingWrite(benchmark::State& state) {
   void* mapping = mmap(nullptr, EventRing::kBytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   EventRing ring;
-  ring.Attach(mapping, 1, 1);
+  ring.Attach(mapping, EventRing::kBytes, 1, 1);
   uint32_t sequence = 1;
   uint64_t address = 0x5555'0000'0000;
   for (auto _ : state) {

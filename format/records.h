@@ -26,7 +26,9 @@ enum class RecordTag : uint32_t {
   kModule = 2,
   // number instance; number ticks. Frames of the instance may still appear: in nodes defined before.
   kModuleUnload = 3,
-  // number serial; kernel tid; ticks of the first event; bytes name at that time
+  // number serial; kernel tid; ticks of the first event; bytes name at that time; number serial of
+  // the thread whose signal handlers' events these are, of those that interrupted the tracer (0:
+  // a thread's own)
   kThread = 4,
   // number serial; number ticks when it was seen to be gone
   kThreadGone = 5,

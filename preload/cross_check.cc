@@ -7,6 +7,7 @@
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/raw_log.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -68,45 +69,12 @@ uint64_t ExpectedPc(const OracleFrame& frame, bool context_start) {
   return frame.pc + (frame.interrupted || frame.trampoline || context_start);
 }
 
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    const uint64_t all = ~uint64_t{0};
-    sys::Call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&all),
-              reinterpret_cast<long>(&before_), sizeof(all));
-  }
-  ~SignalsBlocked() {
-    sys::Call(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&before_), 0,
-              sizeof(before_));
-  }
-
- private:
-  uint64_t before_ = 0;
-};
-
-// What the thread allocates and maps meanwhile is libunwind's, and no event.
-class LibunwindsSection {
- public:
-  LibunwindsSection() : mode_(t_slot.mode), until_sample_(t_slot.until_sample) {
-    t_slot.mode = ThreadMode::kInLibunwind;
-    t_slot.until_sample = 0;
-  }
-  ~LibunwindsSection() {
-    t_slot.mode = mode_;
-    t_slot.until_sample = until_sample_;
-  }
-
- private:
-  const ThreadMode mode_;
-  const uint64_t until_sample_;
-};
-
 }  // namespace
 
 void OpenCrossCheck(bool (*may_say)()) {
   const char* why = "MEMTRACE_STACKS=off leaves none";
   if (g_process.config.stacks) {
-    const LibunwindsSection section;
+    const OwnCalls section;
     const int saved_errno = errno;
     why = OpenLibunwind();
     errno = saved_errno;
@@ -247,7 +215,7 @@ void CrossCheck::Finish(ThreadState& state, const unwind::CallSite& site, uint32
   const int saved_errno = errno;
   {
     const SignalsBlocked blocked;
-    const LibunwindsSection section;
+    const OwnCalls section;
     oracle_.frames = frames_;
     oracle_.capacity = kMostFrames;
     g_results.inside.fetch_add(1);

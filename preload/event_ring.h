@@ -10,7 +10,9 @@
 //   SIGKILL stops it between two instructions, and the pages stay;
 //   the reader takes the words below committed_bytes.
 //
-// Reuse keeps the pages touched, so the steady state takes no page faults.
+// Reuse keeps the pages touched, so the steady state takes no page faults. A thread
+// begins with a small ring and gets a large one when it has filled that: a process
+// may have ten thousand threads that allocate a little.
 // docs/event-ring.md tells the states and what a kill at each point leaves.
 
 #ifndef MEMTRACE_PRELOAD_EVENT_RING_H_
@@ -26,13 +28,16 @@ namespace memtrace {
 
 class EventRing {
  public:
-  static constexpr size_t kBytes = 64 << 10;  // mapping: RingHeader and words
+  // Of a mapping: RingHeader and words. Both have room for any one event and any one stack
+  // behind a Restart().
+  static constexpr size_t kBytes = 64 << 10;
+  static constexpr size_t kSmallBytes = 12 << 10;
 
-  // Takes `mapping` of kBytes for block `sequence` of `thread`.
-  void Attach(void* mapping, uint32_t thread, uint32_t sequence) {
+  // Takes `mapping` of `bytes` for block `sequence` of `thread`.
+  void Attach(void* mapping, size_t bytes, uint32_t thread, uint32_t sequence) {
     header_ = static_cast<format::RingHeader*>(mapping);
     begin_ = reinterpret_cast<uint64_t*>(header_ + 1);
-    limit_ = reinterpret_cast<uint64_t*>(static_cast<char*>(mapping) + kBytes);
+    limit_ = reinterpret_cast<uint64_t*>(static_cast<char*>(mapping) + bytes);
     Restart(thread, sequence, 0);
   }
   void Detach() {
@@ -40,6 +45,10 @@ class EventRing {
     begin_ = next_ = limit_ = nullptr;
   }
   bool attached() const { return header_ != nullptr; }
+  void* mapping() const { return header_; }
+  size_t bytes() const {
+    return static_cast<size_t>(reinterpret_cast<char*>(limit_) - reinterpret_cast<char*>(header_));
+  }
 
   bool HasRoom(size_t words) const { return static_cast<size_t>(limit_ - next_) >= words; }
   uint64_t* next() const { return next_; }
@@ -57,6 +66,13 @@ class EventRing {
   }
   bool empty() const { return next_ == begin_; }
 
+  // The owner was stopped anywhere and does not go on: what it had not committed is none.
+  void DropUncommitted() { next_ = begin_ + header_->committed_bytes / sizeof(uint64_t); }
+
+  // The content is in the file and another ring takes over: a reader that finds this
+  // mapping in the file passes it over.
+  void Disown() { std::atomic_ref(header_->magic).store(0, std::memory_order_release); }
+
   // The content is in the file: begin block `sequence`. Emptied first, numbered
   // second: a kill in between leaves an empty ring of a block that exists.
   void Restart(uint32_t thread, uint32_t sequence, uint32_t dropped_events) {
@@ -64,9 +80,9 @@ class EventRing {
     std::atomic_ref(header_->committed_bytes).store(0, std::memory_order_release);
     header_->thread = thread;
     header_->dropped_events = dropped_events;
-    header_->capacity_bytes = static_cast<uint32_t>(kBytes - sizeof(format::RingHeader));
+    header_->capacity_bytes = static_cast<uint32_t>(bytes() - sizeof(format::RingHeader));
     std::atomic_ref(header_->sequence).store(sequence, std::memory_order_release);
-    header_->magic = format::kRingMagic;
+    std::atomic_ref(header_->magic).store(format::kRingMagic, std::memory_order_release);
   }
   void set_clock(uint64_t ticks, uint64_t ns) {
     header_->clock_ticks = ticks;

@@ -181,7 +181,8 @@ namespace {
 }
 
 bool TakeAndPrepare(size_t bytes) {
-  return TakeBytes(t_slot.until_sample, bytes) && PrepareAlloc(bytes);
+  if (t_slot.mode == ThreadMode::kSampling && !TakeBytes(t_slot.until_sample, bytes)) return false;
+  return PrepareAlloc(bytes);
 }
 
 }  // namespace

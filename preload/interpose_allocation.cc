@@ -3,7 +3,8 @@
 //   the thread records every call     a comparison and a jump to Recorded...
 //   it samples, and not this call     a subtraction (an allocation) or one look into a
 //                                     filter (a free), and a jump to the real function
-//   anything else                     a jump to Slow...
+//   anything else                     a jump to Slow...: a sampled call, one of a new
+//                                     thread, of a handler that interrupted the tracer
 //
 // Compiled without frame pointers: every way out is a jump, that leaves the stack as the
 // caller made it. What a program pays for sampling is what stands here.
@@ -25,8 +26,10 @@ namespace memtrace {
 namespace {
 
 [[gnu::always_inline]] inline bool Recording() { return t_slot.mode == ThreadMode::kRecording; }
+// Neither is it recording every call. One comparison answers both.
+[[gnu::always_inline]] inline bool Sampling() { return t_slot.mode <= ThreadMode::kRecording; }
 [[gnu::always_inline]] inline bool Take(size_t bytes) {
-  return TakeBytes(t_slot.until_sample, bytes);
+  return !Sampling() || TakeBytes(t_slot.until_sample, bytes);
 }
 
 size_t Product(size_t count, size_t bytes) {

@@ -19,6 +19,7 @@
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/sampled_set.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 
@@ -152,6 +153,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   g_process.file.set_max_bytes(g_process.config.max_bytes);
   g_process.next_serial.store(1, std::memory_order_relaxed);
   g_process.missed_events.store(0, std::memory_order_relaxed);
+  g_process.abandoned_events.store(0, std::memory_order_relaxed);
   g_process.arena_heaps.Clear();
   g_process.sample_seed =
       g_process.config.sample_seed != 0 ? g_process.config.sample_seed : g_process.trace_id;
@@ -239,6 +241,9 @@ __attribute__((constructor)) void OnLoad() {
 }  // namespace
 
 bool EnsureRecording() {
+  if (g_process.mode.load(std::memory_order_acquire) == Mode::kOff) return false;
+  const SignalsBlocked no_handler;
+  const OwnCalls own;
   if (!FindRealAllocator()) return false;  // called back from inside that search
   Mode mode = g_process.mode.load(std::memory_order_acquire);
   if (mode == Mode::kOff) return false;
@@ -247,6 +252,10 @@ bool EnsureRecording() {
   if (mode == Mode::kStarting ||
       !g_process.mode.compare_exchange_strong(mode, Mode::kStarting, std::memory_order_acq_rel)) {
     return false;
+  }
+  if (g_switch.recording.load(std::memory_order_acquire) != 0) {
+    g_process.mode.store(Mode::kRecording, std::memory_order_release);
+    return true;  // another thread did it meanwhile
   }
   const bool started = child ? StartForkChild() : StartProcess();
   g_process.mode.store(started ? Mode::kRecording : Mode::kOff, std::memory_order_release);
@@ -266,10 +275,10 @@ void StopRecording(format::RecordingStop why, long error) {
   });
 }
 
-void WriteEnd(format::EndReason reason, int status) {
+void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
   if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
   const OwnFaultsScope faults;
-  if (t_slot.state != nullptr) SampleUsage(*t_slot.state, g_clock.Now(), 0);
+  SampleUsage(current, g_clock.Now(), 0);
   WriteMemoryMap(format::MapReason::kEnd);
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);
@@ -322,6 +331,7 @@ void WriteEnd(format::EndReason reason, int status) {
     counter("tool_memory_bytes", own_bytes());
     counter("tool_minor_faults", own_minor_faults());
     counter("missed_events", missed);
+    counter("abandoned_events", g_process.abandoned_events.load(std::memory_order_relaxed));
     counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
     counter("stacks_memo_hits", sum.memo_hits);
     counter("stacks_joined_whole", sum.joined_whole);
@@ -348,7 +358,7 @@ void WriteEnd(format::EndReason reason, int status) {
 
 void NoteEnd(format::EndReason reason, int status) {
   const Section section;
-  if (section) WriteEnd(reason, status);
+  if (section) WriteEnd(section.state(), reason, status);
 }
 
 }  // namespace memtrace

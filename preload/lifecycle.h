@@ -16,8 +16,10 @@
 namespace memtrace {
 
 // Writes what a reader wants of the end: the memory map, usage, thread names,
-// counters, kEnd. May be called again; the last one counts.
-void WriteEnd(format::EndReason reason, int status);
+// counters, kEnd. May be called again; the last one counts. `current`: of the section that
+// the caller has open.
+struct ThreadState;
+void WriteEnd(ThreadState& current, format::EndReason reason, int status);
 
 // The same from a function of the program, if anything is recorded at all.
 void NoteEnd(format::EndReason reason, int status);

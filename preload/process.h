@@ -76,6 +76,8 @@ struct Process {
   bool allocator_is_glibc = false;
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all
+  // That a signal handler jumped out of: may be missing, or their call not have happened.
+  std::atomic<uint64_t> abandoned_events{0};
   std::atomic<uint64_t> private_rings{0};
   std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
   uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
@@ -191,11 +192,6 @@ void StampIfSampling(ThreadState& state) {
   if (Sampling()) state.events_to_stamp = 1;
 }
 
-// By a signal handler that interrupted the tracer. What libunwind calls is no event.
-void CountCallFromInside() {
-  if (t_slot.mode != ThreadMode::kInLibunwind) CountMissedEvent();
-}
-
 // Another thread or process than before has another part of the random numbers.
 void BeginSampling() {
   const uint64_t stream = g_process.next_sample_stream.fetch_add(1, std::memory_order_relaxed);
@@ -207,13 +203,15 @@ void BeginSampling() {
 
 }  // namespace
 
-Section::Section() : mode_(t_slot.mode), until_sample_(t_slot.until_sample) {
+Section::Section(uintptr_t top) : mode_(t_slot.mode) {
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   if (IsInside(mode_)) {
-    CountCallFromInside();
+    state_ = OpenNestedSection(top != 0 ? top : frame);
     return;
   }
+  t_slot.section_frame = frame;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   t_slot.mode = ThreadMode::kInside;
-  t_slot.until_sample = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (g_switch.recording.load(std::memory_order_relaxed) != 0 || EnsureRecording()) {
     state_ = t_slot.state != nullptr ? t_slot.state : AttachThread();
@@ -221,13 +219,16 @@ Section::Section() : mode_(t_slot.mode), until_sample_(t_slot.until_sample) {
     CountMissedEvent();
   }
   t_slot.mode = mode_;
-  t_slot.until_sample = until_sample_;
 }
 
 void Section::Leave() {
+  OwnerMayEnd(state_);
+  if (IsInside(mode_)) {
+    CloseNestedSection(*state_);
+    return;
+  }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   t_slot.mode = Sampling() ? mode_ : ThreadMode::kRecording;
-  t_slot.until_sample = Sampling() ? until_sample_ : 0;
 }
 
 ThreadState* RecordingSection::Resume() {
@@ -248,15 +249,17 @@ bool PrepareAlloc(size_t bytes) {
     case ThreadMode::kSampling:
       t_slot.until_sample = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
       return true;
-    case ThreadMode::kInside:
-    case ThreadMode::kInLibunwind:
-      t_slot.until_sample = 0;
-      CountCallFromInside();
+    case ThreadMode::kInside: {
+      if (!Sampling()) return true;
+      // A draw of its own: what was interrupted may be in the midst of the thread's.
+      uint64_t until = DrawDistance(&t_slot.random, g_process.config.sample_bytes);
+      return TakeBytes(until, bytes);
+    }
+    case ThreadMode::kOwnCalls:
       return false;
     case ThreadMode::kNew:
       break;
   }
-  t_slot.until_sample = 0;
   if (!Sampling() || g_switch.recording.load(std::memory_order_relaxed) == 0) {
     const Section section;
     if (!section) return false;
@@ -268,20 +271,16 @@ bool PrepareAlloc(size_t bytes) {
 
 bool PrepareFree(const void* block) {
   if (!Sampling()) {
-    if (t_slot.mode == ThreadMode::kRecording) return true;
+    if (t_slot.mode == ThreadMode::kRecording || IsInside(t_slot.mode)) return true;
     const Section section;  // which may begin the recording
     if (!section) return false;
   }
-  if (!Sampling()) return true;
-  if (!g_sampled.Remove(block)) return false;
-  if (!IsInside(t_slot.mode)) return true;
-  CountCallFromInside();
-  return false;
+  return !Sampling() || g_sampled.Remove(block);
 }
 
 void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, size_t bytes,
                           const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section || !Keep(block)) return;
   StampIfSampling(section.state());
   WriteAlloc(section.state(), kind, function, block, bytes, site);
@@ -325,7 +324,7 @@ void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_
 
 void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t bytes,
                                  size_t alignment, const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section || !Keep(block)) return;
   StampIfSampling(section.state());
   WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
@@ -333,7 +332,7 @@ void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t byt
 
 void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
                 const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
@@ -357,7 +356,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
 }
 
 void RecordMunmap(void* address, size_t length, const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
@@ -377,7 +376,7 @@ void RecordMunmapFailed(void* address, size_t length) {
 
 void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
                   const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
@@ -389,7 +388,7 @@ void RecordMremap(void* old_address, size_t old_length, void* address, size_t le
 }
 
 void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
@@ -401,7 +400,7 @@ void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site)
 }
 
 void RecordShmat(void* address, size_t length, int shmid, int flags, const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
@@ -412,13 +411,29 @@ void RecordShmat(void* address, size_t length, int shmid, int flags, const CallS
 }
 
 void RecordShmdt(const void* address, const CallSite& site) {
-  const Section section;
+  const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
   MappingEvent(state);
   PutExtended(state, format::ExtendedType::kShmdt,
               {reinterpret_cast<uintptr_t>(address), slot});
+}
+
+void RecordThreadName(const char* name) {
+  if (t_slot.mode == ThreadMode::kNew) return;
+  const Section section;
+  if (!section) return;
+  ThreadState& state = section.state();
+  const size_t bytes = strnlen(name, sizeof(state.name) - 1);
+  if (bytes == 0) return;
+  memset(state.name, 0, sizeof(state.name));
+  memcpy(state.name, name, bytes);
+  uint64_t words[2];
+  static_assert(sizeof(words) == sizeof(state.name));
+  memcpy(words, state.name, sizeof(words));
+  BeginEvent(state, 0);
+  PutExtended(state, format::ExtendedType::kThreadName, words);
 }
 
 }  // namespace memtrace

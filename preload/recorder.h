@@ -29,14 +29,15 @@ using format::AllocFunction;
 using format::EventKind;
 using unwind::CallSite;
 
-// Inside the tracer: between construction and destruction, calls of this thread
-// into interposed functions leave no event. Not a lock: it keeps out ourselves,
-// and a signal handler that interrupts us (that event is counted as missed).
+// Inside the tracer: between construction and destruction, this thread's state is in
+// use. Not a lock: a signal handler that interrupts us and finds it so has a state of its
+// own, in a section of its own (nested_section.h).
 //
 // False when nothing is to be recorded.
 class Section {
  public:
-  Section();
+  // `top`: the caller's stack pointer, where it is known.
+  explicit Section(uintptr_t top = 0);
   ~Section() {
     if (state_ != nullptr) Leave();
   }
@@ -50,14 +51,15 @@ class Section {
   void Leave();
 
   ThreadState* state_ = nullptr;
-  ThreadMode mode_;         // before
-  uint64_t until_sample_;
+  ThreadMode mode_;  // before
 };
 
 // The same where the thread is known to be in ThreadMode::kRecording.
 class RecordingSection {
  public:
   RecordingSection() {
+    t_slot.section_frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     t_slot.mode = ThreadMode::kInside;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (g_switch.recording.load(std::memory_order_relaxed) != 0) [[likely]] {
@@ -272,6 +274,10 @@ void RecordMremap(void* old_address, size_t old_length, void* address, size_t le
 void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site);
 void RecordShmat(void* address, size_t length, int shmid, int flags, const CallSite& site);
 void RecordShmdt(const void* address, const CallSite& site);
+
+// The calling thread's, at most 15 bytes. A thread without events has its name when it has
+// its first.
+void RecordThreadName(const char* name);
 
 }  // namespace memtrace
 

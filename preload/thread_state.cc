@@ -9,6 +9,7 @@
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/signals_blocked.h"
 #include "preload/spool_buffers.h"
 #include "preload/sys.h"
 
@@ -54,8 +55,16 @@ bool BeginSharing() {
   return true;
 }
 
-bool IsGone(int tid, int self) {
-  return tid == self || sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
+// Of the calling thread: its own, and those of its handlers.
+bool IsMine(const ThreadState* state) {
+  const ThreadState* mine = t_slot.state;
+  while (mine != nullptr && mine != state) mine = mine->for_handlers;
+  return mine != nullptr;
+}
+
+bool IsGone(const ThreadState* state, int tid, int self) {
+  if (tid == self) return !IsMine(state);  // the id was another thread's before
+  return sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
 }
 
 // A state that nobody owns or whose thread is gone, now owned by `tid`.
@@ -65,9 +74,10 @@ ThreadState* TakeOver(int tid) {
     if (state == nullptr) state = g_threads.load(std::memory_order_acquire);
     if (state == nullptr) return nullptr;
     int owner = state->owner_tid.load(std::memory_order_acquire);
-    if ((owner == 0 || IsGone(owner, tid)) &&
+    if ((owner == 0 || IsGone(state, owner, tid)) &&
         state->owner_tid.compare_exchange_strong(owner, tid, std::memory_order_acq_rel)) {
       g_search.store(state->next_state, std::memory_order_release);
+      OwnerIsGone(state);
       return state;
     }
     state = state->next_state;
@@ -105,16 +115,33 @@ ThreadState* MakeState(int tid) {
 }
 
 bool GiveRing(ThreadState& state) {
-  void* mapping = g_process.file.AppendRing(EventRing::kBytes, state.serial);
+  // The first thread does most of the work of most programs.
+  const size_t bytes = state.serial == 1 ? EventRing::kBytes : EventRing::kSmallBytes;
+  void* mapping = g_process.file.AppendRing(bytes, state.serial);
   state.ring_is_private = mapping == nullptr;
   if (mapping == nullptr) {
     // Recording goes on without the promise that the last events survive SIGKILL.
-    mapping = OwnMap(EventRing::kBytes, /*touch=*/true);
+    mapping = OwnMap(bytes, /*touch=*/true);
     if (mapping == nullptr) return false;
     g_process.private_rings.fetch_add(1, std::memory_order_relaxed);
   }
-  state.ring.Attach(mapping, state.serial, state.sequence);
+  state.ring.Attach(mapping, bytes, state.serial, state.sequence);
   return true;
+}
+
+// A small ring was filled, and its content is in the file: from now on a large one. The
+// old one is passed over by readers, now because its block is there, then because it is
+// nobody's; its place in the file stays empty.
+void EnlargeRing(ThreadState& state) {
+  const size_t bytes = state.ring.bytes();
+  void* const small = state.ring.mapping();
+  void* const mapping = g_process.file.AppendRing(EventRing::kBytes, state.serial);
+  if (mapping == nullptr) return;
+  EventRing old = state.ring;
+  state.ring.Attach(mapping, EventRing::kBytes, state.serial, state.sequence);
+  old.Disown();
+  sys::Munmap(small, bytes);
+  CountRingBytes(-static_cast<int64_t>(bytes));
 }
 
 size_t CountEvents(const uint64_t* word, const uint64_t* end) {
@@ -147,16 +174,33 @@ const void* Compress(const EventRing& ring, SpoolBuffer& buffer, format::BlockHe
   return buffer.bytes;
 }
 
+// What is known of the trace and of the stack is known no more.
+void ForgetStacks(ThreadState& state) {
+  state.events_to_stamp = state.stamp_stride = 1;
+  state.arena_base = 0;
+  state.slots.Restart();
+  state.join.Forget();
+  state.memo.Forget();
+  state.walked_size = 0;
+}
+
 }  // namespace
 
 ThreadState* FirstThread() { return g_threads.load(std::memory_order_acquire); }
 
-ThreadState* AttachThread() {
+namespace {
+
+// `interrupted`: the new state is for the handlers of the thread that has it; null: for the
+// thread itself.
+ThreadState* Attach(const ThreadState* interrupted) {
   const OwnFaultsScope faults;
   const int tid = sys::Gettid();
   ThreadState* state = TakeOver(tid);
   if (state != nullptr) {
-    if (state->ring.attached() && (!state->ring.empty() || state->dropped_events != 0)) SpoolThread(*state);
+    if (state->ring.attached()) {
+      state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
+      if (!state->ring.empty() || state->dropped_events != 0) SpoolThread(*state);
+    }
   } else {
     state = MakeState(tid);
     if (state == nullptr) return nullptr;
@@ -169,12 +213,15 @@ ThreadState* AttachThread() {
   }
   state->sequence = 1;
   state->dropped_events = 0;
-  state->events_to_stamp = state->stamp_stride = 1;
-  state->arena_base = 0;
-  state->slots.Restart();
+  state->for_handlers = nullptr;
+  state->handlers_of = 0;
+  if (interrupted != nullptr) {
+    state->handlers_of =
+        interrupted->handlers_of != 0 ? interrupted->handlers_of : interrupted->serial;
+  }
+  state->in_use = false;
   state->unwinder.Reset();
-  state->join.Forget();
-  state->memo.Forget();
+  ForgetStacks(*state);
   if (state->ring.attached()) {
     state->ring.Restart(state->serial, 1, 0);
   } else if (!GiveRing(*state)) {
@@ -196,25 +243,52 @@ ThreadState* AttachThread() {
     out.Number(static_cast<uint64_t>(tid));
     out.Number(now);
     out.Bytes({state->name, strnlen(state->name, sizeof(state->name))});
+    out.Number(state->handlers_of);
     out.End();
   });
-  t_slot.state = state;
   return state;
 }
 
+}  // namespace
+
+ThreadState* AttachThread() {
+  const SignalsBlocked no_handler;
+  // A handler that interrupted this thread on its way here may have been first.
+  if (t_slot.state == nullptr) t_slot.state = Attach(nullptr);
+  return t_slot.state;
+}
+
+ThreadState* AttachForHandlers(ThreadState& interrupted) {
+  const SignalsBlocked no_handler;
+  if (interrupted.for_handlers == nullptr) interrupted.for_handlers = Attach(&interrupted);
+  return interrupted.for_handlers;
+}
+
+void RecoverThread(ThreadState& state) {
+  if (state.ring.attached()) state.ring.DropUncommitted();
+  ForgetStacks(state);
+}
+
 void SpoolThread(ThreadState& state) {
+  // A handler that forks, jumps or ends the thread would leave half of a block, or a block
+  // that nobody knows of.
+  const SignalsBlocked no_handler;
   format::BlockHeader header = {};
   header.kind = format::BlockKind::kEvents;
   header.thread = state.serial;
   header.sequence = state.sequence;
   header.dropped_events = state.dropped_events;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(state.ring.used_bytes());
+  const bool filled = state.ring.used_bytes() > state.ring.bytes() / 2;
   const void* payload = state.ring.begin();
   const BorrowedSpoolBuffer compressed;
   if (compressed.get() != nullptr) payload = Compress(state.ring, *compressed.get(), &header);
   if (g_process.file.Append(header, payload)) {
     ++state.sequence;
     state.dropped_events = 0;
+    if (filled && state.ring.bytes() < EventRing::kBytes && !state.ring_is_private) {
+      EnlargeRing(state);
+    }
     WriteMemoryMapIfGrown();
   } else {
     state.dropped_events +=
@@ -233,16 +307,16 @@ void ForgetThreads() {
   for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
     if (state->ring.attached()) {
       if (state->ring_is_private) {
-        OwnUnmap(reinterpret_cast<char*>(const_cast<uint64_t*>(state->ring.begin())) -
-                     sizeof(format::RingHeader),
-                 EventRing::kBytes);
+        OwnUnmap(state->ring.mapping(), state->ring.bytes());
       } else {
-        CountRingBytes(-static_cast<int64_t>(EventRing::kBytes));
+        CountRingBytes(-static_cast<int64_t>(state->ring.bytes()));
       }
       state->ring.Detach();
     }
     state->unwinder.ForgetCounters();  // what the parent counted is in its own trace
     state->serial = 0;
+    state->for_handlers = nullptr;
+    state->in_use = false;
     state->owner_tid.store(0, std::memory_order_relaxed);
   }
   t_slot.state = nullptr;

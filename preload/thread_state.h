@@ -9,6 +9,9 @@
 //   -> a newcomer sees ESRCH from tgkill, or its own tid -> owned again
 //
 // The list only grows; states are never unmapped.
+//
+// A thread has further states for its signal handlers, once one has interrupted the
+// tracer: nested_section.h.
 
 #ifndef MEMTRACE_PRELOAD_THREAD_STATE_H_
 #define MEMTRACE_PRELOAD_THREAD_STATE_H_
@@ -48,6 +51,12 @@ struct ThreadState {
   bool ring_is_private = false;  // no shared mapping could be had: lost with SIGKILL
   char name[16] = {};
 
+  // For the handlers that interrupt the tracer while it uses this state.
+  ThreadState* for_handlers = nullptr;
+  uint32_t handlers_of = 0;     // the thread, if this is such a state; else 0
+  bool in_use = false;          // of such a state: a section is open (nested_section.h)
+  uintptr_t section_frame = 0;  //   and where on the stack
+
   std::atomic<int> owner_tid{0};  // 0: nobody's
   ThreadState* next_state = nullptr;
   CrossCheck* cross_check = nullptr;  // with MEMTRACE_CROSS_CHECK only
@@ -67,16 +76,17 @@ struct ThreadState {
 };
 
 // What the exported functions do with a call of this thread. One comparison tells
-// kRecording, the mode of every thread of a process that records all, from the rest.
+// kRecording, the mode of every thread of a process that records all, from the rest, and
+// kSampling, the mode of one that samples, from what is neither.
 //
 //   kNew -> kRecording <-> kInside        with the first event of the thread
 //   kNew -> kSampling  <-> kInside        with its first allocation
 enum class ThreadMode : uint32_t {
-  kNew = 0,        // nothing is known of it yet; or nothing is recorded in this process
+  kSampling = 0,   // ThreadSlot::until_sample decides
   kRecording = 1,  // each call is an event
-  kSampling = 2,   // ThreadSlot::until_sample decides
-  kInside = 3,     // in the tracer: what the thread allocates is ours
-  kInLibunwind = 4,  // the same, on the tracer's behalf and with signals blocked
+  kNew = 2,        // nothing is known of it yet; or nothing is recorded in this process
+  kInside = 3,     // in the tracer, with its own state: a call is a signal handler's
+  kOwnCalls = 4,   // in what the tracer calls, with signals blocked: a call is ours
 };
 constexpr bool IsInside(ThreadMode mode) { return mode >= ThreadMode::kInside; }
 
@@ -86,20 +96,51 @@ constexpr bool IsInside(ThreadMode mode) { return mode >= ThreadMode::kInside; }
 struct ThreadSlot {
   ThreadState* state = nullptr;
   ThreadMode mode = ThreadMode::kNew;
-  // kSampling: see sampler.h. 0 in every other mode, so that whatever is allocated
-  // then is looked at.
-  uint64_t until_sample = 0;
+  uint64_t until_sample = 0;    // kSampling: see sampler.h
   uint64_t random = 0;
+  uintptr_t section_frame = 0;  // kInside: where on the stack the section is open
 };
 extern thread_local constinit ThreadSlot t_slot __attribute__((tls_model("initial-exec")));
+
+// While it lives, what the thread allocates and maps is on the tracer's behalf and no event.
+// With signals blocked, for a handler's calls are.
+class OwnCalls {
+ public:
+  OwnCalls() : mode_(t_slot.mode) { t_slot.mode = ThreadMode::kOwnCalls; }
+  ~OwnCalls() { t_slot.mode = mode_; }
+  OwnCalls(const OwnCalls&) = delete;
+  OwnCalls& operator=(const OwnCalls&) = delete;
+
+ private:
+  const ThreadMode mode_;
+};
 
 // The state of the calling thread, made or taken over. Null when there is no
 // memory or no ring: the event is counted as missed.
 ThreadState* AttachThread();
 
+// The same for its handlers that interrupt the tracer while it uses `interrupted`, one of
+// the calling thread's states.
+ThreadState* AttachForHandlers(ThreadState& interrupted);
+
+// A section of this state was left for good by a jump: what is half done is nothing.
+void RecoverThread(ThreadState& state);
+
 // Writes the ring to the trace file and empties it. What cannot be written is
 // counted in dropped_events, and every stack is defined anew.
 void SpoolThread(ThreadState& state);
+
+// What an owner did is over when the kernel knows of no such task. ThreadSanitizer cannot
+// know that: for it, each section ends with a release and a newcomer begins with an acquire.
+#ifdef __SANITIZE_THREAD__
+extern "C" void __tsan_acquire(void*);
+extern "C" void __tsan_release(void*);
+inline void OwnerMayEnd(ThreadState* state) { __tsan_release(state); }
+inline void OwnerIsGone(ThreadState* state) { __tsan_acquire(state); }
+#else
+inline void OwnerMayEnd(ThreadState*) {}
+inline void OwnerIsGone(ThreadState*) {}
+#endif
 
 // Fork child: the other threads are gone and the rings are not mapped here.
 void ForgetThreads();

@@ -119,6 +119,8 @@ struct Site {
 struct ThreadSummary {
   ThreadId id;
   uint32_t tid = 0;
+  // Of the thread's signal handlers that interrupted the tracer: a stream of their own.
+  bool in_signal_handlers = false;
   std::string name;
   uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
   uint64_t live_bytes = 0;  // allocated by this thread and live at the end

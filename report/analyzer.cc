@@ -246,6 +246,7 @@ void Analyzer::FillThreads(Analysis* analysis) const {
     if (record != records.end()) {
       thread.tid = record->second.tid;
       thread.name = record->second.name;
+      thread.in_signal_handlers = record->second.handlers_of != 0;
     }
     const auto name = names_.find(thread.id.value);
     if (name != names_.end()) thread.name = name->second;

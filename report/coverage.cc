@@ -89,6 +89,11 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         static_cast<double>(reader.clock().ToNs(metadata.stopped->ticks)) / 1e9;
     coverage.notes.push_back(StopNote(*metadata.stopped, seconds));
   }
+  if (const uint64_t abandoned = metadata.counter("abandoned_events"); abandoned != 0) {
+    coverage.notes.push_back(absl::StrCat(
+        abandoned, abandoned == 1 ? " event was" : " events were", " interrupted by a signal handler "
+        "that jumped away: an event may be missing, or its call not have happened."));
+  }
   if (!metadata.has_process) {
     coverage.notes.push_back("The record of the process is missing: command and start time are "
                              "not known.");

@@ -250,8 +250,9 @@ void PrintHead(const TraceReader& reader, std::ostream& out) {
   for (const std::string& argument : process.command) out << ' ' << Escaped(argument);
   out << '\n';
   for (const auto& [serial, thread] : reader.metadata().threads) {
-    out << "# thread " << serial << " tid=" << thread.tid << " name=" << Escaped(thread.name)
-        << '\n';
+    out << "# thread " << serial << " tid=" << thread.tid << " name=" << Escaped(thread.name);
+    if (thread.handlers_of != 0) out << " signal-handlers-of=" << thread.handlers_of;
+    out << '\n';
   }
   for (const ModuleRecord& module : reader.metadata().modules) {
     out << absl::StreamFormat("# module %d 0x%x-0x%x bias=0x%x build-id=%s %s\n",

@@ -1,5 +1,7 @@
 #include "report/heap_model.h"
 
+#include <tuple>
+
 namespace memtrace::report {
 namespace {
 
@@ -197,7 +199,9 @@ bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, b
   HeldBlock* block = table_.Find(address);
   const bool ready = block != nullptr && !block->has(HeldBlock::kLimbo);
   if (!ready && !force) return false;
-  ForgetPending(stream, waits);
+  Threads& thread = threads_[stream];
+  if (thread.interrupted.size() == kMostInterrupted) DropPending(stream, waits);
+  if (thread.pending != 0) thread.interrupted.emplace_back(thread.pending, thread.pending_is_debt);
   threads_[stream].pending = address;
   threads_[stream].pending_is_debt = !ready;
   if (ready) {
@@ -209,6 +213,11 @@ bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, b
 }
 
 void HeapModel::ForgetPending(size_t stream, WaitList& waits) {
+  do DropPending(stream, waits);
+  while (ResumePending(stream));
+}
+
+void HeapModel::DropPending(size_t stream, WaitList& waits) {
   const uint64_t address = std::exchange(threads_[stream].pending, 0);
   if (address == 0) return;
   if (std::exchange(threads_[stream].pending_is_debt, false)) {
@@ -220,6 +229,15 @@ void HeapModel::ForgetPending(size_t stream, WaitList& waits) {
   waits.Changed(address);
 }
 
+// The handler that interrupted a realloc has returned.
+bool HeapModel::ResumePending(size_t stream) {
+  Threads& thread = threads_[stream];
+  if (thread.interrupted.empty()) return false;
+  std::tie(thread.pending, thread.pending_is_debt) = thread.interrupted.back();
+  thread.interrupted.pop_back();
+  return true;
+}
+
 bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime when, bool force,
                               WaitList& waits) {
   const uint64_t old = threads_[stream].pending;
@@ -229,12 +247,14 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
 
   if (alloc.address == 0 && alloc.size != 0) {
     failed_ += WeightOf(alloc.size).blocks;
-    ForgetPending(stream, waits);  // the old block stays
+    DropPending(stream, waits);  // the old block stays
+    ResumePending(stream);
     return true;
   }
   HeldBlock* block = threads_[stream].pending_is_debt ? nullptr : FindInLimbo(old);
   threads_[stream].pending = 0;
   threads_[stream].pending_is_debt = false;
+  ResumePending(stream);
   waits.Changed(old);
   if (block != nullptr) {
     CountFree(*block, stream, when.time, false);

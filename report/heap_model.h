@@ -169,6 +169,8 @@ class HeapModel {
   }
 
  private:
+  // Reallocs of one thread that signal handlers interrupt, each the one before.
+  static constexpr size_t kMostInterrupted = 8;
   // All counts and bytes are in the units of SampleWeight, here and in `counters_`;
   // Finish() rounds them.
   struct SiteState {
@@ -201,6 +203,8 @@ class HeapModel {
     uint64_t last_alloc = 0;      // address of its latest allocation
     uint64_t pending = 0;         // the block it announced a realloc of; 0 none
     bool pending_is_debt = false;  // and that block was not there
+    // Those of reallocs that a signal handler interrupted to realloc something itself.
+    std::vector<std::pair<uint64_t, bool>> interrupted;
     uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
     uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
   };
@@ -213,6 +217,8 @@ class HeapModel {
     return FindOrAddSite(stack, function);
   }
   uint32_t FindOrAddSite(StackId stack, format::AllocFunction function);
+  void DropPending(size_t stream, WaitList& waits);
+  bool ResumePending(size_t stream);
 
   bool InRange(uint64_t time) const {
     return time - options_.range.from_ns <= options_.range.to_ns - options_.range.from_ns;

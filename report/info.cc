@@ -1,5 +1,6 @@
 #include "report/info.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "absl/strings/escaping.h"
@@ -86,7 +87,14 @@ void PrintProcess(const Analysis& a, Facts& facts) {
   facts.Line("start", Date(p.start_realtime_ns));
   facts.Line("duration", Seconds(p.duration_ns));
   facts.Line("end", EndOf(p));
-  facts.Number("threads", a.threads.size());
+  const auto of_handlers = std::count_if(a.threads.begin(), a.threads.end(), [](const auto& thread) {
+    return thread.in_signal_handlers;
+  });
+  facts.Number("threads", a.threads.size() - static_cast<size_t>(of_handlers));
+  if (of_handlers != 0) {
+    facts.Line("signal handlers", absl::StrCat(of_handlers, " more streams of events, of handlers "
+                                               "that interrupted the tracer"));
+  }
   facts.Number("modules", a.modules.size());
   if (p.sample_bytes != 0) {
     facts.Line("sampled", absl::StrCat("every ", p.sample_bytes, " bytes on average: the events are "

@@ -174,6 +174,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         if (first_ticks != 0) thread.first_ticks = first_ticks;
         thread.name = body.Bytes();
         thread.names.push_back(thread.name);
+        if (const uint64_t of = body.Number(); of != 0) thread.handlers_of = static_cast<uint32_t>(of);
         break;
       }
       case RecordTag::kThreadGone: {

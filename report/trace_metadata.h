@@ -29,6 +29,7 @@ struct ThreadRecord {
   uint32_t tid = 0;
   uint64_t first_ticks = 0;
   uint64_t gone_ticks = 0;
+  uint32_t handlers_of = 0;         // these are events of signal handlers of that thread
   std::string name;                 // the last
   std::vector<std::string> names;   // every one it had, as records tell
 };

@@ -217,6 +217,7 @@ Json FaultsJson(const Faults& faults) {
 Json ThreadJson(const ThreadSummary& thread, bool sampled) {
   return {{"tid", thread.tid},
           {"name", thread.name},
+          {"in_signal_handlers", thread.in_signal_handlers},
           {"allocations", thread.allocations},
           {"frees", thread.frees},
           {"bytes_allocated", thread.bytes_allocated},

@@ -151,7 +151,8 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
                            ? "no events"
                            : absl::StrCat(Duration(thread.first_time_ns), " to ",
                                           Duration(thread.last_time_ns));
-                   const std::string name = options.style.Name(thread.name);
+                   std::string name = options.style.Name(thread.name);
+                   if (thread.in_signal_handlers) name += " (signal handlers)";
                    const size_t room = width > DisplayWidth(when) + 2
                                            ? width - DisplayWidth(when) - 2 : 0;
                    if (room < 4) return KeepBeginning(name, width, options.style.ellipsis());

@@ -136,7 +136,7 @@ TEST(EventPathTest, FollowsTheWholePath) {
         "FastWalk::Unusual(", "ResolveRule(", "CfiUnwinder::Step(", "RuleTable::Insert(",
         "StackBounds::Move(", "memtrace::InstanceOf(", "TraceFile::Append(", "_dl_find_object@plt",
         "RuleTable::Grow(", "memtrace::RecordedMalloc(", "memtrace::SlowMalloc(",
-        "memtrace::DrawDistance(", "SampledSet::Insert("}) {
+        "memtrace::DrawDistance(", "memtrace::OpenNestedSection(", "SampledSet::Insert("}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
 }

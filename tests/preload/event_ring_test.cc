@@ -20,7 +20,7 @@ class EventRingTest : public testing::Test {
     mapping_ = mmap(nullptr, EventRing::kBytes, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(mapping_, MAP_FAILED);
-    ring_.Attach(mapping_, 7, 1);
+    ring_.Attach(mapping_, EventRing::kBytes, 7, 1);
   }
   void TearDown() override { munmap(mapping_, EventRing::kBytes); }
 
@@ -52,6 +52,30 @@ TEST_F(EventRingTest, ShowsOnlyWhatWasCommitted) {
   EXPECT_EQ(header().committed_bytes, 16u);
   EXPECT_EQ(words()[0], 11u);
   EXPECT_EQ(words()[1], 12u);
+}
+
+// A thread that ended in the midst of an event: what it had committed is its last.
+TEST_F(EventRingTest, DropsWhatWasNotCommitted) {
+  ring_.next()[0] = 11;
+  ring_.Commit(1);
+  ring_.next()[0] = 12;
+  EventRing half = ring_;
+  half.Commit(1);
+  *static_cast<uint32_t*>(static_cast<void*>(static_cast<char*>(mapping_) +
+                                            offsetof(RingHeader, committed_bytes))) = 8;
+  half.DropUncommitted();
+  EXPECT_EQ(half.used_bytes(), 8u);
+  EXPECT_EQ(half.begin()[0], 11u);
+}
+
+TEST_F(EventRingTest, IsOfTheSizeOfItsMapping) {
+  ring_.Attach(mapping_, EventRing::kSmallBytes, 7, 3);
+  EXPECT_EQ(ring_.bytes(), EventRing::kSmallBytes);
+  EXPECT_EQ(header().capacity_bytes, EventRing::kSmallBytes - sizeof(RingHeader));
+  EXPECT_TRUE(ring_.HasRoom(header().capacity_bytes / 8));
+  EXPECT_FALSE(ring_.HasRoom(header().capacity_bytes / 8 + 1));
+  ring_.Disown();
+  EXPECT_EQ(header().magic, 0u);
 }
 
 // A vector of vectors is the model: sub-buffers, each filled in pieces.

@@ -1,0 +1,22 @@
+// What a thread says of itself. A name that was given late is written when it is given:
+// when the thread has ended, nobody could ask for it.
+//
+// A name that another thread gives, or prctl(), is found at the end of the process, if
+// the thread still lives then.
+
+#include <pthread.h>
+
+#include "preload/arch/arch.h"
+#include "preload/real_allocator.h"
+#include "preload/recorder.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
+
+EXPORTED int pthread_setname_np(pthread_t thread, const char* name) {
+  static int (*const real)(pthread_t, const char*) =
+      reinterpret_cast<int (*)(pthread_t, const char*)>(memtrace::FindNext("pthread_setname_np"));
+  const int error = real(thread, name);
+  // A pthread_t is the address of the thread's control block.
+  if (error == 0 && thread == memtrace::arch::ThreadPointer()) memtrace::RecordThreadName(name);
+  return error;
+}

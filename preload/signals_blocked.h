@@ -1,0 +1,46 @@
+// SignalsBlocked: while it lives, no handler of the program runs on this thread.
+//
+// For the slow parts of the tracer: writing to the trace file, beginning a trace, a new
+// thread. A handler that forks there would give its child half of a write to the
+// parent's file (see interrupted_fork.h). Two system calls; nests.
+//
+// What a fault or a seccomp filter raises is not blocked: the kernel kills a process
+// that blocks such a signal, whatever handler it has.
+
+#ifndef MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
+#define MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
+
+#include <signal.h>
+
+#include <cstdint>
+
+#include "preload/sys.h"
+
+namespace memtrace {
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    Mask blocked = ~Mask{0};
+    for (int raised : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
+      blocked &= ~(Mask{1} << (raised - 1));
+    }
+    Change(blocked, &before_);
+  }
+  ~SignalsBlocked() { Change(before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  using Mask = uint64_t;  // the kernel's sigset_t
+  static void Change(Mask mask, Mask* before) {
+    sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&mask),
+              reinterpret_cast<long>(before), sizeof(Mask));
+  }
+
+  Mask before_ = 0;
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
