@@ -1,0 +1,147 @@
+// Signal handlers that allocate, wherever they strike: in the midst of the tracer too. What
+// the handlers and the interrupted code allocated is all in the trace, once, in an order
+// that holds at every address. An allocator that handlers may call whatever they interrupt
+// stands behind the tracer (tests/tracees/safe_allocator.c), and the counting shim between.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/e2e/harness.h"
+#include "tests/e2e/told.h"
+
+namespace memtrace::e2e {
+namespace {
+
+class SignalsTest : public ::testing::Test {
+ protected:
+  // `most_unseen`: frees that may be missing, of a program that leaves a realloc for good.
+  void Run(const std::string& tracee, const Words& arguments,
+           const std::string& outcome = "exit 0", uint64_t most_unseen = 0) {
+    Words words = {TraceePath(tracee)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    Command command = TracedAndCounted({.arguments = words, .timeout_seconds = 600},
+                                       directory_.path(), counts_.path());
+    for (auto& [name, value] : command.environment) {
+      if (name == "LD_PRELOAD") value += ":" + TraceePath("libsafe_allocator.so");
+    }
+    const Result run = RunCommand(command);
+    ASSERT_EQ(run.Outcome(), outcome) << run.err;
+    told_ = Parse(run.out);
+    trace_ = TraceOf(directory_.path(), tracee);
+    report_ = Report(trace_, {"--top", "1000000"});
+    counted_ = Counts(counts_.path(), tracee);
+    ExpectStacks(report_, told_.expected);
+    for (const char* none : {"unordered_events", "unknown_frees", "dropped_events",
+                             "marked_stacks"}) {
+      EXPECT_EQ(report_.at("coverage").at(none), 0) << none;
+    }
+    EXPECT_LE(report_.at("coverage").at("unseen_frees"), most_unseen);
+    EXPECT_EQ(Counters(trace_).at("missed_events"), 0u);
+  }
+  // Every event is there, and once.
+  void ExpectAllCounted() const {
+    const Json& totals = report_.at("totals");
+    EXPECT_EQ(totals.at("allocations"), counted_.allocations);
+    EXPECT_EQ(totals.at("frees"), counted_.frees);
+    EXPECT_EQ(totals.at("bytes_allocated"), counted_.bytes);
+    EXPECT_EQ(Counters(trace_).at("abandoned_events"), 0u);
+  }
+  // Of the streams of handlers that interrupted the tracer, or of threads' own.
+  uint64_t AllocationsOf(bool in_signal_handlers) const {
+    uint64_t sum = 0;
+    for (const Json& thread : report_.at("threads")) {
+      if (thread.at("in_signal_handlers") == in_signal_handlers) {
+        sum += thread.at("allocations").get<uint64_t>();
+      }
+    }
+    return sum;
+  }
+
+  TempDir directory_, counts_;
+  Told told_;
+  std::string trace_;
+  Json report_;
+  MemtraceCounts counted_;
+};
+
+TEST_F(SignalsTest, AStormInSeveralThreads) {
+  Run("struck_by_signals", {"storm", "3000", "2"});
+  ExpectAllCounted();
+  EXPECT_GT(told_.numbers.at("nested"), 0);
+  // Or nothing was tested: the handlers did interrupt the tracer.
+  EXPECT_GT(AllocationsOf(true), 300u);
+}
+
+TEST_F(SignalsTest, HandlersThatJumpOut) {
+  Run("struck_by_signals", {"jump", "300"}, "exit 0", 300);
+  const uint64_t abandoned = Counters(trace_).at("abandoned_events");
+  EXPECT_GT(abandoned, 10u);
+  // What is missing is no more than what the handlers jumped out of: of the tracer, and of
+  // the allocator below it, whose block nobody got.
+  const auto recorded = report_.at("totals").at("allocations").get<uint64_t>();
+  EXPECT_LE(recorded, counted_.allocations);
+  EXPECT_LE(counted_.allocations - recorded, 300u);
+  // The thread's own state serves again: 100,000 blocks after the last jump.
+  EXPECT_GT(AllocationsOf(false), 100'000u);
+  EXPECT_LT(AllocationsOf(true), 5'000u);
+}
+
+TEST_F(SignalsTest, HandlersThatGoToAnotherContext) {
+  // Three are left for good in the midst of something.
+  Run("struck_by_signals", {"switch", "300"}, "exit 0", 3);
+  EXPECT_EQ(told_.numbers.at("context"), 3);
+  EXPECT_EQ(Counters(trace_).at("abandoned_events"), 0u);
+  const auto recorded = report_.at("totals").at("allocations").get<uint64_t>();
+  EXPECT_LE(recorded, counted_.allocations);
+  EXPECT_LE(counted_.allocations - recorded, 3u);
+}
+
+TEST_F(SignalsTest, ExitInAHandler) {
+  Run("struck_by_signals", {"exit", "100"}, "exit 42");
+  EXPECT_EQ(report_.at("process").at("end"), "exit");
+  EXPECT_EQ(report_.at("process").at("exit_status"), 42);
+}
+
+TEST_F(SignalsTest, ThreadsThatEndInAHandler) {
+  Run("struck_by_signals", {"thread_exit", "100"}, "exit 0", 100);
+  // One thread at a time, with states for it and its handlers: those of the dead serve again.
+  EXPECT_LE(Counters(trace_).at("tool_memory_bytes"), uint64_t{4} << 20);
+}
+
+#ifdef __x86_64__
+
+class EveryInstructionTest : public SignalsTest {
+ protected:
+  // Twenty to forty microseconds an instruction.
+  void Strike(const char* call, int stride, long at_least) {
+    Run("struck_at_every_instruction", {call, std::to_string(stride)});
+    ExpectAllCounted();
+    EXPECT_GE(told_.numbers.at("instructions"), at_least);
+    EXPECT_GE(told_.numbers.at("handled"), at_least / stride / 2);
+  }
+};
+
+TEST_F(EveryInstructionTest, ManyOfMalloc) { Strike("malloc", 13, 300); }
+TEST_F(EveryInstructionTest, ManyOfRealloc) { Strike("realloc", 29, 300); }
+TEST_F(EveryInstructionTest, ManyOfMallocFromElsewhere) { Strike("elsewhere", 53, 400); }
+TEST_F(EveryInstructionTest, ManyOfMappings) { Strike("map", 101, 400); }
+
+// Some minutes each on a virtual machine: ctest -L long.
+TEST_F(EveryInstructionTest, DISABLED_AllOfMalloc) { Strike("malloc", 1, 300); }
+TEST_F(EveryInstructionTest, DISABLED_AllOfCalloc) { Strike("calloc", 1, 300); }
+TEST_F(EveryInstructionTest, DISABLED_AllOfRealloc) { Strike("realloc", 1, 300); }
+TEST_F(EveryInstructionTest, DISABLED_AllOfPosixMemalign) { Strike("align", 1, 300); }
+TEST_F(EveryInstructionTest, DISABLED_AllOfMappings) { Strike("map", 1, 400); }
+TEST_F(EveryInstructionTest, DISABLED_AllOfMallocFromElsewhere) { Strike("elsewhere", 1, 400); }
+
+#endif  // __x86_64__
+
+TEST_F(SignalsTest, DISABLED_AStormOfAMillion) {
+  Run("struck_by_signals", {"storm", "1000000", "4"});
+  ExpectAllCounted();
+  EXPECT_GT(AllocationsOf(true), 10'000u);
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
