@@ -334,9 +334,10 @@ F* Next(const char* name) {
   return reinterpret_cast<F*>(memtrace::FindNext(name));
 }
 
-// 0 in libc until it moves the break for the first time.
+// 0 in glibc until it moves the break for the first time; absent in others (glibc_only.h).
 uintptr_t Break() {
-  const auto known = reinterpret_cast<uintptr_t>(memtrace::__curbrk);
+  const auto known =
+      &memtrace::__curbrk != nullptr ? reinterpret_cast<uintptr_t>(memtrace::__curbrk) : 0;
   return known != 0 ? known : static_cast<uintptr_t>(memtrace::sys::Call(SYS_brk));
 }
 

@@ -64,6 +64,14 @@ EXPORTED void* realloc(void* old, size_t bytes) {
 }
 
 EXPORTED void* reallocarray(void* old, size_t count, size_t bytes) {
+  if (g_real.program_realloc != nullptr) [[unlikely]] {
+    size_t product;
+    if (!__builtin_mul_overflow(count, bytes, &product)) {
+      return g_real.program_realloc(old, product);  // as glibc's does, which calls it by name
+    }
+    errno = ENOMEM;
+    return nullptr;
+  }
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedReallocarray(old, count, bytes);
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) [[unlikely]] {
@@ -84,12 +92,14 @@ EXPORTED void free(void* block) {
 }
 
 EXPORTED void free_sized(void* block, size_t bytes) {
+  if (g_real.program_free != nullptr) [[unlikely]] return g_real.program_free(block);
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedFreeSized(block, bytes);
   if (g_sampled.MayHold(block)) [[unlikely]] return memtrace::SlowFree(block);
   return g_real.free_sized(block, bytes);
 }
 
 EXPORTED void free_aligned_sized(void* block, size_t alignment, size_t bytes) {
+  if (g_real.program_free != nullptr) [[unlikely]] return g_real.program_free(block);
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedFreeAlignedSized(block, alignment, bytes);
   if (g_sampled.MayHold(block)) [[unlikely]] return memtrace::SlowFree(block);
   return g_real.free_aligned_sized(block, alignment, bytes);

@@ -10,7 +10,9 @@
 #include "format/checksum.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
+#include "preload/coverage_notes.h"
 #include "preload/cross_check.h"
+#include "preload/foreign_runtime.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
 #include "preload/own_memory.h"
@@ -178,7 +180,27 @@ bool TellForkChildren() {
   return false;
 }
 
+void NoteOtherDefinition() {
+  const OtherDefinition other = FindOtherDefinition();
+  if (other.function == nullptr) return;
+  Text<512> note;
+  if (other.module[0] == 0) {
+    note << "the program has a " << other.function
+         << " of its own: what is allocated with it is not in this trace, only its mappings and "
+            "what libraries get from libc";
+  } else {
+    note << other.module << " comes before libmemtrace.so and has a " << other.function
+         << " of its own: what is allocated with it is not in this trace (name libmemtrace.so "
+            "first in LD_PRELOAD)";
+  }
+  AddCoverageNote(note.view());
+}
+
 bool StartProcess() {
+  if (const std::string_view why = WhyNotInThisProcess(); !why.empty()) {
+    if (MaySay()) RawLog(why);
+    return false;
+  }
   const OwnFaultsScope faults;
   if (getauxval(AT_SECURE) != 0) return false;
   {
@@ -198,14 +220,7 @@ bool StartProcess() {
     g_sampled.Watch(g_bootstrap_arena.begin(), g_bootstrap_arena.used_end());
   }
   ReadPermanentModules();
-  if (!ProgramUsesOurMalloc()) {
-    AppendRecords<256>([](format::RecordEncoder& out) {
-      out.Begin(format::RecordTag::kNote);
-      out.Bytes("the program has a malloc of its own: what is allocated with it is not in this "
-                "trace, only its mappings and what libraries get from libc");
-      out.End();
-    });
-  }
+  NoteOtherDefinition();
   WriteMemoryMap(format::MapReason::kStart);
   return true;
 }
@@ -220,6 +235,7 @@ bool StartForkChild() {
   // Or the children of one parent would all sample the same way.
   if (g_process.config.sample_seed == 0) t_slot.random ^= g_process.trace_id;
   WriteModulesAgain();
+  WriteCoverageNotesAgain();
   WriteMemoryMap(format::MapReason::kStart);
   return true;
 }
@@ -332,6 +348,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     counter("tool_minor_faults", own_minor_faults());
     counter("missed_events", missed);
     counter("abandoned_events", g_process.abandoned_events.load(std::memory_order_relaxed));
+    counter("coverage_notes_left_out", unwritten_coverage_notes());
     counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
     counter("stacks_memo_hits", sum.memo_hits);
     counter("stacks_joined_whole", sum.joined_whole);

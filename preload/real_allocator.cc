@@ -100,6 +100,31 @@ void* SyscallMremap(void* old, size_t old_bytes, size_t bytes, int flags, void* 
 void PlainFreeSized(void* block, size_t) { g_real.free(block); }
 void PlainFreeAlignedSized(void* block, size_t, size_t) { g_real.free(block); }
 
+const link_map* ModuleOf(const void* address) {
+  dl_find_object object;
+  return address != nullptr && _dl_find_object(const_cast<void*>(address), &object) == 0
+             ? object.dlfo_link_map
+             : nullptr;
+}
+
+// The definition that the program's calls of `name` reach, if that is not ours.
+void* DefinedBeforeOurs(const char* name) {
+  if (_dl_find_object == nullptr) return nullptr;  // not glibc
+  void* const used = dlsym(RTLD_DEFAULT, name);
+  const link_map* const module = ModuleOf(used);
+  if (module == nullptr || module == ModuleOf(reinterpret_cast<void*>(&FindRealAllocator))) {
+    return nullptr;
+  }
+  // In an executable without PIE that takes the address of malloc, that is a PLT entry of
+  // its own, which calls ours. A definition has a symbol there.
+  Dl_info info;
+  ElfW(Sym)* symbol = nullptr;
+  const bool defined =
+      dladdr1(used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) != 0 &&
+      symbol != nullptr && info.dli_saddr == used && symbol->st_shndx != SHN_UNDEF;
+  return defined ? used : nullptr;
+}
+
 template <typename F>
 void Find(F*& pointer, const char* name, F* otherwise) {
   void* found = dlsym(RTLD_NEXT, name);
@@ -136,6 +161,8 @@ bool FindRealAllocator() {
   Find(found.valloc, "valloc", g_real.valloc);
   Find(found.pvalloc, "pvalloc", g_real.pvalloc);
   Find(found.malloc_usable_size, "malloc_usable_size", g_real.malloc_usable_size);
+  found.program_realloc = reinterpret_cast<void* (*)(void*, size_t)>(DefinedBeforeOurs("realloc"));
+  found.program_free = reinterpret_cast<void (*)(void*)>(DefinedBeforeOurs("free"));
   Find(found.mmap, "mmap", g_real.mmap);
   Find(found.munmap, "munmap", g_real.munmap);
   Find(found.mremap, "mremap", g_real.mremap);
@@ -146,25 +173,27 @@ bool FindRealAllocator() {
 }
 
 bool RealAllocatorIsGlibc() {
-  // glibc's malloc and its __libc_malloc are one address.
-  return FindRealAllocator() &&
-         reinterpret_cast<void*>(g_real.malloc) == dlsym(RTLD_NEXT, "__libc_malloc");
+  if (!FindRealAllocator()) return false;
+  // Not by a name of the allocator's: tcmalloc and mimalloc define __libc_malloc too.
+  const link_map* const libc = ModuleOf(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
+  if (libc == nullptr) return false;
+  const void* const family[] = {
+      reinterpret_cast<void*>(g_real.malloc),         reinterpret_cast<void*>(g_real.calloc),
+      reinterpret_cast<void*>(g_real.realloc),        reinterpret_cast<void*>(g_real.free),
+      reinterpret_cast<void*>(g_real.posix_memalign), reinterpret_cast<void*>(g_real.aligned_alloc),
+      reinterpret_cast<void*>(g_real.memalign),       reinterpret_cast<void*>(g_real.valloc),
+      reinterpret_cast<void*>(g_real.pvalloc)};
+  for (const void* function : family) {
+    if (ModuleOf(function) != libc) return false;
+  }
+  return true;
 }
 
-bool ProgramUsesOurMalloc() {
-  dl_find_object ours, used;
-  void* malloc_used = dlsym(RTLD_DEFAULT, "malloc");
-  if (malloc_used == nullptr ||
-      _dl_find_object(reinterpret_cast<void*>(&FindRealAllocator), &ours) != 0 ||
-      _dl_find_object(malloc_used, &used) != 0 || ours.dlfo_link_map == used.dlfo_link_map) {
-    return true;
+OtherDefinition FindOtherDefinition() {
+  for (const char* name : {"malloc", "calloc", "realloc", "free"}) {
+    if (void* const used = DefinedBeforeOurs(name)) return {name, ModuleOf(used)->l_name};
   }
-  // In an executable without PIE that takes the address of malloc, that is a PLT entry of
-  // its own, which calls ours. A definition has a symbol there.
-  Dl_info info;
-  ElfW(Sym)* symbol = nullptr;
-  return dladdr1(malloc_used, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0 ||
-         symbol == nullptr || info.dli_saddr != malloc_used || symbol->st_shndx == SHN_UNDEF;
+  return {};
 }
 
 void* FindNext(const char* name) { return dlsym(RTLD_NEXT, name); }

@@ -36,6 +36,10 @@ struct RealAllocator {
   void* (*mmap)(void*, size_t, int, int, int, off_t);
   int (*munmap)(void*, size_t);
   void* (*mremap)(void*, size_t, size_t, int, void*);
+  // Where these come before ours, they are the program's allocator, and what it leaves out of
+  // the family has to meet it: its blocks are no business of the next one's. Else null.
+  void* (*program_realloc)(void*, size_t) = nullptr;
+  void (*program_free)(void*) = nullptr;
 };
 
 extern RealAllocator g_real;
@@ -44,12 +48,16 @@ extern RealAllocator g_real;
 // the search.
 bool FindRealAllocator();
 
-// Whether the malloc found is glibc's own, whose chunk headers may be read.
+// Whether all of them are glibc's own, so that what is before a block is its chunk header.
 bool RealAllocatorIsGlibc();
 
-// Whether the program's calls of malloc come to us. They do not when it, or a library
-// preloaded before this one, defines malloc itself.
-bool ProgramUsesOurMalloc();
+// A definition of malloc, calloc, realloc or free that comes before ours: the program's
+// calls go there. The program's own, or of a library that was preloaded before this one.
+struct OtherDefinition {
+  const char* function = nullptr;  // null: they come to us
+  const char* module = "";         // its path; empty: the program itself
+};
+OtherDefinition FindOtherDefinition();
 
 // The next definition of a function that is not in the table (exec, dlclose ...).
 void* FindNext(const char* name);

@@ -12,6 +12,7 @@
 //   kUcontextOffset, kTrampoline...,    the kernel's signal frame, and code without
 //   IsSignalTrampoline, PltCfaOffset,   CFI that is known by its bytes
 //   IsLeaveRealigned, ...
+//   MEMTRACE_OBSERVED_JUMP              a function that looks at a call and jumps on
 //   CallOnStack, kLibunwindFile,        for the cross-check
 //   MEMTRACE_LIBUNWIND_NAME
 //

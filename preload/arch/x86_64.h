@@ -109,6 +109,35 @@ inline void CallOnStack(void* top, void (*function)(void*), void* argument) {
         "xmm13", "xmm14", "xmm15", "memory", "cc");
 }
 
+// Defines the exported function `name` of up to three arguments: it calls `before` with them,
+// then jumps to what the pointer `next` holds, with registers, stack and return address as
+// its caller left them.
+#define MEMTRACE_OBSERVED_JUMP(name, before, next)   \
+  asm(".pushsection .text\n"                         \
+      ".balign 16\n"                                 \
+      ".globl " name "\n"                            \
+      ".type " name ", @function\n" name             \
+      ":\n\t"                                        \
+      ".cfi_startproc\n\t"                           \
+      "endbr64\n\t"                                  \
+      "pushq %rdi\n\t"                               \
+      ".cfi_adjust_cfa_offset 8\n\t"                 \
+      "pushq %rsi\n\t"                               \
+      ".cfi_adjust_cfa_offset 8\n\t"                 \
+      "pushq %rdx\n\t"                               \
+      ".cfi_adjust_cfa_offset 8\n\t"                 \
+      "call " before "\n\t"                          \
+      "popq %rdx\n\t"                                \
+      ".cfi_adjust_cfa_offset -8\n\t"                \
+      "popq %rsi\n\t"                                \
+      ".cfi_adjust_cfa_offset -8\n\t"                \
+      "popq %rdi\n\t"                                \
+      ".cfi_adjust_cfa_offset -8\n\t"                \
+      "jmp *" next "(%rip)\n\t"                      \
+      ".cfi_endproc\n"                               \
+      ".size " name ", . - " name "\n"               \
+      ".popsection")
+
 // libunwind for this machine, and how it begins the names of its functions. Its
 // numbers of registers are DWARF's.
 inline constexpr char kLibunwindFile[] = "libunwind-x86_64.so.8";

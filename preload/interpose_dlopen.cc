@@ -1,0 +1,68 @@
+// dlopen and dlmopen are looked at and not wrapped. Both search for a library as their
+// caller's file says (RUNPATH), and the caller is who their return address belongs to. So
+// what is exported here notes the call and jumps to the real function, with the stack as the
+// program made it.
+//
+// What a library gets from a malloc that is not ours leaves no event. Which one that may be
+// is known here: one that binds its own libc's names first (RTLD_DEEPBIND), or one with a
+// libc of its own (another namespace). The flag stays: without it the program would be
+// another one.
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "preload/arch/arch.h"
+#include "preload/coverage_notes.h"
+#include "preload/real_allocator.h"
+#include "preload/recorder.h"
+#include "preload/text.h"
+
+// What the jumps need; local names of the library (exports.map).
+extern "C" {
+[[gnu::used]] void* memtrace_next_dlopen = nullptr;
+[[gnu::used]] void* memtrace_next_dlmopen = nullptr;
+}
+
+namespace {
+
+template <typename... Parts>
+void AddNote(const Parts&... parts) {
+  const memtrace::Section section;
+  if (!section) return;
+  memtrace::Text<512> note;
+  (note << ... << parts);
+  memtrace::AddCoverageNote(note.view());
+}
+
+// The end of a path says more than its beginning.
+std::string_view Shown(const char* file) {
+  constexpr size_t kMaxShown = 250;
+  const std::string_view path = file;
+  return path.size() <= kMaxShown ? path : memtrace::From(path, path.size() - kMaxShown);
+}
+
+void Find(void*& next, const char* name) {
+  if (next != nullptr) return;
+  const int saved_errno = errno;
+  next = memtrace::FindNext(name);
+  errno = saved_errno;
+}
+
+}  // namespace
+
+extern "C" [[gnu::used]] void memtrace_before_dlopen(const char* file, int mode) {
+  Find(memtrace_next_dlopen, "dlopen");
+  if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
+  AddNote(Shown(file), " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+          "is not in this trace");
+}
+
+extern "C" [[gnu::used]] void memtrace_before_dlmopen(Lmid_t space, const char* file, int) {
+  Find(memtrace_next_dlmopen, "dlmopen");
+  if (file == nullptr || space == LM_ID_BASE) return;
+  AddNote(Shown(file), " was opened in a namespace of its own, with a libc of its own: what is "
+          "allocated there is not in this trace");
+}
+
+MEMTRACE_OBSERVED_JUMP("dlopen", "memtrace_before_dlopen", "memtrace_next_dlopen");
+MEMTRACE_OBSERVED_JUMP("dlmopen", "memtrace_before_dlmopen", "memtrace_next_dlmopen");
