@@ -53,6 +53,18 @@ struct ModuleInfo {
   uint64_t unload_time_ns = 0;  // 0: still loaded at the end
 };
 
+// An allocator whose blocks are not in the trace, or not all: see unseen_allocators.h.
+struct UnseenAllocator {
+  enum class Way {
+    kComesFirst,  // its malloc is found before ours: nothing of it is recorded
+    kHidden,      // it is inside a module that does not export it
+    kOwnNames,    // what other modules get by its own functions
+  };
+  std::string module;
+  std::string allocator;  // "jemalloc"; empty: not known
+  Way way = Way::kComesFirst;
+};
+
 // What the trace does and does not contain.
 struct Coverage {
   uint64_t events = 0;             // allocation events: alloc, realloc, free
@@ -71,6 +83,8 @@ struct Coverage {
   bool truncated = false;          // damage or a cut: `damage` says where
   std::string damage;
   std::vector<std::string> notes;
+  std::vector<UnseenAllocator> unseen_allocators;
+  uint64_t modules_not_examined = 0;  // for that: the file is not here, or another one
   std::vector<std::pair<std::string, uint64_t>> counters;  // kCounter records
 };
 

@@ -10,6 +10,7 @@
 #include "report/info.h"
 #include "report/render/escape.h"
 #include "report/site_symbols.h"
+#include "report/unseen_allocators.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
@@ -70,6 +71,9 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
     symbolizer::Options all = *symbols;
     all.debug_dirs.insert(all.debug_dirs.begin(), debug_dirs->begin(), debug_dirs->end());
     return Symbolized(all, trace, nodes);
+  };
+  options->examine = [=](Analysis* analysis) {
+    FillUnseenAllocators(ModuleNamesIn(symbols->sysroot), analysis);
   };
   info->callback(
       [options, exit_code] { *exit_code = ExitCodeOf(RunInfo(*options, std::cout)); });

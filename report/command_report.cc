@@ -19,6 +19,7 @@
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/site_symbols.h"
+#include "report/unseen_allocators.h"
 
 namespace memtrace::report {
 namespace {
@@ -93,6 +94,7 @@ absl::Status Report(const ReportFlags& flags) {
   };
   absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(flags.file, options->analyze);
   if (!trace.ok()) return trace.status();
+  FillUnseenAllocators(ModuleNamesIn(options->symbolizer.sysroot), &trace->analysis);
 
   const StackTable& stacks = *trace->stacks;
   const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {

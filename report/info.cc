@@ -165,6 +165,7 @@ absl::Status RunInfo(const InfoOptions& options, std::ostream& out) {
   if (!reader.ok()) return reader.status();
   auto trace = AnalyzeTrace(**reader, {});
   if (!trace.ok()) return trace.status();
+  if (options.examine) options.examine(&trace->analysis);
   const Analysis& analysis = trace->analysis;
   Facts facts(&out);
   PrintProcess(analysis, facts);

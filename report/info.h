@@ -4,6 +4,7 @@
 #ifndef MEMTRACE_REPORT_INFO_H_
 #define MEMTRACE_REPORT_INFO_H_
 
+#include <functional>
 #include <ostream>
 #include <string>
 
@@ -15,6 +16,7 @@ namespace memtrace::report {
 struct InfoOptions {
   std::string file;
   NameNodes names = ModuleAndOffset;  // of the frames it shows
+  std::function<void(Analysis*)> examine;  // adds what the files of the modules tell
 };
 
 absl::Status RunInfo(const InfoOptions& options, std::ostream& out);

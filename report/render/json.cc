@@ -85,6 +85,18 @@ Json ProcessJson(const Analysis& analysis) {
   return json;
 }
 
+Json UnseenAllocatorsJson(const Coverage& coverage) {
+  Json json = Json::array();
+  for (const UnseenAllocator& one : coverage.unseen_allocators) {
+    const char* way = one.way == UnseenAllocator::Way::kComesFirst ? "comes_first"
+                      : one.way == UnseenAllocator::Way::kHidden   ? "hidden"
+                                                                   : "own_names";
+    json.push_back({{"module", one.module}, {"allocator", one.allocator}, {"way", way}});
+    if (one.allocator.empty()) json.back()["allocator"] = nullptr;
+  }
+  return json;
+}
+
 Json CoverageJson(const ReportView& view) {
   const Coverage& coverage = view.analysis().coverage;
   Json notes = Json::array();
@@ -110,6 +122,8 @@ Json CoverageJson(const ReportView& view) {
           {"unseen_frees", coverage.unseen_frees},
           {"lost_blocks", coverage.lost_blocks},
           {"truncated", coverage.truncated},
+          {"unseen_allocators", UnseenAllocatorsJson(coverage)},
+          {"modules_not_examined", coverage.modules_not_examined},
           {"counters", std::move(counters)}};
 }
 

@@ -235,8 +235,10 @@ std::string FindSanitizer(const ElfFacts& facts, const DynamicImage& image) {
     }
     if (image.Defines(runtime.symbol)) return std::string(runtime.name);
   }
-  // Stripped, with a static runtime of gcc's: what else exports all of these?
-  constexpr absl::string_view kIntercepted[] = {"malloc", "strncpy", "pthread_create", "sigaction"};
+  // Stripped, with a static runtime of gcc's: what else exports all of these? (The library
+  // asks the same of the process it is in: preload/foreign_runtime.cc.)
+  constexpr absl::string_view kIntercepted[] = {"malloc", "pthread_create", "pthread_join",
+                                               "sigaction", "__libc_memalign"};
   const bool all = std::all_of(std::begin(kIntercepted), std::end(kIntercepted),
                                [&](absl::string_view name) { return image.Defines(name); });
   return all ? std::string(kSomeSanitizer) : "";

@@ -29,6 +29,14 @@ Refusal CannotTrace(absl::string_view path, absl::string_view why) {
   return {kExitNotTraceable, absl::StrCat("cannot trace ", path, ": ", why)};
 }
 
+// Valgrind runs the program on a processor of its own, below an allocator of its own.
+std::optional<Refusal> CheckLauncher(const std::string& path) {
+  const absl::string_view name = absl::string_view(path).substr(path.rfind('/') + 1);
+  if (name != "valgrind" && name != "valgrind.bin") return std::nullopt;
+  return CannotTrace(path, "a program that runs under Valgrind has Valgrind's allocator; run it "
+                           "under one of the two at a time");
+}
+
 // The interpreter named by a "#!" line; nullopt when the file has none.
 std::optional<std::string> ScriptInterpreter(int fd) {
   char head[kScriptHeadBytes];
@@ -148,6 +156,7 @@ Refusal ExplainNotFound(const std::string& name, int error) {
 }
 
 std::optional<Refusal> CheckTraceable(const std::string& path, const ElfFacts& library) {
+  if (auto refusal = CheckLauncher(path)) return refusal;
   std::string file = path;
   for (int depth = 0; depth < kMaxInterpreters; ++depth) {
     const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));

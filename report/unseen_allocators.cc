@@ -1,0 +1,234 @@
+#include "report/unseen_allocators.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace memtrace::report {
+namespace {
+
+enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kLibc };
+
+struct Name {
+  std::string_view name;
+  Kind kind;
+  const char* allocator = "";  // of a kMark and a kEntry
+};
+
+// A mark tells whose code it is. An entry is a mark that programs call to allocate.
+constexpr Name kNames[] = {
+    {"malloc", Kind::kMalloc},
+    {"_Znwm", Kind::kOperatorNew},
+    {"_Znam", Kind::kOperatorNew},
+    {"__libc_start_main", Kind::kLibc},
+    {"mallocx", Kind::kEntry, "jemalloc"},
+    {"rallocx", Kind::kEntry, "jemalloc"},
+    {"je_malloc", Kind::kEntry, "jemalloc"},
+    {"je_mallocx", Kind::kEntry, "jemalloc"},
+    {"_rjem_malloc", Kind::kEntry, "jemalloc"},
+    {"_rjem_mallocx", Kind::kEntry, "jemalloc"},
+    {"je_arena_new", Kind::kMark, "jemalloc"},
+    {"tc_malloc", Kind::kEntry, "tcmalloc"},
+    {"tc_calloc", Kind::kEntry, "tcmalloc"},
+    {"tc_memalign", Kind::kEntry, "tcmalloc"},
+    {"tc_new", Kind::kEntry, "tcmalloc"},
+    {"TCMallocInternalMalloc", Kind::kEntry, "tcmalloc"},
+    {"mi_malloc", Kind::kEntry, "mimalloc"},
+    {"mi_calloc", Kind::kEntry, "mimalloc"},
+    {"mi_zalloc", Kind::kEntry, "mimalloc"},
+    {"mi_malloc_aligned", Kind::kEntry, "mimalloc"},
+    {"mi_realloc", Kind::kEntry, "mimalloc"},
+    {"mi_heap_malloc", Kind::kEntry, "mimalloc"},
+    {"mi_new", Kind::kEntry, "mimalloc"},
+    {"rpmalloc", Kind::kEntry, "rpmalloc"},
+    {"GC_malloc", Kind::kEntry, "Boehm's collector"},
+    {"GC_malloc_atomic", Kind::kEntry, "Boehm's collector"},
+    {"runtime.mallocgc", Kind::kEntry, "Go's collector"},
+};
+constexpr size_t kNameCount = std::size(kNames);
+
+// What allocators say of themselves: they are known by it where the names were stripped.
+struct Text {
+  std::string_view text;
+  const char* allocator;
+};
+constexpr Text kTexts[] = {
+    {"<jemalloc>: ", "jemalloc"},
+    {"mimalloc: ", "mimalloc"},
+    {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "tcmalloc"},
+};
+
+struct Examined {
+  const ModuleInfo* module;
+  symbolizer::ModuleNames names;
+
+  const symbolizer::NameUse& use(size_t name) const { return names.uses[name]; }
+  bool Exports(Kind kind) const {
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (kNames[i].kind == kind && use(i).exported) return true;
+    }
+    return false;
+  }
+};
+
+class Survey {
+ public:
+  Survey(const FindModuleNames& find, Analysis* analysis) : analysis_(*analysis) {
+    std::array<std::string_view, kNameCount> names;
+    for (size_t i = 0; i < kNameCount; ++i) names[i] = kNames[i].name;
+    std::array<std::string_view, std::size(kTexts)> texts;
+    for (size_t i = 0; i < texts.size(); ++i) texts[i] = kTexts[i].text;
+    for (const ModuleInfo& module : analysis_.modules) {
+      if (module.flags & (format::kModuleTracer | format::kModuleVdso)) {
+        if (module.flags & format::kModuleTracer) tracer_ = all_.size();
+        continue;
+      }
+      const bool program = module.flags & format::kModuleExecutable;
+      // A program without a build-id may be another one by now.
+      Examined examined = {&module, find({module.path, module.build_id}, names,
+                                         program ? std::span<const std::string_view>(texts)
+                                                 : std::span<const std::string_view>())};
+      if (examined.names.state != symbolizer::ModuleState::kSymbolsOnly &&
+          examined.names.state != symbolizer::ModuleState::kDebugInfo) {
+        ++analysis_.coverage.modules_not_examined;
+        continue;
+      }
+      if (!examined.Exports(Kind::kLibc)) all_.push_back(std::move(examined));
+    }
+  }
+
+  void Run() {
+    for (size_t i = 0; i < all_.size(); ++i) Judge(i);
+  }
+
+ private:
+  // The modules of the start lie in the order in which names are looked up in them.
+  bool ComesBeforeUs(size_t at) const {
+    return at < tracer_ && (all_[at].module->flags & format::kModulePermanent);
+  }
+
+  const char* AllocatorOf(const Examined& one) const {
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (kNames[i].allocator[0] != 0 && (one.use(i).exported || one.use(i).hidden)) {
+        return kNames[i].allocator;
+      }
+    }
+    for (size_t i = 0; i < one.names.contains.size(); ++i) {
+      if (one.names.contains[i]) return kTexts[i].allocator;
+    }
+    return "";
+  }
+
+  // Does a module before `at` define this name, so that it is not this one's that is called?
+  bool DefinedBefore(size_t name, size_t at) const {
+    for (size_t i = 0; i < at; ++i) {
+      if (all_[i].use(name).exported && (all_[i].module->flags & format::kModulePermanent)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The names of `at` besides malloc that other modules call.
+  std::vector<std::string> CalledNames(size_t at) const {
+    std::vector<std::string> called;
+    for (size_t name = 0; name < kNameCount; ++name) {
+      const Kind kind = kNames[name].kind;
+      if ((kind != Kind::kEntry && kind != Kind::kOperatorNew) || !all_[at].use(name).exported ||
+          DefinedBefore(name, at)) {
+        continue;
+      }
+      const bool wanted = std::any_of(all_.begin(), all_.end(), [name](const Examined& other) {
+        return other.use(name).wanted;
+      });
+      if (!wanted) continue;
+      const std::string shown = kind == Kind::kOperatorNew ? "operator new"
+                                                           : std::string(kNames[name].name);
+      if (std::find(called.begin(), called.end(), shown) == called.end()) called.push_back(shown);
+    }
+    return called;
+  }
+
+  void Judge(size_t at) {
+    const Examined& one = all_[at];
+    const bool exports_malloc = one.Exports(Kind::kMalloc);
+    const bool hides_malloc = one.use(0).hidden;
+    const std::string allocator = AllocatorOf(one);
+    if (allocator.empty() && !hides_malloc && !exports_malloc) return;
+    const std::string& path = one.module->path;
+    const std::string named = allocator.empty() ? "an allocator of its own" : allocator;
+    if (exports_malloc && ComesBeforeUs(at)) {
+      Add(path, allocator, UnseenAllocator::Way::kComesFirst, "");  // the library's own note
+      return;
+    }
+    if (exports_malloc && !allocator.empty()) {
+      const std::vector<std::string> called = CalledNames(at);
+      if (called.empty()) return;
+      const std::string names = absl::StrJoin(called, ", ");
+      Add(path, allocator, UnseenAllocator::Way::kOwnNames,
+          absl::StrCat(path, " is ", allocator, ": what is allocated by its own ", names,
+                       " is not in this trace, only what is by malloc and its kin"));
+      return;
+    }
+    if (exports_malloc) {
+      // What others ask of it comes through us; what it asks of itself need not.
+      if (!one.names.symbolic) return;
+      Add(path, allocator, UnseenAllocator::Way::kHidden,
+          absl::StrCat(path, " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
+                             "allocates with that is not in this trace"));
+      return;
+    }
+    if (hides_malloc || IsLinkedIn(one)) {
+      Add(path, allocator, UnseenAllocator::Way::kHidden,
+          absl::StrCat(path, " has ", named, " inside", hides_malloc ? ", with hidden names" : "",
+                       ": what it allocates with that is not in this trace, only its mappings"));
+      return;
+    }
+    const std::vector<std::string> called = CalledNames(at);
+    if (called.empty()) return;
+    Add(path, allocator, UnseenAllocator::Way::kOwnNames,
+        absl::StrCat(path, " is ", allocator, ": what is allocated by its ",
+                     absl::StrJoin(called, ", "), " is not in this trace, only its mappings"));
+  }
+
+  // An allocator in the program, or with names that nobody else sees.
+  bool IsLinkedIn(const Examined& one) const {
+    if (one.module->flags & format::kModuleExecutable) return true;
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (kNames[i].allocator[0] != 0 && one.use(i).hidden) return true;
+    }
+    return false;
+  }
+
+  void Add(const std::string& module, const std::string& allocator, UnseenAllocator::Way way,
+           const std::string& note) {
+    for (const UnseenAllocator& known : analysis_.coverage.unseen_allocators) {
+      if (known.module == module && known.way == way) return;  // loaded again
+    }
+    analysis_.coverage.unseen_allocators.push_back({module, allocator, way});
+    if (!note.empty()) analysis_.coverage.notes.push_back(note);
+  }
+
+  Analysis& analysis_;
+  std::vector<Examined> all_;
+  size_t tracer_ = SIZE_MAX;
+};
+
+}  // namespace
+
+void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
+  Survey(find, analysis).Run();
+}
+
+FindModuleNames ModuleNamesIn(const std::string& sysroot) {
+  return [sysroot](const symbolizer::Module& module, std::span<const std::string_view> names,
+                   std::span<const std::string_view> texts) {
+    return symbolizer::FindNames(module, sysroot, names, texts);
+  };
+}
+
+}  // namespace memtrace::report

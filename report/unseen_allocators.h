@@ -1,0 +1,40 @@
+// Unseen allocators: code in the traced process that hands out memory past the functions
+// that libmemtrace.so stands in for, and what of it is therefore not in the trace.
+//
+// Found in the files of the process's modules, offline: it costs the program nothing. Three
+// ways past us:
+//
+//   a malloc that comes first    of the executable, or of a library that was preloaded
+//                                before us. The library notices that itself and says so.
+//   hidden names                 an allocator linked into a module that does not export it
+//   names of its own             jemalloc's mallocx, and C++'s operator new where jemalloc,
+//                                tcmalloc or mimalloc define it: no malloc is called then
+//
+// Only what somebody calls is told: an allocator's own names count where a module asks for
+// them.
+
+#ifndef MEMTRACE_REPORT_UNSEEN_ALLOCATORS_H_
+#define MEMTRACE_REPORT_UNSEEN_ALLOCATORS_H_
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "report/analysis.h"
+#include "symbolizer/module_names.h"
+
+namespace memtrace::report {
+
+using FindModuleNames = std::function<symbolizer::ModuleNames(
+    const symbolizer::Module&, std::span<const std::string_view> names,
+    std::span<const std::string_view> texts)>;
+
+// Fills Coverage::unseen_allocators and ::modules_not_examined, and adds its notes.
+void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
+
+// By the files of this machine, or below `sysroot`.
+FindModuleNames ModuleNamesIn(const std::string& sysroot);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_UNSEEN_ALLOCATORS_H_

@@ -1,0 +1,100 @@
+#include "symbolizer/module_names.h"
+
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "symbolizer/elf_file.h"
+#include "symbolizer/sysroot.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+using Index = absl::flat_hash_map<std::string_view, size_t>;
+
+void AddUses(const ElfFile& file, uint32_t type, const Index& index, std::vector<NameUse>* uses) {
+  for (const ElfSection& section : file.SectionsOfType(type)) {
+    Elf_Data* data = elf_getdata(section.scn, nullptr);
+    if (data == nullptr || section.header.sh_entsize == 0) continue;
+    const size_t count = data->d_size / section.header.sh_entsize;
+    for (size_t i = 1; i < count; ++i) {
+      GElf_Sym symbol;
+      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
+      const int kind = GELF_ST_TYPE(symbol.st_info);
+      if (kind != STT_FUNC && kind != STT_NOTYPE && kind != STT_GNU_IFUNC) continue;
+      const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
+      if (text == nullptr) continue;
+      std::string_view name = text;
+      name = name.substr(0, name.find('@'));
+      const auto found = index.find(name);
+      if (found == index.end()) continue;
+      NameUse& use = (*uses)[found->second];
+      if (symbol.st_shndx == SHN_UNDEF) {
+        use.wanted = true;
+      } else if (type == SHT_DYNSYM) {
+        use.exported = true;
+      } else if (kind != STT_NOTYPE) {
+        use.hidden = true;
+      }
+    }
+  }
+}
+
+bool IsSymbolic(const ElfFile& file) {
+  for (const ElfSection& section : file.SectionsOfType(SHT_DYNAMIC)) {
+    Elf_Data* data = elf_getdata(section.scn, nullptr);
+    if (data == nullptr || section.header.sh_entsize == 0) continue;
+    const size_t count = data->d_size / section.header.sh_entsize;
+    for (size_t i = 0; i < count; ++i) {
+      GElf_Dyn entry;
+      if (gelf_getdyn(data, static_cast<int>(i), &entry) == nullptr || entry.d_tag == DT_NULL) break;
+      if (entry.d_tag == DT_SYMBOLIC ||
+          (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_SYMBOLIC) != 0)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+ModuleNames FindNames(const Module& module, const std::string& sysroot,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> texts) {
+  ModuleNames result;
+  result.uses.resize(names.size());
+  result.contains.resize(texts.size());
+  const auto file = ElfFile::Open(ResolveInSysroot(sysroot, module.path));
+  if (!file.ok() || !(*file)->CheckLoadable().ok()) {
+    result.state = absl::IsNotFound(file.status()) ? ModuleState::kNotFound
+                                                   : ModuleState::kUnreadable;
+    return result;
+  }
+  if (!module.build_id.empty() && (*file)->build_id() != module.build_id) {
+    result.state = ModuleState::kBuildIdDiffers;
+    return result;
+  }
+  result.state = ModuleState::kSymbolsOnly;
+  Index index;
+  for (size_t i = 0; i < names.size(); ++i) index.emplace(names[i], i);
+  AddUses(**file, SHT_DYNSYM, index, &result.uses);
+  result.symbolic = IsSymbolic(**file);
+  result.symbol_table = (*file)->HasSymbolTable();
+  if (result.symbol_table) {
+    AddUses(**file, SHT_SYMTAB, index, &result.uses);
+    for (NameUse& use : result.uses) {
+      if (use.exported) use.hidden = false;
+    }
+  } else if (!texts.empty()) {
+    const std::string_view data = (*file)->Section(".rodata").data;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      result.contains[i] = data.find(texts[i]) != data.npos;
+    }
+  }
+  for (NameUse& use : result.uses) {
+    if (use.exported || use.hidden) use.wanted = false;
+  }
+  return result;
+}
+
+}  // namespace memtrace::symbolizer

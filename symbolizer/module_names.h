@@ -1,0 +1,37 @@
+// Names that a module defines or asks others for. For questions about a whole module ("does
+// it bring a malloc of its own?") that no single address answers.
+
+#ifndef MEMTRACE_SYMBOLIZER_MODULE_NAMES_H_
+#define MEMTRACE_SYMBOLIZER_MODULE_NAMES_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::symbolizer {
+
+struct NameUse {
+  bool exported = false;  // defined, for other modules as well
+  bool hidden = false;    // defined, for this module alone
+  bool wanted = false;    // not defined: taken from another module
+};
+
+struct ModuleNames {
+  ModuleState state = ModuleState::kNotFound;  // uses are of kSymbolsOnly and kDebugInfo
+  bool symbolic = false;       // it binds what it defines itself (-Bsymbolic)
+  bool symbol_table = false;   // .symtab: without it hidden names are not known
+  std::vector<NameUse> uses;   // of each name asked, in that order
+  std::vector<bool> contains;  // of each text asked: it stands in the read-only data
+};
+
+// `texts` are looked for only in a module without a symbol table.
+ModuleNames FindNames(const Module& module, const std::string& sysroot,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> texts);
+
+}  // namespace memtrace::symbolizer
+
+#endif  // MEMTRACE_SYMBOLIZER_MODULE_NAMES_H_
