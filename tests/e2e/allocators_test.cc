@@ -1,0 +1,306 @@
+// Programs whose memory is not, or not only, glibc's: other allocators preloaded, linked and
+// linked in, and programs with an allocator of their own. What goes through malloc and its
+// kin is recorded exactly as the program counts it; what does not, the report says.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Counted {
+  std::string kind;
+  uint64_t bytes = 0, count = 0;
+};
+
+std::vector<Counted> CountsOf(const std::string& out) {
+  std::vector<Counted> all;
+  std::istringstream lines(out);
+  for (Counted one; lines >> one.kind >> one.bytes >> one.count;) all.push_back(one);
+  return all;
+}
+
+// Allocations of the sites all of whose blocks are of this size.
+uint64_t AllocationsOf(const Json& report, uint64_t bytes) {
+  uint64_t count = 0;
+  for (const Json& site : report.at("sites")) {
+    const auto allocations = site.at("allocations").get<uint64_t>();
+    if (site.at("bytes_allocated").get<uint64_t>() == bytes * allocations) count += allocations;
+  }
+  return count;
+}
+
+void ExpectCounts(const Json& report, const std::string& out, const std::string& kind) {
+  size_t met = 0;
+  for (const Counted& one : CountsOf(out)) {
+    if (one.kind != kind) continue;
+    EXPECT_EQ(AllocationsOf(report, one.bytes), one.count) << one.bytes << " bytes";
+    ++met;
+  }
+  EXPECT_GT(met, 0u) << kind;
+}
+
+const Json& CoverageOf(const Json& report) { return report.at("coverage"); }
+
+std::string NotesOf(const Json& report) { return CoverageOf(report).at("notes").dump(); }
+
+Words WaysOf(const Json& report) {
+  Words ways;
+  for (const Json& one : CoverageOf(report).at("unseen_allocators")) {
+    const Json& allocator = one.at("allocator");
+    ways.push_back(one.at("way").get<std::string>() + " " +
+                   (allocator.is_null() ? "?" : allocator.get<std::string>()));
+  }
+  return ways;
+}
+
+std::string Info(const std::string& trace) {
+  return RunCommand({.arguments = {ToolPath(), "info", trace}}).out;
+}
+
+// How the allocator comes to the program: as a library of the distribution, before or after
+// us in LD_PRELOAD, or linked with the program.
+struct Allocator {
+  std::string name;
+  std::string library;  // beside libc
+};
+std::string LibraryOf(const std::string& file) {
+  for (const char* directory : {"/usr/lib/x86_64-linux-gnu/", "/lib/x86_64-linux-gnu/", "/usr/lib64/"}) {
+    if (Exists(directory + file)) return directory + file;
+  }
+  return "";
+}
+
+class AllocatorTest : public ::testing::TestWithParam<Allocator> {
+ protected:
+  // The same with and without us, but for the trace.
+  void Run(const std::string& program, const std::string& preloaded_before,
+           const std::string& preloaded_after) {
+    const Command command = {.arguments = {TraceePath(program)}};
+    Command plain = command;
+    const std::string others =
+        preloaded_before.empty() ? preloaded_after : preloaded_before;
+    if (!others.empty()) plain.environment.emplace_back("LD_PRELOAD", others);
+    const Result expected = RunCommand(plain);
+    ASSERT_EQ(expected.Outcome(), "exit 3") << expected.err;
+
+    Command traced = Traced(command, traces_.path());
+    for (auto& [name, value] : traced.environment) {
+      if (name != "LD_PRELOAD") continue;
+      if (!preloaded_before.empty()) value = preloaded_before + ":" + value;
+      if (!preloaded_after.empty()) value += ":" + preloaded_after;
+    }
+    run_ = RunCommand(traced);
+    ASSERT_EQ(run_.Outcome(), expected.Outcome()) << run_.err;
+    EXPECT_EQ(run_.out, expected.out);
+    EXPECT_EQ(run_.err, expected.err);
+    trace_ = TraceOf(traces_.path(), program, run_.pid);
+    report_ = Report(trace_, {"--top", "100000"});
+    EXPECT_EQ(CoverageOf(report_).at("dropped_events"), 0);
+    for (const std::string& file : FilesIn(traces_.path(), ".mtr")) {
+      if (traces_ / file != trace_) child_ = Report(traces_ / file, {"--top", "100000"});
+    }
+    ASSERT_FALSE(child_.is_null());
+  }
+
+  // All that goes through malloc and its kin, with nothing made up about its waste.
+  void ExpectAllButItsOwnNames() {
+    ExpectCounts(report_, run_.out, "all");
+    ExpectCounts(child_, run_.out, "child");
+    EXPECT_EQ(report_.at("totals").at("wasted_bytes"), 0);
+    EXPECT_THAT(Info(trace_), HasSubstr("not glibc's"));
+    EXPECT_THAT(WaysOf(report_), Contains("own_names " + GetParam().name));
+    EXPECT_THAT(WaysOf(child_), Contains("own_names " + GetParam().name));
+    EXPECT_THAT(NotesOf(report_), HasSubstr("operator new"));
+    EXPECT_THAT(ReportText(trace_, {"--width", "200"}), HasSubstr("is " + GetParam().name));
+    EXPECT_EQ(AllocationsOf(report_, 771), 0u) << "then this note is not true any more";
+  }
+
+  TempDir traces_;
+  Result run_;
+  std::string trace_;
+  Json report_, child_;
+};
+
+TEST_P(AllocatorTest, PreloadedAfterUs) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  Run("other_allocator", "", library);
+  ExpectAllButItsOwnNames();
+}
+
+TEST_P(AllocatorTest, PreloadedBeforeUs) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  Run("other_allocator", library, "");
+  for (const Json* report : {&report_, &child_}) {
+    EXPECT_THAT(WaysOf(*report), Contains("comes_first " + GetParam().name));
+    EXPECT_THAT(NotesOf(*report), HasSubstr(library + " comes before libmemtrace.so"));
+  }
+  EXPECT_THAT(ReportText(trace_), Not(HasSubstr("every block was freed")));
+}
+
+TEST_P(AllocatorTest, Linked) {
+  const std::string program = "linked_" + GetParam().name;
+  if (!Exists(TraceePath(program))) GTEST_SKIP() << "the -dev package was not there at build time";
+  Run(program, "", "");
+  ExpectAllButItsOwnNames();
+  EXPECT_THAT(NotesOf(report_), AnyOf(HasSubstr("mallocx"), HasSubstr("tc_malloc"),
+                                      HasSubstr("mi_malloc")));
+  EXPECT_EQ(AllocationsOf(report_, 773), 0u);
+}
+
+TEST_P(AllocatorTest, LinkedIn) {
+  const std::string program = "static_" + GetParam().name;
+  if (!Exists(TraceePath(program))) GTEST_SKIP() << "there was no static archive at build time";
+  Run(program, "", "");
+  EXPECT_THAT(NotesOf(report_), HasSubstr("the program has a malloc of its own"));
+  EXPECT_THAT(NotesOf(child_), HasSubstr("the program has a malloc of its own"));
+  EXPECT_THAT(WaysOf(report_), Contains("comes_first " + GetParam().name));
+  EXPECT_EQ(AllocationsOf(report_, 1011), 0u);
+}
+
+TEST_P(AllocatorTest, LinkedInWithHiddenNames) {
+  const std::string program = "static_" + GetParam().name + "_hidden";
+  if (!Exists(TraceePath(program))) GTEST_SKIP() << "there was no static archive at build time";
+  Run(program, "", "");
+  EXPECT_THAT(WaysOf(report_), Contains("hidden " + GetParam().name));
+  EXPECT_THAT(NotesOf(report_), HasSubstr("has " + GetParam().name + " inside, with hidden names"));
+  // Those that come from libc come from glibc's malloc, behind the same interface.
+  EXPECT_EQ(AllocationsOf(report_, 1011), 0u);
+  EXPECT_THAT(Info(trace_), HasSubstr("has " + GetParam().name + " inside"));
+}
+
+// Its names are gone, its messages are not.
+TEST_P(AllocatorTest, LinkedInAndStripped) {
+  const std::string program = TraceePath("static_" + GetParam().name + "_hidden");
+  if (!Exists(program)) GTEST_SKIP() << "there was no static archive at build time";
+  TempDir directory;
+  const std::string stripped = directory / "stripped";
+  ASSERT_EQ(RunCommand({.arguments = {"strip", "-o", stripped, program}}).Outcome(), "exit 0");
+  const Result run = RunCommand(Traced({.arguments = {stripped}}, traces_.path()));
+  ASSERT_EQ(run.Outcome(), "exit 3") << run.err;
+  const std::string trace = TraceOf(traces_.path(), "stripped", run.pid);
+  EXPECT_THAT(WaysOf(Report(trace)), Contains("hidden " + GetParam().name));
+  // And when the file is another one by now, nothing is said of it.
+  ASSERT_EQ(RunCommand({.arguments = {"cp", "/bin/true", stripped}}).Outcome(), "exit 0");
+  const Json report = Report(trace);
+  EXPECT_THAT(WaysOf(report), IsEmpty());
+  EXPECT_EQ(CoverageOf(report).at("modules_not_examined"), 1);
+}
+
+TEST_P(AllocatorTest, PreloadedUnderMemtraceRun) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  const std::string trace = traces_ / "run.mtr";
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-o", trace,
+                                               TraceePath("other_allocator")},
+                                 .environment = {{"LD_PRELOAD", library}}});
+  ASSERT_EQ(run.Outcome(), "exit 3") << run.err;
+  const Json report = Report(trace, {"--top", "100000"});
+  ExpectCounts(report, run.out, "all");
+  EXPECT_THAT(WaysOf(report), Contains("own_names " + GetParam().name));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, AllocatorTest,
+                         ::testing::Values(Allocator{"jemalloc", "libjemalloc.so.2"},
+                                           Allocator{"tcmalloc", "libtcmalloc_minimal.so.4"},
+                                           Allocator{"mimalloc", "libmimalloc.so.2.0"}),
+                         [](const auto& info) { return info.param.name; });
+
+struct Traces {
+  explicit Traces(const std::string& tracee, const Words& arguments = {},
+                  const Environment& environment = {}) {
+    Words words = {TraceePath(tracee)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const Command command = {.arguments = words, .environment = environment};
+    const Result plain = RunCommand(command);
+    run = RunCommand(Traced(command, directory.path()));
+    EXPECT_EQ(plain.Outcome(), "exit 0") << plain.out << plain.err;
+    EXPECT_EQ(run.Outcome(), plain.Outcome()) << run.out << run.err;
+    EXPECT_EQ(run.out, plain.out);
+    trace = TraceOf(directory.path(), tracee, run.pid);
+    report = Report(trace, {"--top", "100000"});
+  }
+  TempDir directory;
+  Result run;
+  std::string trace;
+  Json report;
+};
+
+TEST(OwnAllocatorTest, AllOfGlibcIsSeenAndNothingIsNoted) {
+  TempDir directory;
+  const Result run =
+      RunCommand(Traced({.arguments = {TraceePath("other_allocator")}}, directory.path()));
+  ASSERT_EQ(run.Outcome(), "exit 3") << run.err;
+  const std::string trace = TraceOf(directory.path(), "other_allocator", run.pid);
+  const Json report = Report(trace, {"--top", "100000"});
+  ExpectCounts(report, run.out, "all");
+  ExpectCounts(report, run.out, "new");
+  EXPECT_THAT(WaysOf(report), IsEmpty());
+  EXPECT_EQ(NotesOf(report), "[]");
+  EXPECT_THAT(Info(trace), Not(HasSubstr("not glibc's")));
+}
+
+TEST(OwnAllocatorTest, OfAPartOfTheFamilyTheRestIsSeen) {
+  const Traces traces("partial_malloc");
+  ExpectCounts(traces.report, traces.run.out, "calloc");
+  EXPECT_EQ(AllocationsOf(traces.report, 1743), 0u);
+  EXPECT_THAT(NotesOf(traces.report), HasSubstr("the program has a malloc of its own"));
+}
+
+TEST(OwnAllocatorTest, OfOperatorNewThePoolsAreSeen) {
+  const Traces traces("own_new");
+  ExpectCounts(traces.report, traces.run.out, "pool");
+  EXPECT_EQ(NotesOf(traces.report), "[]");
+}
+
+TEST(OwnAllocatorTest, GlibcsByItsOtherNamesLeavesTheHalfThatIsSeen) {
+  const Traces traces("libc_malloc_by_name");
+  ExpectCounts(traces.report, traces.run.out, "seen");
+  EXPECT_EQ(AllocationsOf(traces.report, 1751), 0u);
+  EXPECT_GT(CoverageOf(traces.report).at("unknown_frees").get<int>() +
+                CoverageOf(traces.report).at("unseen_frees").get<int>(), 0);
+}
+
+TEST(OwnAllocatorTest, OfALibraryThatBindsItToItselfIsNoted) {
+  const Traces traces("opens_libraries", {"symbolic", MEMTRACE_BUILD_DIR "/tests/tracees/plugins"});
+  EXPECT_EQ(AllocationsOf(traces.report, 1733), 0u);
+  EXPECT_EQ(AllocationsOf(traces.report, 1737), 50u);
+  EXPECT_THAT(WaysOf(traces.report), ::testing::ElementsAre(StartsWith("hidden ")));
+  EXPECT_THAT(NotesOf(traces.report),
+              HasSubstr("libplugin_symbolic.so has a malloc of its own and binds it to itself"));
+}
+
+TEST(OwnAllocatorTest, BesideTheCheckingMallocOfGlibc) {
+  const std::string library = LibraryOf("libc_malloc_debug.so.0");
+  if (library.empty()) GTEST_SKIP() << "libc_malloc_debug.so.0 is not installed";
+  TempDir directory;
+  Command command = Traced({.arguments = {TraceePath("other_allocator")}}, directory.path());
+  command.environment.emplace_back("MALLOC_CHECK_", "3");
+  for (auto& [name, value] : command.environment) {
+    if (name == "LD_PRELOAD") value += ":" + library;
+  }
+  const Result run = RunCommand(command);
+  ASSERT_EQ(run.Outcome(), "exit 3") << run.err;
+  const Json report =
+      Report(TraceOf(directory.path(), "other_allocator", run.pid), {"--top", "100000"});
+  ExpectCounts(report, run.out, "all");
+  ExpectCounts(report, run.out, "new");
+}
+
+}  // namespace
+}  // namespace memtrace::e2e

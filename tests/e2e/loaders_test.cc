@@ -1,0 +1,138 @@
+// Libraries that come into the program in unusual ways: bound to their own libc, in a
+// namespace of their own, found by their caller's RUNPATH, watched by an audit library, beside
+// other preloaded ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kPlugins = MEMTRACE_BUILD_DIR "/tests/tracees/plugins";
+
+uint64_t AllocationsOf(const Json& report, uint64_t bytes) {
+  uint64_t count = 0;
+  for (const Json& site : report.at("sites")) {
+    const auto allocations = site.at("allocations").get<uint64_t>();
+    if (site.at("bytes_allocated").get<uint64_t>() == bytes * allocations) count += allocations;
+  }
+  return count;
+}
+
+class LoadersTest : public ::testing::Test {
+ protected:
+  void Run(const std::string& how, const Environment& environment = {}) {
+    const Command command = {.arguments = {TraceePath("opens_libraries"), how, kPlugins},
+                             .environment = environment};
+    const Result plain = RunCommand(command);
+    ASSERT_EQ(plain.Outcome(), "exit 0") << plain.out << plain.err;
+    const Result run = RunCommand(Traced(command, traces_.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.out << run.err;
+    EXPECT_EQ(run.out, plain.out);
+    EXPECT_EQ(run.err, plain.err);
+    const std::string trace = TraceOf(traces_.path(), "opens_libraries", run.pid);
+    report_ = Report(trace, {"--top", "100000"});
+    notes_ = report_.at("coverage").at("notes").dump();
+    for (const std::string& file : FilesIn(traces_.path(), ".mtr")) {
+      if (traces_ / file != trace) child_ = Report(traces_ / file);
+    }
+    ASSERT_FALSE(child_.is_null());
+    EXPECT_EQ(report_.at("coverage").at("dropped_events"), 0);
+    child_notes_ = child_.at("coverage").at("notes").dump();
+  }
+
+  TempDir traces_;
+  Json report_, child_;
+  std::string notes_, child_notes_;
+};
+
+TEST_F(LoadersTest, ALibraryOpenedPlainlyIsSeen) {
+  Run("plainly");
+  EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
+  EXPECT_EQ(notes_, "[]");
+}
+
+// dlopen sees its true caller: we look at the call, and jump.
+TEST_F(LoadersTest, ALibraryIsFoundByTheRunpathOfItsCaller) {
+  Run("runpath");
+  EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
+  EXPECT_EQ(notes_, "[]");
+}
+
+TEST_F(LoadersTest, ALibraryOpenedWithDeepbindIsNoted) {
+  Run("deepbind");
+  EXPECT_EQ(AllocationsOf(report_, 1733), 0u) << "if these are seen, the note is wrong";
+  EXPECT_THAT(notes_, HasSubstr("libplugin_allocating.so was opened with RTLD_DEEPBIND"));
+  EXPECT_EQ(child_notes_, notes_) << "it is in the forked child as well";
+}
+
+TEST_F(LoadersTest, ALibraryInANamespaceOfItsOwnIsNoted) {
+  Run("namespace");
+  EXPECT_EQ(AllocationsOf(report_, 1733), 0u);
+  EXPECT_THAT(notes_, HasSubstr("libplugin_allocating.so was opened in a namespace of its own"));
+  EXPECT_EQ(child_notes_, notes_);
+}
+
+// The audit library has a libc of its own; what it allocates is not the program's.
+TEST_F(LoadersTest, AnAuditLibraryThatAllocatesChangesNothing) {
+  Run("plainly", {{"LD_AUDIT", kPlugins + "/libplugin_auditor.so"}});
+  EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
+  EXPECT_EQ(AllocationsOf(report_, 100), 0u);
+}
+
+TEST_F(LoadersTest, BindingAtLoadChangesNothing) {
+  Run("runpath", {{"LD_BIND_NOW", "1"}});
+  EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
+}
+
+TEST_F(LoadersTest, GlibcsTunablesChangeNothing) {
+  Run("plainly", {{"GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0:"
+                                     "glibc.malloc.perturb=85:glibc.malloc.mmap_threshold=1000"}});
+  EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
+}
+
+// Others that stand in for functions of libc, on either side of us.
+TEST(OtherPreloadsTest, OnEitherSideOfUs) {
+  struct Other {
+    const char* library;
+    Environment environment;
+  };
+  const Other others[] = {
+      {"/usr/libexec/coreutils/libstdbuf.so", {{"_STDBUF_O", "0"}}},
+      {"/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", {{"FAKETIME", "-1d"}}},
+      {"/usr/lib/x86_64-linux-gnu/libfakeroot/libfakeroot-sysv.so", {}},
+      {"/usr/lib/x86_64-linux-gnu/libSegFault.so", {}},
+  };
+  int met = 0;
+  for (const Other& other : others) {
+    if (!Exists(other.library)) continue;
+    for (const bool before : {false, true}) {
+      TempDir traces;
+      Command command = Traced({.arguments = {TraceePath("opens_libraries"), "plainly", kPlugins}},
+                               traces.path());
+      for (auto& [name, value] : command.environment) {
+        if (name != "LD_PRELOAD") continue;
+        value = before ? other.library + (":" + value) : value + ":" + other.library;
+      }
+      for (const auto& variable : other.environment) command.environment.push_back(variable);
+      const Result run = RunCommand(command);
+      EXPECT_EQ(run.Outcome(), "exit 0") << other.library << run.err;
+      EXPECT_EQ(run.out, "opened plainly\n");
+      const Json report = Report(TraceOf(traces.path(), "opens_libraries", run.pid),
+                                 {"--top", "100000"});
+      EXPECT_EQ(AllocationsOf(report, 1733), 50u) << other.library << " before us: " << before;
+      EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
+      ++met;
+    }
+  }
+  if (met == 0) GTEST_SKIP() << "neither stdbuf's, faketime's nor fakeroot's library is installed";
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
