@@ -61,6 +61,11 @@ enum class RecordTag : uint32_t {
   // (pc, instance) as in a kPath event; how many of libunwind's follow, each (pc as in a
   // kNode event, stack pointer, 1 if guessed by the frame pointer). Innermost first.
   kCrossCheck = 13,
+  // The program gave up rights that the library uses. Confinement; number ticks; bytes the call
+  // that did it; the file offsets where the reserve begins and ends: a part of the file that was
+  // mapped before, in which everything that follows is written. 0 both: there is none. Behind
+  // the last block in it there may be nothing up to its end (a hole of the file).
+  kConfined = 14,
 };
 
 enum class CrossCheckResult : uint32_t {
@@ -96,8 +101,13 @@ enum ModuleFlags : uint32_t {
 enum class MapReason : uint32_t { kStart = 1, kGrowth = 2, kEnd = 3 };
 enum class EndReason : uint32_t { kExit = 1, kUnderscoreExit = 2, kExec = 3 };
 enum class ObservedEndKind : uint32_t { kExit = 1, kSignal = 2 };
+enum class Confinement : uint32_t {
+  kPathLost = 1,         // the trace cannot be opened by its name any more
+  kMemoryCallsOnly = 2,  // a seccomp filter: no usage samples, thread names, maps from then on
+};
 enum class RecordingStop : uint32_t {
   kMaxBytes = 1, kWriteFailed = 2, kFileReplaced = 3, kOpenFailed = 4,
+  kSandboxed = 5,  // a sandbox of the program leaves no way to write, or the reserve is used up
 };
 
 }  // namespace memtrace::format

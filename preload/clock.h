@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "format/records.h"
+#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 
 namespace memtrace {
@@ -40,6 +41,15 @@ class Clock {
   uint64_t OrderedNow() {
     if (kind_ == format::ClockKind::kTsc) [[likely]] return arch::TicksInOrder();
     return CoarseOrderedNow();
+  }
+
+  // CLOCK_MONOTONIC, for the pairs by which the reader converts. Where the kernel's clock
+  // source is none that the vDSO reads, CLOCK_MONOTONIC is a system call: inside a sandbox
+  // that may allow none, the coarse one stands for it.
+  uint64_t MonotonicNs() const {
+    const bool call_free = kind_ == format::ClockKind::kTsc ||
+                           !g_memory_calls_only.load(std::memory_order_relaxed);
+    return NowNs(call_free ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE);
   }
 
   format::ClockKind kind() const { return kind_; }

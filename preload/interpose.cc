@@ -17,6 +17,7 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
+#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/interpose_allocation.h"
@@ -366,8 +367,9 @@ EXPORTED void* shmat(int id, const void* wanted, int flags) {
   void* address = real(id, wanted, flags);
   if (address != reinterpret_cast<void*>(-1)) {
     shmid_ds segment = {};
-    const bool known = !memtrace::sys::Failed(
-        memtrace::sys::Call(SYS_shmctl, id, IPC_STAT, reinterpret_cast<long>(&segment)));
+    const memtrace::OtherCalls calls;
+    const bool known = calls && !memtrace::sys::Failed(memtrace::sys::Call(
+                                    SYS_shmctl, id, IPC_STAT, reinterpret_cast<long>(&segment)));
     memtrace::RecordShmat(address, known ? segment.shm_segsz : 0, id, flags, CALL_SITE());
   }
   return address;

@@ -8,8 +8,10 @@
 #include <cstring>
 
 #include "format/checksum.h"
+#include "preload/allowed_calls.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
+#include "preload/confinement.h"
 #include "preload/coverage_notes.h"
 #include "preload/cross_check.h"
 #include "preload/foreign_runtime.h"
@@ -229,7 +231,10 @@ bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   ForgetThreads();
   ForgetOwnMinorFaults();
+  ForgetConfinement();
   if (!g_process.config.children) return false;
+  // It could create no file. What it forks has the same filter.
+  if (g_memory_calls_only.load(std::memory_order_relaxed)) return false;
   const OwnFaultsScope faults;
   if (!BeginTrace(parent)) return false;
   // Or the children of one parent would all sample the same way.
@@ -291,13 +296,7 @@ void StopRecording(format::RecordingStop why, long error) {
   });
 }
 
-void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
-  if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
-  const OwnFaultsScope faults;
-  SampleUsage(current, g_clock.Now(), 0);
-  WriteMemoryMap(format::MapReason::kEnd);
-  rusage usage = {};
-  sys::Getrusage(RUSAGE_SELF, &usage);
+void WriteThreadNames() {
   ForEachThread([](ThreadState& state) {
     Text<64> path;
     const int tid = state.owner_tid.load(std::memory_order_relaxed);
@@ -319,6 +318,19 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
       out.End();
     });
   });
+}
+
+void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
+  rusage usage = UsageBeforeFilter();
+  if (const OtherCalls calls; calls) {
+    if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
+    const OwnFaultsScope faults;
+    SampleUsage(current, g_clock.Now(), 0);
+    WriteMemoryMap(format::MapReason::kEnd);
+    sys::Getrusage(RUSAGE_SELF, &usage);
+    WriteThreadNames();
+  }
+  const OwnFaultsScope faults;
   WriteCrossCheckCounters();
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     const auto counter = [&out](std::string_view name, uint64_t value) {
@@ -365,7 +377,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     out.Number(static_cast<uint64_t>(reason));
     out.Number(static_cast<uint64_t>(status));
     out.Number(g_clock.Now());
-    out.Number(NowNs(CLOCK_MONOTONIC));
+    out.Number(g_clock.MonotonicNs());
     out.Number(static_cast<uint64_t>(usage.ru_minflt));
     out.Number(static_cast<uint64_t>(usage.ru_majflt));
     out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);

@@ -21,6 +21,9 @@ namespace memtrace {
 struct ThreadState;
 void WriteEnd(ThreadState& current, format::EndReason reason, int status);
 
+// The names of threads that got another one since the trace was told.
+void WriteThreadNames();
+
 // The same from a function of the program, if anything is recorded at all.
 void NoteEnd(format::EndReason reason, int status);
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -19,6 +20,8 @@ constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
 }  // namespace
 
 void WriteMemoryMap(format::MapReason reason) {
+  const OtherCalls calls;
+  if (!calls) return;
   const OwnFaultsScope faults;
   for (size_t capacity = kSmallest; capacity <= kLargest; capacity *= 4) {
     auto* text = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
@@ -43,6 +46,8 @@ void WriteMemoryMap(format::MapReason reason) {
 }
 
 void WriteMemoryMapIfGrown() {
+  const OtherCalls calls;
+  if (!calls) return;
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
   long due = g_next_kb.load(std::memory_order_relaxed);

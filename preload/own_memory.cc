@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "preload/allowed_calls.h"
 #include "preload/sys.h"
 #include "preload/unwind/rule_table.h"
 
@@ -15,6 +16,8 @@ constinit std::atomic<uint64_t> g_parents_minor_faults{0};  // contained in the 
 constinit thread_local bool t_counting_faults = false;
 
 int64_t ThreadMinorFaults() {
+  const OtherCalls calls;
+  if (!calls) return -1;
   rusage usage;
   return sys::Failed(sys::Getrusage(RUSAGE_THREAD, &usage)) ? -1 : usage.ru_minflt;
 }

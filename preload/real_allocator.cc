@@ -93,6 +93,10 @@ void* SyscallMremap(void* old, size_t old_bytes, size_t bytes, int flags, void* 
                   reinterpret_cast<void*>(-1));
 }
 
+// The first call of a process that never allocated. Inside the search, or when it found
+// nothing, it is a system call; none that returns twice comes from there.
+int EarlyPrctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+
 // C23's sized functions are not looked for: this libc lacks them, and a dlsym that
 // finds nothing calls malloc for its error. When that is the program's own malloc,
 // whose initialisation we may be called from, it waits for its own lock for ever.
@@ -138,7 +142,29 @@ constinit RealAllocator g_real = {
     EarlyFree,         EarlyFreeSized, EarlyFreeAlignedSized,
     EarlyPosixMemalign, EarlyAlignedAlloc, EarlyMemalign, EarlyValloc, EarlyPvalloc,
     EarlyUsableSize,   SyscallMmap,   SyscallMunmap, SyscallMremap,
+    EarlyPrctl,
 };
+
+namespace {
+
+long EarlySyscall(long number, long a, long b, long c, long d, long e, long f) {
+  FindRealAllocator();
+  if (memtrace_real_syscall != EarlySyscall) {
+    return memtrace_real_syscall(number, a, b, c, d, e, f);
+  }
+  return SetErrno(sys::Call(number, a, b, c, d, e, f), -1L);
+}
+int EarlyPrctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
+  FindRealAllocator();
+  if (g_real.prctl != EarlyPrctl) return g_real.prctl(option, a, b, c, d);
+  return SetErrno(sys::Call(SYS_prctl, option, static_cast<long>(a), static_cast<long>(b),
+                            static_cast<long>(c), static_cast<long>(d)),
+                  -1);
+}
+
+}  // namespace
+
+constinit decltype(memtrace_real_syscall) memtrace_real_syscall = EarlySyscall;
 
 bool FindRealAllocator() {
   Search expected = Search::kNotBegun;
@@ -166,6 +192,8 @@ bool FindRealAllocator() {
   Find(found.mmap, "mmap", g_real.mmap);
   Find(found.munmap, "munmap", g_real.munmap);
   Find(found.mremap, "mremap", g_real.mremap);
+  Find(memtrace_real_syscall, "syscall", memtrace_real_syscall);
+  Find(found.prctl, "prctl", g_real.prctl);
   g_real = found;
   errno = saved_errno;
   g_search.store(Search::kDone, std::memory_order_release);

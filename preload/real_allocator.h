@@ -40,9 +40,14 @@ struct RealAllocator {
   // the family has to meet it: its blocks are no business of the next one's. Else null.
   void* (*program_realloc)(void*, size_t) = nullptr;
   void (*program_free)(void*) = nullptr;
+  // Not variadic, as its declaration is: what is passed is the same.
+  int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
 };
 
 extern RealAllocator g_real;
+
+// The next definition of syscall(), for the jump in preload/arch/.
+extern "C" long (*memtrace_real_syscall)(long, long, long, long, long, long, long);
 
 // Finds them all. True when they are found; false when called back from inside
 // the search.

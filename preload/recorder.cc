@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "preload/allowed_calls.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/sampled_set.h"
@@ -117,6 +118,8 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
     const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
     g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
   }
+  const OtherCalls calls;
+  if (!calls) return;
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
@@ -342,7 +345,8 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
   char* const name = reinterpret_cast<char*>(state.keys);
   static_assert(sizeof(state.keys) >= 4096);
   long name_bytes = 0;
-  if (fd >= 0 && (flags & 0x20 /* MAP_ANONYMOUS */) == 0) {
+  const OtherCalls calls;
+  if (calls && fd >= 0 && (flags & 0x20 /* MAP_ANONYMOUS */) == 0) {
     Text<40> link;
     link << "/proc/self/fd/" << fd;
     name_bytes = sys::Readlink(link.c_str(), name, 4096);

@@ -4,6 +4,9 @@
 // thread. A handler that forks there would give its child half of a write to the
 // parent's file (see interrupted_fork.h). Two system calls; nests.
 //
+// Once only memory calls may be made (allowed_calls.h) nothing is blocked: a handler that then
+// forks, jumps or ends its thread within a write may lose that block.
+//
 // What a fault or a seccomp filter raises is not blocked: the kernel kills a process
 // that blocks such a signal, whatever handler it has.
 
@@ -14,6 +17,7 @@
 
 #include <cstdint>
 
+#include "preload/allowed_calls.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -21,13 +25,16 @@ namespace memtrace {
 class SignalsBlocked {
  public:
   SignalsBlocked() {
+    if (!calls_) return;
     Mask blocked = ~Mask{0};
     for (int raised : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
       blocked &= ~(Mask{1} << (raised - 1));
     }
     Change(blocked, &before_);
   }
-  ~SignalsBlocked() { Change(before_, nullptr); }
+  ~SignalsBlocked() {
+    if (calls_) Change(before_, nullptr);
+  }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
@@ -38,6 +45,7 @@ class SignalsBlocked {
               reinterpret_cast<long>(before), sizeof(Mask));
   }
 
+  const OtherCalls calls_;  // for as long, so that no filter comes before the signals are back
   Mask before_ = 0;
 };
 

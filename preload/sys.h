@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 
 namespace memtrace::sys {
@@ -62,6 +63,9 @@ inline long Unlink(const char* path) {
 inline long Fallocate(long fd, uint64_t offset, uint64_t bytes) {
   return Call(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(bytes));
 }
+inline long Ftruncate(long fd, uint64_t bytes) {
+  return Call(SYS_ftruncate, fd, static_cast<long>(bytes));
+}
 inline void* Mmap(void* hint, size_t bytes, int prot, int flags, long fd = -1,
                   uint64_t offset = 0) {
   return reinterpret_cast<void*>(Call(SYS_mmap, reinterpret_cast<long>(hint),
@@ -71,6 +75,9 @@ inline void* Mmap(void* hint, size_t bytes, int prot, int flags, long fd = -1,
 inline bool MmapFailed(const void* result) { return Failed(reinterpret_cast<long>(result)); }
 inline long Munmap(void* address, size_t bytes) {
   return Call(SYS_munmap, reinterpret_cast<long>(address), static_cast<long>(bytes));
+}
+inline long Mprotect(void* address, size_t bytes, int prot) {
+  return Call(SYS_mprotect, reinterpret_cast<long>(address), static_cast<long>(bytes), prot);
 }
 inline long Madvise(void* address, size_t bytes, int advice) {
   return Call(SYS_madvise, reinterpret_cast<long>(address), static_cast<long>(bytes), advice);
@@ -83,6 +90,8 @@ inline void NameMapping(void* address, size_t bytes, const char* name) {
 #define PR_SET_VMA_ANON_NAME 0
 #endif
   if (!g_kernel_names_mappings.load(std::memory_order_relaxed)) return;
+  const OtherCalls calls;
+  if (!calls) return;
   const long result = Call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME,
                            reinterpret_cast<long>(address), static_cast<long>(bytes),
                            reinterpret_cast<long>(name));
@@ -98,13 +107,15 @@ inline long Getrusage(int who, rusage* out) {
 inline long GetThreadName(char name[16]) {
   return Call(SYS_prctl, PR_GET_NAME, reinterpret_cast<long>(name));
 }
-inline uint64_t FileSizeLimit() {
+inline uint64_t Limit(int resource) {
   uint64_t limit[2];
-  if (Failed(Call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, reinterpret_cast<long>(limit)))) {
+  if (Failed(Call(SYS_prlimit64, 0, resource, 0, reinterpret_cast<long>(limit)))) {
     return UINT64_MAX;
   }
   return limit[0];
 }
+inline uint64_t FileSizeLimit() { return Limit(RLIMIT_FSIZE); }
+inline uint64_t AddressSpaceLimit() { return Limit(RLIMIT_AS); }
 
 // Reads a whole small file; for /proc, whose files have no size. Returns the
 // bytes read, at most `capacity`, or -errno.

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "format/event_words.h"
+#include "preload/allowed_calls.h"
 #include "preload/block_owners.h"
 #include "preload/clock.h"
 #include "preload/memory_map_record.h"
@@ -86,6 +87,26 @@ ThreadState* TakeOver(int tid) {
   return nullptr;
 }
 
+// Where the kernel may not be asked: a state whose thread had the same control block as this
+// one has. Two threads that live have different ones.
+constexpr int kUnknownTid = -1;
+constexpr int kNeighbourLimit = 4096;
+ThreadState* TakeOverByControlBlock() {
+  const uintptr_t self = arch::ThreadPointer();
+  ThreadState* state = g_threads.load(std::memory_order_acquire);
+  for (int i = 0; state != nullptr && i < kNeighbourLimit; ++i, state = state->next_state) {
+    int owner = state->owner_tid.load(std::memory_order_acquire);
+    const bool gone =
+        state->owner_control_block.load(std::memory_order_relaxed) == self && !IsMine(state);
+    if ((owner == 0 || gone) &&
+        state->owner_tid.compare_exchange_strong(owner, kUnknownTid, std::memory_order_acq_rel)) {
+      OwnerIsGone(state);
+      return state;
+    }
+  }
+  return nullptr;
+}
+
 ThreadState* MakeState(int tid) {
   // States are as many as threads lived at once: more than this no machine has memory for.
   const uint32_t tag = g_next_tag.load(std::memory_order_relaxed) > BlockOwners::kMaxTag
@@ -140,7 +161,7 @@ void EnlargeRing(ThreadState& state) {
   EventRing old = state.ring;
   state.ring.Attach(mapping, EventRing::kBytes, state.serial, state.sequence);
   old.Disown();
-  sys::Munmap(small, bytes);
+  g_process.file.ReleaseRing(small, bytes);
   CountRingBytes(-static_cast<int64_t>(bytes));
 }
 
@@ -194,8 +215,9 @@ namespace {
 // thread itself.
 ThreadState* Attach(const ThreadState* interrupted) {
   const OwnFaultsScope faults;
-  const int tid = sys::Gettid();
-  ThreadState* state = TakeOver(tid);
+  const OtherCalls calls;
+  const int tid = calls ? sys::Gettid() : kUnknownTid;
+  ThreadState* state = calls ? TakeOver(tid) : TakeOverByControlBlock();
   if (state != nullptr) {
     if (state->ring.attached()) {
       state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
@@ -205,6 +227,7 @@ ThreadState* Attach(const ThreadState* interrupted) {
     state = MakeState(tid);
     if (state == nullptr) return nullptr;
   }
+  state->owner_control_block.store(arch::ThreadPointer(), std::memory_order_relaxed);
   const uint32_t previous = state->serial;
   state->serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
   if (state->serial > 1 && !BeginSharing()) {
@@ -229,8 +252,9 @@ ThreadState* Attach(const ThreadState* interrupted) {
     return nullptr;
   }
   const uint64_t now = g_clock.Now();
-  state->ring.set_clock(now, NowNs(CLOCK_MONOTONIC));
-  sys::GetThreadName(state->name);
+  state->ring.set_clock(now, g_clock.MonotonicNs());
+  memset(state->name, 0, sizeof(state->name));
+  if (calls) sys::GetThreadName(state->name);
   AppendRecords<192>([&](format::RecordEncoder& out) {
     if (previous != 0) {
       out.Begin(format::RecordTag::kThreadGone);
@@ -240,7 +264,7 @@ ThreadState* Attach(const ThreadState* interrupted) {
     }
     out.Begin(format::RecordTag::kThread);
     out.Number(state->serial);
-    out.Number(static_cast<uint64_t>(tid));
+    out.Number(static_cast<uint64_t>(tid == kUnknownTid ? 0 : tid));
     out.Number(now);
     out.Bytes({state->name, strnlen(state->name, sizeof(state->name))});
     out.Number(state->handlers_of);
@@ -296,10 +320,12 @@ void SpoolThread(ThreadState& state) {
     state.slots.Restart();  // the definitions in this block never reached the reader
     if (g_process.file.last_stop() == format::RecordingStop::kMaxBytes) {
       StopRecording(format::RecordingStop::kMaxBytes, 0);
+    } else if (g_process.file.last_stop() == format::RecordingStop::kSandboxed) {
+      StopRecording(format::RecordingStop::kSandboxed, 0);
     }
   }
   state.ring.Restart(state.serial, state.sequence, state.dropped_events);
-  state.ring.set_clock(g_clock.Now(), NowNs(CLOCK_MONOTONIC));
+  state.ring.set_clock(g_clock.Now(), g_clock.MonotonicNs());
 }
 
 void ForgetThreads() {

@@ -57,7 +57,8 @@ struct ThreadState {
   bool in_use = false;          // of such a state: a section is open (nested_section.h)
   uintptr_t section_frame = 0;  //   and where on the stack
 
-  std::atomic<int> owner_tid{0};  // 0: nobody's
+  std::atomic<int> owner_tid{0};  // 0: nobody's; -1: of a thread that could not be asked for it
+  std::atomic<uintptr_t> owner_control_block{0};  // the thread's: its thread pointer
   ThreadState* next_state = nullptr;
   CrossCheck* cross_check = nullptr;  // with MEMTRACE_CROSS_CHECK only
 

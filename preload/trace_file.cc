@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "format/checksum.h"
+#include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
 #include "preload/sys.h"
@@ -19,7 +20,7 @@ constexpr uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1
 void Seal(format::BlockHeader& header) {
   header.magic = format::kBlockMagic;
   header.clock_ticks = g_clock.Now();
-  header.monotonic_ns = NowNs(CLOCK_MONOTONIC);
+  header.monotonic_ns = g_clock.MonotonicNs();
   header.header_checksum = format::HeaderChecksum(header);
 }
 
@@ -89,6 +90,10 @@ long TraceFile::Create(const char* pattern, const char* working_directory, const
   struct stat info;
   iovec part = {const_cast<format::FileHeader*>(&header), sizeof(header)};
   long result = sys::Fstat(fd, &info);
+  // The umask took away bits of the 0600, and the file must be opened again.
+  if (!sys::Failed(result) && (info.st_mode & 07777) != 0600) {
+    result = sys::Call(SYS_fchmod, fd, 0600);
+  }
   if (!sys::Failed(result)) result = WriteAll(fd, &part, 1, 0);
   sys::Close(fd);
   if (sys::Failed(result)) {
@@ -99,6 +104,8 @@ long TraceFile::Create(const char* pattern, const char* working_directory, const
   inode_ = info.st_ino;
   trace_id_ = header.trace_id;
   end_.store(sizeof(header), std::memory_order_relaxed);
+  reserve_.Forget();
+  making_reserve_.store(false, std::memory_order_relaxed);
   last_error_.store(0, std::memory_order_relaxed);
   return 0;
 }
@@ -136,10 +143,38 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload) {
   }
   header.payload_checksum = format::Checksum(payload, header.payload_bytes);
   Seal(header);
-  const long fd = OpenVerified();
-  if (sys::Failed(fd)) return false;
-  const uint64_t offset =
-      end_.fetch_add(RoundUp(bytes, format::kBlockAlignment), std::memory_order_relaxed);
+  const uint64_t rounded = RoundUp(bytes, format::kBlockAlignment);
+  if (!reserve_.mapped()) {
+    const OtherCalls calls;
+    if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
+    const long fd = OpenVerified();  // first: where it fails, no gap is left
+    if (sys::Failed(fd)) return false;
+    const bool written =
+        WriteAt(fd, end_.fetch_add(rounded, std::memory_order_relaxed), header, payload);
+    sys::Close(fd);
+    return written;
+  }
+  const uint64_t offset = end_.fetch_add(rounded, std::memory_order_relaxed);
+  switch (reserve_.Write(offset, header, payload, small)) {
+    case TraceReserve::Result::kWritten:
+      return true;
+    case TraceReserve::Result::kFailed:
+      return Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
+    case TraceReserve::Result::kElsewhere:
+      break;
+  }
+  // It is used up.
+  const OtherCalls calls;
+  const long fd = calls ? OpenVerified() : -EPERM;
+  if (sys::Failed(fd)) return Refuse(format::RecordingStop::kSandboxed, 0);
+  const bool written = WriteAt(fd, offset, header, payload);
+  sys::Close(fd);
+  return written;
+}
+
+bool TraceFile::WriteAt(long fd, uint64_t offset, format::BlockHeader& header,
+                        const void* payload) {
+  const uint64_t bytes = sizeof(header) + header.payload_bytes;
   long result = -EFBIG;
   // Past RLIMIT_FSIZE the kernel would send SIGXFSZ to the program.
   if (offset + bytes <= sys::FileSizeLimit()) {
@@ -147,13 +182,47 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload) {
                       {const_cast<void*>(payload), header.payload_bytes}};
     result = WriteAll(fd, parts, 2, offset);
   }
-  sys::Close(fd);
   return sys::Failed(result) ? Refuse(format::RecordingStop::kWriteFailed, result) : true;
 }
 
-void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
+void TraceFile::ReleaseRing(void* ring, size_t ring_bytes) {
+  // A hole in the reserve could become a mapping of the program's, and its chunk is ours to
+  // give back as a whole.
+  if (reserve_.Contains(ring)) {
+    sys::Madvise(ring, ring_bytes, MADV_DONTNEED);
+  } else {
+    sys::Munmap(ring, ring_bytes);
+  }
+}
+
+long TraceFile::MakeReserve() {
+  if (reserve_.mapped()) return 0;
+  if (making_reserve_.exchange(true)) return -EBUSY;  // another thread is about to
   const long fd = OpenVerified();
-  if (sys::Failed(fd)) return nullptr;
+  if (sys::Failed(fd)) {
+    making_reserve_.store(false);
+    return fd;
+  }
+  uint64_t limit = sys::FileSizeLimit();
+  if (max_bytes_ != 0 && limit > max_bytes_ + TraceReserve::kLastWordsBytes) {
+    limit = max_bytes_ + TraceReserve::kLastWordsBytes;
+  }
+  const long result = reserve_.Map(fd, end_.load(std::memory_order_relaxed), limit);
+  sys::Close(fd);
+  making_reserve_.store(false);
+  return result;
+}
+
+void TraceFile::LimitAddressSpace(uint64_t bytes) {
+  reserve_.Shrink(end_.load(std::memory_order_relaxed), bytes / 16);
+}
+
+void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
+  const bool by_reserve = reserve_.mapped();
+  const OtherCalls calls;
+  if (!by_reserve && !calls) return nullptr;
+  const long fd = by_reserve ? -ENOENT : OpenVerified();
+  if (sys::Failed(fd) && !by_reserve) return nullptr;
   // One block whose payload reaches from its header over the padding to the
   // page-aligned ring and to the ring's end.
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
@@ -166,7 +235,10 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
       static_cast<uint32_t>(offset + reserved - offset - sizeof(header));
   Seal(header);
   void* mapping = nullptr;
-  if (ring + ring_bytes <= sys::FileSizeLimit()) {
+  if (by_reserve) {
+    mapping = reserve_.Ring(offset, header, ring);
+    if (mapping == nullptr) Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
+  } else if (ring + ring_bytes <= sys::FileSizeLimit()) {
     iovec part = {&header, sizeof(header)};
     // The space first: touching a page of a hole on a full disk would be SIGBUS.
     long result = sys::Fallocate(fd, offset, reserved);
@@ -182,7 +254,7 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
       Refuse(format::RecordingStop::kWriteFailed, result);
     }
   }
-  sys::Close(fd);
+  if (!by_reserve) sys::Close(fd);
   if (mapping != nullptr) {
     sys::Madvise(mapping, ring_bytes, MADV_DONTFORK);
     CountRingBytes(static_cast<int64_t>(ring_bytes));

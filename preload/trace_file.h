@@ -7,6 +7,9 @@
 // counter, so threads never write to the same place and need no lock. A write
 // that fails leaves a gap, which readers step over.
 //
+// When the program is about to give up the right to open it, MakeReserve() maps a part of it
+// that is still empty (trace_reserve.h); what is written from then on goes there.
+//
 // Threads: Reserve/Append may run on any thread at any time after Create().
 
 #ifndef MEMTRACE_PRELOAD_TRACE_FILE_H_
@@ -21,6 +24,7 @@
 #include "format/records.h"
 #include "format/trace_format.h"
 #include "preload/text.h"
+#include "preload/trace_reserve.h"
 
 namespace memtrace {
 
@@ -39,6 +43,15 @@ class TraceFile {
   // it. Null when the space or the shared mapping is refused.
   void* AppendRing(size_t ring_bytes, uint32_t thread);
 
+  // Gives back a ring that AppendRing() mapped.
+  void ReleaseRing(void* ring, size_t ring_bytes);
+
+  // While the file can still be opened. 0, also when there is one already; or -errno.
+  long MakeReserve();
+  const TraceReserve& reserve() const { return reserve_; }
+  // RLIMIT_AS is about to become this.
+  void LimitAddressSpace(uint64_t bytes);
+
   // A byte limit for the whole file; 0 for none.
   void set_max_bytes(uint64_t bytes) { max_bytes_ = bytes; }
 
@@ -52,11 +65,15 @@ class TraceFile {
   long OpenVerified();
   bool Refuse(format::RecordingStop why, long error);
 
+  bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload);
+
   Text<4352> path_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint64_t trace_id_ = 0;
   std::atomic<uint64_t> end_{0};
+  TraceReserve reserve_;
+  std::atomic<bool> making_reserve_{false};
   uint64_t max_bytes_ = 0;
   std::atomic<long> last_error_{0};
   std::atomic<format::RecordingStop> last_stop_{};

@@ -27,6 +27,8 @@ absl::StatusOr<BlockState> BlockScanner::At(uint64_t offset, ScannedBlock* block
 absl::StatusOr<std::optional<ScannedBlock>> BlockScanner::Find(uint64_t offset, uint64_t end) {
   window_.resize(kWindowBytes);
   for (offset = AlignToBlock(offset); offset < end;) {
+    offset += (source_->NextData(offset) - offset) / format::kBlockAlignment *
+              format::kBlockAlignment;
     auto read = source_->ReadAt(offset, window_);
     if (!read.ok()) return read.status();
     for (size_t i = 0; i + sizeof(format::BlockHeader) <= *read && offset + i < end;

@@ -41,6 +41,13 @@ uint64_t FileSource::Size() const {
   return fstat(fd_, &st) == 0 && st.st_size > 0 ? static_cast<uint64_t>(st.st_size) : 0;
 }
 
+uint64_t FileSource::NextData(uint64_t offset) const {
+  if (offset > INT64_MAX) return offset;
+  const off_t data = lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+  if (data >= 0) return static_cast<uint64_t>(data);
+  return errno == ENXIO ? std::max(offset, Size()) : offset;  // or: no holes here
+}
+
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
   size_t done = 0;
   if (offset > INT64_MAX - out.size()) return done;

@@ -25,6 +25,10 @@ class ByteSource {
 
   // Fills `out` from `offset` on. Fewer bytes than asked only at the end.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) const = 0;
+
+  // The first byte at or after `offset` that may be other than 0; Size() if there is none. A
+  // file whose tail is reserved and not written is mostly a hole.
+  virtual uint64_t NextData(uint64_t offset) const { return offset; }
 };
 
 // Reads with pread: a file that is cut while it is read gives a short read, where
@@ -41,6 +45,7 @@ class FileSource : public ByteSource {
 
   uint64_t Size() const override;
   absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) const override;
+  uint64_t NextData(uint64_t offset) const override;
   int fd() const { return fd_; }
 
  private:

@@ -15,10 +15,26 @@ std::string StopNote(const StopRecord& stop, double seconds) {
     case format::RecordingStop::kWriteFailed: why = "because the trace could not be written"; break;
     case format::RecordingStop::kFileReplaced: why = "because the trace file was replaced"; break;
     case format::RecordingStop::kOpenFailed: why = "because the trace could not be opened"; break;
+    case format::RecordingStop::kSandboxed:
+      why = "because the program entered a sandbox that left no way to write more";
+      break;
   }
   std::string note = absl::StrCat("Recording stopped at ", seconds, " s ", why);
   if (stop.error != 0) absl::StrAppend(&note, " (", strerror(stop.error), ")");
   return note + "; what came later is not in this report.";
+}
+
+std::string ConfinementNote(const ConfinementRecord& confinement, double seconds) {
+  std::string note =
+      absl::StrCat("The program gave up rights by ", confinement.call, " at ", seconds, " s: ");
+  if (confinement.what == static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly)) {
+    absl::StrAppend(&note, "usage samples, thread names and memory maps end there");
+  } else {
+    absl::StrAppend(&note, confinement.reserve_end != 0
+                               ? "the trace went on in the part that was mapped before"
+                               : "no part of the trace could be mapped before");
+  }
+  return note + "; processes that it forked afterwards may have no trace.";
 }
 
 }  // namespace
@@ -84,6 +100,11 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
   coverage.notes = metadata.notes;
+  for (const ConfinementRecord& confinement : metadata.confinements) {
+    if (confinement.what == 0) continue;  // only a reserve was mapped
+    const double seconds = static_cast<double>(reader.clock().ToNs(confinement.ticks)) / 1e9;
+    coverage.notes.push_back(ConfinementNote(confinement, seconds));
+  }
   if (metadata.stopped.has_value()) {
     const double seconds =
         static_cast<double>(reader.clock().ToNs(metadata.stopped->ticks)) / 1e9;

@@ -10,6 +10,9 @@ namespace {
 using format::RecordBody;
 using format::RecordTag;
 
+// The library tells 16; a hostile trace might tell millions.
+constexpr size_t kMostConfinements = 64;
+
 uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
 void ReadProcess(RecordBody& body, TraceMetadata* out) {
@@ -194,12 +197,29 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         stopped = stop;
         break;
       }
+      case RecordTag::kConfined: {
+        ConfinementRecord confinement;
+        confinement.what = static_cast<uint32_t>(body.Number());
+        confinement.ticks = body.Number();
+        confinement.call = body.Bytes();
+        confinement.reserve_begin = body.Number();
+        confinement.reserve_end = body.Number();
+        if (confinements.size() < kMostConfinements) confinements.push_back(std::move(confinement));
+        break;
+      }
       case RecordTag::kObservedEnd: ReadObservedEnd(body, this); break;
       case RecordTag::kClockPairs: ReadClockPairs(body, clock); break;
       case RecordTag::kCrossCheck: ReadCrossCheck(body, this); break;
     }
   }
   return decoder.ok();
+}
+
+bool TraceMetadata::IsReserved(uint64_t offset) const {
+  for (const ConfinementRecord& confinement : confinements) {
+    if (confinement.reserve_begin <= offset && offset < confinement.reserve_end) return true;
+  }
+  return false;
 }
 
 uint64_t TraceMetadata::counter(std::string_view name) const {

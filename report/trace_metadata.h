@@ -57,6 +57,13 @@ struct ObservedEndRecord {
   bool core_dumped = false;
 };
 
+struct ConfinementRecord {
+  uint32_t what = 0;  // format::Confinement
+  uint64_t ticks = 0;
+  std::string call;
+  uint64_t reserve_begin = 0, reserve_end = 0;  // offsets in the raw file
+};
+
 struct StopRecord {
   uint32_t why = 0;  // format::RecordingStop
   uint64_t ticks = 0;
@@ -83,6 +90,7 @@ struct TraceMetadata {
   std::optional<EndRecord> end;
   std::optional<ObservedEndRecord> observed_end;
   std::optional<StopRecord> stopped;
+  std::vector<ConfinementRecord> confinements;
   std::vector<std::string> notes;
   std::vector<CheckedStackRecord> checked_stacks;
   std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
@@ -94,6 +102,9 @@ struct TraceMetadata {
   // Reads the records of one kMetadata block. False: one of them is malformed; those
   // before it were read. `clock` receives clock pairs.
   bool Read(std::span<const uint8_t> content, ClockMap* clock);
+
+  // Whether `offset` of the raw file is in a reserve: nothing need be written up to its end.
+  bool IsReserved(uint64_t offset) const;
 
   uint64_t counter(std::string_view name) const;  // 0 when there is none
 };

@@ -114,7 +114,10 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
   auto next = scanner.Find(*position + format::kBlockAlignment);
   if (!next.ok()) return next.status();
   const uint64_t end = next->has_value() ? (*next)->offset : source_->Size();
-  if (unwritten) {
+  if (unwritten && !next->has_value() && metadata_.IsReserved(*position)) {
+    statistics_.file_bytes = *position;  // what follows is a hole
+    cut_ |= !metadata_.end.has_value();
+  } else if (unwritten) {
     ++statistics_.gaps;
     statistics_.gap_bytes += end - *position;
     cut_ |= !next->has_value();

@@ -4,6 +4,7 @@
 //
 //   Ticks, TicksInOrder, kClockSource   the counter that is the clock of events
 //   SubtractReaches                     the step of a call that is not sampled
+//   MEMTRACE_DEFINE_SYSCALL             the exported syscall(), which may return twice
 //   RawSystemCall, ThreadPointer        without errno; the end of a thread's stack
 //   Register, kRegisterCount            DWARF numbers of registers
 //   CurrentRegisters, KeptRegister      those a function must keep, of this moment

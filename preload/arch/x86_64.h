@@ -164,6 +164,30 @@ inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long 
   return result;
 }
 
+// Defines the exported function syscall(): a jump to the function at *memtrace_real_syscall, or
+// to memtrace_confining_syscall where memtrace_is_confining, a table of bytes, has one for the
+// number. It touches nothing but rax, which has no argument: not the stack either, where a
+// compiler's jump with a seventh argument would store what it had loaded there, over what
+// another thread or a vfork child may have written meanwhile. The three names are C's.
+#define MEMTRACE_DEFINE_SYSCALL(most)                    \
+  asm(".pushsection .text\n"                             \
+      ".p2align 4\n"                                     \
+      ".globl syscall\n"                                 \
+      ".type syscall, @function\n"                       \
+      "syscall:\n"                                       \
+      "  .cfi_startproc\n"                               \
+      "  endbr64\n"                                      \
+      "  cmpq $" #most ", %rdi\n"                        \
+      "  ja 1f\n"                                        \
+      "  leaq memtrace_is_confining(%rip), %rax\n"       \
+      "  cmpb $0, (%rax,%rdi)\n"                         \
+      "  jne memtrace_confining_syscall\n"               \
+      "1:\n"                                             \
+      "  jmp *memtrace_real_syscall(%rip)\n"             \
+      "  .cfi_endproc\n"                                 \
+      ".size syscall, . - syscall\n"                     \
+      ".popsection\n")
+
 // In the code of a signal trampoline rsp points to the ucontext; this is where
 // the kernel put the registers in it (struct sigcontext), by DWARF number.
 inline constexpr int16_t kUcontextOffset[kRegisterCount] = {

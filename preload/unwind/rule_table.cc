@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 
 #ifndef PR_SET_VMA
@@ -23,8 +24,10 @@ void* MapTable(size_t bytes) {
   if (mapped < 0) return nullptr;
   RawSystemCall(SYS_madvise, mapped, static_cast<long>(bytes), MADV_NOHUGEPAGE);
   static const char kName[] = "memtrace unwind rules";
-  RawSystemCall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapped, static_cast<long>(bytes),
-                reinterpret_cast<long>(kName));
+  if (const OtherCalls calls; calls) {
+    RawSystemCall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, mapped, static_cast<long>(bytes),
+                  reinterpret_cast<long>(kName));
+  }
   auto* const memory = reinterpret_cast<volatile char*>(mapped);
   for (size_t at = 0; at < bytes; at += kPageBytes) memory[at] = 0;
   return reinterpret_cast<void*>(mapped);

@@ -27,6 +27,9 @@ class ResumedSource : public ByteSource {
 
   uint64_t Size() const override { return raw_begin_ + raw_->Size(); }
   absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) const override;
+  uint64_t NextData(uint64_t offset) const override {
+    return offset < raw_begin_ ? offset : raw_begin_ + raw_->NextData(offset - raw_begin_);
+  }
 
  private:
   ResumedSource() = default;

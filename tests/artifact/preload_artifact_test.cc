@@ -146,6 +146,18 @@ TEST(PreloadArtifactTest, IsBoundAtLoadAndNeverUnloaded) {
   EXPECT_THAT(dynamic, Not(HasSubstr("TEXTREL")));
 }
 
+// syscall() may return twice, and on another stack: it has no frame and touches no memory of
+// the caller's.
+TEST(PreloadArtifactTest, SyscallIsAJump) {
+  const std::string code = Output("objdump -d --no-show-raw-insn --disassemble=syscall " + kLibrary);
+  EXPECT_THAT(code, HasSubstr("<syscall>:"));
+  EXPECT_THAT(code, HasSubstr("jmp"));
+  const std::string body = code.substr(code.find("<syscall>:"));
+  for (const char* other : {"call ", "push", "pop", "ret", "%rsp", "%rbp"}) {
+    EXPECT_THAT(body.substr(0, body.find("Disassembly")), Not(HasSubstr(other))) << other;
+  }
+}
+
 // Its own frames are on the stacks it unwinds, and the program's debugger walks
 // over them.
 TEST(PreloadArtifactTest, CarriesUnwindTables) {

@@ -1,0 +1,47 @@
+// AllowedCalls: which system calls the tracer may make.
+//
+// All, until the program enters a seccomp sandbox through libc (preload/confinement.h).
+// From then on only those by which memory is managed: mmap, munmap, mremap, mprotect,
+// madvise. Any other could be the one that the program's filter kills for.
+//
+// Whoever wants another call holds an OtherCalls around it and does without where it says
+// no. The count lets the thread that installs a filter for all threads wait until no other
+// thread is inside such a call. Slow paths only: two atomic operations each.
+//
+// Async-signal-safe. No lock: the holder of an OtherCalls never waits for anybody.
+
+#ifndef MEMTRACE_PRELOAD_ALLOWED_CALLS_H_
+#define MEMTRACE_PRELOAD_ALLOWED_CALLS_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace memtrace {
+
+inline constinit std::atomic<bool> g_memory_calls_only{false};
+inline constinit std::atomic<uint32_t> g_other_calls{0};  // OtherCalls that live and said yes
+
+// Both operations are sequentially consistent, as are those of the thread that sets
+// g_memory_calls_only and then reads g_other_calls: one of the two sees the other.
+class OtherCalls {
+ public:
+  OtherCalls() {
+    g_other_calls.fetch_add(1);
+    allowed_ = !g_memory_calls_only.load();
+    if (!allowed_) g_other_calls.fetch_sub(1);
+  }
+  ~OtherCalls() {
+    if (allowed_) g_other_calls.fetch_sub(1);
+  }
+  OtherCalls(const OtherCalls&) = delete;
+  OtherCalls& operator=(const OtherCalls&) = delete;
+
+  explicit operator bool() const { return allowed_; }
+
+ private:
+  bool allowed_;
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_ALLOWED_CALLS_H_

@@ -1,0 +1,138 @@
+#include "preload/confinement.h"
+
+#include <sys/auxv.h>
+#include <time.h>
+
+#include "preload/allowed_calls.h"
+#include "preload/clock.h"
+#include "preload/lifecycle.h"
+#include "preload/memory_map_record.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/recorder.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+namespace {
+
+// A program that changes its effective user to and fro: the trace tells the first ones.
+constexpr uint32_t kMostTold = 16;
+constinit std::atomic<uint32_t> g_told{0};
+
+constinit rusage g_usage_before_filter = {};
+
+// How long a filter for all threads waits for the calls that they are in.
+constexpr int kWaits = 1000;
+constexpr long kWaitNs = 100'000;
+
+bool IsVforkChild() { return g_process.pid != sys::Getpid(); }
+
+// Only a reserve was mapped, and nothing has happened yet.
+constexpr auto kNothingYet = static_cast<format::Confinement>(0);
+
+void Tell(format::Confinement what, const char* call) {
+  if (g_told.fetch_add(1, std::memory_order_relaxed) >= kMostTold) return;
+  AppendRecords<192>([&](format::RecordEncoder& out) {
+    const TraceReserve& reserve = g_process.file.reserve();
+    out.Begin(format::RecordTag::kConfined);
+    out.Number(static_cast<uint64_t>(what));
+    out.Number(g_clock.Now());
+    out.Bytes(call);
+    out.Number(reserve.mapped() ? reserve.begin() : 0);
+    out.Number(reserve.end());
+    out.End();
+  });
+}
+
+// 0, or -errno. That there is a reserve is told even if the call is then refused.
+long SetAside() {
+  if (g_process.file.reserve().mapped()) return 0;
+  const long made = g_process.file.MakeReserve();
+  if (!sys::Failed(made)) Tell(kNothingYet, "");
+  return made;
+}
+
+// What cannot be asked for later. False: there is no way to go on, which is told.
+bool TakeLeave(ThreadState& state) {
+  const OwnFaultsScope faults;
+  SampleUsage(state, g_clock.Now(), 0);
+  WriteThreadNames();
+  WriteMemoryMap(format::MapReason::kGrowth);
+  sys::Getrusage(RUSAGE_SELF, &g_usage_before_filter);
+  const long made = SetAside();
+  // Without a vDSO the clock is a system call.
+  if (!sys::Failed(made) && getauxval(AT_SYSINFO_EHDR) != 0) return true;
+  StopRecording(format::RecordingStop::kSandboxed, -made);
+  return false;
+}
+
+}  // namespace
+
+void PrepareForPathLoss() {
+  const OtherCalls calls;
+  if (!calls) return;
+  const Section section;
+  if (!section || IsVforkChild()) return;
+  const OwnFaultsScope faults;
+  SetAside();
+}
+
+void TellPathLoss(const char* call) {
+  const OtherCalls calls;
+  if (!calls) return;
+  const Section section;
+  if (section && !IsVforkChild()) Tell(format::Confinement::kPathLost, call);
+}
+
+bool PrepareForFilter() {
+  if (g_memory_calls_only.load()) return false;
+  {
+    const Section section;
+    if (!section) {
+      // Nothing is recorded, or a signal handler interrupted the tracer.
+      if (g_switch.recording.load(std::memory_order_relaxed) == 0) return false;
+    } else {
+      if (IsVforkChild()) return false;
+      if (!TakeLeave(section.state())) return false;
+    }
+  }
+  g_memory_calls_only.store(true);
+  for (int i = 0; i < kWaits && g_other_calls.load() != 0; ++i) {
+    const timespec pause = {0, kWaitNs};
+    sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
+  }
+  return true;
+}
+
+void FilterIsInstalled(const char* call) {
+  const Section section;
+  if (section) Tell(format::Confinement::kMemoryCallsOnly, call);
+}
+
+void FilterWasRefused() { g_memory_calls_only.store(false); }
+
+void PrepareForStrictMode() {
+  // It is refused where there is a filter.
+  if (g_memory_calls_only.load() || sys::Call(SYS_prctl, PR_GET_SECCOMP) != 0) return;
+  const Section section;
+  if (!section || IsVforkChild()) return;
+  SampleUsage(section.state(), g_clock.Now(), 0);
+  WriteThreadNames();
+  WriteMemoryMap(format::MapReason::kGrowth);
+  StopRecording(format::RecordingStop::kSandboxed, 0);
+}
+
+void PrepareForAddressSpaceLimit(uint64_t bytes) {
+  if (g_switch.recording.load(std::memory_order_relaxed) == 0) return;
+  g_process.file.LimitAddressSpace(bytes);
+}
+
+const rusage& UsageBeforeFilter() { return g_usage_before_filter; }
+
+void ForgetConfinement() {
+  g_told.store(0, std::memory_order_relaxed);
+  // Of this thread alone: the SignalsBlocked of EnsureRecording().
+  g_other_calls.store(g_memory_calls_only.load() ? 0 : 1);
+}
+
+}  // namespace memtrace

@@ -1,0 +1,50 @@
+// Confinement: the program gives up rights, and the tracer has the same ones.
+//
+//   the path is lost       chroot, setuid, unshare, ...: the trace cannot be opened by its
+//                          name any more. A part of it is mapped before (trace_reserve.h).
+//   memory calls only      a seccomp filter: every other call could be the one that kills.
+//                          The same, and allowed_calls.h: no usage samples, no names, no /proc.
+//   nothing at all         seccomp's strict mode, where even memory calls kill: recording
+//                          ends before, and the trace says so.
+//
+// Seen are the calls that go through libc (interpose_sandbox.cc, interpose_syscall.cc). A
+// program that makes them by an instruction of its own is not seen.
+//
+// Runs on the thread that makes the call, outside of the tracer. No errno. A vfork child
+// shares this memory but confines only itself: it prepares nothing.
+
+#ifndef MEMTRACE_PRELOAD_CONFINEMENT_H_
+#define MEMTRACE_PRELOAD_CONFINEMENT_H_
+
+#include <sys/resource.h>
+
+#include <cstdint>
+
+namespace memtrace {
+
+// Before the call: the trace of this process exists, and can be written without its name.
+void PrepareForPathLoss();
+// After it, if it succeeded.
+void TellPathLoss(const char* call);
+
+// Before the call. True: from now on there are memory calls only, because of this call.
+bool PrepareForFilter();
+// After it, when PrepareForFilter() said true.
+void FilterIsInstalled(const char* call);
+void FilterWasRefused();
+
+// Before the call.
+void PrepareForStrictMode();
+
+// Before setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
+void PrepareForAddressSpaceLimit(uint64_t bytes);
+
+// What getrusage had told before there were memory calls only.
+const rusage& UsageBeforeFilter();
+
+// In a fork child, before its trace begins.
+void ForgetConfinement();
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_CONFINEMENT_H_

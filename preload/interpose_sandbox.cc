@@ -1,0 +1,246 @@
+// The functions by which a program gives up rights: chroot and its kin, and, by a jump from
+// interpose_syscall.cc, prctl and syscall where they do the same. The tracer prepares, the
+// real call is made, and the trace is told.
+//
+// None of these calls returns twice.
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "preload/allowed_calls.h"
+#include "preload/confinement.h"
+#include "preload/interpose_syscall.h"
+#include "preload/real_allocator.h"
+#include "preload/sys.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
+
+namespace memtrace {
+namespace {
+
+template <typename F>
+F* Next(const char* name) {
+  return reinterpret_cast<F*>(FindNext(name));
+}
+
+template <typename F, typename... Arguments>
+auto LosePath(const char* name, F* real, Arguments... arguments) {
+  PrepareForPathLoss();
+  const auto result = real(arguments...);
+  if (result != -1) TellPathLoss(name);
+  return result;
+}
+
+// Does the process get another effective id by this? Files are opened by that one.
+bool Changes(long id, long call_for_current) {
+  if (static_cast<uint32_t>(id) == UINT32_MAX) return false;
+  const OtherCalls calls;
+  return calls && static_cast<uint32_t>(sys::Call(call_for_current)) != static_cast<uint32_t>(id);
+}
+bool ChangesUser(long id) { return Changes(id, SYS_geteuid); }
+bool ChangesGroup(long id) { return Changes(id, SYS_getegid); }
+
+bool LeavesNamespace(long flags) { return (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0; }
+
+template <typename Real>
+auto InstallFilter(const char* name, Real real) {
+  const bool prepared = PrepareForFilter();
+  const auto result = real();
+  if (prepared) {
+    // With TSYNC a positive result is the thread that could not be given the filter; it may
+    // also be a descriptor, and then there is a filter.
+    if (result == -1) {
+      FilterWasRefused();
+    } else {
+      FilterIsInstalled(name);
+    }
+  }
+  return result;
+}
+
+// Asks whether a flag is known when it passes no program, and installs nothing.
+bool IsFilter(long operation, long program) {
+  return operation == SECCOMP_SET_MODE_FILTER && program != 0;
+}
+
+// Not inlined: the declarations promise that there are limits, and not every program keeps it.
+template <typename Limits>
+[[gnu::noinline]] void NoticeLimit(int resource, const Limits* limits) {
+  if (resource == RLIMIT_AS && limits != nullptr) PrepareForAddressSpaceLimit(limits->rlim_cur);
+}
+
+}  // namespace
+
+int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c,
+                   unsigned long d) {
+  if (a == SECCOMP_MODE_FILTER && b != 0) {
+    return InstallFilter("prctl", [&] { return g_real.prctl(option, a, b, c, d); });
+  }
+  if (a == SECCOMP_MODE_STRICT) PrepareForStrictMode();
+  return g_real.prctl(option, a, b, c, d);
+}
+
+long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long f) {
+  const auto real = [&] { return memtrace_real_syscall(number, a, b, c, d, e, f); };
+  bool loses_path = false;
+  switch (number) {
+    case SYS_seccomp:
+      if (IsFilter(a, c)) return InstallFilter("seccomp", real);
+      // libseccomp asks in this way whether there is such a call, with flags that none has.
+      if (a == SECCOMP_SET_MODE_STRICT && b == 0 && c == 0) PrepareForStrictMode();
+      break;
+    case SYS_prctl:
+      if (a != PR_SET_SECCOMP) break;
+      if (b == SECCOMP_MODE_FILTER && c != 0) return InstallFilter("prctl", real);
+      if (b == SECCOMP_MODE_STRICT) PrepareForStrictMode();
+      break;
+    case SYS_setrlimit:
+      NoticeLimit(static_cast<int>(a), reinterpret_cast<const rlimit*>(b));
+      break;
+    case SYS_prlimit64:
+      NoticeLimit(static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
+      break;
+    case SYS_unshare:
+      loses_path = LeavesNamespace(a);
+      break;
+    case SYS_setuid:
+    case SYS_setfsuid:
+      loses_path = ChangesUser(a);
+      break;
+    case SYS_setreuid:
+    case SYS_setresuid:
+      loses_path = ChangesUser(b);
+      break;
+    case SYS_setgid:
+    case SYS_setfsgid:
+      loses_path = ChangesGroup(a);
+      break;
+    case SYS_setregid:
+    case SYS_setresgid:
+      loses_path = ChangesGroup(b);
+      break;
+    default:
+      loses_path = true;
+  }
+  if (!loses_path) return real();
+  return LosePath("syscall", memtrace_real_syscall, number, a, b, c, d, e, f);
+}
+
+}  // namespace memtrace
+
+using memtrace::ChangesGroup;
+using memtrace::ChangesUser;
+using memtrace::LosePath;
+using memtrace::Next;
+
+EXPORTED int chroot(const char* path) {
+  static auto* const real = Next<int(const char*)>("chroot");
+  return LosePath("chroot", real, path);
+}
+
+EXPORTED int pivot_root(const char* root, const char* old) {
+  static auto* const real = Next<int(const char*, const char*)>("pivot_root");
+  return LosePath("pivot_root", real, root, old);
+}
+
+EXPORTED int unshare(int flags) {
+  static auto* const real = Next<int(int)>("unshare");
+  return memtrace::LeavesNamespace(flags) ? LosePath("unshare", real, flags) : real(flags);
+}
+
+EXPORTED int setns(int fd, int type) {
+  static auto* const real = Next<int(int, int)>("setns");
+  return LosePath("setns", real, fd, type);
+}
+
+EXPORTED int capset(void* header, const void* data) {
+  static auto* const real = Next<int(void*, const void*)>("capset");
+  return LosePath("capset", real, header, data);
+}
+
+EXPORTED int setuid(uid_t id) {
+  static auto* const real = Next<int(uid_t)>("setuid");
+  return ChangesUser(id) ? LosePath("setuid", real, id) : real(id);
+}
+
+EXPORTED int seteuid(uid_t id) {
+  static auto* const real = Next<int(uid_t)>("seteuid");
+  return ChangesUser(id) ? LosePath("seteuid", real, id) : real(id);
+}
+
+EXPORTED int setreuid(uid_t id, uid_t effective) {
+  static auto* const real = Next<int(uid_t, uid_t)>("setreuid");
+  return ChangesUser(effective) ? LosePath("setreuid", real, id, effective) : real(id, effective);
+}
+
+EXPORTED int setresuid(uid_t id, uid_t effective, uid_t saved) {
+  static auto* const real = Next<int(uid_t, uid_t, uid_t)>("setresuid");
+  return ChangesUser(effective) ? LosePath("setresuid", real, id, effective, saved)
+                                : real(id, effective, saved);
+}
+
+EXPORTED int setfsuid(uid_t id) {
+  static auto* const real = Next<int(uid_t)>("setfsuid");
+  return ChangesUser(id) ? LosePath("setfsuid", real, id) : real(id);
+}
+
+EXPORTED int setgid(gid_t id) {
+  static auto* const real = Next<int(gid_t)>("setgid");
+  return ChangesGroup(id) ? LosePath("setgid", real, id) : real(id);
+}
+
+EXPORTED int setegid(gid_t id) {
+  static auto* const real = Next<int(gid_t)>("setegid");
+  return ChangesGroup(id) ? LosePath("setegid", real, id) : real(id);
+}
+
+EXPORTED int setregid(gid_t id, gid_t effective) {
+  static auto* const real = Next<int(gid_t, gid_t)>("setregid");
+  return ChangesGroup(effective) ? LosePath("setregid", real, id, effective)
+                                 : real(id, effective);
+}
+
+EXPORTED int setresgid(gid_t id, gid_t effective, gid_t saved) {
+  static auto* const real = Next<int(gid_t, gid_t, gid_t)>("setresgid");
+  return ChangesGroup(effective) ? LosePath("setresgid", real, id, effective, saved)
+                                 : real(id, effective, saved);
+}
+
+EXPORTED int setfsgid(gid_t id) {
+  static auto* const real = Next<int(gid_t)>("setfsgid");
+  return ChangesGroup(id) ? LosePath("setfsgid", real, id) : real(id);
+}
+
+EXPORTED int setrlimit(__rlimit_resource_t resource, const struct rlimit* limits) {
+  static auto* const real = Next<int(int, const struct rlimit*)>("setrlimit");
+  memtrace::NoticeLimit(resource, limits);
+  return real(resource, limits);
+}
+
+EXPORTED int setrlimit64(__rlimit_resource_t resource, const struct rlimit64* limits) {
+  static auto* const real = Next<int(int, const struct rlimit64*)>("setrlimit64");
+  memtrace::NoticeLimit(resource, limits);
+  return real(resource, limits);
+}
+
+EXPORTED int prlimit(pid_t pid, __rlimit_resource resource, const struct rlimit* limits,
+                     struct rlimit* old) {
+  static auto* const real =
+      Next<int(pid_t, int, const struct rlimit*, struct rlimit*)>("prlimit");
+  memtrace::NoticeLimit(resource, limits);
+  return real(pid, resource, limits, old);
+}
+
+EXPORTED int prlimit64(pid_t pid, __rlimit_resource resource, const struct rlimit64* limits,
+                       struct rlimit64* old) {
+  static auto* const real =
+      Next<int(pid_t, int, const struct rlimit64*, struct rlimit64*)>("prlimit64");
+  memtrace::NoticeLimit(resource, limits);
+  return real(pid, resource, limits, old);
+}

@@ -1,0 +1,186 @@
+#include "preload/trace_reserve.h"
+
+#include <sys/mman.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "preload/own_memory.h"
+#include "preload/sys.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace memtrace {
+namespace {
+
+constexpr uint64_t kPage = arch::kPageBytes;
+constexpr uint64_t Down(uint64_t value, uint64_t to) { return value / to * to; }
+constexpr uint64_t Up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+constexpr uint64_t Least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// File systems that have no holes: extending a file writes it out. FAT, exFAT, HFS, HFS+.
+bool HasNoHoles(long fd) {
+  struct statfs info;
+  if (sys::Failed(sys::Call(SYS_fstatfs, fd, reinterpret_cast<long>(&info)))) return true;
+  for (const uint32_t type : {0x4d44u, 0x2011bab0u, 0x4244u, 0x482bu}) {
+    if (static_cast<uint32_t>(info.f_type) == type) return true;
+  }
+  return false;
+}
+
+// A sixteenth of what the process may map: the program has its own plans for the rest.
+uint64_t AddressSpace() {
+  const uint64_t limit = sys::AddressSpaceLimit();
+  return limit == UINT64_MAX ? UINT64_MAX : Down(limit / 16, kPage);
+}
+
+long PopulateForWriting(void* address, uint64_t bytes) {
+  for (int attempt = 0;; ++attempt) {
+    const long result = sys::Madvise(address, bytes, MADV_POPULATE_WRITE);
+    if ((result != -EINTR && result != -EAGAIN) || attempt == 100) return result;
+  }
+}
+
+}  // namespace
+
+// A writer that was counted may go on with what it has read of end_; Shrink() waits for it.
+class TraceReserve::Use {
+ public:
+  explicit Use(TraceReserve& reserve) : users_(reserve.users_) { users_.fetch_add(1); }
+  ~Use() { users_.fetch_sub(1); }
+
+ private:
+  std::atomic<uint32_t>& users_;
+};
+
+long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
+  map_begin_ = Down(begin, kPage);
+  allocated_ = HasNoHoles(fd);
+  const uint64_t space = Least(AddressSpace(), limit - Least(limit, map_begin_));
+  uint64_t bytes = Down(Least(allocated_ ? kAllocatedBytes : kBytes, space), kChunkBytes);
+  char* base = nullptr;
+  long result = -ENOSPC;
+  for (; bytes >= kSmallestBytes; bytes = Down(bytes / 4, kChunkBytes)) {
+    const uint64_t end = map_begin_ + bytes;
+    result = allocated_ ? sys::Fallocate(fd, map_begin_, bytes) : sys::Ftruncate(fd, end);
+    if (sys::Failed(result)) continue;  // the file system has smaller files, or less space
+    void* const mapping =
+        sys::Mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, map_begin_);
+    result = sys::MmapFailed(mapping) ? reinterpret_cast<long>(mapping) : 0;
+    if (result == -ENODEV || result == -EACCES) return result;  // no shared mappings here
+    if (sys::Failed(result)) continue;  // RLIMIT_MEMLOCK after mlockall(MCL_FUTURE)
+    base = static_cast<char*>(mapping);
+    // The kernel must be able to populate: asked of the first page.
+    if (allocated_) break;
+    result = sys::Mprotect(base, kPage, PROT_READ | PROT_WRITE);
+    if (!sys::Failed(result)) result = PopulateForWriting(base, kPage);
+    if (!sys::Failed(result)) break;
+    sys::Munmap(base, bytes);
+    base = nullptr;
+    if (result != -EINVAL) return result;
+    allocated_ = true;
+    bytes = Least(bytes, kAllocatedBytes) * 4;
+  }
+  if (base == nullptr) return sys::Failed(result) ? result : -ENOSPC;
+  chunks_bytes_ = Up(bytes / kChunkBytes * sizeof(chunks_[0]), kPage);
+  chunks_ = static_cast<std::atomic<uint32_t>*>(OwnMap(chunks_bytes_, /*touch=*/false));
+  if (chunks_ == nullptr) {
+    sys::Munmap(base, bytes);
+    return -ENOMEM;
+  }
+  sys::Madvise(base, bytes, MADV_DONTFORK);
+  sys::Madvise(base, bytes, MADV_DONTDUMP);
+  base_ = base;
+  begin_ = begin;
+  map_end_ = map_begin_ + bytes;
+  chunks_[0].store(static_cast<uint32_t>(begin - map_begin_), std::memory_order_relaxed);
+  end_.store(map_end_, std::memory_order_release);
+  return 0;
+}
+
+bool TraceReserve::Populate(uint64_t offset, uint64_t bytes) {
+  char* const first = At(Down(offset, kPage));
+  const uint64_t length = Up(offset + bytes, kPage) - Down(offset, kPage);
+  if (sys::Failed(sys::Mprotect(first, length, PROT_READ | PROT_WRITE))) return false;
+  return allocated_ || !sys::Failed(PopulateForWriting(first, length));
+}
+
+// The header last: who follows the file takes no block before it is whole.
+void TraceReserve::Put(uint64_t offset, const format::BlockHeader& header, const void* payload,
+                       size_t bytes) {
+  if (bytes != 0) memcpy(At(offset) + sizeof(header), payload, bytes);
+  std::atomic_thread_fence(std::memory_order_release);
+  memcpy(At(offset), &header, sizeof(header));
+}
+
+void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
+  const uint64_t end = offset + bytes;
+  while (offset < end) {
+    const uint64_t index = (offset - map_begin_) / kChunkBytes;
+    const uint64_t chunk_end = map_begin_ + (index + 1) * kChunkBytes;
+    const auto here = static_cast<uint32_t>(Least(end, chunk_end) - offset);
+    if (ring) chunks_[index].fetch_or(kHasRing, std::memory_order_relaxed);
+    const uint32_t done = chunks_[index].fetch_add(here, std::memory_order_acq_rel) + here;
+    if ((done & ~kHasRing) == kChunkBytes) {
+      char* const chunk = At(chunk_end - kChunkBytes);
+      if (done & kHasRing) {
+        sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
+      } else {
+        sys::Munmap(chunk, kChunkBytes);
+      }
+    }
+    offset += here;
+  }
+}
+
+TraceReserve::Result TraceReserve::Write(uint64_t offset, const format::BlockHeader& header,
+                                         const void* payload, bool last_words) {
+  const Use use(*this);
+  const uint64_t bytes = Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
+  const uint64_t usable = end_.load() - (last_words ? 0 : Least(end_.load(), kLastWordsBytes));
+  if (offset < begin_ || offset + bytes > usable) return Result::kElsewhere;
+  if (!Populate(offset, bytes)) return Result::kFailed;
+  Put(offset, header, payload, header.payload_bytes);
+  Done(offset, bytes, /*ring=*/false);
+  return Result::kWritten;
+}
+
+void* TraceReserve::Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring) {
+  const Use use(*this);
+  const uint64_t bytes = sizeof(header) + header.payload_bytes;
+  const uint64_t end = end_.load();
+  if (offset < begin_ || offset + bytes > end - Least(end, kLastWordsBytes)) return nullptr;
+  if (!Populate(offset, bytes)) return nullptr;
+  Put(offset, header, nullptr, 0);
+  // Behind the ring up to the next block, and it, nothing is written by others.
+  Done(offset, bytes, /*ring=*/true);
+  return At(ring);
+}
+
+void TraceReserve::Shrink(uint64_t from, uint64_t bytes) {
+  const uint64_t end = end_.load();
+  const uint64_t wanted = Up(from + bytes, kPage);
+  if (end == 0 || wanted >= end) return;
+  end_.store(wanted);
+  // A writer is done within microseconds, unless it is stopped: then the address space stays.
+  for (int i = 0; i < 100'000; ++i) {
+    if (users_.load() == 0) {
+      sys::Munmap(At(wanted), map_end_ - wanted);
+      map_end_ = wanted;
+      return;
+    }
+  }
+}
+
+void TraceReserve::Forget() {
+  end_.store(0, std::memory_order_release);
+  users_.store(0, std::memory_order_relaxed);
+  base_ = nullptr;
+  if (chunks_ != nullptr) OwnUnmap(chunks_, chunks_bytes_);
+  chunks_ = nullptr;
+}
+
+}  // namespace memtrace

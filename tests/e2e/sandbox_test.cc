@@ -1,0 +1,186 @@
+// Programs that give up rights while they are traced: seccomp filters that kill for any call
+// but those of memory and write(), chroot, other users, namespaces. They do what they do
+// without the tracer, and every event is in the report.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sstream>
+#include <string>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Sums {
+  uint64_t allocations = 0, frees = 0, blocks = 0, bytes = 0;
+  bool operator==(const Sums&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Sums& sums) {
+  return out << sums.allocations << " allocations, " << sums.frees << " frees, " << sums.blocks
+             << " live blocks of " << sums.bytes << " bytes";
+}
+
+Sums Told(const std::string& line) {
+  Sums sums;
+  std::istringstream(line) >> sums.allocations >> sums.frees >> sums.blocks >> sums.bytes;
+  return sums;
+}
+
+Sums Reported(const Json& report) {
+  Sums sums;
+  for (const Json& site : report.at("sites")) {
+    bool is_work = false;
+    for (const Json& frame : site.at("stack")) is_work |= frame.value("function", "") == "Work";
+    if (!is_work) continue;
+    sums.allocations += site.at("allocations").get<uint64_t>();
+    sums.frees += site.at("frees").get<uint64_t>();
+    sums.blocks += site.at("live_blocks").get<uint64_t>();
+    sums.bytes += site.at("live_bytes").get<uint64_t>();
+  }
+  return sums;
+}
+
+uint64_t DiskBytes(const std::string& path) {
+  struct stat info;
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return static_cast<uint64_t>(info.st_blocks) * 512;
+}
+
+std::string Notes(const Json& report) { return report.at("coverage").at("notes").dump(); }
+
+// The report has what the program told, and nothing was lost.
+void ExpectWhole(const Json& report, const std::string& told) {
+  EXPECT_EQ(Reported(report), Told(told));
+  const Json& coverage = report.at("coverage");
+  EXPECT_EQ(coverage.at("dropped_events"), 0);
+  EXPECT_EQ(coverage.at("marked_stacks"), 0);
+  EXPECT_EQ(coverage.at("unordered_events"), 0);
+  EXPECT_EQ(coverage.at("truncated"), false);
+}
+
+struct Way {
+  const char* name;
+  const char* times;
+  bool needs_root;
+  const char* note;  // in the report
+};
+
+class SandboxTest : public ::testing::TestWithParam<Way> {};
+
+TEST_P(SandboxTest, LosesNothingAndHarmsNothing) {
+  const Way& way = GetParam();
+  if (way.needs_root && geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  TempDir traces;
+  const Words arguments = {TraceePath("sandboxed"), way.name, way.times, traces.path()};
+  const Result plain = RunCommand({.arguments = arguments});
+  if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
+  const Result traced = RunCommand(Traced({.arguments = arguments}, traces.path()));
+  EXPECT_EQ(traced.Outcome(), plain.Outcome());
+  EXPECT_EQ(traced.err, plain.err);
+  if (std::string(way.name) != "all_threads") {  // which works for as long as it takes
+    EXPECT_EQ(traced.out, plain.out);
+  }
+  const std::string trace = TraceOf(traces.path(), "sandboxed");
+  const Json report = Report(trace, {"--top", "1000000"});
+  ExpectWhole(report, traced.out);
+  EXPECT_THAT(Notes(report), HasSubstr(way.note));
+  EXPECT_EQ(report.at("process").at("end"), "exit");
+  // 16 GiB were set aside, as holes.
+  EXPECT_LT(DiskBytes(trace), 100u << 20);
+}
+
+constexpr char kFiltered[] = "usage samples, thread names and memory maps end there";
+constexpr char kPathLost[] = "the trace went on in the part that was mapped before";
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, SandboxTest,
+    ::testing::Values(Way{"prctl", "1000000", false, kFiltered},
+                      Way{"seccomp", "100000", false, kFiltered},
+                      Way{"libseccomp", "100000", false, kFiltered},
+                      Way{"threads", "100000", false, kFiltered},
+                      Way{"all_threads", "20000", false, kFiltered},
+                      Way{"fork", "20000", false, kFiltered},
+                      Way{"refused", "20000", false, ""},
+                      Way{"chroot", "100000", false, kPathLost},
+                      Way{"namespaces", "100000", false, kPathLost},
+                      Way{"setuid", "100000", true, kPathLost},
+                      Way{"setresuid", "100000", true, kPathLost},
+                      Way{"syscall", "100000", true, kPathLost},
+                      Way{"address_space", "100000", true, kPathLost},
+                      Way{"chdir", "100000", false, ""}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// Not even memory may be had then. The trace ends before, and says so.
+TEST(SandboxedProgramTest, StrictModeEndsTheRecording) {
+  TempDir traces;
+  const Words arguments = {TraceePath("sandboxed"), "mode_strict", "30000"};
+  const Result plain = RunCommand({.arguments = arguments});
+  if (plain.exit_status == 77) GTEST_SKIP() << "a filter is there already";
+  const Result traced = RunCommand(Traced({.arguments = arguments}, traces.path()));
+  EXPECT_EQ(traced.Outcome(), "exit 3");
+  EXPECT_EQ(traced.Outcome(), plain.Outcome());
+  EXPECT_EQ(traced.out, plain.out);
+  const Json report = Report(TraceOf(traces.path(), "sandboxed"), {"--top", "1000000"});
+  // The work was done before, and the thousand pairs behind are not in it.
+  Sums before = Told(traced.out), reported = Reported(report);
+  before.frees = reported.frees = before.blocks = reported.blocks = 0;
+  before.bytes = reported.bytes = 0;
+  EXPECT_EQ(reported, before);
+  EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
+  EXPECT_THAT(Notes(report), HasSubstr("entered a sandbox that left no way to write more"));
+}
+
+// As nginx does it: the master forks, and the worker gives up root first of all.
+TEST(SandboxedProgramTest, AWorkerThatBecomesAnotherUserBeforeItAllocates) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("sandboxed"), "worker", "100000"}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  pid_t worker = 0;
+  std::istringstream lines(run.out);
+  std::string told;
+  lines >> worker >> std::ws;
+  std::getline(lines, told);
+  const Json report = Report(TraceOf(traces.path(), "sandboxed", worker), {"--top", "1000000"});
+  ExpectWhole(report, told);
+  EXPECT_THAT(Notes(report), HasSubstr("by setgid"));
+}
+
+// The follower of `memtrace run` sees a file that is mostly a hole, packs it, and removes it.
+TEST(SandboxedProgramTest, MemtraceRunFollowsIt) {
+  TempDir work;
+  const std::string trace = work / "run.mtr";
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-o", trace, "--",
+                                               TraceePath("sandboxed"), "prctl", "1000000"},
+                                 .timeout_seconds = 60});
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  ExpectWhole(Report(trace, {"--top", "1000000"}), run.out);
+  struct stat info;
+  ASSERT_EQ(stat(trace.c_str(), &info), 0);
+  EXPECT_LT(info.st_size, 50 << 20);
+  EXPECT_THAT(run.err, Not(HasSubstr("dropped")));
+}
+
+TEST(SandboxedProgramTest, ItsTraceCanBePacked) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("sandboxed"), "prctl", "100000"}}, traces.path()));
+  const std::string raw = TraceOf(traces.path(), "sandboxed"), packed = traces / "packed.mtr";
+  const Result pack = RunCommand({.arguments = {ToolPath(), "pack", raw, "-o", packed}});
+  ASSERT_EQ(pack.Outcome(), "exit 0") << pack.err;
+  ExpectWhole(Report(packed, {"--top", "1000000"}), run.out);
+  for (const char* part : {"totals", "leaks", "sites", "timeline"}) {
+    EXPECT_EQ(Report(raw).at(part), Report(packed).at(part)) << part;
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
