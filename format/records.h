@@ -18,7 +18,9 @@ enum class RecordTag : uint32_t {
   // number of arguments, each bytes; number start CLOCK_REALTIME ns; number start CLOCK_MONOTONIC
   // ns; number start ticks; ClockKind; ticks per second estimated at start (0 unknown); page size;
   // ppid; parent's tid that forked (0); bytes kernel release; bytes host name; bytes working
-  // directory; AllocatorKind; StackMode; sample bytes (0: every allocation); StampRule
+  // directory; AllocatorKind; StackMode; sample bytes (0: every allocation); StampRule; start of
+  // the process in clock ticks since boot (field 22 of /proc/PID/stat; an exec keeps it); the same
+  // of its parent; inode number of its pid namespace. These three 0: not known
   kProcess = 1,
   // number instance; ModuleFlags; start address; end address (of the whole mapped range); load
   // bias (address in memory minus address in the file's program headers); bytes path as the

@@ -19,6 +19,7 @@
 #include "preload/module_map.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/process_identity.h"
 #include "preload/raw_log.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
@@ -120,6 +121,9 @@ void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_
                                                              : format::StackMode::kOff));
     out.Number(g_process.config.sample_bytes);
     out.Number(static_cast<uint64_t>(format::StampRule::kChangeOfOwner));
+    out.Number(StartTicksOfSelf());
+    out.Number(StartTicksOfProcess(sys::Getppid()));
+    out.Number(PidNamespace());
     out.End();
   });
 }

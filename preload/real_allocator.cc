@@ -96,6 +96,16 @@ void* SyscallMremap(void* old, size_t old_bytes, size_t bytes, int flags, void* 
 // The first call of a process that never allocated. Inside the search, or when it found
 // nothing, it is a system call; none that returns twice comes from there.
 int EarlyPrctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+pid_t EarlyFork() {
+  if (FindRealAllocator()) return g_real.fork();
+  errno = EAGAIN;
+  return -1;
+}
+pid_t EarlyUnderscoreFork() {
+  if (FindRealAllocator()) return g_real.underscore_fork();
+  errno = EAGAIN;
+  return -1;
+}
 
 // C23's sized functions are not looked for: this libc lacks them, and a dlsym that
 // finds nothing calls malloc for its error. When that is the program's own malloc,
@@ -143,6 +153,7 @@ constinit RealAllocator g_real = {
     EarlyPosixMemalign, EarlyAlignedAlloc, EarlyMemalign, EarlyValloc, EarlyPvalloc,
     EarlyUsableSize,   SyscallMmap,   SyscallMunmap, SyscallMremap,
     EarlyPrctl,
+    EarlyFork,         EarlyUnderscoreFork,
 };
 
 namespace {
@@ -194,6 +205,8 @@ bool FindRealAllocator() {
   Find(found.mremap, "mremap", g_real.mremap);
   Find(memtrace_real_syscall, "syscall", memtrace_real_syscall);
   Find(found.prctl, "prctl", g_real.prctl);
+  Find(found.fork, "fork", g_real.fork);
+  Find(found.underscore_fork, "_Fork", g_real.underscore_fork);
   g_real = found;
   errno = saved_errno;
   g_search.store(Search::kDone, std::memory_order_release);

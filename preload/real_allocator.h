@@ -42,6 +42,8 @@ struct RealAllocator {
   void (*program_free)(void*) = nullptr;
   // Not variadic, as its declaration is: what is passed is the same.
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
+  pid_t (*fork)();  // here, for a handler may fork, and dlsym() is not for handlers
+  pid_t (*underscore_fork)();
 };
 
 extern RealAllocator g_real;

@@ -56,6 +56,10 @@ bool BeginSharing() {
   return true;
 }
 
+// The owner of a state that was made by a vfork child, or another process that shares our
+// memory, on behalf of whoever has its thread-local variables: we cannot tell when it is gone.
+constexpr int kUnknownOwner = -1;
+
 // Of the calling thread: its own, and those of its handlers.
 bool IsMine(const ThreadState* state) {
   const ThreadState* mine = t_slot.state;
@@ -64,6 +68,7 @@ bool IsMine(const ThreadState* state) {
 }
 
 bool IsGone(const ThreadState* state, int tid, int self) {
+  if (tid == kUnknownOwner) return false;
   if (tid == self) return !IsMine(state);  // the id was another thread's before
   return sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
 }
@@ -89,7 +94,6 @@ ThreadState* TakeOver(int tid) {
 
 // Where the kernel may not be asked: a state whose thread had the same control block as this
 // one has. Two threads that live have different ones.
-constexpr int kUnknownTid = -1;
 constexpr int kNeighbourLimit = 4096;
 ThreadState* TakeOverByControlBlock() {
   const uintptr_t self = arch::ThreadPointer();
@@ -99,7 +103,7 @@ ThreadState* TakeOverByControlBlock() {
     const bool gone =
         state->owner_control_block.load(std::memory_order_relaxed) == self && !IsMine(state);
     if ((owner == 0 || gone) &&
-        state->owner_tid.compare_exchange_strong(owner, kUnknownTid, std::memory_order_acq_rel)) {
+        state->owner_tid.compare_exchange_strong(owner, kUnknownOwner, std::memory_order_acq_rel)) {
       OwnerIsGone(state);
       return state;
     }
@@ -216,15 +220,16 @@ namespace {
 ThreadState* Attach(const ThreadState* interrupted) {
   const OwnFaultsScope faults;
   const OtherCalls calls;
-  const int tid = calls ? sys::Gettid() : kUnknownTid;
-  ThreadState* state = calls ? TakeOver(tid) : TakeOverByControlBlock();
+  const int tid = calls ? sys::Gettid() : kUnknownOwner;
+  const int owner = calls && sys::Getpid() == g_process.pid ? tid : kUnknownOwner;
+  ThreadState* state = calls ? TakeOver(owner) : TakeOverByControlBlock();
   if (state != nullptr) {
     if (state->ring.attached()) {
       state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
       if (!state->ring.empty() || state->dropped_events != 0) SpoolThread(*state);
     }
   } else {
-    state = MakeState(tid);
+    state = MakeState(owner);
     if (state == nullptr) return nullptr;
   }
   state->owner_control_block.store(arch::ThreadPointer(), std::memory_order_relaxed);
@@ -264,7 +269,7 @@ ThreadState* Attach(const ThreadState* interrupted) {
     }
     out.Begin(format::RecordTag::kThread);
     out.Number(state->serial);
-    out.Number(static_cast<uint64_t>(tid == kUnknownTid ? 0 : tid));
+    out.Number(static_cast<uint64_t>(tid == kUnknownOwner ? 0 : tid));
     out.Number(now);
     out.Bytes({state->name, strnlen(state->name, sizeof(state->name))});
     out.Number(state->handlers_of);
@@ -294,6 +299,11 @@ void RecoverThread(ThreadState& state) {
 }
 
 void SpoolThread(ThreadState& state) {
+  if (state.abandoned) [[unlikely]] {
+    state.slots.Restart();
+    state.ring.Restart(state.serial, state.sequence, 0);
+    return;
+  }
   // A handler that forks, jumps or ends the thread would leave half of a block, or a block
   // that nobody knows of.
   const SignalsBlocked no_handler;
@@ -326,6 +336,16 @@ void SpoolThread(ThreadState& state) {
   }
   state.ring.Restart(state.serial, state.sequence, state.dropped_events);
   state.ring.set_clock(g_clock.Now(), g_clock.MonotonicNs());
+}
+
+void AbandonThread(ThreadState& state) {
+  state.abandoned = true;
+  g_search.store(nullptr, std::memory_order_relaxed);
+  ThreadState* each = FirstThread();
+  if (each == &state) g_threads.store(state.next_state, std::memory_order_relaxed);
+  for (; each != nullptr; each = each->next_state) {
+    if (each->next_state == &state) each->next_state = state.next_state;
+  }
 }
 
 void ForgetThreads() {

@@ -49,6 +49,7 @@ struct ThreadState {
   uint32_t sequence = 1;  // of the block being filled
   uint32_t dropped_events = 0;  // since the last block that was written
   bool ring_is_private = false;  // no shared mapping could be had: lost with SIGKILL
+  bool abandoned = false;        // its events are a parent's: see interrupted_fork.h
   char name[16] = {};
 
   // For the handlers that interrupt the tracer while it uses this state.
@@ -145,6 +146,8 @@ inline void OwnerIsGone(ThreadState*) {}
 
 // Fork child: the other threads are gone and the rings are not mapped here.
 void ForgetThreads();
+// Fork child: `state` will be finished with, but is no thread's any more.
+void AbandonThread(ThreadState& state);
 
 // Calls `visit` for every state that has an owner.
 template <typename Visit>

@@ -10,6 +10,7 @@
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -143,6 +144,7 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload) {
   }
   header.payload_checksum = format::Checksum(payload, header.payload_bytes);
   Seal(header);
+  const SignalsBlocked no_handler;
   const uint64_t rounded = RoundUp(bytes, format::kBlockAlignment);
   if (!reserve_.mapped()) {
     const OtherCalls calls;
@@ -218,6 +220,7 @@ void TraceFile::LimitAddressSpace(uint64_t bytes) {
 }
 
 void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
+  const SignalsBlocked no_handler;
   const bool by_reserve = reserve_.mapped();
   const OtherCalls calls;
   if (!by_reserve && !calls) return nullptr;

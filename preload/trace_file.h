@@ -55,6 +55,9 @@ class TraceFile {
   // A byte limit for the whole file; 0 for none.
   void set_max_bytes(uint64_t bytes) { max_bytes_ = bytes; }
 
+  // From now on nothing is written: the file is another process's.
+  void Forsake() { path_.Clear(); }
+
   uint64_t written_bytes() const { return end_.load(std::memory_order_relaxed); }
   // Why the last Append failed: errno and our own reason. 0 when none has.
   long last_error() const { return last_error_.load(std::memory_order_relaxed); }

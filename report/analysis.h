@@ -41,6 +41,10 @@ struct ProcessInfo {
   format::ClockKind clock = format::ClockKind::kTsc;
   format::StampRule stamp_rule = format::StampRule::kUnknown;
   uint64_t page_bytes = 4096;
+  // What tells the process and its parent from others that had their pids; 0: not known.
+  uint64_t boot_ticks = 0;         // start, in clock ticks since boot: the same after an exec
+  uint64_t parent_boot_ticks = 0;
+  uint64_t pid_namespace = 0;
 };
 
 struct ModuleInfo {

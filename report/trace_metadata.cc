@@ -40,6 +40,9 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   p.stack_mode = static_cast<format::StackMode>(body.Number());
   p.sample_bytes = body.Number();
   p.stamp_rule = static_cast<format::StampRule>(body.Number());
+  p.boot_ticks = body.Number();
+  p.parent_boot_ticks = body.Number();
+  p.pid_namespace = body.Number();
   out->has_process = true;
 }
 

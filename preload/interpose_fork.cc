@@ -1,0 +1,45 @@
+// Functions that make a process. A fork child is known by its first event, so these only
+// serve what that cannot: a fork in the midst of the tracer, and the end of a process
+// that libc does not tell of.
+//
+// vfork is not here: what it calls would return twice on one stack.
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "preload/interrupted_fork.h"
+#include "preload/lifecycle.h"
+#include "preload/real_allocator.h"
+#include "preload/recorder.h"
+#include "preload/thread_state.h"
+
+#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
+
+namespace {
+
+// A fork child without an event so far has no trace yet; begun now, its own children can
+// name it as their parent.
+void BeginTrace() {
+  if (memtrace::IsInside(memtrace::t_slot.mode)) return;
+  const memtrace::Section section;
+}
+
+pid_t Call(pid_t (*real)()) {
+  BeginTrace();
+  const pid_t pid = real();
+  if (pid == 0 && memtrace::IsInside(memtrace::t_slot.mode)) memtrace::ForkedInside();
+  return pid;
+}
+
+}  // namespace
+
+EXPORTED pid_t fork() { return Call(memtrace::g_real.fork); }
+
+EXPORTED pid_t _Fork() { return Call(memtrace::g_real.underscore_fork); }
+
+// The caller ends within libc, by an _exit() that nobody can interpose. If no process can
+// be made, it goes on, and its end is taken for what it was, premature.
+EXPORTED int daemon(int no_chdir, int no_close) {
+  memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, 0);
+  return reinterpret_cast<int (*)(int, int)>(memtrace::FindNext("daemon"))(no_chdir, no_close);
+}
