@@ -50,14 +50,14 @@ _memtrace() {
                 -- "$cur"))
             return ;;
         --table | --tables)
-            _memtrace_list 'summary leaks sites growth faults temporary sizes threads mappings timeline'
+            _memtrace_list 'summary leaks sites growth faults temporary sizes threads mappings timeline processes executables'
             return ;;
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
         --stacks) COMPREPLY=($(compgen -W 'all off' -- "$cur")); return ;;
         --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
         --debug-dir | --sysroot | --finish) _filedir -d; return ;;
         -o | --output | --library) _filedir; return ;;
-        --from | --to | --level | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
+        --from | --to | --level | --executable | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
             --cross-check) return ;;
     esac
     $split && return
@@ -67,7 +67,7 @@ _memtrace() {
             options='--help --output --stacks --children --sample-bytes --max-bytes --cross-check
                 --library --finish --quiet --verbose' ;;
         report)
-            options='--help --format --output --from --to --thread --match --top --sort --table
+            options='--help --format --output --from --to --executable --thread --match --top --sort --table
                 --tables --full --color --width --debug-dir --sysroot --debuginfod' ;;
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;

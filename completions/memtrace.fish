@@ -65,11 +65,12 @@ complete -c memtrace -n '__memtrace_command report' -s f -l format -xa 'text jso
 complete -c memtrace -n '__memtrace_command report' -s o -l output -rF -d 'Write to this file'
 complete -c memtrace -n '__memtrace_command report' -l from -x -d 'Only blocks allocated from then on'
 complete -c memtrace -n '__memtrace_command report' -l to -x -d 'Only blocks allocated before then'
+complete -c memtrace -n '__memtrace_command report' -l executable -x -d 'Of several traces, the sites of this executable only'
 complete -c memtrace -n '__memtrace_command report' -l thread -x -d 'Only blocks of threads with this name or tid'
 complete -c memtrace -n '__memtrace_command report' -l match -x -d 'Only sites with a frame that matches'
 complete -c memtrace -n '__memtrace_command report' -l top -x -d 'Rows of each table'
 complete -c memtrace -n '__memtrace_command report' -l sort -xa 'total wasted live blocks peak allocations frees temporary caller' -d 'The column that sorts the allocators'
-complete -c memtrace -n '__memtrace_command report' -l table -l tables -xa '(__fish_append , summary leaks sites growth faults temporary sizes threads mappings timeline)' -d 'Sections of the text, or a table of CSV'
+complete -c memtrace -n '__memtrace_command report' -l table -l tables -xa '(__fish_append , summary leaks sites growth faults temporary sizes threads mappings timeline processes executables)' -d 'Sections of the text, or a table of CSV'
 complete -c memtrace -n '__memtrace_command report' -l full -d 'Every row, every frame, nothing shortened'
 complete -c memtrace -n '__memtrace_command report' -l color -xa 'auto always never' -d Colours
 complete -c memtrace -n '__memtrace_command report' -l width -x -d 'Columns of text'

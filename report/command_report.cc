@@ -19,6 +19,7 @@
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/site_symbols.h"
+#include "report/tree/command_tree.h"
 #include "report/unseen_allocators.h"
 
 namespace memtrace::report {
@@ -80,6 +81,9 @@ absl::Status CheckDirectories(const ReportFlags& flags) {
 }
 
 absl::Status Report(const ReportFlags& flags) {
+  if (!flags.executable.empty()) {
+    return absl::InvalidArgumentError("--executable: is for the report of several traces");
+  }
   absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
   if (!options.ok()) return options.status();
   absl::Status status = RefuseToReplace(flags.file, flags.output);
@@ -119,12 +123,20 @@ absl::Status Report(const ReportFlags& flags) {
   return Render(flags, *options, *view, *out);
 }
 
+absl::Status CheckedReportTree(const ReportFlags& flags, bool* skipped) {
+  const absl::Status status = CheckDirectories(flags);
+  return status.ok() ? ReportTree(flags, skipped) : status;
+}
+
 }  // namespace
 
 void RegisterReportCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<ReportFlags>();
   CLI::App* command = app.add_subcommand("report", "Where the memory of a traced program went");
-  command->add_option("FILE", flags->file, "The trace")->required()->type_name("");
+  command->add_option("FILE", flags->files, "The trace; several, or a directory of them:\n"
+                      "the processes of a run")
+      ->required()
+      ->type_name("");
   command->add_option("-f,--format", flags->format, "text (default), json, csv, mtrace")
       ->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
@@ -139,6 +151,9 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                       "Only sites with a frame whose function, file or\n"
                       "module matches")
       ->type_name("REGEX");
+  command->add_option("--executable", flags->executable,
+                      "Of several traces, the sites of this program")
+      ->type_name("NAME");
   command->add_option("--top", flags->top, "Rows of each table; text: 10; json: 1000; csv: all")
       ->type_name("N")
       ->check(WholeNumber, "");
@@ -151,7 +166,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                    "text: summary leaks sites growth faults temporary\n"
                    "sizes threads mappings, separated by commas;\n"
                    "csv: one of sites leaks timeline threads mappings\n"
-                   "sizes")
+                   "sizes; of several traces: summary processes\n"
+                   "executables leaks sites")
       ->type_name("LIST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -173,11 +189,17 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       "Examples:\n"
       "  memtrace report app.mtr\n"
       "  memtrace report app.mtr --sort wasted --top 30\n"
+      "  memtrace report traces/ --executable app\n"
       "  memtrace report app.mtr --from 90% --match 'cache|pool'\n"
       "  memtrace report app.mtr --format json -o report.json\n"
       "  memtrace report app.mtr --format csv --table timeline > timeline.csv");
   command->callback([flags, exit_code] {
-    const absl::Status status = Report(*flags);
+    bool skipped = false;
+    flags->file = flags->files.front();
+    const absl::Status status = MeansATree(*flags)
+                                    ? CheckedReportTree(*flags, &skipped)
+                                    : Report(*flags);
+    if (skipped) *exit_code = kExitFailed;
     if (status.ok()) return;
     std::fprintf(stderr, "memtrace: %s\n", EscapeControls(status.message()).c_str());
     *exit_code = kExitFailed;

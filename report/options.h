@@ -25,8 +25,9 @@ namespace memtrace::report::render {
 // The options as typed. Empty: not given.
 struct ReportFlags {
   std::string file, format = "text", output, from, to, thread, match, sort = "total";
+  std::string executable;
   std::string color = "auto", sysroot;
-  std::vector<std::string> tables, debug_dirs;
+  std::vector<std::string> files, tables, debug_dirs;
   std::optional<size_t> top;
   size_t width = 0;
   bool full = false;

@@ -10,19 +10,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "report/render/formats.h"
+#include "report/render/json_parts.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
-
-// Names are bytes; JSON is UTF-8.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json FrameJson(const Frame& frame) {
   Json json = Json::object();
@@ -159,48 +153,6 @@ Json TotalsJson(const ReportView& view) {
   return json;
 }
 
-Json LeakJson(const ReportView& view, const SiteGroup& group) {
-  Json json = {{"kind", "unfreed"},
-          {"bytes", group.live_bytes},
-          {"blocks", group.live_blocks},
-          {"fingerprint", view.Fingerprint(group.stack, group.function)},
-          {"first_time_s", Seconds(group.live_first_time_ns)},
-          {"last_time_s", Seconds(group.live_last_time_ns)},
-          {"allocator", std::string(FunctionName(group.function))},
-          {"stack", StackJson(view, group.stack)}};
-  if (view.sampled()) AddSample(&json, "bytes", group.live_sample);
-  return json;
-}
-
-Json SiteJson(const ReportView& view, const Site& site) {
-  Json json = {{"allocations", site.allocations},
-          {"frees", site.frees},
-          {"bytes_allocated", site.bytes_allocated},
-          {"live_bytes", site.live_bytes},
-          {"live_blocks", site.live_blocks},
-          {"peak_bytes", site.peak_bytes},
-          {"temporary", view.sampled() ? Json() : Json(site.temporary)},
-          {"wasted_bytes", site.wasted_bytes},
-          {"growth", nullptr},  // not classified, not attributed by this version
-          {"resident_bytes", nullptr},
-          {"minor_faults", nullptr},
-          {"major_faults", nullptr},
-          {"allocator", std::string(FunctionName(site.function))},
-          {"fingerprint", view.Fingerprint(site.stack, site.function)},
-          {"bytes_at_peak", site.bytes_at_peak},
-          {"blocks_at_peak", site.blocks_at_peak},
-          {"largest_bytes", site.largest_bytes},
-          {"freed_by_other_thread", site.freed_by_other_thread},
-          {"first_time_s", Seconds(site.first_time_ns)},
-          {"last_time_s", Seconds(site.last_time_ns)},
-          {"stack", StackJson(view, site.stack)}};
-  if (view.sampled()) {
-    AddSample(&json, "bytes_allocated", site.bytes_sample);
-    AddSample(&json, "live_bytes", site.live_sample);
-  }
-  return json;
-}
-
 Json PointJson(const TimelinePoint& point) {
   return {{"time_s", Seconds(point.time_ns)},
           {"live_bytes", point.live_bytes},
@@ -281,18 +233,54 @@ Json SizesJson(const SizeHistogram& sizes) {
   return json;
 }
 
-template <typename Rows, typename ToJson>
-void WriteArray(const Rows& rows, size_t limit, ToJson to_json, Sink& out) {
-  out.Write("[");
-  const size_t count = std::min(limit, rows.size());
-  for (size_t i = 0; i < count && !out.done(); ++i) {
-    out.Write(i == 0 ? "\n    " : ",\n    ");
-    out.Write(Dump(to_json(rows[i])));
-  }
-  out.Write(count == 0 ? "]" : "\n  ]");
+}  // namespace
+
+// Names are bytes; JSON is UTF-8.
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace
+Json LeakJson(const ReportView& view, const SiteGroup& group) {
+  Json json = {{"kind", "unfreed"},
+          {"bytes", group.live_bytes},
+          {"blocks", group.live_blocks},
+          {"fingerprint", view.Fingerprint(group.stack, group.function)},
+          {"first_time_s", Seconds(group.live_first_time_ns)},
+          {"last_time_s", Seconds(group.live_last_time_ns)},
+          {"allocator", std::string(FunctionName(group.function))},
+          {"stack", StackJson(view, group.stack)}};
+  if (view.sampled()) AddSample(&json, "bytes", group.live_sample);
+  return json;
+}
+
+Json SiteJson(const ReportView& view, const Site& site) {
+  Json json = {{"allocations", site.allocations},
+          {"frees", site.frees},
+          {"bytes_allocated", site.bytes_allocated},
+          {"live_bytes", site.live_bytes},
+          {"live_blocks", site.live_blocks},
+          {"peak_bytes", site.peak_bytes},
+          {"temporary", view.sampled() ? Json() : Json(site.temporary)},
+          {"wasted_bytes", site.wasted_bytes},
+          {"growth", nullptr},  // not classified, not attributed by this version
+          {"resident_bytes", nullptr},
+          {"minor_faults", nullptr},
+          {"major_faults", nullptr},
+          {"allocator", std::string(FunctionName(site.function))},
+          {"fingerprint", view.Fingerprint(site.stack, site.function)},
+          {"bytes_at_peak", site.bytes_at_peak},
+          {"blocks_at_peak", site.blocks_at_peak},
+          {"largest_bytes", site.largest_bytes},
+          {"freed_by_other_thread", site.freed_by_other_thread},
+          {"first_time_s", Seconds(site.first_time_ns)},
+          {"last_time_s", Seconds(site.last_time_ns)},
+          {"stack", StackJson(view, site.stack)}};
+  if (view.sampled()) {
+    AddSample(&json, "bytes_allocated", site.bytes_sample);
+    AddSample(&json, "live_bytes", site.live_sample);
+  }
+  return json;
+}
 
 void RenderJson(const ReportView& view, size_t top, Sink& out) {
   const Analysis& analysis = view.analysis();

@@ -111,7 +111,13 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
             ? "" : absl::StrCat(" (", HumanBytes(group.live_bytes), ")");
     const std::string called = AllocationName(view, group.stack, group.function);
     std::string remark = Percent(group.live_bytes, view.unfreed_bytes());
-    const std::string when = absl::StrCat(", ", When(group));
+    std::string when = absl::StrCat(", ", When(group));
+    if (options.processes_of) {  // each of which has a time of its own
+      when = remark;
+      remark = absl::StrCat("in ", Count(options.processes_of(group)), " of ",
+                            Plural(options.processes, "trace"));
+      when.insert(0, ", ");
+    }
     const size_t used = number.size() + amount.size() + human.size() + 2 + called.size() + 2;
     if (used + remark.size() + when.size() <= style.width) absl::StrAppend(&remark, when);
     absl::StrAppend(&out, i > 0 ? "\n" : "", number, style.Paint(Ink::kBad, amount), human, ", ",

@@ -7,6 +7,8 @@
 #ifndef MEMTRACE_REPORT_RENDER_TEXT_REPORT_H_
 #define MEMTRACE_REPORT_RENDER_TEXT_REPORT_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ struct TextOptions {
   SortColumn sort = SortColumn::kTotal;
   bool full = false;  // every row, every frame, nothing shortened
   std::vector<TextSection> sections;  // empty: all
+  // Of several processes of an executable: how many have one of the sites, of how many.
+  std::function<uint64_t(const SiteGroup&)> processes_of;
+  uint64_t processes = 0;
 };
 
 std::string RenderText(const ReportView& view, const TextOptions& options);

@@ -42,6 +42,7 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
     columns.pop_back();
     columns.insert(columns.begin() + 1, {"95 % of total"});
   }
+  if (options.processes_of) columns.insert(columns.begin(), {"traces"});
   TextTable table(std::move(columns),
                   options.sort == SortColumn::kCaller
                       ? absl::StrCat("caller", options.style.utf8 ? "\u25be" : "v") : "caller");
@@ -58,6 +59,7 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
       cells.pop_back();
       cells.insert(cells.begin() + 1, numbers.ShortInterval(group.bytes_sample));
     }
+    if (options.processes_of) cells.insert(cells.begin(), Count(options.processes_of(group)));
     table.AddRow(std::move(cells), [&view, &options, stack = group.stack](size_t width) {
       return CallerCell(view, stack, width, options);
     });

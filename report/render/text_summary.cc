@@ -8,50 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "report/render/escape.h"
+#include "report/render/lines.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
-
-constexpr size_t kLabelWidth = 11;
-
-class Lines {
- public:
-  explicit Lines(const TextOptions& options) : options_(options) {}
-
-  // Text without colours is cut at the width, or wrapped between words.
-  void Add(absl::string_view label, absl::string_view text, Ink ink = Ink::kPlain) {
-    const Style& style = options_.style;
-    const size_t room = style.width - 2 - kLabelWidth;
-    absl::string_view rest = text;
-    bool first = true;
-    while (!rest.empty()) {
-      size_t end = rest.size();
-      if (!options_.full && DisplayWidth(rest) > room) {
-        end = KeepBeginning(rest, room + 1, "").size();
-        const size_t space = rest.substr(0, end).rfind(' ');
-        if (space != absl::string_view::npos && space > 0) {
-          end = space;
-        } else {
-          end = KeepBeginning(rest, room, "").size();
-        }
-      }
-      absl::StrAppend(&out_, "  ",
-                      style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth,
-                                                             first ? std::string(label) : "")),
-                      style.Paint(ink, rest.substr(0, end)), "\n");
-      rest.remove_prefix(end);
-      if (!rest.empty() && rest[0] == ' ') rest.remove_prefix(1);
-      first = false;
-    }
-  }
-  std::string Take() { return std::move(out_); }
-
- private:
-  const TextOptions& options_;
-  std::string out_;
-};
 
 // As one would type it.
 std::string CommandLine(const Style& style, const ProcessInfo& process) {

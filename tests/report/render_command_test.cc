@@ -128,7 +128,7 @@ TEST_F(ReportCommandTest, RefusesWrongWordsInOneLine) {
   ExpectRefused("$M report $T --fromat json", "unknown option --fromat (did you mean --format");
   ExpectRefused("$M report $T --fromat json", "see memtrace report --help");
   ExpectRefused("$M report", "FILE is required; see memtrace report --help");
-  ExpectRefused("$M report $T $T", "unexpected ");
+  ExpectRefused("$M info $T $T", "unexpected ");
   ExpectRefused("$M report $T --top many", "--top: \"many\" is not a whole number");
   ExpectRefused("$M report $T --top -1", "--top: \"-1\" is not a whole number");
   ExpectRefused("$M report $T --width 80.5", "--width: \"80.5\" is not a whole number");
@@ -148,7 +148,7 @@ TEST_F(ReportCommandTest, RefusesWhatIsNoTraceWithCause) {
   ExpectRefused("$M report missing.mtr", "missing.mtr: No such file or directory");
   ExpectRefused("$M report /bin/sh", "/bin/sh");
   ExpectRefused(": > empty.mtr; $M report empty.mtr", "empty.mtr");
-  ExpectRefused("$M report .", ".");
+  ExpectRefused("mkdir empty; $M report empty", "empty is a directory without a trace in it");
 }
 
 TEST_F(ReportCommandTest, OptionsMayStandBeforeTheFile) {

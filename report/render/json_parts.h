@@ -1,0 +1,38 @@
+// What the JSON of one trace and that of several share.
+
+#ifndef MEMTRACE_REPORT_RENDER_JSON_PARTS_H_
+#define MEMTRACE_REPORT_RENDER_JSON_PARTS_H_
+
+#include <algorithm>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "report/render/sink.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+using Json = nlohmann::ordered_json;
+
+// On one line; names that are not UTF-8 have their bad bytes replaced.
+std::string Dump(const Json& json);
+
+Json LeakJson(const ReportView& view, const SiteGroup& group);
+Json SiteJson(const ReportView& view, const Site& site);
+
+// An array of at most `limit` rows, one on each line.
+template <typename Rows, typename ToJson>
+void WriteArray(const Rows& rows, size_t limit, ToJson to_json, Sink& out) {
+  out.Write("[");
+  const size_t count = std::min(limit, rows.size());
+  for (size_t i = 0; i < count && !out.done(); ++i) {
+    out.Write(i == 0 ? "\n    " : ",\n    ");
+    out.Write(Dump(to_json(rows[i])));
+  }
+  out.Write(count == 0 ? "]" : "\n  ]");
+}
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_JSON_PARTS_H_

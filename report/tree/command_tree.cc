@@ -1,0 +1,156 @@
+#include "report/tree/command_tree.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "report/commands.h"
+#include "report/render/escape.h"
+#include "report/render/output.h"
+#include "report/render/progress.h"
+#include "report/tree/trace_set.h"
+#include "report/tree/tree_analysis.h"
+#include "report/tree/tree_view.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::report {
+namespace {
+
+using render::ReportFormat;
+
+constexpr std::pair<TreeTable, absl::string_view> kTables[] = {
+    {TreeTable::kSummary, "summary"},         {TreeTable::kProcesses, "processes"},
+    {TreeTable::kExecutables, "executables"}, {TreeTable::kLeaks, "leaks"},
+    {TreeTable::kSites, "sites"},
+};
+
+absl::StatusOr<std::vector<TreeTable>> ParseTables(const std::vector<std::string>& lists,
+                                                   ReportFormat format) {
+  std::vector<TreeTable> tables;
+  std::vector<absl::string_view> names;
+  for (const auto& [table, name] : kTables) {
+    if (format == ReportFormat::kText || table != TreeTable::kSummary) names.push_back(name);
+  }
+  for (const std::string& list : lists) {
+    for (const absl::string_view word : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+      bool known = false;
+      for (const auto& [table, name] : kTables) {
+        if (name != word) continue;
+        known = format == ReportFormat::kText || table != TreeTable::kSummary;
+        tables.push_back(table);
+      }
+      if (known) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--table: of several traces there is no \"",
+                                                     word, "\"; there are ",
+                                                     absl::StrJoin(names, ", ")));
+    }
+  }
+  if (format == ReportFormat::kCsv && tables.size() > 1) {
+    return absl::InvalidArgumentError("--table: --format csv writes one table at a time");
+  }
+  if (format == ReportFormat::kJson && !tables.empty()) {
+    return absl::InvalidArgumentError("--table: --format json has no tables to choose from");
+  }
+  return tables;
+}
+
+// Times and threads are those of one process.
+absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
+  const auto refuse = [](absl::string_view option) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, ": is for the report of one trace, not of several"));
+  };
+  if (!flags.from.empty()) return refuse("--from");
+  if (!flags.to.empty()) return refuse("--to");
+  if (!flags.thread.empty()) return refuse("--thread");
+  if (flags.format == "mtrace") return refuse("--format mtrace");
+  return absl::OkStatus();
+}
+
+absl::Status Render(const render::ReportFlags& flags, const render::ReportOptions& options,
+                    const std::vector<TreeTable>& tables, const TreeView& view,
+                    render::Output& out) {
+  switch (options.format) {
+    case ReportFormat::kText: {
+      TreeTextOptions text;
+      text.text.style = render::StyleFor(out.fd(), options.color, flags.width);
+      text.text.top = options.text_top;
+      text.text.sort = options.sort;
+      text.text.full = flags.full;
+      text.tables = tables;
+      if (flags.top.has_value()) text.sites = *flags.top;
+      out.Write(RenderTreeText(view, text));
+      break;
+    }
+    case ReportFormat::kJson:
+      RenderTreeJson(view, options.json_top, out);
+      break;
+    case ReportFormat::kCsv:
+      RenderTreeCsv(view, tables.empty() ? TreeTable::kProcesses : tables.front(),
+                    options.csv_top, out);
+      break;
+    case ReportFormat::kMtrace:
+      break;
+  }
+  return out.Commit();
+}
+
+}  // namespace
+
+bool MeansATree(const render::ReportFlags& flags) {
+  return flags.files.size() > 1 || (!flags.files.empty() && IsDirectory(flags.files.front()));
+}
+
+absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
+  absl::Status status = RefuseWhatIsOfOneTrace(flags);
+  if (!status.ok()) return status;
+  render::ReportFlags common = flags;
+  common.tables.clear();
+  const auto options = render::ParseReportFlags(common);
+  if (!options.ok()) return options.status();
+  const auto tables = ParseTables(flags.tables, options->format);
+  if (!tables.ok()) return tables.status();
+  const auto set = FindTraces(flags.files);
+  if (!set.ok()) return set.status();
+  for (const TraceSet::File& file : set->files) {
+    status = RefuseToReplace(file.path, flags.output);
+    if (!status.ok()) return status;
+  }
+
+  render::Progress progress;
+  TreeAnalysis analysis =
+      AnalyzeTree(*set, [&](double share) { progress.Report("reading", share); });
+  analysis.name = flags.files.size() == 1
+                      ? flags.files.front()
+                      : absl::StrCat(flags.files.front(), " and ", flags.files.size() - 1, " more");
+  if (analysis.images.empty()) {
+    const TreeAnalysis::Skipped& first = analysis.skipped.front();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no trace could be read: ", first.file, ": ", first.why,
+        analysis.skipped.size() > 1
+            ? absl::StrCat("; and ", analysis.skipped.size() - 1, " more") : ""));
+  }
+  symbolizer::Symbolizer symbolizer(options->symbolizer);
+  const auto view = TreeView::Create(
+      analysis,
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      [&](double share) { progress.Report("symbolizing", share); }, flags.executable, flags.match);
+  if (!view.ok()) return view.status();
+  progress.Clear();
+
+  auto out = render::Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  status = Render(flags, *options, *tables, *view, *out);
+  for (const TreeAnalysis::Skipped& one : analysis.skipped) {
+    const std::string line = absl::StrCat("skipped ", one.file, ": ", one.why);
+    std::fprintf(stderr, "memtrace: %s\n", render::EscapeControls(line).c_str());
+  }
+  *skipped = !analysis.skipped.empty();
+  return status;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,242 @@
+#include "report/tree/merged_sites.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "format/trace_format.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr uint32_t kKeptFlags =
+    format::kModuleExecutable | format::kModuleTracer | format::kModuleVdso;
+
+std::string BuildIdOf(const Analysis& analysis) {
+  if (!analysis.process.build_id.empty()) return analysis.process.build_id;
+  for (const ModuleInfo& module : analysis.modules) {
+    if (module.flags & format::kModuleExecutable) return absl::BytesToHexString(module.build_id);
+  }
+  return "";
+}
+
+void AddTotals(const Totals& from, Totals* to) {
+  to->allocations += from.allocations;
+  to->frees += from.frees;
+  to->bytes_allocated += from.bytes_allocated;
+  to->live_bytes += from.live_bytes;
+  to->live_blocks += from.live_blocks;
+  to->peak_live_bytes += from.peak_live_bytes;
+  to->peak_live_blocks += from.peak_live_blocks;
+  to->wasted_bytes += from.wasted_bytes;
+  to->temporary_allocations += from.temporary_allocations;
+  to->reallocations += from.reallocations;
+  to->failed_allocations += from.failed_allocations;
+  to->bytes_sample.Add(from.bytes_sample);
+  to->live_sample.Add(from.live_sample);
+}
+
+void AddSite(const Site& from, Site* to) {
+  const bool first = to->allocations == 0;
+  const bool first_live = to->live_blocks == 0;
+  to->allocations += from.allocations;
+  to->frees += from.frees;
+  to->bytes_allocated += from.bytes_allocated;
+  to->live_bytes += from.live_bytes;
+  to->live_blocks += from.live_blocks;
+  to->peak_bytes = std::max(to->peak_bytes, from.peak_bytes);
+  to->bytes_at_peak += from.bytes_at_peak;
+  to->blocks_at_peak += from.blocks_at_peak;
+  to->wasted_bytes += from.wasted_bytes;
+  to->live_wasted_bytes += from.live_wasted_bytes;
+  to->temporary += from.temporary;
+  to->freed_by_other_thread += from.freed_by_other_thread;
+  to->largest_bytes = std::max(to->largest_bytes, from.largest_bytes);
+  to->first_time_ns = first ? from.first_time_ns : std::min(to->first_time_ns, from.first_time_ns);
+  to->last_time_ns = std::max(to->last_time_ns, from.last_time_ns);
+  if (from.live_blocks > 0) {
+    to->live_first_time_ns = first_live
+                                 ? from.live_first_time_ns
+                                 : std::min(to->live_first_time_ns, from.live_first_time_ns);
+    to->live_last_time_ns = std::max(to->live_last_time_ns, from.live_last_time_ns);
+  }
+  to->bytes_sample.Add(from.bytes_sample);
+  to->live_sample.Add(from.live_sample);
+}
+
+}  // namespace
+
+void NumberRuns::Add(uint32_t number) {
+  if (!runs_.empty() && number < runs_.back().second) return;
+  if (!runs_.empty() && number == runs_.back().second) {
+    ++runs_.back().second;
+  } else {
+    runs_.emplace_back(number, number + 1);
+  }
+}
+
+uint64_t NumberRuns::size() const {
+  uint64_t size = 0;
+  for (const auto& [begin, end] : runs_) size += end - begin;
+  return size;
+}
+
+uint64_t NumberRuns::SizeOfUnion(std::span<const NumberRuns* const> sets) {
+  if (sets.size() == 1) return sets.front()->size();
+  std::vector<std::pair<uint32_t, uint32_t>> all;
+  for (const NumberRuns* set : sets) all.insert(all.end(), set->runs_.begin(), set->runs_.end());
+  std::sort(all.begin(), all.end());
+  uint64_t size = 0;
+  uint32_t counted = 0;  // all below are
+  for (const auto& [begin, end] : all) {
+    if (end > counted) size += end - std::max(begin, counted);
+    counted = std::max(counted, end);
+  }
+  return size;
+}
+
+uint64_t MergedExecutable::ImagesOf(std::span<const Site* const> group) const {
+  std::vector<const NumberRuns*> sets;
+  for (const Site* site : group) {
+    sets.push_back(&images_of[static_cast<size_t>(site - analysis.sites.data())]);
+  }
+  return NumberRuns::SizeOfUnion(sets);
+}
+
+// The stacks of one trace in the merged table.
+class MergedSites::Translation {
+ public:
+  Translation(MergedSites* merged, const AnalyzedTrace& trace)
+      : merged_(merged), stacks_(*trace.stacks), known_(stacks_.size() + 1),
+        is_known_(stacks_.size() + 1) {
+    for (const ModuleInfo& module : trace.analysis.modules) {
+      const Place place = {&module, merged->FileOf(module)};
+      modules_[module.id.value] = place;
+      if (module.flags & format::kModulePermanent) permanent_.push_back(place);
+    }
+    std::sort(permanent_.begin(), permanent_.end(),
+              [](const Place& a, const Place& b) { return a.module->start < b.module->start; });
+    is_known_[0] = true;  // no stack
+  }
+
+  StackId Of(StackId id) {
+    path_.clear();
+    for (; !is_known_[id.value]; id = stacks_.node(id).parent) path_.push_back(id);
+    StackId parent = known_[id.value];
+    for (; !path_.empty(); path_.pop_back()) {
+      const StackId inner = path_.back();
+      parent = Intern(parent, stacks_.node(inner));
+      known_[inner.value] = parent;
+      is_known_[inner.value] = true;
+    }
+    return parent;
+  }
+
+ private:
+  struct Place {
+    const ModuleInfo* module = nullptr;
+    uint32_t file = 0;
+  };
+
+  StackId Intern(StackId parent, const StackNode& node) {
+    if (node.is_marker()) return merged_->stacks_.Intern(parent, node.pc, node.instance);
+    const Place place = PlaceOf(node);
+    // Code outside of every file: an address means something in its own process only.
+    if (place.module == nullptr) return merged_->stacks_.Intern(parent, node.pc, 0);
+    return merged_->stacks_.Intern(parent, node.pc - place.module->bias, place.file);
+  }
+
+  // As SiteSymbols does.
+  Place PlaceOf(const StackNode& node) const {
+    if (node.instance != format::kPermanentInstance) {
+      const auto found = modules_.find(node.instance);
+      return found != modules_.end() ? found->second : Place();
+    }
+    auto next = std::upper_bound(
+        permanent_.begin(), permanent_.end(), node.pc,
+        [](uint64_t pc, const Place& place) { return pc < place.module->start; });
+    if (next == permanent_.begin()) return {};
+    const Place& place = *--next;
+    return node.pc <= place.module->end ? place : Place();
+  }
+
+  MergedSites* const merged_;
+  const StackTable& stacks_;
+  absl::flat_hash_map<uint32_t, Place> modules_;
+  std::vector<Place> permanent_;
+  std::vector<StackId> known_;    // by the trace's id
+  std::vector<bool> is_known_;
+  std::vector<StackId> path_;
+};
+
+uint32_t MergedSites::FileOf(const ModuleInfo& module) {
+  const uint32_t flags = module.flags & kKeptFlags;
+  const auto [found, is_new] = file_index_.try_emplace({module.path, module.build_id, flags}, 0);
+  if (!is_new) return found->second;
+  // An instance number: not 0, and not that of markers.
+  uint32_t id = static_cast<uint32_t>(files_.modules.size()) + 1;
+  if (id >= format::kNoModule) ++id;
+  ModuleInfo file;
+  file.id = ModuleId{id};
+  file.flags = flags;
+  file.path = module.path;
+  file.build_id = module.build_id;
+  files_.modules.push_back(std::move(file));
+  return found->second = id;
+}
+
+size_t MergedSites::Add(const AnalyzedTrace& trace) {
+  const Analysis& from = trace.analysis;
+  const auto [found, is_new] = executable_index_.try_emplace(
+      {from.process.executable, BuildIdOf(from)}, executables_.size());
+  if (is_new) {
+    MergedExecutable& made = executables_.emplace_back();
+    made.path = from.process.executable;
+    made.build_id = found->first.second;
+    made.analysis.process = from.process;
+    made.analysis.process.command.clear();
+  }
+  MergedExecutable& to = executables_[found->second];
+  const uint32_t number = to.images++;
+  to.dropped_events += from.coverage.dropped_events;
+  to.most_live_bytes = std::max(to.most_live_bytes, from.totals.live_bytes);
+  to.most_peak_bytes = std::max(to.most_peak_bytes, from.totals.peak_live_bytes);
+  to.analysis.process.sample_bytes =
+      std::max(to.analysis.process.sample_bytes, from.process.sample_bytes);
+  to.analysis.coverage.events += from.coverage.events;
+  AddTotals(from.totals, &to.analysis.totals);
+  Translation translation(this, trace);
+  for (const Site& site : from.sites) {
+    const StackId stack = translation.Of(site.stack);
+    const auto [at, is_new_site] = to.index.try_emplace(
+        {stack, static_cast<uint32_t>(site.function)}, to.analysis.sites.size());
+    if (is_new_site) {
+      to.analysis.sites.push_back({.stack = stack, .function = site.function});
+      to.images_of.emplace_back();
+    }
+    AddSite(site, &to.analysis.sites[at->second]);
+    to.images_of[at->second].Add(number);
+  }
+  return found->second;
+}
+
+StackSource MergedSites::stacks() const {
+  return [this](StackId id, std::vector<RawFrame>* raw) {
+    for (; id; id = stacks_.node(id).parent) {
+      raw->push_back({stacks_.node(id).instance, stacks_.node(id).pc});
+    }
+  };
+}
+
+std::vector<StackId> MergedSites::AllStacks() const {
+  absl::flat_hash_set<StackId> seen;
+  std::vector<StackId> all;
+  for (const MergedExecutable& executable : executables_) {
+    for (const Site& site : executable.analysis.sites) {
+      if (seen.insert(site.stack).second) all.push_back(site.stack);
+    }
+  }
+  return all;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,96 @@
+#include "report/tree/trace_set.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "format/trace_format.h"
+
+namespace memtrace::report {
+namespace {
+
+bool BeginsAsATrace(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return false;
+  uint8_t magic[sizeof(format::kFileMagic)];
+  const bool is = read(fd, magic, sizeof(magic)) == sizeof(magic) &&
+                  memcmp(magic, format::kFileMagic, sizeof(magic)) == 0;
+  close(fd);
+  return is;
+}
+
+// As `memtrace run` names them: .NAME.spool.XXXXXX, with a run record.
+bool IsSpool(const std::string& name, const std::string& path) {
+  struct stat info;
+  return absl::StartsWith(name, ".") && absl::StrContains(name, ".spool.") &&
+         stat((path + "/RUN").c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+absl::Status AddDirectory(const std::string& path, TraceSet* set) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
+  if (directory == nullptr) {
+    return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
+  }
+  std::vector<TraceSet::File> found;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string name = entry->d_name;
+    const std::string file = absl::StrCat(path, absl::EndsWith(path, "/") ? "" : "/", name);
+    struct stat info;
+    if (stat(file.c_str(), &info) != 0) {
+      // A link to nothing, or gone meanwhile. One that is named as a trace is worth a word.
+      if (absl::EndsWith(name, ".mtr")) found.push_back({file, 0});
+      continue;
+    }
+    if (S_ISDIR(info.st_mode) && IsSpool(name, file)) set->spools.push_back(file);
+    if (S_ISREG(info.st_mode) && (absl::EndsWith(name, ".mtr") || BeginsAsATrace(file))) {
+      found.push_back({file, static_cast<uint64_t>(info.st_size)});
+    }
+  }
+  if (found.empty()) {
+    std::string message = absl::StrCat(path, " is a directory without a trace in it");
+    if (!set->spools.empty()) {
+      absl::StrAppend(&message, "; a run has left some in ", set->spools.front(),
+                      ": memtrace run --finish");
+    }
+    return absl::NotFoundError(message);
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  set->files.insert(set->files.end(), found.begin(), found.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+absl::StatusOr<TraceSet> FindTraces(const std::vector<std::string>& paths) {
+  TraceSet set;
+  for (const std::string& path : paths) {
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) {
+      return absl::NotFoundError(absl::StrCat(path, ": ", strerror(errno)));
+    }
+    if (S_ISDIR(info.st_mode)) {
+      const absl::Status added = AddDirectory(path, &set);
+      if (!added.ok()) return added;
+    } else {
+      set.files.push_back({path, static_cast<uint64_t>(info.st_size)});
+    }
+  }
+  for (const TraceSet::File& file : set.files) set.total_bytes += file.bytes;
+  return set;
+}
+
+}  // namespace memtrace::report

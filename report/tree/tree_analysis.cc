@@ -1,0 +1,107 @@
+#include "report/tree/tree_analysis.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report {
+namespace {
+
+// Of a command line there may be megabytes.
+constexpr size_t kWordsKept = 20;
+constexpr size_t kWordBytesKept = 200;
+
+void Shorten(std::vector<std::string>* command) {
+  if (command->size() > kWordsKept) command->resize(kWordsKept);
+  for (std::string& word : *command) {
+    if (word.size() > kWordBytesKept) word.resize(kWordBytesKept);
+  }
+  command->shrink_to_fit();
+}
+
+void AddTotals(const Totals& from, Totals* to) {
+  to->allocations += from.allocations;
+  to->frees += from.frees;
+  to->bytes_allocated += from.bytes_allocated;
+  to->live_bytes += from.live_bytes;
+  to->live_blocks += from.live_blocks;
+  to->wasted_bytes += from.wasted_bytes;
+  to->temporary_allocations += from.temporary_allocations;
+  to->reallocations += from.reallocations;
+  to->failed_allocations += from.failed_allocations;
+  to->peak_live_bytes = std::max(to->peak_live_bytes, from.peak_live_bytes);
+  to->bytes_sample.Add(from.bytes_sample);
+  to->live_sample.Add(from.live_sample);
+}
+
+}  // namespace
+
+TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress) {
+  TreeAnalysis tree;
+  tree.spools = set.spools;
+  absl::flat_hash_map<uint64_t, size_t> known;  // trace id -> image
+  uint64_t bytes_before = 0;
+  for (const TraceSet::File& file : set.files) {
+    const auto report = [&](double share) {
+      if (set.total_bytes == 0) return;
+      progress((static_cast<double>(bytes_before) + share * static_cast<double>(file.bytes)) /
+               static_cast<double>(set.total_bytes));
+    };
+    report(0);
+    const auto skip = [&](absl::string_view why) {
+      absl::ConsumePrefix(&why, absl::StrCat(file.path, ": "));
+      tree.skipped.push_back({file.path, std::string(why)});
+      bytes_before += file.bytes;
+    };
+    auto reader = TraceReader::Open(file.path);
+    if (!reader.ok()) {
+      skip(reader.status().message());
+      continue;
+    }
+    const format::FileHeader header = (*reader)->header();
+    if (const auto other = known.find(header.trace_id); other != known.end()) {
+      skip(absl::StrCat("the same trace as ", tree.images[other->second].file));
+      continue;
+    }
+    AnalyzeOptions options;
+    options.progress = [&](uint64_t done, uint64_t total) {
+      report(total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total));
+    };
+    auto trace = AnalyzeTrace(**reader, options);
+    if (!trace.ok()) {
+      skip(trace.status().message());
+      continue;
+    }
+    bytes_before += file.bytes;
+    known[header.trace_id] = tree.images.size();
+    Analysis& analysis = trace->analysis;
+    ProcessImage image;
+    image.executable = tree.sites.Add(*trace);
+    image.file = file.path;
+    image.trace_id = header.trace_id;
+    image.parent_trace_id = header.parent_trace_id;
+    image.start_monotonic_ns = (*reader)->metadata().start_monotonic_ns;
+    image.process = std::move(analysis.process);
+    image.process.build_id = tree.sites.executables()[image.executable].build_id;
+    Shorten(&image.process.command);
+    image.totals = analysis.totals;
+    image.events = analysis.coverage.events;
+    image.dropped_events = analysis.coverage.dropped_events;
+    image.truncated = analysis.coverage.truncated;
+    image.damage = std::move(analysis.coverage.damage);
+    AddTotals(image.totals, &tree.totals);
+    tree.events += image.events;
+    tree.dropped_events += image.dropped_events;
+    tree.truncated += image.truncated;
+    tree.sample_bytes = std::max(tree.sample_bytes, image.process.sample_bytes);
+    tree.images.push_back(std::move(image));
+  }
+  tree.tree = LinkProcesses(tree.images);
+  return tree;
+}
+
+}  // namespace memtrace::report

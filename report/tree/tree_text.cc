@@ -1,0 +1,338 @@
+// The text of a report on several processes: the whole, the tree, the executables, and of
+// each executable the stacks of all its processes.
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "report/render/escape.h"
+#include "report/render/lines.h"
+#include "report/render/table.h"
+#include "report/render/units.h"
+#include "report/tree/tree_rows.h"
+#include "report/tree/tree_view.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace render;  // NOLINT: this file is a part of it
+
+constexpr size_t kMostRows = 500;    // of the tree, without --full
+constexpr size_t kSkippedShown = 5;
+
+std::string EndText(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
+    case ProcessInfo::End::kExec: return "exec";
+    case ProcessInfo::End::kSignal: {
+      const char* name = sigabbrev_np(process.end_signal);
+      return name != nullptr ? absl::StrCat("SIG", name)
+                             : absl::StrCat("signal ", process.end_signal);
+    }
+    case ProcessInfo::End::kCut: return "cut";
+  }
+  return "cut";
+}
+
+class TreeText {
+ public:
+  TreeText(const TreeView& view, const TreeTextOptions& options)
+      : view_(view), analysis_(view.analysis()), options_(options), style_(options.text.style),
+        wide_(style_.width >= 110), about_(analysis_.sample_bytes != 0 ? "~" : "") {}
+
+  std::string Summary() const;
+  std::string Processes() const;
+  std::string Executables() const;
+  // The leaks, the sites, or both, of each executable.
+  std::string Sites(bool leaks, bool sites) const;
+
+ private:
+  std::string Bytes(uint64_t n) const {
+    return absl::StrCat(n == 0 ? "" : about_, wide_ ? HumanBytes(n) : ShortBytes(n));
+  }
+  std::string Events(uint64_t n) const {
+    return absl::StrCat(n == 0 ? "" : about_,
+                        wide_ && about_.empty() ? Count(n) : ShortCount(n));
+  }
+  std::string Amount(uint64_t n) const {
+    return about_.empty() ? ExactOrHumanBytes(n) : absl::StrCat(about_, HumanBytes(n));
+  }
+  std::string Number(uint64_t n, absl::string_view noun) const {
+    return about_.empty() || n == 0
+               ? Plural(n, noun)
+               : absl::StrCat(about_, ShortCount(n), " ", noun, n == 1 ? "" : "s");
+  }
+  std::string Ends() const;
+  std::string Branch(const TreeRow& row) const;
+  std::string RowText(const TreeRow& row, size_t width) const;
+  std::string NameOf(const MergedExecutable& executable) const;
+
+  const TreeView& view_;
+  const TreeAnalysis& analysis_;
+  const TreeTextOptions& options_;
+  const Style& style_;
+  const bool wide_;
+  const absl::string_view about_;
+};
+
+std::string TreeText::Ends() const {
+  uint64_t well = 0, exec = 0, failed = 0, killed = 0, cut = 0;
+  for (const ProcessImage& image : analysis_.images) {
+    switch (image.process.end) {
+      case ProcessInfo::End::kExit: ++(image.process.exit_status == 0 ? well : failed); break;
+      case ProcessInfo::End::kExec: ++exec; break;
+      case ProcessInfo::End::kSignal: ++killed; break;
+      case ProcessInfo::End::kCut: ++cut; break;
+    }
+  }
+  std::vector<std::string> parts;
+  const auto add = [&](uint64_t count, absl::string_view what) {
+    if (count > 0) parts.push_back(absl::StrCat(Count(count), " ", what));
+  };
+  add(well, "with exit status 0");
+  add(failed, "with another");
+  add(killed, "by a signal");
+  add(exec, "by becoming another program");
+  add(cut, "without an end in the trace: killed, or still running");
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string TreeText::Summary() const {
+  Lines lines(options_.text);
+  const std::vector<ProcessImage>& images = analysis_.images;
+  const Totals& totals = analysis_.totals;
+  std::string traces = Plural(images.size(), "trace");
+  if (!analysis_.skipped.empty()) {
+    absl::StrAppend(&traces, "; ", Plural(analysis_.skipped.size(), "file"), " skipped");
+  }
+  lines.Add("Traces", traces);
+  lines.Add("Processes",
+            absl::StrCat(Count(analysis_.tree.processes),
+                         analysis_.tree.processes == 1 ? " process of " : " processes of ",
+                         Plural(analysis_.sites.executables().size(), "executable")));
+  lines.Add("Ended", Ends());
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (const ProcessImage& image : images) {
+    first = std::min(first, image.process.start_realtime_ns);
+    last = std::max(last, image.process.start_realtime_ns +
+                              static_cast<int64_t>(image.process.duration_ns));
+  }
+  if (!images.empty()) {
+    lines.Add("Started", absl::StrCat(DateTime(first), ", the last ended ",
+                                      Duration(static_cast<uint64_t>(last - first)), " later"));
+  }
+  lines.Add("Heap", absl::StrCat(Number(totals.allocations, "allocation"), ", ",
+                                 Number(totals.frees, "free"), ", ",
+                                 Amount(totals.bytes_allocated), " in all"));
+  lines.Add("Peak", absl::StrCat(Amount(totals.peak_live_bytes), " in the largest process"));
+  lines.Add("Unfreed", absl::StrCat(Amount(totals.live_bytes), " in ",
+                                    Number(totals.live_blocks, "block"),
+                                    " at the ends of the processes"));
+  if (analysis_.sample_bytes != 0) {
+    lines.Add("Sampled", "sizes and counts of the heap are estimates: see memtrace report of one "
+                         "trace for their intervals");
+  }
+  lines.Add("Coverage", absl::StrCat(Plural(analysis_.events, "event"),
+                                     analysis_.dropped_events == 0 ? ", none lost" : ""));
+  if (analysis_.dropped_events > 0) {
+    uint64_t with_losses = 0;
+    for (const ProcessImage& image : images) with_losses += image.dropped_events > 0;
+    lines.Add("", absl::StrCat(Plural(analysis_.dropped_events, "event"), " lost, in ",
+                               Plural(with_losses, "trace")),
+              Ink::kWarning);
+  }
+  uint64_t damaged = 0;
+  const ProcessImage* example = nullptr;
+  for (const ProcessImage& image : images) {
+    if (!image.truncated || image.process.end == ProcessInfo::End::kCut) continue;
+    ++damaged;
+    if (example == nullptr) example = &image;
+  }
+  if (example != nullptr) {
+    lines.Add("", absl::StrCat(Plural(damaged, "trace"), " incomplete: ",
+                               style_.Name(example->file), ": ", style_.Name(example->damage),
+                               damaged > 1 ? "; ..." : ""),
+              Ink::kWarning);
+  }
+  for (size_t i = 0; i < analysis_.skipped.size(); ++i) {
+    if (i == kSkippedShown && !options_.text.full) {
+      lines.Add("", absl::StrCat("and ", Plural(analysis_.skipped.size() - i, "more file"),
+                                 " skipped: --full"),
+                Ink::kWarning);
+      break;
+    }
+    lines.Add("", absl::StrCat("skipped ", style_.Name(analysis_.skipped[i].file), ": ",
+                               style_.Name(analysis_.skipped[i].why)),
+              Ink::kWarning);
+  }
+  for (const std::string& spool : analysis_.spools) {
+    lines.Add("", absl::StrCat("a run has left traces in ", style_.Name(spool),
+                               ": memtrace run --finish packs them"),
+              Ink::kWarning);
+  }
+  for (const std::string& note : view_.symbols().notes()) lines.Add("", note, Ink::kWarning);
+  return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace report"), "  ",
+                      style_.Name(analysis_.name), "\n\n", lines.Take());
+}
+
+// What stands before the name: the lines of the ancestors, then this one's own.
+std::string TreeText::Branch(const TreeRow& row) const {
+  const bool utf8 = style_.utf8;
+  std::string out;
+  const size_t depth = row.depth;
+  // A root has no line of its own: its children's lines begin below it.
+  if (depth > kDrawnDepth) {  // deeper ones say how deep they are
+    absl::StrAppend(&out, "[", depth, "] ");
+  } else {
+    for (size_t i = 1; i < depth; ++i) {
+      absl::StrAppend(&out, row.goes_on[i] ? (utf8 ? "\u2502 " : "| ") : "  ");
+    }
+  }
+  if (depth == 0) return row.replaces ? (utf8 ? "\u21d2 " : "=> ") : "";
+  absl::StrAppend(&out, row.last ? (utf8 ? "\u2514" : "`") : (utf8 ? "\u251c" : "|"),
+                  row.replaces ? (utf8 ? "\u21d2 " : "=> ") : (utf8 ? "\u2500 " : "- "));
+  return out;
+}
+
+std::string TreeText::RowText(const TreeRow& row, size_t width) const {
+  const ProcessImage& image = analysis_.images[row.image];
+  const std::string name = style_.Name(FileNameOf(image.process.executable));
+  const absl::string_view ellipsis = style_.ellipsis();
+  if (row.more > 0) {
+    std::string text = absl::StrCat(Branch(row), ellipsis, " and ", Count(row.more),
+                                    " more like ", name);
+    if (row.more_images > row.more) {
+      absl::StrAppend(&text, ", ", Count(row.more_images), " traces");
+    }
+    return options_.text.full ? text : KeepBeginning(text, width, ellipsis);
+  }
+  const std::string own = absl::StrCat(Branch(row), name, " ", image.process.pid);
+  std::string arguments;
+  // A fork child has its parent's.
+  if (image.parent_trace_id == 0 && image.process.command.size() > 1) {
+    arguments = style_.Name(absl::StrJoin(image.process.command.begin() + 1,
+                                          image.process.command.end(), " "));
+  }
+  const size_t used = DisplayWidth(own);
+  if (options_.text.full) {
+    return arguments.empty() ? own : absl::StrCat(own, "  ", style_.Paint(Ink::kDim, arguments));
+  }
+  if (used > width) return KeepBeginning(own, width, ellipsis);
+  if (arguments.empty() || used + 6 > width) return own;
+  return absl::StrCat(own, "  ", style_.Paint(Ink::kDim,
+                                              KeepBeginning(arguments, width - used - 2, ellipsis)));
+}
+
+std::string TreeText::Processes() const {
+  if (analysis_.images.empty()) return "";
+  const bool full = options_.text.full;
+  const TreeRows tree =
+      LayOutTree(analysis_.images, analysis_.tree, full ? SIZE_MAX : options_.text.top,
+                 full ? SIZE_MAX : std::max(kMostRows, options_.text.top));
+  TextTable table({{wide_ ? "allocations" : "allocs"}, {"total"}, {"live"}, {"peak"}, {"time"},
+                   {"end", /*left=*/true}},
+                  "process");
+  for (const TreeRow& row : tree.rows) {
+    const ProcessInfo& process = analysis_.images[row.image].process;
+    table.AddRow({Events(row.allocations), Bytes(row.bytes), Bytes(row.live), Bytes(row.peak),
+                  row.more > 0 ? "" : Duration(process.duration_ns),
+                  row.more > 0 ? "" : EndText(process)},
+                 [this, &row](size_t width) { return RowText(row, width); });
+  }
+  std::string out = absl::StrCat(
+      Heading(options_.text, "PROCESSES",
+              absl::StrCat(Count(analysis_.tree.processes),
+                           wide_ ? ", the parent above its children" : "; bytes in K = 1024")),
+      table.Render(style_, 2));
+  if (tree.images_left_out > 0) {
+    absl::StrAppend(&out, style_.Paint(Ink::kDim,
+                                       absl::StrCat("  and ", Plural(tree.images_left_out,
+                                                                     "more trace"),
+                                                    ": --full shows them")),
+                    "\n");
+  }
+  return out;
+}
+
+std::string TreeText::NameOf(const MergedExecutable& executable) const {
+  for (const MergedExecutable& other : analysis_.sites.executables()) {
+    if (&other != &executable && other.path == executable.path) {  // two builds of one name
+      return absl::StrCat(executable.path, " (build-id ", executable.build_id.substr(0, 8), ")");
+    }
+  }
+  return executable.path.empty() ? "[not known]" : executable.path;
+}
+
+std::string TreeText::Executables() const {
+  if (view_.executables().empty()) return "";
+  TextTable table({{"traces"}, {wide_ ? "allocations" : "allocs"}, {"total"}, {"live"},
+                   {wide_ ? "most live" : "max"}, {wide_ ? "largest peak" : "peak"}},
+                  "executable");
+  const size_t shown = options_.text.full
+                           ? view_.executables().size()
+                           : std::min(options_.text.top, view_.executables().size());
+  for (size_t i = 0; i < shown; ++i) {
+    const MergedExecutable& one = view_.executable(view_.executables()[i]);
+    const Totals& totals = one.analysis.totals;
+    table.AddRow({Count(one.images), Events(totals.allocations), Bytes(totals.bytes_allocated),
+                  Bytes(totals.live_bytes), Bytes(one.most_live_bytes),
+                  Bytes(one.most_peak_bytes)},
+                 [this, &one](size_t width) {
+                   const std::string name = style_.Name(NameOf(one));
+                   return options_.text.full ? name : KeepEnd(name, width, style_.ellipsis());
+                 });
+  }
+  return absl::StrCat(
+      Heading(options_.text, "EXECUTABLES",
+              wide_ ? "sums over their processes"
+                    : "sums; max: live in one; peak: of one"),
+      table.Render(style_, 2),
+      MoreLine(options_.text, view_.executables().size(), shown, "executable"));
+}
+
+std::string TreeText::Sites(bool leaks, bool sites) const {
+  std::string out;
+  const size_t shown = options_.text.full
+                           ? view_.executables().size()
+                           : std::min(options_.text.top, view_.executables().size());
+  for (size_t i = 0; i < shown; ++i) {
+    const size_t index = view_.executables()[i];
+    const MergedExecutable& one = view_.executable(index);
+    TextOptions text = options_.text;
+    text.top = options_.sites;
+    text.processes = one.images;
+    text.processes_of = [&one](const SiteGroup& group) { return one.ImagesOf(group.sites); };
+    const ReportView& view = view_.sites_of(index);
+    absl::StrAppend(&out, Heading(text, style_.Name(NameOf(one)),
+                                  one.images == 1 ? "1 trace"
+                                                  : absl::StrCat(Count(one.images), " traces")));
+    if (leaks) absl::StrAppend(&out, LeaksText(view, text));
+    if (sites) absl::StrAppend(&out, SitesText(view, text));
+  }
+  return absl::StrCat(out, MoreLine(options_.text, view_.executables().size(), shown,
+                                    "executable"));
+}
+
+}  // namespace
+
+std::string RenderTreeText(const TreeView& view, const TreeTextOptions& options) {
+  const auto wanted = [&](TreeTable table) {
+    return options.tables.empty() ||
+           std::find(options.tables.begin(), options.tables.end(), table) != options.tables.end();
+  };
+  const TreeText text(view, options);
+  std::string out;
+  if (wanted(TreeTable::kSummary)) out = text.Summary();
+  if (wanted(TreeTable::kProcesses)) absl::StrAppend(&out, text.Processes());
+  if (wanted(TreeTable::kExecutables)) absl::StrAppend(&out, text.Executables());
+  const bool leaks = wanted(TreeTable::kLeaks), sites = wanted(TreeTable::kSites);
+  if (leaks || sites) absl::StrAppend(&out, text.Sites(leaks, sites));
+  absl::string_view whole = out;
+  absl::ConsumePrefix(&whole, "\n");
+  return std::string(whole);
+}
+
+}  // namespace memtrace::report
