@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -21,7 +22,17 @@ namespace {
 constexpr int kHandled[] = {
     SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
     SIGPROF, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU,   SIGWINCH, SIGURG, SIGIO,   SIGPWR,
+    SIGSTKFLT,
 };
+
+// Those, and the real-time signals.
+sigset_t HandledSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : kHandled) sigaddset(&set, signal);
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) sigaddset(&set, signal);
+  return set;
+}
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -51,8 +62,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command, int* ex
 
   ChildProcess child;
   sigset_t before;
-  sigemptyset(&child.handled_);
-  for (int signal : kHandled) sigaddset(&child.handled_, signal);
+  child.handled_ = HandledSignals();
   sigprocmask(SIG_BLOCK, &child.handled_, &before);
   // Whoever started us may ignore SIGCHLD, and then there is nothing to wait for.
   struct sigaction sigchld_before, sigchld_default = {};
@@ -93,6 +103,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command, int* ex
 ProgramEnd ChildProcess::WaitForEnd() {
   ProgramEnd end;
   while (!Reap(&end)) {
+    ReapOthers();
     siginfo_t info = {};
     if (sigwaitinfo(&handled_, &info) > 0) HandleSignal(info);
   }
@@ -138,8 +149,40 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
       // The terminal tells the whole group; the program has it already.
       if (info.si_code == SI_KERNEL) return;
       break;
+    case SIGCONT:
+      // What continued us after a stop of the job was sent to the whole group by a shell; a
+      // program that handles SIGCONT must not be told twice.
+      if (std::exchange(stopped_, false) && !ProgramIsStopped()) return;
+      break;
   }
-  kill(pid_, info.si_signo);  // not reaped yet, so the pid is still the program's
+  // Not reaped yet, so the pid is still the program's.
+  if (info.si_code == SI_QUEUE) {
+    sigqueue(pid_, info.si_signo, info.si_value);
+  } else {
+    kill(pid_, info.si_signo);
+  }
+}
+
+bool ChildProcess::ProgramIsStopped() const {
+  const UniqueFd fd(
+      open(absl::StrCat("/proc/", pid_, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t n = fd.ok() ? read(fd.get(), text, sizeof(text) - 1) : -1;
+  if (n <= 0) return true;  // not known: one SIGCONT too many does less harm
+  text[n] = '\0';
+  const char* state = strrchr(text, ')');  // the name before it may hold anything
+  return state != nullptr && strncmp(state, ") T", 3) == 0;
+}
+
+// Children that are not the program: those we had before we became memtrace, and, where we
+// are the first process of a container, everybody's orphans.
+void ChildProcess::ReapOthers() const {
+  siginfo_t info = {};
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0 &&
+         info.si_pid != pid_) {
+    waitpid(info.si_pid, nullptr, WNOHANG);
+    info = {};
+  }
 }
 
 // The shell must see its job stop. SIGSTOP is not copied: it was sent to the
@@ -149,6 +192,7 @@ void ChildProcess::StopLike(int signal) {
   sigset_t set, before;
   sigemptyset(&set);
   sigaddset(&set, signal);
+  stopped_ = true;
   raise(signal);
   // Stops here unless the group is orphaned, where the kernel drops the signal.
   sigprocmask(SIG_UNBLOCK, &set, &before);

@@ -57,9 +57,12 @@ class ChildProcess {
   void HandleSignal(const siginfo_t& info);
   bool Reap(ProgramEnd* end);
   void StopLike(int signal);
+  bool ProgramIsStopped() const;
+  void ReapOthers() const;
 
   pid_t pid_ = -1;
   sigset_t handled_;       // blocked here, taken with sigwaitinfo()
+  bool stopped_ = false;   // with the program, by StopLike(); until a SIGCONT was taken
 };
 
 }  // namespace memtrace::report

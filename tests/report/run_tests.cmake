@@ -38,7 +38,7 @@ add_dependencies(run_launch_test run_dynamic run_static run_static_pie run_asan 
 memtrace_test(NAME run_follower_test SOURCES run_follower_test.cc run_spool_test.cc
   LIBS memtrace_run)
 
-foreach(test IN ITEMS run_command_test run_process_test)
+foreach(test IN ITEMS run_command_test run_process_test run_terminal_test)
   memtrace_test(NAME ${test} SOURCES ${test}.cc LIBS memtrace_run LABELS e2e)
   target_compile_definitions(${test} PRIVATE ${run_definitions}
     RUN_MEMTRACE="$<TARGET_FILE:memtrace>")
@@ -46,3 +46,4 @@ foreach(test IN ITEMS run_command_test run_process_test)
     run_nothing)
 endforeach()
 target_link_libraries(run_process_test PRIVATE util)
+target_link_libraries(run_terminal_test PRIVATE util)
