@@ -7,6 +7,7 @@
 
 #include "report/commands.h"
 #include "report/dump.h"
+#include "report/memory_limit.h"
 
 namespace memtrace::report {
 namespace {
@@ -25,6 +26,7 @@ struct DumpFlags {
 };
 
 absl::Status Dump(DumpFlags& flags) {
+  LimitMemory();
   const auto range = ParseInstants(flags.from, flags.to);
   if (!range.ok()) return range.status();
   std::tie(flags.options.from, flags.options.to) = *range;

@@ -8,10 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "report/commands.h"
 #include "report/info.h"
+#include "report/memory_limit.h"
 #include "report/render/escape.h"
 #include "report/site_symbols.h"
 #include "report/unseen_allocators.h"
-#include "symbolizer/symbolizer.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 namespace {
@@ -28,7 +29,7 @@ std::vector<std::string> Symbolized(const symbolizer::Options& options, const An
   modules.modules = trace.analysis.modules;
   std::vector<StackId> ids;
   for (uint32_t i = 0; i < nodes.size(); ++i) ids.push_back(StackId{i + 1});
-  symbolizer::Symbolizer symbolizer(options);
+  symbolizer::SymbolizerProcess symbolizer(options);
   const SiteSymbols symbols(
       modules,
       [&nodes](StackId id, std::vector<RawFrame>* raw) {
@@ -75,8 +76,10 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
   options->examine = [=](Analysis* analysis) {
     FillUnseenAllocators(ModuleNamesIn(symbols->sysroot), analysis);
   };
-  info->callback(
-      [options, exit_code] { *exit_code = ExitCodeOf(RunInfo(*options, std::cout)); });
+  info->callback([options, exit_code] {
+    LimitMemory();
+    *exit_code = ExitCodeOf(RunInfo(*options, std::cout));
+  });
 }
 
 }  // namespace memtrace::report

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "report/commands.h"
+#include "report/memory_limit.h"
 #include "report/pack.h"
 #include "report/render/escape.h"
 
@@ -21,6 +22,7 @@ Example:
   memtrace pack app.mtr        writes app.packed.mtr)";
 
 int Pack(const PackOptions& options) {
+  LimitMemory();
   const absl::Status status = RefuseToReplace(options.file, options.output);
   if (!status.ok()) return ExitCodeOf(status);
   auto result = RunPack(options);

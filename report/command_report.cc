@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/analyzer.h"
 #include "report/commands.h"
+#include "report/memory_limit.h"
 #include "report/options.h"
 #include "report/render/escape.h"
 #include "report/render/output.h"
@@ -21,6 +22,7 @@
 #include "report/site_symbols.h"
 #include "report/tree/command_tree.h"
 #include "report/unseen_allocators.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 namespace {
@@ -84,6 +86,7 @@ absl::Status Report(const ReportFlags& flags) {
   if (!flags.executable.empty()) {
     return absl::InvalidArgumentError("--executable: is for the report of several traces");
   }
+  LimitMemory();
   absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
   if (!options.ok()) return options.status();
   absl::Status status = RefuseToReplace(flags.file, flags.output);
@@ -106,7 +109,7 @@ absl::Status Report(const ReportFlags& flags) {
       raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
     }
   };
-  symbolizer::Symbolizer symbolizer(options->symbolizer);
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const SiteSymbols symbols(
       trace->analysis, walk,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {

@@ -105,6 +105,9 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     const double seconds = static_cast<double>(reader.clock().ToNs(confinement.ticks)) / 1e9;
     coverage.notes.push_back(ConfinementNote(confinement, seconds));
   }
+  if (metadata.notes_left_out != 0) {
+    coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));
+  }
   if (metadata.stopped.has_value()) {
     const double seconds =
         static_cast<double>(reader.clock().ToNs(metadata.stopped->ticks)) / 1e9;

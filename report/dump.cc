@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "report/coverage.h"
 #include "report/event_decoder.h"
 #include "report/event_order.h"
@@ -19,8 +20,10 @@ namespace {
 using format::EventKind;
 using format::ExtendedType;
 
+// One word, so that a name cannot pretend to be the fields behind it.
 std::string Escaped(std::string_view text) {
-  return absl::CEscape(absl::string_view(text.data(), text.size()));
+  return absl::StrReplaceAll(absl::CEscape(absl::string_view(text.data(), text.size())),
+                             {{" ", "\\040"}});
 }
 
 HeapModel::Options ModelOptions(const TraceReader& reader) {
@@ -29,17 +32,21 @@ HeapModel::Options ModelOptions(const TraceReader& reader) {
   return options;
 }
 
+std::vector<ModuleInfo> ModulesOf(const TraceReader& reader) {
+  std::vector<ModuleInfo> modules;
+  for (const ModuleRecord& module : reader.metadata().modules) modules.push_back(module.info);
+  return modules;
+}
+
 class Dumper {
  public:
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
       : reader_(reader),
         range_{options.from.Ns(*reader), options.to.Ns(*reader)},
         out_(out),
-        model_(ModelOptions(*reader), &stacks_) {
-    for (const ModuleRecord& module : reader->metadata().modules) {
-      modules_.push_back(module.info);
-    }
-  }
+        model_(ModelOptions(*reader), &stacks_),
+        modules_(ModulesOf(*reader)),
+        module_index_(modules_) {}
 
   // What EventOrder asks for.
   void Started(size_t stream, uint32_t thread) {
@@ -83,7 +90,8 @@ class Dumper {
   StackTable stacks_;
   HeapModel model_;
   std::deque<StreamState> streams_;
-  std::vector<ModuleInfo> modules_;
+  const std::vector<ModuleInfo> modules_;
+  const ModuleIndex module_index_;
   std::vector<bool> printed_;  // by StackId
   std::string line_;           // lines not yet written
   bool past_end_ = false;
@@ -105,7 +113,7 @@ void Dumper::PrintFrames(const EventCursor& cursor, StackId stack) {
     } else {
       Address(node.pc);
       absl::StrAppend(&line_, " stack=", id->value);
-      const ModuleInfo* module = FindModule(modules_, node);
+      const ModuleInfo* module = module_index_.Find(node);
       if (module != nullptr) {
         absl::StrAppend(&line_, " module=", Escaped(module->path), "+0x",
                         absl::Hex(node.pc - module->bias));

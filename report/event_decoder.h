@@ -8,6 +8,7 @@
 #ifndef MEMTRACE_REPORT_EVENT_DECODER_H_
 #define MEMTRACE_REPORT_EVENT_DECODER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -78,18 +79,21 @@ class ExtendedEvent {
   uint64_t word(uint32_t i) const { return i < count_ ? words_[i] : 0; }
   uint32_t low(uint32_t i) const { return static_cast<uint32_t>(word(i)); }
   uint32_t high(uint32_t i) const { return static_cast<uint32_t>(word(i) >> 32); }
-  // The NUL-padded text from word `i` to the end. Points into the words.
+  // The NUL-padded text from word `i` to the end, cut where no path is longer. Points
+  // into the words.
   std::string_view text(uint32_t i) const {
     if (i >= count_) return {};
     const std::string_view all(reinterpret_cast<const char*>(words_ + i),
                                size_t{count_ - i} * sizeof(uint64_t));
-    return all.substr(0, all.find('\0'));
+    return all.substr(0, std::min(all.find('\0'), kLongestText));
   }
 
   // The stack of mmap, munmap and so on; kNoSlot for types that have none.
   uint32_t slot() const;
 
  private:
+  static constexpr size_t kLongestText = 4096;
+
   const uint64_t* words_;
   uint32_t count_;
 };

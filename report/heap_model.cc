@@ -309,6 +309,7 @@ void HeapModel::Finish(Analysis* analysis) {
     for (uint64_t& each : *part) each = Round(each);
   }
 
+  analysis->sites.reserve(sites_.size() - 1);
   for (size_t i = 1; i < sites_.size(); ++i) {
     const SiteState& from = sites_[i];
     Site site;

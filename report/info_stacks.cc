@@ -119,8 +119,9 @@ void PrintCheckedStack(const CheckedStack& stack, std::span<const std::string> o
 std::vector<std::string> ModuleAndOffset(const AnalyzedTrace& trace,
                                          std::span<const StackNode> nodes) {
   std::vector<std::string> names;
+  const ModuleIndex modules(trace.analysis.modules);
   for (const StackNode& node : nodes) {
-    const ModuleInfo* module = FindModule(trace.analysis.modules, node);
+    const ModuleInfo* module = modules.Find(node);
     names.push_back(module == nullptr
                         ? absl::StrFormat("0x%x", node.pc)
                         : absl::StrFormat("%s+0x%x", absl::CEscape(module->path),

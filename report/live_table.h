@@ -4,6 +4,10 @@
 // that no tombstones pile up in a trace of billions of frees. An entry is half a
 // cache line, and a lookup far from any cache: Prefetch() some events ahead.
 //
+// Addresses from a hostile trace may be chosen so that all belong into one place. Where
+// an entry lands much too far from its home the table takes another hash, by a factor
+// that nobody outside knows.
+//
 // Pointers to entries are good until the next Insert() or Erase().
 
 #ifndef MEMTRACE_REPORT_LIVE_TABLE_H_
@@ -15,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <random>
 
 #include "format/event_words.h"
 
@@ -77,6 +82,10 @@ class LiveTable {
         slot.address_flags = address;
         ++size_;
         *inserted = true;
+        if (((i - Home(address)) & mask_) > kMaxProbes && !reseeded_) [[unlikely]] {
+          Reseed();
+          return Find(address);
+        }
         return &slot;
       }
     }
@@ -107,10 +116,11 @@ class LiveTable {
 
  private:
   static constexpr size_t kFirstSlots = 1 << 12;
+  static constexpr size_t kMaxProbes = 4096;
 
   size_t Home(uint64_t address) const {
     // Blocks are 16 bytes apart at least; the high bits of a product are its best.
-    return (address >> 4) * 0x9e3779b97f4a7c15 >> shift_;
+    return (address >> 4) * factor_ >> shift_;
   }
 
   void Allocate(size_t slots) {
@@ -125,10 +135,19 @@ class LiveTable {
     limit_ = slots / 2 + slots / 8;
   }
 
-  void Grow() {
+  void Grow() { Rehash((mask_ + 1) * 2); }
+
+  void Reseed() {
+    reseeded_ = true;
+    std::random_device random;
+    factor_ = random() | uint64_t{random()} << 32 | 1;
+    Rehash(mask_ + 1);
+  }
+
+  void Rehash(size_t slots) {
     HeldBlock* const old = slots_;
     const size_t old_slots = mask_ + 1, old_bytes = mapped_bytes_;
-    Allocate(old_slots * 2);
+    Allocate(slots);
     for (size_t i = 0; i < old_slots; ++i) {
       if (old[i].address_flags == 0) continue;
       size_t to = Home(old[i].address());
@@ -144,6 +163,8 @@ class LiveTable {
   size_t limit_ = 0;
   size_t size_ = 0;
   size_t mapped_bytes_ = 0;
+  uint64_t factor_ = 0x9e3779b97f4a7c15;
+  bool reseeded_ = false;
 };
 
 }  // namespace memtrace::report

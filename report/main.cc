@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "report/command_report.h"
 #include "report/commands.h"
+#include "report/memory_limit.h"
 #include "report/options.h"
 #include "report/render/escape.h"
 #include "report/run/run_command.h"
@@ -77,6 +80,18 @@ int Flushed(int exit_code) {
   return kExitFailed;
 }
 
+// What was begun has been taken back by then: no output is half written.
+int OutOfMemory() {
+  const uint64_t limit = memtrace::report::MemoryLimit();
+  const std::string bytes =
+      limit == UINT64_MAX ? "there is" : absl::StrCat("the limit, ", limit >> 20, " MiB");
+  std::fprintf(stderr,
+               "memtrace: the trace needs more memory than %s; a part of it (--from, --to) "
+               "may need less\n",
+               bytes.c_str());
+  return kExitFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -102,6 +117,10 @@ int main(int argc, char** argv) {
   memtrace::report::RegisterPackCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  } catch (const std::length_error&) {  // more than any memory
+    return OutOfMemory();
   } catch (const CLI::CallForHelp&) {
     std::fputs(app.help().c_str(), stdout);  // of the command, if one was given
     return Flushed(0);

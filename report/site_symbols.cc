@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -39,6 +38,14 @@ absl::string_view MarkerText(uint64_t marker) {
   return "[stack ends for an unknown reason]";
 }
 
+// No compiler inlines so deep, no name that is longer was meant to be read.
+constexpr size_t kMostInlined = 256;
+constexpr size_t kLongestName = 8192;
+
+std::string Shortened(const std::string& name) {
+  return name.size() <= kLongestName ? name : name.substr(0, kLongestName - 3) + "...";
+}
+
 }  // namespace
 
 SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
@@ -57,12 +64,17 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
   // Every distinct address, by module.
   absl::flat_hash_set<StackId> seen;
   absl::flat_hash_set<Address> addresses;
-  std::vector<RawFrame> raw;
+  std::vector<RawFrame> raw, last;
   const auto collect = [&](StackId stack) {
     if (!stack || !seen.insert(stack).second) return;
     raw.clear();
     stacks_(stack, &raw);
-    for (const RawFrame& frame : raw) addresses.insert({Resolve(frame), frame.pc});
+    // Neighbours have their outer frames in common.
+    const auto different = std::mismatch(raw.rbegin(), raw.rend(), last.rbegin(), last.rend());
+    for (auto frame = different.first; frame != raw.rend(); ++frame) {
+      addresses.insert({Resolve(*frame), frame->pc});
+    }
+    raw.swap(last);
   };
   for (const Site& site : analysis.sites) collect(site.stack);
   for (const MappingSite& site : analysis.mappings) collect(site.stack);
@@ -74,11 +86,12 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
   for (const auto& [instance, pcs] : by_module) order.push_back(instance);
   std::sort(order.begin(), order.end());
 
-  size_t done = 0;
+  // A file that was loaded more than once is asked once.
+  absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, size_t> file_index;
+  std::vector<std::vector<Asked>> files;
   for (const uint32_t instance : order) {
     std::vector<uint64_t>& pcs = by_module[instance];
     std::sort(pcs.begin(), pcs.end());
-    done += pcs.size();
     const auto module = modules_.find(instance);
     if (instance == format::kNoModule) {
       for (const uint64_t pc : pcs) AddMarker({instance, pc});
@@ -90,9 +103,19 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
         AddFrame(std::move(frame));
       }
     } else {
-      AddModule(*module->second, std::move(pcs), symbolize);
+      const ModuleInfo& info = *module->second;
+      const auto [at, is_new] = file_index.try_emplace({info.path, info.build_id}, files.size());
+      if (is_new) files.emplace_back();
+      files[at->second].push_back({&info, std::move(pcs)});
     }
-    if (progress) progress(static_cast<double>(done) / static_cast<double>(addresses.size()));
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    AddModule(files[i], symbolize);
+    if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
+  }
+  if (noted_.size() > notes_.size()) {
+    notes_.push_back(absl::StrCat(noted_.size() - notes_.size(),
+                                  " more modules have no names for similar reasons"));
   }
   // Needed while frames are added, large, and never again.
   absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
@@ -118,31 +141,37 @@ void SiteSymbols::AddMarker(const Address& address) {
   AddFrame(std::move(frame));
 }
 
-void SiteSymbols::AddModule(const ModuleInfo& module, std::vector<uint64_t> pcs,
-                            const SymbolizeModule& symbolize) {
+void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize) {
   std::vector<symbolizer::Address> asked;
-  asked.reserve(pcs.size());
-  for (const uint64_t pc : pcs) asked.push_back({pc - module.bias, true});
-  const symbolizer::ModuleResult result = symbolize({module.path, module.build_id}, asked);
-  Note(module, result);
-  for (size_t i = 0; i < pcs.size(); ++i) {
-    const uint32_t begin = static_cast<uint32_t>(frames_.size());
-    const auto add = [&](Frame frame) {
-      frame.module = module.path;
-      frame.offset = asked[i].offset;
-      frame.role = render::RoleOf(frame, module.flags);
-      AddFrame(std::move(frame));
-    };
-    if (i < result.frames.size()) {
-      for (const symbolizer::Frame& found : result.frames[i]) {
-        add({.function = found.function.empty() ? found.linkage_name : found.function,
-             .file = found.file,
-             .line = found.line,
-             .inlined = found.inlined});
+  for (const auto& [module, pcs] : instances) {
+    for (const uint64_t pc : pcs) asked.push_back({pc - module->bias, true});
+  }
+  const ModuleInfo& file = *instances.front().module;
+  const symbolizer::ModuleResult result = symbolize({file.path, file.build_id}, asked);
+  size_t i = 0;
+  for (const auto& [module, pcs] : instances) {
+    Note(*module, result);
+    for (const uint64_t pc : pcs) {
+      const auto begin = static_cast<uint32_t>(frames_.size());
+      const auto add = [&, instance = module](Frame frame) {
+        frame.module = instance->path;
+        frame.offset = asked[i].offset;
+        frame.role = render::RoleOf(frame, instance->flags);
+        AddFrame(std::move(frame));
+      };
+      if (i < result.frames.size()) {
+        for (const symbolizer::Frame& found : result.frames[i]) {
+          if (frames_.size() - begin == kMostInlined) break;
+          add({.function = Shortened(found.function.empty() ? found.linkage_name : found.function),
+               .file = Shortened(found.file),
+               .line = found.line,
+               .inlined = found.inlined});
+        }
       }
+      if (frames_.size() == begin) add({});
+      runs_[{module->id.value, pc}] = {begin, static_cast<uint32_t>(frames_.size() - begin)};
+      ++i;
     }
-    if (frames_.size() == begin) add({});
-    runs_[{module.id.value, pcs[i]}] = {begin, static_cast<uint32_t>(frames_.size() - begin)};
   }
 }
 
@@ -180,7 +209,7 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
       break;
   }
   // A plugin loaded twice is one file.
-  if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  if (noted_.insert(note).second && notes_.size() < kMostNotes) notes_.push_back(note);
 }
 
 std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {

@@ -1,7 +1,7 @@
 // SiteSymbols: the frames of every stack that a report shows.
 //
 // Collects the distinct (module instance, pc) of all stacks of an Analysis, asks
-// the symbolizer once per module for all of its addresses, and expands a stack
+// the symbolizer once per file for all of its addresses, and expands a stack
 // to frames when asked. A frame is stored once per address, however many stacks
 // pass through it; a stack's frames are names (FrameId) of those.
 //
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "report/analysis.h"
 #include "report/frame.h"
@@ -30,6 +31,8 @@ namespace memtrace::report {
 struct RawFrame {
   uint32_t instance = 0;  // format::kPermanentInstance, kNoModule (pc is a StackMarker), or one
   uint64_t pc = 0;
+
+  friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };
 
 // Appends the steps of a stack, innermost first.
@@ -52,10 +55,12 @@ class SiteSymbols {
   const Frame& frame(FrameId id) const { return frames_[id.value]; }
   size_t frame_count() const { return frames_.size(); }
 
-  // One sentence per module whose names could not be had.
+  // One sentence per module whose names could not be had; of the first kMostNotes.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  static constexpr size_t kMostNotes = 100;
+
   struct Run {  // frames of one address
     uint32_t begin = 0;
     uint32_t count = 0;
@@ -64,8 +69,13 @@ class SiteSymbols {
 
   uint32_t Resolve(const RawFrame& raw) const;
   void AddMarker(const Address& address);
-  void AddModule(const ModuleInfo& module, std::vector<uint64_t> pcs,
-                 const SymbolizeModule& symbolize);
+  // An instance of a module, with the addresses in it that stacks have.
+  struct Asked {
+    const ModuleInfo* module;
+    std::vector<uint64_t> pcs;
+  };
+  // All instances are of one file.
+  void AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize);
   void AddFrame(Frame frame);
   void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
 
@@ -76,6 +86,7 @@ class SiteSymbols {
   std::vector<Frame> frames_;  // [0] is not used
   absl::flat_hash_map<std::string, uint32_t> identities_;
   std::vector<std::string> notes_;
+  absl::flat_hash_set<std::string> noted_;  // what was or would be in notes_
 };
 
 }  // namespace memtrace::report

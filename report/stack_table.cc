@@ -1,78 +1,108 @@
 #include "report/stack_table.h"
 
 #include <algorithm>
+#include <random>
 
 namespace memtrace::report {
 namespace {
 
 constexpr size_t kFirstBuckets = 1 << 12;
 
-uint64_t HashOf(StackId parent, uint64_t pc, uint32_t instance) {
-  uint64_t h = pc ^ (static_cast<uint64_t>(parent.value) << 32 | instance);
+uint64_t HashOf(StackId parent, uint64_t pc, uint32_t instance, uint64_t secret) {
+  uint64_t h = pc ^ (static_cast<uint64_t>(parent.value) << 32 | instance) ^ secret;
   h *= 0x9e3779b97f4a7c15;
   h ^= h >> 32;
-  h += static_cast<uint64_t>(parent.value) * 0xd6e8feb86659fd93;
+  h += static_cast<uint64_t>(parent.value) * (0xd6e8feb86659fd93 ^ secret << 1);
   h *= 0xff51afd7ed558ccd;
   return h ^ h >> 29;
 }
 
 }  // namespace
 
-StackTable::StackTable() : nodes_(1), markers_(1), buckets_(kFirstBuckets) {
+StackTable::StackTable() : nodes_(1), markers_(1), depths_(1), buckets_(kFirstBuckets) {
   markers_[0] = static_cast<uint8_t>(format::StackMarker::kNotCaptured);
 }
 
-StackId StackTable::Intern(StackId parent, uint64_t pc, uint32_t instance) {
-  size_t mask = buckets_.size() - 1;
-  size_t i = HashOf(parent, pc, instance) & mask;
+// Where the node is, or the empty bucket that it belongs into.
+size_t StackTable::BucketOf(StackId parent, uint64_t pc, uint32_t instance) const {
+  const size_t mask = buckets_.size() - 1;
+  size_t i = HashOf(parent, pc, instance, secret_) & mask;
   for (; buckets_[i] != 0; i = (i + 1) & mask) {
     const StackNode& node = nodes_[buckets_[i]];
-    if (node.pc == pc && node.parent == parent && node.instance == instance) {
-      return StackId{buckets_[i]};
-    }
+    if (node.pc == pc && node.parent == parent && node.instance == instance) break;
   }
+  return i;
+}
+
+StackId StackTable::Intern(StackId parent, uint64_t pc, uint32_t instance) {
+  if (depths_[parent.value] >= kMaxDepth) [[unlikely]] {
+    parent = Intern({}, static_cast<uint64_t>(format::StackMarker::kTruncated), format::kNoModule);
+  }
+  const size_t bucket = BucketOf(parent, pc, instance);
+  if (buckets_[bucket] != 0) return StackId{buckets_[bucket]};
+
   const StackId id{static_cast<uint32_t>(nodes_.size())};
   nodes_.push_back({pc, parent, instance});
   uint8_t marker = parent ? markers_[parent.value] : 0;
   if (instance == format::kNoModule) marker = static_cast<uint8_t>(std::min<uint64_t>(pc, 255));
   markers_.push_back(marker);
-  buckets_[i] = id.value;
-  if (nodes_.size() * 2 > buckets_.size()) Grow();
+  depths_.push_back(static_cast<uint16_t>(depths_[parent.value] + 1));
+  buckets_[bucket] = id.value;
+  if (nodes_.size() * 2 > buckets_.size()) {
+    Rehash(buckets_.size() * 2);
+  } else {
+    const size_t mask = buckets_.size() - 1;
+    const size_t probes = (bucket - HashOf(parent, pc, instance, secret_)) & mask;
+    if (probes > kMaxProbes && secret_ == 0) [[unlikely]] {
+      secret_ = std::random_device()() | uint64_t{std::random_device()()} << 32 | 1;
+      Rehash(buckets_.size());
+    }
+  }
   return id;
 }
 
-void StackTable::Grow() {
-  std::vector<uint32_t> larger(buckets_.size() * 2);
-  const size_t mask = larger.size() - 1;
+void StackTable::Rehash(size_t buckets) {
+  buckets_.assign(buckets, 0);
+  const size_t mask = buckets - 1;
   for (uint32_t id = 1; id < nodes_.size(); ++id) {
     const StackNode& node = nodes_[id];
-    size_t i = HashOf(node.parent, node.pc, node.instance) & mask;
-    while (larger[i] != 0) i = (i + 1) & mask;
-    larger[i] = id;
+    size_t i = HashOf(node.parent, node.pc, node.instance, secret_) & mask;
+    while (buckets_[i] != 0) i = (i + 1) & mask;
+    buckets_[i] = id;
   }
-  buckets_ = std::move(larger);
 }
 
-const ModuleInfo* FindModule(std::span<const ModuleInfo> modules, const StackNode& node) {
-  if (node.is_marker()) return nullptr;
+ModuleIndex::ModuleIndex(std::span<const ModuleInfo> modules) {
   for (const ModuleInfo& module : modules) {
-    if (node.instance == format::kPermanentInstance) {
-      const bool permanent = (module.flags & format::kModulePermanent) != 0;
-      // A return address may be the end of the last function of the module.
-      if (permanent && node.pc > module.start && node.pc <= module.end) return &module;
-    } else if (module.id.value == node.instance) {
-      return &module;
-    }
+    by_id_[module.id.value] = &module;
+    if (module.flags & format::kModulePermanent) permanent_.push_back(&module);
   }
-  return nullptr;
+  std::stable_sort(permanent_.begin(), permanent_.end(),
+                   [](const ModuleInfo* a, const ModuleInfo* b) { return a->start < b->start; });
+}
+
+const ModuleInfo* ModuleIndex::Find(uint32_t instance, uint64_t pc) const {
+  if (instance == format::kNoModule) return nullptr;
+  if (instance != format::kPermanentInstance) {
+    const auto module = by_id_.find(instance);
+    return module == by_id_.end() ? nullptr : module->second;
+  }
+  // A return address may be the end of the last function of the module.
+  const auto next = std::lower_bound(
+      permanent_.begin(), permanent_.end(), pc,
+      [](const ModuleInfo* module, uint64_t address) { return module->start < address; });
+  if (next == permanent_.begin()) return nullptr;
+  const ModuleInfo* module = *(next - 1);
+  return pc <= module->end ? module : nullptr;
 }
 
 void SlotMap::Set(uint32_t slot, StackId id) {
-  const size_t index = slot >> kPageBits;
+  const size_t index = slot >> 2 * kBits;
   if (index >= pages_.size()) pages_.resize(index + 1);
-  auto& page = pages_[index];
+  if (pages_[index] == nullptr) pages_[index] = std::make_unique<Pages>();
+  std::unique_ptr<Page>& page = (*pages_[index])[slot >> kBits & kMask];
   if (page == nullptr) page = std::make_unique<Page>();
-  (*page)[slot & (kPageSlots - 1)] = id;
+  (*page)[slot & kMask] = id;
 }
 
 void SlotMap::Clear() {

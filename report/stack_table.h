@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "format/event_words.h"
 #include "format/trace_format.h"
 #include "report/analysis.h"
@@ -43,9 +44,12 @@ struct StackNode {
 
 class StackTable {
  public:
+  static constexpr size_t kMaxDepth = 1280;
+
   StackTable();
 
-  // The id of the node with these three parts, a new one or the old one.
+  // The id of the node with these three parts, a new one or the old one. Of a parent at
+  // kMaxDepth: of a node whose caller is a kTruncated marker.
   StackId Intern(StackId parent, uint64_t pc, uint32_t instance);
 
   const StackNode& node(StackId id) const { return nodes_[id.value]; }
@@ -59,36 +63,56 @@ class StackTable {
   }
 
  private:
-  void Grow();
+  // Linear probing this far is no accident: somebody chose the addresses.
+  static constexpr size_t kMaxProbes = 1024;
+
+  size_t BucketOf(StackId parent, uint64_t pc, uint32_t instance) const;
+  void Rehash(size_t buckets);
 
   std::vector<StackNode> nodes_;     // [0] is "no stack"
   std::vector<uint8_t> markers_;     // by id: the marker its stack ends in
+  std::vector<uint16_t> depths_;     // by id: nodes of its stack
   std::vector<uint32_t> buckets_;    // open addressing: ids, 0 empty
+  uint64_t secret_ = 0;              // of the hash; chosen when it is needed
 };
 
 // The module instance a node's pc lies in: the one it names, or for 0 the
-// permanent one that covers it. nullptr: none is known (JIT code, lost record).
-const ModuleInfo* FindModule(std::span<const ModuleInfo> modules, const StackNode& node);
+// permanent one that covers it. The modules must outlive the index.
+class ModuleIndex {
+ public:
+  explicit ModuleIndex(std::span<const ModuleInfo> modules);
+
+  // nullptr: none is known (JIT code, lost record).
+  const ModuleInfo* Find(uint32_t instance, uint64_t pc) const;
+  const ModuleInfo* Find(const StackNode& node) const { return Find(node.instance, node.pc); }
+
+ private:
+  absl::flat_hash_map<uint32_t, const ModuleInfo*> by_id_;
+  std::vector<const ModuleInfo*> permanent_;  // by start
+};
 
 class SlotMap {
  public:
   StackId Get(uint32_t slot) const {
-    const size_t index = slot >> kPageBits;
+    const size_t index = slot >> 2 * kBits;
     if (index >= pages_.size() || pages_[index] == nullptr) return {};
-    return (*pages_[index])[slot & (kPageSlots - 1)];
+    const Page* page = (*pages_[index])[slot >> kBits & kMask].get();
+    return page == nullptr ? StackId{} : (*page)[slot & kMask];
   }
-  void Set(uint32_t slot, StackId id);
+  void Set(uint32_t slot, StackId id);  // `slot` at most format::kMaxSlot
   // Forgets everything: definitions were lost.
   void Clear();
 
  private:
-  static constexpr unsigned kPageBits = 12;
-  static constexpr uint32_t kPageSlots = 1u << kPageBits;
-  using Page = std::array<StackId, kPageSlots>;
+  // Three levels of 8 bits each. A slot number costs a page of 1 KiB and one of the level
+  // above, not the range below it; a stream without stacks nothing.
+  static constexpr unsigned kBits = 8;
+  static constexpr uint32_t kEntries = 1u << kBits, kMask = kEntries - 1;
+  static_assert(format::kMaxSlot < 1u << 3 * kBits);
+  using Page = std::array<StackId, kEntries>;
+  using Pages = std::array<std::unique_ptr<Page>, kEntries>;
 
-  // By slot / kPageSlots, as far as used. A hostile slot number costs one page, not
-  // the range below it; a stream without stacks nothing.
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<std::unique_ptr<Pages>> pages_;  // as far as used
 };
 
 }  // namespace memtrace::report

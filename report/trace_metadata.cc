@@ -15,14 +15,20 @@ constexpr size_t kMostConfinements = 64;
 
 uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
+std::string Text(RecordBody& body, size_t longest = TraceMetadata::kLongestText) {
+  const std::string_view text = body.Bytes();
+  if (text.size() <= longest) return std::string(text);
+  return std::string(text.substr(0, longest - 3)) + "...";
+}
+
 void ReadProcess(RecordBody& body, TraceMetadata* out) {
   ProcessInfo& p = out->process;
-  p.library_version = body.Bytes();
-  p.executable = body.Bytes();
-  p.build_id = HexOf(body.Bytes());
+  p.library_version = Text(body);
+  p.executable = Text(body);
+  p.build_id = HexOf(Text(body));
   p.command.clear();
   for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
-    p.command.emplace_back(body.Bytes());
+    p.command.push_back(Text(body, TraceMetadata::kLongestArgument));
   }
   p.start_realtime_ns = static_cast<int64_t>(body.Number());
   out->start_monotonic_ns = body.Number();
@@ -33,9 +39,9 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   if (page >= 1024 && page <= (1 << 20)) p.page_bytes = page;
   p.ppid = static_cast<uint32_t>(body.Number());
   out->parent_tid = static_cast<uint32_t>(body.Number());
-  p.kernel = body.Bytes();
-  p.host = body.Bytes();
-  p.working_directory = body.Bytes();
+  p.kernel = Text(body);
+  p.host = Text(body);
+  p.working_directory = Text(body);
   p.allocator = static_cast<format::AllocatorKind>(body.Number());
   p.stack_mode = static_cast<format::StackMode>(body.Number());
   p.sample_bytes = body.Number();
@@ -53,8 +59,8 @@ void ReadModule(RecordBody& body, TraceMetadata* out) {
   module.info.start = body.Number();
   module.info.end = body.Number();
   module.info.bias = body.Number();
-  module.info.path = body.Bytes();
-  module.info.build_id = body.Bytes();
+  module.info.path = Text(body);
+  module.info.build_id = Text(body);
   module.load_ticks = body.Number();
   out->module_index[module.info.id.value] = out->modules.size();
   out->modules.push_back(std::move(module));
@@ -107,8 +113,12 @@ void ReadObservedEnd(RecordBody& body, TraceMetadata* out) {
 }
 
 void ReadCounter(RecordBody& body, TraceMetadata* out) {
-  std::string name(body.Bytes());
+  std::string name = Text(body);
   const uint64_t value = body.Number();
+  if (out->counters.size() >= TraceMetadata::kMostCounters &&
+      !out->counter_index.contains(name)) {
+    return;
+  }
   const auto [at, added] = out->counter_index.try_emplace(name, out->counters.size());
   if (added) {
     out->counters.emplace_back(std::move(name), value);
@@ -178,7 +188,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         // Written again when the thread got another name: then without this.
         const uint64_t first_ticks = body.Number();
         if (first_ticks != 0) thread.first_ticks = first_ticks;
-        thread.name = body.Bytes();
+        thread.name = Text(body);
         thread.names.push_back(thread.name);
         if (const uint64_t of = body.Number(); of != 0) thread.handlers_of = static_cast<uint32_t>(of);
         break;
@@ -191,7 +201,13 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
       case RecordTag::kMemoryMap: ReadMemoryMap(body, this); break;
       case RecordTag::kEnd: ReadEnd(body, this, clock); break;
       case RecordTag::kCounter: ReadCounter(body, this); break;
-      case RecordTag::kNote: notes.emplace_back(body.Bytes()); break;
+      case RecordTag::kNote:
+        if (notes.size() < kMostNotes) {
+          notes.push_back(Text(body));
+        } else {
+          ++notes_left_out;
+        }
+        break;
       case RecordTag::kRecordingStopped: {
         StopRecord stop;
         stop.why = static_cast<uint32_t>(body.Number());

@@ -1,6 +1,8 @@
 // TraceMetadata: what the records of a trace say (format/records.h), collected
 // from all its kMetadata blocks. Times are ticks here: they can be converted only
 // once every clock pair of the trace is known.
+//
+// A text longer than any that a kernel or a loader gives is cut, and ends in "...".
 
 #ifndef MEMTRACE_REPORT_TRACE_METADATA_H_
 #define MEMTRACE_REPORT_TRACE_METADATA_H_
@@ -76,6 +78,11 @@ struct CheckedStackRecord {
 };
 
 struct TraceMetadata {
+  static constexpr size_t kLongestText = 4096;            // PATH_MAX
+  static constexpr size_t kLongestArgument = 128 << 10;   // MAX_ARG_STRLEN
+  static constexpr size_t kMostNotes = 1000;
+  static constexpr size_t kMostCounters = 1000;           // the library has a few dozen
+
   bool has_process = false;
   ProcessInfo process;  // what kProcess says of it
   uint64_t start_ticks = 0;
@@ -92,6 +99,7 @@ struct TraceMetadata {
   std::optional<StopRecord> stopped;
   std::vector<ConfinementRecord> confinements;
   std::vector<std::string> notes;
+  uint64_t notes_left_out = 0;  // beyond kMostNotes
   std::vector<CheckedStackRecord> checked_stacks;
   std::vector<std::pair<std::string, uint64_t>> counters;  // the last value of each name
   // Where to find them: a hostile trace has as many as fit.

@@ -96,7 +96,7 @@ absl::Status TraceReader::Index() {
     if (!status.ok()) return status;
     if (position == before) break;
   }
-  SortBlocks();
+  for (auto& [thread, blocks] : by_thread_) SortBlocks(&blocks);
   absl::Status status = UseRings();
   if (!status.ok()) return status;
   MakeStreams();
@@ -164,6 +164,13 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
 }
 
 absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
+  // All records are kept. What they say compresses well, but not without end.
+  metadata_content_bytes_ += block.header.content_bytes;
+  if (metadata_content_bytes_ > kMetadataBytes + kMetadataRatio * source_->Size()) {
+    NoteDamage(block.offset, absl::StrCat("damaged at byte ", block.offset, ": the records of ",
+                                          "the trace expand to more than any trace has"));
+    return absl::OkStatus();
+  }
   absl::Status status = payload_.Read(*source_, block, &content_);
   if (status.code() == absl::StatusCode::kDataLoss ||
       status.code() == absl::StatusCode::kUnimplemented) {
@@ -178,8 +185,9 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
   return absl::OkStatus();
 }
 
-// Called when all blocks are known, with those of each thread sorted.
+// Called when all blocks are known, with those of each thread sorted; sorts them again.
 absl::Status TraceReader::UseRings() {
+  absl::flat_hash_map<uint32_t, std::vector<BlockRef>> used;
   for (const ScannedBlock& ring : rings_) {
     RingRemains remains;
     absl::Status status = ReadRing(*source_, ring, false, &remains);
@@ -189,7 +197,7 @@ absl::Status TraceReader::UseRings() {
     clock_.Add(from.clock_ticks, from.monotonic_ns);
     ring_copies_.try_emplace(KeyOf(from.thread, from.sequence), ring.offset);
     if (from.committed_bytes == 0) continue;
-    std::vector<BlockRef>& blocks = by_thread_[from.thread];
+    const std::vector<BlockRef>& blocks = by_thread_[from.thread];
     const auto at = std::lower_bound(
         blocks.begin(), blocks.end(), from.sequence,
         [](const BlockRef& block, uint32_t sequence) { return block.sequence < sequence; });
@@ -202,19 +210,22 @@ absl::Status TraceReader::UseRings() {
     ref.dropped_events = from.dropped_events;
     ref.open_ended = true;
     ref.is_ring = true;
-    blocks.insert(at, ref);
+    used[from.thread].push_back(ref);
     ++statistics_.rings_used;
   }
   rings_.clear();
+  for (const auto& [thread, refs] : used) {
+    std::vector<BlockRef>& blocks = by_thread_[thread];
+    blocks.insert(blocks.end(), refs.begin(), refs.end());
+    SortBlocks(&blocks);
+  }
   return absl::OkStatus();
 }
 
-void TraceReader::SortBlocks() {
-  for (auto& [thread, blocks] : by_thread_) {
-    std::stable_sort(blocks.begin(), blocks.end(), [](const BlockRef& a, const BlockRef& b) {
-      return a.sequence < b.sequence;
-    });
-  }
+void TraceReader::SortBlocks(std::vector<BlockRef>* blocks) {
+  std::stable_sort(blocks->begin(), blocks->end(), [](const BlockRef& a, const BlockRef& b) {
+    return a.sequence < b.sequence;
+  });
 }
 
 void TraceReader::MakeStreams() {

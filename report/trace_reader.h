@@ -106,11 +106,15 @@ class TraceReader {
   absl::Status IndexMetadata(const ScannedBlock& block);
   absl::Status SkipGap(uint64_t* position);
   absl::Status UseRings();
-  void SortBlocks();
+  static void SortBlocks(std::vector<BlockRef>* blocks);
   void MakeStreams();
   void NoteCutWithinBlock();
   // False: this place is known already.
   bool NoteDamage(uint64_t offset, absl::string_view message);
+
+  // Decoded records a trace may have: these, and so many for each byte of its file.
+  static constexpr uint64_t kMetadataBytes = 4 << 20;
+  static constexpr uint64_t kMetadataRatio = 32;
 
   std::unique_ptr<ByteSource> source_;
   std::string name_;
@@ -122,6 +126,7 @@ class TraceReader {
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> by_thread_;  // while indexing
   std::vector<ScannedBlock> rings_;                                 // while indexing
   absl::flat_hash_map<uint64_t, uint64_t> ring_copies_;  // thread << 32 | sequence -> offset
+  uint64_t metadata_content_bytes_ = 0;
   BlockPayload payload_;
   std::vector<uint8_t> content_;
   uint64_t damage_offset_ = UINT64_MAX;

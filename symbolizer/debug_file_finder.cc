@@ -31,7 +31,7 @@ std::string RealPath(const std::string& path) {
 
 // The checksum that .gnu_debuglink records: CRC-32 over the whole file.
 bool CrcOf(const std::string& path, uint32_t* result) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
   std::vector<unsigned char> buffer(1 << 16);
   uLong crc = crc32(0, nullptr, 0);

@@ -41,14 +41,19 @@ std::string HexOf(std::string_view bytes) {
 
 absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) {
   elf_version(EV_CURRENT);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a fifo must not block us
+  // A trace may name a device, and opening some is an act already.
+  struct stat st;
+  if (stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
+  }
+  // Should it become a fifo or a terminal just now, it neither blocks us nor becomes ours.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     const int error = errno;
     const std::string message = absl::StrCat(path, ": ", std::strerror(error));
     return error == ENOENT || error == ENOTDIR ? absl::NotFoundError(message)
                                                : absl::PermissionDeniedError(message);
   }
-  struct stat st;
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     close(fd);
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));

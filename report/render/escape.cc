@@ -123,8 +123,21 @@ size_t DisplayWidth(absl::string_view s) {
   return width;
 }
 
+bool FitsWidth(absl::string_view s, size_t width) {
+  size_t used = 0;
+  while (!s.empty()) {
+    char32_t c = 0;
+    size_t bytes = DecodeUtf8(s, &c);
+    if (bytes == 0) bytes = 1, c = '?';
+    used += Columns(c);
+    if (used > width) return false;
+    s.remove_prefix(bytes);
+  }
+  return true;
+}
+
 std::string KeepBeginning(absl::string_view s, size_t width, absl::string_view ellipsis) {
-  if (DisplayWidth(s) <= width) return std::string(s);
+  if (FitsWidth(s, width)) return std::string(s);
   const size_t mark = DisplayWidth(ellipsis);
   if (mark >= width) ellipsis = "";
   const size_t room = width - (ellipsis.empty() ? 0 : mark);

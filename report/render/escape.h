@@ -32,6 +32,8 @@ std::string CsvField(absl::string_view s);
 
 // Columns that a terminal uses for s, which holds no controls.
 size_t DisplayWidth(absl::string_view s);
+// DisplayWidth(s) <= width, without looking at more of s than that takes.
+bool FitsWidth(absl::string_view s, size_t width);
 
 // s itself if it fits into `width` columns; else its beginning, or its end, with
 // an ellipsis ("..." in ASCII) at the cut. Never longer than `width`.

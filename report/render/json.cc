@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
@@ -236,8 +237,11 @@ Json SizesJson(const SizeHistogram& sizes) {
 }  // namespace
 
 // Names are bytes; JSON is UTF-8.
+// Names are bytes; JSON is UTF-8. All that is not printable ASCII is escaped: somebody may
+// look at the report in a terminal, where U+009B begins a command like ESC [.
 std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return absl::StrReplaceAll(text, {{"\x7f", "\\u007f"}});
 }
 
 Json LeakJson(const ReportView& view, const SiteGroup& group) {

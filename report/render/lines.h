@@ -28,7 +28,7 @@ class Lines {
     bool first = true;
     while (!rest.empty()) {
       size_t end = rest.size();
-      if (!options_.full && DisplayWidth(rest) > room) {
+      if (!options_.full && !FitsWidth(rest, room)) {
         end = KeepBeginning(rest, room + 1, "").size();
         const size_t space = rest.substr(0, end).rfind(' ');
         if (space != absl::string_view::npos && space > 0) {

@@ -54,6 +54,23 @@ absl::string_view WithoutCloneSuffix(absl::string_view function) {
   return function;
 }
 
+// Numbers for stacks: the same for two that read alike. They are kept as a tree, which
+// stacks share as far as their outer frames are the same.
+class StackKeys {
+ public:
+  uint32_t Of(const std::vector<const Frame*>& frames) {
+    uint32_t key = 0;
+    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+      key = tree_.try_emplace({key, (*frame)->identity}, static_cast<uint32_t>(tree_.size() + 1))
+                .first->second;
+    }
+    return key;
+  }
+
+ private:
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> tree_;
+};
+
 }  // namespace
 
 void SiteGroup::Add(const Site& site) {
@@ -202,14 +219,14 @@ void ReportView::Group() {
            std::tuple(a->bytes_allocated, a->allocations, b->stack, b->function);
   });
 
-  absl::flat_hash_map<std::vector<uint32_t>, size_t> by_stack;
+  StackKeys keys;
+  absl::flat_hash_map<std::pair<uint32_t, AllocFunction>, size_t> by_stack;
   absl::flat_hash_map<uint32_t, size_t> by_caller;
   for (const Site* site : sites_) {
     const std::vector<const Frame*> frames = Frames(site->stack);
     if (site->live_blocks > 0) {
-      std::vector<uint32_t> key = {static_cast<uint32_t>(site->function)};
-      for (const Frame* frame : frames) key.push_back(frame->identity);
-      const auto [it, is_new] = by_stack.try_emplace(std::move(key), unfreed_.size());
+      const auto [it, is_new] =
+          by_stack.try_emplace({keys.Of(frames), site->function}, unfreed_.size());
       if (is_new) unfreed_.emplace_back();
       unfreed_[it->second].Add(*site);
       unfreed_bytes_ += site->live_bytes;

@@ -16,7 +16,11 @@
 #include "report/dump.h"
 #include "report/info.h"
 #include "report/packer.h"
+#include "report/render/formats.h"
+#include "report/render/text_report.h"
+#include "report/site_symbols.h"
 #include "report/trace_reader.h"
+#include "tests/report/harmless.h"
 
 namespace memtrace::report {
 namespace {
@@ -108,6 +112,77 @@ bool IsModest(std::span<const uint8_t> trace) {
   return content <= kMaxContent;
 }
 
+namespace {
+
+// Names for every address, made of what the trace says of the module: as a file of that
+// name could give them.
+symbolizer::ModuleResult MakeUpNames(const symbolizer::Module& module,
+                                     std::span<const symbolizer::Address> addresses) {
+  symbolizer::ModuleResult result;
+  result.state = module.build_id.empty() ? symbolizer::ModuleState::kDebugInfo
+                                         : symbolizer::ModuleState::kUnreadable;
+  result.message = module.path;
+  for (const symbolizer::Address& address : addresses) {
+    std::vector<symbolizer::Frame> frames;
+    if (address.offset % 4 != 0) {
+      frames.push_back({module.path, module.build_id, module.path, 7, true});
+      frames.push_back({"std::vector<int>::push_back(int)", "", "/src/" + module.path, 8, false});
+    } else if (address.offset % 8 != 0) {
+      frames.push_back({module.build_id + module.path, "", "", 0, false});
+    }
+    result.frames.push_back(std::move(frames));
+  }
+  return result;
+}
+
+void MustBeHarmless(std::string_view text, std::string_view line_end, const char* what) {
+  const size_t at = FirstHarmful(text, line_end);
+  if (at == std::string_view::npos) return;
+  fprintf(stderr, "%s: byte %zu is harmful\n", what, at);
+  abort();
+}
+
+// Every format, of every table; and that each is text and nothing else.
+size_t RenderEverything(const AnalyzedTrace& trace) {
+  const StackTable& stacks = *trace.stacks;
+  const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
+    for (; id; id = stacks.node(id).parent) {
+      raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
+    }
+  };
+  const SiteSymbols symbols(trace.analysis, walk, MakeUpNames);
+  const auto view = render::ReportView::Create(trace.analysis, symbols, "");
+  if (!view.ok()) Fail("analyzed, but no view", view.status());
+  size_t bytes = 0;
+  render::TextOptions options;
+  for (const bool utf8 : {false, true}) {
+    options.style.utf8 = utf8;
+    options.style.width = utf8 ? 120 : render::kMinWidth;
+    options.full = utf8;
+    const std::string text = render::RenderText(*view, options);
+    MustBeHarmless(text, "\n", "text");
+    bytes += text.size();
+  }
+  const auto check = [&](const char* what, std::string_view line_end, const auto& write) {
+    render::StringSink sink;
+    write(sink);
+    MustBeHarmless(sink.text(), line_end, what);
+    bytes += sink.text().size();
+  };
+  check("json", "\n", [&](render::Sink& out) { RenderJson(*view, 100, out); });
+  check("mtrace", "\n", [&](render::Sink& out) { RenderMtrace(*view, out); });
+  for (const auto table : {render::CsvTable::kSites, render::CsvTable::kLeaks,
+                           render::CsvTable::kTimeline, render::CsvTable::kThreads,
+                           render::CsvTable::kMappings, render::CsvTable::kSizes}) {
+    check("csv", "\r\n", [&](render::Sink& out) {
+      RenderCsv(*view, table, render::SortColumn::kCaller, 1000, out);
+    });
+  }
+  return bytes;
+}
+
+}  // namespace
+
 size_t ReadEverything(std::string_view trace) {
   static MemoryFile raw("trace"), packed("packed");
   raw.Fill(trace);
@@ -126,12 +201,14 @@ size_t ReadEverything(std::string_view trace) {
   if (!whole.ok()) Fail("dumped, but not analyzed", whole.status());
   const Analysis& analysis = whole->analysis;
   out << analysis.totals.allocations << analysis.coverage.damage;
+  const ModuleIndex modules(analysis.modules);
   for (const Site& site : analysis.sites) {
     for (StackId id = site.stack; id; id = whole->stacks->node(id).parent) {
       out << whole->stacks->node(id).pc;
-      FindModule(analysis.modules, whole->stacks->node(id));
+      out << (modules.Find(whole->stacks->node(id)) != nullptr);
     }
   }
+  out << RenderEverything(*whole);
   options.from_share = 0.25;
   options.to_share = 0.75;
   if (!analysis.threads.empty()) options.thread = analysis.threads.front().id;

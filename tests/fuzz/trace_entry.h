@@ -27,8 +27,8 @@ void RepairChecksums(std::span<uint8_t> trace);
 // (64 MiB in all); the reader would stand it, the fuzzer's time would not.
 bool IsModest(std::span<const uint8_t> trace);
 
-// Opens, dumps, analyzes (whole, and a part of it), prints the facts, packs and reads
-// what was packed. Returns the number of bytes printed, so that nothing is left out.
+// Opens, dumps, analyzes (whole, and a part of it), prints the facts and every format of
+// the report, packs and reads what was packed. Aborts where a text is more than text. Returns the number of bytes printed, so that nothing is left out.
 size_t ReadEverything(std::string_view trace);
 
 // The whole of it. An input with a bit set in the last reserved byte of its file header

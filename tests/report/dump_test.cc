@@ -46,8 +46,8 @@ TEST_F(DumpTest, ShowsEveryKindOfEvent) {
       .HeapGrowth(0x521000, 0x542000);
   t.ArenaGrowth(0x7f0000000000, 0x21000).Shmat(0x600000, 0x1000, -1).Shmdt(0x600000);
   t.Usage(5, 1, 4096, 2).Name("renamed").At(1'000'000'000);
-  EXPECT_EQ(Dump(trace), R"(1.000000000 1 frame 0x401000 stack=1 module=/usr/bin/a b+0x1000
-1.000000000 1 frame 0x402000 stack=2 module=/usr/bin/a b+0x2000 caller=1
+  EXPECT_EQ(Dump(trace), R"(1.000000000 1 frame 0x401000 stack=1 module=/usr/bin/a\040b+0x1000
+1.000000000 1 frame 0x402000 stack=2 module=/usr/bin/a\040b+0x2000 caller=1
 1.000000000 1 malloc 0x1010 size=100 usable=104 stack=2
 1.000000000 1 calloc 0x2010 size=256 stack=1
 1.000000000 1 realloc-begin 0x1010

@@ -51,6 +51,17 @@ TEST(StackTableTest, KnowsWhyAStackEnds) {
   EXPECT_EQ(stacks.MarkerOf(above), format::StackMarker::kNoUnwindInfo);
 }
 
+TEST(StackTableTest, AStackDeeperThanTheLimitIsCutAndSaysSo) {
+  StackTable stacks;
+  StackId id;
+  for (size_t i = 0; i < StackTable::kMaxDepth; ++i) id = stacks.Intern(id, 0x1000 + i, 0);
+  EXPECT_EQ(stacks.MarkerOf(id), format::StackMarker::kNone);
+  const StackId deeper = stacks.Intern(id, 0x999, 0);
+  EXPECT_EQ(stacks.MarkerOf(deeper), format::StackMarker::kTruncated);
+  EXPECT_TRUE(stacks.node(stacks.node(deeper).parent).is_marker());
+  EXPECT_EQ(stacks.Intern(id, 0x999, 0), deeper) << "interned like any other";
+}
+
 TEST(StackTableTest, PermanentModulesAreFoundByAddress) {
   std::vector<ModuleInfo> modules(2);
   modules[0].id = ModuleId{1};
@@ -60,12 +71,13 @@ TEST(StackTableTest, PermanentModulesAreFoundByAddress) {
   modules[1].id = ModuleId{2};
   modules[1].start = 0x2000;
   modules[1].end = 0x3000;
-  EXPECT_EQ(FindModule(modules, {0x1800, {}, 0}), &modules[0]);
-  EXPECT_EQ(FindModule(modules, {0x2000, {}, 0}), &modules[0])
+  const ModuleIndex index(modules);
+  EXPECT_EQ(index.Find(StackNode{0x1800, {}, 0}), &modules[0]);
+  EXPECT_EQ(index.Find(StackNode{0x2000, {}, 0}), &modules[0])
       << "the return address of a call that is the module's last instruction";
-  EXPECT_EQ(FindModule(modules, {0x2800, {}, 0}), nullptr) << "not a permanent one";
-  EXPECT_EQ(FindModule(modules, {0x2800, {}, 2}), &modules[1]);
-  EXPECT_EQ(FindModule(modules, {1, {}, format::kNoModule}), nullptr);
+  EXPECT_EQ(index.Find(StackNode{0x2800, {}, 0}), nullptr) << "not a permanent one";
+  EXPECT_EQ(index.Find(StackNode{0x2800, {}, 2}), &modules[1]);
+  EXPECT_EQ(index.Find(StackNode{1, {}, format::kNoModule}), nullptr);
 }
 
 TEST(SlotMapTest, ADefinitionHoldsUntilTheNext) {

@@ -67,7 +67,7 @@ TEST(TraceFormatDocTest, TheTraceMeansWhatTheDocumentSays) {
   ASSERT_NE(site, nullptr);
   const StackNode& caller = trace.stacks->node(trace.stacks->node(site->stack).parent);
   EXPECT_EQ(caller.pc, 0x401136u);
-  EXPECT_EQ(FindModule(a.modules, caller)->path, "/a");
+  EXPECT_EQ(ModuleIndex(a.modules).Find(caller)->path, "/a");
 }
 
 }  // namespace

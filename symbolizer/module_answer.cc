@@ -1,0 +1,112 @@
+#include "symbolizer/module_answer.h"
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+void Put(uint32_t number, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
+void Put(const std::string& text, std::string* out) {
+  Put(static_cast<uint32_t>(text.size()), out);
+  out->append(text);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  uint32_t Number() {
+    uint32_t number = 0;
+    if (!Has(sizeof(number))) return 0;
+    std::memcpy(&number, rest_.data(), sizeof(number));
+    rest_.remove_prefix(sizeof(number));
+    return number;
+  }
+  std::string_view Text() {
+    const size_t bytes = Number();
+    if (!Has(bytes)) return {};
+    const std::string_view text = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return text;
+  }
+  // How many things follow, of at least so many bytes each.
+  size_t Count(size_t bytes) {
+    const size_t count = Number();
+    ok_ &= count <= rest_.size() / bytes;
+    return ok_ ? count : 0;
+  }
+  bool ok() const { return ok_; }
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  bool Has(size_t bytes) { return ok_ &= bytes <= rest_.size(); }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+std::string EncodeAnswer(const ModuleResult& result) {
+  absl::flat_hash_map<std::string_view, uint32_t> numbers;
+  std::string strings, frames;
+  const auto number_of = [&](const std::string& text) {
+    const auto [at, is_new] = numbers.try_emplace(text, static_cast<uint32_t>(numbers.size()));
+    if (is_new) Put(text, &strings);
+    return at->second;
+  };
+  for (const std::vector<Frame>& chain : result.frames) {
+    Put(static_cast<uint32_t>(chain.size()), &frames);
+    for (const Frame& frame : chain) {
+      for (const std::string* text : {&frame.function, &frame.linkage_name, &frame.file}) {
+        Put(number_of(*text), &frames);
+      }
+      Put(frame.line, &frames);
+      Put(frame.inlined ? 1 : 0, &frames);
+    }
+  }
+  std::string out;
+  Put(static_cast<uint32_t>(result.state), &out);
+  Put(result.message, &out);
+  Put(result.debug_file, &out);
+  Put(static_cast<uint32_t>(numbers.size()), &out);
+  out.append(strings);
+  Put(static_cast<uint32_t>(result.frames.size()), &out);
+  out.append(frames);
+  return out;
+}
+
+bool DecodeAnswer(std::string_view bytes, size_t addresses, ModuleResult* result) {
+  Reader in(bytes);
+  const uint32_t state = in.Number();
+  if (state > static_cast<uint32_t>(ModuleState::kUnreadable)) return false;
+  result->state = static_cast<ModuleState>(state);
+  result->message = in.Text();
+  result->debug_file = in.Text();
+  std::vector<std::string_view> strings(in.Count(sizeof(uint32_t)));
+  for (std::string_view& text : strings) text = in.Text();
+  result->frames.resize(in.Count(sizeof(uint32_t)));
+  if (!in.ok() || result->frames.size() != addresses) return false;
+  for (std::vector<Frame>& chain : result->frames) {
+    chain.resize(in.Count(5 * sizeof(uint32_t)));
+    for (Frame& frame : chain) {
+      for (std::string* text : {&frame.function, &frame.linkage_name, &frame.file}) {
+        const uint32_t number = in.Number();
+        if (number >= strings.size()) return false;
+        *text = strings[number];
+      }
+      frame.line = in.Number();
+      frame.inlined = in.Number() != 0;
+    }
+  }
+  return in.ok() && in.at_end();
+}
+
+}  // namespace memtrace::symbolizer

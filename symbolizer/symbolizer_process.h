@@ -1,0 +1,58 @@
+// SymbolizerProcess: a Symbolizer at a distance of one process.
+//
+// Which files are opened a trace says, and what is in them anybody may have written.
+// elfutils checks much of it and not all, the demangler of the C++ runtime recurses as
+// deep as a name tells it to, and a file that is shortened while it is mapped is a
+// SIGBUS. So each module is read by a child process of its own, which sends back what
+// it found. When the child crashes, runs out of memory or takes too long, the module has
+// no names and its result says why; nothing else is lost.
+//
+// The child is forked and not executed: it has the caller's memory, limits and files. It
+// keeps nothing after its answer, dies with its parent, leaves no core, and its standard
+// error is closed to it. What it answers is checked like any other input.
+//
+// Threads: as Symbolizer; and no other thread of the process may be inside the
+// allocator, for the child allocates.
+
+#ifndef MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_
+#define MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_
+
+#include <chrono>
+#include <functional>
+#include <span>
+
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::symbolizer {
+
+class SymbolizerProcess {
+ public:
+  struct Limits {
+    // The largest debug files there are take seconds.
+    std::chrono::milliseconds module{120'000};
+    std::chrono::milliseconds all{300'000};
+    size_t answer_bytes = size_t{256} << 20;
+    size_t modules = 2000;  // a process each; large programs have some hundred
+  };
+  // For --debuginfod, where a file comes through the network first.
+  static Limits LimitsFor(const Options& options);
+
+  explicit SymbolizerProcess(Options options) : SymbolizerProcess(options, LimitsFor(options)) {}
+  SymbolizerProcess(Options options, const Limits& limits);
+
+  ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
+
+  // What the child does, in place of Symbolizer::Symbolize().
+  using Work = std::function<ModuleResult(const Module&, std::span<const Address>)>;
+  void ReplaceWorkForTesting(Work work) { work_ = std::move(work); }
+
+ private:
+  Work work_;
+  const Limits limits_;
+  std::chrono::milliseconds spent_{0};
+  size_t asked_ = 0;
+};
+
+}  // namespace memtrace::symbolizer
+
+#endif  // MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_
