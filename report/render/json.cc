@@ -236,7 +236,6 @@ Json SizesJson(const SizeHistogram& sizes) {
 
 }  // namespace
 
-// Names are bytes; JSON is UTF-8.
 // Names are bytes; JSON is UTF-8. All that is not printable ASCII is escaped: somebody may
 // look at the report in a terminal, where U+009B begins a command like ESC [.
 std::string Dump(const Json& json) {
