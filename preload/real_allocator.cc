@@ -152,8 +152,7 @@ constinit RealAllocator g_real = {
     EarlyFree,         EarlyFreeSized, EarlyFreeAlignedSized,
     EarlyPosixMemalign, EarlyAlignedAlloc, EarlyMemalign, EarlyValloc, EarlyPvalloc,
     EarlyUsableSize,   SyscallMmap,   SyscallMunmap, SyscallMremap,
-    EarlyPrctl,
-    EarlyFork,         EarlyUnderscoreFork,
+    EarlyPrctl,        EarlyFork,     EarlyUnderscoreFork,
 };
 
 namespace {

@@ -36,14 +36,14 @@ struct RealAllocator {
   void* (*mmap)(void*, size_t, int, int, int, off_t);
   int (*munmap)(void*, size_t);
   void* (*mremap)(void*, size_t, size_t, int, void*);
-  // Where these come before ours, they are the program's allocator, and what it leaves out of
-  // the family has to meet it: its blocks are no business of the next one's. Else null.
-  void* (*program_realloc)(void*, size_t) = nullptr;
-  void (*program_free)(void*) = nullptr;
   // Not variadic, as its declaration is: what is passed is the same.
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
   pid_t (*fork)();  // here, for a handler may fork, and dlsym() is not for handlers
   pid_t (*underscore_fork)();
+  // Where these come before ours, they are the program's allocator, and what it leaves out of
+  // the family has to meet it: its blocks are no business of the next one's. Else null.
+  void* (*program_realloc)(void*, size_t) = nullptr;
+  void (*program_free)(void*) = nullptr;
 };
 
 extern RealAllocator g_real;

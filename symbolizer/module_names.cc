@@ -1,8 +1,10 @@
 #include "symbolizer/module_names.h"
 
+#include <chrono>
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
+#include "symbolizer/ask_child.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/sysroot.h"
 
@@ -56,9 +58,7 @@ bool IsSymbolic(const ElfFile& file) {
   return false;
 }
 
-}  // namespace
-
-ModuleNames FindNames(const Module& module, const std::string& sysroot,
+ModuleNames ReadNames(const Module& module, const std::string& sysroot,
                       std::span<const std::string_view> names,
                       std::span<const std::string_view> texts) {
   ModuleNames result;
@@ -94,6 +94,52 @@ ModuleNames FindNames(const Module& module, const std::string& sysroot,
   for (NameUse& use : result.uses) {
     if (use.exported || use.hidden) use.wanted = false;
   }
+  return result;
+}
+
+// A byte for each of the fields, for each use, for each text.
+std::string Encode(const ModuleNames& names) {
+  std::string bytes = {static_cast<char>(names.state), names.symbolic, names.symbol_table};
+  for (const NameUse& use : names.uses) {
+    bytes.push_back(static_cast<char>(use.exported | use.hidden << 1 | use.wanted << 2));
+  }
+  for (const bool contains : names.contains) bytes.push_back(contains);
+  return bytes;
+}
+
+// False, and `names` as it was: not an answer of ours.
+bool Decode(std::string_view bytes, ModuleNames* names) {
+  const size_t uses = names->uses.size();
+  if (bytes.size() != 3 + uses + names->contains.size()) return false;
+  const auto state = static_cast<ModuleState>(bytes[0]);
+  if (state != ModuleState::kSymbolsOnly && state != ModuleState::kNotFound &&
+      state != ModuleState::kBuildIdDiffers) {
+    return state == ModuleState::kUnreadable;
+  }
+  names->state = state;
+  names->symbolic = bytes[1] & 1;
+  names->symbol_table = bytes[2] & 1;
+  for (size_t i = 0; i < uses; ++i) {
+    const char bits = bytes[3 + i];
+    names->uses[i] = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+  }
+  for (size_t i = 0; i < names->contains.size(); ++i) names->contains[i] = bytes[3 + uses + i] & 1;
+  return true;
+}
+
+}  // namespace
+
+ModuleNames FindNames(const Module& module, const std::string& sysroot,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> texts) {
+  ModuleNames result;
+  result.state = ModuleState::kUnreadable;
+  result.uses.resize(names.size());
+  result.contains.resize(texts.size());
+  const ChildAnswer answer = AskChild(std::chrono::seconds(20), 1 << 20, [&] {
+    return Encode(ReadNames(module, sysroot, names, texts));
+  });
+  if (answer.given) Decode(answer.bytes, &result);
   return result;
 }
 

@@ -27,7 +27,8 @@ struct ModuleNames {
   std::vector<bool> contains;  // of each text asked: it stands in the read-only data
 };
 
-// `texts` are looked for only in a module without a symbol table.
+// `texts` are looked for only in a module without a symbol table. The file is read by a child
+// process: it may be anything. Where that fails the state is kUnreadable.
 ModuleNames FindNames(const Module& module, const std::string& sysroot,
                       std::span<const std::string_view> names,
                       std::span<const std::string_view> texts);
