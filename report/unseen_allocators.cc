@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -225,8 +227,25 @@ void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
 }
 
 FindModuleNames ModuleNamesIn(const std::string& sysroot) {
-  return [sysroot](const symbolizer::Module& module, std::span<const std::string_view> names,
-                   std::span<const std::string_view> texts) {
+  // Each is a process. The largest programs have some hundred modules.
+  constexpr size_t kMost = 500;
+  constexpr std::chrono::seconds kTime{10};
+  struct Spent {
+    size_t asked = 0;
+    std::chrono::steady_clock::time_point begin;
+  };
+  const auto spent = std::make_shared<Spent>();
+  return [=](const symbolizer::Module& module, std::span<const std::string_view> names,
+             std::span<const std::string_view> texts) {
+    const auto now = std::chrono::steady_clock::now();
+    if (spent->asked++ == 0) spent->begin = now;
+    if (spent->asked > kMost || now - spent->begin > kTime) {
+      symbolizer::ModuleNames unknown;
+      unknown.state = symbolizer::ModuleState::kUnreadable;
+      unknown.uses.resize(names.size());
+      unknown.contains.resize(texts.size());
+      return unknown;
+    }
     return symbolizer::FindNames(module, sysroot, names, texts);
   };
 }

@@ -48,7 +48,7 @@ ModuleResult SymbolizerProcess::Symbolize(const Module& module,
   const ChildAnswer answer = AskChild(time, limits_.answer_bytes, [&] {
     return EncodeAnswer(work_(module, addresses));
   });
-  spent_ += std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+  spent_ += std::chrono::ceil<milliseconds>(std::chrono::steady_clock::now() - begin);
   ModuleResult result;
   if (answer.given && DecodeAnswer(answer.bytes, addresses.size(), &result)) return result;
   return Failed(module, addresses.size(),

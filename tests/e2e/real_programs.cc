@@ -36,7 +36,7 @@ std::string WithoutNumber(const std::string& file) { return file.substr(0, file.
 
 }  // namespace
 
-void ExpectTracesEqualCounts(const Evidence& evidence) {
+void ExpectTracesEqualCounts(const Evidence& evidence, uint64_t under_way) {
   std::map<std::string, Tally> traced, counted;
   std::set<std::string> counted_processes;
   const auto add = [](Tally* sum, const Tally& tally) {
@@ -68,7 +68,13 @@ void ExpectTracesEqualCounts(const Evidence& evidence) {
   for (const auto& [process, tally] : counted) processes.insert(process);
   EXPECT_FALSE(processes.empty());
   for (const std::string& process : processes) {
-    EXPECT_EQ(traced[process], counted[process]) << process << ": the trace, then the shim";
+    const Tally &trace = traced[process], &shim = counted[process];
+    // A free is in the trace before the call, an allocation after it.
+    if (under_way != 0 && shim.allocations - trace.allocations <= under_way &&
+        trace.frees - shim.frees <= under_way) {
+      continue;
+    }
+    EXPECT_EQ(trace, shim) << process << ": the trace, then the shim";
   }
 }
 

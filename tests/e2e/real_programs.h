@@ -23,8 +23,9 @@ struct Evidence {
   TempDir counts;
 };
 
-// Holds every trace against the counts of its process.
-void ExpectTracesEqualCounts(const Evidence& evidence);
+// Holds every trace against the counts of its process. `under_way`: so many calls may have
+// been in the middle, known to one of the two only, when their threads were ended.
+void ExpectTracesEqualCounts(const Evidence& evidence, uint64_t under_way = 0);
 
 // Runs `command` plain, under memtrace alone and under memtrace with the shim,
 // expects equal behaviour, equal counts, and returns the report of the process
