@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace memtrace::report {
 namespace {
@@ -19,14 +20,14 @@ std::string StopNote(const StopRecord& stop, double seconds) {
       why = "because the program entered a sandbox that left no way to write more";
       break;
   }
-  std::string note = absl::StrCat("Recording stopped at ", seconds, " s ", why);
+  std::string note = absl::StrCat("Recording stopped at ", absl::StrFormat("%.3f", seconds), " s ", why);
   if (stop.error != 0) absl::StrAppend(&note, " (", strerror(stop.error), ")");
   return note + "; what came later is not in this report.";
 }
 
 std::string ConfinementNote(const ConfinementRecord& confinement, double seconds) {
   std::string note =
-      absl::StrCat("The program gave up rights by ", confinement.call, " at ", seconds, " s: ");
+      absl::StrCat("The program gave up rights by ", confinement.call, " at ", absl::StrFormat("%.3f", seconds), " s: ");
   if (confinement.what == static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly)) {
     absl::StrAppend(&note, "usage samples, thread names and memory maps end there");
   } else {
