@@ -7,7 +7,7 @@ _memtrace_program_index() {
         case ${words[i]} in
             --) echo $((i + 1)); return ;;
             -o | --output | --stacks | --children | --sample-bytes | --max-bytes | \
-                --cross-check | --library | --finish) ((++i)) ;;
+                --keep | --cross-check | --library | --finish) ((++i)) ;;
             -*) ;;
             *) echo "$i"; return ;;
         esac
@@ -54,6 +54,7 @@ _memtrace() {
             return ;;
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
         --stacks) COMPREPLY=($(compgen -W 'all off' -- "$cur")); return ;;
+        --keep) COMPREPLY=($(compgen -W 'oldest newest' -- "$cur")); return ;;
         --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
         --debug-dir | --sysroot | --finish) _filedir -d; return ;;
         -o | --output | --library) _filedir; return ;;
@@ -64,7 +65,7 @@ _memtrace() {
 
     case ${words[1]} in
         run)
-            options='--help --output --stacks --children --sample-bytes --max-bytes --cross-check
+            options='--help --output --stacks --children --sample-bytes --max-bytes --keep --cross-check
                 --library --finish --quiet --verbose' ;;
         report)
             options='--help --format --output --from --to --executable --thread --match --top --sort --table

@@ -13,7 +13,7 @@ function __memtrace_trace
 end
 
 # Is the program of `run` on the line already? Then the rest is its own.
-set -g __memtrace_run_values -o --output --stacks --children --sample-bytes --max-bytes --cross-check \
+set -g __memtrace_run_values -o --output --stacks --children --sample-bytes --max-bytes --keep --cross-check \
     --library --finish
 function __memtrace_program
     set -l words (commandline -poc)
@@ -53,6 +53,7 @@ complete -c memtrace -n __memtrace_run -l stacks -xa 'all off' -d 'Record stacks
 complete -c memtrace -n __memtrace_run -l children -xa 'follow off' -d 'Trace the processes it starts'
 complete -c memtrace -n __memtrace_run -l sample-bytes -x -d 'Record one allocation in so many bytes, for estimates'
 complete -c memtrace -n __memtrace_run -l max-bytes -x -d 'Stop recording at this length'
+complete -c memtrace -n __memtrace_run -l keep -xa 'oldest newest' -d 'What a trace keeps when it is as long'
 complete -c memtrace -n __memtrace_run -l cross-check -x -d 'Unwind every N-th stack with libunwind too'
 complete -c memtrace -n __memtrace_run -l library -rF -d 'The libmemtrace.so to preload'
 complete -c memtrace -n __memtrace_run -l finish -xa '(__fish_complete_directories)' -d 'Pack what an interrupted run left'

@@ -68,6 +68,12 @@ enum class RecordTag : uint32_t {
   // mapped before, in which everything that follows is written. 0 both: there is none. Behind
   // the last block in it there may be nothing up to its end (a hole of the file).
   kConfined = 14,
+  // What the raw file's StatusArea said of losses; written by the packer. number lost events;
+  // ticks of the first loss; of the last; RecordingStop; errno; missed events.
+  kLosses = 15,
+  // kFileNewest: number ticks. Events before this moment are there in part only: what the
+  // process did is known from here on. Written by the packer.
+  kWindow = 16,
 };
 
 enum class CrossCheckResult : uint32_t {

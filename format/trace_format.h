@@ -6,6 +6,7 @@
 //   payload = record*                      in a kMetadata block, see record_*.h
 //           | word*                        in a kEvents block, see event_words.h
 //           | ring area                    in a kRing block, see RingHeader
+//           | StatusArea                   in a kStatus block
 //
 // What every version keeps:
 //   - fixed-width integers are little-endian; varints are unsigned LEB128
@@ -37,6 +38,8 @@ inline constexpr uint32_t kRingMagic = 0x4752544d;   // "MTRG" in the file
 enum FileFlags : uint32_t {
   kFileForked = 1,  // a fork child's trace: blocks of the parent are live already
   kFilePacked = 2,  // written by the packer: no kRing blocks
+  kFileNewest = 4,  // a flight recorder: older events were written over (StatusArea), and
+                    // the first blocks of a thread may be gone without being lost
 };
 
 // Checksums are XXH3_64bits with seed 0. `header_checksum` covers the bytes
@@ -58,6 +61,7 @@ enum class BlockKind : uint16_t {
   kMetadata = 1,  // records about the process; `thread` is 0
   kEvents = 2,    // events of `thread`, number `sequence` of that thread
   kRing = 3,      // a live ring; the payload changes, payload_checksum is 0
+  kStatus = 4,    // the first block of a raw file: StatusArea; payload_checksum is 0
 };
 
 enum class Codec : uint16_t {
@@ -118,6 +122,40 @@ struct RingHeader {
 };
 static_assert(sizeof(RingHeader) == 128);
 inline constexpr size_t kRingAlignment = 4096;
+
+// The payload of the kStatus block, which is the first of a raw file: what its writer has to
+// say when it can append nothing, because the disk is full for instance. It is changed in
+// place while the process runs. All numbers are of the whole process and only grow.
+inline constexpr uint32_t kStatusMagic = 0x5353544d;  // "MTSS" in the file
+inline constexpr uint32_t kMaxSegments = 8;
+struct StatusArea {
+  uint32_t magic;         // kStatusMagic
+  uint32_t bytes;         // sizeof(StatusArea) of the writer
+  // Events whose block could not be written. first_loss_ticks 0: none.
+  uint64_t lost_events;
+  uint64_t first_loss_ticks;
+  uint64_t last_loss_ticks;
+  uint32_t loss_why;      // RecordingStop, of the last
+  int32_t loss_errno;
+  uint64_t missed_events;  // never came into a ring
+  // Recording ended for good. 0: it did not.
+  uint64_t stop_ticks;
+  uint32_t stop_why;      // RecordingStop
+  int32_t stop_errno;
+  // kFileNewest: the file has `segments` stretches of segment_bytes each, one behind the
+  // other, that are written in turn. They are numbered as they are begun, the first has the
+  // number `segments`; number n is the stretch with index n % segments. A block in it whose clock_ticks are below its segment_ticks is a
+  // remnant of what was there before, and void.
+  uint64_t segments_begin;
+  uint64_t segment_bytes;
+  uint32_t segments;      // at most kMaxSegments
+  uint32_t reserved;
+  uint64_t segments_begun;  // its segment_ticks are set
+  uint64_t segment_beginning;  // above segments_begun: this one may have been begun as well
+  uint64_t segment_ticks[kMaxSegments];
+  uint64_t reserved_at_end[3];
+};
+static_assert(sizeof(StatusArea) == 192);
 
 // A module instance: a file mapped from its load to its unload, numbered 1, 2, ...
 // by its kModule record. A stack node names the instance its pc lies in; 0 there

@@ -2,6 +2,7 @@
 
 #include "preload/raw_log.h"
 #include "preload/sampler.h"
+#include "preload/segments.h"
 
 namespace memtrace {
 namespace {
@@ -31,6 +32,9 @@ struct Setter {
     return true;
   }
   bool MaxBytes(std::string_view value) { return ParseBytes(value, &config.max_bytes); }
+  bool Keep(std::string_view value) {
+    return Either(value, "newest", "oldest", &config.keep_newest);
+  }
   bool SampleBytes(std::string_view value) {
     uint64_t bytes;
     if (!ParseBytes(value, &bytes) || bytes > kMaxSampleBytes) return false;
@@ -104,6 +108,13 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
       if (!(setter.*flag.set)(value) && (may_say == nullptr || may_say())) {
         RawLog("MEMTRACE_", name, "=", First(value, 100), " is ignored: it takes ", flag.takes);
       }
+    }
+  }
+  if (keep_newest && max_bytes < Segments::kSmallestFile) {
+    keep_newest = false;
+    if (may_say == nullptr || may_say()) {
+      RawLog("MEMTRACE_KEEP=newest is ignored: it needs MEMTRACE_MAX_BYTES of 1M or more, in "
+             "which the rings of the threads and the newest events have room");
     }
   }
   usual_stacks = stacks && join && cross_check == 0;

@@ -20,6 +20,7 @@ struct Config {
   bool children = true;    // MEMTRACE_CHILDREN
   bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
+  bool keep_newest = false;  // MEMTRACE_KEEP; then max_bytes is at least Segments::kSmallestFile
   uint64_t sample_bytes = 0;  // MEMTRACE_SAMPLE_BYTES; 0: every allocation
   uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process
   uint32_t cross_check = 0;  // MEMTRACE_CROSS_CHECK: every cross_check-th stack; 0: none

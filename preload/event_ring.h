@@ -37,20 +37,31 @@ class EventRing {
   void Attach(void* mapping, size_t bytes, uint32_t thread, uint32_t sequence) {
     header_ = static_cast<format::RingHeader*>(mapping);
     begin_ = reinterpret_cast<uint64_t*>(header_ + 1);
-    limit_ = reinterpret_cast<uint64_t*>(static_cast<char*>(mapping) + bytes);
+    bytes_ = bytes;
     Restart(thread, sequence, 0);
+    Open();
   }
   void Detach() {
     header_ = nullptr;
-    begin_ = next_ = limit_ = nullptr;
+    begin_ = next_ = nullptr;
+    bytes_ = 0;
+    limit_.store(nullptr, std::memory_order_relaxed);
   }
   bool attached() const { return header_ != nullptr; }
   void* mapping() const { return header_; }
-  size_t bytes() const {
-    return static_cast<size_t>(reinterpret_cast<char*>(limit_) - reinterpret_cast<char*>(header_));
+  size_t bytes() const { return bytes_; }
+
+  bool HasRoom(size_t words) const {
+    return next_ + words <= limit_.load(std::memory_order_relaxed);
   }
 
-  bool HasRoom(size_t words) const { return static_cast<size_t>(limit_ - next_) >= words; }
+  // Any thread: the ring has no room, so that its owner spools before its next event. Open()
+  // takes it back; the owner alone does that.
+  void AskToSpool() { limit_.store(nullptr, std::memory_order_relaxed); }
+  void Open() {
+    limit_.store(reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(header_) + bytes_),
+                 std::memory_order_relaxed);
+  }
   uint64_t* next() const { return next_; }
 
   // Publishes the `words` written at next(): from here on they survive the process.
@@ -69,9 +80,17 @@ class EventRing {
   // The owner was stopped anywhere and does not go on: what it had not committed is none.
   void DropUncommitted() { next_ = begin_ + header_->committed_bytes / sizeof(uint64_t); }
 
-  // The content is in the file and another ring takes over: a reader that finds this
-  // mapping in the file passes it over.
-  void Disown() { std::atomic_ref(header_->magic).store(0, std::memory_order_release); }
+  // The content of the ring in `mapping` is in the file and another ring has taken over: a
+  // reader that finds this mapping in the file passes it over.
+  static void Disown(void* mapping) {
+    std::atomic_ref(static_cast<format::RingHeader*>(mapping)->magic)
+        .store(0, std::memory_order_release);
+  }
+
+  // For another thread than the owner: whole events that are in the ring now.
+  uint32_t committed_bytes() const {
+    return std::atomic_ref(header_->committed_bytes).load(std::memory_order_acquire);
+  }
 
   // The content is in the file: begin block `sequence`. Emptied first, numbered
   // second: a kill in between leaves an empty ring of a block that exists.
@@ -93,7 +112,8 @@ class EventRing {
   format::RingHeader* header_ = nullptr;
   uint64_t* begin_ = nullptr;
   uint64_t* next_ = nullptr;
-  uint64_t* limit_ = nullptr;
+  std::atomic<uint64_t*> limit_{nullptr};  // null: asked to spool, or detached
+  size_t bytes_ = 0;
 };
 
 }  // namespace memtrace

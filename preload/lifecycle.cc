@@ -146,9 +146,11 @@ bool BeginTrace(uint64_t parent_trace_id) {
   header.parent_trace_id = parent_trace_id;
   header.pid = static_cast<uint32_t>(g_process.pid);
   if (parent_trace_id != 0) header.flags = format::kFileForked;
+  if (g_process.config.keep_newest) header.flags |= format::kFileNewest;
   header.header_checksum = format::HeaderChecksum(header);
   Text<256> program;
   program << ProgramName();
+  g_process.file.SetLimit(g_process.config.max_bytes, g_process.config.keep_newest);
   const long created =
       g_process.file.Create(g_process.config.out.c_str(), g_process.working_directory.c_str(),
                             program.c_str(), g_process.pid, start_ns, header);
@@ -158,10 +160,10 @@ bool BeginTrace(uint64_t parent_trace_id) {
            " (error ", static_cast<int>(-created), "); the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
     return false;
   }
-  g_process.file.set_max_bytes(g_process.config.max_bytes);
   g_process.next_serial.store(1, std::memory_order_relaxed);
   g_process.missed_events.store(0, std::memory_order_relaxed);
   g_process.abandoned_events.store(0, std::memory_order_relaxed);
+  g_process.private_rings.store(0, std::memory_order_relaxed);
   g_process.arena_heaps.Clear();
   g_process.sample_seed =
       g_process.config.sample_seed != 0 ? g_process.config.sample_seed : g_process.trace_id;
@@ -233,6 +235,7 @@ bool StartProcess() {
 
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
+  g_process.file.Forsake();
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();
@@ -291,10 +294,12 @@ bool EnsureRecording() {
 void StopRecording(format::RecordingStop why, long error) {
   g_process.mode.store(Mode::kOff, std::memory_order_release);
   if (g_switch.recording.exchange(0, std::memory_order_acq_rel) == 0) return;
+  const uint64_t now = g_clock.Now();
+  g_process.file.status().NoteStop(now, why, error);
   AppendRecords<64>([&](format::RecordEncoder& out) {
     out.Begin(format::RecordTag::kRecordingStopped);
     out.Number(static_cast<uint64_t>(why));
-    out.Number(g_clock.Now());
+    out.Number(now);
     out.Number(static_cast<uint64_t>(error));
     out.End();
   });
@@ -320,7 +325,7 @@ void WriteThreadNames() {
       out.Number(0);
       out.Bytes({name, static_cast<size_t>(bytes)});
       out.End();
-    });
+    }, TraceFile::Keep::kWhileNew);
   });
 }
 
@@ -335,6 +340,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     WriteThreadNames();
   }
   const OwnFaultsScope faults;
+  WritePrivateRings(current);
   WriteCrossCheckCounters();
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     const auto counter = [&out](std::string_view name, uint64_t value) {
@@ -386,7 +392,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     out.Number(static_cast<uint64_t>(usage.ru_majflt));
     out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);
     out.End();
-  });
+  }, TraceFile::Keep::kWhileNew);
 }
 
 void NoteEnd(format::EndReason reason, int status) {

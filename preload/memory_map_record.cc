@@ -38,7 +38,8 @@ void WriteMemoryMap(format::MapReason reason) {
         out.Bytes(map);
         out.Number(own);
         out.End();
-      });
+      }, reason == format::MapReason::kStart ? TraceFile::Keep::kForEver
+                                             : TraceFile::Keep::kWhileNew);
     }
     OwnUnmap(text, capacity);
     if (bytes <= 0 || whole) return;

@@ -325,12 +325,18 @@ void ReadPermanentModules() {
   unwind::SetInstanceOf(&InstanceOf);
 }
 
-void WriteModulesAgain() {
-  if (g_permanent == nullptr || g_instances == nullptr) return;
+void WritePermanentModulesAgain() {
+  if (g_permanent == nullptr) return;
   ModuleWriter writer;
   for (size_t i = 0; i < g_permanent_count; ++i) {
     writer.Write(static_cast<uint32_t>(i + 1), g_permanent[i]);
   }
+}
+
+void WriteModulesAgain() {
+  if (g_permanent == nullptr || g_instances == nullptr) return;
+  WritePermanentModulesAgain();
+  ModuleWriter writer;
   const uint32_t count = g_instance_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
     const Instance& instance = g_instances[i];

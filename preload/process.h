@@ -90,7 +90,8 @@ struct Process {
 extern Process g_process;
 
 inline void CountMissedEvent() {
-  g_process.missed_events.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t missed = g_process.missed_events.fetch_add(1, std::memory_order_relaxed) + 1;
+  g_process.file.status().NoteMissed(missed);
 }
 
 // Called when the switch is 0: first event, fork child, or recording is off.
@@ -102,25 +103,26 @@ void StopRecording(format::RecordingStop why, long error);
 
 // Appends records as one metadata block. `build` gets a RecordEncoder.
 template <size_t kCapacity, typename Build>
-bool AppendRecords(Build build) {
+bool AppendRecords(Build build, TraceFile::Keep keep = TraceFile::Keep::kForEver) {
   uint8_t buffer[kCapacity];
   format::RecordEncoder encoder(buffer, kCapacity);
   build(encoder);
   format::BlockHeader header = {};
   header.kind = format::BlockKind::kMetadata;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder.size());
-  return g_process.file.Append(header, buffer) && !encoder.overflowed();
+  return g_process.file.Append(header, buffer, keep) && !encoder.overflowed();
 }
 // The same with a buffer mapped for the purpose: long paths, memory maps.
 template <typename Build>
-bool AppendBigRecords(size_t capacity, Build build);
+bool AppendBigRecords(size_t capacity, Build build,
+                      TraceFile::Keep keep = TraceFile::Keep::kForEver);
 
 }  // namespace memtrace
 
 #include "preload/own_memory.h"
 
 template <typename Build>
-bool memtrace::AppendBigRecords(size_t capacity, Build build) {
+bool memtrace::AppendBigRecords(size_t capacity, Build build, TraceFile::Keep keep) {
   const OwnFaultsScope faults;
   auto* buffer = static_cast<uint8_t*>(OwnMap(capacity, /*touch=*/false));
   if (buffer == nullptr) return false;
@@ -129,7 +131,7 @@ bool memtrace::AppendBigRecords(size_t capacity, Build build) {
   format::BlockHeader header = {};
   header.kind = format::BlockKind::kMetadata;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder.size());
-  const bool written = g_process.file.Append(header, buffer) && !encoder.overflowed();
+  const bool written = g_process.file.Append(header, buffer, keep) && !encoder.overflowed();
   OwnUnmap(buffer, capacity);
   return written;
 }

@@ -25,6 +25,14 @@ void RawLog(const Parts&... parts) {
     line << std::string_view(control ? "?" : &c, 1);
   }
   line << "\n";
+  // Where standard error is a file that may not become as long, the kernel would answer with
+  // SIGXFSZ.
+  const uint64_t limit = sys::FileSizeLimit();
+  struct stat info;
+  if (limit != UINT64_MAX && !sys::Failed(sys::Fstat(2, &info)) && S_ISREG(info.st_mode) &&
+      static_cast<uint64_t>(info.st_size) + line.size() > limit) {
+    return;
+  }
   sys::Write(2, line.c_str(), line.size());
 }
 

@@ -12,11 +12,13 @@
 //
 // The reader's memory is a word for each slot.
 //
-// Threads: one object belongs to one thread. No lock, no allocation.
+// Threads: one object belongs to one thread; AskToRestart() alone is for any. No lock, no
+// allocation.
 
 #ifndef MEMTRACE_PRELOAD_STACK_SLOTS_H_
 #define MEMTRACE_PRELOAD_STACK_SLOTS_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "format/event_words.h"
@@ -33,7 +35,7 @@ class StackSlots {
   }
 
   // Does the reader know this node by its slot?
-  bool Holds(uint64_t node) const { return node >= first_ && last_ - node < kSlots; }
+  bool Holds(uint64_t node) const { return node >= first_held() && last_ - node < kSlots; }
 
   // Gives out `nodes` numbers with slots in a row, at most kMaxPathNodes; returns
   // the first. They are defined by one kPath event.
@@ -47,16 +49,20 @@ class StackSlots {
   }
 
   // A new owner, a new trace, or definitions were lost: nothing is known any more.
-  void Restart() { first_ = last_ + 1; }
+  void Restart() { first_.store(last_ + 1, std::memory_order_relaxed); }
+
+  // Any thread: from now on nothing is held, until the owner calls Restart().
+  void AskToRestart() { first_.store(UINT64_MAX, std::memory_order_relaxed); }
+  bool asked_to_restart() const { return first_held() == UINT64_MAX; }
 
   // Nodes before this one are not held. Another one once anything known was forgotten.
-  uint64_t first_held() const { return first_; }
+  uint64_t first_held() const { return first_.load(std::memory_order_relaxed); }
 
   uint64_t defined() const { return defined_; }
 
  private:
   uint64_t last_ = 0;
-  uint64_t first_ = 1;  // older ones are not held
+  std::atomic<uint64_t> first_{1};  // older ones are not held
   uint64_t defined_ = 0;
 };
 

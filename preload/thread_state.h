@@ -48,6 +48,7 @@ struct ThreadState {
   uint32_t serial = 0;    // 1, 2, ... in the order of first events
   uint32_t sequence = 1;  // of the block being filled
   uint32_t dropped_events = 0;  // since the last block that was written
+  uint32_t segments_begun = 0;  // of a flight recorder, when stacks were last told anew
   bool ring_is_private = false;  // no shared mapping could be had: lost with SIGKILL
   bool abandoned = false;        // its events are a parent's: see interrupted_fork.h
   char name[16] = {};
@@ -129,8 +130,13 @@ ThreadState* AttachForHandlers(ThreadState& interrupted);
 void RecoverThread(ThreadState& state);
 
 // Writes the ring to the trace file and empties it. What cannot be written is
-// counted in dropped_events, and every stack is defined anew.
+// counted in dropped_events, and every stack is defined anew. The same when a flight
+// recorder has given up its oldest blocks.
 void SpoolThread(ThreadState& state);
+
+// The process ends: rings in private memory are written to the trace, those of other threads
+// as they are now, for nobody will find them afterwards. `current` is the one in use.
+void WritePrivateRings(ThreadState& current);
 
 // What an owner did is over when the kernel knows of no such task. ThreadSanitizer cannot
 // know that: for it, each section ends with a release and a newcomer begins with an acquire.

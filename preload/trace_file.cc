@@ -9,12 +9,15 @@
 #include "format/checksum.h"
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
+#include "preload/event_ring.h"
 #include "preload/own_memory.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
 namespace memtrace {
 namespace {
+
+constexpr uint64_t kRingReserve = format::kRingAlignment + EventRing::kBytes;
 
 constexpr uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -89,25 +92,42 @@ long TraceFile::Create(const char* pattern, const char* working_directory, const
   if (sys::Failed(fd)) return fd;
 
   struct stat info;
-  iovec part = {const_cast<format::FileHeader*>(&header), sizeof(header)};
+  format::BlockHeader block = {};
+  block.kind = format::BlockKind::kStatus;
+  block.payload_bytes = block.content_bytes = sizeof(format::StatusArea);
+  Seal(block);
+  format::StatusArea status = TraceStatus::NewArea();
+  segments_.Off();
+  if (keep_newest_) segments_.Init(max_bytes_, kRingReserve, &status, block.clock_ticks);
+  iovec parts[] = {{const_cast<format::FileHeader*>(&header), sizeof(header)},
+                   {&block, sizeof(block)},
+                   {&status, sizeof(status)}};
+  static_assert(sizeof(header) + sizeof(block) == TraceStatus::kOffset);
   long result = sys::Fstat(fd, &info);
   // The umask took away bits of the 0600, and the file must be opened again.
   if (!sys::Failed(result) && (info.st_mode & 07777) != 0600) {
     result = sys::Call(SYS_fchmod, fd, 0600);
   }
-  if (!sys::Failed(result)) result = WriteAll(fd, &part, 1, 0);
-  sys::Close(fd);
+  if (!sys::Failed(result)) {
+    result = TraceStatus::kEnd <= sys::FileSizeLimit() ? WriteAll(fd, parts, 3, 0) : -EFBIG;
+  }
   if (sys::Failed(result)) {
+    sys::Close(fd);
     sys::Unlink(path_.c_str());
     return result;
   }
+  status_.Attach(fd, status);
+  sys::Close(fd);
   device_ = info.st_dev;
   inode_ = info.st_ino;
   trace_id_ = header.trace_id;
-  end_.store(sizeof(header), std::memory_order_relaxed);
   reserve_.Forget();
   making_reserve_.store(false, std::memory_order_relaxed);
+  end_.store(RoundUp(TraceStatus::kEnd, format::kBlockAlignment), std::memory_order_relaxed);
+  rings_end_.store(segments_.metadata_end(), std::memory_order_relaxed);
   last_error_.store(0, std::memory_order_relaxed);
+  lost_records_.store(false, std::memory_order_relaxed);
+  no_shared_mappings_.store(false, std::memory_order_relaxed);
   return 0;
 }
 
@@ -135,32 +155,106 @@ long TraceFile::OpenVerified() {
   return fd;
 }
 
-bool TraceFile::Append(format::BlockHeader& header, const void* payload) {
+// At the end of the file. UINT64_MAX: that is beyond `limit`.
+uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
+  uint64_t end = end_.load(std::memory_order_relaxed);
+  do {
+    if (end + bytes > limit) return UINT64_MAX;
+  } while (!end_.compare_exchange_weak(end, end + bytes, std::memory_order_relaxed));
+  return end;
+}
+
+// If nobody took space behind it: a disk that stays full must not make gaps.
+void TraceFile::GiveBack(uint64_t offset, uint64_t bytes) {
+  // What a reserve is told to begin at is not given out again outside of it.
+  if (making_reserve_.load() || reserve_.mapped()) return;
+  uint64_t end = offset + bytes;
+  end_.compare_exchange_strong(end, offset, std::memory_order_relaxed);
+}
+
+long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload,
+                      uint64_t offset, bool* torn) {
   const uint64_t bytes = sizeof(header) + header.payload_bytes;
-  const uint64_t limit = max_bytes_;
-  const bool small = header.kind == format::BlockKind::kMetadata;  // the end must still be told
-  if (limit != 0 && !small && end_.load(std::memory_order_relaxed) + bytes > limit) {
-    return Refuse(format::RecordingStop::kMaxBytes, 0);
+  // Past RLIMIT_FSIZE the kernel would send SIGXFSZ to the program.
+  if (offset + bytes > sys::FileSizeLimit()) return -EFBIG;
+  iovec parts[2] = {{&header, sizeof(header)},
+                    {const_cast<void*>(payload), header.payload_bytes}};
+  const long result = WriteAll(fd, parts, 2, offset);
+  if (sys::Failed(result)) {
+    // A header with a part of its payload would stand for the block, which comes again under
+    // the same number if its events were told anew. What was written can be written over.
+    format::BlockHeader nothing = {};
+    iovec part = {&nothing, sizeof(nothing)};
+    uint32_t magic = 0;
+    *torn = sys::Pread(fd, &magic, sizeof(magic), offset) == sizeof(magic) &&
+            magic == format::kBlockMagic;
+    if (*torn) WriteAll(fd, &part, 1, offset);
   }
+  return result;
+}
+
+bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep keep) {
+  const bool records = header.kind == format::BlockKind::kMetadata;
   header.payload_checksum = format::Checksum(payload, header.payload_bytes);
-  Seal(header);
+  const uint64_t reserved =
+      RoundUp(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
   const SignalsBlocked no_handler;
-  const uint64_t rounded = RoundUp(bytes, format::kBlockAlignment);
-  if (!reserve_.mapped()) {
-    const OtherCalls calls;
-    if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
-    const long fd = OpenVerified();  // first: where it fails, no gap is left
-    if (sys::Failed(fd)) return false;
-    const bool written =
-        WriteAt(fd, end_.fetch_add(rounded, std::memory_order_relaxed), header, payload);
-    sys::Close(fd);
-    return written;
+  uint64_t limit = UINT64_MAX;
+  if (segments_.on()) {
+    if (!records || keep == Keep::kWhileNew) return AppendToSegment(header, payload);
+    limit = segments_.metadata_end();
+    // Rather for a while than not at all.
+    if (end_.load(std::memory_order_relaxed) + reserved > limit) {
+      return AppendToSegment(header, payload);
+    }
+  } else if (max_bytes_ != 0 && !records) {  // the end must still be told
+    limit = max_bytes_;
   }
-  const uint64_t offset = end_.fetch_add(rounded, std::memory_order_relaxed);
-  switch (reserve_.Write(offset, header, payload, small)) {
+  if (reserve_.mapped()) return AppendToReserve(header, payload, reserved, limit);
+  const OtherCalls calls;
+  if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
+  const long fd = OpenVerified();  // first: where it fails, no gap is left
+  if (sys::Failed(fd)) {
+    if (records) lost_records_.store(true, std::memory_order_relaxed);
+    return false;
+  }
+  const uint64_t offset = TakeSpace(reserved, limit);
+  if (offset == UINT64_MAX) {
+    sys::Close(fd);
+    return segments_.on() ? AppendToSegment(header, payload)
+                          : Refuse(format::RecordingStop::kMaxBytes, 0);
+  }
+  const bool written = WriteAt(fd, offset, header, payload, reserved);
+  status_.Write(fd);
+  sys::Close(fd);
+  return written;
+}
+
+// `bytes` at `offset` were taken for it.
+bool TraceFile::WriteAt(long fd, uint64_t offset, format::BlockHeader& header,
+                        const void* payload, uint64_t bytes) {
+  Seal(header);
+  bool torn = false;
+  const long result = Write(fd, header, payload, offset, &torn);
+  if (!sys::Failed(result)) return true;
+  if (!torn) GiveBack(offset, bytes);
+  if (header.kind == format::BlockKind::kMetadata) {
+    lost_records_.store(true, std::memory_order_relaxed);
+  }
+  return Refuse(format::RecordingStop::kWriteFailed, result);
+}
+
+bool TraceFile::AppendToReserve(format::BlockHeader& header, const void* payload, uint64_t bytes,
+                                uint64_t limit) {
+  const bool records = header.kind == format::BlockKind::kMetadata;
+  const uint64_t offset = TakeSpace(bytes, limit);
+  if (offset == UINT64_MAX) return Refuse(format::RecordingStop::kMaxBytes, 0);
+  Seal(header);
+  switch (reserve_.Write(offset, header, payload, /*last_words=*/records)) {
     case TraceReserve::Result::kWritten:
       return true;
     case TraceReserve::Result::kFailed:
+      if (records) lost_records_.store(true, std::memory_order_relaxed);
       return Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
     case TraceReserve::Result::kElsewhere:
       break;
@@ -169,21 +263,31 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload) {
   const OtherCalls calls;
   const long fd = calls ? OpenVerified() : -EPERM;
   if (sys::Failed(fd)) return Refuse(format::RecordingStop::kSandboxed, 0);
-  const bool written = WriteAt(fd, offset, header, payload);
+  const bool written = WriteAt(fd, offset, header, payload, bytes);
   sys::Close(fd);
   return written;
 }
 
-bool TraceFile::WriteAt(long fd, uint64_t offset, format::BlockHeader& header,
-                        const void* payload) {
-  const uint64_t bytes = sizeof(header) + header.payload_bytes;
-  long result = -EFBIG;
-  // Past RLIMIT_FSIZE the kernel would send SIGXFSZ to the program.
-  if (offset + bytes <= sys::FileSizeLimit()) {
-    iovec parts[2] = {{&header, sizeof(header)},
-                      {const_cast<void*>(payload), header.payload_bytes}};
-    result = WriteAll(fd, parts, 2, offset);
+bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload) {
+  const OtherCalls calls;
+  if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
+  const long fd = OpenVerified();
+  if (sys::Failed(fd)) return false;
+  Segments::Place place;
+  const bool reserved = segments_.Reserve(
+      RoundUp(sizeof(header) + header.payload_bytes, format::kBlockAlignment), status_, &place);
+  if (place.began) {
+    status_.Write(fd);
+    AskForNewStacks();
   }
+  long result = -EBUSY;
+  if (reserved) {
+    bool torn = false;
+    Seal(header);
+    result = Write(fd, header, payload, place.offset, &torn);
+    segments_.Finished(place);
+  }
+  sys::Close(fd);
   return sys::Failed(result) ? Refuse(format::RecordingStop::kWriteFailed, result) : true;
 }
 
@@ -199,6 +303,8 @@ void TraceFile::ReleaseRing(void* ring, size_t ring_bytes) {
 
 long TraceFile::MakeReserve() {
   if (reserve_.mapped()) return 0;
+  // Segments are written over, which is not what a reserve can do.
+  if (segments_.on()) return -EOPNOTSUPP;
   if (making_reserve_.exchange(true)) return -EBUSY;  // another thread is about to
   const long fd = OpenVerified();
   if (sys::Failed(fd)) {
@@ -219,7 +325,22 @@ void TraceFile::LimitAddressSpace(uint64_t bytes) {
   reserve_.Shrink(end_.load(std::memory_order_relaxed), bytes / 16);
 }
 
+// `bytes` at `offset`, so that no store to a mapping of them can find the disk full.
+long TraceFile::Allocate(long fd, uint64_t offset, uint64_t bytes) {
+  long result = sys::Fallocate(fd, offset, bytes);
+  if (result != -EOPNOTSUPP && result != -ENOSYS) return result;
+  static constexpr char kZeros[4096] = {};
+  result = 0;
+  for (uint64_t done = 0; done < bytes && !sys::Failed(result); done += sizeof(kZeros)) {
+    const uint64_t here = bytes - done < sizeof(kZeros) ? bytes - done : sizeof(kZeros);
+    iovec part = {const_cast<char*>(kZeros), here};
+    result = WriteAll(fd, &part, 1, offset + done);
+  }
+  return result;
+}
+
 void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
+  if (no_shared_mappings_.load(std::memory_order_relaxed)) return nullptr;
   const SignalsBlocked no_handler;
   const bool by_reserve = reserve_.mapped();
   const OtherCalls calls;
@@ -229,33 +350,25 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   // One block whose payload reaches from its header over the padding to the
   // page-aligned ring and to the ring's end.
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
-  const uint64_t offset = end_.fetch_add(reserved, std::memory_order_relaxed);
-  const uint64_t ring = RoundUp(offset + sizeof(format::BlockHeader), format::kRingAlignment);
-  format::BlockHeader header = {};
-  header.kind = format::BlockKind::kRing;
-  header.thread = thread;
-  header.payload_bytes = header.content_bytes =
-      static_cast<uint32_t>(offset + reserved - offset - sizeof(header));
-  Seal(header);
+  uint64_t offset = UINT64_MAX;
+  if (!segments_.on()) {
+    offset = TakeSpace(reserved, UINT64_MAX);
+  } else if (rings_end_.load(std::memory_order_relaxed) + reserved <= segments_.rings_end()) {
+    offset = rings_end_.fetch_add(reserved, std::memory_order_relaxed);
+    if (offset + reserved > segments_.rings_end()) offset = UINT64_MAX;
+  }
   void* mapping = nullptr;
-  if (by_reserve) {
-    mapping = reserve_.Ring(offset, header, ring);
-    if (mapping == nullptr) Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
-  } else if (ring + ring_bytes <= sys::FileSizeLimit()) {
-    iovec part = {&header, sizeof(header)};
-    // The space first: touching a page of a hole on a full disk would be SIGBUS.
-    long result = sys::Fallocate(fd, offset, reserved);
-    if (!sys::Failed(result)) result = WriteAll(fd, &part, 1, offset);
-    if (!sys::Failed(result)) {
-      mapping = sys::Mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                          fd, ring);
-      if (sys::MmapFailed(mapping)) {
-        Refuse(format::RecordingStop::kWriteFailed, reinterpret_cast<long>(mapping));
-        mapping = nullptr;
-      }
-    } else {
-      Refuse(format::RecordingStop::kWriteFailed, result);
-    }
+  if (offset != UINT64_MAX) {  // else a flight recorder has no room for more rings
+    const uint64_t ring = RoundUp(offset + sizeof(format::BlockHeader), format::kRingAlignment);
+    format::BlockHeader header = {};
+    header.kind = format::BlockKind::kRing;
+    header.thread = thread;
+    header.payload_bytes = header.content_bytes =
+        static_cast<uint32_t>(reserved - sizeof(header));
+    Seal(header);
+    mapping = by_reserve ? reserve_.Ring(offset, header, ring)
+                         : MapRing(fd, offset, reserved, header, ring, ring_bytes);
+    if (by_reserve && mapping == nullptr) Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
   }
   if (!by_reserve) sys::Close(fd);
   if (mapping != nullptr) {
@@ -263,6 +376,33 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
     CountRingBytes(static_cast<int64_t>(ring_bytes));
   }
   return mapping;
+}
+
+// The ring of AppendRing() in the file that is open at `fd`. Null: refused.
+void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved,
+                         format::BlockHeader& header, uint64_t ring, size_t ring_bytes) {
+  long result = -EFBIG;
+  if (offset + reserved <= sys::FileSizeLimit()) {
+    // The space first: touching a page of a hole on a full disk would be SIGBUS.
+    result = Allocate(fd, offset, reserved);
+    iovec part = {&header, sizeof(header)};
+    if (!sys::Failed(result)) result = WriteAll(fd, &part, 1, offset);
+  }
+  if (sys::Failed(result)) {
+    if (!segments_.on()) GiveBack(offset, reserved);
+    Refuse(format::RecordingStop::kWriteFailed, result);
+    return nullptr;
+  }
+  void* const mapping = sys::Mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_POPULATE, fd, ring);
+  if (!sys::MmapFailed(mapping)) return mapping;
+  result = reinterpret_cast<long>(mapping);
+  // Not for want of address space: it never will be mapped.
+  if (result != -ENOMEM && result != -EAGAIN) {
+    no_shared_mappings_.store(true, std::memory_order_relaxed);
+  }
+  Refuse(format::RecordingStop::kWriteFailed, result);
+  return nullptr;
 }
 
 }  // namespace memtrace

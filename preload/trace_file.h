@@ -5,7 +5,10 @@
 // that was created: device, inode, and the trace id in its header, for the number
 // of a deleted inode is soon given out again. Space is given out by one atomic
 // counter, so threads never write to the same place and need no lock. A write
-// that fails leaves a gap, which readers step over.
+// that fails leaves a gap, which readers step over, unless nothing came behind it yet.
+// With MEMTRACE_KEEP=newest it is Segments that gives out space.
+//
+// What cannot be appended is told in place: status().
 //
 // When the program is about to give up the right to open it, MakeReserve() maps a part of it
 // that is still empty (trace_reserve.h); what is written from then on goes there.
@@ -23,21 +26,38 @@
 
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "preload/segments.h"
 #include "preload/text.h"
 #include "preload/trace_reserve.h"
+#include "preload/trace_status.h"
 
 namespace memtrace {
 
+// A flight recorder gives up its oldest blocks: every thread has to define its stacks anew.
+// Asks all of them to do so with their next event (thread_state.cc).
+void AskForNewStacks();
+
 class TraceFile {
  public:
+  // For the file that is created next. `max_bytes`: a limit for it, 0 for none. `keep_newest`:
+  // at the limit older events are written over; at least Segments::kSmallestFile.
+  void SetLimit(uint64_t max_bytes, bool keep_newest) {
+    max_bytes_ = max_bytes;
+    keep_newest_ = keep_newest;
+  }
+
   // Creates `pattern` with %e, %p and %t expanded, 0600, exclusively, never
   // through a link; a name that is taken gets .1, .2, ... before its extension.
   // Returns 0 or -errno.
   long Create(const char* pattern, const char* working_directory, const char* program, int pid,
               uint64_t start_ns, const format::FileHeader& header);
 
-  // Appends one block. False when it could not be written: the block is lost.
-  bool Append(format::BlockHeader& header, const void* payload);
+  // What a flight recorder may do with a block in time.
+  enum class Keep { kForEver, kWhileNew };
+
+  // Appends one block. False when it could not be written: the block is lost. The file keeps
+  // metadata for ever, as far as there is room for that, and events while they are new.
+  bool Append(format::BlockHeader& header, const void* payload, Keep keep = Keep::kForEver);
 
   // Appends a ring block with room for `ring_bytes` (header included) and maps
   // it. Null when the space or the shared mapping is refused.
@@ -46,17 +66,31 @@ class TraceFile {
   // Gives back a ring that AppendRing() mapped.
   void ReleaseRing(void* ring, size_t ring_bytes);
 
-  // While the file can still be opened. 0, also when there is one already; or -errno.
+  // While the file can still be opened. 0, also when there is one already; or -errno. A flight
+  // recorder gets none: -EOPNOTSUPP.
   long MakeReserve();
   const TraceReserve& reserve() const { return reserve_; }
   // RLIMIT_AS is about to become this.
   void LimitAddressSpace(uint64_t bytes);
 
-  // A byte limit for the whole file; 0 for none.
-  void set_max_bytes(uint64_t bytes) { max_bytes_ = bytes; }
+  TraceStatus& status() { return status_; }
+
+  // With MEMTRACE_KEEP=newest. Raised when older blocks were given up: see Segments::begun().
+  bool keeps_newest() const { return segments_.on(); }
+  uint32_t segments_begun() const { return segments_.begun(); }
+
+  // Since this was asked last, records were lost that a reader needs: it should be told
+  // modules and threads again.
+  bool TakeLostRecords() {
+    return lost_records_.load(std::memory_order_relaxed) &&
+           lost_records_.exchange(false, std::memory_order_relaxed);
+  }
 
   // From now on nothing is written: the file is another process's.
-  void Forsake() { path_.Clear(); }
+  void Forsake() {
+    path_.Clear();
+    status_.Forsake();
+  }
 
   uint64_t written_bytes() const { return end_.load(std::memory_order_relaxed); }
   // Why the last Append failed: errno and our own reason. 0 when none has.
@@ -67,8 +101,18 @@ class TraceFile {
  private:
   long OpenVerified();
   bool Refuse(format::RecordingStop why, long error);
-
-  bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload);
+  bool AppendToSegment(format::BlockHeader& header, const void* payload);
+  static long Allocate(long fd, uint64_t offset, uint64_t bytes);
+  static long Write(long fd, format::BlockHeader& header, const void* payload, uint64_t offset,
+                    bool* torn);
+  uint64_t TakeSpace(uint64_t bytes, uint64_t limit);
+  void GiveBack(uint64_t offset, uint64_t bytes);
+  bool AppendToReserve(format::BlockHeader& header, const void* payload, uint64_t bytes,
+                       uint64_t limit);
+  bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
+               uint64_t bytes);
+  void* MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
+                uint64_t ring, size_t ring_bytes);
 
   Text<4352> path_;
   dev_t device_ = 0;
@@ -78,6 +122,12 @@ class TraceFile {
   TraceReserve reserve_;
   std::atomic<bool> making_reserve_{false};
   uint64_t max_bytes_ = 0;
+  bool keep_newest_ = false;
+  std::atomic<bool> lost_records_{false};
+  std::atomic<bool> no_shared_mappings_{false};  // of this file: not asked for again
+  std::atomic<uint64_t> rings_end_{0};  // with segments_
+  TraceStatus status_;
+  Segments segments_;
   std::atomic<long> last_error_{0};
   std::atomic<format::RecordingStop> last_stop_{};
 };

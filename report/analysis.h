@@ -79,6 +79,7 @@ struct Coverage {
   uint64_t inherited_frees = 0;    // frees of blocks that the parent process allocated
   uint64_t unknown_frees = 0;      // frees of blocks whose allocation the trace does not have
   uint64_t unseen_frees = 0;       // blocks whose address was allocated again without a free
+  uint64_t window_begin_ns = 0;    // a flight recorder's: nothing is known from before; 0: all is
   uint64_t lost_blocks = 0;        // of the file: damaged, or absent though later ones are there
   uint64_t cross_checked = 0;      // stacks that were compared with libunwind's
   uint64_t cross_check_differences = 0;

@@ -30,7 +30,8 @@ class Analyzer {
  public:
   Analyzer(TraceReader* reader, const AnalyzeOptions& options, const Selection& selection,
            StackTable* stacks)
-      : reader_(reader), options_(options), range_(selection.range), threads_(selection.threads),
+      : reader_(reader), options_(options), range_(selection.range),
+        window_begin_ns_(reader->window_begin_ns()), threads_(selection.threads),
         stacks_(stacks),
         model_({selection.range, selection.threads, options.keep_live_blocks,
                 (reader->header().flags & format::kFileForked) != 0,
@@ -85,6 +86,7 @@ class Analyzer {
   TraceReader* const reader_;
   const AnalyzeOptions& options_;
   const Range range_;
+  const uint64_t window_begin_ns_;
   const absl::flat_hash_set<uint32_t>& threads_;  // serials; empty: all
   StackTable* const stacks_;
   HeapModel model_;
@@ -113,6 +115,7 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
     return true;
   }
   const uint64_t time = cursor.time();
+  if (time < window_begin_ns_) [[unlikely]] return true;  // there by chance
   if (time > range_.to_ns) [[unlikely]] {
     past_end_ |= cursor.low() > range_.to_ns;
     return true;
@@ -266,6 +269,12 @@ void Analyzer::Finish(Analysis* analysis) {
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
   timeline_.Finish(end, model_, faults_.samples(), analysis);
   model_.Finish(analysis);
+  if (window_begin_ns_ != 0) {
+    // Of blocks that were allocated before the window.
+    analysis->totals.earlier_frees += analysis->coverage.unknown_frees;
+    analysis->coverage.unknown_frees = 0;
+    analysis->coverage.window_begin_ns = window_begin_ns_;
+  }
   FillThreads(analysis);
   faults_.Finish(range_, &analysis->faults);
   mappings_.Finish(analysis);

@@ -38,6 +38,28 @@ std::string ConfinementNote(const ConfinementRecord& confinement, double seconds
   return note + "; processes that it forked afterwards may have no trace.";
 }
 
+std::string LossNote(const LossRecord& loss, const ClockMap& clock) {
+  const double from = static_cast<double>(clock.ToNs(loss.first_ticks)) / 1e9;
+  const double to = static_cast<double>(clock.ToNs(loss.last_ticks)) / 1e9;
+  std::string why;
+  switch (static_cast<format::RecordingStop>(loss.why)) {
+    case format::RecordingStop::kMaxBytes: why = "the size limit was reached"; break;
+    case format::RecordingStop::kFileReplaced:
+      why = "another file had the place of the trace";
+      break;
+    case format::RecordingStop::kOpenFailed: why = "the trace could not be opened"; break;
+    case format::RecordingStop::kSandboxed:
+      why = "the program had given up the right to write";
+      break;
+    case format::RecordingStop::kWriteFailed: break;
+  }
+  if (loss.error != 0) absl::StrAppend(&why, why.empty() ? "" : ": ", strerror(loss.error));
+  return absl::StrCat(loss.lost_events,
+                      loss.lost_events == 1 ? " event" : " events", " up to ", to,
+                      " s could not be written to the trace (", why,
+                      "); the first write failed at ", from, " s.");
+}
+
 }  // namespace
 
 uint64_t ClockSlackNs(format::ClockKind clock) {
@@ -83,8 +105,9 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
   coverage.counters = metadata.counters;
   coverage.dropped_events =
-      std::max(statistics.dropped_events, metadata.counter("dropped_events")) +
-      metadata.counter("missed_events");
+      std::max({statistics.dropped_events, metadata.counter("dropped_events"),
+                metadata.losses.lost_events}) +
+      std::max(metadata.counter("missed_events"), metadata.losses.missed_events);
   coverage.lost_blocks = statistics.lost_blocks;
   coverage.cross_checked = metadata.counter("cross_checked");
   coverage.cross_check_differences = metadata.counter("cross_check_differences");
@@ -118,6 +141,16 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     coverage.notes.push_back(absl::StrCat(
         abandoned, abandoned == 1 ? " event was" : " events were", " interrupted by a signal handler "
         "that jumped away: an event may be missing, or its call not have happened."));
+  }
+  if (metadata.losses.first_ticks != 0) {
+    coverage.notes.push_back(LossNote(metadata.losses, reader.clock()));
+  }
+  if (reader.window_begin_ns() != 0) {
+    coverage.notes.push_back(absl::StrCat(
+        "The trace kept the newest events only (MEMTRACE_KEEP=newest): from ",
+        static_cast<double>(reader.window_begin_ns()) / 1e9,
+        " s on. Blocks that were allocated before are not in this report, neither as live nor as "
+        "leaked."));
   }
   if (!metadata.has_process) {
     coverage.notes.push_back("The record of the process is missing: command and start time are "

@@ -1,5 +1,6 @@
 #include "report/dump.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "absl/strings/escaping.h"
@@ -42,7 +43,8 @@ class Dumper {
  public:
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
       : reader_(reader),
-        range_{options.from.Ns(*reader), options.to.Ns(*reader)},
+        range_{std::max(options.from.Ns(*reader), reader->window_begin_ns()),
+               options.to.Ns(*reader)},
         out_(out),
         model_(ModelOptions(*reader), &stacks_),
         modules_(ModulesOf(*reader)),
@@ -207,6 +209,7 @@ bool Dumper::Apply(size_t stream, const EventCursor& cursor, bool force, WaitLis
     streams_[stream].Define(words, &stacks_);
     return true;
   }
+  if (cursor.time() < reader_->window_begin_ns()) return true;  // there by chance
   const uint64_t old = model_.PendingRealloc(stream);
   if (!ApplyHeapEvent(model_, streams_[stream], &stacks_, stream, cursor, force, waits)) {
     return false;
@@ -257,6 +260,11 @@ void PrintHead(const TraceReader& reader, std::ostream& out) {
   out << "# process " << reader.header().pid;
   for (const std::string& argument : process.command) out << ' ' << Escaped(argument);
   out << '\n';
+  if (reader.window_begin_ns() != 0) {
+    out << absl::StreamFormat("# the newest events only (MEMTRACE_KEEP=newest), from %d.%09d on\n",
+                              reader.window_begin_ns() / 1'000'000'000,
+                              reader.window_begin_ns() % 1'000'000'000);
+  }
   for (const auto& [serial, thread] : reader.metadata().threads) {
     out << "# thread " << serial << " tid=" << thread.tid << " name=" << Escaped(thread.name);
     if (thread.handlers_of != 0) out << " signal-handlers-of=" << thread.handlers_of;

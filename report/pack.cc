@@ -25,6 +25,10 @@ absl::StatusOr<PackResult> RunPack(const PackOptions& options) {
   }
   BlockScanner scanner(source->get());
   auto first = scanner.Find(AlignToBlock(header->header_bytes));
+  if (first.ok() && first->has_value() &&
+      (*first)->header.kind == format::BlockKind::kStatus) {
+    first = scanner.Find((*first)->end());
+  }
   if (!first.ok()) return first.status();
   if (!first->has_value()) {
     return absl::FailedPreconditionError(

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
 #include "format/event_words.h"
+#include "format/record_encoder.h"
 #include "format/records.h"
 #include "format/varint.h"
 #include "report/file_header.h"
@@ -39,6 +40,7 @@ absl::Status Packer::Start() {
   auto header = ReadFileHeader(*raw_);
   if (!header.ok()) return header.status();
   position_ = AlignToBlock(header->header_bytes);
+  header_ = *header;
   header->header_bytes = sizeof(*header);
   header->flags |= format::kFilePacked;
   started_ = true;
@@ -114,6 +116,12 @@ absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
     rings_.push_back(block);
     return true;
   }
+  if (header.kind == format::BlockKind::kStatus) {
+    status_block_ = block;
+    return true;
+  }
+  if (segments_.IsVoid(block)) return true;
+  segments_.Note(block);
   absl::Status status = payload_.Read(*raw_, block, &content_);
   if (status.code() == absl::StatusCode::kDataLoss) {
     // While the process runs the payload may be on its way behind its header.
@@ -255,8 +263,40 @@ absl::Status Packer::TakeRings() {
   return absl::OkStatus();
 }
 
+// What the raw file says in place becomes records.
+absl::Status Packer::TakeStatus() {
+  if (status_block_.has_value()) status_ = ReadStatusArea(*raw_, *status_block_);
+  uint8_t buffer[256];
+  format::RecordEncoder out(buffer, sizeof(buffer));
+  if (status_.has_value() && (status_->lost_events != 0 || status_->missed_events != 0)) {
+    out.Begin(format::RecordTag::kLosses);
+    out.Number(status_->lost_events);
+    out.Number(status_->first_loss_ticks);
+    out.Number(status_->last_loss_ticks);
+    out.Number(status_->loss_why);
+    out.Number(static_cast<uint64_t>(status_->loss_errno));
+    out.Number(status_->missed_events);
+    out.End();
+  }
+  if (status_.has_value() && status_->stop_why != 0) {
+    out.Begin(format::RecordTag::kRecordingStopped);
+    out.Number(status_->stop_why);
+    out.Number(status_->stop_ticks);
+    out.Number(static_cast<uint64_t>(status_->stop_errno));
+    out.End();
+  }
+  if (const uint64_t window = segments_.WindowTicks(); window != 0) {
+    out.Begin(format::RecordTag::kWindow);
+    out.Number(window);
+    out.End();
+  }
+  return out.size() == 0 ? absl::OkStatus() : WriteRecords({out.data(), out.size()});
+}
+
 absl::Status Packer::Finish() {
-  absl::Status status = Advance();
+  // Not earlier: they change as long as the process lives.
+  absl::Status status = segments_.Read(*raw_, header_);
+  if (status.ok()) status = Advance();
   if (!status.ok()) return status;
   // What is still not complete never will be: look for blocks inside the gaps too.
   std::vector<Gap> gaps = std::move(gaps_);
@@ -271,6 +311,7 @@ absl::Status Packer::Finish() {
   status = TakeRings();
   if (status.ok()) status = FlushAll();
   if (status.ok()) status = WriteClockPairs();
+  if (status.ok()) status = TakeStatus();
   return status;
 }
 

@@ -16,6 +16,9 @@
 //
 // A packed file can be packed again (kRing blocks are then absent).
 //
+// A flight recorder (kFileNewest) writes over what it has written: it is packed when its
+// process has ended, by Finish() alone.
+//
 // Single-threaded; reads the raw file with pread only.
 
 #ifndef MEMTRACE_REPORT_PACKER_H_
@@ -23,6 +26,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +38,7 @@
 #include "report/block_scanner.h"
 #include "report/block_writer.h"
 #include "report/byte_source.h"
+#include "report/flight_segments.h"
 
 namespace memtrace::report {
 
@@ -73,6 +78,8 @@ class Packer {
   uint64_t blocks() const { return blocks_; }            // taken over
   uint64_t damaged_blocks() const { return damaged_blocks_; }
   uint64_t recovered_blocks() const { return recovered_blocks_; }  // from rings
+  // After Finish(): what the raw file said in place, of losses and of its end.
+  const std::optional<format::StatusArea>& status() const { return status_; }
 
  private:
   // Space in the raw file that is not a complete block yet, or never will be.
@@ -96,6 +103,7 @@ class Packer {
   absl::StatusOr<bool> Take(const ScannedBlock& block, bool final);
   absl::Status TakeEvents(const ScannedBlock& block, const std::vector<uint8_t>& content);
   absl::Status TakeRings();
+  absl::Status TakeStatus();
   absl::Status Flush(Pending& pending);
   absl::Status FlushAll();
   absl::Status WriteClockPairs();
@@ -110,6 +118,10 @@ class Packer {
   uint64_t position_ = 0;
   std::vector<Gap> gaps_;            // in order of their offsets
   std::vector<ScannedBlock> rings_;
+  format::FileHeader header_{};  // of the raw file
+  FlightSegments segments_;
+  std::optional<ScannedBlock> status_block_;
+  std::optional<format::StatusArea> status_;
   absl::flat_hash_map<uint32_t, Pending> pending_;
   size_t pending_bytes_ = 0;
   // Sequence numbers seen of each thread: all below the first, and those in the set.

@@ -74,6 +74,7 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
   if (options.to_share.has_value()) {
     selection.range.to_ns = Instant{.share = options.to_share}.Ns(reader);
   }
+  selection.range.from_ns = std::max(selection.range.from_ns, reader.window_begin_ns());
   if (selection.range.from_ns > selection.range.to_ns) {
     return absl::InvalidArgumentError("the range ends before it begins");
   }

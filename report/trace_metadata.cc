@@ -62,6 +62,12 @@ void ReadModule(RecordBody& body, TraceMetadata* out) {
   module.info.path = Text(body);
   module.info.build_id = Text(body);
   module.load_ticks = body.Number();
+  const auto known = out->module_index.find(module.info.id.value);
+  if (known != out->module_index.end()) {
+    // Told again, after a disk was full.
+    const ModuleInfo& info = out->modules[known->second].info;
+    if (info.start == module.info.start && info.path == module.info.path) return;
+  }
   out->module_index[module.info.id.value] = out->modules.size();
   out->modules.push_back(std::move(module));
 }
@@ -189,7 +195,9 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         const uint64_t first_ticks = body.Number();
         if (first_ticks != 0) thread.first_ticks = first_ticks;
         thread.name = Text(body);
-        thread.names.push_back(thread.name);
+        if (thread.names.empty() || thread.names.back() != thread.name) {
+          thread.names.push_back(thread.name);
+        }
         if (const uint64_t of = body.Number(); of != 0) thread.handlers_of = static_cast<uint32_t>(of);
         break;
       }
@@ -229,6 +237,15 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
       case RecordTag::kObservedEnd: ReadObservedEnd(body, this); break;
       case RecordTag::kClockPairs: ReadClockPairs(body, clock); break;
       case RecordTag::kCrossCheck: ReadCrossCheck(body, this); break;
+      case RecordTag::kLosses:
+        losses.lost_events = body.Number();
+        losses.first_ticks = body.Number();
+        losses.last_ticks = body.Number();
+        losses.why = static_cast<uint32_t>(body.Number());
+        losses.error = static_cast<int>(body.Number());
+        losses.missed_events = body.Number();
+        break;
+      case RecordTag::kWindow: window_ticks = body.Number(); break;
     }
   }
   return decoder.ok();
@@ -239,6 +256,14 @@ bool TraceMetadata::IsReserved(uint64_t offset) const {
     if (confinement.reserve_begin <= offset && offset < confinement.reserve_end) return true;
   }
   return false;
+}
+
+void TraceMetadata::Take(const format::StatusArea& area) {
+  losses = {area.lost_events, area.first_loss_ticks, area.last_loss_ticks,
+            area.loss_why,    area.loss_errno,       area.missed_events};
+  if (area.stop_why != 0 && !stopped.has_value()) {
+    stopped = StopRecord{area.stop_why, area.stop_ticks, area.stop_errno};
+  }
 }
 
 uint64_t TraceMetadata::counter(std::string_view name) const {

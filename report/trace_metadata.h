@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "format/records.h"
+#include "format/trace_format.h"
 #include "report/analysis.h"
 #include "report/clock_map.h"
 
@@ -72,6 +73,15 @@ struct StopRecord {
   int error = 0;     // errno
 };
 
+// What could not be written; from the status area of the raw file.
+struct LossRecord {
+  uint64_t lost_events = 0;
+  uint64_t first_ticks = 0, last_ticks = 0;
+  uint32_t why = 0;  // format::RecordingStop
+  int error = 0;     // errno
+  uint64_t missed_events = 0;
+};
+
 struct CheckedStackRecord {
   CheckedStack stack;  // without time_ns; libunwind's frames without instances
   uint64_t ticks = 0;
@@ -98,6 +108,8 @@ struct TraceMetadata {
   std::optional<ObservedEndRecord> observed_end;
   std::optional<StopRecord> stopped;
   std::vector<ConfinementRecord> confinements;
+  LossRecord losses;
+  uint64_t window_ticks = 0;  // of a packed flight recorder; 0: nothing was given up
   std::vector<std::string> notes;
   uint64_t notes_left_out = 0;  // beyond kMostNotes
   std::vector<CheckedStackRecord> checked_stacks;
@@ -113,6 +125,9 @@ struct TraceMetadata {
 
   // Whether `offset` of the raw file is in a reserve: nothing need be written up to its end.
   bool IsReserved(uint64_t offset) const;
+
+  // What the kStatus block of a raw trace says.
+  void Take(const format::StatusArea& area);
 
   uint64_t counter(std::string_view name) const;  // 0 when there is none
 };

@@ -67,6 +67,8 @@ absl::Status TraceReader::Index() {
   if (!header.ok()) return header.status();
   header_ = *header;
   statistics_.file_bytes = source_->Size();
+  absl::Status segments = segments_.Read(*source_, header_);
+  if (!segments.ok()) return segments;
   BlockScanner scanner(source_.get());
   for (uint64_t position = AlignToBlock(header_.header_bytes);;) {
     ScannedBlock block;
@@ -101,6 +103,9 @@ absl::Status TraceReader::Index() {
   if (!status.ok()) return status;
   MakeStreams();
   clock_.Build(metadata_.start_monotonic_ns, metadata_.ticks_per_second);
+  const uint64_t window = std::max(segments_.WindowTicks(), metadata_.window_ticks);
+  if (window != 0) window_begin_ns_ = std::max<uint64_t>(clock_.ToNs(window), 1);
+  if ((header_.flags & format::kFileNewest) != 0) cut_ |= !metadata_.end.has_value();
   return absl::OkStatus();
 }
 
@@ -117,6 +122,9 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
   if (unwritten && !next->has_value() && metadata_.IsReserved(*position)) {
     statistics_.file_bytes = *position;  // what follows is a hole
     cut_ |= !metadata_.end.has_value();
+  } else if ((header_.flags & format::kFileNewest) != 0 &&
+             (unwritten || segments_.Contains(*position))) {
+    // A part of the file that was not used yet, or what a newer block left of an older one.
   } else if (unwritten) {
     ++statistics_.gaps;
     statistics_.gap_bytes += end - *position;
@@ -132,6 +140,8 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
 absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
   const format::BlockHeader& header = block.header;
   clock_.Add(header.clock_ticks, header.monotonic_ns);
+  if (segments_.IsVoid(block)) return absl::OkStatus();
+  segments_.Note(block);
   const uint64_t bytes = block.end() - block.offset;
   switch (header.kind) {
     case format::BlockKind::kMetadata:
@@ -157,6 +167,9 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
     case format::BlockKind::kRing:
       ++statistics_.ring_blocks;
       rings_.push_back(block);
+      return absl::OkStatus();
+    case format::BlockKind::kStatus:
+      if (const auto area = ReadStatusArea(*source_, block)) metadata_.Take(*area);
       return absl::OkStatus();
   }
   ++statistics_.unknown_blocks;
@@ -237,7 +250,10 @@ void TraceReader::MakeStreams() {
     uint64_t next = 1;
     for (BlockRef& block : blocks) {
       if (block.sequence < next && !stream.blocks.empty()) continue;  // twice in the file
-      if (block.first_sequence() > next) {
+      // What a flight recorder gave up is not lost.
+      const bool given_up =
+          stream.blocks.empty() && (header_.flags & format::kFileNewest) != 0;
+      if (block.first_sequence() > next && !given_up) {
         statistics_.lost_blocks += block.first_sequence() - next;
         block.after_hole = true;
       }

@@ -28,6 +28,7 @@
 #include "report/block_scanner.h"
 #include "report/byte_source.h"
 #include "report/clock_map.h"
+#include "report/flight_segments.h"
 #include "report/trace_metadata.h"
 
 namespace memtrace::report {
@@ -90,6 +91,10 @@ class TraceReader {
   // The words of a block were not whole events: noted as damage at that word.
   void NoteBadEvent(const BlockRef& block, size_t word);
 
+  // Of a flight recorder: what the process did is known from here on, in ns since its start.
+  // 0: from the beginning.
+  uint64_t window_begin_ns() const { return window_begin_ns_; }
+
   // Of the first damage in the file; empty when there is none so far.
   std::string damage() const;
   // The file ends within a block, or space was reserved at its end: the process was
@@ -122,6 +127,8 @@ class TraceReader {
   TraceMetadata metadata_;
   ClockMap clock_;
   TraceStatistics statistics_;
+  FlightSegments segments_;
+  uint64_t window_begin_ns_ = 0;
   std::vector<ThreadStream> streams_;
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> by_thread_;  // while indexing
   std::vector<ScannedBlock> rings_;                                 // while indexing

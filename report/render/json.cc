@@ -115,6 +115,8 @@ Json CoverageJson(const ReportView& view) {
           {"inherited_frees", coverage.inherited_frees},
           {"unknown_frees", coverage.unknown_frees},
           {"unseen_frees", coverage.unseen_frees},
+          {"window_begin_s", coverage.window_begin_ns == 0
+                                 ? Json() : Json(Seconds(coverage.window_begin_ns))},
           {"lost_blocks", coverage.lost_blocks},
           {"truncated", coverage.truncated},
           {"unseen_allocators", UnseenAllocatorsJson(coverage)},

@@ -71,7 +71,13 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
   absl::StrAppend(&line, "wrote ", main.path, " (", HumanBytes(main.bytes), ", ",
                   Allocations(main), ")");
   uint64_t dropped = 0;
-  for (const FinishedTrace& trace : result.traces) dropped += trace.counts.dropped_events;
+  int error = 0;
+  bool limit = false;
+  for (const FinishedTrace& trace : result.traces) {
+    dropped += trace.counts.dropped_events;
+    if (trace.counts.loss_error != 0) error = trace.counts.loss_error;
+    limit |= trace.counts.stopped_at_limit;
+  }
   // A process that failed to exec and was then killed looks the same.
   const bool untraced_exec =
       main.main && main.counts.ended_by_exec && end != nullptr && !end->signaled;
@@ -91,7 +97,9 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
     absl::StrAppend(&line, "; it then became a program that is not traced (static, setuid or another "
                            "environment?)");
   }
+  if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) absl::StrAppend(&line, "; ", WithCommas(dropped), " events were lost");
+  if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
   absl::StrAppend(&line, "; next: memtrace report ", ShellWord(main.path));
   return line;
 }

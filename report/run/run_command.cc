@@ -84,6 +84,11 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
                   "Stop recording when the raw trace of a process is\n"
                   "as long; 0 is no limit")
       ->check(kBytes);
+  run->add_option("--keep", options->keep,
+                  "What a trace keeps when it is as long: its oldest\n"
+                  "events, or its newest; oldest or newest")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember({"oldest", "newest"}));
   run->add_option("--cross-check", options->cross_check,
                   "Unwind every N-th stack with libunwind too and\n"
                   "compare; 0 does not")

@@ -9,11 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -95,6 +97,7 @@ std::vector<std::string> Environment(const RunOptions& options, const std::strin
   option("MEMTRACE_CHILDREN", options.children);
   option("MEMTRACE_SAMPLE_BYTES", options.sample_bytes);
   option("MEMTRACE_MAX_BYTES", options.max_bytes);
+  option("MEMTRACE_KEEP", options.keep);
   option("MEMTRACE_CROSS_CHECK", options.cross_check);
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -112,6 +115,21 @@ bool ChildrenAreFollowed(const RunOptions& options) {
   const char* variable = getenv("MEMTRACE_CHILDREN");
   if (!options.children.empty()) return options.children == "follow";
   return variable == nullptr || strcmp(variable, "off") != 0;
+}
+
+// The library's Segments::kSmallestFile.
+constexpr uint64_t kSmallestFlightRecorder = 1 << 20;
+
+bool HasRoomForTheNewest(const RunOptions& options) {
+  const char* variable = getenv("MEMTRACE_MAX_BYTES");
+  const std::string size = !options.max_bytes.empty() ? options.max_bytes
+                           : variable != nullptr      ? variable
+                                                      : "0";
+  char* unit = nullptr;
+  const uint64_t number = strtoull(size.c_str(), &unit, 10);
+  const size_t power = *unit == '\0' ? 0 : absl::string_view("KMGT").find(
+                                               absl::ascii_toupper(static_cast<unsigned char>(*unit))) + 1;
+  return number >= kSmallestFlightRecorder >> std::min<size_t>(10 * power, 20);
 }
 
 // Prints what there is to say; true: the program was traced.
@@ -187,6 +205,10 @@ int RunSession(const RunOptions& options) {
   if (!options.finish.empty()) return FinishLeftovers(options);
   if (options.command.empty()) {
     return Fail("nothing to run: memtrace run -o FILE -- PROGRAM ARGUMENTS");
+  }
+  if (options.keep == "newest" && !HasRoomForTheNewest(options)) {
+    return Fail("--keep newest needs --max-bytes of 1M or more: the rings of the threads and the "
+                "newest events have to fit");
   }
   const std::string& name = options.command.front();
   const FoundProgram program = FindProgram(name, getenv("PATH"));

@@ -84,6 +84,8 @@ absl::StatusOr<std::unique_ptr<TraceFollower>> TraceFollower::Make(const std::st
   f.ReadName();
 
   f.source_ = std::make_unique<FileSource>(f.raw_fd_.get());
+  f.keeps_newest_ = (header->flags & format::kFileNewest) != 0;
+  if (resume && f.keeps_newest_) unlink(f.packed_path_.c_str());  // the raw file has it all
   if (resume && access(f.packed_path_.c_str(), F_OK) == 0) {
     auto resumed = ResumedSource::Open(f.packed_path_, std::move(f.source_));
     if (!resumed.ok()) return resumed.status();
@@ -145,7 +147,7 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
 }
 
 absl::Status TraceFollower::Advance() {
-  if (!failure_.ok()) return failure_;
+  if (!failure_.ok() || keeps_newest_) return failure_;
   failure_ = packer_->Advance();
   if (failure_.ok() && may_hand_back_) HandBack();
   return failure_;
@@ -154,6 +156,12 @@ absl::Status TraceFollower::Advance() {
 absl::Status TraceFollower::Finish(const ProgramEnd* end) {
   if (!failure_.ok()) return failure_;
   failure_ = packer_->Finish();
+  if (const auto& status = packer_->status(); status.has_value()) {
+    counts_.dropped_events = std::max(counts_.dropped_events, status->lost_events);
+    if (status->lost_events != 0) counts_.loss_error = status->loss_errno;
+    counts_.stopped_at_limit =
+        status->stop_why == static_cast<uint32_t>(format::RecordingStop::kMaxBytes);
+  }
   if (failure_.ok() && end != nullptr) failure_ = WriteEnd(*end);
   return failure_;
 }

@@ -32,6 +32,8 @@ namespace memtrace::report {
 struct TraceCounts {
   uint64_t allocations = 0;
   uint64_t dropped_events = 0;
+  int loss_error = 0;       // errno of the last loss; 0: not known
+  bool stopped_at_limit = false;  // of MEMTRACE_MAX_BYTES
   bool ended_by_exec = false;  // the last kEnd, and nothing came after it
 };
 
@@ -84,6 +86,7 @@ class TraceFollower {
   uint64_t exec_ns_ = 0;  // when the last kEnd was written
   absl::Status failure_;
   bool may_hand_back_ = true;
+  bool keeps_newest_ = false;  // a flight recorder: packed at its end
   uint64_t handed_back_ = 0;  // the raw file is looked at up to here
 };
 

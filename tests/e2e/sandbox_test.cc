@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -135,6 +136,42 @@ TEST(SandboxedProgramTest, StrictModeEndsTheRecording) {
   EXPECT_EQ(reported, before);
   EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
   EXPECT_THAT(Notes(report), HasSubstr("entered a sandbox that left no way to write more"));
+}
+
+// A flight recorder has no part that could be mapped before: it says what is missing.
+TEST(SandboxedProgramTest, AFlightRecorderEndsAtAFilter) {
+  TempDir traces;
+  const Words arguments = {TraceePath("sandboxed"), "prctl", "20000", traces.path()};
+  const Result plain = RunCommand({.arguments = arguments});
+  if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
+  Command command = Traced({.arguments = arguments}, traces.path());
+  command.environment.emplace_back("MEMTRACE_MAX_BYTES", "6M");
+  command.environment.emplace_back("MEMTRACE_KEEP", "newest");
+  const Result traced = RunCommand(command);
+  EXPECT_EQ(traced.Outcome(), plain.Outcome());
+  EXPECT_EQ(traced.out, plain.out);
+  EXPECT_EQ(traced.err, plain.err);
+  const std::string trace = TraceOf(traces.path(), "sandboxed");
+  EXPECT_LE(std::filesystem::file_size(trace), 6u << 20);
+  EXPECT_THAT(Notes(BriefReport(trace)),
+              HasSubstr("entered a sandbox that left no way to write more"));
+}
+
+TEST(SandboxedProgramTest, AFlightRecorderCountsWhatItCannotWrite) {
+  TempDir traces;
+  const Words arguments = {TraceePath("sandboxed"), "chroot", "100000", traces.path()};
+  const Result plain = RunCommand({.arguments = arguments});
+  if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
+  Command command = Traced({.arguments = arguments}, traces.path());
+  command.environment.emplace_back("MEMTRACE_MAX_BYTES", "6M");
+  command.environment.emplace_back("MEMTRACE_KEEP", "newest");
+  const Result traced = RunCommand(command);
+  EXPECT_EQ(traced.Outcome(), plain.Outcome());
+  EXPECT_EQ(traced.out, plain.out);
+  EXPECT_EQ(traced.err, plain.err);
+  const Json report = BriefReport(TraceOf(traces.path(), "sandboxed"));
+  EXPECT_THAT(Notes(report), HasSubstr("could not be written to the trace"));
+  EXPECT_GT(report.at("coverage").at("dropped_events"), 0);
 }
 
 // As nginx does it: the master forks, and the worker gives up root first of all.

@@ -54,18 +54,29 @@ TEST_F(EventRingTest, ShowsOnlyWhatWasCommitted) {
   EXPECT_EQ(words()[1], 12u);
 }
 
+TEST_F(EventRingTest, HasNoRoomWhileItIsAskedToSpool) {
+  ring_.Attach(mapping_, EventRing::kSmallBytes, 7, 1);
+  ring_.AskToSpool();
+  EXPECT_FALSE(ring_.HasRoom(1));
+  ring_.Restart(7, 2, 0);
+  EXPECT_FALSE(ring_.HasRoom(1)) << "until its owner says so";
+  EXPECT_EQ(ring_.bytes(), EventRing::kSmallBytes);
+  ring_.Open();
+  EXPECT_TRUE(ring_.HasRoom(header().capacity_bytes / 8));
+  EXPECT_FALSE(ring_.HasRoom(header().capacity_bytes / 8 + 1));
+}
+
 // A thread that ended in the midst of an event: what it had committed is its last.
 TEST_F(EventRingTest, DropsWhatWasNotCommitted) {
   ring_.next()[0] = 11;
   ring_.Commit(1);
   ring_.next()[0] = 12;
-  EventRing half = ring_;
-  half.Commit(1);
+  ring_.Commit(1);
   *static_cast<uint32_t*>(static_cast<void*>(static_cast<char*>(mapping_) +
                                             offsetof(RingHeader, committed_bytes))) = 8;
-  half.DropUncommitted();
-  EXPECT_EQ(half.used_bytes(), 8u);
-  EXPECT_EQ(half.begin()[0], 11u);
+  ring_.DropUncommitted();
+  EXPECT_EQ(ring_.used_bytes(), 8u);
+  EXPECT_EQ(ring_.begin()[0], 11u);
 }
 
 TEST_F(EventRingTest, IsOfTheSizeOfItsMapping) {
@@ -74,7 +85,7 @@ TEST_F(EventRingTest, IsOfTheSizeOfItsMapping) {
   EXPECT_EQ(header().capacity_bytes, EventRing::kSmallBytes - sizeof(RingHeader));
   EXPECT_TRUE(ring_.HasRoom(header().capacity_bytes / 8));
   EXPECT_FALSE(ring_.HasRoom(header().capacity_bytes / 8 + 1));
-  ring_.Disown();
+  EventRing::Disown(mapping_);
   EXPECT_EQ(header().magic, 0u);
 }
 

@@ -131,7 +131,7 @@ TEST_F(TraceReserveTest, ARingInItStaysWhatItIs) {
 }
 
 TEST_F(TraceReserveTest, KeepsToTheLimits) {
-  file_.set_max_bytes(4 << 20);
+  file_.SetLimit(4 << 20, /*keep_newest=*/false);
   ASSERT_EQ(file_.MakeReserve(), 0);
   EXPECT_LE(file_.reserve().end(), (4u << 20) + TraceReserve::kLastWordsBytes);
   int written = 0;

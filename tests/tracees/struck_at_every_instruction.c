@@ -64,6 +64,7 @@ __attribute__((noinline)) static void Step(void (*function)(void)) {
   g_step = 0;
   __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\tnop" ::: "cc", "memory");
   function();
+  g_struck_at = -1; /* not between the next two instructions, where rsp is not what the CFI says */
   __asm__ volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" ::: "cc", "memory");
 }
 

@@ -1,0 +1,349 @@
+// What the disk under a trace may do to it: be full, become full and have room again, lose the
+// file, refuse. The program does not notice; the trace says what it lacks and why. The numbers
+// must come out: what was recorded and what was counted as lost is what a whole trace has.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kRounds = 30;
+
+Words KeepsTalking(const Words& happenings, int rounds = kRounds) {
+  Words words = {TraceePath("keeps_talking"), std::to_string(rounds)};
+  words.insert(words.end(), happenings.begin(), happenings.end());
+  return words;
+}
+
+std::string Rounds(int rounds = kRounds) {
+  std::string text;
+  for (int i = 0; i < rounds; ++i) text += "round " + std::to_string(i) + "\n";
+  return text;
+}
+
+// The allocations at sites whose stack has KeepLast() called by main().
+uint64_t KeptLast(const Json& report) {
+  uint64_t allocations = 0;
+  for (const Json& site : report.at("sites")) {
+    const Json& stack = site.at("stack");
+    for (size_t i = 0; i + 1 < stack.size(); ++i) {
+      if (stack[i].value("function", "") == "KeepLast" &&
+          stack[i + 1].value("function", "") == "main") {
+        allocations += site.at("allocations").get<uint64_t>();
+      }
+    }
+  }
+  return allocations;
+}
+
+uint64_t Events(const Json& report) { return report.at("coverage").at("events"); }
+uint64_t Dropped(const Json& report) { return report.at("coverage").at("dropped_events"); }
+
+// Of a run on a healthy disk.
+uint64_t AllEvents() {
+  static const uint64_t events = [] {
+    TempDir traces;
+    const Result run =
+        RunCommand(Traced({.arguments = KeepsTalking({})}, traces.path()));
+    EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+    EXPECT_EQ(run.out, Rounds());
+    const Json report = BriefReport(TraceOf(traces.path(), "keeps_talking"));
+    EXPECT_EQ(Dropped(report), 0u);
+    return Events(report);
+  }();
+  return events;
+}
+
+bool HasMounts() {
+  const Words unshare = geteuid() == 0 ? Words{"unshare", "-m", "true"}
+                                       : Words{"unshare", "-Urm", "true"};
+  return RunCommand({.arguments = unshare}).exit_status == 0;
+}
+
+class DiskTest : public ::testing::Test {
+ protected:
+  // Runs `script` of sh with a file system of its own at $mount. $traced is before a program
+  // that is to be traced into it, as t.mtr.
+  Result RunOnMount(const std::string& mount, const std::string& script) {
+    const std::string environment =
+        "env LD_PRELOAD=" + LibraryPath() + " MEMTRACE_OUT=$mount/t.mtr";
+    const std::string text = "mount=" + work_.path() + "/mount out=" + work_.path() +
+                             " talks=" + TraceePath("keeps_talking") + " traced='" + environment +
+                             "'; mkdir $mount && mount -t " + mount + " none $mount || exit 99\n" +
+                             // $mount within $traced
+                             "traced=$(eval echo $traced)\n" + script;
+    Words words = {"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c", text};
+    return RunCommand({.arguments = words});
+  }
+
+  TempDir work_;
+};
+
+#define NEEDS_MOUNTS() \
+  if (!HasMounts()) GTEST_SKIP() << "no mount namespace can be had here"
+
+TEST_F(DiskTest, AFullDiskIsNotNoticedAndTheTraceSaysWhatItLacks) {
+  NEEDS_MOUNTS();
+  const Result run = RunOnMount("tmpfs -o size=360k",
+                                "$traced $talks 30; status=$?; cp $mount/t.mtr $out; exit $status");
+  ASSERT_EQ(run.Outcome(), "exit 23") << run.err;
+  EXPECT_EQ(run.out, Rounds());
+  EXPECT_EQ(run.err, "");
+  const Json report = BriefReport(work_ / "t.mtr");
+  EXPECT_GT(Dropped(report), AllEvents() / 3);
+  EXPECT_EQ(Events(report) + Dropped(report), AllEvents());
+  EXPECT_THAT(report.at("coverage").at("notes"),
+              Contains(HasSubstr("could not be written to the trace (No space left on device)")));
+  // Its lines are wrapped.
+  EXPECT_THAT(ReportText(work_ / "t.mtr"),
+              ::testing::ContainsRegex("No[ \n]+space[ \n]+left[ \n]+on[ \n]+device"));
+  const Result info = RunCommand({.arguments = {ToolPath(), "info", work_ / "t.mtr"}});
+  EXPECT_THAT(info.out, HasSubstr("No space left on device"));
+}
+
+// Nothing can be appended any more, also not that: it is said in place.
+TEST_F(DiskTest, AFullDiskIsToldOfByAKilledProgramToo) {
+  NEEDS_MOUNTS();
+  const Result run = RunOnMount(
+      "tmpfs -o size=360k", "$traced $talks 31 30 kill 9 >/dev/null; cp $mount/t.mtr $out; true");
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = BriefReport(work_ / "t.mtr");
+  EXPECT_GT(Dropped(report), AllEvents() / 3);
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("No space left on device")));
+  EXPECT_NE(report.at("process").at("end"), "exit");
+}
+
+TEST_F(DiskTest, RecordingGoesOnWhenThereIsRoomAgain) {
+  NEEDS_MOUNTS();
+  const Result run = RunOnMount(
+      "tmpfs -o size=4m",
+      "$traced $talks 30 5 fill $mount/big 12 thread 0 20 unlink $mount/big; status=$?\n"
+      "cp $mount/t.mtr $out; exit $status");
+  ASSERT_EQ(run.Outcome(), "exit 23") << run.err;
+  EXPECT_EQ(run.out, Rounds());
+  const Json report = Report(work_ / "t.mtr");
+  EXPECT_GT(Dropped(report), 0u);
+  EXPECT_LT(Dropped(report), AllEvents() / 2 + AllEvents() / 6);
+  EXPECT_EQ(report.at("process").at("end"), "exit");
+  // With their whole stacks, which had been defined in what was lost.
+  EXPECT_EQ(KeptLast(report), 777u);
+  EXPECT_EQ(report.at("coverage").at("lost_blocks"), 0);
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("No space left on device")));
+}
+
+// ramfs has no fallocate(): the space of a ring is written.
+TEST_F(DiskTest, AFileSystemThatCannotReserveSpaceKeepsRings) {
+  NEEDS_MOUNTS();
+  const Result run = RunOnMount(
+      "ramfs", "$traced $talks 3 2 kill 9 >/dev/null; cp $mount/t.mtr $out; true");
+  if (run.exit_status == 99) GTEST_SKIP() << "no ramfs here: " << run.err;
+  const Json report = BriefReport(work_ / "t.mtr");
+  EXPECT_EQ(Dropped(report), 0u);
+  EXPECT_GE(report.at("totals").at("allocations"), 2 * 2 * 3000);
+  EXPECT_THAT(report.at("coverage").at("notes"), Not(Contains(HasSubstr("private memory"))));
+}
+
+TEST_F(DiskTest, AReadOnlyFileSystemIsSaidOnceAndTheProgramRuns) {
+  NEEDS_MOUNTS();
+  const Result run = RunOnMount("tmpfs -o ro", "exec $traced $talks 30");
+  EXPECT_EQ(run.Outcome(), "exit 23");
+  EXPECT_EQ(run.out, Rounds());
+  EXPECT_THAT(run.err, ::testing::MatchesRegex("memtrace: cannot create the trace [^\n]*Read-only "
+                                               "file system[^\n]*; the program runs untraced[^\n]*\n"));
+}
+
+// --- what happens to the file ------------------------------------------------------------------
+
+struct Happening {
+  const char* name;
+  Words happenings;  // TRACE stands for the file's name
+};
+
+class FileIsGoneTest : public ::testing::TestWithParam<Happening> {};
+
+TEST_P(FileIsGoneTest, TheProgramDoesNotNoticeAndForeignFilesStay) {
+  TempDir traces;
+  const std::string trace = traces / "d/t.mtr";
+  std::filesystem::create_directory(traces / "d");
+  Words happenings = GetParam().happenings;
+  for (std::string& word : happenings) {
+    if (word == "TRACE") word = trace;
+    if (word == "DIRECTORY") word = traces / "d";
+  }
+  Command command{.arguments = KeepsTalking(happenings),
+                  .environment = {{"LD_PRELOAD", LibraryPath()}, {"MEMTRACE_OUT", trace}}};
+  const Result run = RunCommand(command);
+  EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+  EXPECT_EQ(run.out, Rounds());
+  EXPECT_EQ(run.err, "");
+  const std::string name = GetParam().name;
+  if (name == "replaced") {
+    EXPECT_EQ(ReadFile(trace), "somebody else's\n");
+  }
+  if (name == "renamed") {
+    EXPECT_FALSE(Exists(trace));
+    const Json report = BriefReport(trace + ".moved");
+    EXPECT_EQ(Events(report) + Dropped(report), AllEvents());
+    EXPECT_THAT(report.at("coverage").at("notes"),
+                Contains(HasSubstr("the trace could not be opened: No such file")));
+  }
+  if (name == "removed" || name == "directory_removed") {
+    EXPECT_FALSE(Exists(trace));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, FileIsGoneTest,
+    ::testing::Values(Happening{"removed", {"5", "unlink", "TRACE"}},
+                      Happening{"replaced", {"5", "replace", "TRACE"}},
+                      Happening{"renamed", {"5", "move", "TRACE"}},
+                      Happening{"directory_removed",
+                                {"5", "unlink", "TRACE", "6", "unlink", "DIRECTORY"}},
+                      Happening{"directory_renamed", {"5", "move", "DIRECTORY"}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(MemtraceRunTest, SaysWhatWasLostAndWhy) {
+  TempDir work;
+  const Result run = RunCommand(
+      {.arguments = {ToolPath(), "run", "-o", work / "t.mtr", "--", "sh", "-c",
+                     "exec \"$0\" 30 5 nofile 0", TraceePath("keeps_talking")}});
+  EXPECT_EQ(run.Outcome(), "exit 23");
+  EXPECT_EQ(run.out, Rounds());
+  EXPECT_THAT(run.err, ::testing::ContainsRegex(
+                           "; [0-9,]+ events were lost \\(Too many open files\\); next: "));
+  const Json report = BriefReport(work / "t.mtr");
+  EXPECT_EQ(Events(report) + Dropped(report), AllEvents());
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("Too many open files")));
+}
+
+// --- limits ------------------------------------------------------------------------------------
+
+struct Limits {
+  const char* name;
+  Words happenings;
+  const char* note;
+};
+
+class LimitTest : public ::testing::TestWithParam<Limits> {};
+
+TEST_P(LimitTest, WhatCouldNotBeWrittenIsCountedAndNoSignalComes) {
+  TempDir traces;
+  Command command = Traced({.arguments = KeepsTalking(GetParam().happenings)}, traces.path());
+  // The program's own output is no file, or its own limit would end it.
+  command.arguments.insert(command.arguments.begin(),
+                           {"bash", "-c", "set -o pipefail; (exec \"$@\") | cat", "bash"});
+  command.environment.emplace_back("MEMTRACE_CHILDREN", "follow");
+  const Result run = RunCommand(command);
+  EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+  EXPECT_EQ(run.out, Rounds());
+  EXPECT_EQ(run.err, "");
+  const Json report = Report(TraceOf(traces.path(), "keeps_talking"));
+  EXPECT_GT(Dropped(report), 0u);
+  EXPECT_EQ(Events(report) + Dropped(report), AllEvents());
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr(GetParam().note)));
+  if (std::string(GetParam().name).ends_with("for_a_while")) {
+    EXPECT_EQ(KeptLast(report), 777u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, LimitTest,
+    ::testing::Values(
+        Limits{"file_size_lowered", {"5", "fsize", "200000"}, "File too large"},
+        Limits{"file_size_zero", {"5", "fsize", "0"}, "File too large"},
+        Limits{"file_size_for_a_while", {"5", "fsize", "0", "20", "fsize", "100000000"},
+               "File too large"},
+        Limits{"no_descriptor", {"5", "nofile", "0"}, "Too many open files"},
+        Limits{"no_descriptor_for_a_while", {"5", "nofile", "0", "20", "nofile", "64"},
+               "Too many open files"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(LimitTest, AFileSizeLimitFromTheBeginningIsSaid) {
+  TempDir traces;
+  const std::string traced = "LD_PRELOAD=" + LibraryPath() + " MEMTRACE_OUT=" + (traces / "t.mtr");
+  for (const char* limit : {"0", "1"}) {  // of 1024 bytes
+    const Result run = RunCommand(
+        {.arguments = {"bash", "-c", "set -o pipefail; (ulimit -f " + std::string(limit) + "; " +
+                       traced + " exec \"$0\" 30 2>&1) | cat", TraceePath("keeps_talking")}});
+    EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+    EXPECT_THAT(run.out, ::testing::EndsWith(Rounds()));
+    EXPECT_EQ(run.err, "");
+    if (*limit == '0') {
+      EXPECT_THAT(run.out, HasSubstr("File too large"));
+      EXPECT_FALSE(Exists(traces / "t.mtr"));
+    } else {
+      // Rings are private, events all lost but the newest; the trace says it.
+      EXPECT_EQ(run.out, Rounds());
+      const Json report = BriefReport(traces / "t.mtr");
+      EXPECT_GT(Dropped(report), 0u);
+      EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("File too large")));
+    }
+  }
+}
+
+TEST(LimitTest, AQuotaIsToldOf) {
+  // EDQUOT by a filter of system calls: no file system with quotas can be counted on.
+  TempDir traces;
+  Command command = Traced({.arguments = KeepsTalking({})}, traces.path());
+  command.arguments.insert(command.arguments.begin(),
+                           {TraceePath("refuses_system_calls"), "pwritev", "122"});
+  command.environment.emplace_back("MEMTRACE_CHILDREN", "follow");
+  const Result run = RunCommand(command);
+  if (run.exit_status == 77) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+  EXPECT_EQ(run.out, Rounds());
+  const Json report = BriefReport(TraceOf(traces.path(), "keeps_talking"));
+  EXPECT_GT(Dropped(report), AllEvents() / 2);
+  EXPECT_EQ(Events(report) + Dropped(report), AllEvents());
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("Disk quota exceeded")));
+}
+
+TEST(LimitTest, AFileSystemWithoutSharedMappingsLosesNothingUnlessKilled) {
+  for (const bool killed : {false, true}) {
+    TempDir traces;
+    Command command = Traced({.arguments = KeepsTalking(killed ? Words{"29", "kill", "9"}
+                                                               : Words{})}, traces.path());
+    command.arguments.insert(command.arguments.begin(),
+                             {TraceePath("refuses_system_calls"), "shared-mappings", "19"});
+    const Result run = RunCommand(command);
+    if (run.exit_status == 77) GTEST_SKIP() << "no seccomp here";
+    EXPECT_EQ(run.Outcome(), killed ? "signal 9" : "exit 23") << run.err;
+    const Json report = BriefReport(TraceOf(traces.path(), "keeps_talking"));
+    EXPECT_EQ(Dropped(report), 0u);
+    EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("private memory")));
+    if (killed) {
+      EXPECT_GT(Events(report), AllEvents() * 28 / 30 - 3 * 5500);  // a ring has about 5,000
+    } else {
+      EXPECT_EQ(Events(report), AllEvents());
+    }
+  }
+}
+
+TEST(LimitTest, TheSizeLimitIsSaidByTheTraceAndTheLine) {
+  TempDir work;
+  Words words = {ToolPath(), "run", "--max-bytes", "300K", "-o", work / "t.mtr", "--"};
+  const Words talks = KeepsTalking({});
+  words.insert(words.end(), talks.begin(), talks.end());
+  const Result run = RunCommand({.arguments = words});
+  EXPECT_EQ(run.Outcome(), "exit 23");
+  EXPECT_EQ(run.out, Rounds());
+  EXPECT_THAT(run.err, HasSubstr("; recording stopped at the size limit; "));
+  const Json report = BriefReport(work / "t.mtr");
+  EXPECT_THAT(report.at("coverage").at("notes"),
+              Contains(HasSubstr("at the size limit (MEMTRACE_MAX_BYTES)")));
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
