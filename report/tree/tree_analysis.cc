@@ -101,6 +101,18 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     tree.images.push_back(std::move(image));
   }
   tree.tree = LinkProcesses(tree.images);
+  // Events of threads that ran on behind the end make it look like an exec that failed. But
+  // there is the next program of the same process.
+  for (const ImageNode& node : tree.tree.nodes) {
+    if (node.link != ImageLink::kExec || node.parent == kNoImage) continue;
+    ProcessImage& before = tree.images[node.parent];
+    if (before.process.end != ProcessInfo::End::kCut) continue;
+    before.process.end = ProcessInfo::End::kExec;
+    if (before.truncated && before.damage.empty()) {
+      before.truncated = false;
+      --tree.truncated;
+    }
+  }
   return tree;
 }
 
