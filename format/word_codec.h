@@ -1,6 +1,6 @@
-// Codec::kWords: event words in a third of their bytes, for the price of copying them.
+// Codec::kWords: event words in a fifth to two thirds of their bytes, for some 2 ns a word.
 //
-// Addresses come back, sizes and slots even more: most words of a block were in it a short
+// Addresses come back, sizes and slots even more: many words of a block were in it a short
 // while ago. The coder keeps a table of 256 words, each at the place its hash gives. A word
 // that is in its place is written as that place, one byte; any other is written as it is and
 // takes the place. Eight words make a group, behind a byte whose bit j says that word j is a

@@ -202,7 +202,7 @@ size_t CountEvents(const uint64_t* word, const uint64_t* end) {
   return events;
 }
 
-// What of `ring` is to be written; `header` says how. A third of the bytes is a third of the pages
+// What of `ring` is to be written; `header` says how. Fewer bytes are fewer pages
 // that the kernel has to find and to write back, which costs more than the coding.
 const void* Compress(const EventRing& ring, SpoolBuffer& buffer, format::BlockHeader* header) {
   const size_t bytes = format::EncodeWords(ring.begin(), ring.used_bytes() / sizeof(uint64_t),
