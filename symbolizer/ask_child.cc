@@ -14,6 +14,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "symbolizer/write_all.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -22,16 +23,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 enum ChildExit : int { kDone = 0, kNoMemory = 3, kCannotAnswer = 4 };
-
-bool WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
 
 [[noreturn]] void BeChild(pid_t parent, int answer, milliseconds time,
                           const std::function<std::string()>& work) {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "symbolizer/write_all.h"
 #include "symbolizer/zstd_sections.h"
 
 namespace memtrace::symbolizer {
@@ -22,16 +23,6 @@ namespace {
 
 // A build-id is 8 to 20 bytes in practice; anything longer is a damaged note.
 constexpr ssize_t kMaxBuildIdBytes = 64;
-
-bool WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
 
 }  // namespace
 

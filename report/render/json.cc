@@ -40,16 +40,6 @@ Json StackJson(const ReportView& view, StackId stack) {
   return json;
 }
 
-absl::string_view EndName(ProcessInfo::End end) {
-  switch (end) {
-    case ProcessInfo::End::kExit: return "exit";
-    case ProcessInfo::End::kExec: return "exec";
-    case ProcessInfo::End::kSignal: return "signal";
-    case ProcessInfo::End::kCut: return "cut";
-  }
-  return "cut";
-}
-
 // Of the executable: in the process record, or else its module's.
 std::string BuildId(const Analysis& analysis) {
   if (!analysis.process.build_id.empty()) return analysis.process.build_id;

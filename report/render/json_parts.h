@@ -15,7 +15,7 @@ namespace memtrace::report::render {
 
 using Json = nlohmann::ordered_json;
 
-// On one line; names that are not UTF-8 have their bad bytes replaced.
+// On one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
 std::string Dump(const Json& json);
 
 Json LeakJson(const ReportView& view, const SiteGroup& group);

@@ -77,7 +77,7 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
         .Text(LinkName(node.link)).Text(process.executable).Text(process.build_id)
         .Text(absl::StrJoin(process.command, " "))
         .Seconds(static_cast<uint64_t>(process.start_realtime_ns)).Seconds(process.duration_ns)
-        .Text(EndName(process.end));
+        .Text(render::EndName(process.end));
     if (process.end == ProcessInfo::End::kExit) {
       record.Number(static_cast<uint32_t>(process.exit_status));
     } else if (process.end == ProcessInfo::End::kSignal) {

@@ -43,7 +43,7 @@ Json ImageJson(const TreeView& view, size_t index) {
                {"host", process.host},
                {"start_time", render::DateTimeIso(process.start_realtime_ns)},
                {"duration_s", static_cast<double>(process.duration_ns) / 1e9},
-               {"end", std::string(EndName(process.end))}};
+               {"end", std::string(render::EndName(process.end))}};
   json["exit_status"] = process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
   json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
   json["forked"] = process.forked;

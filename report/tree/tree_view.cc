@@ -48,16 +48,6 @@ absl::StatusOr<TreeView> TreeView::Create(const TreeAnalysis& analysis,
   return view;
 }
 
-absl::string_view EndName(ProcessInfo::End end) {
-  switch (end) {
-    case ProcessInfo::End::kExit: return "exit";
-    case ProcessInfo::End::kExec: return "exec";
-    case ProcessInfo::End::kSignal: return "signal";
-    case ProcessInfo::End::kCut: return "cut";
-  }
-  return "cut";
-}
-
 absl::string_view LinkName(ImageLink link) {
   switch (link) {
     case ImageLink::kNone: return "";

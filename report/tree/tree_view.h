@@ -63,8 +63,6 @@ void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out);
 // RFC 4180 with a header record. Not kSummary.
 void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::Sink& out);
 
-// "exit", "exec", "signal", "cut", as in the other formats.
-absl::string_view EndName(ProcessInfo::End end);
 // "exec", "fork", "parent", "time"; empty: none.
 absl::string_view LinkName(ImageLink link);
 
