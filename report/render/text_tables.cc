@@ -77,8 +77,9 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
   if (map.tool_bytes > 0) {
     table.AddRow({"memtrace's own", HumanBytes(map.tool_bytes), ""}, say("not counted above"));
   }
-  const uint64_t unexplained = static_cast<uint64_t>(
-      map.unexplained_bytes < 0 ? -map.unexplained_bytes : map.unexplained_bytes);
+  // Negated as unsigned: a hostile trace has the number that has no negative.
+  const uint64_t signed_bytes = static_cast<uint64_t>(map.unexplained_bytes);
+  const uint64_t unexplained = map.unexplained_bytes < 0 ? 0 - signed_bytes : signed_bytes;
   const std::string verdict =
       unexplained == 0 ? "every byte of growth is explained by an event"
                        : absl::StrCat(HumanBytes(unexplained), map.unexplained_bytes > 0
