@@ -7,6 +7,7 @@
 //           | word*                        in a kEvents block, see event_words.h
 //           | ring area                    in a kRing block, see RingHeader
 //           | StatusArea                   in a kStatus block
+//           | scan record*                 in a kMemoryScan block, see memory_scan.h
 //
 // What every version keeps:
 //   - fixed-width integers are little-endian; varints are unsigned LEB128
@@ -62,6 +63,7 @@ enum class BlockKind : uint16_t {
   kEvents = 2,    // events of `thread`, number `sequence` of that thread
   kRing = 3,      // a live ring; the payload changes, payload_checksum is 0
   kStatus = 4,    // the first block of a raw file: StatusArea; payload_checksum is 0
+  kMemoryScan = 5,  // records of memory_scan.h; `thread` is the number of the scan
 };
 
 enum class Codec : uint16_t {
@@ -144,8 +146,8 @@ struct StatusArea {
   int32_t stop_errno;
   // kFileNewest: the file has `segments` stretches of segment_bytes each, one behind the
   // other, that are written in turn. They are numbered as they are begun, the first has the
-  // number `segments`; number n is the stretch with index n % segments. A block in it whose clock_ticks are below its segment_ticks is a
-  // remnant of what was there before, and void.
+  // number `segments`; number n is the stretch with index n % segments. A block in it whose
+  // clock_ticks are below its segment_ticks is a remnant of what was there before, and void.
   uint64_t segments_begin;
   uint64_t segment_bytes;
   uint32_t segments;      // at most kMaxSegments

@@ -14,6 +14,7 @@
 #include "format/event_words.h"
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "report/leaks.h"
 #include "report/sampling.h"
 #include "report/strong_id.h"
 
@@ -267,6 +268,7 @@ struct Analysis {
   SizeHistogram sizes;
   std::vector<LiveBlock> live;          // by address; see LiveBlock
   std::vector<CheckedStack> checked_stacks;
+  std::vector<LeakScan> leak_scans;     // in order; empty: nothing is known of what is reachable
 };
 
 }  // namespace memtrace::report

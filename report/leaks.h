@@ -1,0 +1,67 @@
+// What memory scans found: leaks by memcheck's kinds.
+//
+// Filled by the analyzer from the scans of a trace (format/memory_scan.h), read by the
+// renderers and the gate. Times are nanoseconds since the start of the process.
+//
+// Words: a *block* is lost when no chain of pointers leads to it from a root; a *loss record*
+// is all blocks of one kind with one allocating stack, as in memcheck.
+
+#ifndef MEMTRACE_REPORT_LEAKS_H_
+#define MEMTRACE_REPORT_LEAKS_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/event_words.h"
+#include "format/memory_scan.h"
+#include "report/strong_id.h"
+
+namespace memtrace::report {
+
+// In the order of how bad it is; the names in reports are "definite", "indirect",
+// "possible", "reachable", "unfreed". kUnfreed: there was no scan, so nothing is known but that it
+// was not freed.
+enum class LeakKind : uint8_t { kDefinite, kIndirect, kPossible, kReachable, kUnfreed };
+inline constexpr size_t kLeakKinds = 5;
+
+struct LeakAmount {
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+};
+
+struct LossRecord {
+  LeakKind kind = LeakKind::kUnfreed;
+  StackId stack;
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  uint64_t bytes = 0;           // direct
+  uint64_t blocks = 0;          // direct
+  uint64_t indirect_bytes = 0;  // kDefinite: of the blocks that only these lead to; these have
+  uint64_t indirect_blocks = 0; //   records of their own as well, of kind kIndirect
+  uint64_t heuristic_blocks = 0;  // of `blocks`, reachable by a heuristic only
+  uint64_t first_time_ns = 0;   // of the allocations of these blocks
+  uint64_t last_time_ns = 0;
+  // Against the scan before it; 0 in the first. The record is new when it had no blocks.
+  LeakAmount before, indirect_before;
+  bool is_new = false;
+};
+
+struct LeakScan {
+  uint32_t number = 0;
+  format::ScanReason reason = format::ScanReason::kExitLate;
+  format::ScanShow show = format::ScanShow::kAny;
+  std::string label;           // of who asked, empty if unnamed
+  uint64_t time_ns = 0;
+  // kDone: every conclusion holds. Otherwise `failure` says why, and there are no records.
+  enum class State { kDone, kCutShort, kFailed } state = State::kCutShort;
+  std::string failure;
+  std::vector<std::string> notes;  // what was not scanned, which threads did not stop, ...
+  std::array<LeakAmount, kLeakKinds> totals;  // by LeakKind
+  std::array<LeakAmount, 5> by_heuristic;     // of kReachable: index 1..4 as in leak_scan's Heuristic
+  std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_LEAKS_H_
