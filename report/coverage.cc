@@ -38,7 +38,7 @@ std::string ConfinementNote(const ConfinementRecord& confinement, double seconds
   return note + "; processes that it forked afterwards may have no trace.";
 }
 
-std::string LossNote(const LossRecord& loss, const ClockMap& clock) {
+std::string LossNote(const LostEventsRecord& loss, const ClockMap& clock) {
   const double from = static_cast<double>(clock.ToNs(loss.first_ticks)) / 1e9;
   const double to = static_cast<double>(clock.ToNs(loss.last_ticks)) / 1e9;
   std::string why;

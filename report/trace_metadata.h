@@ -74,7 +74,7 @@ struct StopRecord {
 };
 
 // What could not be written; from the status area of the raw file.
-struct LossRecord {
+struct LostEventsRecord {
   uint64_t lost_events = 0;
   uint64_t first_ticks = 0, last_ticks = 0;
   uint32_t why = 0;  // format::RecordingStop
@@ -108,7 +108,7 @@ struct TraceMetadata {
   std::optional<ObservedEndRecord> observed_end;
   std::optional<StopRecord> stopped;
   std::vector<ConfinementRecord> confinements;
-  LossRecord losses;
+  LostEventsRecord losses;
   uint64_t window_ticks = 0;  // of a packed flight recorder; 0: nothing was given up
   std::vector<std::string> notes;
   uint64_t notes_left_out = 0;  // beyond kMostNotes
