@@ -171,6 +171,8 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
     case format::BlockKind::kStatus:
       if (const auto area = ReadStatusArea(*source_, block)) metadata_.Take(*area);
       return absl::OkStatus();
+    case format::BlockKind::kMemoryScan:
+      break;  // not read by this version
   }
   ++statistics_.unknown_blocks;
   return absl::OkStatus();
