@@ -56,6 +56,8 @@ inline constexpr uint32_t kOtherArena = 0x800;
 enum class AllocFunction : uint8_t {
   kMalloc = 1, kCalloc = 2, kRealloc = 3, kReallocarray = 4, kPosixMemalign = 5,
   kAlignedAlloc = 6, kMemalign = 7, kValloc = 8, kPvalloc = 9,
+  // Never in an alloc event: the blocks of kCustomAlloc, of a pool and of none.
+  kPoolAlloc = 10, kBlockAlloc = 11,
 };
 
 // kWideAlloc: whatever does not fit the short form: 4 GiB and more, aligned
@@ -96,7 +98,29 @@ enum class ExtendedType : uint16_t {
   // a failed munmap, mmap and so on undone: word 1 address; 2 length. The kMunmap before it
   // did not happen.
   kMunmapFailed = 11,
+
+  // What the program tells by memtrace.h. Each has a kTime word of its own in front.
+  // word 1 the pool's address; 2 slot; 3.. name, NUL padded, may be absent
+  kPoolCreate = 12,
+  // word 1 the pool's address; 2 slot. All its blocks end.
+  kPoolDestroy = 13,
+  // A block that the program's own allocator gave out. word 1 address; 2 bytes; 3 address of
+  // its pool, 0 none; 4 slot
+  kCustomAlloc = 14,
+  // word 1 address; 2 address of its pool, 0 none
+  kCustomFree = 15,
+  // word 1 an address: the block that it points to, or into, is never a leak
+  kIgnoreBlock = 16,
+  // What the thread allocates from here on is never a leak: word 1 the depth of
+  // memtrace_disable(), 0 no longer
+  kLeaksDisabled = 17,
+  // word 1 PhaseEdge; 2 slot; 3.. name, NUL padded
+  kPhase = 18,
+  // word 1: 1 the recording is stopped (see kStoppedSlot), 0 it goes on; 2 slot
+  kRecordingStopped = 19,
 };
+
+enum class PhaseEdge : uint32_t { kBegin = 1, kEnd = 2, kMark = 3 };
 
 constexpr uint64_t Head(EventKind kind, uint64_t address, uint32_t detail = 0) {
   return (address & kAddressMask) | static_cast<uint64_t>(kind) << 48 |
@@ -137,6 +161,10 @@ constexpr uint32_t NodeInstance(uint64_t word) { return static_cast<uint32_t>(wo
 // Slot 0 is "no stack" and the parent of every outermost node.
 inline constexpr uint32_t kNoSlot = 0;
 inline constexpr uint32_t kMaxSlot = 0xffffff;
+// In place of a slot, of an allocation while the program had stopped the recording
+// (memtrace_stop()): it has no stack and is in no figure. That the block exists is told, so that
+// its free is known for what it is, and what it points to is not taken for lost.
+inline constexpr uint32_t kStoppedSlot = kMaxSlot + 1;
 inline constexpr uint32_t kMaxPathNodes = 0xfff;
 
 // Words of the event that begins with `head`, the head included; 0 if invalid.

@@ -86,6 +86,9 @@ struct Coverage {
   uint64_t cross_check_differences = 0;
   uint64_t tool_memory_bytes = 0;
   uint64_t tool_minor_faults = 0;
+  // The program stopped the recording (memtrace_stop): so often, and so long together. Blocks of
+  // that time are known and in no figure.
+  uint64_t stops = 0, stopped_ns = 0, stopped_allocations = 0, stopped_frees = 0;
   bool truncated = false;          // damage or a cut: `damage` says where
   std::string damage;
   std::vector<std::string> notes;
@@ -221,6 +224,50 @@ struct LiveBlock {
   StackId stack;
   format::AllocFunction function = format::AllocFunction::kMalloc;
   uint64_t time_ns = 0;
+  // Never a leak, and as good as a root: memtrace_ignore_object(), memtrace_disable(); or
+  // allocated while the recording was stopped, so that nothing is known of it.
+  bool ignored = false;
+  // Custom blocks lie in it: of a pool, or told by memtrace_block_alloc(). They take its place
+  // in the graph of pointers, as in memcheck's.
+  bool holds_blocks = false;
+  uint32_t pool = 0;  // of a custom block: index in Analysis::pools plus 1; 0 of no pool
+};
+
+// The pools (memtrace_pool_create) that have one name and one creating stack, together. Their
+// blocks are those of sites whose function is kPoolAlloc.
+struct Pool {
+  std::string name;
+  StackId stack;              // of their creation; none if that is not in the trace
+  uint64_t created = 0, destroyed = 0;
+  uint64_t first_created_ns = 0;
+  uint64_t allocations = 0, frees = 0;  // of blocks; frees with those of destroyed pools
+  uint64_t bytes_allocated = 0;
+  uint64_t live_bytes = 0, live_blocks = 0;  // at the end (of the range)
+  uint64_t peak_bytes = 0;    // the most they ever held together
+};
+
+// All stretches of the run that the program gave one name (memtrace_phase_begin and _end), in
+// the order of their first begin. They may nest and overlap; what happens in one is counted of all threads.
+struct Phase {
+  struct Instant {
+    uint64_t time_ns = 0;
+    uint64_t live_bytes = 0, live_blocks = 0;
+    uint64_t allocations = 0, frees = 0, bytes_allocated = 0;  // since the start
+  };
+  std::string name;
+  uint64_t times = 0;        // that it has begun
+  uint64_t open = 0;         // of these, not ended: `last_end` is the end of the run then
+  uint64_t total_ns = 0;     // the following of all its times together
+  uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
+  int64_t growth_bytes = 0, growth_blocks = 0;  // live at the end minus at the begin
+  int64_t largest_growth_bytes = 0;             // of one time
+  Instant first_begin, first_end, last_begin, last_end;
+};
+
+struct Mark {  // memtrace_mark()
+  std::string name;
+  uint64_t time_ns = 0;
+  uint64_t live_bytes = 0, live_blocks = 0;
 };
 
 // A stack that libunwind did not confirm (MEMTRACE_CROSS_CHECK): the first few of each
@@ -268,6 +315,9 @@ struct Analysis {
   SizeHistogram sizes;
   std::vector<LiveBlock> live;          // by address; see LiveBlock
   std::vector<CheckedStack> checked_stacks;
+  std::vector<Pool> pools;              // in order of first creation
+  std::vector<Phase> phases;
+  std::vector<Mark> marks;              // the first thousand
   std::vector<LeakScan> leak_scans;     // in order; empty: nothing is known of what is reachable
 };
 

@@ -186,6 +186,15 @@ void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {
     case ExtendedType::kThreadName:
       names_[cursor.thread()] = std::string(event.text(1));
       break;
+    case ExtendedType::kPoolCreate:
+    case ExtendedType::kPoolDestroy:
+    case ExtendedType::kCustomAlloc:
+    case ExtendedType::kCustomFree:
+    case ExtendedType::kIgnoreBlock:
+    case ExtendedType::kLeaksDisabled:
+    case ExtendedType::kPhase:
+    case ExtendedType::kRecordingStopped:
+      break;
   }
 }
 

@@ -128,7 +128,9 @@ void Dumper::PrintFrames(const EventCursor& cursor, StackId stack) {
 
 void Dumper::PrintAlloc(size_t stream, const EventCursor& cursor, const AllocEvent& event,
                         uint64_t old) {
-  const StackId stack = streams_[stream].StackOf(event.slot, &stacks_);
+  const bool stopped = event.slot == format::kStoppedSlot;
+  const StackId stack =
+      stopped ? StackId{} : streams_[stream].StackOf(event.slot, &stacks_);
   PrintFrames(cursor, stack);
   Begin(cursor, NameOf(event.function));
   Address(event.address);
@@ -140,6 +142,7 @@ void Dumper::PrintAlloc(size_t stream, const EventCursor& cursor, const AllocEve
   if (old != 0) absl::StrAppend(&line_, " old=0x", absl::Hex(old));
   if (event.mapped) line_ += " mapped";
   if (event.other_arena) line_ += " arena";
+  if (stopped) line_ += " stopped";
   Stack(stack);
   line_ += '\n';
 }
@@ -194,6 +197,38 @@ void Dumper::PrintExtended(size_t stream, const EventCursor& cursor) {
       break;
     case ExtendedType::kThreadName:
       absl::StrAppend(&line_, " - name=", Escaped(event.text(1)));
+      break;
+    case ExtendedType::kPoolCreate:
+      Address(event.word(1));
+      if (!event.text(3).empty()) absl::StrAppend(&line_, " name=", Escaped(event.text(3)));
+      break;
+    case ExtendedType::kPoolDestroy:
+    case ExtendedType::kIgnoreBlock:
+      Address(event.word(1));
+      break;
+    case ExtendedType::kCustomAlloc:
+      Address(event.word(1));
+      absl::StrAppend(&line_, " size=", event.word(2));
+      if (event.word(3) != 0) absl::StrAppend(&line_, " pool=0x", absl::Hex(event.word(3)));
+      break;
+    case ExtendedType::kCustomFree:
+      Address(event.word(1));
+      if (event.word(2) != 0) absl::StrAppend(&line_, " pool=0x", absl::Hex(event.word(2)));
+      break;
+    case ExtendedType::kLeaksDisabled:
+      absl::StrAppend(&line_, " - depth=", event.word(1));
+      break;
+    case ExtendedType::kPhase:
+      line_ += " -";
+      switch (static_cast<format::PhaseEdge>(event.word(1))) {
+        case format::PhaseEdge::kBegin: line_ += " begin"; break;
+        case format::PhaseEdge::kEnd: line_ += " end"; break;
+        case format::PhaseEdge::kMark: line_ += " mark"; break;
+      }
+      absl::StrAppend(&line_, " name=", Escaped(event.text(3)));
+      break;
+    case ExtendedType::kRecordingStopped:
+      absl::StrAppend(&line_, " - stopped=", event.word(1) != 0 ? 1 : 0);
       break;
     default:
       absl::StrAppend(&line_, " - words=", cursor.word_count());

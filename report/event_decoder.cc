@@ -17,12 +17,20 @@ uint32_t ExtendedEvent::slot() const {
     case ExtendedType::kArenaGrowth:
       return low(3);
     case ExtendedType::kShmat:
+    case ExtendedType::kCustomAlloc:
       return low(4);
+    case ExtendedType::kPoolCreate:
+    case ExtendedType::kPoolDestroy:
+    case ExtendedType::kPhase:
+    case ExtendedType::kRecordingStopped:
     case ExtendedType::kShmdt:
       return low(2);
     case ExtendedType::kUsage:
     case ExtendedType::kThreadName:
     case ExtendedType::kMunmapFailed:
+    case ExtendedType::kCustomFree:
+    case ExtendedType::kIgnoreBlock:
+    case ExtendedType::kLeaksDisabled:
       break;
   }
   return format::kNoSlot;
@@ -39,6 +47,8 @@ const char* NameOf(AllocFunction function) {
     case AllocFunction::kMemalign: return "memalign";
     case AllocFunction::kValloc: return "valloc";
     case AllocFunction::kPvalloc: return "pvalloc";
+    case AllocFunction::kPoolAlloc: return "pool_alloc";
+    case AllocFunction::kBlockAlloc: return "block_alloc";
   }
   return "alloc?";
 }
@@ -56,6 +66,14 @@ const char* NameOf(ExtendedType type) {
     case ExtendedType::kUsage: return "usage";
     case ExtendedType::kThreadName: return "thread-name";
     case ExtendedType::kMunmapFailed: return "munmap-failed";
+    case ExtendedType::kPoolCreate: return "pool-create";
+    case ExtendedType::kPoolDestroy: return "pool-destroy";
+    case ExtendedType::kCustomAlloc: return "custom-alloc";
+    case ExtendedType::kCustomFree: return "custom-free";
+    case ExtendedType::kIgnoreBlock: return "ignore";
+    case ExtendedType::kLeaksDisabled: return "leaks-disabled";
+    case ExtendedType::kPhase: return "phase";
+    case ExtendedType::kRecordingStopped: return "recording-stopped";
   }
   return nullptr;
 }

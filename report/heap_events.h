@@ -31,8 +31,9 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
     case EventKind::kCalloc:
     case EventKind::kRealloc: {
       const AllocEvent e = DecodeShortAlloc(words);
-      const HeapAlloc alloc{e.function, e.address, e.size,
-                            e.waste,    state.StackOf(e.slot, stacks), false};
+      const bool stopped = e.slot == format::kStoppedSlot;
+      const HeapAlloc alloc{e.function, e.address, e.size, e.waste,
+                            stopped ? StackId{} : state.StackOf(e.slot, stacks), false, stopped};
       return kind == EventKind::kRealloc ? model.ReallocResult(stream, alloc, when, force, waits)
                                          : model.Alloc(stream, alloc, when, force, waits);
     }
@@ -42,8 +43,10 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
       return model.ReallocIntent(stream, format::AddressOf(words[0]), when, force, waits);
     case EventKind::kWideAlloc: {
       const AllocEvent e = DecodeWideAlloc(words);
-      const HeapAlloc alloc{e.function, e.address, e.size,
-                            e.waste,    state.StackOf(e.slot, stacks), e.mapped};
+      const bool stopped = e.slot == format::kStoppedSlot;
+      const HeapAlloc alloc{e.function, e.address, e.size, e.waste,
+                            stopped ? StackId{} : state.StackOf(e.slot, stacks), e.mapped,
+                            stopped};
       return IsRealloc(e.function) ? model.ReallocResult(stream, alloc, when, force, waits)
                                    : model.Alloc(stream, alloc, when, force, waits);
     }

@@ -303,6 +303,8 @@ void HeapModel::Finish(Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
   coverage.unordered_events = unordered_;
   coverage.unseen_frees = unseen_frees_;
+  coverage.stopped_allocations = stopped_allocations_;
+  coverage.stopped_frees = stopped_frees_;
   (options_.forked ? coverage.inherited_frees : coverage.unknown_frees) = unknown_frees_;
   analysis->sizes = sizes_;
   for (auto* part : {&analysis->sizes.allocations, &analysis->sizes.bytes}) {
@@ -411,7 +413,8 @@ void HeapModel::KeepLiveBlocks(Analysis* analysis) const {
     if (block.has(HeldBlock::kUncounted)) return;
     const SiteState& site = sites_[block.site];
     analysis->live.push_back(
-        {block.address(), block.size(), site.stack, site.function, block.time_ns});
+        {block.address(), block.size(), site.stack, site.function, block.time_ns,
+         block.has(HeldBlock::kIgnored)});
   });
   std::sort(analysis->live.begin(), analysis->live.end(),
             [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });

@@ -73,6 +73,7 @@ struct HeapAlloc {
   uint64_t waste;    // usable minus requested, 0 if not known
   StackId stack;
   bool mapped;       // has a mapping of its own
+  bool stopped = false;  // while the program had stopped the recording
 };
 
 struct HeapCounters {
@@ -236,7 +237,11 @@ class HeapModel {
     block->site = site_index;
     thread.last_alloc = alloc.address;
     if (alloc.mapped) block->set(HeldBlock::kMapped);
-    if (!thread.selected || !InRange(time)) [[unlikely]] {
+    if (alloc.stopped) [[unlikely]] {
+      ++stopped_allocations_;
+      block->set(HeldBlock::kStopped);
+    }
+    if (!thread.selected || alloc.stopped || !InRange(time)) [[unlikely]] {
       block->set(HeldBlock::kUncounted);
       return;
     }
@@ -286,6 +291,10 @@ class HeapModel {
     Threads& thread = threads_[stream];
     thread.last_time_ns = std::max(thread.last_time_ns, time);
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
+      if (block.has(HeldBlock::kStopped)) {
+        ++stopped_frees_;
+        return;
+      }
       if (InRange(time)) earlier_frees_ += WeightOf(block.size()).blocks;
       return;
     }
@@ -396,6 +405,8 @@ class HeapModel {
   uint64_t unordered_ = 0;
   uint64_t unknown_frees_ = 0;
   uint64_t unseen_frees_ = 0;
+  uint64_t stopped_allocations_ = 0;
+  uint64_t stopped_frees_ = 0;
 };
 
 }  // namespace memtrace::report

@@ -30,6 +30,8 @@ struct HeldBlock {
     kUncounted = 1,  // allocated outside the range or by another thread than asked for
     kLimbo = 2,      // between a realloc's intent and its result
     kMapped = 4,     // has a mapping of its own
+    kIgnored = 8,    // never a leak: LiveBlock::ignored
+    kStopped = 16,   // allocated while the recording was stopped: format::kStoppedSlot
   };
   static constexpr uint64_t kSizeBits = 48;
   static constexpr uint64_t kMaxSize = (uint64_t{1} << kSizeBits) - 1;

@@ -29,6 +29,7 @@ class StreamState {
     if (slot == format::kNoSlot) return StackId{};
     const StackId stack = slot <= format::kMaxSlot ? slots_.Get(slot) : StackId{};
     if (stack) [[likely]] return stack;
+    if (slot == format::kStoppedSlot) return StackId{};
     // Defined in a block that was lost. A guess would be another stack.
     return stacks->Intern({}, static_cast<uint64_t>(format::StackMarker::kLost), format::kNoModule);
   }

@@ -135,6 +135,8 @@ absl::string_view FunctionName(AllocFunction function) {
     case AllocFunction::kMemalign: return "memalign";
     case AllocFunction::kValloc: return "valloc";
     case AllocFunction::kPvalloc: return "pvalloc";
+    case AllocFunction::kPoolAlloc: return "pool_alloc";
+    case AllocFunction::kBlockAlloc: return "block_alloc";
   }
   return "unknown function";
 }
