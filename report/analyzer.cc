@@ -40,7 +40,8 @@ class Analyzer {
                 reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner,
                 reader->metadata().process.sample_bytes},
                stacks),
-        timeline_(selection.range.from_ns) {}
+        timeline_(selection.range.from_ns),
+        leaks_(reader, stacks, options.leaks, selection.range, options.leak_observer) {}
 
   // What EventOrder asks for.
   void Started(size_t stream, uint32_t thread) {
@@ -96,6 +97,7 @@ class Analyzer {
   bool before_first_mapping_ = true;
   uint64_t mapped_at_start_ = 0;
   Timeline timeline_;
+  leak::LeakCheck leaks_;
   EventOrder<Analyzer>* order_ = nullptr;
   std::deque<StreamState> streams_;
   absl::flat_hash_map<uint32_t, std::string> names_;  // by thread, of kThreadName events
@@ -109,6 +111,10 @@ class Analyzer {
 bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits) {
   const uint64_t* words = cursor.words();
   const EventKind kind = format::KindOf(words[0]);
+  // Everything that follows came after that instant (format/memory_scan.h).
+  if (cursor.low_ticks() > leaks_.next_ticks()) [[unlikely]] {
+    leaks_.Take(model_, cursor.low_ticks());
+  }
   StreamState& state = streams_[stream];
   if (kind == EventKind::kPath) {
     state.Define(words, stacks_);
@@ -276,6 +282,8 @@ void Analyzer::Finish(Analysis* analysis) {
   FillProcess(analysis);
   FillModules(analysis);
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
+  leaks_.Take(model_, UINT64_MAX);
+  analysis->leak_scans = leaks_.Finish();
   timeline_.Finish(end, model_, faults_.samples(), analysis);
   model_.Finish(analysis);
   if (window_begin_ns_ != 0) {

@@ -21,6 +21,8 @@
 
 #include "absl/status/statusor.h"
 #include "report/analysis.h"
+#include "report/leak/leak_check.h"
+#include "report/leak/leak_options.h"
 #include "report/stack_table.h"
 
 namespace memtrace::report {
@@ -36,6 +38,9 @@ struct AnalyzeOptions {
   // such thread in the trace is an error (NotFound) that lists the names there are.
   std::string thread_name;
   bool keep_live_blocks = false;  // fills Analysis::live
+  leak::LeakOptions leaks;
+  // Sees each memory scan with all that was worked out of it.
+  leak::LeakCheck::Observer leak_observer;
   // Bytes of the trace that were read and their total; called every few megabytes.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };

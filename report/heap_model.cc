@@ -408,6 +408,13 @@ void HeapModel::FinishLive(Analysis* analysis) {
   }
 }
 
+std::vector<HeldBlock> HeapModel::CopyLive() const {
+  std::vector<HeldBlock> blocks;
+  blocks.reserve(table_.size());
+  table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
+  return blocks;
+}
+
 void HeapModel::KeepLiveBlocks(Analysis* analysis) const {
   table_.ForEach([&](const HeldBlock& block) {
     if (block.has(HeldBlock::kUncounted)) return;

@@ -162,6 +162,15 @@ class HeapModel {
   uint64_t live_table_size() const { return table_.size(); }
   const HeldBlock* FindLive(uint64_t address) { return table_.Find(address); }
 
+  // All blocks that are live now, in no order. A block in the middle of a realloc has kLimbo.
+  std::vector<HeldBlock> CopyLive() const;
+  // Of HeldBlock::site: 1 .. site_count() - 1.
+  size_t site_count() const { return sites_.size(); }
+  StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
+  format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
+  // Events of now whose order is not known yet.
+  bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
+
   // The most live bytes since the last call, and a new start.
   uint64_t TakeWindowMax() {
     const uint64_t max = window_max_;

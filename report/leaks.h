@@ -58,7 +58,7 @@ struct LeakScan {
   std::string failure;
   std::vector<std::string> notes;  // what was not scanned, which threads did not stop, ...
   std::array<LeakAmount, kLeakKinds> totals;  // by LeakKind
-  std::array<LeakAmount, 5> by_heuristic;     // of kReachable: index 1..4 as in leak_scan's Heuristic
+  std::array<LeakAmount, 5> by_heuristic;     // of kReachable: index 1..4 as leak::Pointer
   std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "report/file_header.h"
@@ -99,6 +100,10 @@ absl::Status TraceReader::Index() {
     if (position == before) break;
   }
   for (auto& [thread, blocks] : by_thread_) SortBlocks(&blocks);
+  std::stable_sort(scan_blocks_.begin(), scan_blocks_.end(),
+                   [](const ScanBlockRef& a, const ScanBlockRef& b) {
+                     return std::tie(a.scan, a.sequence) < std::tie(b.scan, b.sequence);
+                   });
   absl::Status status = UseRings();
   if (!status.ok()) return status;
   MakeStreams();
@@ -172,7 +177,17 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
       if (const auto area = ReadStatusArea(*source_, block)) metadata_.Take(*area);
       return absl::OkStatus();
     case format::BlockKind::kMemoryScan:
-      break;  // not read by this version
+      ++statistics_.scan_blocks;
+      statistics_.scan_bytes += bytes;
+      scan_content_bytes_ += header.content_bytes;
+      if (scan_content_bytes_ > kScanBytes + kScanRatio * source_->Size()) {
+        NoteDamage(block.offset, absl::StrCat("damaged at byte ", block.offset, ": the memory ",
+                                              "scans expand to more than any trace has"));
+      } else {
+        scan_blocks_.push_back({block.offset, header.thread, header.sequence,
+                                header.content_bytes});
+      }
+      return absl::OkStatus();
   }
   ++statistics_.unknown_blocks;
   return absl::OkStatus();
@@ -305,6 +320,23 @@ bool TraceReader::ReadEvents(const ThreadStream& stream, const BlockRef& ref,
   words->resize(content_.size() / sizeof(uint64_t));
   if (!words->empty()) memcpy(words->data(), content_.data(), words->size() * sizeof(uint64_t));
   return true;
+}
+
+bool TraceReader::ReadScanBlock(const ScanBlockRef& ref, std::vector<uint8_t>* content) {
+  BlockScanner scanner(source_.get());
+  ScannedBlock block;
+  auto state = scanner.At(ref.offset, &block);
+  absl::Status status = state.status();
+  if (state.ok() && (*state != BlockState::kBlock ||
+                     block.header.content_bytes != ref.content_bytes)) {
+    status = absl::DataLossError(
+        absl::StrCat("damaged at byte ", ref.offset, ": the file changed while it was read"));
+  }
+  if (status.ok()) status = payload_.Read(*source_, block, content);
+  if (status.ok()) return true;
+  content->clear();
+  NoteDamage(ref.offset, status.message());
+  return false;
 }
 
 void TraceReader::NoteBadEvent(const BlockRef& block, size_t word) {

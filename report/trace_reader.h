@@ -54,6 +54,14 @@ struct ThreadStream {
   std::vector<BlockRef> blocks;  // in the order of the events
 };
 
+// A kMemoryScan block.
+struct ScanBlockRef {
+  uint64_t offset = 0;
+  uint32_t scan = 0;      // its number
+  uint32_t sequence = 0;  // of the block in it: 1, 2, ...
+  uint32_t content_bytes = 0;
+};
+
 struct TraceStatistics {
   uint64_t file_bytes = 0;
   uint64_t event_blocks = 0;
@@ -64,6 +72,8 @@ struct TraceStatistics {
   uint64_t event_bytes = 0;       // as stored, with headers
   uint64_t event_content_bytes = 0;  // decoded, without what rings hold
   uint64_t metadata_bytes = 0;
+  uint64_t scan_blocks = 0;
+  uint64_t scan_bytes = 0;        // as stored, with headers
   uint64_t gaps = 0;              // unwritten space between blocks
   uint64_t gap_bytes = 0;
   uint64_t lost_blocks = 0;       // holes in the sequence numbers, and damaged event blocks
@@ -87,6 +97,11 @@ class TraceReader {
   // Reads the words of a block. A damaged one comes from its ring if that has a copy;
   // otherwise `words` is empty, the damage is noted and false returned.
   bool ReadEvents(const ThreadStream& stream, const BlockRef& block, std::vector<uint64_t>* words);
+
+  // Blocks of memory scans, by scan and sequence. What they say: leak/scan_reader.h.
+  const std::vector<ScanBlockRef>& scan_blocks() const { return scan_blocks_; }
+  // False: it is damaged, which is noted; `content` is empty.
+  bool ReadScanBlock(const ScanBlockRef& block, std::vector<uint8_t>* content);
 
   // The words of a block were not whole events: noted as damage at that word.
   void NoteBadEvent(const BlockRef& block, size_t word);
@@ -120,6 +135,9 @@ class TraceReader {
   // Decoded records a trace may have: these, and so many for each byte of its file.
   static constexpr uint64_t kMetadataBytes = 4 << 20;
   static constexpr uint64_t kMetadataRatio = 32;
+  // The same of the contents of memory scans, which are worth eight bytes a pointer.
+  static constexpr uint64_t kScanBytes = 64 << 20;
+  static constexpr uint64_t kScanRatio = 64;
 
   std::unique_ptr<ByteSource> source_;
   std::string name_;
@@ -133,6 +151,8 @@ class TraceReader {
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> by_thread_;  // while indexing
   std::vector<ScannedBlock> rings_;                                 // while indexing
   absl::flat_hash_map<uint64_t, uint64_t> ring_copies_;  // thread << 32 | sequence -> offset
+  std::vector<ScanBlockRef> scan_blocks_;
+  uint64_t scan_content_bytes_ = 0;
   uint64_t metadata_content_bytes_ = 0;
   BlockPayload payload_;
   std::vector<uint8_t> content_;

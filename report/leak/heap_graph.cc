@@ -1,0 +1,119 @@
+#include "report/leak/heap_graph.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace memtrace::report::leak {
+namespace {
+
+constexpr uint64_t kWord = 8;
+
+// The data of glibc's libc, which also has its allocator's.
+bool IsLibcData(const ScanRegion& region) {
+  if (region.kind != format::ScanRegionKind::kModuleData) return false;
+  absl::string_view name = region.path;
+  name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  return absl::StartsWith(name, "libc.so") || absl::StartsWith(name, "libc-2");
+}
+
+}  // namespace
+
+HeapGraphBuilder::HeapGraphBuilder(BlockIndex blocks, const Heuristics& heuristics,
+                                   const Scan& scan, bool all_roots)
+    : heuristics_(heuristics), scan_(scan), all_roots_(all_roots) {
+  graph_.blocks_ = std::move(blocks);
+}
+
+Pointer HeapGraphBuilder::How(uint32_t to, uint64_t value) const {
+  const uint64_t start = graph_.blocks_.start(to);
+  if (value == start) return Pointer::kStart;
+  return heuristics_.Of(value, start, graph_.blocks_.bytes(to));
+}
+
+bool HeapGraphBuilder::InRootRegion(uint64_t address) const {
+  for (const ScanHintRange& hint : scan_.hints) {
+    if (hint.kind == format::ScanHint::kRootRegion && address >= hint.start &&
+        address < hint.end) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool HeapGraphBuilder::IsChunkHeader(uint32_t to, uint64_t value) const {
+  const HeldBlock& block = graph_.blocks_.block(to);
+  uint64_t usable = block.size() + block.waste();
+  if (block.waste() == 0) {  // or not known: then what glibc gives for such a size
+    usable = std::max<uint64_t>(24, ((block.size() + 8 + 15) & ~uint64_t{15}) - 8);
+  }
+  return value == block.address() + usable - kWord;
+}
+
+void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t value) {
+  if (address % kWord != 0) return;
+  const uint32_t to = graph_.blocks_.Find(value);
+  if (to == kNoBlock) return;
+  if (region.number != region_) {
+    region_ = region.number;
+    region_is_libc_ = IsLibcData(region);
+  }
+  const uint32_t from = graph_.blocks_.Holder(address);
+  if (from != kNoBlock) {
+    const uint64_t word = (address - graph_.blocks_.start(from)) / kWord;
+    graph_.edges_.emplace_back(to, How(to, value), word);
+    from_.push_back(from);
+    if (scan_.hints.empty() || !InRootRegion(address)) return;
+  } else if (region.use != format::ScanRegionUse::kRoot &&
+             !(all_roots_ && region.use == format::ScanRegionUse::kTerritory) &&
+             !InRootRegion(address)) {
+    return;
+  }
+  if (region_is_libc_ && value != graph_.blocks_.start(to) && IsChunkHeader(to, value)) return;
+  graph_.roots_.push_back({to, How(to, value), RootEdge::Kind::kWord, region.number, address});
+}
+
+HeapGraph HeapGraphBuilder::Finish() {
+  for (size_t i = 0; i < scan_.threads.size(); ++i) {
+    const ScanThread& thread = scan_.threads[i];
+    for (size_t j = 0; j < thread.registers.size(); ++j) {
+      const uint64_t value = thread.registers[j];
+      const uint32_t to = graph_.blocks_.Find(value);
+      if (to == kNoBlock) continue;
+      graph_.roots_.push_back({to, How(to, value), RootEdge::Kind::kRegister,
+                               static_cast<uint32_t>(i), j});
+    }
+  }
+  for (const ScanHintRange& hint : scan_.hints) {
+    const uint32_t to = graph_.blocks_.Find(hint.start);
+    if (hint.kind != format::ScanHint::kIgnored || to == kNoBlock) continue;
+    graph_.roots_.push_back({to, Pointer::kStart, RootEdge::Kind::kIgnored, 0, hint.start});
+  }
+  const uint32_t n = graph_.size();
+  for (uint32_t i = 0; i < n; ++i) {
+    if (!graph_.blocks_.block(i).has(HeldBlock::kLimbo)) continue;
+    graph_.roots_.push_back({i, Pointer::kStart, RootEdge::Kind::kRealloc, 0,
+                             graph_.blocks_.start(i)});
+  }
+
+  // Edges by the block they are in. Regions come in the order of their addresses, so they
+  // mostly are.
+  graph_.first_.assign(size_t{n} + 1, 0);
+  bool sorted = true;
+  for (size_t i = 0; i < from_.size(); ++i) {
+    ++graph_.first_[from_[i] + 1];
+    sorted &= i == 0 || from_[i - 1] <= from_[i];
+  }
+  for (uint32_t i = 0; i < n; ++i) graph_.first_[i + 1] += graph_.first_[i];
+  if (!sorted) {
+    std::vector<uint64_t> next(graph_.first_.begin(), graph_.first_.end() - 1);
+    std::vector<HeapEdge> edges(graph_.edges_.size());
+    for (size_t i = 0; i < from_.size(); ++i) edges[next[from_[i]]++] = graph_.edges_[i];
+    graph_.edges_ = std::move(edges);
+  }
+  from_ = {};
+  return std::move(graph_);
+}
+
+}  // namespace memtrace::report::leak

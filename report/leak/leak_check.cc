@@ -1,0 +1,172 @@
+#include "report/leak/leak_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/heap_model.h"
+#include "report/leak/marker.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report::leak {
+namespace {
+
+constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;  // of kTime words
+// Each scan costs as much as there are live blocks. A trace may have thousands of both.
+constexpr uint64_t kMostBlocksLookedAt = uint64_t{1} << 31;
+constexpr size_t kRegionsNamed = 5;
+
+class Facts : public ScanVisitor {
+ public:
+  explicit Facts(Heuristics* heuristics) : heuristics_(heuristics) {}
+  void OnTarget(const Target& target) override { heuristics_->Add(target); }
+  void OnVtable(uint64_t address) override { heuristics_->AddVtable(address); }
+
+ private:
+  Heuristics* const heuristics_;
+};
+
+std::string Plural(uint64_t n, absl::string_view noun) {
+  return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+LeakCheck::LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOptions& options,
+                     Range range, Observer observer)
+    : reader_(reader), options_(options), range_(range), observer_(std::move(observer)),
+      records_(stacks, options.resolution_frames) {
+  for (const uint32_t number : ScanNumbers(*reader)) {
+    const Scan scan = ReadScan(*reader, number, nullptr, /*only_begin=*/true);
+    waiting_.push_back({number, scan.begin.ticks & kTickMask});
+  }
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.ticks > b.ticks; });
+  if (!waiting_.empty()) next_ticks_ = waiting_.back().ticks;
+}
+
+void LeakCheck::Take(const HeapModel& model, uint64_t ticks) {
+  while (!waiting_.empty() && waiting_.back().ticks < ticks) {
+    const uint32_t number = waiting_.back().number;
+    waiting_.pop_back();
+    TakeOne(model, number);
+  }
+  next_ticks_ = waiting_.empty() ? UINT64_MAX : waiting_.back().ticks;
+}
+
+void LeakCheck::TakeOne(const HeapModel& model, uint32_t number) {
+  Scan scan = ReadScan(*reader_, number, nullptr, /*only_begin=*/true);
+  LeakScan found;
+  found.number = number;
+  found.reason = scan.begin.reason;
+  found.show = scan.begin.show;
+  found.label = scan.begin.label;
+  found.time_ns = reader_->clock().ToNs(scan.begin.ticks & kTickMask);
+  if (found.time_ns < range_.from_ns || found.time_ns > range_.to_ns) return;
+  blocks_looked_at_ += model.live_table_size();
+  if (reader_->metadata().process.sample_bytes != 0) {
+    found.state = LeakScan::State::kFailed;
+    found.failure = "only a sample of the blocks was recorded: what the others point to is not known";
+  } else if (blocks_looked_at_ > kMostBlocksLookedAt) {
+    found.state = LeakScan::State::kFailed;
+    found.failure = "there are more scans of more blocks than can be looked at; --from and --to "
+                    "choose others";
+  } else {
+    Classify(model, scan, &found);
+  }
+  found_.push_back(std::move(found));
+}
+
+void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
+  Heuristics heuristics(options_.heuristics);
+  Facts facts(&heuristics);
+  scan = ReadScan(*reader_, scan.number, &facts);
+  if (!scan.failure.empty()) {
+    found->state = LeakScan::State::kFailed;
+    found->failure = scan.failure;
+    return;
+  }
+  if (!scan.has_begin || !scan.damage.empty() || !scan.done.has_value()) {
+    found->state = LeakScan::State::kCutShort;
+    found->failure = !scan.damage.empty() ? scan.damage
+                     : !scan.has_begin    ? "its beginning is not in the trace"
+                                          : "the scan was cut short: its process was killed, or "
+                                            "the trace was read before it ended";
+    return;
+  }
+  heuristics.Sort();
+  found->state = LeakScan::State::kDone;
+  HeapGraphBuilder builder(BlockIndex(model.CopyLive()), heuristics, scan,
+                           !WhyBlocksAreUnknown().empty());
+  Scan again = ReadScan(*reader_, scan.number, &builder);
+  const HeapGraph graph = builder.Finish();
+  const Marks marks = Mark(graph, options_.leader_by_sequence);
+  std::vector<BlockSite> sites(model.site_count());
+  for (uint32_t i = 0; i < sites.size(); ++i) sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
+  records_.Fill(graph, marks, sites, found);
+  Explain(scan, found);
+  if (model.has_doubts()) {
+    found->notes.push_back("the order of some events at that time could not be found: blocks of "
+                           "these may count as live, or as freed, wrongly");
+  }
+  if (observer_) observer_({scan, graph, marks, sites, *found});
+}
+
+// Blocks that are in the heap and not in the trace: empty if there are none.
+std::string LeakCheck::WhyBlocksAreUnknown() const {
+  if ((reader_->header().flags & format::kFileForked) != 0) {
+    return "blocks of the parent process are not known here";
+  }
+  if (reader_->window_begin_ns() != 0) {
+    return "blocks from before the recorded window are not known";
+  }
+  const TraceStatistics& statistics = reader_->statistics();
+  if (statistics.lost_blocks + statistics.dropped_events +
+          reader_->metadata().losses.lost_events + reader_->metadata().losses.missed_events != 0) {
+    return "events were lost, and with them blocks";
+  }
+  return "";
+}
+
+// What was not scanned, and what else a reader must know to believe the rest.
+void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
+  const auto note = [&](std::string text) { found->notes.push_back(std::move(text)); };
+  if (!scan.begin.note.empty()) note(scan.begin.note);
+  uint64_t unparked = 0;
+  for (const ScanThread& thread : scan.threads) {
+    unparked += thread.state == format::ScanThreadState::kUnparked;
+  }
+  if (unparked != 0) {
+    note(absl::StrCat(Plural(unparked, "thread"), " did not stop in time: ",
+                      unparked == 1 ? "its whole stack was" : "their whole stacks were",
+                      " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
+  }
+  std::vector<std::string> names;
+  uint64_t not_scanned = 0, bytes = 0, failed = 0;
+  for (const ScanRegion& region : scan.regions) {
+    failed += region.bytes_failed;
+    if (region.use != format::ScanRegionUse::kNotScanned) continue;
+    ++not_scanned;
+    if (region.end > region.start) bytes += region.end - region.start;
+    if (!region.path.empty() && names.size() < kRegionsNamed) names.push_back(region.path);
+  }
+  if (not_scanned != 0) {
+    note(absl::StrCat("not scanned: ", Plural(not_scanned, "mapping"), ", ", bytes, " bytes",
+                      names.empty() ? "" : ": ", absl::StrJoin(names, ", "),
+                      names.size() < not_scanned && !names.empty() ? ", ..." : ""));
+  }
+  failed = std::max(failed, scan.done->failed_bytes);
+  if (failed != 0) {
+    note(absl::StrCat(failed, " bytes could not be read: what they point to may count as lost"));
+  }
+  if (const std::string why = WhyBlocksAreUnknown(); !why.empty()) {
+    note(absl::StrCat(why, ": all of the heap outside of known blocks was taken for roots, so "
+                      "that less counts as lost than may be"));
+  }
+  if (reader_->metadata().process.stamp_rule != format::StampRule::kChangeOfOwner) {
+    note("the trace is of an older version: what was live at the instant was inferred");
+  }
+}
+
+}  // namespace memtrace::report::leak

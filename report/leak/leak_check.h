@@ -1,0 +1,83 @@
+// LeakCheck: the scans of a trace, each at its instant, as what they found.
+//
+//   LeakCheck check(&reader, &stacks, options, range);
+//   while events come, in order:
+//     if (ticks of the event's span > check.next_ticks()) check.Take(model, ticks);
+//   check.Take(model, UINT64_MAX); check.Finish(&analysis)
+//
+// Take() reads the scan twice: for its regions and what heuristics need, and for its
+// words. Memory: what the graph needs (heap_graph.h) and is given back afterwards.
+//
+// A scan that did not end, of which a part is missing, or of a sample, has no records.
+
+#ifndef MEMTRACE_REPORT_LEAK_LEAK_CHECK_H_
+#define MEMTRACE_REPORT_LEAK_LEAK_CHECK_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "report/analysis.h"
+#include "report/leak/heap_graph.h"
+#include "report/leak/leak_options.h"
+#include "report/leak/loss_records.h"
+#include "report/leak/scan_reader.h"
+#include "report/stack_table.h"
+
+namespace memtrace::report {
+class HeapModel;
+class TraceReader;
+}  // namespace memtrace::report
+
+namespace memtrace::report::leak {
+
+class LeakCheck {
+ public:
+  // What is known while a scan is looked at, for those who want more than its records.
+  struct Result {
+    const Scan& scan;
+    const HeapGraph& graph;
+    const Marks& marks;
+    const std::vector<BlockSite>& sites;  // by HeldBlock::site
+    const LeakScan& found;
+  };
+  using Observer = std::function<void(const Result&)>;
+
+  // Scans outside of `range` are left out.
+  LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOptions& options, Range range,
+            Observer observer = {});
+
+  // The instant of the next scan, modulo 2^60; UINT64_MAX: there is none.
+  uint64_t next_ticks() const { return next_ticks_; }
+
+  // Looks at all scans whose instant is before `ticks`: what `model` has is what was live.
+  void Take(const HeapModel& model, uint64_t ticks);
+
+  std::vector<LeakScan> Finish() { return std::move(found_); }
+
+ private:
+  struct Waiting {
+    uint32_t number;
+    uint64_t ticks;
+  };
+
+  void TakeOne(const HeapModel& model, uint32_t number);
+  void Classify(const HeapModel& model, Scan& scan, LeakScan* found);
+  void Explain(const Scan& scan, LeakScan* found) const;
+  std::string WhyBlocksAreUnknown() const;
+
+  TraceReader* const reader_;
+  const LeakOptions options_;
+  const Range range_;
+  const Observer observer_;
+  LossRecords records_;
+  std::vector<Waiting> waiting_;  // the next one last
+  uint64_t next_ticks_ = UINT64_MAX;
+  uint64_t blocks_looked_at_ = 0;
+  std::vector<LeakScan> found_;
+};
+
+}  // namespace memtrace::report::leak
+
+#endif  // MEMTRACE_REPORT_LEAK_LEAK_CHECK_H_

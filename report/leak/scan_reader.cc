@@ -1,0 +1,203 @@
+#include "report/leak/scan_reader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "report/trace_reader.h"
+
+namespace memtrace::report::leak {
+namespace {
+
+using format::RecordBody;
+using format::ScanTag;
+
+constexpr size_t kLongestText = 4096;   // PATH_MAX
+constexpr uint64_t kMostRegisters = 512;
+
+std::string Text(RecordBody& body) {
+  std::string_view text = body.Bytes();
+  if (text.size() <= kLongestText) return std::string(text);
+  return absl::StrCat(absl::string_view(text.data(), kLongestText), "...");
+}
+
+uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
+
+ScanBegin ReadBegin(RecordBody& body) {
+  ScanBegin begin;
+  begin.reason = static_cast<format::ScanReason>(body.Number());
+  begin.ticks = body.Number();
+  begin.monotonic_ns = body.Number();
+  begin.tid = static_cast<uint32_t>(body.Number());
+  begin.label = Text(body);
+  begin.show = static_cast<format::ScanShow>(body.Number());
+  begin.stood_ns = body.Number();
+  begin.fork_ns = body.Number();
+  begin.scanner_pid = static_cast<uint32_t>(body.Number());
+  begin.note = Text(body);
+  return begin;
+}
+
+ScanThread ReadThread(RecordBody& body) {
+  ScanThread thread;
+  thread.tid = static_cast<uint32_t>(body.Number());
+  thread.serial = static_cast<uint32_t>(body.Number());
+  thread.state = static_cast<format::ScanThreadState>(body.Number());
+  thread.stack_pointer = body.Number();
+  thread.stack_begin = body.Number();
+  thread.stack_end = body.Number();
+  const uint64_t registers = body.Number();
+  for (uint64_t i = 0; i < registers && i < kMostRegisters && !body.at_end(); ++i) {
+    thread.registers.push_back(body.Number());
+  }
+  thread.signal_stack_begin = body.Number();
+  thread.signal_stack_end = body.Number();
+  return thread;
+}
+
+ScanRegion ReadRegion(RecordBody& body) {
+  ScanRegion region;
+  region.number = static_cast<uint32_t>(body.Number());
+  region.kind = static_cast<format::ScanRegionKind>(body.Number());
+  region.use = static_cast<format::ScanRegionUse>(body.Number());
+  region.start = body.Number();
+  region.end = body.Number();
+  region.protection = static_cast<uint32_t>(body.Number());
+  region.thread = body.Number();
+  region.path = Text(body);
+  region.bytes_read = body.Number();
+  region.bytes_absent = body.Number();
+  region.bytes_failed = body.Number();
+  return region;
+}
+
+void ReadWords(RecordBody& body, Scan* scan, ScanVisitor* visitor) {
+  const ScanRegion* region = scan->FindRegion(body.Number());
+  uint64_t address = body.Number();
+  uint64_t value = body.Number();
+  if (region == nullptr) {
+    if (scan->damage.empty()) scan->damage = "words of a region that it does not tell of";
+    return;
+  }
+  for (;;) {
+    ++scan->words;
+    if (visitor != nullptr) visitor->Word(*region, address, value);
+    if (body.at_end()) return;
+    address += body.Number() * 8;
+    if (body.at_end()) return;  // half a pair
+    value += UnZigZag(body.Number());
+  }
+}
+
+void ReadTargets(RecordBody& body, ScanVisitor* visitor) {
+  if (visitor == nullptr) return;
+  Target target;
+  while (!body.at_end()) {
+    target.address += body.Number();
+    target.at_minus_8 = body.Number();
+    target.has_more = body.Number() == 1;
+    target.at_minus_24 = target.has_more ? body.Number() : 0;
+    target.at_minus_16 = target.has_more ? body.Number() : 0;
+    visitor->OnTarget(target);
+  }
+}
+
+void ReadVtables(RecordBody& body, ScanVisitor* visitor) {
+  if (visitor == nullptr) return;
+  for (uint64_t address = 0; !body.at_end();) {
+    address += body.Number();
+    visitor->OnVtable(address);
+  }
+}
+
+ScanDone ReadDone(RecordBody& body) {
+  ScanDone done;
+  for (uint64_t* field : {&done.root_bytes, &done.territory_bytes, &done.skipped_bytes,
+                          &done.failed_bytes, &done.cpu_ns, &done.elapsed_ns}) {
+    *field = body.Number();
+  }
+  return done;
+}
+
+}  // namespace
+
+bool ReadScanRecords(std::span<const uint8_t> content, Scan* scan, ScanVisitor* visitor) {
+  format::RecordDecoder decoder(content.data(), content.size());
+  while (decoder.Next()) {
+    RecordBody& body = decoder.body();
+    switch (static_cast<ScanTag>(decoder.tag())) {
+      case ScanTag::kBegin:
+        if (std::exchange(scan->has_begin, true)) break;
+        scan->begin = ReadBegin(body);
+        break;
+      case ScanTag::kThread:
+        scan->threads.push_back(ReadThread(body));
+        break;
+      case ScanTag::kRegion: {
+        ScanRegion region = ReadRegion(body);
+        scan->region_index.try_emplace(region.number, scan->regions.size());
+        scan->regions.push_back(std::move(region));
+        break;
+      }
+      case ScanTag::kWords:
+        ReadWords(body, scan, visitor);
+        break;
+      case ScanTag::kTargets:
+        ReadTargets(body, visitor);
+        break;
+      case ScanTag::kVtables:
+        ReadVtables(body, visitor);
+        break;
+      case ScanTag::kHint: {
+        ScanHintRange hint;
+        hint.kind = static_cast<format::ScanHint>(body.Number());
+        hint.start = body.Number();
+        hint.end = body.Number();
+        scan->hints.push_back(hint);
+        break;
+      }
+      case ScanTag::kDone:
+        scan->done = ReadDone(body);
+        break;
+      case ScanTag::kFailed:
+        scan->failure = Text(body);
+        if (scan->failure.empty()) scan->failure = "no reason was written";
+        break;
+    }
+  }
+  return decoder.ok();
+}
+
+Scan ReadScan(TraceReader& reader, uint32_t number, ScanVisitor* visitor, bool only_begin) {
+  Scan scan;
+  scan.number = number;
+  std::vector<uint8_t> content;
+  uint32_t next = 1;
+  for (const ScanBlockRef& block : reader.scan_blocks()) {
+    if (block.scan != number || block.sequence < next) continue;  // < next: twice in the file
+    if (block.sequence != next) {
+      scan.damage = absl::StrCat("its block ", next, " is not in the trace");
+      break;
+    }
+    ++next;
+    if (!reader.ReadScanBlock(block, &content)) {
+      scan.damage = "a block of it is damaged";
+      break;
+    }
+    if (!ReadScanRecords(content, &scan, visitor)) {
+      scan.damage = "a record of it is longer than its block";
+      break;
+    }
+    if (only_begin) break;
+  }
+  return scan;
+}
+
+std::vector<uint32_t> ScanNumbers(const TraceReader& reader) {
+  std::vector<uint32_t> numbers;
+  for (const ScanBlockRef& block : reader.scan_blocks()) {
+    if (numbers.empty() || numbers.back() != block.scan) numbers.push_back(block.scan);
+  }
+  return numbers;
+}
+
+}  // namespace memtrace::report::leak
