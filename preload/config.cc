@@ -42,6 +42,14 @@ struct Setter {
     return true;
   }
   bool SampleSeed(std::string_view value) { return ParseBytes(value, &config.sample_seed); }
+  bool WhenToScan(std::string_view value) {
+    const bool both = value == "both";
+    const bool early = both || value == "exit-early";
+    const bool late = both || value == "exit";
+    if (!early && !late && value != "off") return false;
+    config.leak_check = {early, late};
+    return true;
+  }
   bool NotYet(std::string_view value) { return value == "off" || value == "0" || value == "auto"; }
 
   static bool Either(std::string_view value, std::string_view yes, std::string_view no, bool* out) {

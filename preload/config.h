@@ -14,6 +14,13 @@
 
 namespace memtrace {
 
+// When memory is scanned without being asked: before the program's exit handlers and
+// destructors, after them.
+struct LeakCheck {
+  bool early = false;
+  bool late = true;
+};
+
 struct Config {
   Text<4096> out;          // MEMTRACE_OUT
   bool stacks = true;      // MEMTRACE_STACKS
@@ -23,6 +30,7 @@ struct Config {
   bool keep_newest = false;  // MEMTRACE_KEEP; then max_bytes is at least Segments::kSmallestFile
   uint64_t sample_bytes = 0;  // MEMTRACE_SAMPLE_BYTES; 0: every allocation
   uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process
+  LeakCheck leak_check;  // MEMTRACE_LEAK_CHECK
   uint32_t cross_check = 0;  // MEMTRACE_CROSS_CHECK: every cross_check-th stack; 0: none
   Text<4096> gconv_path;   // GCONV_PATH, which is glibc's: directories of character sets
 

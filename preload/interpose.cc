@@ -21,6 +21,7 @@
 #include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/interpose_allocation.h"
+#include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
 #include "preload/module_map.h"
 #include "preload/real_allocator.h"
@@ -389,18 +390,28 @@ EXPORTED int dlclose(void* handle) {
   return memtrace::CloseModule(real, handle);
 }
 
-EXPORTED void _exit(int status) {
+namespace {
+
+// No exit handler and no destructor runs: what is live now is what is live at the end.
+void EndAtOnce(int status, uintptr_t stack_pointer) {
+  memtrace::ScanAtExit(memtrace::format::ScanReason::kExitLate, stack_pointer);
   memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, status);
+}
+
+}  // namespace
+
+EXPORTED void _exit(int status) {
+  EndAtOnce(status, CALL_SITE().cfa);
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
 EXPORTED void _Exit(int status) {
-  memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, status);
+  EndAtOnce(status, CALL_SITE().cfa);
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
 EXPORTED void quick_exit(int status) {
-  memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, status);
+  EndAtOnce(status, CALL_SITE().cfa);
   Next<void(int)>("quick_exit")(status);
   __builtin_unreachable();
 }

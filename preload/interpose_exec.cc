@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
 #include "preload/real_allocator.h"
 
@@ -21,7 +22,10 @@ F* Next(const char* name) {
   return reinterpret_cast<F*>(memtrace::FindNext(name));
 }
 
-void Replacing() { memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0); }
+void Replacing() {
+  memtrace::FinishScan();
+  memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0);
+}
 
 // The arguments of execl and its kin, up to and including the null pointer.
 size_t CountArguments(va_list list) {

@@ -15,6 +15,7 @@
 #include "preload/coverage_notes.h"
 #include "preload/cross_check.h"
 #include "preload/foreign_runtime.h"
+#include "preload/leak_scan/leak_scan.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
 #include "preload/own_memory.h"
@@ -239,6 +240,7 @@ bool StartForkChild() {
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();
+  ForgetScans();
   if (!g_process.config.children) return false;
   // It could create no file. What it forks has the same filter.
   if (g_memory_calls_only.load(std::memory_order_relaxed)) return false;
@@ -252,7 +254,14 @@ bool StartForkChild() {
   return true;
 }
 
-void AtExit(int status, void*) { NoteEnd(format::EndReason::kExit, status); }
+void AtExit(int status, void*) {
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  ScanAtExit(format::ScanReason::kExitLate,
+             StackPointerAtExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
+                                frame + arch::kFrameAddressToCfa,
+                                *reinterpret_cast<const uintptr_t*>(frame)));
+  NoteEnd(format::EndReason::kExit, status);
+}
 
 // Runs before main and before the constructors of the program; with the first
 // malloc of ld.so recording has usually begun already.
@@ -262,6 +271,7 @@ __attribute__((constructor)) void OnLoad() {
     if (!section) return;
   }
   if (g_process.config.cross_check != 0) OpenCrossCheck(MaySay);
+  FindExit();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
 }

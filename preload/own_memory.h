@@ -18,6 +18,13 @@ namespace memtrace {
 void* OwnMap(size_t bytes, bool touch);
 void OwnUnmap(void* address, size_t bytes);
 
+// What OwnMap() gave out and is still mapped, as far as it is known: of thousands of mappings
+// the latest may be missing.
+struct OwnRange {
+  uintptr_t begin, end;
+};
+size_t OwnRanges(OwnRange* out, size_t capacity);
+
 uint64_t own_bytes();  // mapped
 uint64_t own_minor_faults();
 // Of own_bytes(), what is private memory: all but the rings, which are the trace file's.

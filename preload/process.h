@@ -51,6 +51,14 @@ class ArenaHeaps {
     }
     return true;
   }
+  // visit(base, bytes)
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const Entry& entry : entries_) {
+      const uintptr_t base = entry.base.load(std::memory_order_relaxed);
+      if (base != 0) visit(base, entry.bytes.load(std::memory_order_relaxed));
+    }
+  }
   void Clear() {
     for (Entry& entry : entries_) {
       entry.base.store(0, std::memory_order_relaxed);

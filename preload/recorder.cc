@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "preload/allowed_calls.h"
+#include "preload/leak_scan/leak_scan.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/sampled_set.h"
@@ -120,6 +121,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   }
   const OtherCalls calls;
   if (!calls) return;
+  if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
@@ -162,6 +164,9 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
                      uint32_t slot, unsigned alignment_log2) {
   uint64_t flags = 0;
   size_t usable = 0;
+  if (block != nullptr && !g_process.allocator_is_glibc) {
+    g_heap_territory.Note(reinterpret_cast<uintptr_t>(block), bytes);
+  }
   if (block != nullptr && g_process.allocator_is_glibc) {
     const GlibcChunk chunk(block);
     usable = chunk.usable();

@@ -20,6 +20,7 @@
 #include "format/event_words.h"
 #include "preload/block_owners.h"
 #include "preload/clock.h"
+#include "preload/leak_scan/heap_territory.h"
 #include "preload/process.h"
 #include "preload/thread_state.h"
 
@@ -207,6 +208,8 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
         RecordArenaGrowth(state, base, accessible, slot);
       }
     }
+  } else if (block != nullptr) {
+    g_heap_territory.Note(reinterpret_cast<uintptr_t>(block), bytes);
   }
   if (wide) [[unlikely]] {
     RecordWideAlloc(state, function, block, bytes, slot, 0);

@@ -120,15 +120,31 @@ long TraceFile::Create(const char* pattern, const char* working_directory, const
   sys::Close(fd);
   device_ = info.st_dev;
   inode_ = info.st_ino;
+  ShareEnd();
   trace_id_ = header.trace_id;
   reserve_.Forget();
   making_reserve_.store(false, std::memory_order_relaxed);
-  end_.store(RoundUp(TraceStatus::kEnd, format::kBlockAlignment), std::memory_order_relaxed);
+  end_->store(RoundUp(TraceStatus::kEnd, format::kBlockAlignment), std::memory_order_relaxed);
   rings_end_.store(segments_.metadata_end(), std::memory_order_relaxed);
   last_error_.store(0, std::memory_order_relaxed);
   lost_records_.store(false, std::memory_order_relaxed);
   no_shared_mappings_.store(false, std::memory_order_relaxed);
   return 0;
+}
+
+// A page of its own for each file: in a fork child the one before is its parent's.
+void TraceFile::ShareEnd() {
+  constexpr size_t kPage = arch::kPageBytes;
+  if (end_ != &private_end_) {
+    sys::Munmap(end_, kPage);
+    CountRingBytes(-static_cast<int64_t>(kPage));
+    end_ = &private_end_;
+  }
+  void* const page =
+      sys::Mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+  if (sys::MmapFailed(page)) return;
+  CountRingBytes(static_cast<int64_t>(kPage));
+  end_ = static_cast<std::atomic<uint64_t>*>(page);
 }
 
 bool TraceFile::Refuse(format::RecordingStop why, long error) {
@@ -157,10 +173,10 @@ long TraceFile::OpenVerified() {
 
 // At the end of the file. UINT64_MAX: that is beyond `limit`.
 uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
-  uint64_t end = end_.load(std::memory_order_relaxed);
+  uint64_t end = end_->load(std::memory_order_relaxed);
   do {
     if (end + bytes > limit) return UINT64_MAX;
-  } while (!end_.compare_exchange_weak(end, end + bytes, std::memory_order_relaxed));
+  } while (!end_->compare_exchange_weak(end, end + bytes, std::memory_order_relaxed));
   return end;
 }
 
@@ -169,7 +185,7 @@ void TraceFile::GiveBack(uint64_t offset, uint64_t bytes) {
   // What a reserve is told to begin at is not given out again outside of it.
   if (making_reserve_.load() || reserve_.mapped()) return;
   uint64_t end = offset + bytes;
-  end_.compare_exchange_strong(end, offset, std::memory_order_relaxed);
+  end_->compare_exchange_strong(end, offset, std::memory_order_relaxed);
 }
 
 long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload,
@@ -204,7 +220,7 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
     if (!records || keep == Keep::kWhileNew) return AppendToSegment(header, payload);
     limit = segments_.metadata_end();
     // Rather for a while than not at all.
-    if (end_.load(std::memory_order_relaxed) + reserved > limit) {
+    if (end_->load(std::memory_order_relaxed) + reserved > limit) {
       return AppendToSegment(header, payload);
     }
   } else if (max_bytes_ != 0 && !records) {  // the end must still be told
@@ -315,14 +331,14 @@ long TraceFile::MakeReserve() {
   if (max_bytes_ != 0 && limit > max_bytes_ + TraceReserve::kLastWordsBytes) {
     limit = max_bytes_ + TraceReserve::kLastWordsBytes;
   }
-  const long result = reserve_.Map(fd, end_.load(std::memory_order_relaxed), limit);
+  const long result = reserve_.Map(fd, end_->load(std::memory_order_relaxed), limit);
   sys::Close(fd);
   making_reserve_.store(false);
   return result;
 }
 
 void TraceFile::LimitAddressSpace(uint64_t bytes) {
-  reserve_.Shrink(end_.load(std::memory_order_relaxed), bytes / 16);
+  reserve_.Shrink(end_->load(std::memory_order_relaxed), bytes / 16);
 }
 
 // `bytes` at `offset`, so that no store to a mapping of them can find the disk full.

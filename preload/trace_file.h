@@ -92,7 +92,12 @@ class TraceFile {
     status_.Forsake();
   }
 
-  uint64_t written_bytes() const { return end_.load(std::memory_order_relaxed); }
+  uint64_t written_bytes() const { return end_->load(std::memory_order_relaxed); }
+  // A copy of this process, made by fork, may append to this file as well, while this one does.
+  // Not where there is a reserve: see LetCopyAppend().
+  bool is_shared_with_copies() const { return end_ != &private_end_; }
+  // Around the making of such a copy.
+  void LetCopyAppend(bool yes) { reserve_.LetFork(yes); }
   // Why the last Append failed: errno and our own reason. 0 when none has.
   long last_error() const { return last_error_.load(std::memory_order_relaxed); }
   format::RecordingStop last_stop() const { return last_stop_.load(std::memory_order_relaxed); }
@@ -100,6 +105,7 @@ class TraceFile {
 
  private:
   long OpenVerified();
+  void ShareEnd();
   bool Refuse(format::RecordingStop why, long error);
   bool AppendToSegment(format::BlockHeader& header, const void* payload);
   static long Allocate(long fd, uint64_t offset, uint64_t bytes);
@@ -118,7 +124,9 @@ class TraceFile {
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint64_t trace_id_ = 0;
-  std::atomic<uint64_t> end_{0};
+  // Where the next block goes: on a page that copies of the process share, if there is one.
+  std::atomic<uint64_t> private_end_{0};
+  std::atomic<uint64_t>* end_ = &private_end_;
   TraceReserve reserve_;
   std::atomic<bool> making_reserve_{false};
   uint64_t max_bytes_ = 0;

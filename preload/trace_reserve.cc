@@ -101,6 +101,11 @@ long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
   return 0;
 }
 
+void TraceReserve::LetFork(bool yes) {
+  if (!mapped()) return;
+  sys::Madvise(base_, map_end_ - map_begin_, yes ? MADV_DOFORK : MADV_DONTFORK);
+}
+
 bool TraceReserve::Populate(uint64_t offset, uint64_t bytes) {
   char* const first = At(Down(offset, kPage));
   const uint64_t length = Up(offset + bytes, kPage) - Down(offset, kPage);

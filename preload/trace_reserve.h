@@ -64,6 +64,9 @@ class TraceReserve {
   // Gives address space back, but for `bytes` behind `from`. For RLIMIT_AS.
   void Shrink(uint64_t from, uint64_t bytes);
 
+  // Whether a fork child, of which the next one is made, has it mapped. Usually none has.
+  void LetFork(bool yes);
+
   // In a fork child, where it is not mapped; and before the first use.
   void Forget();
 

@@ -13,6 +13,8 @@
 //   kUcontextOffset, kTrampoline...,    the kernel's signal frame, and code without
 //   IsSignalTrampoline, PltCfaOffset,   CFI that is known by its bytes
 //   IsLeaveRealigned, ...
+//   KernelAction, MEMTRACE_DEFINE_RESTORER   a signal handler without libc
+//   kScanRegisterNames, kRedZoneBytes   what of a stopped thread may hold pointers
 //   MEMTRACE_OBSERVED_JUMP              a function that looks at a call and jumps on
 //   CallOnStack, kLibunwindFile,        for the cross-check
 //   MEMTRACE_LIBUNWIND_NAME

@@ -193,6 +193,36 @@ inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long 
 inline constexpr int16_t kUcontextOffset[kRegisterCount] = {
     144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96, 168};
 
+// The names of registers in a memory scan, by DWARF number.
+inline constexpr const char* kScanRegisterNames[kRegisterCount] = {
+    "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
+    "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
+
+// Below the stack pointer, these bytes are the function's own that runs there.
+inline constexpr uintptr_t kRedZoneBytes = 128;
+
+// What the kernel takes for a signal's action. A handler returns by `restorer`, which
+// MEMTRACE_DEFINE_RESTORER defines as a function of C.
+struct KernelAction {
+  void* handler;
+  unsigned long flags;
+  void (*restorer)();
+  uint64_t mask;
+};
+inline constexpr unsigned long kHasRestorer = 0x04000000;
+#define MEMTRACE_DEFINE_RESTORER(name)     \
+  asm(".pushsection .text\n"               \
+      ".balign 16\n"                       \
+      "nop\n"                              \
+      ".globl " name "\n"                  \
+      ".hidden " name "\n"                 \
+      ".type " name ", @function\n" name   \
+      ":\n"                                \
+      "  movq $15, %rax\n"                 \
+      "  syscall\n"                        \
+      ".size " name ", . - " name "\n"     \
+      ".popsection\n")
+
 // The CFI of glibc's __restore_rt says the same by expressions. These are the
 // three that matter, in the form `breg7 offset [deref]`.
 inline constexpr uint8_t kTrampolineCfa[] = {0x77, 0xa0, 0x01, 0x06};

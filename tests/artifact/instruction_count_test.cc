@@ -45,7 +45,7 @@ class InstructionCountTest : public testing::TestWithParam<Path> {
     std::string command = "cd " + directory_ + " && rm -f *.mtr && ";
     if (traced) {
       command += "LD_PRELOAD=" MEMTRACE_BUILD_DIR "/lib/libmemtrace.so MEMTRACE_OUT=" + directory_ +
-                 "/%p.mtr ";
+                 "/%p.mtr MEMTRACE_LEAK_CHECK=off ";
     }
     command += "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMTRACE_BUILD_DIR
                "/tests/tracees/counted_pairs " + mode + " " + std::to_string(times) + " 2>&1";

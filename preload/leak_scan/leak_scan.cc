@@ -1,0 +1,374 @@
+#include "preload/leak_scan/leak_scan.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <new>
+
+#include "preload/allowed_calls.h"
+#include "preload/bootstrap_arena.h"
+#include "preload/clock.h"
+#include "preload/exported_symbol.h"
+#include "preload/leak_scan/scan_job.h"
+#include "preload/leak_scan/thread_stop.h"
+#include "preload/nested_section.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/real_allocator.h"
+#include "preload/recorder.h"
+#include "preload/signals_blocked.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+namespace {
+
+constexpr uint64_t kLongestWaitNs = 60'000'000'000;
+// A copy that nobody waits for may take longer.
+constexpr long kLongestScanSeconds = 600;
+constexpr size_t kMostLabelBytes = 256;
+
+constinit std::atomic<uint32_t> g_last_number{0};
+constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
+// Of g_scanning_copy. One page for the life of the process: who waits for a copy may find that
+// another thread has reaped it.
+constinit ScanProgress* g_progress = nullptr;
+constinit uintptr_t g_exit = 0;  // the code of libc's exit()
+
+bool IsAtEnd(format::ScanReason reason) {
+  return reason == format::ScanReason::kExitLate || reason == format::ScanReason::kExitEarly;
+}
+
+std::string_view WhyNever() {
+  if (g_process.config.sample_bytes != 0) {
+    return "only a sample of the allocations is recorded (MEMTRACE_SAMPLE_BYTES)";
+  }
+  if (g_process.file.keeps_newest()) {
+    return "the oldest events are written over (MEMTRACE_KEEP=newest), so what is live is not known";
+  }
+  return {};
+}
+
+// From the next event of any thread on, its time is later than this.
+uint64_t TakeInstant(ThreadState& state) {
+  uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
+  while (sharing != 0) {
+    const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
+    if (g_switch.sharing.compare_exchange_weak(sharing, next)) break;
+  }
+  state.events_to_stamp = 1;
+  const uint64_t instant = g_clock.OrderedNow();
+  // A coarse clock may say the same to the next who asks.
+  while (g_clock.Now() <= instant) {
+  }
+  return instant;
+}
+
+void FindOwnMemory(ScanJob& job) {
+  job.own_count = OwnRanges(job.own, ScanJob::kMostOwn);
+  const auto add = [&job](const void* begin, size_t bytes) {
+    if (job.own_count == ScanJob::kMostOwn) return;
+    const auto address = reinterpret_cast<uintptr_t>(begin);
+    job.own[job.own_count++] = {address, address + bytes};
+  };
+  for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
+    add(state, sizeof(*state));
+  }
+  add(job.progress, arch::kPageBytes);
+  dl_find_object object;
+  if (_dl_find_object(&g_process, &object) == 0) {
+    job.library_begin = reinterpret_cast<uintptr_t>(object.dlfo_map_start);
+    job.library_end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
+    job.bootstrap_begin = reinterpret_cast<uintptr_t>(g_bootstrap_arena.begin());
+    job.bootstrap_end = reinterpret_cast<uintptr_t>(g_bootstrap_arena.used_end());
+  }
+}
+
+void SetDefault(int signal) {
+  const arch::KernelAction action = {};
+  sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
+}
+
+// What the copy does, from its first instruction to its last.
+[[noreturn]] void BeTheCopy(const ScanJob& job, bool hurry) {
+  // A handler of the program must not run here, and a fault ends the copy alone.
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGALRM}) {
+    SetDefault(signal);
+  }
+  const uint64_t blocked = ~(uint64_t{1} << (SIGALRM - 1));
+  sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&blocked), 0, sizeof(blocked));
+  itimerval watchdog = {};
+  watchdog.it_value.tv_sec =
+      hurry ? static_cast<long>(kLongestWaitNs / 1'000'000'000) : kLongestScanSeconds;
+  sys::Call(SYS_setitimer, ITIMER_REAL, reinterpret_cast<long>(&watchdog), 0);
+  const uint64_t no_core[2] = {0, 0};
+  sys::Call(SYS_prlimit64, 0, RLIMIT_CORE, reinterpret_cast<long>(no_core), 0);
+#ifdef SYS_close_range
+  // A pipe that the program closes is to be closed.
+  sys::Call(SYS_close_range, 0, UINT_MAX, 0);
+#endif
+  const long fd = sys::Open("/proc/self/oom_score_adj", O_WRONLY);
+  if (!sys::Failed(fd)) {
+    sys::Write(fd, "1000", 4);
+    sys::Close(fd);
+  }
+  if (!hurry) sys::Call(SYS_setpriority, PRIO_PROCESS, 0, 10);
+  job.progress->complete.store(ScanMemory(job) ? 1 : 0);
+  job.progress->over.store(1);
+  sys::Call(SYS_futex, reinterpret_cast<long>(&job.progress->over), FUTEX_WAKE, INT_MAX);
+  for (;;) sys::Call(SYS_exit_group, 0);
+}
+
+bool HasProgressPage() {
+  if (g_progress != nullptr) return true;
+  void* const page =
+      sys::Mmap(nullptr, arch::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+  if (sys::MmapFailed(page)) return false;
+  g_progress = static_cast<ScanProgress*>(page);
+  return true;
+}
+
+// Waits for the copy until `deadline`, and ends it then. True: the scan is complete.
+bool WaitForCopy(uint64_t deadline) {
+  const int copy = g_scanning_copy.load(std::memory_order_acquire);
+  ScanProgress* const progress = g_progress;
+  if (copy == 0 || progress == nullptr) return false;
+  long reaped = 0;
+  for (;;) {
+    const bool over = progress->over.load() != 0;
+    reaped = sys::Call(SYS_wait4, copy, 0, over ? __WALL : __WALL | WNOHANG, 0);
+    if (reaped == copy || (reaped != 0 && reaped != -EINTR)) break;
+    if (over) continue;
+    if (NowNs(CLOCK_MONOTONIC) >= deadline) {
+      sys::Call(SYS_kill, copy, SIGKILL);
+      progress->over.store(1);
+      continue;
+    }
+    const timespec pause = {0, 50'000'000};
+    sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
+              reinterpret_cast<long>(&pause));
+  }
+  int expected = copy;
+  g_scanning_copy.compare_exchange_strong(expected, 0);
+  return progress->complete.load() != 0;
+}
+
+struct Begun {
+  ScanResult result;
+  bool copy = false;
+};
+
+Begun Fail(uint32_t number, format::ScanReason reason, std::string_view label,
+           format::ScanShow show, std::string_view why) {
+  WriteFailedScan(number, reason, label, show, g_clock.Now(), why);
+  return {{ScanResult::kFailed, number, why}, false};
+}
+
+uint64_t UnblockedSignals() {
+  uint64_t blocked = ~uint64_t{0};
+  sys::Call(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&blocked), sizeof(blocked));
+  return ~blocked;
+}
+
+// In a section, with g_beginning taken and no copy at work.
+Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view label,
+                format::ScanShow show, bool wait, uintptr_t stack_pointer) {
+  const uint32_t number = g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  const auto fail = [&](std::string_view why) { return Fail(number, reason, label, show, why); };
+  if (const std::string_view why = WhyNever(); !why.empty()) return fail(why);
+  const OtherCalls calls;
+  if (!calls) {
+    return fail("the program has installed a seccomp filter, which may not allow what a scan needs");
+  }
+  const uint64_t unblocked = UnblockedSignals();
+  const SignalsBlocked no_handler;
+  const OwnFaultsScope faults;
+  auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
+  if (memory == nullptr || !HasProgressPage()) {
+    if (memory != nullptr) OwnUnmap(memory, sizeof(ScanJob));
+    return fail("no memory");
+  }
+  auto& job = *new (memory) ScanJob;
+  job.progress = new (g_progress) ScanProgress;
+  job.number = number;
+  job.reason = reason;
+  job.show = show;
+  job.label = label;
+  job.pid = g_process.pid;
+  job.tid = sys::Gettid();
+  job.control_block = arch::ThreadPointer();
+  job.stack_pointer = stack_pointer;
+  stack_t alternate = {};
+  sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&alternate));
+  if ((alternate.ss_flags & SS_DISABLE) == 0) {
+    job.alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
+    job.alternate_end = job.alternate_begin + alternate.ss_size;
+  }
+
+  Begun begun = {{ScanResult::kFailed, number, {}}, false};
+  long copy = 0;
+  long failed = 0;
+  {
+    const uint64_t stop_began = NowNs(CLOCK_MONOTONIC);
+    ThreadStop stop(unblocked);
+    const bool stopped = stop.Stop();
+    if (stopped) {
+      job.others = &stop;
+      job.ticks = TakeInstant(state);
+      job.monotonic_ns = g_clock.MonotonicNs();
+      FindOwnMemory(job);
+      const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
+      const bool may_copy = g_process.file.is_shared_with_copies();
+      if (may_copy) {
+        g_process.file.LetCopyAppend(true);
+        // As fork, without what libc does about it; with no signal at its end.
+        copy = sys::Call(SYS_clone, 0, 0, 0, 0, 0);
+        if (copy == 0) BeTheCopy(job, wait);
+        g_process.file.LetCopyAppend(false);
+      }
+      const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;
+      job.progress->fork_ns.store(fork_ns);
+      if (!may_copy || sys::Failed(copy)) {
+        failed = may_copy ? copy : -ENOMEM;
+        if (IsAtEnd(reason)) {
+          job.note = "no process could be made to scan: this one did, and its threads stood meanwhile";
+          job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - stop_began);
+          begun.result.state = ScanMemory(job) ? ScanResult::kComplete : ScanResult::kFailed;
+          begun.result.why = "the scan was cut short";
+          failed = 0;
+        }
+        copy = 0;
+      }
+    }
+    stop.Release();
+    const uint64_t stood_ns = NowNs(CLOCK_MONOTONIC) - stop_began;
+    if (copy > 0) job.progress->stood_ns.store(stood_ns);
+    if (!stopped) {
+      begun = fail("the threads of the process are not known: /proc is not there");
+    } else if (failed != 0) {
+      begun = fail(failed == -EAGAIN ? "no process can be made to scan: too many processes"
+                                     : "no process can be made to scan: no memory for it");
+    }
+  }
+  if (copy > 0) {
+    begun.copy = true;
+    begun.result.state = ScanResult::kUnderWay;
+    g_scanning_copy.store(static_cast<int>(copy), std::memory_order_release);
+  }
+  OwnUnmap(memory, sizeof(ScanJob));
+  return begun;
+}
+
+// Not in a vfork child, which has its parent's memory.
+bool MayScan() {
+  if (g_switch.recording.load(std::memory_order_relaxed) == 0) return false;
+  const OtherCalls calls;
+  return !calls || g_process.pid == sys::Getpid();
+}
+
+}  // namespace
+
+ScanResult RequestScan(format::ScanReason reason, std::string_view label, format::ScanShow show,
+                       bool wait, uintptr_t stack_pointer) {
+  if (!MayScan()) return {ScanResult::kFailed, 0, "nothing is recorded in this process"};
+  // Another thread begins one: a moment. At the end it may be this thread's own, in a handler.
+  for (int i = 0; g_beginning.exchange(true, std::memory_order_acquire); ++i) {
+    if (i == 1000) return {ScanResult::kFailed, 0, "another scan is being begun"};
+    const timespec pause = {0, 1'000'000};
+    const OtherCalls calls;
+    if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
+  }
+  const uint64_t deadline = NowNs(CLOCK_MONOTONIC) + kLongestWaitNs;
+  ReapScan();
+  if (wait) WaitForCopy(deadline);
+  Begun begun;
+  if (g_scanning_copy.load(std::memory_order_acquire) != 0) {
+    begun.result = {ScanResult::kFailed, 0, "the scan before this one is still under way"};
+  } else {
+    const Section section(stack_pointer);
+    if (section) {
+      begun = BeginScan(section.state(), reason, First(label, kMostLabelBytes), show, wait,
+                        stack_pointer);
+    } else {
+      begun.result.why = "nothing is recorded in this process";
+    }
+  }
+  g_beginning.store(false, std::memory_order_release);
+  if (begun.copy && wait) {
+    begun.result.state = WaitForCopy(deadline) ? ScanResult::kComplete : ScanResult::kFailed;
+    begun.result.why = "the scan was cut short";
+  }
+  return begun.result;
+}
+
+void ScanAtExit(format::ScanReason reason, uintptr_t stack_pointer) {
+  if (!MayScan()) return;
+  const LeakCheck check = g_process.config.leak_check;
+  const bool early = reason == format::ScanReason::kExitEarly;
+  if (early ? check.early : check.late) {
+    RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, stack_pointer);
+  } else if (!early) {
+    FinishScan();
+  }
+}
+
+uintptr_t StackPointerAtExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer) {
+  constexpr uintptr_t kLongestExit = 64;  // bytes of code of exit()
+  constexpr uintptr_t kFarthest = 16 << 10;
+  const uintptr_t code = g_exit;
+  if (code == 0 || t_slot.mode != ThreadMode::kRecording) return stack_pointer;
+  const Section section(stack_pointer);
+  if (!section) return stack_pointer;
+  ThreadState& state = section.state();
+  const unwind::CallSite here = {pc, stack_pointer, frame_pointer};
+  const unwind::UnwindResult stack =
+      state.unwinder.Capture(here, state.keys, unwind::kMaxFrames);
+  size_t frame = 0;
+  while (frame < stack.frames && unwind::PcOf(state.keys[frame]) - code > kLongestExit) ++frame;
+  if (frame + 1 >= stack.frames) return stack_pointer;
+  // Each return address lies above the one before it.
+  uintptr_t at = stack_pointer;
+  const uintptr_t end = stack_pointer + kFarthest;
+  for (size_t i = 1; i <= frame + 1; ++i) {
+    const uintptr_t wanted = unwind::PcOf(state.keys[i]);
+    while (at < end && *reinterpret_cast<const uintptr_t*>(at) != wanted) at += sizeof(uintptr_t);
+    if (at == end) return stack_pointer;
+    at += sizeof(uintptr_t);
+  }
+  return at;
+}
+
+void FinishScan() {
+  if (g_scanning_copy.load(std::memory_order_acquire) == 0) return;
+  const OtherCalls calls;
+  if (calls && MayScan()) WaitForCopy(NowNs(CLOCK_MONOTONIC) + kLongestWaitNs);
+}
+
+void ReapScan() {
+  const int copy = g_scanning_copy.load(std::memory_order_acquire);
+  if (copy == 0) return;
+  const OtherCalls calls;
+  if (!calls || g_process.pid != sys::Getpid()) return;
+  const long reaped = sys::Call(SYS_wait4, copy, 0, __WALL | WNOHANG, 0);
+  if (reaped == 0 || reaped == -EINTR) return;
+  int expected = copy;
+  g_scanning_copy.compare_exchange_strong(expected, 0);
+}
+
+void ForgetScans() {
+  g_last_number.store(0, std::memory_order_relaxed);
+  g_beginning.store(false, std::memory_order_relaxed);
+  g_scanning_copy.store(0, std::memory_order_relaxed);
+  if (g_progress != nullptr) sys::Munmap(g_progress, arch::kPageBytes);
+  g_progress = nullptr;
+}
+
+void FindExit() { g_exit = reinterpret_cast<uintptr_t>(FindNext("exit")); }
+
+}  // namespace memtrace

@@ -1,0 +1,65 @@
+// LeakScan: when memory is scanned, and by whom.
+//
+// The threads of the process stand for a moment, a copy of it is made by fork, they go on, and
+// the copy looks through its memory and writes to the trace which words point where
+// (format/memory_scan.h). What is lost follows from that and the events; docs/leaks.md.
+//
+//   at exit      the process waits for the copy, a minute at most. Where no copy can be made
+//                it scans itself, while its other threads stand.
+//   on request   the process goes on. One copy at a time: a request while it works is refused.
+//
+// The copy has no exit signal: the program's wait() and SIGCHLD know nothing of it. It is reaped
+// where the tracer looks at clocks anyway.
+//
+// Threads: any. At most one scan is begun at a time.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_LEAK_SCAN_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_LEAK_SCAN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "format/memory_scan.h"
+
+namespace memtrace {
+
+struct ScanResult {
+  enum State {
+    kComplete,  // it is in the trace as a whole
+    kUnderWay,  // a copy works on it
+    kFailed,    // `why`
+  } state = kFailed;
+  uint32_t number = 0;     // of the scan, as in the trace; 0 without one
+  std::string_view why;    // static
+};
+
+// Scans now. `stack_pointer`: of the caller's caller; what lies below on its stack is not looked
+// at. `label` is copied. `wait`: returns when the scan is over, or a minute later.
+ScanResult RequestScan(format::ScanReason reason, std::string_view label, format::ScanShow show,
+                       bool wait, uintptr_t stack_pointer);
+
+// The process is about to end, with `stack_pointer` as it was when that was decided. Nothing if
+// MEMTRACE_LEAK_CHECK does not say so. Waits for a scan on request that is under way.
+void ScanAtExit(format::ScanReason reason, uintptr_t stack_pointer);
+
+// From the handler of the end of the process that libc calls, whose caller's stack pointer this
+// is: the stack pointer that exit() was called with, or the same if that is not found.
+uintptr_t StackPointerAtExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer);
+
+// At load: finds the function that StackPointerAtExit() looks for.
+void FindExit();
+
+// Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
+void FinishScan();
+
+// In a fork child: its parent's scans are not its own.
+void ForgetScans();
+
+// The copy that is at work, 0: none. See ReapScan().
+inline constinit std::atomic<int> g_scanning_copy{0};
+void ReapScan();
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_LEAK_SCAN_H_

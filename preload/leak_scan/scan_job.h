@@ -1,0 +1,64 @@
+// ScanJob: what is known of the process when its threads stand, for whoever then looks through
+// its memory: a copy of the process, or the process itself.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_JOB_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_JOB_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "format/memory_scan.h"
+#include "preload/arch/arch.h"
+#include "preload/leak_scan/thread_stop.h"
+#include "preload/own_memory.h"
+
+namespace memtrace {
+
+// On a page that the copy and the process share.
+struct ScanProgress {
+  std::atomic<uint32_t> over{0};      // 1: nothing will be written any more. A futex.
+  std::atomic<uint32_t> complete{0};  // kDone was written
+  std::atomic<uint64_t> stood_ns{0};  // 0: not known yet
+  std::atomic<uint64_t> fork_ns{0};
+};
+
+struct ScanJob {
+  uint32_t number = 0;
+  format::ScanReason reason = format::ScanReason::kExitLate;
+  format::ScanShow show = format::ScanShow::kAny;
+  std::string_view label;
+  std::string_view note;  // why it is the process itself that scans; empty: a copy does
+  uint64_t ticks = 0;     // the instant
+  uint64_t monotonic_ns = 0;
+
+  int pid = 0;
+  // The thread that asked.
+  int tid = 0;
+  uintptr_t control_block = 0;
+  uintptr_t stack_pointer = 0;  // what lies below is dead or ours
+  bool has_registers = false;
+  uint64_t registers[arch::kRegisterCount] = {};
+  uintptr_t alternate_begin = 0, alternate_end = 0;
+
+  const ThreadStop* others = nullptr;
+  ScanProgress* progress = nullptr;
+
+  static constexpr size_t kMostOwn = 8192;
+  OwnRange own[kMostOwn];  // memory of the tracer
+  size_t own_count = 0;
+  uintptr_t library_begin = 0, library_end = 0;  // this library's module
+  uintptr_t bootstrap_begin = 0, bootstrap_end = 0;  // in it, but the program's
+};
+
+// Looks through the memory and writes the scan to the trace. False: it was cut short.
+bool ScanMemory(const ScanJob& job);
+
+// A scan that does not take place, in the trace.
+void WriteFailedScan(uint32_t number, format::ScanReason reason, std::string_view label,
+                     format::ScanShow show, uint64_t ticks, std::string_view why);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_JOB_H_

@@ -1,0 +1,160 @@
+#include "preload/leak_scan/scan_mappings.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "preload/sys.h"
+#include "preload/text.h"
+
+namespace memtrace {
+namespace {
+
+using format::ScanRegionKind;
+
+struct Scanner {
+  const char* p;
+  const char* end;
+
+  uint64_t Hex() {
+    uint64_t value = 0;
+    for (; p < end; ++p) {
+      if (*p >= '0' && *p <= '9') {
+        value = value << 4 | static_cast<uint64_t>(*p - '0');
+      } else if (*p >= 'a' && *p <= 'f') {
+        value = value << 4 | static_cast<uint64_t>(*p - 'a' + 10);
+      } else {
+        break;
+      }
+    }
+    return value;
+  }
+  void Skip(char c) {
+    while (p < end && *p == c) ++p;
+  }
+  void To(char c) {
+    while (p < end && *p != c) ++p;
+  }
+};
+
+bool IsDevice(std::string_view path) {
+  if (path.starts_with("anon_inode:") || path.starts_with("socket:")) return true;
+  return path.starts_with("/dev/") && !path.starts_with("/dev/zero") &&
+         !path.starts_with("/dev/shm/");
+}
+
+}  // namespace
+
+bool ScanMappings::ReadText() {
+  for (size_t capacity = 256 << 10; capacity <= size_t{256} << 20; capacity *= 4) {
+    char* const text = arena_.Array<char>(capacity);
+    if (text == nullptr) return false;
+    const long bytes = sys::ReadFile("/proc/self/maps", text, capacity);
+    if (bytes <= 0) return false;
+    if (static_cast<size_t>(bytes) < capacity) {
+      text_ = {text, static_cast<size_t>(bytes)};
+      return true;
+    }
+  }
+  return false;
+}
+
+bool ScanMappings::Parse() {
+  Scanner in = {text_.data(), text_.data() + text_.size()};
+  while (in.p < in.end) {
+    ScanMapping mapping;
+    mapping.begin = in.Hex();
+    in.Skip('-');
+    mapping.end = in.Hex();
+    in.Skip(' ');
+    if (in.end - in.p < 5) return false;
+    if (in.p[0] == 'r') mapping.protection |= PROT_READ;
+    if (in.p[1] == 'w') mapping.protection |= PROT_WRITE;
+    if (in.p[2] == 'x') mapping.protection |= PROT_EXEC;
+    mapping.shared = in.p[3] == 's';
+    in.p += 5;
+    in.Hex();  // offset
+    in.Skip(' ');
+    in.To(' ');  // device
+    in.Skip(' ');
+    mapping.file = in.p < in.end && *in.p != '0';  // inode
+    in.To(' ');
+    const char* const line_end =
+        static_cast<const char*>(memchr(in.p, '\n', static_cast<size_t>(in.end - in.p)));
+    if (line_end == nullptr) return false;
+    in.Skip(' ');
+    if (in.p < line_end) mapping.path = {in.p, static_cast<size_t>(line_end - in.p)};
+    in.p = line_end + 1;
+    if (!all_.Add(mapping)) return false;
+  }
+  return all_.size() != 0;
+}
+
+// An anonymous mapping may be the .bss of the module before it and, merged with that by the
+// kernel, something else behind it: it is parted where the module ends.
+bool ScanMappings::Classify() {
+  ScanArray<ScanMapping> parted(arena_);
+  for (size_t i = 0; i < all_.size(); ++i) {
+    ScanMapping mapping = all_[i];
+    const bool readable = (mapping.protection & PROT_READ) != 0;
+    const bool writable = (mapping.protection & PROT_WRITE) != 0;
+    using Part = ScanMapping::Part;
+    mapping.part = readable && writable ? Part::kRead : Part::kNone;
+    dl_find_object object;
+    const bool of_module = (mapping.file || mapping.path.empty()) && !mapping.shared &&
+                           _dl_find_object(reinterpret_cast<void*>(mapping.begin), &object) == 0;
+    if (mapping.path == "[vvar]" || mapping.path == "[vvar_vclock]" || mapping.path == "[vdso]" ||
+        mapping.path == "[vsyscall]") {
+      mapping.part = Part::kNone;
+    } else if (mapping.shared) {
+      mapping.kind = ScanRegionKind::kShared;
+    } else if (mapping.path == "[heap]") {
+      mapping.kind = ScanRegionKind::kHeap;
+    } else if (mapping.path == "[stack]") {
+      mapping.kind = ScanRegionKind::kStack;
+    } else if (mapping.file && of_module) {
+      mapping.kind = writable ? ScanRegionKind::kModuleData : ScanRegionKind::kRelro;
+      // Of what is not writable, pages that were written once: relocated, then protected.
+      if (readable && !writable && (mapping.protection & PROT_EXEC) == 0) mapping.part = Part::kRead;
+    } else if (mapping.file) {
+      mapping.kind = ScanRegionKind::kFile;
+    } else if (of_module) {
+      mapping.kind = ScanRegionKind::kModuleData;
+      for (size_t before = i; before-- > 0 && mapping.path.empty();) mapping.path = all_[before].path;
+      const auto module_end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
+      const uintptr_t end = (module_end + arch::kPageBytes - 1) & ~(arch::kPageBytes - 1);
+      if (end < mapping.end) {
+        ScanMapping rest = mapping;
+        rest.path = {};
+        rest.begin = mapping.end = end;
+        rest.kind = ScanRegionKind::kAnonymous;
+        if (!parted.Add(mapping)) return false;
+        mapping = rest;
+      }
+    } else {
+      mapping.kind = ScanRegionKind::kAnonymous;
+    }
+    if (mapping.part == Part::kRead && IsDevice(mapping.path)) mapping.part = Part::kNotRead;
+    if (!parted.Add(mapping)) return false;
+  }
+  all_ = parted;
+  return true;
+}
+
+bool ScanMappings::Read() { return ReadText() && Parse() && Classify(); }
+
+const ScanMapping* ScanMappings::Find(uintptr_t address) const {
+  size_t low = 0, high = all_.size();
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (all_[middle].end <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < all_.size() && all_[low].begin <= address ? &all_[low] : nullptr;
+}
+
+}  // namespace memtrace

@@ -1,0 +1,319 @@
+#include "preload/leak_scan/thread_stop.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+
+#include <climits>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "preload/clock.h"
+#include "preload/own_memory.h"
+#include "preload/sys.h"
+#include "preload/text.h"
+
+extern "C" void memtrace_signal_restorer();
+MEMTRACE_DEFINE_RESTORER("memtrace_signal_restorer");
+
+namespace memtrace {
+namespace {
+
+constexpr size_t kBufferBytes = 32 << 10;
+constexpr long kLongestWaitNs = 200'000'000;
+// How often a thread that blocks our signal just now is looked at again: a thread that is being
+// made, or that writes a block of the trace, does so for a moment.
+constexpr int kLooks = 5;
+constexpr long kPauseNs = 100'000;
+
+constexpr int kEsrch = 3;
+
+// What the handlers see. A stop has a number; the handler of an earlier one, which comes late,
+// finds another number and goes.
+constinit std::atomic<uint32_t> g_number{0};
+constinit std::atomic<StoppedThread*> g_threads{nullptr};
+constinit std::atomic<size_t> g_capacity{0};
+constinit std::atomic<uint32_t> g_parked{0};
+constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop that is over
+// The table is kept for the next stop: a late handler may look at it.
+constinit StoppedThread* g_table = nullptr;
+constinit size_t g_table_capacity = 0;
+
+long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
+  return sys::Call(SYS_futex, reinterpret_cast<long>(&word), operation | FUTEX_PRIVATE_FLAG,
+                   value, reinterpret_cast<long>(timeout));
+}
+
+uint64_t Register(const void* context, int dwarf) {
+  uint64_t value;
+  memcpy(&value, static_cast<const char*>(context) + arch::kUcontextOffset[dwarf], sizeof(value));
+  return value;
+}
+
+void OnSignal(int, siginfo_t* info, void* context) {
+  if (info->si_code != SI_QUEUE) return;
+  const auto cookie = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
+  const auto number = static_cast<uint32_t>(cookie >> 32);
+  const size_t index = cookie & 0xffffffff;
+  if (number != g_number.load(std::memory_order_acquire) ||
+      index >= g_capacity.load(std::memory_order_acquire)) {
+    return;
+  }
+  StoppedThread& self = g_threads.load(std::memory_order_acquire)[index];
+  for (int i = 0; i < arch::kRegisterCount; ++i) self.registers[i] = Register(context, i);
+  self.control_block = arch::ThreadPointer();
+  const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
+  if ((alternate.ss_flags & SS_DISABLE) == 0) {
+    self.alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
+    self.alternate_end = self.alternate_begin + alternate.ss_size;
+  }
+  uint32_t awaited = StoppedThread::kAwaited;
+  if (!self.state.compare_exchange_strong(awaited, StoppedThread::kParked)) return;
+  g_parked.fetch_add(1);
+  Futex(g_parked, FUTEX_WAKE, 1, nullptr);
+  for (;;) {
+    const uint32_t released = g_released.load(std::memory_order_acquire);
+    if (released == number || g_number.load(std::memory_order_relaxed) != number) return;
+    Futex(g_released, FUTEX_WAIT, released, nullptr);
+  }
+}
+
+long SetAction(int signal, const arch::KernelAction* action, arch::KernelAction* before) {
+  return sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(action),
+                   reinterpret_cast<long>(before), sizeof(uint64_t));
+}
+
+// The kernel's siginfo_t of a queued signal.
+struct QueuedInfo {
+  int signo, error, code, pad;
+  int pid;
+  unsigned uid;
+  uint64_t value;
+  char rest[128 - 32];
+};
+static_assert(sizeof(QueuedInfo) == 128);
+
+uint64_t HexAfter(std::string_view text, std::string_view label) {
+  const size_t at = text.find(label);
+  if (at == std::string_view::npos) return 0;
+  uint64_t value = 0;
+  for (const char c : From(text, at + label.size())) {
+    if (c >= '0' && c <= '9') {
+      value = value << 4 | static_cast<uint64_t>(c - '0');
+    } else if (c >= 'a' && c <= 'f') {
+      value = value << 4 | static_cast<uint64_t>(c - 'a' + 10);
+    } else if (value != 0 || (c != ' ' && c != '\t' && c != 'x')) {
+      break;
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
+ThreadStop::~ThreadStop() {
+  Release();
+  if (buffer_ != nullptr) OwnUnmap(buffer_, kBufferBytes);
+}
+
+bool ThreadStop::Knows(int tid) const {
+  if (tid == self_) return true;
+  for (size_t i = count_; i-- > 0;) {
+    if (threads_[i].tid == tid) return true;
+  }
+  return false;
+}
+
+bool ThreadStop::Add(int tid) {
+  if (count_ == capacity_) return false;
+  threads_[count_].~StoppedThread();
+  new (&threads_[count_]) StoppedThread;
+  threads_[count_].tid = tid;
+  ++count_;
+  return true;
+}
+
+// True: there are threads that were not known before, or it failed and count_ stays.
+bool ThreadStop::ListTasks() {
+  const long fd = sys::Open("/proc/self/task", O_RDONLY | O_DIRECTORY);
+  if (sys::Failed(fd)) return false;
+  for (;;) {
+    const long bytes =
+        sys::Call(SYS_getdents64, fd, reinterpret_cast<long>(buffer_), kBufferBytes);
+    if (bytes <= 0) break;
+    for (long at = 0; at < bytes;) {
+      // struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1, name.
+      const char* const entry = buffer_ + at;
+      uint16_t length;
+      memcpy(&length, entry + 16, sizeof(length));
+      at += length;
+      int tid = 0;
+      for (const char* c = entry + 19; *c >= '0' && *c <= '9'; ++c) tid = tid * 10 + (*c - '0');
+      if (tid != 0 && !Knows(tid)) Add(tid);
+    }
+  }
+  sys::Close(fd);
+  return true;
+}
+
+// One that the program neither handles, ignores nor blocks in the calling thread: not one that it
+// waits for by sigwait or by a descriptor.
+bool ThreadStop::ChooseSignal() {
+  for (int signal = 64; signal >= 34; --signal) {
+    if ((allowed_ >> (signal - 1) & 1) == 0) continue;
+    arch::KernelAction now = {};
+    if (sys::Failed(SetAction(signal, nullptr, &now)) || now.handler != nullptr) continue;
+    arch::KernelAction ours = {};
+    ours.handler = reinterpret_cast<void*>(&OnSignal);
+    // On the alternate stack where there is one: a coroutine's own may be small.
+    ours.flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | arch::kHasRestorer;
+    ours.restorer = &memtrace_signal_restorer;
+    ours.mask = ~uint64_t{0};
+    if (sys::Failed(SetAction(signal, &ours, &before_))) return false;
+    signal_ = signal;
+    installed_ = true;
+    return true;
+  }
+  return false;
+}
+
+// Not a thread that blocks the signal, which would stay pending; nor one that waits for it
+// by sigwait, which would take it for the program's.
+bool ThreadStop::MaySend(int tid) {
+  const uint64_t bit = uint64_t{1} << (signal_ - 1);
+  Text<64> path;
+  path << "/proc/self/task/" << tid << "/status";
+  long bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
+  if (bytes <= 0) return false;
+  if (HexAfter({buffer_, static_cast<size_t>(bytes)}, "SigBlk:") & bit) return false;
+  path.Clear();
+  path << "/proc/self/task/" << tid << "/syscall";
+  bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
+  if (bytes <= 0) return true;
+  static_assert(SYS_rt_sigtimedwait == 128);
+  return !std::string_view(buffer_, static_cast<size_t>(bytes)).starts_with("128 ");
+}
+
+void ThreadStop::Send(size_t index) {
+  QueuedInfo info = {};
+  info.signo = signal_;
+  info.code = SI_QUEUE;
+  info.pid = sys::Getpid();
+  info.value = uint64_t{g_number.load(std::memory_order_relaxed)} << 32 | index;
+  const long result = sys::Call(SYS_rt_tgsigqueueinfo, info.pid, threads_[index].tid, signal_,
+                                reinterpret_cast<long>(&info));
+  if (sys::Failed(result)) {
+    threads_[index].state.store(StoppedThread::kGivenUp);
+    if (result == -kEsrch) threads_[index].tid = 0;  // it has ended
+  } else {
+    ++sent_;
+  }
+}
+
+bool ThreadStop::WaitForParked(long deadline_ns) {
+  for (;;) {
+    const uint32_t parked = g_parked.load();
+    if (parked >= sent_) return true;
+    const long left = deadline_ns - static_cast<long>(NowNs(CLOCK_MONOTONIC));
+    if (left <= 0) return false;
+    // A thread that ended meanwhile does not come: it is looked for now and then.
+    const timespec pause = {0, left < 20'000'000 ? left : 20'000'000};
+    Futex(g_parked, FUTEX_WAIT, parked, &pause);
+    if (g_parked.load() != parked) continue;
+    for (size_t i = 0; i < count_; ++i) {
+      uint32_t awaited = StoppedThread::kAwaited;
+      if (threads_[i].state.load() != awaited || threads_[i].tid == 0) continue;
+      if (sys::Tgkill(sys::Getpid(), threads_[i].tid, 0) == -kEsrch &&
+          threads_[i].state.compare_exchange_strong(awaited, StoppedThread::kGivenUp)) {
+        threads_[i].tid = 0;
+        --sent_;
+      }
+    }
+  }
+}
+
+bool ThreadStop::Stop() {
+  self_ = sys::Gettid();
+  buffer_ = static_cast<char*>(OwnMap(kBufferBytes, /*touch=*/false));
+  if (buffer_ == nullptr) return false;
+  struct stat tasks;
+  // Its links are the threads and two more.
+  if (sys::Failed(sys::Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"),
+                            reinterpret_cast<long>(&tasks), 0))) {
+    return false;
+  }
+  standing_ = true;
+  if (tasks.st_nlink == 3) return true;  // this one alone
+  const size_t wanted = tasks.st_nlink * 2 + 64;
+  if (g_table_capacity < wanted) {
+    void* const table = OwnMap(wanted * sizeof(StoppedThread), /*touch=*/false);
+    if (table == nullptr) return false;
+    g_table = static_cast<StoppedThread*>(table);
+    g_table_capacity = wanted;
+  }
+  threads_ = g_table;
+  capacity_ = g_table_capacity;
+  g_parked.store(0);
+  g_threads.store(threads_, std::memory_order_release);
+  g_capacity.store(capacity_, std::memory_order_release);
+  g_number.fetch_add(1);
+  const bool signal = ChooseSignal();
+  if (!ListTasks()) return false;
+  const long deadline = static_cast<long>(NowNs(CLOCK_MONOTONIC)) + kLongestWaitNs;
+  // Threads that are not asked to stop yet, or not at all, are in state kGivenUp and may be
+  // asked again.
+  for (size_t asked = 0; asked < count_;) {
+    const size_t end = count_;
+    for (size_t i = asked; i < end; ++i) {
+      if (signal && MaySend(threads_[i].tid)) {
+        Send(i);
+      } else {
+        threads_[i].state.store(StoppedThread::kGivenUp);
+      }
+    }
+    asked = end;
+    WaitForParked(deadline);
+    for (int look = 0; signal && look < kLooks; ++look) {
+      bool some = false;
+      for (size_t i = 0; i < end; ++i) {
+        if (threads_[i].tid == 0 || threads_[i].state.load() != StoppedThread::kGivenUp) continue;
+        if (MaySend(threads_[i].tid)) {
+          threads_[i].state.store(StoppedThread::kAwaited);
+          Send(i);
+        } else {
+          some = true;
+        }
+      }
+      if (!WaitForParked(deadline) || !some) break;
+      const timespec pause = {0, kPauseNs};
+      sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
+    }
+    ListTasks();  // one that had begun to make a thread has made it
+  }
+  for (size_t i = 0; i < count_; ++i) {
+    uint32_t awaited = StoppedThread::kAwaited;
+    threads_[i].state.compare_exchange_strong(awaited, StoppedThread::kGivenUp);
+  }
+  return true;
+}
+
+void ThreadStop::Release() {
+  if (!standing_) return;
+  standing_ = false;
+  if (threads_ == nullptr) return;
+  const bool all_came = g_parked.load() >= sent_;
+  g_released.store(g_number.load(), std::memory_order_release);
+  Futex(g_released, FUTEX_WAKE, INT_MAX, nullptr);
+  if (!installed_) return;
+  if (!all_came) {
+    // What is still pending would end the process under the action that it had: to ignore a
+    // signal for a moment takes it away.
+    arch::KernelAction ignore = {};
+    ignore.handler = reinterpret_cast<void*>(SIG_IGN);
+    SetAction(signal_, &ignore, nullptr);
+  }
+  SetAction(signal_, &before_, nullptr);
+  installed_ = false;
+}
+
+}  // namespace memtrace

@@ -1,0 +1,84 @@
+// ThreadStop: all other threads of the process stand still for a moment.
+//
+// Each is sent a real-time signal that the program has no handler for. Our handler is there for
+// the time of the stop only. It notes the registers, tells that the thread stands and waits.
+//
+//   kAwaited -> kParked    by the thread, in the handler
+//            -> kGivenUp   by the one that stops, when the thread did not come in time:
+//                          it blocks all signals, or waits in the kernel without end
+//
+// A thread that blocks our signal, or that waits for it by sigwait, is not sent any. Threads
+// that begin meanwhile are found by looking at the list again until there are no new ones.
+//
+// A thread may stand anywhere, inside the tracer or with a lock of libc: whoever stops threads
+// calls nothing but the kernel until Release().
+//
+// Threads: one stops at a time; the caller has signals blocked.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_STOP_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_STOP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/arch/arch.h"
+
+namespace memtrace {
+
+struct StoppedThread {
+  enum State : uint32_t { kAwaited, kParked, kGivenUp };
+  int tid = 0;
+  std::atomic<uint32_t> state{kAwaited};
+  // Of a thread that stands.
+  uint64_t registers[arch::kRegisterCount] = {};
+  uintptr_t control_block = 0;
+  uintptr_t alternate_begin = 0;  // its alternate signal stack, 0: none
+  uintptr_t alternate_end = 0;
+
+  uintptr_t stack_pointer() const { return registers[arch::kRsp]; }
+};
+
+class ThreadStop {
+ public:
+  // `allowed`: the signals that the calling thread does not block, as a mask, before it
+  // blocked all for this.
+  explicit ThreadStop(uint64_t allowed) : allowed_(allowed) {}
+  ~ThreadStop();
+  ThreadStop(const ThreadStop&) = delete;
+  ThreadStop& operator=(const ThreadStop&) = delete;
+
+  // False: the threads are not known, for there is no /proc or no memory. Nothing stands then.
+  bool Stop();
+  // They go on. What was noted of them stays valid as long as the object.
+  void Release();
+
+  // All others, those that did not stop too.
+  size_t size() const { return count_; }
+  const StoppedThread& operator[](size_t i) const { return threads_[i]; }
+
+ private:
+  bool ListTasks();
+  bool Knows(int tid) const;
+  bool Add(int tid);
+  bool ChooseSignal();
+  bool MaySend(int tid);
+  void Send(size_t index);
+  bool WaitForParked(long deadline_ns);
+
+  const uint64_t allowed_;
+  StoppedThread* threads_ = nullptr;
+  size_t capacity_ = 0;
+  size_t count_ = 0;
+  size_t sent_ = 0;
+  int signal_ = 0;
+  bool installed_ = false;
+  bool standing_ = false;
+  int self_ = 0;
+  char* buffer_ = nullptr;
+  arch::KernelAction before_ = {};
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_STOP_H_
