@@ -30,7 +30,7 @@ _memtrace() {
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W '--help --version' -- "$cur"))
         else
-            COMPREPLY=($(compgen -W 'run report dump info pack' -- "$cur"))
+            COMPREPLY=($(compgen -W 'run report dump info pack compare' -- "$cur"))
         fi
         return
     fi
@@ -44,7 +44,13 @@ _memtrace() {
     fi
 
     case $prev in
-        -f | --format) COMPREPLY=($(compgen -W 'text json csv mtrace' -- "$cur")); return ;;
+        -f | --format)
+            if [[ ${words[1]} == compare ]]; then
+                COMPREPLY=($(compgen -W 'text json' -- "$cur"))
+            else
+                COMPREPLY=($(compgen -W 'text json csv mtrace valgrind valgrind-xml massif dhat' -- "$cur"))
+            fi
+            return ;;
         --sort)
             COMPREPLY=($(compgen -W 'total wasted live blocks peak allocations frees temporary caller' \
                 -- "$cur"))
@@ -73,11 +79,14 @@ _memtrace() {
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;
+        compare) options='--help --format --output --full --debug-dir --sysroot --debuginfod' ;;
     esac
     if [[ $cur == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
     elif [[ ${words[1]} == run ]]; then
         COMPREPLY=($(compgen -c -- "$cur"))
+    elif [[ ${words[1]} == compare ]]; then
+        _filedir '@(mtr|xml)'
     else
         _filedir mtr
     fi

@@ -9,7 +9,7 @@ function __memtrace_no_command
     test (count (commandline -poc)) -eq 1
 end
 function __memtrace_trace
-    __memtrace_command report dump info pack
+    __memtrace_command report dump info pack compare
 end
 
 # Is the program of `run` on the line already? Then the rest is its own.
@@ -42,6 +42,7 @@ complete -c memtrace -n __memtrace_no_command -a report -d 'Where the memory of 
 complete -c memtrace -n __memtrace_no_command -a dump -d 'Every event in order'
 complete -c memtrace -n __memtrace_no_command -a info -d 'What was traced, and what is missing'
 complete -c memtrace -n __memtrace_no_command -a pack -d 'Make a raw trace small'
+complete -c memtrace -n __memtrace_no_command -a compare -d 'A trace beside what Valgrind found in another run'
 complete -c memtrace -n __memtrace_no_command -l version -d 'Print the version'
 complete -c memtrace -n __memtrace_no_command -s h -l help -d 'List the commands'
 complete -c memtrace -n __memtrace_run -s h -l help -d 'Explain the options'
@@ -62,7 +63,7 @@ complete -c memtrace -n __memtrace_run -s v -l verbose -d 'Say what is done'
 complete -c memtrace -n __memtrace_run -xa '(__fish_complete_command)'
 complete -c memtrace -n __memtrace_program -xa '(__fish_complete_subcommand --fcs-skip=2 $__memtrace_run_values)'
 
-complete -c memtrace -n '__memtrace_command report' -s f -l format -xa 'text json csv mtrace' -d 'How it is written'
+complete -c memtrace -n '__memtrace_command report' -s f -l format -xa 'text json csv mtrace valgrind valgrind-xml massif dhat' -d 'How it is written'
 complete -c memtrace -n '__memtrace_command report' -s o -l output -rF -d 'Write to this file'
 complete -c memtrace -n '__memtrace_command report' -l from -x -d 'Only blocks allocated from then on'
 complete -c memtrace -n '__memtrace_command report' -l to -x -d 'Only blocks allocated before then'
@@ -88,3 +89,11 @@ complete -c memtrace -n '__memtrace_command info' -l sysroot -xa '(__fish_comple
 
 complete -c memtrace -n '__memtrace_command pack' -s o -l output -rF -d 'Where the packed trace goes'
 complete -c memtrace -n '__memtrace_command pack' -l level -x -d 'How hard zstd tries, 1 to 19'
+
+complete -c memtrace -n '__memtrace_command compare' -k -a '(__fish_complete_suffix .xml)'
+complete -c memtrace -n '__memtrace_command compare' -s f -l format -xa 'text json' -d 'How it is written'
+complete -c memtrace -n '__memtrace_command compare' -s o -l output -rF -d 'Write to this file'
+complete -c memtrace -n '__memtrace_command compare' -l full -d 'Every frame of every stack'
+complete -c memtrace -n '__memtrace_command compare' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
+complete -c memtrace -n '__memtrace_command compare' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
+complete -c memtrace -n '__memtrace_command compare' -l debuginfod -d 'Fetch missing debug files'

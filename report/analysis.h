@@ -124,6 +124,7 @@ struct Site {
   uint64_t live_bytes = 0;
   uint64_t live_blocks = 0;
   uint64_t peak_bytes = 0;          // the most this site ever held
+  uint64_t blocks_at_own_peak = 0;  // when it held peak_bytes for the first time
   uint64_t bytes_at_peak = 0;       // held at the peak of the whole program
   uint64_t blocks_at_peak = 0;
   uint64_t wasted_bytes = 0;        // over all allocations
@@ -135,6 +136,8 @@ struct Site {
   uint64_t last_time_ns = 0;
   uint64_t live_first_time_ns = 0;  // of the blocks that are live at the end
   uint64_t live_last_time_ns = 0;
+  double freed_lifetime_ns = 0;     // from allocation to free, over all blocks that were freed
+  double live_time_sum_ns = 0;      // of the allocations of those that are live at the end
   SampledSum bytes_sample;          // of a sample (ProcessInfo::sample_bytes): what makes
   SampledSum live_sample;           //   bytes_allocated and live_bytes, for their intervals
 };

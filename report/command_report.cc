@@ -19,6 +19,7 @@
 #include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
+#include "report/render/valgrind_report.h"
 #include "report/site_symbols.h"
 #include "report/tree/command_tree.h"
 #include "report/unseen_allocators.h"
@@ -52,6 +53,24 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
     case ReportFormat::kMtrace:
       RenderMtrace(view, out);
       break;
+    case ReportFormat::kMassif:
+      RenderMassif(view, out);
+      break;
+    case ReportFormat::kDhat:
+      RenderDhat(view, out);
+      break;
+    case ReportFormat::kValgrind:
+    case ReportFormat::kValgrindXml: {
+      ValgrindStyle style;
+      style.version = MEMTRACE_VERSION;
+      style.tool_command = {"memtrace", "report", "--format", flags.format, flags.file};
+      const LossList losses = CollectLosses(view, {});
+      const absl::Status status = options.format == ReportFormat::kValgrind
+                                      ? RenderValgrindText(view, losses, style, out)
+                                      : RenderValgrindXml(view, losses, style, out);
+      if (!status.ok()) return status;
+      break;
+    }
   }
   return out.Commit();
 }
@@ -140,7 +159,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                       "the processes of a run")
       ->required()
       ->type_name("");
-  command->add_option("-f,--format", flags->format, "text (default), json, csv, mtrace")
+  command->add_option("-f,--format", flags->format, "text (default), json, csv, mtrace, valgrind,\n"
+                      "valgrind-xml, massif, dhat")
       ->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
       ->type_name("OUT");

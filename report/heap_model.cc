@@ -9,6 +9,11 @@ namespace {
 // though the trace does not say so: no thread lags so far behind the others.
 constexpr uint64_t kReorderNs = 100'000'000;
 
+// What a block's weight is measured in, for sums that are not whole numbers.
+double UnitOf(uint64_t sample_bytes) {
+  return sample_bytes == 0 ? 1 : 1 << SampleWeight::kFractionBits;
+}
+
 using TimeOfAddress = absl::flat_hash_map<uint64_t, uint64_t>;
 
 bool TakePartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
@@ -312,6 +317,7 @@ void HeapModel::Finish(Analysis* analysis) {
   }
 
   analysis->sites.reserve(sites_.size() - 1);
+  const double unit = UnitOf(options_.sample_bytes);
   for (size_t i = 1; i < sites_.size(); ++i) {
     const SiteState& from = sites_[i];
     Site site;
@@ -326,6 +332,8 @@ void HeapModel::Finish(Analysis* analysis) {
     const bool unchanged = from.changed_at <= peak_event_;
     site.bytes_at_peak = Round(unchanged ? from.live_bytes : from.snapshot_bytes);
     site.blocks_at_peak = Round(unchanged ? from.live_blocks : from.snapshot_blocks);
+    site.blocks_at_own_peak = Round(from.blocks_at_own_peak);
+    site.freed_lifetime_ns = from.lifetime_ns / unit;
     site.wasted_bytes = Round(from.wasted_bytes);
     site.temporary = from.temporary;
     site.freed_by_other_thread = Round(from.freed_by_other_thread);
@@ -361,6 +369,7 @@ void HeapModel::Finish(Analysis* analysis) {
 
 // What is known only of the blocks that are live at the end.
 void HeapModel::FinishLive(Analysis* analysis) {
+  const double unit = UnitOf(options_.sample_bytes);
   std::vector<uint64_t> mapped_live(sites_.size());
   std::vector<uint64_t> first_time(sites_.size(), UINT64_MAX);
   table_.ForEach([&](const HeldBlock& block) {
@@ -370,6 +379,7 @@ void HeapModel::FinishLive(Analysis* analysis) {
     const SampleWeight weight = WeightOf(size);
     if (options_.sample_bytes != 0) site.live_sample.Add(size, options_.sample_bytes);
     site.live_wasted_bytes += block.waste() * weight.blocks;
+    site.live_time_sum_ns += static_cast<double>(block.time_ns) * static_cast<double>(weight.blocks);
     uint64_t& first = first_time[block.site];
     first = std::min(first, block.time_ns);
     site.live_last_time_ns = std::max(site.live_last_time_ns, block.time_ns);
@@ -382,7 +392,10 @@ void HeapModel::FinishLive(Analysis* analysis) {
     if (block.has(HeldBlock::kMapped))
       mapped_live[block.site] += MappingBytes(size + block.waste()) * weight.blocks;
   });
-  for (Site& site : analysis->sites) site.live_wasted_bytes = Round(site.live_wasted_bytes);
+  for (Site& site : analysis->sites) {
+    site.live_wasted_bytes = Round(site.live_wasted_bytes);
+    site.live_time_sum_ns /= unit;
+  }
   for (ThreadSummary& thread : analysis->threads) {
     thread.live_bytes = Round(thread.live_bytes);
     thread.live_blocks = Round(thread.live_blocks);

@@ -199,6 +199,8 @@ class HeapModel {
     uint64_t snapshot_blocks = 0;
     uint64_t temporary = 0;
     uint64_t freed_by_other_thread = 0;
+    double lifetime_ns = 0;       // of the blocks that were freed, added up
+    uint64_t blocks_at_own_peak = 0;
     uint64_t first_time_ns = 0;
     uint64_t mapped_calls = 0;    // blocks with a mapping of their own
     uint64_t mapped_bytes = 0;
@@ -268,7 +270,10 @@ class HeapModel {
     site.bytes_allocated += weight.bytes;
     site.live_bytes += weight.bytes;
     site.live_blocks += weight.blocks;
-    site.peak_bytes = std::max(site.peak_bytes, site.live_bytes);
+    if (site.live_bytes > site.peak_bytes) {
+      site.peak_bytes = site.live_bytes;
+      site.blocks_at_own_peak = site.live_blocks;
+    }
     site.largest_bytes = std::max(site.largest_bytes, size);
     site.wasted_bytes += alloc.waste * weight.blocks;
     if (alloc.mapped) {
@@ -313,6 +318,8 @@ class HeapModel {
     SiteState& site = sites_[block.site];
     BeforeChange(site);
     site.frees += weight.blocks;
+    site.lifetime_ns += static_cast<double>(time - std::min(time, block.time_ns)) *
+                        static_cast<double>(weight.blocks);
     site.live_bytes -= weight.bytes;
     site.live_blocks -= weight.blocks;
     if (block.thread != stream) site.freed_by_other_thread += weight.blocks;

@@ -19,6 +19,7 @@
 #include "report/options.h"
 #include "report/render/escape.h"
 #include "report/run/run_command.h"
+#include "report/valgrind/command_compare.h"
 
 namespace {
 
@@ -115,6 +116,7 @@ int main(int argc, char** argv) {
   memtrace::report::RegisterDumpCommand(app, &exit_code);
   memtrace::report::RegisterInfoCommand(app, &exit_code);
   memtrace::report::RegisterPackCommand(app, &exit_code);
+  memtrace::report::RegisterCompareCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const std::bad_alloc&) {

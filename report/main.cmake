@@ -1,8 +1,9 @@
 # The memtrace executable: main.cc and the commands.
 find_package(CLI11 REQUIRED)
 
-add_executable(memtrace main.cc command_info.cc command_report.cc)
+add_executable(memtrace main.cc command_info.cc command_report.cc
+  valgrind/command_compare.cc valgrind/named_trace.cc)
 target_compile_definitions(memtrace PRIVATE MEMTRACE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(memtrace PRIVATE memtrace_tree memtrace_render memtrace_report_core memtrace_run
+target_link_libraries(memtrace PRIVATE memtrace_tree memtrace_valgrind memtrace_render memtrace_report_core memtrace_run
   memtrace_symbolizer CLI11::CLI11 memtrace_warnings memtrace_sanitizers)
 install(TARGETS memtrace RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

@@ -15,6 +15,10 @@ constexpr std::pair<ReportFormat, absl::string_view> kFormats[] = {
     {ReportFormat::kJson, "json"},
     {ReportFormat::kCsv, "csv"},
     {ReportFormat::kMtrace, "mtrace"},
+    {ReportFormat::kValgrind, "valgrind"},
+    {ReportFormat::kValgrindXml, "valgrind-xml"},
+    {ReportFormat::kMassif, "massif"},
+    {ReportFormat::kDhat, "dhat"},
 };
 constexpr std::pair<ColorMode, absl::string_view> kColors[] = {
     {ColorMode::kAuto, "auto"},

@@ -34,7 +34,9 @@ struct ReportFlags {
   bool debuginfod = false;
 };
 
-enum class ReportFormat { kText, kJson, kCsv, kMtrace };
+enum class ReportFormat {
+  kText, kJson, kCsv, kMtrace, kValgrind, kValgrindXml, kMassif, kDhat,
+};
 
 struct ReportOptions {
   ReportFormat format = ReportFormat::kText;

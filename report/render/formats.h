@@ -31,6 +31,10 @@ void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t t
 // What glibc's mtrace(1) prints about Analysis::live.
 void RenderMtrace(const ReportView& view, Sink& out);
 
+// What ms_print reads, and what dh_view does (version 2).
+void RenderMassif(const ReportView& view, Sink& out);
+void RenderDhat(const ReportView& view, Sink& out);
+
 }  // namespace memtrace::report::render
 
 #endif  // MEMTRACE_REPORT_RENDER_FORMATS_H_

@@ -65,7 +65,9 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
   if (!flags.from.empty()) return refuse("--from");
   if (!flags.to.empty()) return refuse("--to");
   if (!flags.thread.empty()) return refuse("--thread");
-  if (flags.format == "mtrace") return refuse("--format mtrace");
+  for (const absl::string_view format : {"mtrace", "valgrind", "valgrind-xml", "massif", "dhat"}) {
+    if (flags.format == format) return refuse(absl::StrCat("--format ", format));
+  }
   return absl::OkStatus();
 }
 
@@ -92,6 +94,10 @@ absl::Status Render(const render::ReportFlags& flags, const render::ReportOption
                     options.csv_top, out);
       break;
     case ReportFormat::kMtrace:
+    case ReportFormat::kValgrind:
+    case ReportFormat::kValgrindXml:
+    case ReportFormat::kMassif:
+    case ReportFormat::kDhat:
       break;
   }
   return out.Commit();

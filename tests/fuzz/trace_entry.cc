@@ -18,6 +18,7 @@
 #include "report/packer.h"
 #include "report/render/formats.h"
 #include "report/render/text_report.h"
+#include "report/render/valgrind_report.h"
 #include "report/site_symbols.h"
 #include "report/trace_reader.h"
 #include "tests/report/harmless.h"
@@ -171,6 +172,15 @@ size_t RenderEverything(const AnalyzedTrace& trace) {
   };
   check("json", "\n", [&](render::Sink& out) { RenderJson(*view, 100, out); });
   check("mtrace", "\n", [&](render::Sink& out) { RenderMtrace(*view, out); });
+  check("massif", "\n", [&](render::Sink& out) { RenderMassif(*view, out); });
+  check("dhat", "\n", [&](render::Sink& out) { RenderDhat(*view, out); });
+  const render::LossList losses = CollectLosses(*view, {});
+  check("valgrind", "\n", [&](render::Sink& out) {
+    (void)RenderValgrindText(*view, losses, {}, out);  // an error where there was no scan
+  });
+  check("valgrind-xml", "\n", [&](render::Sink& out) {
+    (void)RenderValgrindXml(*view, losses, {}, out);
+  });
   for (const auto table : {render::CsvTable::kSites, render::CsvTable::kLeaks,
                            render::CsvTable::kTimeline, render::CsvTable::kThreads,
                            render::CsvTable::kMappings, render::CsvTable::kSizes}) {

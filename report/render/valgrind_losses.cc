@@ -1,0 +1,243 @@
+#include "report/render/valgrind_losses.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "report/render/escape.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+constexpr std::pair<absl::string_view, LeakKind> kKindNames[] = {
+    {"definite", LeakKind::kDefinite},
+    {"indirect", LeakKind::kIndirect},
+    {"possible", LeakKind::kPossible},
+    {"reachable", LeakKind::kReachable},
+};
+
+// Where records of one size are: memcheck's order of its kinds.
+int KindRank(LeakKind kind) {
+  switch (kind) {
+    case LeakKind::kReachable: return 0;
+    case LeakKind::kPossible: return 1;
+    case LeakKind::kIndirect: return 2;
+    case LeakKind::kDefinite: return 3;
+    case LeakKind::kUnfreed: return 4;
+  }
+  return 4;
+}
+
+uint64_t BiasOf(const Analysis& analysis, const std::string& path) {
+  for (const ModuleInfo& module : analysis.modules) {
+    if (module.path == path) return module.bias;
+  }
+  return 0;
+}
+
+// What was interposed is the innermost frame of all, as Valgrind's replacement is there.
+LossFrame AllocatingFrame(const Analysis& analysis, format::AllocFunction function) {
+  LossFrame frame;
+  frame.function = std::string(FunctionName(function));
+  for (const ModuleInfo& module : analysis.modules) {
+    if ((module.flags & format::kModuleTracer) == 0) continue;
+    frame.object = module.path;
+    frame.ip = module.start;
+    break;
+  }
+  return frame;
+}
+
+LossFrame FrameOf(const Analysis& analysis, const Frame& from) {
+  LossFrame frame;
+  frame.object = from.module;
+  frame.function = from.function;
+  frame.line = from.line;
+  const size_t slash = from.file.rfind('/');
+  if (slash == from.file.npos) {
+    frame.file = from.file;
+  } else {
+    frame.directory = from.file.substr(0, slash);
+    frame.file = from.file.substr(slash + 1);
+  }
+  frame.ip = from.offset + (from.module.empty() ? 0 : BiasOf(analysis, from.module));
+  if (frame.ip != 0) --frame.ip;  // inside the call instruction
+  return frame;
+}
+
+bool IsOperatorNew(const Frame& frame) {
+  return absl::StartsWith(frame.function, "operator new");
+}
+
+// What distinguishes records: the code addresses, as in Valgrind.
+std::string KeyOf(const Loss& loss, size_t most_addresses) {
+  std::string key = absl::StrCat(static_cast<int>(loss.kind));
+  size_t addresses = 0;
+  uint64_t last = 0;
+  for (const LossFrame& frame : loss.stack) {
+    if (addresses == 0 || frame.ip != last) {
+      if (++addresses > most_addresses) break;
+      last = frame.ip;
+    }
+    absl::StrAppend(&key, "\n", frame.ip, " ", frame.function, " ", frame.line);
+  }
+  return key;
+}
+
+}  // namespace
+
+bool LeakKindSet::Parse(absl::string_view text, LeakKindSet* set) {
+  *set = LeakKindSet();
+  if (text == "none") return true;
+  if (text == "all") {
+    *set = All();
+    return true;
+  }
+  for (const absl::string_view name : absl::StrSplit(text, ',')) {
+    const auto* known = std::find_if(std::begin(kKindNames), std::end(kKindNames),
+                                     [&](const auto& kind) { return kind.first == name; });
+    if (known == std::end(kKindNames)) return false;
+    *set = set->With(known->second);
+  }
+  return true;
+}
+
+absl::string_view LostWords(LeakKind kind) {
+  switch (kind) {
+    case LeakKind::kDefinite: return "definitely lost";
+    case LeakKind::kIndirect: return "indirectly lost";
+    case LeakKind::kPossible: return "possibly lost";
+    case LeakKind::kReachable: return "still reachable";
+    case LeakKind::kUnfreed: return "not freed";
+  }
+  return "not freed";
+}
+
+void LossList::Count() {
+  totals = {};
+  suppressed = {};
+  for (const Loss& loss : losses) {
+    LeakAmount& amount = loss.suppressed ? suppressed : totals[static_cast<size_t>(loss.kind)];
+    amount.bytes += loss.bytes;
+    amount.blocks += loss.blocks;
+  }
+}
+
+const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
+  // An earlier one would say what was so then: not what is lost in the end.
+  if (!analysis.leak_scans.empty() &&
+      analysis.leak_scans.back().state == LeakScan::State::kDone) {
+    return &analysis.leak_scans.back();
+  }
+  if (why == nullptr) return nullptr;
+  if (analysis.leak_scans.empty()) {
+    *why = "its memory was not scanned, so nothing is known of what is lost";
+  } else if (!analysis.leak_scans.back().failure.empty()) {
+    *why = absl::StrCat("the scan of its memory failed: ", analysis.leak_scans.back().failure);
+  } else {
+    *why = "the scan of its memory was cut short";
+  }
+  return nullptr;
+}
+
+std::vector<std::string> RemarksOn(const LeakScan& scan) {
+  std::vector<std::string> remarks = scan.notes;
+  if (scan.reason == format::ScanReason::kRequest || scan.reason == format::ScanReason::kOutside) {
+    remarks.push_back(absl::StrCat("the memory was scanned on request, ", Duration(scan.time_ns),
+                                   " after the start, and not when the program ended"));
+  }
+  return remarks;
+}
+
+Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction function,
+               size_t callers) {
+  Loss loss;
+  loss.site_stack = stack;
+  loss.allocator = function;
+  const Analysis& analysis = view.analysis();
+  const std::vector<const Frame*> frames = view.Frames(stack);
+  loss.stack.push_back(AllocatingFrame(analysis, function));
+  size_t i = 0;
+  while (i < frames.size() && frames[i]->role == FrameRole::kAllocator &&
+         IsOperatorNew(*frames[i])) {
+    // Valgrind replaces operator new; the malloc in it is then not called.
+    loss.stack.front() = FrameOf(analysis, *frames[i++]);
+  }
+  size_t addresses = 1;
+  for (; i < frames.size(); ++i) {
+    const Frame& frame = *frames[i];
+    if (frame.role == FrameRole::kMarker) {
+      loss.cut = true;
+      break;
+    }
+    if (addresses >= callers) {
+      loss.cut = true;
+      break;
+    }
+    loss.stack.push_back(FrameOf(analysis, frame));
+    if (!frame.inlined) ++addresses;
+    // What runs main is not shown.
+    if (!frame.inlined && frame.function == "main") break;
+  }
+  if (frames.empty()) loss.cut = true;
+  return loss;
+}
+
+LossList CollectLosses(const ReportView& view, const LossOptions& options) {
+  LossList list;
+  list.scan = LastScan(view.analysis());
+  const size_t most_addresses = options.resolution == LeakResolution::kLow   ? 2
+                                : options.resolution == LeakResolution::kMed ? 4
+                                                                             : options.callers;
+  absl::flat_hash_map<std::string, size_t> by_key;
+  const auto add = [&](StackId stack, format::AllocFunction function, LeakKind kind,
+                       uint64_t bytes, uint64_t blocks, uint64_t indirect_bytes) {
+    Loss loss = LossStack(view, stack, function, options.callers);
+    loss.kind = kind;
+    const auto [at, is_new] = by_key.try_emplace(KeyOf(loss, most_addresses), list.losses.size());
+    if (is_new) list.losses.push_back(std::move(loss));
+    Loss& record = list.losses[at->second];
+    record.bytes += bytes;
+    record.blocks += blocks;
+    record.indirect_bytes += indirect_bytes;
+  };
+  if (list.scan != nullptr) {
+    for (const LossRecord& record : list.scan->records) {
+      if (record.blocks == 0 || !view.Matches(record.stack)) continue;
+      add(record.stack, record.function, record.kind, record.bytes, record.blocks,
+          record.kind == LeakKind::kDefinite ? record.indirect_bytes : 0);
+    }
+  } else {
+    for (const Site* site : view.sites()) {
+      if (site->live_blocks == 0) continue;
+      add(site->stack, site->function, LeakKind::kUnfreed, site->live_bytes, site->live_blocks, 0);
+    }
+  }
+  std::stable_sort(list.losses.begin(), list.losses.end(), [](const Loss& a, const Loss& b) {
+    return std::tuple(a.total_bytes(), KindRank(a.kind), a.blocks) <
+           std::tuple(b.total_bytes(), KindRank(b.kind), b.blocks);
+  });
+  list.Count();
+  return list;
+}
+
+std::string LossFrameText(const LossFrame& frame) {
+  std::string out = absl::StrFormat("0x%X: ", frame.ip);
+  absl::StrAppend(&out, frame.function.empty() ? "???" : EscapeControls(frame.function));
+  if (!frame.file.empty()) {
+    absl::StrAppend(&out, " (", EscapeControls(frame.file));
+    if (frame.line != 0) absl::StrAppend(&out, ":", frame.line);
+    absl::StrAppend(&out, ")");
+  } else if (!frame.object.empty()) {
+    absl::StrAppend(&out, " (in ", EscapeControls(frame.object), ")");
+  }
+  return out;
+}
+
+}  // namespace memtrace::report::render

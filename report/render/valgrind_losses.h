@@ -1,0 +1,119 @@
+// Loss records as Valgrind shows them: one for each kind and stack, the smallest first,
+// with stacks of the frames that Valgrind would print. What the formats that its readers
+// take, `memtrace compare` and the Valgrind-compatible driver have in common.
+//
+// Pure functions; one thread.
+
+#ifndef MEMTRACE_REPORT_RENDER_VALGRIND_LOSSES_H_
+#define MEMTRACE_REPORT_RENDER_VALGRIND_LOSSES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/leaks.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+// A frame with the parts that Valgrind's XML has; empty or 0: not known.
+struct LossFrame {
+  uint64_t ip = 0;  // inside the call: a return address minus 1
+  std::string object;
+  std::string function;
+  std::string directory;
+  std::string file;
+  uint32_t line = 0;
+
+  friend bool operator==(const LossFrame&, const LossFrame&) = default;
+};
+
+struct Loss {
+  LeakKind kind = LeakKind::kUnfreed;
+  uint64_t bytes = 0;  // direct
+  uint64_t indirect_bytes = 0;
+  uint64_t blocks = 0;  // direct
+  // Innermost first, beginning with the function that allocates. The stack goes on
+  // behind them where `cut` says so: too many callers, or unwinding failed.
+  std::vector<LossFrame> stack;
+  bool cut = false;
+  bool suppressed = false;
+  // Of our own: one of the stacks that are shown as this one.
+  StackId site_stack;
+  format::AllocFunction allocator = format::AllocFunction::kMalloc;
+
+  uint64_t total_bytes() const { return bytes + indirect_bytes; }
+};
+
+// A set of leak kinds.
+class LeakKindSet {
+ public:
+  constexpr LeakKindSet() = default;
+  static constexpr LeakKindSet All() { return LeakKindSet((1u << kLeakKinds) - 1); }
+  static constexpr LeakKindSet DefiniteAndPossible() {
+    return LeakKindSet().With(LeakKind::kDefinite).With(LeakKind::kPossible);
+  }
+  // "definite,possible", "all", "none": what --show-leak-kinds takes. False: something else.
+  static bool Parse(absl::string_view text, LeakKindSet* set);
+
+  constexpr bool Has(LeakKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1) != 0; }
+  constexpr LeakKindSet With(LeakKind kind) const {
+    return LeakKindSet(bits_ | 1u << static_cast<unsigned>(kind));
+  }
+  constexpr LeakKindSet Without(LeakKind kind) const {
+    return LeakKindSet(bits_ & ~(1u << static_cast<unsigned>(kind)));
+  }
+  friend constexpr bool operator==(LeakKindSet, LeakKindSet) = default;
+
+ private:
+  constexpr explicit LeakKindSet(unsigned bits) : bits_(bits) {}
+  unsigned bits_ = 0;
+};
+
+// "definitely lost", "still reachable", ...; kUnfreed: "not freed".
+absl::string_view LostWords(LeakKind kind);
+
+// Frames of a stack that tell records apart: --leak-resolution.
+enum class LeakResolution { kLow, kMed, kHigh };
+
+inline constexpr size_t kMostCallers = 500;  // Valgrind's own limit for --num-callers
+
+struct LossOptions {
+  size_t callers = kMostCallers;  // code addresses; inlined frames come on top of that
+  LeakResolution resolution = LeakResolution::kHigh;
+};
+
+struct LossList {
+  const LeakScan* scan = nullptr;  // nullptr: there was none, and all losses are kUnfreed
+  std::vector<Loss> losses;        // losses[i] is loss record i + 1
+  std::array<LeakAmount, kLeakKinds> totals{};  // direct, of what is not suppressed
+  LeakAmount suppressed;
+
+  // Counts anew after Loss::suppressed was set.
+  void Count();
+};
+
+// The last scan; nullptr: there was none, or it was not finished. `why`, if given, is then a
+// sentence about why nothing is known.
+const LeakScan* LastScan(const Analysis& analysis, std::string* why = nullptr);
+
+// What a reader must know of a scan: its notes, and when it was if not at the end.
+std::vector<std::string> RemarksOn(const LeakScan& scan);
+
+// Of that scan. Without one: all unfreed blocks, of kind kUnfreed.
+LossList CollectLosses(const ReportView& view, const LossOptions& options);
+
+// The stack of an allocation by `function`, as Valgrind would print it.
+Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction function,
+               size_t callers);
+
+// "0x48417B4: malloc (in /usr/lib/x.so)", "0x109186: make (a.c:6)"; harmless to print.
+std::string LossFrameText(const LossFrame& frame);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_VALGRIND_LOSSES_H_

@@ -1,0 +1,285 @@
+// See valgrind_report.h. docs/valgrind.md says what is the same and what is not.
+
+#include "report/render/valgrind_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/render/escape.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using LeakCheck = ValgrindStyle::LeakCheck;
+
+absl::Status NoScan(const ReportView& view) {
+  std::string why;
+  LastScan(view.analysis(), &why);
+  return absl::FailedPreconditionError(
+      absl::StrCat(view.analysis().file, ": ", why, "; MEMTRACE_LEAK_CHECK=exit has it scanned"));
+}
+
+// "48 (16 direct, 32 indirect) bytes in 1 blocks are definitely lost in loss record 3 of 9".
+// Plural and commas are memcheck's; CTest and others match this text.
+std::string LossText(const Loss& loss, size_t number, size_t of) {
+  std::string out = Count(loss.total_bytes());
+  if (loss.indirect_bytes > 0) {
+    absl::StrAppend(&out, " (", Count(loss.bytes), " direct, ", Count(loss.indirect_bytes),
+                    " indirect)");
+  }
+  absl::StrAppend(&out, " bytes in ", Count(loss.blocks), " blocks are ", LostWords(loss.kind),
+                  " in loss record ", Count(number), " of ", Count(of));
+  return out;
+}
+
+absl::string_view XmlKind(LeakKind kind) {
+  switch (kind) {
+    case LeakKind::kDefinite: return "Leak_DefinitelyLost";
+    case LeakKind::kIndirect: return "Leak_IndirectlyLost";
+    case LeakKind::kPossible: return "Leak_PossiblyLost";
+    case LeakKind::kReachable:
+    case LeakKind::kUnfreed: return "Leak_StillReachable";
+  }
+  return "Leak_StillReachable";
+}
+
+class Lines {
+ public:
+  Lines(uint32_t pid, Sink& out) : prefix_(absl::StrCat("==", pid, "== ")), out_(out) {}
+  void Add(absl::string_view line = "") { out_.Write(absl::StrCat(prefix_, line, "\n")); }
+  // As it is: a suppression is to be copied from here.
+  void AddRaw(absl::string_view text) { out_.Write(text); }
+  bool done() const { return out_.done(); }
+
+ private:
+  const std::string prefix_;
+  Sink& out_;
+};
+
+void AddSummary(const LossList& list, const ValgrindStyle& style, Lines& lines) {
+  const auto amount = [&](absl::string_view name, const LeakAmount& amount) {
+    lines.Add(absl::StrFormat("%18s: %s bytes in %s blocks", name, Count(amount.bytes),
+                              Count(amount.blocks)));
+  };
+  const auto total = [&](LeakKind kind) { return list.totals[static_cast<size_t>(kind)]; };
+  lines.Add("LEAK SUMMARY:");
+  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
+                              LeakKind::kReachable}) {
+    amount(LostWords(kind), total(kind));
+  }
+  static constexpr absl::string_view kHeuristics[] = {"", "stdstring", "length64", "newarray",
+                                                      "multipleinheritance"};
+  bool any = false;
+  for (size_t i = 1; i < list.scan->by_heuristic.size(); ++i) {
+    const LeakAmount& reached = list.scan->by_heuristic[i];
+    if (reached.blocks == 0) continue;
+    if (!any) lines.Add("                     of which reachable via heuristic:");
+    any = true;
+    lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks", kHeuristics[i],
+                              Count(reached.bytes), Count(reached.blocks)));
+  }
+  amount("suppressed", list.suppressed);
+  if (style.leak_check != LeakCheck::kFull) {
+    if (!list.losses.empty()) {
+      lines.Add("Rerun with --leak-check=full to see details of leaked memory");
+    }
+  } else if ((!style.show.Has(LeakKind::kReachable) && total(LeakKind::kReachable).blocks > 0) ||
+             (!style.show.Has(LeakKind::kIndirect) && total(LeakKind::kIndirect).blocks > 0)) {
+    lines.Add("Reachable blocks (those to which a pointer was found) are not shown.");
+    lines.Add("To see them, rerun with: --leak-check=full --show-leak-kinds=all");
+  }
+  lines.Add();
+}
+
+std::string CommandText(const ProcessInfo& process) {
+  return EscapeControls(absl::StrJoin(process.command, " "));
+}
+
+// What a reader of memcheck's report would not know to ask about.
+std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
+                                 const ValgrindStyle& style) {
+  std::vector<std::string> remarks = style.remarks;
+  if (view.sampled()) {
+    remarks.push_back(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
+                                   " bytes: most blocks are not in this report"));
+  }
+  if (list.scan != nullptr) {
+    for (std::string& note : RemarksOn(*list.scan)) remarks.push_back(std::move(note));
+  }
+  for (std::string& remark : remarks) remark = EscapeControls(remark);
+  return remarks;
+}
+
+std::string Xml(absl::string_view text) {
+  std::string out;
+  for (const char c : EscapeControls(text)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string Element(absl::string_view name, absl::string_view text) {
+  return absl::StrCat("<", name, ">", Xml(text), "</", name, ">");
+}
+
+std::string XmlTime(uint64_t ns) {
+  const uint64_t ms = ns / 1'000'000;
+  return absl::StrFormat("%02d:%02d:%02d:%02d.%03d ", ms / 86'400'000, ms / 3'600'000 % 24,
+                         ms / 60'000 % 60, ms / 1000 % 60, ms % 1000);
+}
+
+std::string XmlStatus(absl::string_view state, uint64_t ns) {
+  return absl::StrCat("<status>\n  <state>", state, "</state>\n  <time>", XmlTime(ns),
+                      "</time>\n</status>\n\n");
+}
+
+std::string XmlCommand(absl::string_view element, const std::vector<std::string>& words) {
+  std::string out = absl::StrCat("  <", element, ">\n");
+  for (size_t i = 0; i < words.size(); ++i) {
+    absl::StrAppend(&out, "    ", Element(i == 0 ? "exe" : "arg", words[i]), "\n");
+  }
+  return absl::StrCat(out, "  </", element, ">\n");
+}
+
+std::string XmlFrame(const LossFrame& frame) {
+  std::string out = absl::StrFormat("    <frame>\n      <ip>0x%X</ip>\n", frame.ip);
+  const auto part = [&](absl::string_view name, absl::string_view text) {
+    if (!text.empty()) absl::StrAppend(&out, "      ", Element(name, text), "\n");
+  };
+  part("obj", frame.object);
+  part("fn", frame.function);
+  part("dir", frame.directory);
+  part("file", frame.file);
+  if (frame.line != 0) part("line", absl::StrCat(frame.line));
+  return absl::StrCat(out, "    </frame>\n");
+}
+
+std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of) {
+  std::string out = absl::StrFormat("<error>\n  <unique>0x%x</unique>\n  <tid>1</tid>\n", unique);
+  absl::StrAppend(&out, "  ", Element("kind", XmlKind(loss.kind)), "\n  <xwhat>\n    ",
+                  Element("text", LossText(loss, number, of)), "\n    <leakedbytes>",
+                  loss.total_bytes(), "</leakedbytes>\n    <leakedblocks>", loss.blocks,
+                  "</leakedblocks>\n  </xwhat>\n  <stack>\n");
+  for (const LossFrame& frame : loss.stack) absl::StrAppend(&out, XmlFrame(frame));
+  return absl::StrCat(out, "  </stack>\n</error>\n\n");
+}
+
+}  // namespace
+
+ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style) {
+  ValgrindErrors count;
+  if (style.leak_check != LeakCheck::kFull) return count;
+  for (const Loss& loss : losses.losses) {
+    if (loss.suppressed) {
+      ++count.suppressed;
+    } else if (style.errors.Has(loss.kind)) {
+      ++count.errors;
+    }
+  }
+  return count;
+}
+
+absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
+                                const ValgrindStyle& style, Sink& out) {
+  if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
+  const Analysis& analysis = view.analysis();
+  Lines lines(analysis.process.pid, out);
+  const bool loud = style.verbosity > 0;
+  if (loud) {
+    lines.Add(absl::StrCat("Memtrace ", style.version,
+                           ", a heap tracer: leaks by memcheck's rules"));
+    lines.Add(absl::StrCat("Command: ", CommandText(analysis.process)));
+    if (!style.user_comment.empty()) lines.Add(EscapeControls(style.user_comment));
+    lines.Add();
+    lines.Add();
+    lines.Add("HEAP SUMMARY:");
+    lines.Add(absl::StrCat("    in use at exit: ", Count(analysis.totals.live_bytes),
+                           " bytes in ", Count(analysis.totals.live_blocks), " blocks"));
+    lines.Add(absl::StrCat("  total heap usage: ", Count(analysis.totals.allocations),
+                           " allocs, ", Count(analysis.totals.frees), " frees, ",
+                           Count(analysis.totals.bytes_allocated), " bytes allocated"));
+    lines.Add();
+  }
+  const bool no_blocks = list.losses.empty();
+  if (style.leak_check != LeakCheck::kNo) {
+    const std::vector<std::string> remarks = Remarks(view, list, style);
+    for (const std::string& remark : remarks) lines.Add(absl::StrCat("Note: ", remark));
+    if (!remarks.empty()) lines.Add();
+    if (loud && no_blocks) {
+      lines.Add("All heap blocks were freed -- no leaks are possible");
+      lines.Add();
+    }
+    if (style.leak_check == LeakCheck::kFull) {
+      for (size_t i = 0; i < list.losses.size() && !lines.done(); ++i) {
+        const Loss& loss = list.losses[i];
+        if (loss.suppressed || !style.show.Has(loss.kind)) continue;
+        lines.Add(LossText(loss, i + 1, list.losses.size()));
+        for (size_t f = 0; f < loss.stack.size(); ++f) {
+          lines.Add(absl::StrCat(f == 0 ? "   at " : "   by ", LossFrameText(loss.stack[f])));
+        }
+        lines.Add();
+        if (style.suppression_for) lines.AddRaw(style.suppression_for(loss));
+      }
+    }
+    if (loud && !no_blocks) AddSummary(list, style, lines);
+  }
+  if (!loud) return absl::OkStatus();
+  const ValgrindErrors errors = CountErrors(list, style);
+  if (style.verbosity > 1 && !style.suppressions.empty()) {
+    for (const UsedSuppression& used : style.suppressions) {
+      out.Write(absl::StrFormat("--%d-- used_suppression: %6d %s suppressed: %s bytes in %s blocks\n",
+                                analysis.process.pid, used.count, EscapeControls(used.name),
+                                Count(used.bytes), Count(used.blocks)));
+    }
+    lines.Add();
+  }
+  lines.Add(absl::StrCat("ERROR SUMMARY: ", Count(errors.errors), " errors from ",
+                         Count(errors.errors), " contexts (suppressed: ",
+                         Count(errors.suppressed), " from ", Count(errors.suppressed), ")"));
+  return absl::OkStatus();
+}
+
+absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
+                               const ValgrindStyle& style, Sink& out) {
+  if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
+  const ProcessInfo& process = view.analysis().process;
+  out.Write("<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n"
+            "<protocolversion>4</protocolversion>\n<protocoltool>memcheck</protocoltool>\n\n"
+            "<preamble>\n");
+  const auto line = [&](absl::string_view text) {
+    out.Write(absl::StrCat("  ", Element("line", text), "\n"));
+  };
+  line(absl::StrCat("Memtrace ", style.version, ", a heap tracer: leaks by memcheck's rules"));
+  for (const std::string& remark : Remarks(view, list, style)) line(absl::StrCat("Note: ", remark));
+  line(absl::StrCat("Command: ", CommandText(process)));
+  out.Write(absl::StrCat("</preamble>\n\n<pid>", process.pid, "</pid>\n<ppid>", process.ppid,
+                         "</ppid>\n<tool>memcheck</tool>\n\n"));
+  if (!style.user_comment.empty()) {
+    out.Write(absl::StrCat(Element("usercomment", style.user_comment), "\n\n"));
+  }
+  out.Write(absl::StrCat("<args>\n", XmlCommand("vargv", style.tool_command),
+                         XmlCommand("argv", process.command), "</args>\n\n",
+                         XmlStatus("RUNNING", 0), "\n",
+                         XmlStatus("FINISHED", process.duration_ns)));
+  uint64_t unique = 0;
+  for (size_t i = 0; i < list.losses.size() && !out.done(); ++i) {
+    const Loss& loss = list.losses[i];
+    if (loss.suppressed || !style.show.Has(loss.kind)) continue;
+    out.Write(XmlError(loss, unique++, i + 1, list.losses.size()));
+  }
+  out.Write("<errorcounts>\n</errorcounts>\n\n<suppcounts>\n");
+  for (const UsedSuppression& used : style.suppressions) {
+    out.Write(absl::StrCat("  <pair>\n    <count>", used.count, "</count>\n    ",
+                           Element("name", used.name), "\n  </pair>\n"));
+  }
+  out.Write("</suppcounts>\n\n</valgrindoutput>\n\n");
+  return absl::OkStatus();
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,57 @@
+// The leak report in memcheck's two shapes: lines that begin with ==PID==, and XML of
+// protocol 4. Whatever reads Valgrind's reads these.
+//
+// Only what a scan found is written in these shapes: they have no words for "not known",
+// and nothing lost in them reads as no leaks. Pure functions; names are escaped.
+
+#ifndef MEMTRACE_REPORT_RENDER_VALGRIND_REPORT_H_
+#define MEMTRACE_REPORT_RENDER_VALGRIND_REPORT_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "report/render/sink.h"
+#include "report/render/valgrind_losses.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+struct UsedSuppression {
+  std::string name;
+  uint64_t count = 0;   // loss records
+  uint64_t bytes = 0, blocks = 0;
+};
+
+struct ValgrindStyle {
+  enum class LeakCheck { kNo, kSummary, kFull } leak_check = LeakCheck::kFull;
+  LeakKindSet show = LeakKindSet::All();
+  LeakKindSet errors = LeakKindSet::DefiniteAndPossible();
+  int verbosity = 1;  // 0: -q, loss records alone
+  std::string version;  // of memtrace
+  std::vector<std::string> tool_command;  // what was called, for the XML
+  std::vector<UsedSuppression> suppressions;
+  // Printed behind each loss record that is shown, in the text; empty: nothing.
+  std::function<std::string(const Loss&)> suppression_for;
+  std::vector<std::string> remarks;  // for the head of the report
+  std::string user_comment;
+};
+
+// Loss records that count as errors, and the suppressed ones.
+struct ValgrindErrors {
+  uint64_t errors = 0;
+  uint64_t suppressed = 0;
+};
+ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style);
+
+// FailedPrecondition when the memory was not scanned or that failed; nothing is written then.
+absl::Status RenderValgrindText(const ReportView& view, const LossList& losses,
+                                const ValgrindStyle& style, Sink& out);
+absl::Status RenderValgrindXml(const ReportView& view, const LossList& losses,
+                               const ValgrindStyle& style, Sink& out);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_VALGRIND_REPORT_H_

@@ -1,0 +1,105 @@
+#include "report/valgrind/command_compare.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "report/commands.h"
+#include "report/memory_limit.h"
+#include "report/render/output.h"
+#include "report/render/valgrind_losses.h"
+#include "report/valgrind/comparison.h"
+#include "report/valgrind/named_trace.h"
+#include "report/valgrind/render_comparison.h"
+#include "report/valgrind/valgrind_run.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace valgrind;  // NOLINT: this file joins its parts
+
+struct CompareFlags {
+  std::string trace, xml, format = "text", output, sysroot;
+  std::vector<std::string> debug_dirs;
+  bool full = false, debuginfod = false;
+};
+
+absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
+  LimitMemory();
+  for (const std::string& file : {flags.trace, flags.xml}) {
+    absl::Status status = RefuseToReplace(file, flags.output);
+    if (!status.ok()) return status;
+  }
+  // The small one first: what is wrong with it is said at once.
+  const absl::StatusOr<ValgrindRun> there = ReadValgrindXml(flags.xml);
+  if (!there.ok()) return there.status();
+  symbolizer::Options options;
+  options.debug_dirs.insert(options.debug_dirs.begin(), flags.debug_dirs.begin(),
+                            flags.debug_dirs.end());
+  options.sysroot = flags.sysroot;
+  options.debuginfod = flags.debuginfod;
+  const auto trace = NamedTrace::Read(flags.trace, options);
+  if (!trace.ok()) return trace.status();
+  const Analysis& analysis = (*trace)->analysis();
+  const render::LossList here = render::CollectLosses((*trace)->view(), {});
+  const Comparison comparison = Compare(analysis, here, *there);
+
+  absl::StatusOr<render::Output> out = render::Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  if (flags.format == "json") {
+    RenderComparisonJson(analysis, *there, comparison, *out);
+  } else {
+    ComparisonText text;
+    text.style = render::StyleFor(out->fd(), render::ColorMode::kAuto, 0);
+    text.full = flags.full;
+    out->Write(RenderComparisonText(analysis, *there, comparison, text));
+  }
+  const absl::Status status = out->Commit();
+  if (!status.ok()) return status;
+  return comparison.differences() == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void RegisterCompareCommand(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<CompareFlags>();
+  CLI::App* command =
+      app.add_subcommand("compare", "A trace beside what Valgrind found in another run");
+  command->add_option("FILE", flags->trace, "The trace")->required()->type_name("");
+  command
+      ->add_option("XML", flags->xml,
+                   "What valgrind --leak-check=full\n--show-leak-kinds=all --xml=yes wrote")
+      ->required()
+      ->type_name("");
+  command->add_option("-f,--format", flags->format, "text (default), json")
+      ->type_name("F")
+      ->check(CLI::IsMember({"text", "json"}));
+  command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
+      ->type_name("OUT");
+  command->add_flag("--full", flags->full, "Every frame of every stack");
+  command
+      ->add_option("--debug-dir", flags->debug_dirs,
+                   "Separate debug files are here as well; repeatable")
+      ->type_name("D")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--sysroot", flags->sysroot, "The traced machine's files are below here")
+      ->type_name("D");
+  command->add_flag("--debuginfod", flags->debuginfod,
+                    "Fetch missing debug files from DEBUGINFOD_URLS");
+  command->footer(
+      "Exit status 0: they agree, or differ only as is expected; 1: they differ; 2: a\n"
+      "file cannot be used.\n\n"
+      "Example:\n"
+      "  valgrind --leak-check=full --show-leak-kinds=all --xml=yes \\\n"
+      "           --xml-file=app.xml ./app\n"
+      "  memtrace compare app.mtr app.xml");
+  command->callback([flags, exit_code] {
+    const absl::StatusOr<int> done = RunCompare(*flags);
+    *exit_code = done.ok() ? *done : ExitCodeOf(done.status());
+  });
+}
+
+}  // namespace memtrace::report

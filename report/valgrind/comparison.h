@@ -1,0 +1,69 @@
+// Comparison: what memtrace and Valgrind found lost in two runs of one program, side by
+// side. Leaks are paired by their stacks in three stages: functions, files and lines; then
+// functions alone; then the functions of the project alone.
+//
+// Pure; one thread. docs/valgrind.md explains the reasons.
+
+#ifndef MEMTRACE_REPORT_VALGRIND_COMPARISON_H_
+#define MEMTRACE_REPORT_VALGRIND_COMPARISON_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "report/analysis.h"
+#include "report/leaks.h"
+#include "report/render/valgrind_losses.h"
+#include "report/valgrind/stack_key.h"
+#include "report/valgrind/valgrind_run.h"
+
+namespace memtrace::report::valgrind {
+
+enum class Verdict { kAgree, kKindDiffers, kAmountDiffers, kOnlyHere, kOnlyThere };
+inline constexpr size_t kVerdicts = 5;
+absl::string_view VerdictName(Verdict verdict);  // "agree", "kind differs", "only here", ...
+absl::string_view StageName(MatchStage stage);   // "lines", "functions", "project", "none"
+
+// What one side lost with a stack.
+struct LostOnASide {
+  std::array<LeakAmount, kLeakKinds> kinds{};  // direct
+  uint64_t indirect_bytes = 0;                 // that the definite ones lead to
+  uint64_t records = 0;
+
+  LeakAmount total() const;
+  void Add(const render::Loss& loss);
+};
+
+struct ComparedLeak {
+  Verdict verdict = Verdict::kAgree;
+  MatchStage stage = MatchStage::kNone;
+  LostOnASide here, there;
+  std::vector<render::LossFrame> stack;  // of the side that has more of it
+  // Sentences, each a reason that is known to make this difference.
+  std::vector<std::string> reasons;
+  // One of the reasons explains it fully: it is not counted as a difference.
+  bool expected = false;
+};
+
+struct Comparison {
+  std::vector<ComparedLeak> leaks;  // differences first; of these, more bytes first
+  std::array<uint64_t, kVerdicts> counts{};  // of those that are not expected
+  uint64_t expected = 0;
+  std::array<LeakAmount, kLeakKinds> here{}, there{};
+  bool scanned_here = false;  // otherwise here is kUnfreed alone, and kinds are not compared
+  std::vector<std::string> notes;  // about either side as a whole
+
+  uint64_t differences() const {
+    return counts[1] + counts[2] + counts[3] + counts[4];
+  }
+};
+
+// What is known of the trace besides its losses.
+Comparison Compare(const Analysis& analysis, const render::LossList& here,
+                   const ValgrindRun& there);
+
+}  // namespace memtrace::report::valgrind
+
+#endif  // MEMTRACE_REPORT_VALGRIND_COMPARISON_H_

@@ -1,0 +1,210 @@
+#include "report/valgrind/difference_reasons.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::valgrind {
+namespace {
+
+using render::LossFrame;
+
+// Whose memory it is, by a function of the stack that no program calls by itself.
+enum class Owner { kProgram, kLibc, kCxx, kDtv, kTls, kLoader };
+
+constexpr std::pair<absl::string_view, Owner> kOwners[] = {
+    {"allocate_dtv", Owner::kDtv},
+    {"_dl_allocate_tls", Owner::kDtv},
+    {"_dl_resize_dtv", Owner::kDtv},
+    {"__tls_get_addr", Owner::kTls},
+    {"tls_get_addr_tail", Owner::kTls},
+    {"allocate_and_init", Owner::kTls},
+    {"_dl_open_worker", Owner::kLoader},
+    {"dl_open_worker", Owner::kLoader},
+    {"dl_open_worker_begin", Owner::kLoader},
+    {"_dl_new_object", Owner::kLoader},
+    {"_dl_map_object_deps", Owner::kLoader},
+    {"_dl_find_object_update", Owner::kLoader},
+    {"_IO_file_doallocate", Owner::kLibc},
+    {"_IO_wfile_doallocate", Owner::kLibc},
+    {"_nl_load_locale_from_archive", Owner::kLibc},
+    {"_nl_find_locale", Owner::kLibc},
+    {"_nl_make_l10nflist", Owner::kLibc},
+    {"__gconv_open", Owner::kLibc},
+    {"__gconv_read_conf", Owner::kLibc},
+    {"__gconv_find_transform", Owner::kLibc},
+    {"tzset_internal", Owner::kLibc},
+    {"__tzfile_read", Owner::kLibc},
+    {"__nss_module_allocate", Owner::kLibc},
+    {"__nss_database_get", Owner::kLibc},
+    {"nss_action_parse", Owner::kLibc},
+    {"__new_exitfn", Owner::kLibc},
+};
+
+bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
+  return std::any_of(stack.begin() + (stack.empty() ? 0 : 1), stack.end(), IsProjectFrame);
+}
+
+Owner OwnerOf(const std::vector<LossFrame>& stack) {
+  for (size_t i = 1; i < stack.size(); ++i) {
+    const std::string name = BareFunction(stack[i].function);
+    for (const auto& [known, owner] : kOwners) {
+      if (name == known) return owner;
+    }
+  }
+  // The emergency pool for exceptions: allocated by a constructor of libstdc++.
+  const bool in_cxx = stack.size() > 1 &&
+                      (absl::StrContains(stack[1].object, "/libstdc++.") ||
+                       absl::StrContains(stack[1].object, "/libc++abi."));
+  return in_cxx && !AnyProjectFrame(stack) ? Owner::kCxx : Owner::kProgram;
+}
+
+uint64_t Blocks(const LostOnASide& side, LeakKind kind) {
+  return side.kinds[static_cast<size_t>(kind)].blocks;
+}
+bool HasLost(const LostOnASide& side) {
+  return Blocks(side, LeakKind::kDefinite) + Blocks(side, LeakKind::kIndirect) > 0;
+}
+bool HasFound(const LostOnASide& side) {
+  return Blocks(side, LeakKind::kReachable) + Blocks(side, LeakKind::kPossible) > 0;
+}
+
+bool OnlyKindsOutside(const LostOnASide& side, render::LeakKindSet shown) {
+  for (size_t kind = 0; kind < kLeakKinds; ++kind) {
+    const bool is_shown = shown.Has(static_cast<LeakKind>(kind)) ||
+                          static_cast<LeakKind>(kind) == LeakKind::kUnfreed;
+    if (side.kinds[kind].blocks > 0 && is_shown) return false;
+  }
+  return true;
+}
+
+void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
+  const LostOnASide &a = leak->here, &b = leak->there;
+  if (a.total().blocks == 0 || b.total().blocks == 0) return;
+  const auto less = [&](LeakKind kind) { return Blocks(a, kind) < Blocks(b, kind); };
+  const auto more = [&](LeakKind kind) { return Blocks(a, kind) > Blocks(b, kind); };
+  std::vector<std::string>& reasons = leak->reasons;
+  if (HasFound(a) && HasLost(b) && (less(LeakKind::kDefinite) || less(LeakKind::kIndirect)) &&
+      (more(LeakKind::kReachable) || more(LeakKind::kPossible))) {
+    reasons.push_back("a word here still holds an address of it, perhaps a stale one on a stack or in "
+                      "memory that was never initialised: memcheck follows initialised words only");
+  }
+  if (HasLost(a) && HasFound(b) && (more(LeakKind::kDefinite) || more(LeakKind::kIndirect)) &&
+      (less(LeakKind::kReachable) || less(LeakKind::kPossible))) {
+    const bool partly = here.scan != nullptr && !here.scan->notes.empty();
+    reasons.push_back(partly ? absl::StrCat("memory that points at it was perhaps not scanned here: ",
+                                            absl::StrJoin(here.scan->notes, "; "))
+                             : "what pointed at it there was gone when the memory was scanned here");
+  }
+  if ((more(LeakKind::kDefinite) && less(LeakKind::kIndirect)) ||
+      (less(LeakKind::kDefinite) && more(LeakKind::kIndirect))) {
+    reasons.push_back("of blocks that point at each other in a circle, the one with the lowest address "
+                      "is taken for the first, and addresses differ");
+  }
+  if ((more(LeakKind::kReachable) && less(LeakKind::kPossible)) ||
+      (less(LeakKind::kReachable) && more(LeakKind::kPossible))) {
+    reasons.push_back("only one of the two saw a pointer to the start of it, not into it: stale words, "
+                      "or the C library's own pointers to free memory beside it");
+  }
+}
+
+}  // namespace
+
+void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
+             bool here_cut, bool there_cut, ComparedLeak* leak) {
+  std::vector<std::string>& reasons = leak->reasons;
+  const auto expect = [&](std::string reason) {
+    reasons.push_back(std::move(reason));
+    leak->expected = true;
+  };
+  if (leak->verdict == Verdict::kAgree) {
+    if (here.scan != nullptr && leak->here.indirect_bytes != leak->there.indirect_bytes) {
+      reasons.push_back("what it leads to is counted with another leak that leads there too");
+    }
+    return;
+  }
+  const bool only_here = leak->verdict == Verdict::kOnlyHere;
+  const bool only_there = leak->verdict == Verdict::kOnlyThere;
+
+  switch (OwnerOf(leak->stack)) {
+    case Owner::kProgram:
+      break;
+    case Owner::kCxx:
+      if (only_here && there.frees_cxx) {
+        expect("memory of the C++ runtime's own, which Valgrind has freed before it searches "
+               "(--run-cxx-freeres)");
+      } else {
+        expect("memory of the C++ runtime's own");
+      }
+      break;
+    case Owner::kLibc:
+      if (only_here && there.frees_libc) {
+        expect("memory of the C library's own, which Valgrind has freed before it searches "
+               "(--run-libc-freeres)");
+      } else if (!only_there) {
+        expect("memory of the C library's own: the two runs have different files and streams open");
+      }
+      break;
+    case Owner::kDtv:
+      expect("a thread's table of TLS blocks: its size depends on the libraries that are loaded, and "
+             "each tool brings its own; only a pointer into it exists");
+      break;
+    case Owner::kTls:
+      expect("a library's TLS block of a thread, allocated when it was first used: only a pointer "
+             "into it exists");
+      break;
+    case Owner::kLoader:
+      expect("of the dynamic loader: each tool brings libraries of its own");
+      break;
+  }
+  if (only_here && OnlyKindsOutside(leak->here, there.shown)) {
+    expect("leaks of this kind are not in the file: Valgrind was not asked for them "
+           "(--show-leak-kinds=all)");
+  }
+  if (here.scan == nullptr && there.shown != render::LeakKindSet::All() && !only_there) {
+    expect("the memory was not scanned here, and Valgrind was not asked for all kinds "
+           "(--show-leak-kinds=all)");
+  }
+  if (!only_there && !there.suppressions.empty() && !leak->expected) {
+    std::vector<std::string> names;
+    for (const auto& [name, count] : there.suppressions) {
+      if (names.size() < 3) names.push_back(absl::StrCat(name, " (", count, ")"));
+    }
+    reasons.push_back(absl::StrCat("perhaps suppressed there, where these were used: ",
+                                   absl::StrJoin(names, ", ")));
+  }
+  ExplainKinds(here, leak);
+  if (there_cut && (only_here || only_there)) {
+    reasons.push_back(absl::StrCat("the stack there ends after ", there.callers,
+                                   " callers; --num-callers=500 has all of it"));
+  }
+  if (here_cut) reasons.push_back("the stack here is not complete");
+  if (leak->verdict == Verdict::kAmountDiffers || only_here || only_there) {
+    if (there.heap.has_value() && there.heap->allocations != analysis.totals.allocations) {
+      reasons.push_back(absl::StrCat("the runs were not the same: ",
+                                     render::Count(analysis.totals.allocations),
+                                     " allocations here, ", render::Count(there.heap->allocations),
+                                     " there"));
+    }
+    if (analysis.process.end != ProcessInfo::End::kExit) {
+      reasons.push_back("the program did not end by itself here");
+    }
+    if (!there.damage.empty()) {
+      reasons.push_back(absl::StrCat("the file of Valgrind's is not whole: ", there.damage));
+    }
+    if (analysis.coverage.dropped_events > 0) {
+      reasons.push_back(absl::StrCat(render::Count(analysis.coverage.dropped_events),
+                                     " events are missing in the trace"));
+    }
+    if (analysis.process.sample_bytes != 0) {
+      reasons.push_back("the trace is of a sample: its figures are estimates");
+    }
+  }
+}
+
+}  // namespace memtrace::report::valgrind

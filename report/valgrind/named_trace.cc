@@ -1,0 +1,37 @@
+#include "report/valgrind/named_trace.h"
+
+#include <utility>
+#include <vector>
+
+#include "report/unseen_allocators.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::report::valgrind {
+
+absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(const std::string& path,
+                                                             const symbolizer::Options& options) {
+  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, {});
+  if (!trace.ok()) return trace.status();
+  std::unique_ptr<NamedTrace> named(new NamedTrace);
+  named->trace_ = *std::move(trace);
+  FillUnseenAllocators(ModuleNamesIn(options.sysroot), &named->trace_.analysis);
+  const StackTable& stacks = *named->trace_.stacks;
+  const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
+    for (; id; id = stacks.node(id).parent) {
+      raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
+    }
+  };
+  symbolizer::SymbolizerProcess symbolizer(options);
+  named->symbols_.emplace(
+      named->trace_.analysis, walk,
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      });
+  absl::StatusOr<render::ReportView> view =
+      render::ReportView::Create(named->trace_.analysis, *named->symbols_, "");
+  if (!view.ok()) return view.status();
+  named->view_.emplace(*std::move(view));
+  return named;
+}
+
+}  // namespace memtrace::report::valgrind

@@ -1,0 +1,37 @@
+// NamedTrace: a trace analyzed, symbolized and made a view of: what `memtrace compare` and
+// the Valgrind-compatible driver begin with.
+
+#ifndef MEMTRACE_REPORT_VALGRIND_NAMED_TRACE_H_
+#define MEMTRACE_REPORT_VALGRIND_NAMED_TRACE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "report/analyzer.h"
+#include "report/render/view.h"
+#include "report/site_symbols.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::report::valgrind {
+
+class NamedTrace {
+ public:
+  static absl::StatusOr<std::unique_ptr<NamedTrace>> Read(const std::string& path,
+                                                          const symbolizer::Options& options);
+
+  const Analysis& analysis() const { return trace_.analysis; }
+  const render::ReportView& view() const { return *view_; }
+
+ private:
+  NamedTrace() = default;
+
+  AnalyzedTrace trace_;
+  std::optional<SiteSymbols> symbols_;
+  std::optional<render::ReportView> view_;
+};
+
+}  // namespace memtrace::report::valgrind
+
+#endif  // MEMTRACE_REPORT_VALGRIND_NAMED_TRACE_H_

@@ -1,0 +1,39 @@
+// Stacks of two tools, made comparable: the same call sites have the same key, whatever
+// demangler, debug information or build the names came from.
+//
+// Pure functions; any thread.
+
+#ifndef MEMTRACE_REPORT_VALGRIND_STACK_KEY_H_
+#define MEMTRACE_REPORT_VALGRIND_STACK_KEY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "report/render/valgrind_losses.h"
+
+namespace memtrace::report::valgrind {
+
+// "push_back" of "std::vector<int, std::allocator<int> >::push_back(int&&)", of its mangled
+// name, and of "push_back" (Valgrind gives inlined functions no more): no scope, template
+// arguments, parameters, versions, or the compiler's suffixes.
+std::string BareFunction(absl::string_view function);
+
+// How stacks were found to be the same, the strictest first.
+enum class MatchStage { kNone, kLines, kFunctions, kProject };
+
+// A stack as a list of words, one for each frame that counts, innermost first. What
+// allocates and what runs main or a thread is left out: the tools differ in it.
+struct StackWords {
+  std::vector<std::string> words;
+  bool cut = false;  // more frames followed
+};
+StackWords WordsOf(const render::Loss& loss, MatchStage stage);
+
+// Of the program or its libraries: not of the system, an allocator or a thread's start.
+bool IsProjectFrame(const render::LossFrame& frame);
+
+}  // namespace memtrace::report::valgrind
+
+#endif  // MEMTRACE_REPORT_VALGRIND_STACK_KEY_H_

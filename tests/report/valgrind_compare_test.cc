@@ -1,0 +1,400 @@
+// Valgrind's XML as values, and two tools' leaks side by side.
+
+#include "report/valgrind/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/render/valgrind_losses.h"
+#include "report/valgrind/render_comparison.h"
+#include "report/valgrind/stack_key.h"
+#include "report/valgrind/valgrind_run.h"
+#include "tests/report/valgrind_made_up.h"
+
+namespace memtrace::report::valgrind {
+namespace {
+
+using render::LeakKindSet;
+using render::Loss;
+using render::LossFrame;
+using render::LossList;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// One of memcheck's, of a program with three frames.
+std::string Error(const std::string& kind, const std::string& text, const std::string& amounts,
+                  const std::string& frames) {
+  return "<error>\n  <unique>0x1</unique>\n  <tid>1</tid>\n  <kind>" + kind +
+         "</kind>\n  <xwhat>\n    <text>" + text + "</text>\n    " + amounts +
+         "\n  </xwhat>\n  <stack>\n" + frames + "  </stack>\n</error>\n\n";
+}
+std::string Amounts(int bytes, int blocks) {
+  return "<leakedbytes>" + std::to_string(bytes) + "</leakedbytes><leakedblocks>" +
+         std::to_string(blocks) + "</leakedblocks>";
+}
+std::string FrameXml(const std::string& ip, const std::string& function, const std::string& file,
+                     int line, const std::string& object = "/work/app") {
+  std::string out = "<frame><ip>" + ip + "</ip><obj>" + object + "</obj>";
+  if (!function.empty()) out += "<fn>" + function + "</fn>";
+  if (!file.empty()) {
+    out += "<dir>/src</dir><file>" + file + "</file><line>" + std::to_string(line) + "</line>";
+  }
+  return out + "</frame>\n";
+}
+const std::string kMallocFrame =
+    FrameXml("0x48417B4", "malloc", "", 0, "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so");
+
+std::string Document(const std::string& errors, const std::string& options = "",
+                     const std::string& protocol = "4", const std::string& tail = "") {
+  return "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n<protocolversion>" + protocol +
+         "</protocolversion>\n<protocoltool>memcheck</protocoltool>\n<preamble>\n"
+         "<line>Using Valgrind-3.19.0 and LibVEX; rerun with -h for copyright info</line>\n"
+         "</preamble>\n<pid>77</pid>\n<ppid>1</ppid>\n<tool>memcheck</tool>\n"
+         "<args><vargv><exe>/usr/bin/valgrind.bin</exe>" + options +
+         "</vargv><argv><exe>./app</exe><arg>--fast</arg></argv></args>\n"
+         "<status><state>RUNNING</state><time>00:00:00:00.020 </time></status>\n"
+         "<status><state>FINISHED</state><time>01:00:01:02.404 </time></status>\n" + errors +
+         "<errorcounts>\n</errorcounts>\n<suppcounts>" + tail + "</suppcounts>\n</valgrindoutput>\n";
+}
+const std::string kAllKinds = "<arg>--show-leak-kinds=all</arg>";
+
+std::string NodeError() {
+  return Error("Leak_DefinitelyLost",
+               "192 (96 direct, 96 indirect) bytes in 3 blocks are definitely lost in loss record "
+               "4 of 6",
+               Amounts(192, 3),
+               kMallocFrame + FrameXml("0x109186", "MakeNode(int)", "tree.cc", 6) +
+                   FrameXml("0x10919F", "Lose()", "tree.cc", 8) +
+                   FrameXml("0x1091DF", "main", "main.cc", 9));
+}
+
+ValgrindRun Parsed(const std::string& xml) {
+  const auto run = ParseValgrindXml(xml);
+  EXPECT_TRUE(run.ok()) << run.status();
+  return run.ok() ? *run : ValgrindRun();
+}
+
+TEST(ValgrindRunTest, ReadsWhatMemcheckWrote) {
+  const ValgrindRun run = Parsed(Document(NodeError(), kAllKinds + "<arg>--num-callers=40</arg>"));
+  EXPECT_EQ(run.protocol, 4u);
+  EXPECT_EQ(run.version, "Valgrind-3.19.0 and LibVEX");
+  EXPECT_EQ(run.pid, 77u);
+  EXPECT_EQ(run.command, (std::vector<std::string>{"./app", "--fast"}));
+  EXPECT_EQ(run.duration_ns, 86'462'404'000'000u);
+  EXPECT_EQ(run.callers, 40u);
+  EXPECT_EQ(run.shown, LeakKindSet::All());
+  EXPECT_EQ(run.damage, "");
+  ASSERT_EQ(run.losses.size(), 1u);
+  const Loss& loss = run.losses[0];
+  EXPECT_EQ(loss.kind, LeakKind::kDefinite);
+  EXPECT_EQ(loss.bytes, 96u);
+  EXPECT_EQ(loss.indirect_bytes, 96u);
+  EXPECT_EQ(loss.blocks, 3u);
+  EXPECT_FALSE(loss.cut);
+  ASSERT_EQ(loss.stack.size(), 4u);
+  EXPECT_EQ(loss.stack[1], (LossFrame{0x109186, "/work/app", "MakeNode(int)", "/src", "tree.cc", 6}));
+}
+
+TEST(ValgrindRunTest, OptionsSayWhatIsShown) {
+  EXPECT_EQ(Parsed(Document("")).shown, LeakKindSet::DefiniteAndPossible());
+  EXPECT_EQ(Parsed(Document("", "<arg>--show-reachable=yes</arg>")).shown, LeakKindSet::All());
+  EXPECT_EQ(Parsed(Document("", "<arg>--show-possibly-lost=no</arg>")).shown,
+            LeakKindSet().With(LeakKind::kDefinite));
+  EXPECT_FALSE(Parsed(Document("", "<arg>--run-libc-freeres=no</arg>")).frees_libc);
+  EXPECT_EQ(Parsed(Document("", "<arg>--leak-resolution=low</arg>")).resolution,
+            render::LeakResolution::kLow);
+}
+
+TEST(ValgrindRunTest, CountsErrorsThatAreNoLeaks) {
+  const ValgrindRun run = Parsed(Document(
+      "<error><unique>0x0</unique><tid>1</tid><kind>UninitCondition</kind><what>x</what>"
+      "<stack><frame><ip>0x1</ip></frame></stack></error>" + NodeError()));
+  EXPECT_EQ(run.other_errors, 1u);
+  EXPECT_EQ(run.losses.size(), 1u);
+}
+
+TEST(ValgrindRunTest, ReadsProtocolsFiveAndSix) {
+  EXPECT_EQ(Parsed(Document(NodeError(), "", "5")).losses.size(), 1u);
+  const std::string six =
+      "<heap_summary><memory_in_use_at_exit><bytes>720</bytes><blocks>5</blocks>"
+      "</memory_in_use_at_exit><total_heap_usage><allocs>7</allocs><frees>2</frees>"
+      "<bytes_allocated>1,024</bytes_allocated></total_heap_usage></heap_summary>"
+      "<all_heap_blocks_freed>false</all_heap_blocks_freed>" + NodeError() +
+      "<leak_summary><definitely_lost><bytes>96</bytes><in_blocks>3</in_blocks></definitely_lost>"
+      "<suppressed><bytes>40</bytes><blocks>2</blocks></suppressed></leak_summary>"
+      "<error_summary><errors>1</errors></error_summary>";
+  const ValgrindRun run = Parsed(Document(six, "", "6"));
+  EXPECT_EQ(run.losses.size(), 1u);
+  ASSERT_TRUE(run.heap.has_value());
+  EXPECT_EQ(run.heap->allocations, 7u);
+  EXPECT_EQ(run.heap->bytes_allocated, 1024u);
+  EXPECT_EQ(run.heap->live_blocks, 5u);
+  ASSERT_TRUE(run.suppressed_leaks.has_value());
+  EXPECT_EQ(run.suppressed_leaks->blocks, 2u);
+}
+
+TEST(ValgrindRunTest, RefusesWhatIsNotMemchecks) {
+  for (const std::string& xml :
+       {std::string(), std::string("not xml"), std::string("<a/>"), std::string("\x7f""ELF\0", 5),
+        Document("", "", "3"), Document("", "", "7"), Document("", "", "")}) {
+    EXPECT_FALSE(ParseValgrindXml(xml).ok()) << xml;
+  }
+  std::string helgrind = Document("");
+  helgrind.replace(helgrind.find("memcheck"), 8, "helgrind");
+  EXPECT_THAT(std::string(ParseValgrindXml(helgrind).status().message()),
+              HasSubstr("of Valgrind's helgrind"));
+}
+
+TEST(ValgrindRunTest, KeepsWhatIsBeforeACut) {
+  const std::string whole = Document(NodeError() + NodeError());
+  const size_t head = whole.find("</tool>") + 7;
+  const size_t first = whole.find("</error>") + 8;
+  const size_t second = whole.find("</error>", first) + 8;
+  for (size_t length = 0; length < whole.find("</valgrindoutput>") + 16; ++length) {
+    const auto run = ParseValgrindXml(whole.substr(0, length));
+    if (length < head) {
+      EXPECT_FALSE(run.ok()) << length;
+      continue;
+    }
+    ASSERT_TRUE(run.ok()) << length << ": " << run.status();
+    EXPECT_NE(run->damage, "") << length;
+    EXPECT_EQ(run->losses.size(), length < first ? 0u : length < second ? 1u : 2u) << length;
+  }
+}
+
+TEST(ValgrindRunTest, DamageInTheMiddleIsNamed) {
+  std::string xml = Document(NodeError() + NodeError());
+  const size_t second = xml.find("<kind>", xml.find("</error>"));
+  xml.replace(second, 6, "<<<<<<");
+  const ValgrindRun run = Parsed(xml);
+  EXPECT_EQ(run.losses.size(), 1u);
+  EXPECT_THAT(run.damage, HasSubstr("damaged at byte"));
+}
+
+TEST(ValgrindRunTest, LimitsHoldForHostileFiles) {
+  EXPECT_FALSE(ParseValgrindXml(Document(""), {.bytes = 100}).ok());
+  std::string deep, frames;
+  for (int i = 0; i < 200'000; ++i) deep += "<a>";
+  EXPECT_FALSE(ParseValgrindXml(deep).ok());
+  // As deep inside of an error that was begun.
+  (void)ParseValgrindXml(Document("<error>" + deep));
+  for (int i = 0; i < 5000; ++i) frames += FrameXml("0x" + std::to_string(i), "f", "a.c", i);
+  const std::string error = Error("Leak_DefinitelyLost", "", Amounts(1, 1), frames);
+  const ValgrindRun run = *ParseValgrindXml(Document(error + error + error), {.losses = 2});
+  ASSERT_EQ(run.losses.size(), 2u);
+  EXPECT_EQ(run.losses[0].stack.size(), 2000u);
+  EXPECT_THAT(run.notes, Contains(HasSubstr("only the first 2")));
+  // No entity is anything but itself.
+  const ValgrindRun bomb = Parsed(
+      Document(Error("Leak_DefinitelyLost", "&lol;", Amounts(1, 1), FrameXml("0x1", "&lol;", "", 0))));
+  EXPECT_EQ(bomb.losses[0].stack[0].function, "&lol;");
+  const std::string name(100'000, 'x');
+  EXPECT_EQ(Parsed(Document(Error("Leak_DefinitelyLost", "", Amounts(1, 1),
+                                  FrameXml("0x1", name, "", 0)))).losses[0].stack[0].function.size(),
+            8192u);
+}
+
+TEST(StackKeyTest, OneFunctionHasOneName) {
+  for (const char* name :
+       {"push_back", "std::vector<int, std::allocator<int> >::push_back(int&&)",
+        "std::vector<int, std::allocator<int>>::push_back(int &&)",
+        "void std::vector<int>::push_back<int>(int&&)", "_ZNSt6vectorIiSaIiEE9push_backEOi",
+        "push_back [clone .isra.0]", "push_back.part.3"}) {
+    EXPECT_EQ(BareFunction(name), "push_back") << name;
+  }
+  EXPECT_EQ(BareFunction("malloc@plt"), "malloc");
+  EXPECT_EQ(BareFunction("pthread_create@@GLIBC_2.34"), "pthread_create");
+  EXPECT_EQ(BareFunction("ns::A<int>::operator<<(int)"), "operator<<");
+  EXPECT_EQ(BareFunction("ns::A<int>::operator()(int) const"), "operator()");
+  EXPECT_EQ(BareFunction("std::__cxx11::to_string[abi:cxx11](int)"), "to_string");
+  EXPECT_EQ(BareFunction("my_operator_new"), "my_operator_new");
+}
+
+// --- pairs -----------------------------------------------------------------------------------
+
+// Both sides of a comparison, written down loss by loss.
+class CompareTest : public testing::Test {
+ protected:
+  CompareTest() {
+    scan_.state = LeakScan::State::kDone;
+    here_.scan = &scan_;
+    there_.protocol = 4;
+    there_.shown = LeakKindSet::All();
+    there_.duration_ns = 404'000'000;
+    analysis_.process.end = ProcessInfo::End::kExit;
+    analysis_.process.duration_ns = 4'000'000;
+  }
+
+  static Loss Make(LeakKind kind, uint64_t bytes, uint64_t blocks, std::vector<LossFrame> frames,
+                   bool cut = false) {
+    Loss loss;
+    loss.kind = kind;
+    loss.bytes = bytes;
+    loss.blocks = blocks;
+    loss.cut = cut;
+    loss.stack = {{0x1, "/usr/lib/libmemtrace.so", "malloc", "", "", 0}};
+    loss.stack.insert(loss.stack.end(), frames.begin(), frames.end());
+    return loss;
+  }
+  static LossFrame At(const std::string& function, const std::string& file, uint32_t line,
+                      const std::string& object = "/work/app") {
+    return {0x1000 + line, object, function, "/src", file, line};
+  }
+  Comparison Compared() { return Compare(analysis_, here_, there_); }
+  ComparedLeak Only() {
+    const Comparison comparison = Compared();
+    EXPECT_EQ(comparison.leaks.size(), 1u);
+    return comparison.leaks.empty() ? ComparedLeak() : comparison.leaks[0];
+  }
+
+  const std::vector<LossFrame> stack_ = {At("f", "a.c", 1), At("g", "a.c", 2), At("main", "a.c", 3)};
+  Analysis analysis_;
+  LeakScan scan_;
+  LossList here_;
+  ValgrindRun there_;
+};
+
+TEST_F(CompareTest, TheSameStackAndAmountAgree) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_), Make(LeakKind::kPossible, 5, 1, stack_)};
+  there_.losses = {Make(LeakKind::kPossible, 5, 1, stack_), Make(LeakKind::kDefinite, 10, 2, stack_)};
+  const ComparedLeak leak = Only();
+  EXPECT_EQ(leak.verdict, Verdict::kAgree);
+  EXPECT_EQ(leak.stage, MatchStage::kLines);
+  EXPECT_THAT(leak.reasons, IsEmpty());
+  EXPECT_EQ(Compared().differences(), 0u);
+}
+
+TEST_F(CompareTest, AmountsAndKindsThatDifferAreToldApart) {
+  here_.losses = {Make(LeakKind::kReachable, 10, 2, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_)};
+  EXPECT_EQ(Only().verdict, Verdict::kKindDiffers);
+  EXPECT_THAT(Only().reasons, Contains(HasSubstr("stale")));
+  there_.losses = {Make(LeakKind::kReachable, 11, 2, stack_)};
+  EXPECT_EQ(Only().verdict, Verdict::kAmountDiffers);
+  EXPECT_EQ(Compared().differences(), 1u);
+}
+
+TEST_F(CompareTest, LinesThatMovedArePairedByFunctions) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2,
+                        {At("f", "a.c", 11), At("g", "a.c", 12), At("main", "a.c", 13)})};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_EQ(Only().stage, MatchStage::kFunctions);
+}
+
+TEST_F(CompareTest, OtherLibrariesArePairedByTheProjectsFunctions) {
+  const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
+  here_.losses = {Make(LeakKind::kDefinite, 10, 2,
+                       {At("strdup", "strdup.c", 42, libc), At("f", "a.c", 1), At("main", "a.c", 3)})};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2,
+                        {At("__strdup", "", 0, libc), At("f", "a.c", 1), At("main", "a.c", 3)})};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_EQ(Only().stage, MatchStage::kProject);
+}
+
+TEST_F(CompareTest, AStackThatNumCallersCutIsTheBeginningOfOurs) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_),
+                  Make(LeakKind::kDefinite, 20, 2,
+                       {At("f", "a.c", 1), At("g", "a.c", 2), At("h", "a.c", 7), At("main", "a.c", 9)})};
+  there_.losses = {Make(LeakKind::kDefinite, 30, 3, {At("f", "a.c", 1), At("g", "a.c", 2)}, true)};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  there_.losses[0].cut = false;  // a whole stack is another one
+  EXPECT_EQ(Compared().leaks.size(), 3u);
+}
+
+TEST_F(CompareTest, OurStackThatEndedEarlyIsTheBeginningOfTheirs) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, {At("f", "a.c", 1)}, true)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_)};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+}
+
+TEST_F(CompareTest, OperatorNewIsOneFrameHereAndAnotherThere) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_)};
+  here_.losses[0].stack[0].function = "operator new(unsigned long)";
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_)};
+  there_.losses[0].stack[0].function = "operator new[](unsigned long)";
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+}
+
+TEST_F(CompareTest, WhatOneSideAloneHasIsSaid) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1, {At("other", "b.c", 1), At("main", "a.c", 3)})};
+  const Comparison comparison = Compared();
+  ASSERT_EQ(comparison.leaks.size(), 2u);
+  EXPECT_EQ(comparison.leaks[0].verdict, Verdict::kOnlyHere);
+  EXPECT_EQ(comparison.leaks[1].verdict, Verdict::kOnlyThere);
+  EXPECT_EQ(comparison.differences(), 2u);
+}
+
+TEST_F(CompareTest, KindsThatWereNotAskedForAreExpected) {
+  there_.shown = LeakKindSet::DefiniteAndPossible();
+  here_.losses = {Make(LeakKind::kReachable, 10, 1, stack_)};
+  EXPECT_EQ(Only().verdict, Verdict::kOnlyHere);
+  EXPECT_TRUE(Only().expected);
+  EXPECT_EQ(Compared().differences(), 0u);
+  here_.losses[0].kind = LeakKind::kDefinite;
+  EXPECT_EQ(Compared().differences(), 1u);
+}
+
+TEST_F(CompareTest, WhatTheRuntimeKeepsIsExpected) {
+  const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
+  const std::string libstdcxx = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6";
+  here_.losses = {Make(LeakKind::kReachable, 72704, 1, {At("", "", 0, libstdcxx)}),
+                  Make(LeakKind::kReachable, 4096, 1,
+                       {At("_IO_file_doallocate", "filedoalloc.c", 101, libc), At("puts", "p.c", 1, libc),
+                        At("main", "a.c", 3)}),
+                  Make(LeakKind::kPossible, 288, 1, {At("_dl_allocate_tls", "dl-tls.c", 600, libc)})};
+  there_.losses = {Make(LeakKind::kPossible, 272, 1, {At("_dl_allocate_tls", "dl-tls.c", 600, libc)})};
+  const Comparison comparison = Compared();
+  EXPECT_EQ(comparison.differences(), 0u);
+  EXPECT_EQ(comparison.expected, 3u);
+  there_.frees_libc = false;
+  EXPECT_EQ(Compared().differences(), 0u);
+}
+
+TEST_F(CompareTest, WithoutAScanUnfreedIsComparedWithAllKindsTogether) {
+  here_.scan = nullptr;
+  here_.losses = {Make(LeakKind::kUnfreed, 15, 3, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_), Make(LeakKind::kReachable, 5, 1, stack_)};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_THAT(Compared().notes, Contains(HasSubstr("was not scanned")));
+  there_.losses.pop_back();
+  EXPECT_EQ(Only().verdict, Verdict::kAmountDiffers);
+}
+
+TEST_F(CompareTest, ReasonsNameWhatIsKnownOfTheRuns) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_)};
+  there_.heap = ValgrindRun::Heap{.allocations = 9};
+  there_.suppressions = {{"my_supp", 4}};
+  there_.damage = "it is cut short at byte 7";
+  analysis_.totals.allocations = 12;
+  analysis_.process.end = ProcessInfo::End::kSignal;
+  const std::vector<std::string> reasons = Only().reasons;
+  EXPECT_THAT(reasons, Contains(HasSubstr("my_supp (4)")));
+  EXPECT_THAT(reasons, Contains(HasSubstr("12 allocations here, 9 there")));
+  EXPECT_THAT(reasons, Contains(HasSubstr("did not end by itself here")));
+  EXPECT_THAT(reasons, Contains(HasSubstr("cut short at byte 7")));
+}
+
+TEST_F(CompareTest, TextAndJsonSayTheSame) {
+  here_.losses = {Make(LeakKind::kReachable, 10, 2, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_)};
+  there_.command = {"./app"};
+  analysis_.file = "app.mtr";
+  analysis_.process.command = {"./app"};
+  const Comparison comparison = Compared();
+  const std::string text = RenderComparisonText(analysis_, there_, comparison, {});
+  EXPECT_THAT(text, HasSubstr("404 ms, 101 times as long"));
+  EXPECT_THAT(text, HasSubstr("LEAKS  1 kind differs\n"));
+  EXPECT_THAT(text, HasSubstr("here   reachable 10 bytes in 2 blocks\n"));
+  EXPECT_THAT(text, HasSubstr("there  definite 10 bytes in 2 blocks\n"));
+  EXPECT_THAT(text, HasSubstr("f  a.c:1\n"));
+  render::StringSink json;
+  RenderComparisonJson(analysis_, there_, comparison, json);
+  EXPECT_THAT(json.text(), HasSubstr("\"schema\": \"memtrace-compare/1\""));
+  EXPECT_THAT(json.text(), HasSubstr("\"verdict\":\"kind differs\""));
+}
+
+}  // namespace
+}  // namespace memtrace::report::valgrind
