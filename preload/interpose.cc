@@ -20,6 +20,7 @@
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
+#include "preload/call_site.h"
 #include "preload/interpose_allocation.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
@@ -30,16 +31,6 @@
 #include "preload/sys.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
-
-// Only as the direct expression of a function that the program calls, or that such a one
-// jumps to: the frame is that one's.
-#define CALL_SITE()                                                           \
-  ::memtrace::CallSite {                                                      \
-    reinterpret_cast<uintptr_t>(__builtin_return_address(0)),                 \
-        reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) +             \
-            ::memtrace::arch::kFrameAddressToCfa,                             \
-        *static_cast<const uintptr_t*>(__builtin_frame_address(0))            \
-  }
 
 using memtrace::AllocFunction;
 using memtrace::EventKind;

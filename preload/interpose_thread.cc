@@ -7,12 +7,14 @@
 #include <pthread.h>
 
 #include "preload/arch/arch.h"
+#include "preload/client_api.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 EXPORTED int pthread_setname_np(pthread_t thread, const char* name) {
+  if (memtrace::AnswerClient(thread, name)) [[unlikely]] return 0;
   static int (*const real)(pthread_t, const char*) =
       reinterpret_cast<int (*)(pthread_t, const char*)>(memtrace::FindNext("pthread_setname_np"));
   const int error = real(thread, name);

@@ -297,7 +297,10 @@ bool EnsureRecording() {
   }
   const bool started = child ? StartForkChild() : StartProcess();
   g_process.mode.store(started ? Mode::kRecording : Mode::kOff, std::memory_order_release);
-  if (started) g_switch.recording.store(1, std::memory_order_release);
+  if (started) {
+    const bool stopped = g_process.stopped_by_program.load(std::memory_order_relaxed);
+    g_switch.recording.store(stopped ? kRecordStopped : kRecordAll, std::memory_order_release);
+  }
   return started;
 }
 

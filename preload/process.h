@@ -18,7 +18,11 @@
 
 namespace memtrace {
 
+// ForkSensitivePage::recording, when it is not 0.
+inline constexpr uint32_t kRecordAll = 1, kRecordStopped = 2;
+
 struct alignas(4096) ForkSensitivePage {
+  // kRecordStopped: by the program (memtrace_stop()); blocks are still told, without stacks.
   std::atomic<uint32_t> recording{0};
   // 0 while one thread alone has had events. Then: the table of BlockOwners, which is page
   // aligned, and in the low bits an epoch. A thread that finds another epoch than at its
@@ -82,6 +86,7 @@ struct Process {
   int pid = 0;
   uint64_t trace_id = 0;
   bool allocator_is_glibc = false;
+  std::atomic<bool> stopped_by_program{false};  // as g_switch.recording says; not wiped in a fork child
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all
   // That a signal handler jumped out of: may be missing, or their call not have happened.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "preload/allowed_calls.h"
+#include "preload/extended_event.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
@@ -42,23 +43,6 @@ uint64_t ResidentBytes() {
   }
   return pages * 4096;
 }
-
-// Head and following words of an extended event, with the room already there.
-template <size_t kWords>
-void PutExtended(ThreadState& state, format::ExtendedType type, const uint64_t (&words)[kWords],
-                 std::string_view text = {}) {
-  uint64_t* out = state.ring.next();
-  const size_t text_words = (text.size() + 7) / 8;
-  out[0] = format::ExtendedHead(type, static_cast<uint32_t>(kWords + text_words));
-  memcpy(out + 1, words, sizeof(words));
-  if (text_words > 0) {
-    out[kWords + text_words] = 0;  // the padding of the last word
-    memcpy(out + 1 + kWords, text.data(), text.size());
-  }
-  state.ring.Commit(1 + kWords + text_words);
-}
-
-uint64_t Pair(uint64_t low, uint64_t high) { return (low & 0xffffffff) | high << 32; }
 
 void MappingEvent(ThreadState& state) {
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);
@@ -188,6 +172,10 @@ namespace {
 
 bool Sampling() { return g_process.config.sample_bytes != 0; }
 
+uint32_t SlotOf(ThreadState& state, const CallSite& site) {
+  return Stopped() ? format::kStoppedSlot : CaptureStack(state, site);
+}
+
 // Of what is recorded of a sampling process, its free shall be too.
 bool Keep(const void* block) {
   if (!Sampling() || block == nullptr || g_sampled.Insert(block)) return true;
@@ -240,9 +228,9 @@ void Section::Leave() {
 }
 
 ThreadState* RecordingSection::Resume() {
-  if (EnsureRecording()) {
+  if (Stopped() || EnsureRecording()) {
     if (t_slot.state == nullptr && AttachThread() == nullptr) CountMissedEvent();
-    if (t_slot.state != nullptr) return t_slot.state;
+    if (t_slot.state != nullptr && !Stopped()) return t_slot.state;
   }
   // The child of a fork that is not traced has no state: kRecording would promise one.
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -291,7 +279,7 @@ void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, s
   const Section section(site.cfa);
   if (!section || !Keep(block)) return;
   StampIfSampling(section.state());
-  WriteAlloc(section.state(), kind, function, block, bytes, site);
+  WriteAlloc(section.state(), kind, function, block, bytes, SlotOf(section.state(), site));
 }
 
 void RecordFreeInAnyMode(void* block) {
@@ -300,6 +288,19 @@ void RecordFreeInAnyMode(void* block) {
   StampIfSampling(section.state());
   BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
+}
+
+void RecordAllocWhileStopped(EventKind kind, AllocFunction function, void* block, size_t bytes,
+                             const CallSite& site) {
+  if (Stopped()) RecordAllocInAnyMode(kind, function, block, bytes, site);
+}
+
+void RecordFreeWhileStopped(void* block) {
+  if (Stopped()) RecordFreeInAnyMode(block);
+}
+
+void RecordReallocIntentWhileStopped(void* block) {
+  if (Stopped()) RecordReallocIntentInAnyMode(block);
 }
 
 void RecordReallocIntentInAnyMode(void* block) {
@@ -316,7 +317,7 @@ namespace {
 
 void WriteAlignedAlloc(ThreadState& state, AllocFunction function, void* block, size_t bytes,
                        size_t alignment, const CallSite& site) {
-  const uint32_t slot = CaptureStack(state, site);
+  const uint32_t slot = SlotOf(state, site);
   const unsigned log2 = alignment == 0 ? 0 : static_cast<unsigned>(std::bit_width(alignment)) - 1;
   RecordWideAlloc(state, function, block, bytes, slot, log2);
   CheckBreak(state, slot);
@@ -326,8 +327,14 @@ void WriteAlignedAlloc(ThreadState& state, AllocFunction function, void* block, 
 
 void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
                         const CallSite& site) {
-  const RecordingSection section;
-  if (section) WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
+  {
+    const RecordingSection section;
+    if (section) {
+      WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
+      return;
+    }
+  }
+  if (Stopped()) RecordAlignedAllocInAnyMode(function, block, bytes, alignment, site);
 }
 
 void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t bytes,

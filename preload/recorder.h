@@ -55,7 +55,14 @@ class Section {
   ThreadMode mode_;  // before
 };
 
-// The same where the thread is known to be in ThreadMode::kRecording.
+// The program has stopped the recording (memtrace_stop()): blocks are told without their
+// stacks, as slot kStoppedSlot.
+inline bool Stopped() {
+  return g_switch.recording.load(std::memory_order_relaxed) == kRecordStopped;
+}
+
+// The same as Section where the thread is known to be in ThreadMode::kRecording. False while
+// the recording is stopped, too.
 class RecordingSection {
  public:
   RecordingSection() {
@@ -63,7 +70,7 @@ class RecordingSection {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_slot.mode = ThreadMode::kInside;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (g_switch.recording.load(std::memory_order_relaxed) != 0) [[likely]] {
+    if (g_switch.recording.load(std::memory_order_relaxed) == kRecordAll) [[likely]] {
       state_ = t_slot.state;
       if (state_ == nullptr) __builtin_unreachable();  // by the mode
       return;
@@ -84,7 +91,7 @@ class RecordingSection {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     t_slot.mode = ThreadMode::kRecording;
   }
-  // A fork child's first event; or recording has stopped: null, and the thread has left.
+  // A fork child's first event; or nothing is recorded, or stopped: null, and the thread has left.
   [[gnu::cold]] static ThreadState* Resume();
 
   ThreadState* state_;
@@ -191,8 +198,7 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
 
 [[gnu::always_inline]] inline void WriteAlloc(ThreadState& state, EventKind kind,
                                               AllocFunction function, void* block, size_t bytes,
-                                              const CallSite& site) {
-  const uint32_t slot = CaptureStack(state, site);
+                                              uint32_t slot) {
   uint32_t detail = format::kUnknownWaste;
   bool wide = bytes >> 32 != 0;
   if (block != nullptr && g_process.allocator_is_glibc) [[likely]] {
@@ -221,16 +227,29 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
   CheckBreak(state, slot);
 }
 
+// Slow: while the program has stopped the recording; or else nothing is recorded.
+[[gnu::cold]] void RecordAllocWhileStopped(EventKind kind, AllocFunction function, void* block,
+                                           size_t bytes, const CallSite& site);
+[[gnu::cold]] void RecordFreeWhileStopped(void* block);
+[[gnu::cold]] void RecordReallocIntentWhileStopped(void* block);
+
 inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, size_t bytes,
                         const CallSite& site) {
-  const RecordingSection section;
-  if (section) WriteAlloc(section.state(), kind, function, block, bytes, site);
+  {
+    const RecordingSection section;
+    if (section) [[likely]] {
+      ThreadState& state = section.state();
+      WriteAlloc(state, kind, function, block, bytes, CaptureStack(state, site));
+      return;
+    }
+  }
+  RecordAllocWhileStopped(kind, function, block, bytes, site);
 }
 
 // Before the real free.
 inline void RecordFree(void* block) {
   const RecordingSection section;
-  if (!section) return;
+  if (!section) [[unlikely]] return RecordFreeWhileStopped(block);
   BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
 }
@@ -248,7 +267,7 @@ inline void NoticeTrim() {
 // Before the real realloc of a block.
 inline void RecordReallocIntent(void* block) {
   const RecordingSection section;
-  if (!section) return;
+  if (!section) [[unlikely]] return RecordReallocIntentWhileStopped(block);
   BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
 }

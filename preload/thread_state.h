@@ -99,6 +99,7 @@ constexpr bool IsInside(ThreadMode mode) { return mode >= ThreadMode::kInside; }
 struct ThreadSlot {
   ThreadState* state = nullptr;
   ThreadMode mode = ThreadMode::kNew;
+  uint32_t leaks_disabled = 0;  // memtrace_disable(), so often more than memtrace_enable()
   uint64_t until_sample = 0;    // kSampling: see sampler.h
   uint64_t random = 0;
   uintptr_t section_frame = 0;  // kInside: where on the stack the section is open

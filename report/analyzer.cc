@@ -15,6 +15,7 @@
 #include "report/heap_model.h"
 #include "report/mapping_model.h"
 #include "report/memory_map.h"
+#include "report/phases.h"
 #include "report/selection.h"
 #include "report/stream_state.h"
 #include "report/timeline.h"
@@ -46,7 +47,9 @@ class Analyzer {
   // What EventOrder asks for.
   void Started(size_t stream, uint32_t thread) {
     if (stream >= streams_.size()) streams_.resize(stream + 1);
-    model_.AddThread(stream, thread);
+    const auto record = reader_->metadata().threads.find(thread);
+    model_.AddThread(stream, thread, record != reader_->metadata().threads.end()
+                                         ? record->second.handlers_of : 0);
   }
   void Hole(size_t stream) {
     WaitList nobody;
@@ -97,6 +100,8 @@ class Analyzer {
   bool before_first_mapping_ = true;
   uint64_t mapped_at_start_ = 0;
   Timeline timeline_;
+  PhaseCollector phases_;
+  uint64_t stops_ = 0, stopped_ns_ = 0, stopped_at_ns_ = UINT64_MAX;
   leak::LeakCheck leaks_;
   EventOrder<Analyzer>* order_ = nullptr;
   std::deque<StreamState> streams_;
@@ -193,13 +198,40 @@ void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {
       names_[cursor.thread()] = std::string(event.text(1));
       break;
     case ExtendedType::kPoolCreate:
+      model_.CreatePool(stream, event.word(1), event.text(3), call.stack, time);
+      break;
     case ExtendedType::kPoolDestroy:
+      model_.DestroyPool(stream, event.word(1), time);
+      break;
     case ExtendedType::kCustomAlloc:
+      model_.CustomAlloc(stream,
+                         {event.word(3) != 0 ? format::AllocFunction::kPoolAlloc
+                                             : format::AllocFunction::kBlockAlloc,
+                          event.word(1) & format::kAddressMask, event.word(2), 0, call.stack,
+                          false, event.slot() == format::kStoppedSlot},
+                         event.word(3), time);
+      if (time >= range_.from_ns) ++events_;
+      break;
     case ExtendedType::kCustomFree:
+      model_.CustomFree(stream, event.word(1) & format::kAddressMask, event.word(2), time);
+      if (time >= range_.from_ns) ++events_;
+      break;
     case ExtendedType::kIgnoreBlock:
+      model_.IgnoreBlock(event.word(1) & format::kAddressMask);
+      break;
     case ExtendedType::kLeaksDisabled:
+      model_.DisableLeaks(cursor.thread(), event.word(1) != 0);
+      break;
     case ExtendedType::kPhase:
+      phases_.Add(event, time, model_.counters());
+      break;
     case ExtendedType::kRecordingStopped:
+      if (event.word(1) != 0) {
+        ++stops_;
+        stopped_at_ns_ = time;
+      } else if (stopped_at_ns_ != UINT64_MAX) {
+        stopped_ns_ += time - std::min(time, std::exchange(stopped_at_ns_, UINT64_MAX));
+      }
       break;
   }
 }
@@ -285,6 +317,10 @@ void Analyzer::Finish(Analysis* analysis) {
   leaks_.Take(model_, UINT64_MAX);
   analysis->leak_scans = leaks_.Finish();
   timeline_.Finish(end, model_, faults_.samples(), analysis);
+  phases_.Finish(end, model_.counters(), analysis);
+  if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);
+  analysis->coverage.stops = stops_;
+  analysis->coverage.stopped_ns = stopped_ns_;
   model_.Finish(analysis);
   if (window_begin_ns_ != 0) {
     // Of blocks that were allocated before the window.

@@ -33,6 +33,7 @@ struct AnalyzeOptions {
   Range range;
   // In place of the ends of `range`: shares of the process's duration, 0 to 1.
   std::optional<double> from_share, to_share;
+  std::string from_name, to_name;  // in place of these: instants that the program named (phases.h)
   ThreadId thread;  // none: all threads
   // The threads that ever had this name, or this tid in decimal; empty: all. No
   // such thread in the trace is an error (NotFound) that lists the names there are.

@@ -12,6 +12,7 @@
 #include "report/event_order.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
+#include "report/phases.h"
 #include "report/stream_state.h"
 #include "report/trace_reader.h"
 
@@ -318,8 +319,16 @@ void PrintHead(const TraceReader& reader, std::ostream& out) {
 absl::Status RunDump(const DumpOptions& options, std::ostream& out) {
   auto reader = TraceReader::Open(options.file);
   if (!reader.ok()) return reader.status();
+  DumpOptions resolved = options;
+  for (const bool end : {false, true}) {
+    Instant& instant = end ? resolved.to : resolved.from;
+    if (instant.name.empty()) continue;
+    const auto found = FindInstant(**reader, instant.name, end);
+    if (!found.ok()) return found.status();
+    instant = {.ns = *found};
+  }
   if (!options.quiet) PrintHead(**reader, out);
-  Dumper dumper(reader->get(), options, &out);
+  Dumper dumper(reader->get(), resolved, &out);
   EventOrder<Dumper> order(reader->get(), ClockSlackNs((*reader)->metadata().process.clock),
                            &dumper);
   order.Run();

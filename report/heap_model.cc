@@ -38,9 +38,14 @@ void KeepForPartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
 HeapModel::HeapModel(const Options& options, StackTable* stacks)
     : options_(options), stacks_(stacks), sites_(1), sampled_(options.sample_bytes != 0) {}
 
-void HeapModel::AddThread(size_t stream, uint32_t serial) {
+void HeapModel::AddThread(size_t stream, uint32_t serial, uint32_t handlers_of) {
   if (stream >= threads_.size()) threads_.resize(stream + 1);
+  const uint32_t of_thread = handlers_of != 0 ? handlers_of : serial;
+  for (const Threads& other : threads_) {
+    if (other.of_thread == of_thread) threads_[stream].leaks_disabled |= other.leaks_disabled;
+  }
   threads_[stream].serial = serial;
+  threads_[stream].of_thread = of_thread;
   threads_[stream].selected = options_.threads.empty() || options_.threads.contains(serial);
 }
 
@@ -261,8 +266,12 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   threads_[stream].pending_is_debt = false;
   ResumePending(stream);
   waits.Changed(old);
+  std::vector<CustomBlocks::Key> held;
   if (block != nullptr) {
+    stays_in_place_ = custom_ != nullptr && alloc.address == old;
+    if (stays_in_place_) held = TakeBlocksOff(*block);
     CountFree(*block, stream, when.time, false);
+    stays_in_place_ = false;
     if (block == table_.Find(old)) {
       table_.Erase(block);
     } else {
@@ -273,7 +282,9 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   if (threads_[stream].selected && InRange(when.time)) {
     reallocations_ += WeightOf(alloc.size).blocks;
   }
-  return Alloc(stream, alloc, when, true, waits);
+  Alloc(stream, alloc, when, true, waits);
+  if (!held.empty()) PutBlocksOn(alloc.address, held, stream, when.time);
+  return true;
 }
 
 void HeapModel::Finish(Analysis* analysis) {
@@ -362,7 +373,8 @@ void HeapModel::Finish(Analysis* analysis) {
     analysis->threads.push_back(thread);
   }
   FinishLive(analysis);
-  if (options_.keep_live_blocks) KeepLiveBlocks(analysis);
+  if (custom_ != nullptr) FinishCustom(analysis);
+  if (options_.keep_live_blocks) analysis->live = LiveBlocks();
   // Sites that only hold blocks from outside the selection are none of it.
   std::erase_if(analysis->sites, [](const Site& site) { return site.allocations == 0; });
 }
@@ -419,25 +431,6 @@ void HeapModel::FinishLive(Analysis* analysis) {
     analysis->mappings.push_back(mapping);
     analysis->memory_map.mapped_blocks_bytes += mapping.live_bytes;
   }
-}
-
-std::vector<HeldBlock> HeapModel::CopyLive() const {
-  std::vector<HeldBlock> blocks;
-  blocks.reserve(table_.size());
-  table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
-  return blocks;
-}
-
-void HeapModel::KeepLiveBlocks(Analysis* analysis) const {
-  table_.ForEach([&](const HeldBlock& block) {
-    if (block.has(HeldBlock::kUncounted)) return;
-    const SiteState& site = sites_[block.site];
-    analysis->live.push_back(
-        {block.address(), block.size(), site.stack, site.function, block.time_ns,
-         block.has(HeldBlock::kIgnored)});
-  });
-  std::sort(analysis->live.begin(), analysis->live.end(),
-            [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
 }
 
 }  // namespace memtrace::report

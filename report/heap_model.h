@@ -34,6 +34,10 @@
 // nothing is counted. The result counts one free and one allocation; a NULL result
 // takes the block out of limbo (or frees it, when the size was 0).
 //
+// Custom blocks (custom_blocks.h) are counted like any other, as allocations and as bytes
+// allocated. A live byte is counted once: that of a custom block in a block of malloc is taken off
+// the site of the latter while the former lives.
+//
 // Peaks are exact in the order given. bytes_at_peak of a site costs one compare an
 // event: a site keeps what it held when it first changed after the latest peak, and
 // a site that has not changed since holds it still.
@@ -47,11 +51,14 @@
 #include <bit>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "report/analysis.h"
+#include "report/custom_blocks.h"
 #include "report/event_order.h"
 #include "report/live_table.h"
 #include "report/sampling.h"
@@ -99,7 +106,8 @@ class HeapModel {
 
   HeapModel(const Options& options, StackTable* stacks);
 
-  void AddThread(size_t stream, uint32_t serial);
+  // `handlers_of`: the thread whose signal handlers' events these are, if they are such.
+  void AddThread(size_t stream, uint32_t serial, uint32_t handlers_of = 0);
 
   bool Alloc(size_t stream, const HeapAlloc& alloc, EventTime when, bool force, WaitList& waits) {
     if (alloc.address == 0) {
@@ -144,6 +152,16 @@ class HeapModel {
   bool ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime when, bool force,
                      WaitList& waits);
 
+  // What the program told by memtrace.h. `pool` is a pool's address, 0 none.
+  void CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool, uint64_t time);
+  void CustomFree(size_t stream, uint64_t address, uint64_t pool, uint64_t time);
+  void CreatePool(size_t stream, uint64_t pool, std::string_view name, StackId stack,
+                  uint64_t time);
+  void DestroyPool(size_t stream, uint64_t pool, uint64_t time);
+  void IgnoreBlock(uint64_t address);
+  // Of the thread with this serial, and of its signal handlers (see AddThread).
+  void DisableLeaks(uint32_t serial, bool disabled);
+
   // Blocks of a thread were lost: what it announced is void.
   void ForgetPending(size_t stream, WaitList& waits);
 
@@ -162,7 +180,8 @@ class HeapModel {
   uint64_t live_table_size() const { return table_.size(); }
   const HeldBlock* FindLive(uint64_t address) { return table_.Find(address); }
 
-  // All blocks that are live now, in no order. A block in the middle of a realloc has kLimbo.
+  // All blocks that are live now, in no order; those that hold custom blocks are left out, for
+  // these take their place. A block in the middle of a realloc has kLimbo.
   std::vector<HeldBlock> CopyLive() const;
   // Of HeldBlock::site: 1 .. site_count() - 1.
   size_t site_count() const { return sites_.size(); }
@@ -211,7 +230,9 @@ class HeapModel {
 
   struct Threads {
     uint32_t serial = 0;
+    uint32_t of_thread = 0;       // its serial, or that of the thread whose handlers these are
     bool selected = true;
+    bool leaks_disabled = false;  // memtrace_disable()
     uint64_t last_alloc = 0;      // address of its latest allocation
     uint64_t pending = 0;         // the block it announced a realloc of; 0 none
     bool pending_is_debt = false;  // and that block was not there
@@ -248,6 +269,8 @@ class HeapModel {
     block->site = site_index;
     thread.last_alloc = alloc.address;
     if (alloc.mapped) block->set(HeldBlock::kMapped);
+    if (thread.leaks_disabled) [[unlikely]] block->set(HeldBlock::kIgnored);
+    if (custom_ != nullptr) [[unlikely]] custom_->AddMallocBlock(alloc.address);
     if (alloc.stopped) [[unlikely]] {
       ++stopped_allocations_;
       block->set(HeldBlock::kStopped);
@@ -302,6 +325,7 @@ class HeapModel {
 
   // Counts the end of `block`, which the caller then removes.
   void CountFree(const HeldBlock& block, size_t stream, uint64_t time, bool temporary) {
+    if (custom_ != nullptr && !stays_in_place_) [[unlikely]] EndBlocksIn(block, stream, time);
     Threads& thread = threads_[stream];
     thread.last_time_ns = std::max(thread.last_time_ns, time);
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
@@ -392,11 +416,32 @@ class HeapModel {
   void CountUnseenFree(uint64_t address, uint64_t time);
   HeldBlock* FindInLimbo(uint64_t address);
   void FinishLive(Analysis* analysis);
-  void KeepLiveBlocks(Analysis* analysis) const;
+  void FinishCustom(Analysis* analysis);
+  // Those of the selection, by address, a holder before what it holds.
+  std::vector<LiveBlock> LiveBlocks() const;
+
+  // What has custom blocks in it: addresses, and numbers of custom ones.
+  struct Holders {
+    absl::flat_hash_set<uint64_t> of_malloc, custom;
+  };
+  Holders FindHolders() const;
+
+  CustomBlocks& custom();  // made when it is first asked for
+  void EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time);
+  void EndCustom(CustomBlocks::Blocks::iterator block, size_t stream, uint64_t time);
+  // A realloc that leaves a holder where it is: its bytes are its own meanwhile, then what fits is
+  // in it again.
+  std::vector<CustomBlocks::Key> TakeBlocksOff(const HeldBlock& holder);
+  void PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held, size_t stream,
+                   uint64_t time);
+  // The site whose live bytes `block` took its own off; null: none.
+  SiteState* SiteOfHolder(const CustomBlocks::Block& block);
 
   const Options options_;
   StackTable* const stacks_;
   LiveTable table_;
+  std::unique_ptr<CustomBlocks> custom_;  // from the first custom block on
+  bool stays_in_place_ = false;           // a realloc, which ends no custom block
   std::vector<Threads> threads_;          // by stream
   std::vector<SiteState> sites_;          // [0] unused
   std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample

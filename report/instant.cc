@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/phases.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -23,7 +24,8 @@ absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view
   };
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat(option, ": \"", text,
-                   "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h or 90%"));
+                   "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h, 90% or phase:NAME"));
+  if (IsInstantName(text)) return Instant{.name = std::string(text)};
   absl::string_view number = text;
   double unit = 1e9;
   const bool share = absl::ConsumeSuffix(&number, "%");
@@ -67,6 +69,7 @@ absl::StatusOr<std::pair<Instant, Instant>> ParseInstants(absl::string_view from
     range.second = *parsed;
   }
   const auto& [begin, end] = range;
+  if (!begin.name.empty() || !end.name.empty()) return range;
   const bool comparable = begin.share.has_value() == end.share.has_value();
   if (comparable && (begin.share.has_value() ? *begin.share > *end.share : begin.ns > end.ns)) {
     return absl::InvalidArgumentError("--from must be before --to");

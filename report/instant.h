@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -15,10 +16,11 @@ namespace memtrace::report {
 class TraceReader;
 
 // "1.5" and "1.5s" seconds, "250ms", "10us", "5ns", "2min" or "2m", "1h", or a share of
-// the duration, "90%".
+// the duration, "90%", or an instant that the program named: see phases.h.
 struct Instant {
   uint64_t ns = 0;
   std::optional<double> share;  // 0 to 1; then `ns` says nothing
+  std::string name;             // the same: phases.h tells which it is
 
   uint64_t Ns(const TraceReader& reader) const;
   bool operator==(const Instant&) const = default;

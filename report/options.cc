@@ -79,9 +79,11 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   const auto range = ParseInstants(flags.from, flags.to);
   if (!range.ok()) return range.status();
   const auto& [from, to] = *range;
-  if (from == to) return absl::InvalidArgumentError("--from must be before --to");
+  if (from == to && from.name.empty()) return absl::InvalidArgumentError("--from must be before --to");
   options.analyze.range = {from.ns, to.ns};
   options.analyze.from_share = from.share;
+  options.analyze.from_name = from.name;
+  options.analyze.to_name = to.name;
   options.analyze.to_share = to.share;
   options.analyze.thread_name = flags.thread;
   options.analyze.keep_live_blocks = options.format == ReportFormat::kMtrace;

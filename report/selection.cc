@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "report/event_decoder.h"
 #include "report/instant.h"
+#include "report/phases.h"
 
 namespace memtrace::report {
 namespace {
@@ -73,6 +74,13 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
   }
   if (options.to_share.has_value()) {
     selection.range.to_ns = Instant{.share = options.to_share}.Ns(reader);
+  }
+  for (const bool end : {false, true}) {
+    const std::string& name = end ? options.to_name : options.from_name;
+    if (name.empty()) continue;
+    const auto found = FindInstant(reader, name, end);
+    if (!found.ok()) return found.status();
+    (end ? selection.range.to_ns : selection.range.from_ns) = *found;
   }
   selection.range.from_ns = std::max(selection.range.from_ns, reader.window_begin_ns());
   if (selection.range.from_ns > selection.range.to_ns) {

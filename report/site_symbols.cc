@@ -38,6 +38,12 @@ absl::string_view MarkerText(uint64_t marker) {
   return "[stack ends for an unknown reason]";
 }
 
+// What memtrace.h puts into the function that calls it is no frame of the program's.
+bool IsApiWrapper(const symbolizer::Frame& frame) {
+  return frame.inlined && absl::StartsWith(frame.function, "memtrace_") &&
+         absl::EndsWith(frame.file, "memtrace.h");
+}
+
 // No compiler inlines so deep, no name that is longer was meant to be read.
 constexpr size_t kMostInlined = 256;
 constexpr size_t kLongestName = 8192;
@@ -162,6 +168,7 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
       if (i < result.frames.size()) {
         for (const symbolizer::Frame& found : result.frames[i]) {
           if (frames_.size() - begin == kMostInlined) break;
+          if (IsApiWrapper(found)) continue;
           add({.function = Shortened(found.function.empty() ? found.linkage_name : found.function),
                .file = Shortened(found.file),
                .line = found.line,

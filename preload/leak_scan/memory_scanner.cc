@@ -28,6 +28,7 @@
 #include "preload/leak_scan/scan_writer.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/scan_hints.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -459,6 +460,14 @@ void MemoryScanner::WriteThreads() {
                 parked ? thread.stack_pointer() : 0, parked ? thread.registers : nullptr,
                 thread.alternate_begin, thread.alternate_end);
   }
+  // And what the program told (memtrace.h).
+  g_scan_hints.ForEachRoot([this](uintptr_t begin, uintptr_t end) {
+    format::RecordEncoder& out = out_->Begin(ScanTag::kHint);
+    out.Number(static_cast<uint64_t>(format::ScanHint::kRootRegion));
+    out.Number(begin);
+    out.Number(end);
+    out_->End();
+  });
 }
 
 void MemoryScanner::WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,

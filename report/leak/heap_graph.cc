@@ -92,9 +92,13 @@ HeapGraph HeapGraphBuilder::Finish() {
   }
   const uint32_t n = graph_.size();
   for (uint32_t i = 0; i < n; ++i) {
-    if (!graph_.blocks_.block(i).has(HeldBlock::kLimbo)) continue;
-    graph_.roots_.push_back({i, Pointer::kStart, RootEdge::Kind::kRealloc, 0,
-                             graph_.blocks_.start(i)});
+    const HeldBlock& block = graph_.blocks_.block(i);
+    if (block.has(HeldBlock::kLimbo)) {
+      graph_.roots_.push_back({i, Pointer::kStart, RootEdge::Kind::kRealloc, 0, block.address()});
+    }
+    if (block.has(HeldBlock::kIgnored) || block.has(HeldBlock::kStopped)) {
+      graph_.roots_.push_back({i, Pointer::kStart, RootEdge::Kind::kIgnored, 0, block.address()});
+    }
   }
 
   // Edges by the block they are in. Regions come in the order of their addresses, so they

@@ -31,7 +31,7 @@ void LossRecords::Fill(const HeapGraph& graph, const Marks& marks,
   absl::flat_hash_map<uint64_t, LossRecord> records;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const HeldBlock& block = graph.blocks().block(i);
-    if (block.has(HeldBlock::kUncounted)) continue;
+    if (block.has(HeldBlock::kUncounted) || block.has(HeldBlock::kIgnored)) continue;
     const LeakKind kind = marks.kind[i];
     const uint64_t bytes = block.size();
     LeakAmount& total = scan->totals[static_cast<size_t>(kind)];

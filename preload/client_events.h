@@ -1,0 +1,42 @@
+// ClientEvents: what the program tells by memtrace.h, as events.
+//
+// On the event path, in every sense: no lock, no allocation, from any thread in any state.
+// Each event has a time word of its own, so that its order to those of other threads is that of
+// the calls; and the one that is about a block claims the block's address as an allocation
+// does (block_owners.h).
+//
+// In a process that samples, custom blocks are not recorded.
+
+#ifndef MEMTRACE_PRELOAD_CLIENT_EVENTS_H_
+#define MEMTRACE_PRELOAD_CLIENT_EVENTS_H_
+
+#include <cstddef>
+
+#include "format/event_words.h"
+#include "preload/recorder.h"
+
+namespace memtrace {
+
+// Of names, in the trace.
+inline constexpr size_t kLongestClientName = 120;
+
+// `name` may be null.
+void RecordPoolCreate(const void* pool, const char* name, const CallSite& site);
+void RecordPoolDestroy(const void* pool, const CallSite& site);
+// `pool` null: of none.
+void RecordCustomAlloc(const void* pool, const void* block, size_t bytes, const CallSite& site);
+void RecordCustomFree(const void* pool, const void* block);
+
+void RecordIgnoredBlock(const void* block);
+// Of the calling thread: `change` 1 or -1.
+void ChangeLeaksDisabled(int change);
+
+void RecordPhase(format::PhaseEdge edge, const char* name, const CallSite& site);
+
+// Both are without effect when it is so already.
+void StopByProgram(const CallSite& site);
+void StartByProgram(const CallSite& site);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_CLIENT_EVENTS_H_
