@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/node_hash_map.h"
+#include "symbolizer/enclosing_scopes.h"
 
 namespace memtrace::symbolizer {
 
@@ -27,6 +28,8 @@ class FunctionNames {
   };
 
   const Name& Of(Dwarf_Die* die);
+  // With what is around it, where there is no linkage name to say so; else empty.
+  const std::string& QualifiedName(Dwarf_Die* die) { return scopes_.QualifiedName(die); }
 
  private:
   struct RawName {
@@ -41,6 +44,7 @@ class FunctionNames {
 
   RawName RawOf(Dwarf_Die* die, int depth);
 
+  EnclosingScopes scopes_;
   absl::flat_hash_map<void*, RawName> raw_;      // by address of a DIE that others point to
   absl::node_hash_map<RawName, Name> names_;     // by the addresses of both strings
 };

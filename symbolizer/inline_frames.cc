@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "symbolizer/demangle.h"
+
 namespace memtrace::symbolizer {
 namespace {
 
@@ -55,6 +57,12 @@ std::vector<Frame> InlineFrames::ChainOf(uint32_t function) {
     frame.function = name.function;
     frame.linkage_name = name.linkage_name;
     frame.inlined = scanned.parent != ScannedFunction::kNone;
+    // One that is not inlined has a symbol, whose name is the whole name.
+    if (frame.inlined && !IsMangled(frame.linkage_name)) {
+      if (const std::string& whole = names_->QualifiedName(&die); !whole.empty()) {
+        frame.function = whole;
+      }
+    }
     chain.push_back(std::move(frame));
     Dwarf_Word number;
     if (ReadNumber(&die, DW_AT_call_line, &number)) caller.line = static_cast<uint32_t>(number);

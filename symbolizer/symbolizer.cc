@@ -74,8 +74,10 @@ std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view funct
     // only): "run", where the symbol knows "app::(anonymous namespace)::run(int)".
     // The symbol must be of the same function, not of one it was merged with.
     std::string name = Demangle(symbol.name);
+    // A conversion's name is a type, which the demangler writes in its own way.
     const bool is_operator = function.starts_with("operator");
-    const std::string_view stem = is_operator ? function : function.substr(0, function.find('<'));
+    const std::string_view stem = function.starts_with("operator ") ? "operator "
+                                  : is_operator ? function : function.substr(0, function.find('<'));
     return name.find(stem) != std::string::npos ? name : "";
   }
   // A C library's function under its public name: "malloc", which the source

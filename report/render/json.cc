@@ -243,6 +243,7 @@ Json LeakJson(const ReportView& view, const SiteGroup& group) {
           {"first_time_s", Seconds(group.live_first_time_ns)},
           {"last_time_s", Seconds(group.live_last_time_ns)},
           {"allocator", std::string(FunctionName(group.function))},
+          {"strict_fingerprint", view.StrictFingerprint(group.stack, group.function)},
           {"stack", StackJson(view, group.stack)}};
   if (view.sampled()) AddSample(&json, "bytes", group.live_sample);
   return json;
@@ -269,6 +270,7 @@ Json SiteJson(const ReportView& view, const Site& site) {
           {"freed_by_other_thread", site.freed_by_other_thread},
           {"first_time_s", Seconds(site.first_time_ns)},
           {"last_time_s", Seconds(site.last_time_ns)},
+          {"strict_fingerprint", view.StrictFingerprint(site.stack, site.function)},
           {"stack", StackJson(view, site.stack)}};
   if (view.sampled()) {
     AddSample(&json, "bytes_allocated", site.bytes_sample);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "format/checksum.h"
+#include "report/fingerprint.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -25,8 +25,6 @@ constexpr std::pair<SortColumn, absl::string_view> kSortColumns[] = {
     {SortColumn::kCaller, "caller"},
 };
 
-constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the program's structure
-
 uint64_t SortKey(const SiteGroup& group, SortColumn column) {
   switch (column) {
     case SortColumn::kTotal: return group.bytes_allocated;
@@ -40,18 +38,6 @@ uint64_t SortKey(const SiteGroup& group, SortColumn column) {
     case SortColumn::kCaller: return 0;
   }
   return 0;
-}
-
-// A function that the compiler split or specialized is still that function:
-// "foo.part.0", "foo(int) [clone .isra.0]".
-absl::string_view WithoutCloneSuffix(absl::string_view function) {
-  function = function.substr(0, function.find(" [clone "));
-  for (const absl::string_view suffix :
-       {".part.", ".cold", ".isra.", ".constprop.", ".lto_priv.", ".llvm."}) {
-    const size_t at = function.find(suffix);
-    if (at != absl::string_view::npos && at > 0) function = function.substr(0, at);
-  }
-  return function;
 }
 
 // Numbers for stacks: the same for two that read alike. They are kept as a tree, which
@@ -270,23 +256,11 @@ std::string ReportView::CallerText(StackId stack) const {
 }
 
 std::string ReportView::Fingerprint(StackId stack, AllocFunction function) const {
-  std::string text = absl::StrCat("1\n", FunctionName(function));  // 1: version of this recipe
-  const std::vector<const Frame*> frames = Frames(stack);
-  const Cut cut = frames.empty() ? Cut() : CutStack(frames);
-  size_t used = 0;
-  const auto add = [&](const Frame& frame) {
-    const absl::string_view name =
-        frame.function.empty() ? FileNameOf(frame.module) : WithoutCloneSuffix(frame.function);
-    absl::StrAppend(&text, "\n", name, "\t", FileNameOf(frame.file));
-    ++used;
-  };
-  for (size_t i = cut.begin; i < cut.end && used < kFingerprintFrames; ++i) {
-    if (frames[i]->role == FrameRole::kProject) add(*frames[i]);
-  }
-  if (used == 0) {  // nothing of the project: what there is
-    for (size_t i = cut.begin; i < cut.end && used < kFingerprintFrames; ++i) add(*frames[i]);
-  }
-  return absl::StrFormat("%016x", format::Checksum(text.data(), text.size()));
+  return report::Fingerprint(Frames(stack), function);
+}
+
+std::string ReportView::StrictFingerprint(StackId stack, AllocFunction function) const {
+  return report::StrictFingerprint(Frames(stack), function);
 }
 
 void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup>* groups) {

@@ -72,6 +72,8 @@ class ReportView {
   std::string CallerText(StackId stack) const;  // "function file:line", not escaped
   // Survives rebuilds: no lines, addresses, sizes. Sixteen hexadecimal digits.
   std::string Fingerprint(StackId stack, format::AllocFunction function) const;
+  // The same with lines: of one build.
+  std::string StrictFingerprint(StackId stack, format::AllocFunction function) const;
 
   bool Matches(StackId stack) const;
 

@@ -112,7 +112,7 @@ TEST(FingerprintTest, SurvivesOtherLinesAddressesAndSizes) {
   const std::string fingerprint = one.View().Fingerprint(a, kMalloc);
   EXPECT_EQ(fingerprint.size(), 16u);
   EXPECT_EQ(fingerprint, two.View().Fingerprint(b, kMalloc));
-  EXPECT_NE(fingerprint, one.View().Fingerprint(a, format::AllocFunction::kCalloc));
+  EXPECT_NE(fingerprint, one.View().Fingerprint(a, format::AllocFunction::kAlignedAlloc));
 }
 
 TEST(FingerprintTest, SurvivesAnotherSplitOfTheFunction) {
