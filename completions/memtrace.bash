@@ -30,7 +30,7 @@ _memtrace() {
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W '--help --version' -- "$cur"))
         else
-            COMPREPLY=($(compgen -W 'run report dump info pack compare' -- "$cur"))
+            COMPREPLY=($(compgen -W 'run report diff trend dump info pack compare' -- "$cur"))
         fi
         return
     fi
@@ -44,8 +44,15 @@ _memtrace() {
     fi
 
     case $prev in
+        --by)
+            COMPREPLY=($(compgen -W 'live live-blocks peak allocated allocations temporary definite indirect possible reachable' \
+                -- "$cur"))
+            return ;;
+        --per) COMPREPLY=($(compgen -W 'run second allocation' -- "$cur")); return ;;
         -f | --format)
-            if [[ ${words[1]} == compare ]]; then
+            if [[ ${words[1]} == @(diff|trend) ]]; then
+                COMPREPLY=($(compgen -W 'text json csv' -- "$cur"))
+            elif [[ ${words[1]} == compare ]]; then
                 COMPREPLY=($(compgen -W 'text json' -- "$cur"))
             else
                 COMPREPLY=($(compgen -W 'text json csv mtrace valgrind valgrind-xml massif dhat' -- "$cur"))
@@ -65,7 +72,7 @@ _memtrace() {
         --debug-dir | --sysroot | --finish) _filedir -d; return ;;
         -o | --output | --library) _filedir; return ;;
         --from | --to | --level | --executable | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
-            --cross-check) return ;;
+            --cross-check | --min | --label | --last | --nights | --chance) return ;;
     esac
     $split && return
 
@@ -76,6 +83,12 @@ _memtrace() {
         report)
             options='--help --format --output --from --to --executable --thread --match --top --sort --table
                 --tables --full --color --width --debug-dir --sysroot --debuginfod' ;;
+        diff)
+            options='--help --by --per --min --match --exit-code --format --output --top --full --color
+                --width --debug-dir --sysroot --debuginfod' ;;
+        trend)
+            options='--help --add --label --by --per --min --match --last --nights --chance --exit-code
+                --format --output --top --full --color --width --debug-dir --sysroot --debuginfod' ;;
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;

@@ -9,7 +9,7 @@ function __memtrace_no_command
     test (count (commandline -poc)) -eq 1
 end
 function __memtrace_trace
-    __memtrace_command report dump info pack compare
+    __memtrace_command report diff trend dump info pack compare
 end
 
 # Is the program of `run` on the line already? Then the rest is its own.
@@ -39,6 +39,8 @@ end
 complete -c memtrace -f
 complete -c memtrace -n __memtrace_no_command -a run -d 'Run a program and trace its memory'
 complete -c memtrace -n __memtrace_no_command -a report -d 'Where the memory of a traced program went'
+complete -c memtrace -n __memtrace_no_command -a diff -d 'What changed from one run to another'
+complete -c memtrace -n __memtrace_no_command -a trend -d 'Which call sites grow from night to night'
 complete -c memtrace -n __memtrace_no_command -a dump -d 'Every event in order'
 complete -c memtrace -n __memtrace_no_command -a info -d 'What was traced, and what is missing'
 complete -c memtrace -n __memtrace_no_command -a pack -d 'Make a raw trace small'
@@ -79,6 +81,26 @@ complete -c memtrace -n '__memtrace_command report' -l width -x -d 'Columns of t
 complete -c memtrace -n '__memtrace_command report' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
 complete -c memtrace -n '__memtrace_command report' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
 complete -c memtrace -n '__memtrace_command report' -l debuginfod -d 'Fetch missing debug files'
+
+complete -c memtrace -n '__memtrace_command diff trend' -l by -xa 'live live-blocks peak allocated allocations temporary definite indirect possible reachable' -d 'What is compared'
+complete -c memtrace -n '__memtrace_command diff trend' -l per -xa 'run second allocation' -d 'Amounts of a run, or divided'
+complete -c memtrace -n '__memtrace_command diff trend' -l min -x -d 'Least change that counts'
+complete -c memtrace -n '__memtrace_command diff trend' -l match -x -d 'Only sites that match'
+complete -c memtrace -n '__memtrace_command diff trend' -l exit-code -d 'Exit with 1 when a site grew'
+complete -c memtrace -n '__memtrace_command diff trend' -s f -l format -xa 'text json csv' -d 'How it is written'
+complete -c memtrace -n '__memtrace_command diff trend' -s o -l output -rF -d 'Write to this file'
+complete -c memtrace -n '__memtrace_command diff trend' -l top -x -d 'Rows of each table'
+complete -c memtrace -n '__memtrace_command diff trend' -l full -d 'Every row'
+complete -c memtrace -n '__memtrace_command diff trend' -l color -xa 'auto always never' -d Colours
+complete -c memtrace -n '__memtrace_command diff trend' -l width -x -d 'Columns of text'
+complete -c memtrace -n '__memtrace_command diff trend' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
+complete -c memtrace -n '__memtrace_command diff trend' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
+complete -c memtrace -n '__memtrace_command diff trend' -l debuginfod -d 'Fetch missing debug files'
+complete -c memtrace -n '__memtrace_command trend' -l add -d 'Append a night to the history'
+complete -c memtrace -n '__memtrace_command trend' -l label -x -d 'What to call the night'
+complete -c memtrace -n '__memtrace_command trend' -l last -x -d 'Only the last so many nights'
+complete -c memtrace -n '__memtrace_command trend' -l nights -x -d 'Fewest nights that tell a trend'
+complete -c memtrace -n '__memtrace_command trend' -l chance -x -d 'How often chance alone may do that'
 
 complete -c memtrace -n '__memtrace_command dump' -s o -l output -rF -d 'Where the lines go'
 complete -c memtrace -n '__memtrace_command dump' -l from -x -d 'Only events from this time on'

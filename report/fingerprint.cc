@@ -212,6 +212,9 @@ absl::string_view FamilyOf(AllocFunction function) {
     case AllocFunction::kValloc:
     case AllocFunction::kPvalloc:
       return "memalign";  // an aligned operator new is one or another, by library
+    case AllocFunction::kPoolAlloc:
+    case AllocFunction::kBlockAlloc:
+      return "pool";  // told by memtrace.h
   }
   return "unknown";
 }

@@ -15,10 +15,12 @@
 #include "absl/strings/str_join.h"
 #include "report/command_report.h"
 #include "report/commands.h"
+#include "report/diff/command_diff.h"
 #include "report/memory_limit.h"
 #include "report/options.h"
 #include "report/render/escape.h"
 #include "report/run/run_command.h"
+#include "report/trend/command_trend.h"
 #include "report/valgrind/command_compare.h"
 
 namespace {
@@ -113,6 +115,8 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   memtrace::report::RegisterRunCommand(app, &exit_code);
   memtrace::report::RegisterReportCommand(app, &exit_code);
+  memtrace::report::RegisterDiffCommand(app, &exit_code);
+  memtrace::report::RegisterTrendCommand(app, &exit_code);
   memtrace::report::RegisterDumpCommand(app, &exit_code);
   memtrace::report::RegisterInfoCommand(app, &exit_code);
   memtrace::report::RegisterPackCommand(app, &exit_code);

@@ -73,10 +73,15 @@ std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
 
 std::string FrameText(const ReportView& view, const Frame& frame, size_t width,
                       const TextOptions& options, Ink name_ink) {
+  return FrameText(view.analysis().process.working_directory, frame, width, options, name_ink);
+}
+
+std::string FrameText(absl::string_view directory, const Frame& frame, size_t width,
+                      const TextOptions& options, Ink name_ink) {
   const Style& style = options.style;
   const std::string whole = FrameName(frame);
   std::string place = PlaceText(frame);
-  const std::string home = absl::StrCat(view.analysis().process.working_directory, "/");
+  const std::string home = absl::StrCat(directory, "/");
   if (home.size() > 1 && absl::StartsWith(place, home)) {
     place = place.substr(home.size());
   } else if (!options.full) {

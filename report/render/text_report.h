@@ -58,6 +58,9 @@ std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
 // A frame on one line of at most `width` columns: name, then place.
 std::string FrameText(const ReportView& view, const Frame& frame, size_t width,
                       const TextOptions& options, Ink name_ink);
+// Of no view: places below `directory` are written as seen from there.
+std::string FrameText(absl::string_view directory, const Frame& frame, size_t width,
+                      const TextOptions& options, Ink name_ink);
 // The caller of a stack in a table; "[no stack]" where there is none.
 std::string CallerCell(const ReportView& view, StackId stack, size_t width,
                        const TextOptions& options);

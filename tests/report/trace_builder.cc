@@ -209,7 +209,7 @@ TraceBuilder::TraceBuilder(const Options& options) : options_(options) {
   memcpy(header.magic, format::kFileMagic, sizeof(header.magic));
   header.version = format::kFormatVersion;
   header.header_bytes = sizeof(header);
-  header.trace_id = 0x1234567890abcdef;
+  header.trace_id = options.trace_id;
   header.pid = options.pid;
   header.flags = options.file_flags;
   header.header_checksum = format::HeaderChecksum(header);

@@ -109,6 +109,7 @@ class TraceBuilder {
  public:
   struct Options {
     uint32_t pid = 4242;
+    uint64_t trace_id = 0x1234567890abcdef;
     uint32_t file_flags = 0;
     bool process_record = true;
     format::ClockKind clock = format::ClockKind::kMonotonicNs;

@@ -1,0 +1,323 @@
+#include "report/diff/run_summary.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/analyzer.h"
+#include "report/render/frames_filter.h"
+#include "report/render/units.h"
+#include "report/render/view.h"
+#include "report/site_symbols.h"
+#include "report/tree/trace_set.h"
+#include "report/tree/tree_analysis.h"
+#include "report/tree/tree_view.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::report {
+namespace {
+
+using render::ReportView;
+
+constexpr absl::string_view kNames[kMeasures] = {
+    "live", "live-blocks", "peak", "allocated", "allocations",
+    "temporary", "definite", "indirect", "possible", "reachable",
+};
+
+constexpr size_t kFramesKept = 12;  // of a stack that is shown
+constexpr size_t kCommandKept = 200;
+
+std::string EndText(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
+    case ProcessInfo::End::kSignal: return absl::StrCat("signal ", process.end_signal);
+    case ProcessInfo::End::kExec: return "exec";
+    case ProcessInfo::End::kCut: return "cut";
+  }
+  return "cut";
+}
+
+std::string CommandText(const ProcessInfo& process) {
+  std::string text = absl::StrJoin(process.command, " ");
+  if (text.empty()) text = process.executable;
+  if (text.size() > kCommandKept) text.resize(kCommandKept);
+  return text;
+}
+
+Measure MeasureOf(LeakKind kind) {
+  switch (kind) {
+    case LeakKind::kDefinite: return Measure::kDefinite;
+    case LeakKind::kIndirect: return Measure::kIndirect;
+    case LeakKind::kPossible: return Measure::kPossible;
+    case LeakKind::kReachable:
+    case LeakKind::kUnfreed: break;
+  }
+  return Measure::kReachable;
+}
+
+// The scan at the end that can be relied on; none: nullptr.
+const LeakScan* FinalScan(const Analysis& analysis) {
+  const LeakScan* last = nullptr;
+  for (const LeakScan& scan : analysis.leak_scans) {
+    const bool at_exit = scan.reason == format::ScanReason::kExitLate ||
+                         scan.reason == format::ScanReason::kExitEarly;
+    if (scan.state == LeakScan::State::kDone && at_exit) last = &scan;
+  }
+  return last;
+}
+
+void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
+                  absl::string_view damage, std::vector<std::string>* notes) {
+  if (dropped > 0) notes->push_back(absl::StrCat(file, ": ", render::Plural(dropped, "event"), " lost"));
+  if (truncated) {
+    notes->push_back(absl::StrCat(file, ": the trace is incomplete", damage.empty() ? "" : ": ", damage));
+  }
+}
+
+class Sites {
+ public:
+  Sites(const ReportView& view, std::string executable, RunSummary* run)
+      : view_(view), executable_(std::move(executable)), run_(run) {}
+
+  void AddAll() {
+    for (const Site* site : view_.sites()) {
+      Amounts amounts;
+      amounts[Measure::kLive] = site->live_bytes;
+      amounts[Measure::kLiveBlocks] = site->live_blocks;
+      amounts[Measure::kPeak] = site->bytes_at_peak;
+      amounts[Measure::kAllocated] = site->bytes_allocated;
+      amounts[Measure::kAllocations] = site->allocations;
+      amounts[Measure::kTemporary] = site->temporary;
+      Add(site->stack, site->function, amounts);
+    }
+  }
+  void AddLeaks(const LeakScan& scan) {
+    for (const LossRecord& record : scan.records) {
+      if (!view_.Matches(record.stack)) continue;
+      Amounts amounts;
+      amounts[MeasureOf(record.kind)] = record.bytes;
+      Add(record.stack, record.function, amounts);
+    }
+  }
+
+ private:
+  void Add(StackId stack, format::AllocFunction function, const Amounts& amounts) {
+    RunSite& site = run_->sites[{executable_, view_.Fingerprint(stack, function)}];
+    const uint64_t weight = amounts[Measure::kAllocated];
+    if (site.allocator.empty() || weight > site.heaviest) {
+      site.heaviest = weight;
+      Describe(stack, function, &site);
+    }
+    site.amounts.Add(amounts);
+  }
+
+  void Describe(StackId stack, format::AllocFunction function, RunSite* site) const {
+    site->allocator = std::string(render::FunctionName(function));
+    site->caller = site->file = "";
+    site->line = 0;
+    site->stack.clear();
+    const std::vector<const Frame*> frames = view_.Frames(stack);
+    if (frames.empty()) return;
+    const render::Cut cut = render::CutStack(frames);
+    const Frame& caller = *frames[cut.caller];
+    site->caller = render::FrameName(caller);
+    site->file = caller.file;
+    site->line = caller.line;
+    for (size_t i = cut.via; i < cut.end && site->stack.size() < kFramesKept; ++i) {
+      const std::string place = render::PlaceText(*frames[i]);
+      site->stack.push_back(place.empty() ? render::FrameName(*frames[i])
+                                          : absl::StrCat(render::FrameName(*frames[i]), "  ", place));
+    }
+  }
+
+  const ReportView& view_;
+  const std::string executable_;
+  RunSummary* const run_;
+};
+
+Amounts AmountsOf(const Totals& totals) {
+  Amounts amounts;
+  amounts[Measure::kLive] = totals.live_bytes;
+  amounts[Measure::kLiveBlocks] = totals.live_blocks;
+  amounts[Measure::kPeak] = totals.peak_live_bytes;
+  amounts[Measure::kAllocated] = totals.bytes_allocated;
+  amounts[Measure::kAllocations] = totals.allocations;
+  amounts[Measure::kTemporary] = totals.temporary_allocations;
+  return amounts;
+}
+
+absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const SummaryOptions& options) {
+  AnalyzeOptions analyze;
+  if (options.progress) {
+    analyze.progress = [&](uint64_t done, uint64_t total) {
+      options.progress("reading", total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total));
+    };
+  }
+  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, analyze);
+  if (!trace.ok()) return trace.status();
+  const Analysis& analysis = trace->analysis;
+  const LeakScan* scan = FinalScan(analysis);
+  std::vector<StackId> of_leaks;
+  if (scan != nullptr) {
+    for (const LossRecord& record : scan->records) of_leaks.push_back(record.stack);
+  }
+  symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
+  const StackTable& stacks = *trace->stacks;
+  const SiteSymbols symbols(
+      analysis,
+      [&stacks](StackId id, std::vector<RawFrame>* raw) {
+        for (; id; id = stacks.node(id).parent) {
+          raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
+        }
+      },
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      [&](double share) {
+        if (options.progress) options.progress("symbolizing", share);
+      },
+      of_leaks);
+  const absl::StatusOr<ReportView> view = ReportView::Create(analysis, symbols, options.match);
+  if (!view.ok()) return view.status();
+
+  RunSummary run;
+  run.name = path;
+  run.command = CommandText(analysis.process);
+  run.end = EndText(analysis.process);
+  run.start_realtime_ns = analysis.process.start_realtime_ns;
+  run.duration_ns = analysis.process.duration_ns;
+  run.sampled = analysis.process.sample_bytes != 0;
+  run.scanned = scan != nullptr;
+  run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
+  run.totals = AmountsOf(analysis.totals);
+  NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
+               analysis.coverage.damage, &run.notes);
+  for (const std::string& note : symbols.notes()) run.notes.push_back(note);
+  Sites sites(*view, run.executables.front(), &run);
+  sites.AddAll();
+  if (scan != nullptr) {
+    sites.AddLeaks(*scan);
+    for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
+                                LeakKind::kReachable}) {
+      run.totals[MeasureOf(kind)] = scan->totals[static_cast<size_t>(kind)].bytes;
+    }
+    for (const std::string& note : scan->notes) run.notes.push_back(note);
+  }
+  return run;
+}
+
+absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
+                                         const SummaryOptions& options) {
+  const auto set = FindTraces(paths);
+  if (!set.ok()) return set.status();
+  const auto report = [&](absl::string_view what, double share) {
+    if (options.progress) options.progress(what, share);
+  };
+  const TreeAnalysis tree = AnalyzeTree(*set, [&](double share) { report("reading", share); });
+  if (tree.images.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("no trace could be read: ",
+                                                   tree.skipped.front().file, ": ",
+                                                   tree.skipped.front().why));
+  }
+  symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
+  const auto view = TreeView::Create(
+      tree,
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      [&](double share) { report("symbolizing", share); }, "", options.match);
+  if (!view.ok()) return view.status();
+
+  RunSummary run;
+  run.name = paths.size() == 1 ? paths.front()
+                               : absl::StrCat(paths.front(), " and ", paths.size() - 1, " more");
+  const ProcessImage& first = tree.images[tree.tree.order.front()];
+  run.command = CommandText(first.process);
+  run.end = EndText(first.process);
+  run.processes = tree.tree.processes;
+  run.sampled = tree.sample_bytes != 0;
+  run.totals = AmountsOf(tree.totals);
+  int64_t begin = INT64_MAX, end = INT64_MIN;
+  for (const ProcessImage& image : tree.images) {
+    begin = std::min(begin, image.process.start_realtime_ns);
+    end = std::max(end, image.process.start_realtime_ns + static_cast<int64_t>(image.process.duration_ns));
+    NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, &run.notes);
+  }
+  run.start_realtime_ns = begin;
+  run.duration_ns = static_cast<uint64_t>(std::max<int64_t>(end - begin, 0));
+  for (const TreeAnalysis::Skipped& one : tree.skipped) {
+    run.skipped.push_back(absl::StrCat("skipped ", one.file, ": ", one.why));
+    run.notes.push_back(run.skipped.back());
+  }
+  for (const std::string& note : view->symbols().notes()) run.notes.push_back(note);
+  std::set<std::string> executables;
+  for (const size_t index : view->executables()) {
+    const std::string name(render::FileNameOf(view->executable(index).path));
+    executables.insert(name);
+    Sites(view->sites_of(index), name, &run).AddAll();
+  }
+  run.executables.assign(executables.begin(), executables.end());
+  return run;
+}
+
+}  // namespace
+
+absl::string_view MeasureName(Measure measure) { return kNames[static_cast<size_t>(measure)]; }
+
+absl::StatusOr<Measure> ParseMeasure(absl::string_view option, absl::string_view name) {
+  for (size_t i = 0; i < kMeasures; ++i) {
+    if (kNames[i] == name) return static_cast<Measure>(i);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, ": \"", name, "\" is none of ", absl::StrJoin(kNames, ", ")));
+}
+
+bool IsBytes(Measure measure) {
+  return measure != Measure::kLiveBlocks && measure != Measure::kAllocations &&
+         measure != Measure::kTemporary;
+}
+
+bool IsLeakKind(Measure measure) { return measure >= Measure::kDefinite; }
+
+void Amounts::Add(const Amounts& other) {
+  for (size_t i = 0; i < kMeasures; ++i) of[i] += other.of[i];
+}
+
+absl::StatusOr<RunSummary> SummarizeRun(const std::vector<std::string>& paths,
+                                        const SummaryOptions& options) {
+  if (paths.size() == 1 && !IsDirectory(paths.front())) return SummarizeTrace(paths.front(), options);
+  return SummarizeTree(paths, options);
+}
+
+absl::StatusOr<Per> ParsePer(absl::string_view name) {
+  for (const Per per : {Per::kRun, Per::kSecond, Per::kAllocation}) {
+    if (PerName(per) == name) return per;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--per: \"", name, "\" is none of run, second, allocation"));
+}
+
+absl::string_view PerName(Per per) {
+  switch (per) {
+    case Per::kRun: return "run";
+    case Per::kSecond: return "second";
+    case Per::kAllocation: return "allocation";
+  }
+  return "run";
+}
+
+std::optional<double> Divisor(Per per, uint64_t duration_ns, const Amounts& totals) {
+  switch (per) {
+    case Per::kRun: return 1;
+    case Per::kSecond:
+      if (duration_ns == 0) return std::nullopt;
+      return static_cast<double>(duration_ns) / 1e9;
+    case Per::kAllocation:
+      if (totals[Measure::kAllocations] == 0) return std::nullopt;
+      return static_cast<double>(totals[Measure::kAllocations]);
+  }
+  return 1;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,91 @@
+// RunSummary: what a run allocated, by fingerprint: what two runs, or the runs of many nights,
+// are compared by.
+//
+// A run is a trace, or the traces of a process tree; the processes of one executable are
+// added up. Sites with one fingerprint are one. Single-threaded.
+
+#ifndef MEMTRACE_REPORT_DIFF_RUN_SUMMARY_H_
+#define MEMTRACE_REPORT_DIFF_RUN_SUMMARY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/analysis.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::report {
+
+// What is compared. The kinds of leaks are known where the memory was scanned at the end.
+enum class Measure {
+  kLive, kLiveBlocks, kPeak, kAllocated, kAllocations, kTemporary, kDefinite, kIndirect,
+  kPossible, kReachable,
+};
+inline constexpr size_t kMeasures = 10;
+absl::string_view MeasureName(Measure measure);  // "live", "definite", ...
+absl::StatusOr<Measure> ParseMeasure(absl::string_view option, absl::string_view name);
+bool IsBytes(Measure measure);  // else a count
+bool IsLeakKind(Measure measure);
+
+struct Amounts {
+  uint64_t of[kMeasures] = {};
+  uint64_t& operator[](Measure measure) { return of[static_cast<size_t>(measure)]; }
+  uint64_t operator[](Measure measure) const { return of[static_cast<size_t>(measure)]; }
+  void Add(const Amounts& other);
+};
+
+// A site, by (executable, fingerprint). Executables by their file names: builds lie in many
+// directories. Empty where a run has one executable only.
+using SiteKey = std::pair<std::string, std::string>;
+
+struct RunSite {
+  std::string allocator;           // "malloc"
+  std::string caller, file;        // as the report's tables name them; may be empty
+  uint32_t line = 0;
+  std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
+  Amounts amounts;
+  uint64_t heaviest = 0;           // bytes allocated of the site that gave the stack
+};
+
+struct RunSummary {
+  std::string name;          // file or directory, as the user wrote it
+  std::string command;       // of the first process
+  std::string end;           // "exit 0", "signal 11", "cut", of the first process
+  int64_t start_realtime_ns = 0;
+  uint64_t duration_ns = 0;  // from the first start to the last end
+  uint64_t processes = 1;
+  bool sampled = false;      // amounts are estimates
+  bool scanned = false;      // the kinds of leaks are known
+  Amounts totals;            // of all sites, also those that do not match; peak: of the largest process
+  std::vector<std::string> executables;  // file names
+  std::vector<std::string> notes;        // what is missing in it
+  std::vector<std::string> skipped;      // traces that could not be read, and why
+  std::map<SiteKey, RunSite> sites;
+};
+
+struct SummaryOptions {
+  symbolizer::Options symbolizer;
+  std::string match;  // as for ReportView
+  std::function<void(absl::string_view what, double share)> progress;  // may be empty
+};
+
+// Of one trace, or of several: files, directories. An error when nothing could be read.
+absl::StatusOr<RunSummary> SummarizeRun(const std::vector<std::string>& paths,
+                                        const SummaryOptions& options);
+
+// In what unit amounts are compared.
+enum class Per { kRun, kSecond, kAllocation };
+absl::StatusOr<Per> ParsePer(absl::string_view name);
+absl::string_view PerName(Per per);
+// What an amount is divided by: 1, the seconds, the allocations. nullopt: of a run without any.
+std::optional<double> Divisor(Per per, uint64_t duration_ns, const Amounts& totals);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_DIFF_RUN_SUMMARY_H_

@@ -1,0 +1,218 @@
+#include "report/trend/history.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "report/render/json_parts.h"
+#include "report/render/units.h"
+
+namespace memtrace::report {
+namespace {
+
+using render::Json;
+
+constexpr absl::string_view kSchema = "memtrace-night/1";
+constexpr size_t kLongestLine = size_t{256} << 20;
+constexpr size_t kLongestName = 500;
+
+absl::Status Failed(absl::string_view what, const std::string& path) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
+}
+
+std::string Shortened(std::string text) {
+  if (text.size() > kLongestName) text.resize(kLongestName);
+  return text;
+}
+
+// What is 0 is left out.
+Json AmountsJson(const Amounts& amounts) {
+  Json json = Json::object();
+  for (size_t i = 0; i < kMeasures; ++i) {
+    if (amounts.of[i] != 0) json[std::string(MeasureName(static_cast<Measure>(i)))] = amounts.of[i];
+  }
+  return json;
+}
+
+Amounts ReadAmounts(const Json& json) {
+  Amounts amounts;
+  for (size_t i = 0; i < kMeasures; ++i) {
+    const auto found = json.find(std::string(MeasureName(static_cast<Measure>(i))));
+    if (found != json.end() && found->is_number_unsigned()) amounts.of[i] = found->get<uint64_t>();
+  }
+  return amounts;
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+bool WriteWhole(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string HistoryFile(const std::string& directory) {
+  return absl::StrCat(directory, "/history.jsonl");
+}
+
+std::string NightLine(const Night& night, size_t most_sites) {
+  const RunSummary& run = night.run;
+  // The least that a site without live blocks must have allocated.
+  std::vector<uint64_t> idle;
+  for (const auto& [key, site] : run.sites) {
+    if (site.amounts[Measure::kLive] == 0) idle.push_back(site.amounts[Measure::kAllocated]);
+  }
+  std::sort(idle.begin(), idle.end(), std::greater<>());
+  const uint64_t least = idle.size() > most_sites && most_sites > 0 ? idle[most_sites - 1] + 1 : 0;
+  uint64_t left_out = 0;
+  Json sites = Json::array();
+  for (const auto& [key, site] : run.sites) {
+    if (site.amounts[Measure::kLive] == 0 && site.amounts[Measure::kAllocated] < least) {
+      ++left_out;
+      continue;
+    }
+    Json one = {{"fingerprint", key.second}};
+    if (run.executables.size() > 1) one["executable"] = key.first;
+    one["allocator"] = site.allocator;
+    one["caller"] = Shortened(site.caller);
+    if (!site.file.empty()) one["file"] = Shortened(site.file);
+    if (site.line != 0) one["line"] = site.line;
+    one["amounts"] = AmountsJson(site.amounts);
+    sites.push_back(std::move(one));
+  }
+  const Json json = {{"schema", std::string(kSchema)},
+                     {"label", night.label},
+                     {"added_ns", night.added_realtime_ns},
+                     {"start_time", render::DateTimeIso(run.start_realtime_ns)},
+                     {"start_ns", run.start_realtime_ns},
+                     {"duration_ns", run.duration_ns},
+                     {"command", run.command},
+                     {"end", run.end},
+                     {"processes", run.processes},
+                     {"executables", run.executables},
+                     {"estimated", run.sampled},
+                     {"leaks_known", run.scanned},
+                     {"notes", run.notes},
+                     {"totals", AmountsJson(run.totals)},
+                     {"sites_left_out", left_out},
+                     {"sites", std::move(sites)}};
+  return render::Dump(json);
+}
+
+bool ParseNight(const std::string& line, Night* night) {
+  if (line.size() > kLongestLine) return false;
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return false;
+  try {
+    if (json.value("schema", "") != std::string(kSchema)) return false;
+    *night = Night();
+    RunSummary& run = night->run;
+    night->label = json.value("label", "");
+    night->added_realtime_ns = json.value("added_ns", int64_t{0});
+    run.start_realtime_ns = json.at("start_ns").get<int64_t>();
+    run.duration_ns = json.at("duration_ns").get<uint64_t>();
+    run.command = json.value("command", "");
+    run.end = json.value("end", "");
+    run.processes = json.value("processes", uint64_t{1});
+    run.executables = json.at("executables").get<std::vector<std::string>>();
+    run.sampled = json.value("estimated", false);
+    run.scanned = json.value("leaks_known", false);
+    run.notes = json.value("notes", std::vector<std::string>());
+    run.totals = ReadAmounts(json.at("totals"));
+    for (const Json& one : json.at("sites")) {
+      const std::string executable =
+          one.value("executable", run.executables.empty() ? "" : run.executables.front());
+      RunSite& site = run.sites[{executable, one.at("fingerprint").get<std::string>()}];
+      site.allocator = one.value("allocator", "");
+      site.caller = one.value("caller", "");
+      site.file = one.value("file", "");
+      site.line = one.value("line", uint32_t{0});
+      site.amounts = ReadAmounts(one.at("amounts"));
+    }
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+absl::Status AppendNight(const std::string& directory, const Night& night) {
+  if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+    return Failed("make the directory", directory);
+  }
+  const std::string path = HistoryFile(directory);
+  const Descriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  if (file.get() < 0) return Failed("open", path);
+  while (flock(file.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return Failed("lock", path);
+  }
+  struct stat before;
+  if (fstat(file.get(), &before) != 0) return Failed("read", path);
+  if (!S_ISREG(before.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  std::string text = absl::StrCat(NightLine(night, kSitesKept), "\n");
+  if (before.st_size > 0) {
+    char last = '\n';
+    if (pread(file.get(), &last, 1, before.st_size - 1) != 1) return Failed("read", path);
+    if (last != '\n') text.insert(0, "\n");  // what was cut there ends here
+  }
+  if (!WriteWhole(file.get(), text) || fsync(file.get()) != 0) {
+    const absl::Status failed = Failed("append to", path);
+    // Nothing rather than a part. Where this fails too, the next to append closes the line.
+    if (ftruncate(file.get(), before.st_size) != 0) return failed;
+    return failed;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<History> ReadHistory(const std::string& directory) {
+  const std::string path = HistoryFile(directory);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": ", strerror(errno), "; memtrace trend --add TRACE ", directory, " begins a history"));
+  }
+  History history;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty()) continue;
+    Night night;
+    if (!ParseNight(line, &night)) {
+      ++history.bad_lines;
+      continue;
+    }
+    history.nights.push_back(std::move(night));
+  }
+  if (in.bad()) return Failed("read", path);
+  std::stable_sort(history.nights.begin(), history.nights.end(), [](const Night& a, const Night& b) {
+    return a.run.start_realtime_ns < b.run.start_realtime_ns;
+  });
+  return history;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,102 @@
+// --format json and csv of `memtrace trend`.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/render/escape.h"
+#include "report/render/json_parts.h"
+#include "report/render/units.h"
+#include "report/trend/trend_formats.h"
+
+namespace memtrace::report {
+namespace {
+
+using render::Json;
+
+Json NightJson(const Night& night, double total) {
+  return {{"start_time", render::DateTimeIso(night.run.start_realtime_ns)},
+          {"label", night.label},
+          {"duration_s", static_cast<double>(night.run.duration_ns) / 1e9},
+          {"end", night.run.end},
+          {"processes", night.run.processes},
+          {"estimated", night.run.sampled},
+          {"leaks_known", night.run.scanned},
+          {"total", total}};
+}
+
+Json RowJson(const Trend& trend, const TrendRow& row) {
+  Json json = {{"verdict", std::string(TrendName(row.verdict))},
+               {"fingerprint", row.fingerprint},
+               {"executable", row.executable.empty() ? Json() : Json(row.executable)},
+               {"slope_per_night", row.trend.slope},
+               {"growth", row.growth()},
+               {"s", row.trend.s},
+               {"p_rise", trend.enough ? Json(row.trend.p_rise) : Json()},
+               {"p_fall", trend.enough ? Json(row.trend.p_fall) : Json()},
+               {"values", row.series},
+               {"allocator", row.site->allocator},
+               {"caller", row.site->caller}};
+  json["file"] = row.site->file.empty() ? Json() : Json(row.site->file);
+  json["line"] = row.site->line == 0 ? Json() : Json(row.site->line);
+  return json;
+}
+
+}  // namespace
+
+void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
+  const auto member = [&](absl::string_view key, const Json& value) {
+    out.Write(absl::StrCat(",\n  \"", key, "\": ", render::Dump(value)));
+  };
+  out.Write("{\n  \"schema\": \"memtrace-trend/1\"");
+  member("by", std::string(MeasureName(trend.options.measure)));
+  member("per", std::string(PerName(trend.options.per)));
+  member("enough_nights", trend.enough);
+  member("fewest_nights", trend.options.fewest);
+  member("chance", trend.options.chance);
+  member("grows", trend.grows());
+  member("nights_left_out", trend.nights_left_out);
+  member("bad_lines", trend.bad_lines);
+  out.Write(",\n  \"nights\": ");
+  std::vector<size_t> indexes(trend.nights.size());
+  for (size_t i = 0; i < indexes.size(); ++i) indexes[i] = i;
+  render::WriteArray(indexes, SIZE_MAX,
+                     [&](size_t i) { return NightJson(*trend.nights[i], trend.totals[i]); }, out);
+  member("total", {{"slope_per_night", trend.total_trend.slope},
+                   {"p_rise", trend.enough ? Json(trend.total_trend.p_rise) : Json()}});
+  Json counts = Json::object();
+  for (const TrendVerdict verdict : {TrendVerdict::kGrowing, TrendVerdict::kStepped,
+                                     TrendVerdict::kSteady, TrendVerdict::kShrinking}) {
+    counts[std::string(TrendName(verdict))] =
+        std::count_if(trend.rows.begin(), trend.rows.end(),
+                      [&](const TrendRow& row) { return row.verdict == verdict; });
+  }
+  member("counts", counts);
+  out.Write(",\n  \"sites\": ");
+  render::WriteArray(trend.rows, top, [&](const TrendRow& row) { return RowJson(trend, row); }, out);
+  member("sites_total", trend.rows.size());
+  out.Write("\n}\n");
+}
+
+void RenderTrendCsv(const Trend& trend, size_t top, render::Sink& out) {
+  out.Write("verdict,executable,fingerprint,by,per,night,start_time,label,value,slope_per_night,"
+            "p_rise,caller,file,line\r\n");
+  for (size_t i = 0; i < std::min(top, trend.rows.size()) && !out.done(); ++i) {
+    const TrendRow& row = trend.rows[i];
+    for (size_t night = 0; night < row.series.size(); ++night) {
+      const std::string fields[] = {
+          std::string(TrendName(row.verdict)), render::CsvField(row.executable), row.fingerprint,
+          std::string(MeasureName(trend.options.measure)), std::string(PerName(trend.options.per)),
+          absl::StrCat(night + 1), render::DateTimeIso(trend.nights[night]->run.start_realtime_ns),
+          render::CsvField(trend.nights[night]->label), absl::StrFormat("%.12g", row.series[night]),
+          absl::StrFormat("%.9g", row.trend.slope),
+          trend.enough ? absl::StrFormat("%.6g", row.trend.p_rise) : std::string(),
+          render::CsvField(row.site->caller), render::CsvField(row.site->file),
+          row.site->line == 0 ? std::string() : absl::StrCat(row.site->line)};
+      out.Write(absl::StrCat(absl::StrJoin(fields, ","), "\r\n"));
+    }
+  }
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,166 @@
+// The text of `memtrace trend`: the nights, the total, then sites by what they do.
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/diff/diff_formats.h"
+#include "report/render/lines.h"
+#include "report/render/table.h"
+#include "report/render/units.h"
+#include "report/trend/trend_formats.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace render;  // NOLINT: this file is a part of it
+
+constexpr size_t kWide = 110;
+
+class TrendText {
+ public:
+  TrendText(const Trend& trend, const TextOptions& text)
+      : trend_(trend), text_(text), style_(text.style), wide_(style_.width >= kWide),
+        columns_(wide_ ? 30 : 14) {
+    for (const Night* night : trend.nights) estimated_ |= night->run.sampled;
+  }
+
+  std::string Nights(const std::string& name) const {
+    Lines lines(text_);
+    const Night& first = *trend_.nights.front();
+    const Night& last = *trend_.nights.back();
+    lines.Add("Nights", absl::StrCat(Count(trend_.nights.size()), ", from ",
+                                     DateTime(first.run.start_realtime_ns), LabelOf(first), " to ",
+                                     DateTime(last.run.start_realtime_ns), LabelOf(last)));
+    lines.Add("By", absl::StrCat(MeasureName(trend_.options.measure),
+                                 trend_.options.per == Per::kRun
+                                     ? "" : absl::StrCat(" per ", PerName(trend_.options.per))));
+    lines.Add("Total", absl::StrCat(Amount(trend_.totals.front()), " to ", Amount(trend_.totals.back()),
+                                    "  ", Sparkline(trend_.totals, columns_, style_.utf8)));
+    if (trend_.nights_left_out > 0) {
+      lines.Add("", absl::StrCat(Plural(trend_.nights_left_out, "night"),
+                                 " left out: not known of them"), Ink::kWarning);
+    }
+    if (trend_.bad_lines > 0) {
+      lines.Add("", absl::StrCat(Plural(trend_.bad_lines, "line"),
+                                 " of the history passed over: cut, or not of a night"),
+                Ink::kWarning);
+    }
+    if (estimated_) lines.Add("", "some are samples: their amounts are estimates", Ink::kWarning);
+    if (!trend_.enough) {
+      lines.Add("", absl::StrCat("too few nights to tell growth from chance: ", trend_.options.fewest,
+                                 " are needed"),
+                Ink::kWarning);
+    }
+    return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace trend"), "  ", style_.Name(name), "\n\n",
+                        lines.Take());
+  }
+
+  std::string Sites() const {
+    std::string out;
+    for (const TrendVerdict verdict : {TrendVerdict::kGrowing, TrendVerdict::kStepped,
+                                       TrendVerdict::kSteady, TrendVerdict::kShrinking}) {
+      absl::StrAppend(&out, Of(verdict));
+    }
+    if (trend_.enough && !trend_.grows()) {
+      out.insert(0, Heading(text_, "GROWING", style_.Paint(Ink::kGood, "no site grows from night to night")));
+    }
+    return out;
+  }
+
+ private:
+  std::string LabelOf(const Night& night) const {
+    return night.label.empty() ? "" : absl::StrCat(" (", style_.Name(night.label), ")");
+  }
+  std::string Amount(double value) const {
+    return AmountText(trend_.options.measure, trend_.options.per, value, estimated_);
+  }
+  std::string Change(double value) const {
+    if (IsBytes(trend_.options.measure) || trend_.options.per != Per::kRun || std::fabs(value) >= 1 ||
+        value == 0) {
+      return ChangeText(trend_.options.measure, trend_.options.per, value, estimated_);
+    }
+    return absl::StrFormat("%+.2g", value);  // less than one a night
+  }
+  static std::string Chance(double p) {
+    return p < 0.0001 ? "<0.0001" : absl::StrFormat("%.4f", p);
+  }
+
+  std::string Of(TrendVerdict verdict) const {
+    std::vector<const TrendRow*> rows;
+    for (const TrendRow& row : trend_.rows) {
+      if (row.verdict == verdict) rows.push_back(&row);
+    }
+    if (rows.empty()) return "";
+    // What does nothing is told only in full, or when there is nothing else to show.
+    if (verdict == TrendVerdict::kSteady && !text_.full && trend_.enough) {
+      return absl::StrCat("\n", style_.Paint(Ink::kDim, absl::StrCat("  ", Plural(rows.size(), "steady site"),
+                                                                     ": --full")), "\n");
+    }
+    const bool bad = verdict == TrendVerdict::kGrowing;
+    std::string out = Heading(
+        text_, absl::AsciiStrToUpper(TrendName(verdict)),
+        style_.Paint(bad ? Ink::kBad : Ink::kPlain, Plural(rows.size(), "site")));
+    std::vector<TextTable::Column> columns = {{"a night"}, {"now"}, {"nights", /*left=*/true}};
+    if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});
+    if (wide_) columns.push_back({"fingerprint", /*left=*/true});
+    TextTable table(std::move(columns), "caller");
+    const size_t shown = text_.full ? rows.size() : std::min(text_.top, rows.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const TrendRow& row = *rows[i];
+      std::vector<std::string> cells = {Change(row.trend.slope), Amount(row.series.back()),
+                                        Sparkline(row.series, columns_, style_.utf8)};
+      if (wide_) {
+        cells.insert(cells.begin() + 1,
+                     {Amount(row.series.front()),
+                      trend_.enough ? Chance(std::min(row.trend.p_rise, row.trend.p_fall)) : "-"});
+        cells.push_back(row.fingerprint);
+      }
+      table.AddRow(std::move(cells), [this, &row](size_t width) {
+        return CallerText(*row.site, row.executable, width, text_);
+      });
+    }
+    return absl::StrCat(out, table.Render(style_, 2), MoreLine(text_, rows.size(), shown, "site"));
+  }
+
+  const Trend& trend_;
+  const TextOptions& text_;
+  const Style& style_;
+  const bool wide_;
+  const size_t columns_;  // of a sparkline
+  bool estimated_ = false;
+};
+
+}  // namespace
+
+std::string Sparkline(const std::vector<double>& series, size_t most, bool utf8) {
+  static constexpr absl::string_view kBlocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                                  "\u2585", "\u2586", "\u2587", "\u2588"};
+  static constexpr absl::string_view kAscii = ".:-=+*%#";
+  const size_t begin = series.size() > most ? series.size() - most : 0;
+  double highest = 0;
+  for (size_t i = begin; i < series.size(); ++i) highest = std::max(highest, series[i]);
+  std::string out;
+  for (size_t i = begin; i < series.size(); ++i) {
+    if (series[i] <= 0 || highest <= 0) {
+      out += utf8 ? "\u00b7" : "_";
+      continue;
+    }
+    const auto level = static_cast<size_t>(std::min(7.0, std::floor(8 * series[i] / highest)));
+    if (utf8) {
+      absl::StrAppend(&out, kBlocks[level]);
+    } else {
+      out.push_back(kAscii[level]);
+    }
+  }
+  return out;
+}
+
+std::string RenderTrendText(const Trend& trend, const std::string& name, const TextOptions& text) {
+  const TrendText parts(trend, text);
+  return absl::StrCat(parts.Nights(name), parts.Sites());
+}
+
+}  // namespace memtrace::report

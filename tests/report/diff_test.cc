@@ -1,0 +1,203 @@
+// What two runs are found to differ in, and how that is written.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "report/diff/diff_formats.h"
+#include "report/diff/run_diff.h"
+#include "report/render/escape.h"
+#include "report/render/sink.h"
+
+namespace memtrace::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RunSummary MadeRun(const std::string& name, uint64_t seconds, uint64_t allocations) {
+  RunSummary run;
+  run.name = name;
+  run.command = "./app --fast";
+  run.end = "exit 0";
+  run.start_realtime_ns = 1763712603000000000;
+  run.duration_ns = seconds * 1000000000;
+  run.executables = {"app"};
+  run.totals[Measure::kAllocations] = allocations;
+  return run;
+}
+
+RunSite& Site(RunSummary* run, const std::string& fingerprint, uint64_t live, uint64_t allocations = 1,
+              const std::string& executable = "app") {
+  RunSite& site = run->sites[{executable, fingerprint}];
+  site.allocator = "malloc";
+  site.caller = absl::StrCat("Make_", fingerprint);
+  site.file = "/src/make.cc";
+  site.line = 7;
+  site.stack = {absl::StrCat(site.caller, "  /src/make.cc:7"), "main  /src/main.cc:1"};
+  site.amounts[Measure::kLive] = live;
+  site.amounts[Measure::kLiveBlocks] = live > 0;
+  site.amounts[Measure::kAllocations] = allocations;
+  site.amounts[Measure::kAllocated] = live + 1;
+  run->totals[Measure::kLive] += live;
+  return site;
+}
+
+std::vector<std::string> Rows(const RunDiff& diff) {
+  std::vector<std::string> rows;
+  for (const DiffRow& row : diff.rows) {
+    rows.push_back(absl::StrCat(VerdictName(row.verdict), " ", row.executable, row.fingerprint, " ",
+                                row.change()));
+  }
+  return rows;
+}
+
+TEST(RunDiffTest, TellsNewGrownShrunkAndGone) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  Site(&before, "same", 5), Site(&after, "same", 5);
+  Site(&before, "grown", 5), Site(&after, "grown", 9);
+  Site(&before, "shrunk", 5), Site(&after, "shrunk", 1);
+  Site(&before, "gone", 5), Site(&after, "new", 6);
+  Site(&after, "new_and_freed", 0);
+  Site(&before, "leaks_now", 0), Site(&after, "leaks_now", 3);
+  const auto diff = CompareRuns(before, after, {});
+  ASSERT_TRUE(diff.ok());
+  EXPECT_THAT(Rows(*diff), testing::ElementsAre("new new 6", "grown grown 4", "grown leaks_now 3",
+                                                "shrunk shrunk -4", "gone gone -5"));
+  EXPECT_EQ(diff->same, 1u);
+  EXPECT_TRUE(diff->grew());
+  const auto back = CompareRuns(before, before, {});
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(back->rows.empty());
+  EXPECT_FALSE(back->grew());
+}
+
+TEST(RunDiffTest, DividesByTimeAndByAllocations) {
+  RunSummary before = MadeRun("old", 1, 100), after = MadeRun("new", 2, 400);
+  Site(&before, "a", 50), Site(&after, "a", 100);  // twice in twice the time; half an allocation
+  DiffOptions options;
+  options.per = Per::kSecond;
+  EXPECT_TRUE(CompareRuns(before, after, options)->rows.empty());
+  options.per = Per::kAllocation;
+  const auto diff = CompareRuns(before, after, options);
+  ASSERT_EQ(diff->rows.size(), 1u);
+  EXPECT_EQ(diff->rows[0].verdict, Verdict::kShrunk);
+  EXPECT_DOUBLE_EQ(diff->rows[0].old_value, 0.5);
+  EXPECT_DOUBLE_EQ(diff->rows[0].new_value, 0.25);
+  before.duration_ns = 0;
+  options.per = Per::kSecond;
+  EXPECT_FALSE(CompareRuns(before, after, options).ok());
+}
+
+TEST(RunDiffTest, LeavesOutWhatIsLessThanTheLeast) {
+  RunSummary before = MadeRun("old", 1, 1), after = MadeRun("new", 1, 1);
+  Site(&before, "a", 1000), Site(&after, "a", 1099);
+  Site(&before, "b", 10), Site(&after, "b", 30);
+  DiffOptions options;
+  options.least = *ParseLeast("10%");
+  EXPECT_THAT(Rows(*CompareRuns(before, after, options)), testing::ElementsAre("grown b 20"));
+  options.least = *ParseLeast("50");
+  EXPECT_THAT(Rows(*CompareRuns(before, after, options)), testing::ElementsAre("grown a 99"));
+  EXPECT_EQ(ParseLeast("64K")->amount, 65536);
+  EXPECT_EQ(ParseLeast("1.5M")->amount, 1.5 * 1048576);
+  for (const char* wrong : {"", "x", "-1", "nan", "inf", "K", "%", "5x"}) {
+    EXPECT_FALSE(ParseLeast(wrong).ok()) << wrong;
+  }
+}
+
+TEST(RunDiffTest, KeepsExecutablesApartOnlyWhereThereAreSeveral) {
+  RunSummary before = MadeRun("old", 1, 1), after = MadeRun("new", 1, 1);
+  before.executables = {"app-1"};
+  after.executables = {"app-2"};
+  Site(&before, "a", 5, 1, "app-1"), Site(&after, "a", 5, 1, "app-2");
+  EXPECT_TRUE(CompareRuns(before, after, {})->rows.empty());
+  after.executables = {"app-1", "sh"};
+  after.sites.clear();
+  Site(&after, "a", 5, 1, "sh");
+  EXPECT_THAT(Rows(*CompareRuns(before, after, {})),
+              testing::ElementsAre("new sha 5", "gone app-1a -5"));
+}
+
+TEST(RunDiffTest, SaysWhatItCannotKnow) {
+  RunSummary before = MadeRun("old", 1, 1), after = MadeRun("new", 1, 1);
+  before.scanned = true;
+  DiffOptions options;
+  options.measure = Measure::kDefinite;
+  const auto diff = CompareRuns(before, after, options);
+  ASSERT_FALSE(diff.ok());
+  EXPECT_THAT(std::string(diff.status().message()), HasSubstr("new was not scanned"));
+  after.scanned = true;
+  Site(&after, "a", 8).amounts[Measure::kDefinite] = 8;
+  EXPECT_THAT(Rows(*CompareRuns(before, after, options)), testing::ElementsAre("new a 8"));
+}
+
+TEST(DiffTextTest, FitsItsWidthAndEscapesNames) {
+  RunSummary before = MadeRun("old.mtr", 1, 10), after = MadeRun("new.mtr", 1, 10);
+  Site(&before, "1111111111111111", 1 << 20), Site(&after, "1111111111111111", 5 << 20);
+  RunSite& evil = Site(&after, "2222222222222222", 4096);
+  evil.caller = absl::StrCat("evil\x1b[2J", std::string(300, 'x'));
+  evil.stack = {evil.caller};
+  after.notes = {absl::StrCat("note \x1b[31m ", std::string(200, 'n'))};
+  const auto diff = CompareRuns(before, after, {});
+  for (const size_t width : {60u, 80u, 120u, 200u}) {
+    for (const bool utf8 : {false, true}) {
+      render::TextOptions options;
+      options.style.width = width;
+      options.style.utf8 = utf8;
+      const std::string text = RenderDiffText(*diff, options);
+      EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+      EXPECT_THAT(text, HasSubstr("+4.00 MiB"));
+      EXPECT_THAT(text, HasSubstr("NEW"));
+      EXPECT_THAT(text, HasSubstr("GROWN"));
+      for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+        EXPECT_LE(render::DisplayWidth(line), width) << line;
+      }
+    }
+  }
+}
+
+TEST(DiffTextTest, SaysSoWhenNothingChanged) {
+  RunSummary run = MadeRun("a", 1, 10);
+  Site(&run, "x", 5);
+  render::TextOptions options;
+  EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), options), HasSubstr("no site changed"));
+}
+
+TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  Site(&before, "a", 5), Site(&after, "a", 9), Site(&after, "b\x1b", 1);
+  render::StringSink out;
+  const auto diff = CompareRuns(before, after, {});
+  RenderDiffJson(*diff, SIZE_MAX, out);
+  const auto json = nlohmann::json::parse(out.text());
+  EXPECT_EQ(json["schema"], "memtrace-diff/1");
+  EXPECT_EQ(json["grew"], true);
+  EXPECT_EQ(json["counts"]["new"], 1);
+  EXPECT_EQ(json["counts"]["grown"], 1);
+  ASSERT_EQ(json["sites"].size(), 2u);
+  EXPECT_TRUE(json["sites"][0]["old_amounts"].is_null());
+  EXPECT_EQ(json["sites"][1]["change"], 4);
+  EXPECT_EQ(json["sites"][1]["old_amounts"]["live_bytes"], 5);
+  EXPECT_TRUE(json["old"]["totals"]["definite_bytes"].is_null()) << "not known is not 0";
+  render::StringSink one;
+  RenderDiffJson(*diff, 1, one);
+  EXPECT_EQ(nlohmann::json::parse(one.text())["sites"].size(), 1u);
+  EXPECT_EQ(nlohmann::json::parse(one.text())["sites_total"], 2);
+}
+
+TEST(DiffCsvTest, IsARecordForEachSite) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  Site(&before, "a", 5), Site(&after, "a", 9);
+  after.sites[{"app", "a"}].caller = "=f(\"x\",1)";
+  render::StringSink out;
+  RenderDiffCsv(*CompareRuns(before, after, {}), SIZE_MAX, out);
+  const std::vector<std::string> lines = absl::StrSplit(out.text(), "\r\n");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[1], testing::StartsWith("grown,,a,live,run,5,9,4,1,1,malloc,\"'=f(\"\"x\"\",1)\""));
+}
+
+}  // namespace
+}  // namespace memtrace::report

@@ -1,0 +1,114 @@
+// `memtrace diff` and `memtrace trend` as a user runs them: exit statuses, files, directories.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/artifact/packaging_shell.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+using packaging::CommandResult;
+using packaging::Shell;
+using packaging::TemporaryDirectory;
+using testing::HasSubstr;
+
+class NightlyCommandTest : public testing::Test {
+ protected:
+  // A trace of one site that keeps so many blocks of 100 bytes.
+  std::string Trace(const std::string& name, int blocks, int64_t pid = 4242) {
+    TraceBuilder::Options options;
+    options.pid = static_cast<uint32_t>(pid);
+    options.trace_id = static_cast<uint64_t>(pid);
+    TraceBuilder trace(options);
+    auto& main = trace.Thread(1, 4242, "main");
+    main.At(1000).Node(1, 0x401000);
+    for (int i = 0; i < blocks; ++i) main.Malloc(0x10010 + static_cast<uint64_t>(i) * 0x100, 100, 1);
+    main.At(500000000);
+    trace.End(0, 1000000000);
+    const std::string path = (directory_.path() / name).string();
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    EXPECT_TRUE(trace.WriteTo(path));
+    return path;
+  }
+  static CommandResult Memtrace(const std::string& arguments) {
+    return Shell(absl::StrCat("LC_ALL=C.UTF-8 '" MEMTRACE_BUILD_DIR "/bin/memtrace' ", arguments));
+  }
+  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(NightlyCommandTest, DiffExitsByWhatItFinds) {
+  const std::string before = Trace("old.mtr", 3), after = Trace("new.mtr", 5);
+  CommandResult result = Memtrace(absl::StrCat("diff ", before, " ", after));
+  EXPECT_EQ(result.exit_status, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("+200 B"));
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --exit-code ", before, " ", after)).exit_status, 1);
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --exit-code ", after, " ", before)).exit_status, 0);
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --exit-code --min 201 ", before, " ", after)).exit_status, 0);
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --exit-code --per allocation ", before, " ", after)).exit_status, 0);
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --exit-code --per second ", before, " ", after)).exit_status, 1);
+  for (const std::string& wrong : {absl::StrCat("diff ", before, " ", path("nothing.mtr")),
+                                  absl::StrCat("diff ", before), absl::StrCat("diff --by x ", before, " ", after),
+                                  absl::StrCat("diff --per x ", before, " ", after),
+                                  absl::StrCat("diff --format valgrind ", before, " ", after),
+                                  absl::StrCat("diff --by definite ", before, " ", after),
+                                  absl::StrCat("diff -o ", after, " ", before, " ", after)}) {
+    result = Memtrace(wrong);
+    EXPECT_EQ(result.exit_status, 2) << wrong << "\n" << result.output;
+    EXPECT_THAT(result.output, HasSubstr("memtrace: ")) << wrong;
+  }
+}
+
+TEST_F(NightlyCommandTest, DiffTakesDirectories) {
+  Trace("old/a.mtr", 3, 11);
+  Trace("old/b.mtr", 3, 12);
+  Trace("new/a.mtr", 3, 13);
+  Trace("new/b.mtr", 4, 14);
+  const CommandResult result =
+      Memtrace(absl::StrCat("diff --exit-code ", path("old"), " ", path("new"), " --format csv"));
+  EXPECT_EQ(result.exit_status, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(",600,700,100,"));
+  std::ofstream(path("old/c.mtr")) << "not a trace";
+  const CommandResult skipped = Memtrace(absl::StrCat("diff ", path("old"), " ", path("old")));
+  EXPECT_EQ(skipped.exit_status, 2) << "not all was compared";
+  EXPECT_THAT(skipped.output, HasSubstr("memtrace: skipped "));
+}
+
+TEST_F(NightlyCommandTest, TrendTellsTheLeakThatGrowsNightByNight) {
+  const std::string history = path("history");
+  CommandResult result = Memtrace("trend " + history);
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  for (int night = 1; night <= 5; ++night) {
+    const std::string trace = Trace(absl::StrCat("night", night, ".mtr"), 2 * night);
+    result = Memtrace(absl::StrCat("trend --add --label n", night, " ", trace, " ", history));
+    ASSERT_EQ(result.exit_status, 0) << result.output;
+    EXPECT_EQ(result.output, "");
+    if (night == 4) {
+      EXPECT_EQ(Memtrace("trend " + history).exit_status, 0);
+      EXPECT_EQ(Memtrace("trend --exit-code " + history).exit_status, 2) << "too few nights";
+    }
+  }
+  result = Memtrace("trend --exit-code " + history);
+  EXPECT_EQ(result.exit_status, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("GROWING  1 site"));
+  EXPECT_THAT(result.output, HasSubstr("+200 B"));
+  EXPECT_THAT(result.output, HasSubstr("(n5)"));
+  EXPECT_EQ(Memtrace("trend --exit-code --min 1000 " + history).exit_status, 0);
+  EXPECT_EQ(Memtrace("trend --exit-code --per allocation " + history).exit_status, 0);
+  for (const std::string& wrong : {"trend --by x " + history, "trend --chance 0 " + history,
+                                  "trend --add " + history, "trend " + history + " " + history,
+                                  "trend -o " + history + "/history.jsonl " + history}) {
+    EXPECT_EQ(Memtrace(wrong).exit_status, 2) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::report

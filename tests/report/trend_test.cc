@@ -1,0 +1,320 @@
+// Rank tests against published values, the history file, and what is called growing.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "report/render/escape.h"
+#include "report/render/sink.h"
+#include "report/trend/history.h"
+#include "report/trend/rank_trend.h"
+#include "report/trend/trend.h"
+#include "report/trend/trend_formats.h"
+
+namespace memtrace::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// The null distribution of Kendall's S, Kendall 1975, Appendix Table 1: n = 4, S >= 6: 0.042;
+// n = 5, S >= 8: 0.042; n = 8, S >= 16: 0.031, S >= 20: 0.0071 (as printed, rounded).
+TEST(RankTrendTest, HasTheProbabilitiesOfKendallsTable) {
+  EXPECT_NEAR(FindTrend({1, 2, 3, 4}).p_rise, 1.0 / 24, 1e-12);
+  EXPECT_NEAR(FindTrend({1, 2, 3, 5, 4}).p_rise, 5.0 / 120, 1e-12);
+  const RankTrend s16 = FindTrend({1, 2, 3, 8, 4, 5, 6, 7});  // four pairs fall: S = 20
+  EXPECT_EQ(s16.s, 20);
+  EXPECT_NEAR(s16.p_rise, 0.0071, 0.00005);
+  const RankTrend s = FindTrend({3, 1, 2, 8, 4, 5, 6, 7});  // six fall: S = 16
+  EXPECT_EQ(s.s, 16);
+  EXPECT_NEAR(s.p_rise, 0.031, 0.0005);
+}
+
+TEST(RankTrendTest, FallingIsRisingBackwards) {
+  const RankTrend up = FindTrend({1, 5, 2, 7, 8, 9}), down = FindTrend({9, 8, 7, 2, 5, 1});
+  EXPECT_EQ(up.s, -down.s);
+  EXPECT_DOUBLE_EQ(up.p_rise, down.p_fall);
+  EXPECT_DOUBLE_EQ(up.slope, -down.slope);
+}
+
+TEST(RankTrendTest, CountsEqualValuesAsNoChange) {
+  const RankTrend flat = FindTrend({5, 5, 5, 5, 5, 5});
+  EXPECT_EQ(flat.s, 0);
+  EXPECT_EQ(flat.p_rise, 1);
+  EXPECT_EQ(flat.slope, 0);
+  // 0 0 0 1 1 1: one of C(6,3) = 20 orders rises so much.
+  EXPECT_NEAR(FindTrend({0, 0, 0, 1, 1, 1}).p_rise, 1.0 / 20, 1e-12);
+  EXPECT_EQ(FindTrend(std::vector<double>(30, 5.0)).p_rise, 1);
+}
+
+TEST(RankTrendTest, TheApproximationGoesOnWhereTheExactOneEnds) {
+  // n = 9, S = 20: exactly 0.022 (Kendall, n = 9).
+  const RankTrend nine = FindTrend({1, 2, 3, 4, 9, 8, 7, 6, 5});  // 10 fall: S = 16
+  EXPECT_EQ(nine.s, 16);
+  EXPECT_NEAR(nine.p_rise, 0.060, 0.003);  // 0.060 in the table
+}
+
+// Three wild nights of thirty do not move the slope.
+TEST(RankTrendTest, SlopeIsThatOfMostPairs) {
+  std::vector<double> series;
+  for (int i = 0; i < 30; ++i) series.push_back(100 + 8 * i);
+  for (const size_t wild : {4u, 17u, 29u}) series[wild] = wild == 17 ? 0 : 1e9;
+  EXPECT_NEAR(FindTrend(series).slope, 8, 0.5);
+}
+
+class HistoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "trend.XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string history() const { return directory_ + "/history"; }
+
+  static Night MakeNight(int number, uint64_t leak, uint64_t steady = 100) {
+    Night night;
+    night.label = absl::StrCat("night-", number);
+    night.run.start_realtime_ns = int64_t{1763712603000000000} + int64_t{number} * 86400 * 1000000000;
+    night.run.duration_ns = 1000000000;
+    night.run.command = "./app";
+    night.run.end = "exit 0";
+    night.run.executables = {"app"};
+    night.run.totals[Measure::kLive] = leak + steady;
+    night.run.totals[Measure::kAllocations] = 10;
+    for (const auto& [fingerprint, live] : {std::pair<const char*, uint64_t>{"aaaa", leak},
+                                            {"bbbb", steady}}) {
+      RunSite& site = night.run.sites[{"app", fingerprint}];
+      site.allocator = "malloc";
+      site.caller = absl::StrCat("Make_", fingerprint);
+      site.file = "/src/a.cc";
+      site.line = 3;
+      site.amounts[Measure::kLive] = live;
+      site.amounts[Measure::kAllocated] = live + 10;
+      site.amounts[Measure::kAllocations] = 2;
+    }
+    return night;
+  }
+
+  std::string directory_;
+};
+
+TEST_F(HistoryTest, ReadsWhatWasAppended) {
+  ASSERT_TRUE(AppendNight(history(), MakeNight(2, 50)).ok());
+  ASSERT_TRUE(AppendNight(history(), MakeNight(1, 40)).ok());
+  const auto read = ReadHistory(history());
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read->nights.size(), 2u);
+  EXPECT_EQ(read->nights[0].label, "night-1") << "by their starts";
+  EXPECT_EQ(read->nights[1].run.sites.at({"app", "aaaa"}).amounts[Measure::kLive], 50u);
+  EXPECT_EQ(read->nights[1].run.sites.at({"app", "aaaa"}).caller, "Make_aaaa");
+  EXPECT_EQ(read->nights[1].run.totals[Measure::kLive], 150u);
+  EXPECT_EQ(read->bad_lines, 0u);
+}
+
+TEST_F(HistoryTest, OutlivesACutLineAndJunk) {
+  ASSERT_TRUE(AppendNight(history(), MakeNight(1, 40)).ok());
+  const std::string line = NightLine(MakeNight(2, 50), kSitesKept);
+  for (size_t cut = 1; cut < line.size(); cut += 97) {
+    std::ofstream(HistoryFile(history()), std::ios::app) << line.substr(0, cut);
+    ASSERT_TRUE(AppendNight(history(), MakeNight(3, 60)).ok());
+    const auto read = ReadHistory(history());
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->nights.back().label, "night-3") << cut;
+  }
+  std::ofstream(HistoryFile(history()), std::ios::app)
+      << "{}\n[]\nnull\n\"x\"\n" << std::string(100000, '[') << "\n"
+      << R"({"schema":"memtrace-night/1","start_ns":"x"})" << "\n"
+      << R"({"schema":"memtrace-night/1","start_ns":1,"duration_ns":1,"executables":[],"totals":5,"sites":[1]})"
+      << "\n\xff\xfe\n";
+  const auto read = ReadHistory(history());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->nights.front().label, "night-1");
+  EXPECT_GE(read->bad_lines, 8u);
+}
+
+TEST_F(HistoryTest, IsWholeWhenManyAppendAtOnce) {
+  constexpr int kWriters = 8, kEach = 12;
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t child = fork();
+    if (child == 0) {
+      bool ok = true;
+      for (int i = 0; i < kEach; ++i) {
+        ok = ok && AppendNight(history(), MakeNight(writer * kEach + i, 10)).ok();
+      }
+      _exit(ok ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  const auto read = ReadHistory(history());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->bad_lines, 0u);
+  std::set<std::string> labels;
+  for (const Night& night : read->nights) labels.insert(night.label);
+  EXPECT_EQ(labels.size(), static_cast<size_t>(kWriters * kEach));
+}
+
+TEST_F(HistoryTest, TakesNothingBackWhenItCannotWrite) {
+  EXPECT_FALSE(AppendNight(directory_ + "/not/there", MakeNight(1, 1)).ok());
+  EXPECT_FALSE(ReadHistory(directory_ + "/nothing").ok());
+  ASSERT_TRUE(AppendNight(history(), MakeNight(1, 1)).ok());
+  const auto before = std::filesystem::file_size(HistoryFile(history()));
+  std::filesystem::create_directories(directory_ + "/full");
+  std::filesystem::create_symlink("/dev/full", HistoryFile(directory_ + "/full"));
+  EXPECT_FALSE(AppendNight(directory_ + "/full", MakeNight(1, 1)).ok());
+  EXPECT_EQ(std::filesystem::file_size(HistoryFile(history())), before);
+}
+
+TEST_F(HistoryTest, KeepsTheSitesThatMatter) {
+  Night night = MakeNight(1, 1);
+  for (int i = 0; i < 100; ++i) {
+    night.run.sites[{"app", absl::StrCat("idle", i)}].amounts[Measure::kAllocated] =
+        static_cast<uint64_t>(i);
+  }
+  Night read;
+  ASSERT_TRUE(ParseNight(NightLine(night, 10), &read));
+  EXPECT_TRUE(read.run.sites.contains({"app", "aaaa"}));
+  EXPECT_TRUE(read.run.sites.contains({"app", "idle99"}));
+  EXPECT_FALSE(read.run.sites.contains({"app", "idle5"}));
+  EXPECT_LE(read.run.sites.size(), 12u);
+}
+
+History Nights(const std::vector<uint64_t>& leaks) {
+  History history;
+  int number = 0;
+  for (const uint64_t leak : leaks) {
+    Night night;
+    night.run.start_realtime_ns = ++number;
+    night.run.duration_ns = 1000000000;
+    night.run.executables = {"app"};
+    night.run.totals[Measure::kAllocations] = 10;
+    night.run.totals[Measure::kLive] = leak;
+    RunSite& site = night.run.sites[{"app", "aaaa"}];
+    site.caller = "Make";
+    site.file = "a.cc";
+    site.amounts[Measure::kLive] = leak;
+    history.nights.push_back(std::move(night));
+  }
+  return history;
+}
+
+std::string VerdictOf(const std::vector<uint64_t>& leaks, TrendOptions options = {}) {
+  const History history = Nights(leaks);
+  const auto trend = FindTrends(history, options);
+  return trend.ok() && !trend->rows.empty() ? std::string(TrendName(trend->rows[0].verdict)) : "none";
+}
+
+TEST(TrendTest, CallsGrowingWhatGrows) {
+  EXPECT_EQ(VerdictOf({10, 20, 30, 40, 50}), "growing");
+  EXPECT_EQ(VerdictOf({10, 20, 15, 40, 50, 60, 70, 65}), "growing") << "with noise";
+  EXPECT_EQ(VerdictOf({50, 40, 30, 20, 10}), "shrinking");
+  EXPECT_EQ(VerdictOf({10, 12, 9, 11, 10, 12, 10}), "steady");
+  EXPECT_EQ(VerdictOf({10, 10, 10, 10, 9000, 10, 10}), "steady") << "one wild night";
+  EXPECT_EQ(VerdictOf({10, 10, 10, 10, 90, 90, 90, 90, 90, 90}), "stepped");
+  EXPECT_EQ(VerdictOf({0, 0, 0, 10, 20, 30, 40, 50}), "growing") << "began later";
+  EXPECT_EQ(VerdictOf({10, 20, 30, 40}), "steady") << "too few nights";
+  EXPECT_EQ(VerdictOf({0, 0, 0, 0, 0}), "none");
+}
+
+TEST(TrendTest, TellsWhenNightsAreTooFew) {
+  const History history = Nights({1, 2, 3, 4});
+  EXPECT_FALSE(FindTrends(history, {})->enough);
+  TrendOptions options;
+  options.fewest = 4;
+  options.chance = 0.05;
+  EXPECT_EQ(VerdictOf({1, 2, 3, 4}, options), "growing");
+  EXPECT_FALSE(FindTrends(History(), {}).ok());
+}
+
+TEST(TrendTest, LooksAtWhatWasAskedFor) {
+  TrendOptions options;
+  options.least.amount = 100;
+  EXPECT_EQ(VerdictOf({10, 20, 30, 40, 50}, options), "steady");
+  options = {};
+  options.last = 5;
+  EXPECT_EQ(VerdictOf({90, 80, 70, 10, 20, 30, 40, 50}, options), "growing");
+  options = {};
+  options.match = "Other";
+  EXPECT_EQ(VerdictOf({10, 20, 30, 40, 50}, options), "none");
+  options.match = "(";
+  EXPECT_FALSE(FindTrends(Nights({1, 2}), options).ok());
+  options = {};
+  options.measure = Measure::kDefinite;
+  EXPECT_FALSE(FindTrends(Nights({1, 2}), options).ok()) << "no night was scanned";
+  // Twice the work, twice the blocks: nothing grows.
+  History history = Nights({10, 20, 30, 40, 50});
+  for (size_t i = 0; i < 5; ++i) history.nights[i].run.totals[Measure::kAllocations] = 10 * (i + 1);
+  options = {};
+  options.per = Per::kAllocation;
+  EXPECT_EQ(FindTrends(history, options)->rows[0].verdict, TrendVerdict::kSteady);
+}
+
+// By chance alone a site is called growing in about one of a hundred cases, and not in ten.
+TEST(TrendTest, IsSeldomWrongAboutNoise) {
+  uint64_t state = 12345;
+  const auto next = [&] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % 1000;
+  };
+  for (const size_t nights : {5u, 8u, 14u}) {
+    int growing = 0;
+    for (int i = 0; i < 1000; ++i) {
+      std::vector<uint64_t> leaks;
+      for (size_t n = 0; n < nights; ++n) leaks.push_back(next());
+      growing += VerdictOf(leaks) == "growing";
+    }
+    EXPECT_LE(growing, 20) << nights;
+  }
+}
+
+TEST(TrendFormatsTest, FitTheirWidthAndEscapeNames) {
+  History history = Nights({10, 20, 30, 40, 50, 60});
+  history.nights.back().run.sites[{"app", "aaaa"}].caller = absl::StrCat("\x1b[2J", std::string(300, 'x'));
+  const auto trend = FindTrends(history, {});
+  for (const size_t width : {60u, 80u, 120u, 200u}) {
+    for (const bool utf8 : {false, true}) {
+      render::TextOptions options;
+      options.style.width = width;
+      options.style.utf8 = utf8;
+      const std::string text = RenderTrendText(*trend, "history", options);
+      EXPECT_THAT(text, HasSubstr("GROWING"));
+      EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+      for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+        EXPECT_LE(render::DisplayWidth(line), width) << line;
+      }
+    }
+  }
+  render::StringSink json, csv;
+  RenderTrendJson(*trend, SIZE_MAX, json);
+  const auto parsed = nlohmann::json::parse(json.text());
+  EXPECT_EQ(parsed["schema"], "memtrace-trend/1");
+  EXPECT_EQ(parsed["grows"], true);
+  EXPECT_EQ(parsed["sites"][0]["values"].size(), 6u);
+  EXPECT_DOUBLE_EQ(parsed["sites"][0]["slope_per_night"].get<double>(), 10);
+  RenderTrendCsv(*trend, SIZE_MAX, csv);
+  EXPECT_EQ(std::count(csv.text().begin(), csv.text().end(), '\n'), 7);
+}
+
+TEST(SparklineTest, ShowsTheHighestFullAndNothingAsEmpty) {
+  EXPECT_EQ(Sparkline({0, 1, 8}, 10, false), "_:#");
+  EXPECT_EQ(Sparkline({1, 2, 3, 4}, 2, false).size(), 2u);
+  EXPECT_EQ(Sparkline({}, 10, true), "");
+}
+
+}  // namespace
+}  // namespace memtrace::report
