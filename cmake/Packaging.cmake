@@ -3,6 +3,7 @@
 #   bin/memtrace                    finds the library at ../lib, as in the build tree
 #   lib/libmemtrace.so              to be preloaded; nothing links with it
 #   lib/cmake/memtrace/             find_package(memtrace)
+#   include/memtrace.h              for programs that tell it something
 #   share/man/, share/doc/memtrace/, completions of three shells
 include(CMakePackageConfigHelpers)
 
@@ -12,7 +13,7 @@ configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/memtraceConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/cmake/memtraceConfig.cmake"
   INSTALL_DESTINATION "${MEMTRACE_CMAKE_DIR}"
-  PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_LIBDIR)
+  PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(
   "${PROJECT_BINARY_DIR}/cmake/memtraceConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
 install(FILES
@@ -20,10 +21,14 @@ install(FILES
   "${PROJECT_BINARY_DIR}/cmake/memtraceConfigVersion.cmake"
   DESTINATION "${MEMTRACE_CMAKE_DIR}")
 
+install(FILES "${PROJECT_SOURCE_DIR}/include/memtrace.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
 # --- documents and completions ----------------------------------------------------
 file(GLOB MEMTRACE_MAN1 "${PROJECT_SOURCE_DIR}/docs/man/*.1")
 file(GLOB MEMTRACE_MAN7 "${PROJECT_SOURCE_DIR}/docs/man/*.7")
 install(FILES ${MEMTRACE_MAN1} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+install(FILES "${PROJECT_SOURCE_DIR}/docs/man/memtrace.h.3"
+  DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")
 install(FILES ${MEMTRACE_MAN7} DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
 install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -84,6 +84,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
   };
   for (const Site& site : analysis.sites) collect(site.stack);
   for (const MappingSite& site : analysis.mappings) collect(site.stack);
+  for (const Pool& pool : analysis.pools) collect(pool.stack);
   for (const StackId stack : more) collect(stack);
 
   absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;

@@ -108,6 +108,10 @@ Json CoverageJson(const ReportView& view) {
           {"window_begin_s", coverage.window_begin_ns == 0
                                  ? Json() : Json(Seconds(coverage.window_begin_ns))},
           {"lost_blocks", coverage.lost_blocks},
+          {"stops", coverage.stops},
+          {"stopped_s", Seconds(coverage.stopped_ns)},
+          {"stopped_allocations", coverage.stopped_allocations},
+          {"stopped_frees", coverage.stopped_frees},
           {"truncated", coverage.truncated},
           {"unseen_allocators", UnseenAllocatorsJson(coverage)},
           {"modules_not_examined", coverage.modules_not_examined},
@@ -226,6 +230,50 @@ Json SizesJson(const SizeHistogram& sizes) {
   return json;
 }
 
+Json InstantJson(const Phase::Instant& instant) {
+  return {{"time_s", Seconds(instant.time_ns)},
+          {"live_bytes", instant.live_bytes},
+          {"live_blocks", instant.live_blocks}};
+}
+
+Json PhaseJson(const Phase& phase) {
+  return {{"name", phase.name},
+          {"times", phase.times},
+          {"open", phase.open},
+          {"total_s", Seconds(phase.total_ns)},
+          {"allocations", phase.allocations},
+          {"frees", phase.frees},
+          {"bytes_allocated", phase.bytes_allocated},
+          {"growth_bytes", phase.growth_bytes},
+          {"growth_blocks", phase.growth_blocks},
+          {"largest_growth_bytes", phase.largest_growth_bytes},
+          {"first_begin", InstantJson(phase.first_begin)},
+          {"first_end", InstantJson(phase.first_end)},
+          {"last_begin", InstantJson(phase.last_begin)},
+          {"last_end", InstantJson(phase.last_end)}};
+}
+
+Json MarkJson(const Mark& mark) {
+  return {{"name", mark.name},
+          {"time_s", Seconds(mark.time_ns)},
+          {"live_bytes", mark.live_bytes},
+          {"live_blocks", mark.live_blocks}};
+}
+
+Json PoolJson(const ReportView& view, const Pool& pool) {
+  return {{"name", pool.name},
+          {"created", pool.created},
+          {"destroyed", pool.destroyed},
+          {"allocations", pool.allocations},
+          {"frees", pool.frees},
+          {"bytes_allocated", pool.bytes_allocated},
+          {"live_bytes", pool.live_bytes},
+          {"live_blocks", pool.live_blocks},
+          {"peak_bytes", pool.peak_bytes},
+          {"first_created_s", Seconds(pool.first_created_ns)},
+          {"stack", StackJson(view, pool.stack)}};
+}
+
 }  // namespace
 
 // Names are bytes; JSON is UTF-8. All that is not printable ASCII is escaped: somebody may
@@ -313,6 +361,13 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
              [&](const MappingSite* mapping) { return MappingJson(view, *mapping); }, out);
   member("memory_map", MemoryMapJson(analysis.memory_map));
   member("sizes", SizesJson(analysis.sizes));
+  out.Write(",\n  \"phases\": ");
+  WriteArray(analysis.phases, kAllRows, PhaseJson, out);
+  out.Write(",\n  \"marks\": ");
+  WriteArray(analysis.marks, kAllRows, MarkJson, out);
+  out.Write(",\n  \"pools\": ");
+  WriteArray(analysis.pools, kAllRows, [&](const Pool& pool) { return PoolJson(view, pool); },
+             out);
   out.Write("\n}\n");
 }
 

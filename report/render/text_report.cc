@@ -43,6 +43,10 @@ absl::string_view LastComponents(absl::string_view path, int count) {
   return path.substr(cut + 1);
 }
 
+std::string GrowthAndPhases(const ReportView& view, const TextOptions& options) {
+  return absl::StrCat(GrowthText(view, options), PhasesText(view, options));
+}
+
 }  // namespace
 
 uint64_t BeginNs(const Analysis& analysis) {
@@ -152,7 +156,7 @@ std::string RenderText(const ReportView& view, const TextOptions& options) {
   using Render = std::string (*)(const ReportView&, const TextOptions&);
   static constexpr std::pair<TextSection, Render> kSections[] = {
       {TextSection::kSummary, SummaryText},     {TextSection::kLeaks, LeaksText},
-      {TextSection::kSites, SitesText},         {TextSection::kGrowth, GrowthText},
+      {TextSection::kSites, SitesText},         {TextSection::kGrowth, GrowthAndPhases},
       {TextSection::kFaults, FaultsText},       {TextSection::kTemporary, TemporaryText},
       {TextSection::kSizes, SizesText},         {TextSection::kThreads, ThreadsText},
       {TextSection::kMappings, MappingsText},

@@ -41,6 +41,8 @@ std::string SummaryText(const ReportView& view, const TextOptions& options);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
 std::string SitesText(const ReportView& view, const TextOptions& options);
 std::string GrowthText(const ReportView& view, const TextOptions& options);
+// Phases and pools that the program told of, behind the growth.
+std::string PhasesText(const ReportView& view, const TextOptions& options);
 std::string FaultsText(const ReportView& view, const TextOptions& options);
 std::string TemporaryText(const ReportView& view, const TextOptions& options);
 std::string SizesText(const ReportView& view, const TextOptions& options);

@@ -82,6 +82,13 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
     remarks.push_back(absl::StrCat(Plural(coverage.recovered_events, "event"),
                                    " recovered from the rings: the process did not write its end"));
   }
+  if (coverage.stops > 0) {
+    remarks.push_back(absl::StrCat("recording stopped by the program ",
+                                   Plural(coverage.stops, "time"), " for ",
+                                   Duration(coverage.stopped_ns), ": ",
+                                   Plural(coverage.stopped_allocations, "allocation"),
+                                   " then are in no figure"));
+  }
   if (coverage.inherited_frees > 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.inherited_frees, "free"),
                                    " of blocks that the parent process allocated"));

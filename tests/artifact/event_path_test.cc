@@ -122,6 +122,20 @@ TEST(EventPathTest, ReachesNoLockNoAllocationNoLoader) {
   }
 }
 
+// Neither do the functions of memtrace.h, but for the one that scans memory.
+TEST(EventPathTest, NorDoWhatTheProgramTells) {
+  const CallGraph graph(kLibrary);
+  for (const char* function :
+       {"IsActive(", "IgnoreObject(", "Disable(", "Enable(", "RootRegion(", "UnrootRegion(",
+        "PoolCreate(", "PoolDestroy(", "PoolAlloc(", "PoolFree(", "BlockAlloc(", "BlockFree(",
+        "PhaseBegin(", "PhaseEnd(", "Mark(", "Start(", "Stop("}) {
+    const std::string name =
+        graph.NameFrom("memtrace::(anonymous namespace)::" + std::string(function));
+    ASSERT_NE(name, "") << function;
+    EXPECT_THAT(FaultsOf(graph, name), testing::IsEmpty()) << "in " << name;
+  }
+}
+
 // The test above is worth something only if it saw the path.
 TEST(EventPathTest, FollowsTheWholePath) {
   const CallGraph graph(kLibrary);

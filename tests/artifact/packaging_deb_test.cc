@@ -75,6 +75,8 @@ TEST_F(DebTest, KeepsToDebiansLayout) {
         "-rw-r--r-- root/root ./usr/share/doc/memtrace/changelog.Debian.gz",
         "-rw-r--r-- root/root ./usr/share/man/man1/memtrace.1.gz",
         "-rw-r--r-- root/root ./usr/share/man/man1/memtrace-run.1.gz",
+        "-rw-r--r-- root/root ./usr/include/memtrace.h",
+        "-rw-r--r-- root/root ./usr/share/man/man3/memtrace.h.3.gz",
         "-rw-r--r-- root/root ./usr/share/man/man7/libmemtrace.7.gz",
         "-rw-r--r-- root/root ./usr/share/bash-completion/completions/memtrace",
         "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_memtrace",

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(All, ExampleTest,
                                            "growth_unbounded", "realloc_chain",
                                            "freed_by_other_thread", "plugin_leak", "new_delete",
                                            "mmap_brk", "temporary", "many_threads",
-                                           "tls_destructor", "fork_child", "waste"),
+                                           "tls_destructor", "fork_child", "waste", "arena"),
                          [](const auto& info) { return info.param; });
 
 // "leaks.c:25" -> bytes and blocks.

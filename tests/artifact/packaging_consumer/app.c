@@ -1,4 +1,5 @@
 /* Loses one block, in a function whose name the report has to show. */
+#include <memtrace.h>
 #include <stdlib.h>
 
 void *volatile g_sink;
@@ -9,6 +10,8 @@ __attribute__((noinline)) void lose_a_block(void) {
 }
 
 int main(void) {
+  memtrace_phase_begin("losing");
   lose_a_block();
+  memtrace_phase_end("losing");
   return 0;
 }

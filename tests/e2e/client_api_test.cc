@@ -1,0 +1,185 @@
+// memtrace.h in programs of every kind: what they tell arrives, and where there is no library
+// nothing happens.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kActive[] = "1 0 0 -3\n", kAbsent[] = "0 -1 -1 -1\n";
+
+Words Split(const std::string& text) {
+  std::istringstream in(text);
+  Words words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+void Compile(const std::string& compiler, const std::string& options) {
+  Words arguments = Split(compiler + " -g -Wall -Wextra -pedantic -Werror -fno-builtin " + options);
+  arguments.push_back("-I" + SourcePath("include"));
+  const Result result = RunCommand({.arguments = arguments});
+  ASSERT_EQ(result.Outcome(), "exit 0") << compiler << " " << options << "\n" << result.err;
+}
+
+// The events that tell something, one a word.
+std::string Told(const std::string& trace) {
+  const Result dump = RunCommand({.arguments = {ToolPath(), "dump", trace}});
+  EXPECT_EQ(dump.Outcome(), "exit 0") << dump.err;
+  static const Words kOf = {"phase",      "pool-create", "custom-alloc",      "custom-free",
+                            "ignore",     "leaks-disabled", "recording-stopped", "pool-destroy"};
+  std::istringstream lines(dump.out);
+  std::string told;
+  for (std::string line; std::getline(lines, line);) {
+    const Words words = Split(line);
+    if (words.size() < 4 || std::find(kOf.begin(), kOf.end(), words[2]) == kOf.end()) continue;
+    told += words[2];
+    for (size_t i = 4; i < words.size(); ++i) {
+      if (!words[i].starts_with("stack=") && !words[i].starts_with("pool=")) told += " " + words[i];
+    }
+    told += "\n";
+  }
+  return told;
+}
+
+constexpr char kAll[] =
+    "phase begin name=all\n"
+    "pool-create name=arena\n"
+    "custom-alloc size=100\n"
+    "custom-alloc size=50\n"
+    "custom-free\n"
+    "custom-alloc size=32\n"
+    "ignore\n"
+    "leaks-disabled depth=1\n"
+    "leaks-disabled depth=0\n"
+    "phase mark name=half\n"
+    "recording-stopped stopped=1\n"
+    "recording-stopped stopped=0\n"
+    "phase end name=all\n";
+
+struct Way {
+  const char* name;
+  const char* compiler;
+  const char* options;
+  bool is_static = false;
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+class LinkedTest : public testing::TestWithParam<Way> {};
+
+TEST_P(LinkedTest, TellsWhatItHasToTell) {
+  const Way& way = GetParam();
+  TempDir directory;
+  const std::string program = directory / "program";
+  ASSERT_NO_FATAL_FAILURE(Compile(
+      way.compiler, std::string(way.options) + " " + SourcePath("tests/tracees/client_api.c") +
+                        " -o " + program));
+  const Result alone = RunCommand({.arguments = {program}});
+  EXPECT_EQ(alone.Outcome(), "exit 0");
+  EXPECT_EQ(alone.out, kAbsent);
+  const Result traced = RunCommand(Traced({.arguments = {program}}, directory.path()));
+  EXPECT_EQ(traced.Outcome(), "exit 0") << traced.err;
+  EXPECT_EQ(traced.out, way.is_static ? kAbsent : kActive);
+  if (way.is_static) return;
+  EXPECT_EQ(Told(TraceOf(directory.path(), "program", traced.pid)), kAll);
+}
+
+const Way kWays[] = {
+    {"GccPie", "gcc", "-std=c89 -O2 -fPIE -pie"},
+    {"GccPieNotOptimized", "gcc", "-std=c89 -O0 -fPIE -pie"},
+    {"GccNoPie", "gcc", "-std=c89 -O2 -fno-pie -no-pie"},
+    {"GccNoPieNotOptimized", "gcc", "-std=gnu17 -O0 -fno-pie -no-pie"},
+    {"GccStatic", "gcc", "-std=c89 -O2 -static", true},
+    {"GccStaticPie", "gcc", "-std=c89 -O0 -fPIE -static-pie", true},
+    {"GccGold", "gcc", "-std=c99 -O2 -fno-pie -no-pie -fuse-ld=gold"},
+    {"GccLto", "gcc", "-std=c99 -O2 -flto=1"},
+    {"GccNow", "gcc", "-std=c99 -O2 -Wl,-z,now -fno-plt"},
+    {"ClangPie", "clang", "-std=c89 -O2 -fPIE -pie"},
+    {"ClangNoPie", "clang", "-std=c89 -O2 -fno-pie -no-pie"},
+    {"ClangNoPieNotOptimized", "clang", "-std=c89 -O0 -fno-pie -no-pie"},
+    {"ClangStatic", "clang", "-std=c89 -O2 -static", true},
+    {"ClangLldNoPie", "clang", "-std=c89 -O2 -fno-pie -no-pie -fuse-ld=lld"},
+    {"GxxPie", "g++", "-x c++ -std=c++98 -O2 -fPIE -pie -Wold-style-cast"},
+    {"GxxNoPie", "g++", "-x c++ -std=c++20 -O0 -fno-pie -no-pie"},
+    {"GxxStatic", "g++", "-x c++ -std=c++17 -O2 -static", true},
+    {"ClangxxPie", "clang++", "-x c++ -std=c++20 -O2 -fPIE -pie"},
+    {"ClangxxNoPie", "clang++", "-x c++ -std=c++98 -O2 -fno-pie -no-pie"},
+};
+INSTANTIATE_TEST_SUITE_P(All, LinkedTest, testing::ValuesIn(kWays),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ClientApiTest, WorksInALibraryThatIsLoadedLate) {
+  TempDir directory;
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc", "-std=c89 -O2 -fPIC -shared -DAS_LIBRARY " +
+                                             SourcePath("tests/tracees/client_api.c") + " -o " +
+                                             (directory / "plugin.so")));
+  WriteFile(directory / "host.c",
+            "#include <dlfcn.h>\n#include <stddef.h>\n"
+            "int main(int argc, char** argv) {\n"
+            "  void* plugin = dlopen(argv[argc - 1], RTLD_NOW);\n"
+            "  int (*run)(void) = NULL;\n"
+            "  if (plugin != NULL) *(void**)&run = dlsym(plugin, \"RunAll\");\n"
+            "  return run != NULL ? run() : 2;\n}\n");
+  const std::string host = directory / "host";
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc", (directory / "host.c") + " -o " + host));
+  const Result traced =
+      RunCommand(Traced({.arguments = {host, directory / "plugin.so"}}, directory.path()));
+  EXPECT_EQ(traced.Outcome(), "exit 0") << traced.err;
+  EXPECT_EQ(traced.out, kActive);
+  EXPECT_EQ(Told(TraceOf(directory.path(), "host", traced.pid)), kAll);
+}
+
+TEST(ClientApiTest, LeavesNothingWhereItIsDisabled) {
+  TempDir directory;
+  const std::string object = directory / "object.o";
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc", "-std=c89 -O2 -DMEMTRACE_DISABLE -c " +
+                                             SourcePath("tests/tracees/client_api.c") + " -o " +
+                                             object));
+  const Result symbols = RunCommand({.arguments = {"nm", object}});
+  EXPECT_THAT(symbols.out, Not(HasSubstr("memtrace")));
+  EXPECT_THAT(symbols.out, Not(HasSubstr("pthread")));
+}
+
+// Figures and stacks, from the report of one of them.
+TEST(ClientApiTest, IsInTheReport) {
+  for (const char* how : {"gcc -O2", "clang -O2", "gcc -O0"}) {
+    SCOPED_TRACE(how);
+    TempDir directory;
+    const std::string program = directory / "program";
+    ASSERT_NO_FATAL_FAILURE(
+        Compile(how, SourcePath("tests/tracees/client_api.c") + " -o " + program));
+    const Result traced = RunCommand(Traced({.arguments = {program}}, directory.path()));
+    ASSERT_EQ(traced.Outcome(), "exit 0") << traced.err;
+    const Json report = Report(TraceOf(directory.path(), "program", traced.pid));
+    ASSERT_EQ(report.at("phases").size(), 1u);
+    EXPECT_EQ(report.at("phases")[0].at("name"), "all");
+    EXPECT_EQ(report.at("phases")[0].at("growth_bytes"), 100 + 32 + 1002);
+    EXPECT_EQ(report.at("marks")[0].at("name"), "half");
+    EXPECT_EQ(report.at("pools")[0].at("live_bytes"), 100);
+    EXPECT_EQ(report.at("pools")[0].at("frees"), 1);
+    EXPECT_EQ(report.at("pools")[0].at("stack")[0].at("function"), "RunAll");
+    EXPECT_EQ(report.at("coverage").at("stops"), 1);
+    EXPECT_EQ(report.at("coverage").at("stopped_allocations"), 1);
+    EXPECT_EQ(report.at("coverage").at("unknown_frees"), 0);
+    int found = 0;
+    for (const Json& site : report.at("sites")) {
+      if (site.at("allocator") != "pool_alloc") continue;
+      EXPECT_EQ(site.at("stack")[0].at("function"), "TakeFromArena")
+          << "and not memtrace.h's function";
+      ++found;
+    }
+    EXPECT_EQ(found, 2) << "places that take from the arena";
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
