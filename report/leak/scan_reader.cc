@@ -187,7 +187,8 @@ Scan ReadScan(TraceReader& reader, uint32_t number, ScanVisitor* visitor, bool o
       scan.damage = "a record of it is longer than its block";
       break;
     }
-    if (only_begin) break;
+    // Vtables have a writer of their own, whose block may come first.
+    if (only_begin && scan.has_begin) break;
   }
   return scan;
 }

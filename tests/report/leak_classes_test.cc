@@ -390,6 +390,15 @@ TEST(LeakScanTest, OneThatDidNotEndConcludesNothing) {
   }
 }
 
+TEST(LeakScanTest, VtablesMayComeBeforeItsBeginning) {
+  World world;
+  ScanBuilder vtables(1);
+  vtables.Vtable(World::kData).AddTo(&world.trace);
+  world.scan.sequence = vtables.sequence;
+  world.Block(World::kHeap, 64);
+  EXPECT_EQ(Total(world.Check(), kDefinite).blocks, 1u);
+}
+
 TEST(LeakScanTest, OfASampleSaysThatNothingIsKnown) {
   TraceBuilder::Options options = World::Exact();
   options.sample_bytes = 1024;
