@@ -30,7 +30,7 @@ _memtrace() {
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W '--help --version' -- "$cur"))
         else
-            COMPREPLY=($(compgen -W 'run report diff trend dump info pack compare' -- "$cur"))
+            COMPREPLY=($(compgen -W 'run report diff trend dump info pack compare check' -- "$cur"))
         fi
         return
     fi
@@ -41,6 +41,25 @@ _memtrace() {
             _command_offset "$program"
             return
         fi
+    fi
+
+    # What stands behind `check --run -- ` is the program's.
+    if [[ ${words[1]} == check ]]; then
+        local i
+        for ((i = 2; i < cword; i++)); do
+            [[ ${words[i]} == -- ]] || continue
+            [[ " ${words[*]:2:i-2} " == *' --run '* ]] && _command_offset $((i + 1))
+            return
+        done
+        case $prev in
+            -f | --format) COMPREPLY=($(compgen -W 'text json junit sarif gitlab' -- "$cur")); return ;;
+            --fail-on) _memtrace_list 'definite indirect possible reachable unfreed all none'; return ;;
+            --default-suppressions) COMPREPLY=($(compgen -W 'yes no' -- "$cur")); return ;;
+            --missing-evidence) COMPREPLY=($(compgen -W 'fail report' -- "$cur")); return ;;
+            --traces | --source-root) _filedir -d; return ;;
+            --suppressions | --gen-suppressions | --baseline) _filedir; return ;;
+            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth) return ;;
+        esac
     fi
 
     case $prev in
@@ -89,6 +108,11 @@ _memtrace() {
         trend)
             options='--help --add --label --by --per --min --match --last --nights --chance --exit-code
                 --format --output --top --full --color --width --debug-dir --sysroot --debuginfod' ;;
+        check)
+            options='--help --run --traces --fail-on --suppressions --default-suppressions --gen-suppressions
+                --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations
+                --max-growth --missing-evidence --format --output --source-root --top --full --quiet
+                --debug-dir --sysroot' ;;
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;

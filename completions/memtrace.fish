@@ -9,7 +9,7 @@ function __memtrace_no_command
     test (count (commandline -poc)) -eq 1
 end
 function __memtrace_trace
-    __memtrace_command report diff trend dump info pack compare
+    __memtrace_command report diff trend dump info pack compare check
 end
 
 # Is the program of `run` on the line already? Then the rest is its own.
@@ -41,6 +41,7 @@ complete -c memtrace -n __memtrace_no_command -a run -d 'Run a program and trace
 complete -c memtrace -n __memtrace_no_command -a report -d 'Where the memory of a traced program went'
 complete -c memtrace -n __memtrace_no_command -a diff -d 'What changed from one run to another'
 complete -c memtrace -n __memtrace_no_command -a trend -d 'Which call sites grow from night to night'
+complete -c memtrace -n __memtrace_no_command -a check -d 'A gate for tests: fail on leaks and limits'
 complete -c memtrace -n __memtrace_no_command -a dump -d 'Every event in order'
 complete -c memtrace -n __memtrace_no_command -a info -d 'What was traced, and what is missing'
 complete -c memtrace -n __memtrace_no_command -a pack -d 'Make a raw trace small'
@@ -101,6 +102,28 @@ complete -c memtrace -n '__memtrace_command trend' -l label -x -d 'What to call 
 complete -c memtrace -n '__memtrace_command trend' -l last -x -d 'Only the last so many nights'
 complete -c memtrace -n '__memtrace_command trend' -l nights -x -d 'Fewest nights that tell a trend'
 complete -c memtrace -n '__memtrace_command trend' -l chance -x -d 'How often chance alone may do that'
+complete -c memtrace -n '__memtrace_command check' -l run -d 'Run the program behind -- and check its traces'
+complete -c memtrace -n '__memtrace_command check' -l traces -xa '(__fish_complete_directories)' -d 'With --run: keep the traces here'
+complete -c memtrace -n '__memtrace_command check' -l fail-on -xa '(__fish_append , definite indirect possible reachable unfreed all none)' -d 'Kinds of leaks that fail'
+complete -c memtrace -n '__memtrace_command check' -l suppressions -rF -d 'Leaks to pass over'
+complete -c memtrace -n '__memtrace_command check' -l default-suppressions -xa 'yes no' -d 'Pass over what the runtime keeps'
+complete -c memtrace -n '__memtrace_command check' -l gen-suppressions -rF -d 'Write suppressions for what fails'
+complete -c memtrace -n '__memtrace_command check' -l baseline -rF -d 'Leaks that are known'
+complete -c memtrace -n '__memtrace_command check' -l update-baseline -d 'Make the baseline what is found now'
+complete -c memtrace -n '__memtrace_command check' -l tolerance -x -d 'By how much a known leak may grow'
+complete -c memtrace -n '__memtrace_command check' -l max-leaked -x -d 'Bytes that a process may leak'
+complete -c memtrace -n '__memtrace_command check' -l max-peak -x -d 'Bytes that it may have live at once'
+complete -c memtrace -n '__memtrace_command check' -l max-allocations -x -d 'How often it may allocate'
+complete -c memtrace -n '__memtrace_command check' -l max-growth -x -d 'Bytes by which it may grow between phases'
+complete -c memtrace -n '__memtrace_command check' -l missing-evidence -xa 'fail report' -d 'What traces that prove nothing do'
+complete -c memtrace -n '__memtrace_command check' -s f -l format -xa 'text json junit sarif gitlab' -d 'How it is written'
+complete -c memtrace -n '__memtrace_command check' -s o -l output -rF -d 'Write to this file'
+complete -c memtrace -n '__memtrace_command check' -l source-root -xa '(__fish_complete_directories)' -d 'Where the sources were'
+complete -c memtrace -n '__memtrace_command check' -l top -x -d 'Leaks that the text shows'
+complete -c memtrace -n '__memtrace_command check' -l full -d 'Every leak, every frame'
+complete -c memtrace -n '__memtrace_command check' -s q -l quiet -d 'Only the verdict'
+complete -c memtrace -n '__memtrace_command check' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
+complete -c memtrace -n '__memtrace_command check' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
 
 complete -c memtrace -n '__memtrace_command dump' -s o -l output -rF -d 'Where the lines go'
 complete -c memtrace -n '__memtrace_command dump' -l from -x -d 'Only events from this time on'

@@ -20,6 +20,7 @@ enum class FrameRole : uint8_t {
 
 struct Frame {
   std::string function;  // demangled; empty: not known. kMarker: the text in brackets
+  std::string linkage_name;  // mangled, where that is another name than `function`; else empty
   std::string module;    // path; empty: not known
   uint64_t offset = 0;   // in the module: pc minus load bias; without a module the pc
   std::string file;      // empty: not known

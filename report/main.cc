@@ -16,6 +16,7 @@
 #include "report/command_report.h"
 #include "report/commands.h"
 #include "report/diff/command_diff.h"
+#include "report/gate/command_check.h"
 #include "report/memory_limit.h"
 #include "report/options.h"
 #include "report/render/escape.h"
@@ -117,6 +118,7 @@ int main(int argc, char** argv) {
   memtrace::report::RegisterReportCommand(app, &exit_code);
   memtrace::report::RegisterDiffCommand(app, &exit_code);
   memtrace::report::RegisterTrendCommand(app, &exit_code);
+  memtrace::report::RegisterCheckCommand(app, &exit_code);
   memtrace::report::RegisterDumpCommand(app, &exit_code);
   memtrace::report::RegisterInfoCommand(app, &exit_code);
   memtrace::report::RegisterPackCommand(app, &exit_code);

@@ -170,7 +170,10 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
         for (const symbolizer::Frame& found : result.frames[i]) {
           if (frames_.size() - begin == kMostInlined) break;
           if (IsApiWrapper(found)) continue;
+          const bool mangled = !found.function.empty() && found.linkage_name != found.function &&
+                               found.linkage_name.size() <= kLongestName;
           add({.function = Shortened(found.function.empty() ? found.linkage_name : found.function),
+               .linkage_name = mangled ? found.linkage_name : "",
                .file = Shortened(found.file),
                .line = found.line,
                .inlined = found.inlined});

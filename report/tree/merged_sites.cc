@@ -220,6 +220,15 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
   return found->second;
 }
 
+std::vector<StackId> MergedSites::Translate(const AnalyzedTrace& trace,
+                                            std::span<const StackId> stacks) {
+  Translation translation(this, trace);
+  std::vector<StackId> ours;
+  ours.reserve(stacks.size());
+  for (const StackId stack : stacks) ours.push_back(translation.Of(stack));
+  return ours;
+}
+
 StackSource MergedSites::stacks() const {
   return [this](StackId id, std::vector<RawFrame>* raw) {
     for (; id; id = stacks_.node(id).parent) {

@@ -61,6 +61,8 @@ class MergedSites {
  public:
   // The element of executables() that the trace was added to.
   size_t Add(const AnalyzedTrace& trace);
+  // What stacks of a trace are in stacks(), whether they are of sites or not.
+  std::vector<StackId> Translate(const AnalyzedTrace& trace, std::span<const StackId> stacks);
 
   const std::vector<MergedExecutable>& executables() const { return executables_; }
   // Files as modules, and no sites.

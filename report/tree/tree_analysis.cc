@@ -40,7 +40,8 @@ void AddTotals(const Totals& from, Totals* to) {
 
 }  // namespace
 
-TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress) {
+TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
+                         const SeeTrace& see) {
   TreeAnalysis tree;
   tree.spools = set.spools;
   absl::flat_hash_map<uint64_t, size_t> known;  // trace id -> image
@@ -52,9 +53,9 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
                static_cast<double>(set.total_bytes));
     };
     report(0);
-    const auto skip = [&](absl::string_view why) {
+    const auto skip = [&](absl::string_view why, bool is_copy = false) {
       absl::ConsumePrefix(&why, absl::StrCat(file.path, ": "));
-      tree.skipped.push_back({file.path, std::string(why)});
+      tree.skipped.push_back({file.path, std::string(why), is_copy});
       bytes_before += file.bytes;
     };
     auto reader = TraceReader::Open(file.path);
@@ -64,7 +65,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     }
     const format::FileHeader header = (*reader)->header();
     if (const auto other = known.find(header.trace_id); other != known.end()) {
-      skip(absl::StrCat("the same trace as ", tree.images[other->second].file));
+      skip(absl::StrCat("the same trace as ", tree.images[other->second].file), true);
       continue;
     }
     AnalyzeOptions options;
@@ -81,6 +82,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     Analysis& analysis = trace->analysis;
     ProcessImage image;
     image.executable = tree.sites.Add(*trace);
+    if (see) see(tree.images.size(), *trace, tree.sites);
     image.file = file.path;
     image.trace_id = header.trace_id;
     image.parent_trace_id = header.parent_trace_id;

@@ -27,6 +27,7 @@ struct TreeAnalysis {
   struct Skipped {
     std::string file;
     std::string why;
+    bool is_copy = false;
   };
   std::vector<Skipped> skipped;     // could not be read, or are another's copy
   std::vector<std::string> spools;  // see TraceSet
@@ -36,8 +37,13 @@ struct TreeAnalysis {
   uint64_t sample_bytes = 0;        // the largest of any
 };
 
+// Sees each trace before only sums are kept of it: the element of TreeAnalysis::images that
+// it becomes, and its sites, which have been added to `sites`.
+using SeeTrace = std::function<void(size_t image, AnalyzedTrace& trace, MergedSites& sites)>;
+
 // `progress`: the share of the bytes that were read, 0 to 1.
-TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress);
+TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
+                         const SeeTrace& see = {});
 
 }  // namespace memtrace::report
 

@@ -1,0 +1,233 @@
+#include "report/gate/baseline.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "report/render/escape.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+constexpr absl::string_view kHeader =
+    "# memtrace baseline 1: leaks that are known. A line each: what one process may leak there.\n"
+    "# Comments directly above a line are about it; until=YYYY-MM-DD is the last day it holds.\n"
+    "# memtrace check --baseline FILE --update-baseline keeps comments, dates and order.\n"
+    "\n";
+
+bool IsFingerprint(absl::string_view text) {
+  return !text.empty() && text.size() <= 64 &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.'; });
+}
+
+bool IsDate(absl::string_view text) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i != 4 && i != 7 && !absl::ascii_isdigit(static_cast<unsigned char>(text[i]))) return false;
+  }
+  const absl::string_view month = text.substr(5, 2), day = text.substr(8, 2);
+  return month >= "01" && month <= "12" && day >= "01" && day <= "31";
+}
+
+// A word of a line: no blank, no control character, no %, but as %XX.
+std::string AsWord(absl::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= ' ' || byte == 0x7f || byte == '%') {
+      absl::StrAppend(&word, absl::StrFormat("%%%02X", byte));
+    } else {
+      word += c;
+    }
+  }
+  return word;
+}
+
+std::string FromWord(absl::string_view word) {
+  std::string text;
+  for (size_t i = 0; i < word.size(); ++i) {
+    unsigned value = 0;
+    if (word[i] == '%' && i + 2 < word.size() &&
+        absl::SimpleHexAtoi(word.substr(i + 1, 2), &value)) {
+      text += static_cast<char>(value);
+      i += 2;
+    } else {
+      text += word[i];
+    }
+  }
+  return text;
+}
+
+std::tuple<std::string, LeakKind, std::string> KeyOf(const BaselineEntry& entry) {
+  return {entry.program, entry.kind, entry.fingerprint};
+}
+
+absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
+  BaselineEntry entry;
+  const auto next = [&text] {
+    text = absl::StripLeadingAsciiWhitespace(text);
+    const size_t end = std::min(text.find_first_of(" \t"), text.size());
+    const absl::string_view word = text.substr(0, end);
+    text.remove_prefix(end);
+    return word;
+  };
+  const auto kind = ParseKind(next());
+  if (!kind.ok()) return kind.status();
+  entry.kind = *kind;
+  const absl::string_view fingerprint = next();
+  if (!IsFingerprint(fingerprint)) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", fingerprint, "\" is no fingerprint"));
+  }
+  entry.fingerprint = std::string(fingerprint);
+  bool has_bytes = false, has_blocks = false;
+  for (text = absl::StripAsciiWhitespace(text); !text.empty();
+       text = absl::StripAsciiWhitespace(text)) {
+    if (absl::ConsumePrefix(&text, "caller=")) {
+      entry.caller = std::string(text);
+      break;
+    }
+    const absl::string_view word = next();
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(word, absl::MaxSplits('=', 1));
+    bool good = true;
+    if (field.first == "bytes") {
+      good = has_bytes = absl::SimpleAtoi(field.second, &entry.bytes);
+    } else if (field.first == "blocks") {
+      good = has_blocks = absl::SimpleAtoi(field.second, &entry.blocks);
+    } else if (field.first == "until") {
+      good = IsDate(field.second);
+      entry.until = std::string(field.second);
+    } else if (field.first == "program") {
+      entry.program = FromWord(field.second);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", word, "\": there are bytes=, blocks=, until=, program= and caller="));
+    }
+    if (!good) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", word, "\": ", field.first == "until" ? "not a date as 2027-01-31"
+                                                                 : "not a number"));
+    }
+  }
+  if (!has_bytes || !has_blocks || entry.program.empty()) {
+    return absl::InvalidArgumentError("a leak needs bytes=, blocks= and program=");
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::string BaselineLine(const BaselineEntry& entry) {
+  std::string line = absl::StrCat(KindName(entry.kind), " ", entry.fingerprint, " bytes=",
+                                  entry.bytes, " blocks=", entry.blocks);
+  if (!entry.until.empty()) absl::StrAppend(&line, " until=", entry.until);
+  absl::StrAppend(&line, " program=", AsWord(entry.program));
+  if (!entry.caller.empty()) {
+    absl::StrAppend(&line, " caller=", render::EscapeControls(entry.caller));
+  }
+  return line;
+}
+
+absl::StatusOr<Baseline> Baseline::Parse(absl::string_view text, const std::string& file) {
+  Baseline baseline;
+  uint32_t number = 0;
+  std::map<std::tuple<std::string, LeakKind, std::string>, uint32_t> seen;
+  absl::ConsumeSuffix(&text, "\n");
+  if (text.empty()) return baseline;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    absl::ConsumeSuffix(&line, "\r");
+    const absl::string_view content = absl::StripAsciiWhitespace(line);
+    Line kept{std::string(line)};
+    if (!content.empty() && content.front() != '#') {
+      auto entry = ParseEntry(content);
+      if (!entry.ok()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(file, ":", number, ": ", entry.status().message()));
+      }
+      entry->line = number;
+      const auto [other, is_new] = seen.try_emplace(KeyOf(*entry), number);
+      if (!is_new) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(file, ":", number, ": the same leak as in line ", other->second));
+      }
+      kept.entry = baseline.entries_.size();
+      baseline.entries_.push_back(*std::move(entry));
+    }
+    baseline.lines_.push_back(std::move(kept));
+  }
+  return baseline;
+}
+
+const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint,
+                                    absl::string_view program) const {
+  const BaselineEntry* of_any = nullptr;
+  for (const BaselineEntry& entry : entries_) {
+    if (entry.kind != kind || entry.fingerprint != fingerprint) continue;
+    if (entry.program == program) return &entry;
+    if (entry.program == "*") of_any = &entry;
+  }
+  return of_any;
+}
+
+std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
+                             const std::set<std::string>& programs, KindSet kinds) const {
+  std::map<std::tuple<std::string, LeakKind, std::string>, const BaselineEntry*> now;
+  for (const BaselineEntry& leak : leaks) {
+    const BaselineEntry* known = Find(leak.kind, leak.fingerprint, leak.program);
+    std::tuple key = KeyOf(leak);
+    if (known != nullptr) std::get<0>(key) = known->program;
+    const BaselineEntry*& at = now[key];
+    if (at == nullptr || leak.bytes > at->bytes) at = &leak;
+  }
+  std::vector<std::string> lines;
+  size_t comments = 0;  // at the end of `lines`, directly above what comes
+  for (const Line& line : lines_) {
+    if (line.entry == SIZE_MAX) {
+      lines.push_back(line.text);
+      comments = absl::StripAsciiWhitespace(line.text).empty() ? 0 : comments + 1;
+      continue;
+    }
+    const BaselineEntry& old = entries_[line.entry];
+    const auto found = now.find(KeyOf(old));
+    const bool looked_for =
+        kinds.Has(old.kind) && (old.program == "*" || programs.contains(old.program));
+    if (found != now.end()) {
+      if (found->second->bytes == old.bytes && found->second->blocks == old.blocks) {
+        lines.push_back(line.text);
+      } else {
+        BaselineEntry changed = old;
+        changed.bytes = found->second->bytes;
+        changed.blocks = found->second->blocks;
+        lines.push_back(BaselineLine(changed));
+      }
+      now.erase(found);
+    } else if (!looked_for) {
+      lines.push_back(line.text);
+    } else {
+      lines.resize(lines.size() - comments);
+    }
+    comments = 0;
+  }
+  std::string text = lines_.empty() ? std::string(kHeader) : "";
+  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  std::vector<const BaselineEntry*> added;
+  for (const auto& [key, leak] : now) added.push_back(leak);
+  std::sort(added.begin(), added.end(), [](const BaselineEntry* a, const BaselineEntry* b) {
+    return std::tie(a->program, a->caller, a->kind, a->fingerprint) <
+           std::tie(b->program, b->caller, b->kind, b->fingerprint);
+  });
+  for (const BaselineEntry* leak : added) absl::StrAppend(&text, BaselineLine(*leak), "\n");
+  return text;
+}
+
+}  // namespace memtrace::report::gate

@@ -1,0 +1,67 @@
+// Baseline: the leaks a project knows of, in a text file in its repository.
+//
+//   # BUG-123: goes with the rewrite of the cache
+//   definite 3f2a9c00deadbeef bytes=48 blocks=3 until=2027-01-31 program=app caller=Load  cache.c
+//
+// A line is a leak: its kind and fingerprint, then what one process may leak there, for how
+// long that is accepted (that day is the last), the program's file name, and for people the
+// caller, which takes the rest of the line. Nothing in it changes with a rebuild or a moved line.
+// Lines that begin with # are comments; those directly above a leak are about it and go with it.
+//
+// Update() changes no line that is still true and no order: the difference between two versions
+// is what has changed.
+
+#ifndef MEMTRACE_REPORT_GATE_BASELINE_H_
+#define MEMTRACE_REPORT_GATE_BASELINE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/gate/kinds.h"
+
+namespace memtrace::report::gate {
+
+struct BaselineEntry {
+  LeakKind kind = LeakKind::kUnfreed;
+  std::string fingerprint;
+  uint64_t bytes = 0;   // at most, in one process
+  uint64_t blocks = 0;
+  std::string until;    // YYYY-MM-DD; empty: without end
+  std::string program;  // file name of the executable; "*": any
+  std::string caller;
+  uint32_t line = 0;    // in the file
+};
+
+class Baseline {
+ public:
+  // `file` is for messages, which name the line.
+  static absl::StatusOr<Baseline> Parse(absl::string_view text, const std::string& file);
+
+  // nullptr: not in it. One for that program comes before one for any.
+  const BaselineEntry* Find(LeakKind kind, absl::string_view fingerprint,
+                            absl::string_view program) const;
+  const std::vector<BaselineEntry>& entries() const { return entries_; }
+
+  // The text of the file when `leaks` are what there is now. Entries of other programs than
+  // `programs`, and of other kinds than `kinds`, were not looked for: they stay.
+  std::string Update(const std::vector<BaselineEntry>& leaks, const std::set<std::string>& programs,
+                     KindSet kinds) const;
+
+ private:
+  struct Line {
+    std::string text;
+    size_t entry = SIZE_MAX;  // of entries_; none: a comment or an empty line
+  };
+  std::vector<Line> lines_;
+  std::vector<BaselineEntry> entries_;
+};
+
+std::string BaselineLine(const BaselineEntry& entry);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_BASELINE_H_

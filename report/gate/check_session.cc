@@ -1,0 +1,325 @@
+#include "report/gate/check_session.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/commands.h"
+#include "report/gate/baseline.h"
+#include "report/gate/formats.h"
+#include "report/gate/gate_input.h"
+#include "report/gate/judge.h"
+#include "report/gate/memcheck_stack.h"
+#include "report/gate/policy.h"
+#include "report/gate/suppressions.h"
+#include "report/gate/text_file.h"
+#include "report/memory_limit.h"
+#include "report/render/escape.h"
+#include "report/render/output.h"
+#include "report/render/progress.h"
+#include "report/run/run_session.h"
+#include "report/site_symbols.h"
+#include "report/tree/trace_set.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace gate;  // NOLINT: this file joins the parts
+
+std::string Today() {
+  const time_t now = time(nullptr);
+  tm parts = {};
+  gmtime_r(&now, &parts);
+  return absl::StrFormat("%04d-%02d-%02d", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+struct OutputSpec {
+  GateFormat format = GateFormat::kText;
+  std::string path;  // empty: standard output
+};
+
+// All that the words say, before anything is run or read: a mistake must not cost a night.
+struct CheckOptions {
+  GatePolicy policy;
+  Suppressions suppressions;
+  Baseline baseline;
+  std::vector<OutputSpec> outputs;
+};
+
+template <typename T, typename Parse>
+absl::Status ParseAll(const std::vector<std::string>& texts, Parse parse, std::vector<T>* out) {
+  for (const std::string& text : texts) {
+    auto value = parse(text);
+    if (!value.ok()) return value.status();
+    out->push_back(*std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
+  const auto kinds = ParseKinds(flags.fail_on);
+  if (!kinds.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--fail-on: ", kinds.status().message()));
+  }
+  policy->fail_on = *kinds;
+  policy->has_baseline = !flags.baseline.empty();
+  policy->missing_evidence_fails = flags.missing_evidence != "report";
+  policy->today = Today();
+  const auto tolerance = ParseTolerance(flags.tolerance);
+  if (!tolerance.ok()) return tolerance.status();
+  policy->tolerance = *tolerance;
+  const auto limit = [](absl::string_view option, bool counts) {
+    return [option, counts](const std::string& text) { return ParseLimit(option, text, counts); };
+  };
+  absl::Status status = ParseAll(flags.max_leaked, limit("--max-leaked", false), &policy->max_leaked);
+  status.Update(ParseAll(flags.max_peak, limit("--max-peak", false), &policy->max_peak));
+  status.Update(ParseAll(flags.max_allocations, limit("--max-allocations", true),
+                         &policy->max_allocations));
+  status.Update(ParseAll(flags.max_growth, [](const std::string& text) { return ParseGrowth(text); },
+                         &policy->max_growth));
+  return status;
+}
+
+absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outputs) {
+  GateFormat format = GateFormat::kText;
+  if (!flags.format.empty()) {
+    const auto given = ParseGateFormat(flags.format);
+    if (!given.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--format: ", given.status().message()));
+    }
+    format = *given;
+  }
+  bool plain = false;  // is --format taken up by a file?
+  for (const std::string& text : flags.outputs) {
+    const size_t equals = text.find('=');
+    // A file that has a = in its name and no format before it is meant as it is.
+    const auto named = equals == text.npos ? absl::StatusOr<GateFormat>(absl::NotFoundError(""))
+                                           : ParseGateFormat(text.substr(0, equals));
+    OutputSpec output{named.ok() ? *named : format,
+                      named.ok() ? text.substr(equals + 1) : text};
+    plain |= !named.ok();
+    if (output.path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--output: \"", text, "\" names no file"));
+    }
+    if (output.path == "-") output.path.clear();
+    outputs->push_back(std::move(output));
+  }
+  const bool to_stdout = std::any_of(outputs->begin(), outputs->end(),
+                                     [](const OutputSpec& one) { return one.path.empty(); });
+  // The log of a build wants the verdict, whatever else is written.
+  if (!to_stdout) outputs->push_back({plain ? GateFormat::kText : format, ""});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckOptions> ParseFlags(const CheckFlags& flags) {
+  CheckOptions options;
+  absl::Status status = ParsePolicy(flags, &options.policy);
+  status.Update(ParseOutputs(flags, &options.outputs));
+  if (!status.ok()) return status;
+  for (const std::string& file : flags.suppressions) {
+    status = options.suppressions.AddFile(file);
+    if (!status.ok()) return status;
+  }
+  // Last: what the user's own match is counted there.
+  if (flags.default_suppressions != "no") options.suppressions.AddBuiltIn();
+  if (flags.update_baseline && flags.baseline.empty()) {
+    return absl::InvalidArgumentError("--update-baseline: --baseline says which");
+  }
+  if (!flags.baseline.empty()) {
+    const auto text = ReadTextFile(flags.baseline);
+    if (!text.ok() && !(absl::IsNotFound(text.status()) && flags.update_baseline)) {
+      return text.status();
+    }
+    auto baseline = Baseline::Parse(text.ok() ? *text : "", flags.baseline);
+    if (!baseline.ok()) return baseline.status();
+    options.baseline = *std::move(baseline);
+  }
+  if (flags.words.empty()) {
+    return absl::InvalidArgumentError(
+        flags.run ? "nothing to run: memtrace check --run -- PROGRAM ARGUMENTS"
+                  : "nothing to check: memtrace check FILE...");
+  }
+  if (!flags.traces.empty() && !flags.run) {
+    return absl::InvalidArgumentError("--traces: is for --run");
+  }
+  return options;
+}
+
+// Every suppression's name says where it came from.
+std::string GeneratedSuppressions(const GateReport& report) {
+  std::string text;
+  for (const GateLeak& leak : report.result->leaks) {
+    if (!IsGated(leak.verdict)) continue;
+    const std::string kind =
+        leak.kind == LeakKind::kUnfreed ? "" : std::string(KindName(leak.kind));
+    absl::StrAppend(&text, SuppressionFor(absl::StrCat(leak.program, " ", leak.fingerprint, " ",
+                                                       CallerWithoutLine(*report.names, leak.stack)),
+                                          kind, leak.function, report.names->Frames(leak.stack)));
+  }
+  return text;
+}
+
+absl::Status WriteFile(const std::string& path, absl::string_view text) {
+  auto out = render::Output::Open(path);
+  if (!out.ok()) return out.status();
+  out->Write(text);
+  return out->Commit();
+}
+
+absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
+                          GateReport& report) {
+  if (!flags.gen_suppressions.empty()) {
+    const absl::Status status = WriteFile(flags.gen_suppressions, GeneratedSuppressions(report));
+    if (!status.ok()) return status;
+  }
+  for (const OutputSpec& output : options.outputs) {
+    auto out = render::Output::Open(output.path);
+    if (!out.ok()) return out.status();
+    report.style = render::StyleFor(out->fd(), render::ColorMode::kNever, 0);
+    if (output.format == GateFormat::kText && flags.quiet) {
+      out->Write(absl::StrCat("memtrace check: ", VerdictLine(report), "\n"));
+    } else {
+      out->Write(RenderGate(output.format, report));
+    }
+    const absl::Status status = out->Commit();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string>& paths,
+                          CheckOptions options) {
+  LimitMemory();
+  const auto set = FindTraces(paths);
+  if (!set.ok()) return set.status();
+  for (const TraceSet::File& file : set->files) {
+    for (const OutputSpec& output : options.outputs) {
+      const absl::Status status = RefuseToReplace(file.path, output.path);
+      if (!status.ok()) return status;
+    }
+  }
+  render::Progress progress;
+  TreeAnalysis tree;
+  const GateInput input =
+      ReadTraces(*set, options.policy, flags.sysroot,
+                 [&](double share) { progress.Report("reading", share); }, &tree);
+  symbolizer::Options symbolizer_options;
+  symbolizer_options.debug_dirs.insert(symbolizer_options.debug_dirs.begin(),
+                                       flags.debug_dirs.begin(), flags.debug_dirs.end());
+  symbolizer_options.sysroot = flags.sysroot;
+  symbolizer::SymbolizerProcess symbolizer(symbolizer_options);
+  const SiteSymbols symbols(
+      tree.sites.files(), tree.sites.stacks(),
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      [&](double share) { progress.Report("symbolizing", share); }, input.Stacks());
+  const auto names = render::ReportView::Create(tree.sites.files(), symbols, "");
+  if (!names.ok()) return names.status();
+  progress.Clear();
+
+  GateResult result =
+      Judge(input, *names, options.policy, options.baseline, &options.suppressions);
+  if (flags.update_baseline) {
+    // Of what was not seen nothing is known: a baseline without it would be wrong tomorrow.
+    if (result.usable == 0 ||
+        (!result.missing_evidence.empty() && options.policy.missing_evidence_fails)) {
+      const std::string why = result.missing_evidence.empty() ? "no process was looked at"
+                                                              : result.missing_evidence.front();
+      return absl::FailedPreconditionError(
+          absl::StrCat(flags.baseline, " is as it was: no usable evidence: ", why));
+    }
+    const std::set<std::string> programs(result.programs.begin(), result.programs.end());
+    const std::string text =
+        options.baseline.Update(BaselineOf(result, *names), programs, options.policy.fail_on);
+    const absl::Status status = WriteFile(flags.baseline, text);
+    if (!status.ok()) return status;
+    auto updated = Baseline::Parse(text, flags.baseline);
+    if (!updated.ok()) return updated.status();
+    options.baseline = *std::move(updated);
+    options.suppressions.ForgetMatches();
+    result = Judge(input, *names, options.policy, options.baseline, &options.suppressions);
+  }
+  GateReport report;
+  report.result = &result;
+  report.names = &*names;
+  report.suppressions = &options.suppressions;
+  report.baseline = flags.baseline;
+  report.source_root = flags.source_root;
+  report.full = flags.full;
+  if (flags.top.has_value()) report.top = *flags.top;
+  const absl::Status status = WriteOutputs(flags, options, report);
+  if (!status.ok()) return status;
+  return result.exit_code();
+}
+
+// Removed with everything in it.
+class ScratchDirectory {
+ public:
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  absl::StatusOr<std::string> Create() {
+    const char* place = getenv("TMPDIR");
+    std::string path = absl::StrCat(place == nullptr || *place == '\0' ? "/tmp" : place,
+                                    "/memtrace-check.XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) {
+      return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
+    }
+    return path_ = path;
+  }
+
+ private:
+  std::string path_;
+};
+
+// The program's own failure is what counts; the gate's verdict is printed all the same.
+int RunAndCheck(const CheckFlags& flags, CheckOptions options) {
+  ScratchDirectory scratch;
+  std::string directory = flags.traces;
+  if (directory.empty()) {
+    const auto made = scratch.Create();
+    if (!made.ok()) return ExitCodeOf(made.status());
+    directory = *made;
+  } else if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+    return ExitCodeOf(absl::UnavailableError(absl::StrCat(directory, ": ", strerror(errno))));
+  }
+  RunOptions run;
+  run.output = absl::StrCat(directory, "/%e.%p.mtr");
+  run.command = flags.words;
+  run.quiet = true;
+  const int status = RunSession(run);
+  absl::StatusOr<int> verdict = Check(flags, {directory}, std::move(options));
+  const int gate = verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
+  return status != 0 ? status : gate;
+}
+
+}  // namespace
+
+int CheckSession(const CheckFlags& flags) {
+  auto options = ParseFlags(flags);
+  if (!options.ok()) return ExitCodeOf(options.status());
+  if (flags.run) return RunAndCheck(flags, *std::move(options));
+  const absl::StatusOr<int> verdict = Check(flags, flags.words, *std::move(options));
+  return verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,159 @@
+#include "report/gate/formats.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "report/gate/kinds.h"
+#include "report/render/frames_filter.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+constexpr std::pair<GateFormat, absl::string_view> kFormats[] = {
+    {GateFormat::kText, "text"},   {GateFormat::kJson, "json"},     {GateFormat::kJunit, "junit"},
+    {GateFormat::kSarif, "sarif"}, {GateFormat::kGitlab, "gitlab"},
+};
+
+}  // namespace
+
+absl::StatusOr<GateFormat> ParseGateFormat(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const auto& [format, known] : kFormats) {
+    if (known == name) return format;
+    names.push_back(known);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", name, "\" is no format; there are ", absl::StrJoin(names, ", ")));
+}
+
+std::string RenderGate(GateFormat format, const GateReport& report) {
+  switch (format) {
+    case GateFormat::kText: return RenderGateText(report);
+    case GateFormat::kJson: return RenderGateJson(report);
+    case GateFormat::kJunit: return RenderGateJunit(report);
+    case GateFormat::kSarif: return RenderGateSarif(report);
+    case GateFormat::kGitlab: return RenderGateGitlab(report);
+  }
+  return "";
+}
+
+std::string BelowRoot(const std::string& root, const std::string& path) {
+  absl::string_view rest = path;
+  absl::string_view prefix = root;
+  absl::ConsumeSuffix(&prefix, "/");
+  if (root.empty() || !absl::ConsumePrefix(&rest, prefix) || !absl::ConsumePrefix(&rest, "/")) {
+    return "";
+  }
+  while (absl::ConsumePrefix(&rest, "/") || absl::ConsumePrefix(&rest, "./")) {
+  }
+  // Above the root again: a compiler that was called with -I../include.
+  if (absl::StrContains(absl::StrCat("/", rest, "/"), "/../")) return "";
+  return std::string(rest);
+}
+
+std::string RootOf(const GateReport& report, const GateLeak& leak) {
+  return report.source_root.empty() ? leak.working_directory : report.source_root;
+}
+
+SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak) {
+  const std::string root = RootOf(report, leak);
+  for (const Frame* frame : report.names->Frames(leak.stack)) {
+    if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
+    // A name without a directory is relative to where the compiler ran: the project's root, or
+    // it would have been told more.
+    std::string path = frame->file.front() == '/' ? BelowRoot(root, frame->file) : frame->file;
+    if (!path.empty()) return {std::move(path), frame->line};
+  }
+  return {};
+}
+
+std::string AmountText(const LeakAmount& amount) {
+  return absl::StrCat(render::ExactBytes(amount.bytes), " in ",
+                      render::Plural(amount.blocks, "block"));
+}
+
+std::string Processes(uint64_t count) {
+  return count == 1 ? "1 process" : absl::StrCat(render::Count(count), " processes");
+}
+
+std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
+  const Frame* caller = report.names->Caller(leak.stack);
+  std::string text = absl::StrCat(
+      KindPhrase(leak.kind), ": ", AmountText(leak.total), ", allocated by ", render::AllocationName(*report.names, leak.stack, leak.function),
+      caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)));
+  if (leak.indirect.blocks > 0) {
+    absl::StrAppend(&text, "; with it ", AmountText(leak.indirect), " indirectly");
+  }
+  return text;
+}
+
+std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
+  switch (leak.verdict) {
+    case Verdict::kReported: return "not gated";
+    case Verdict::kBudget: return "counted by --max-leaked";
+    case Verdict::kNew: return report.baseline.empty() ? "" : "new: not in the baseline";
+    case Verdict::kGrown:
+      return absl::StrCat("grown: ", AmountText(leak.most), " in one process, the baseline allows ",
+                          AmountText(leak.allowed));
+    case Verdict::kExpired:
+      return absl::StrCat("expired: the baseline accepted it until ", leak.until);
+    case Verdict::kWithin:
+      return absl::StrCat("within the baseline, which allows ", AmountText(leak.allowed));
+  }
+  return "";
+}
+
+std::string LeakIdentity(const GateLeak& leak) {
+  return absl::StrCat(leak.fingerprint, "-", KindName(leak.kind), "-", leak.program);
+}
+
+std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak) {
+  const std::vector<const Frame*> frames = report.names->Frames(leak.stack);
+  if (frames.empty()) return {"[no stack]"};
+  const render::Cut cut = render::CutStack(frames);
+  std::vector<std::string> lines;
+  const size_t begin = report.full ? 0 : cut.via;
+  const size_t end = report.full ? frames.size() : cut.end;
+  const std::string root = RootOf(report, leak);
+  for (size_t i = begin; i < end; ++i) {
+    const Frame& frame = *frames[i];
+    const std::string below = BelowRoot(root, frame.file);
+    std::string place = render::PlaceText(frame);
+    if (!below.empty()) {
+      place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
+    }
+    lines.push_back(absl::StrCat(render::FrameName(frame), place.empty() ? "" : "  ", place));
+  }
+  return lines;
+}
+
+std::string VerdictLine(const GateReport& report) {
+  const GateResult& result = *report.result;
+  std::vector<std::string> parts;
+  if (result.gated > 0) {
+    const GateLeak& first = result.leaks.front();
+    parts.push_back(absl::StrCat(render::Plural(result.gated, "leak"),
+                                 report.baseline.empty() || first.verdict == Verdict::kReported
+                                     ? ""
+                                     : " that the baseline does not allow"));
+  }
+  if (!result.excesses.empty()) {
+    parts.push_back(absl::StrCat(render::Plural(result.excesses.size(), "limit"), " passed"));
+  }
+  if (!result.missing_evidence.empty()) {
+    parts.push_back(absl::StrCat("no usable evidence in ",
+                                 render::Plural(result.missing_evidence.size(), "case")));
+  } else if (result.outcome == GateResult::Outcome::kNoEvidence) {
+    parts.push_back("no process was looked at");
+  }
+  std::string text(OutcomeName(result.outcome));
+  if (!parts.empty()) absl::StrAppend(&text, ": ", absl::StrJoin(parts, ", "));
+  return text;
+}
+
+}  // namespace memtrace::report::gate

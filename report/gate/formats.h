@@ -1,0 +1,67 @@
+// The formats of `memtrace check`. docs/gate.md tells what each says, and who reads it.
+
+#ifndef MEMTRACE_REPORT_GATE_FORMATS_H_
+#define MEMTRACE_REPORT_GATE_FORMATS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/gate/judge.h"
+#include "report/gate/suppressions.h"
+#include "report/render/style.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::gate {
+
+enum class GateFormat { kText, kJson, kJunit, kSarif, kGitlab };
+absl::StatusOr<GateFormat> ParseGateFormat(absl::string_view name);
+
+// What every format is made from.
+struct GateReport {
+  const GateResult* result = nullptr;
+  const render::ReportView* names = nullptr;
+  const Suppressions* suppressions = nullptr;
+  std::string baseline;     // file; empty: none
+  std::string source_root;  // files below it are the project's, and named from there
+  render::Style style;      // kText
+  bool full = false;        // kText: whole stacks, every leak
+  size_t top = 10;          // kText: leaks of each sort that are shown
+};
+
+std::string RenderGate(GateFormat format, const GateReport& report);
+std::string RenderGateText(const GateReport& report);
+std::string RenderGateJson(const GateReport& report);   // "memtrace-check/1"
+std::string RenderGateJunit(const GateReport& report);
+std::string RenderGateSarif(const GateReport& report);  // 2.1.0
+std::string RenderGateGitlab(const GateReport& report);
+
+// What these share.
+
+// A place in the project's sources that a leak is shown at.
+struct SourcePlace {
+  std::string path;  // below the source root; empty: there is none
+  uint32_t line = 0;
+};
+// `path` relative to the root; empty where it is not below it.
+std::string BelowRoot(const std::string& root, const std::string& path);
+// Of the first frame whose file is below the root of the leak.
+SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
+std::string RootOf(const GateReport& report, const GateLeak& leak);
+// "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
+std::string LeakSentence(const GateReport& report, const GateLeak& leak);
+// Why it is gated: "not in the baseline".
+std::string VerdictSentence(const GateReport& report, const GateLeak& leak);
+// What tells it from all others, over runs and rebuilds.
+std::string LeakIdentity(const GateLeak& leak);
+// A line for each frame worth reading; not escaped.
+std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak);
+// "failed: 2 leaks, 1 limit".
+std::string VerdictLine(const GateReport& report);
+std::string AmountText(const LeakAmount& amount);  // "256 bytes in 1 block"
+std::string Processes(uint64_t count);             // "1 process", "2 processes"
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_FORMATS_H_

@@ -1,0 +1,195 @@
+#include "report/gate/gate_input.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "report/render/units.h"
+#include "report/render/view.h"
+#include "report/unseen_allocators.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+const LeakScan* LastScan(const Analysis& analysis) {
+  return analysis.leak_scans.empty() ? nullptr : &analysis.leak_scans.back();
+}
+
+const LeakScan* LastCompleteScan(const Analysis& analysis) {
+  for (auto scan = analysis.leak_scans.rbegin(); scan != analysis.leak_scans.rend(); ++scan) {
+    if (scan->state == LeakScan::State::kDone) return &*scan;
+  }
+  return nullptr;
+}
+
+// What of the events themselves is not there. Each missing event may be the free of a block
+// that looks like a leak, or the allocation of one that is.
+std::string WhyEventsAreMissing(const Analysis& analysis) {
+  const Coverage& coverage = analysis.coverage;
+  if (coverage.dropped_events > 0) {
+    return absl::StrCat(render::Plural(coverage.dropped_events, "event"), " could not be written");
+  }
+  if (!coverage.damage.empty()) return absl::StrCat("the trace is damaged: ", coverage.damage);
+  if (coverage.lost_blocks > 0) return "parts of the trace are missing";
+  if (coverage.window_begin_ns > 0) return "the trace has only the newest events";
+  if (analysis.process.sample_bytes > 0) return "the trace is of a sample";
+  for (const UnseenAllocator& unseen : coverage.unseen_allocators) {
+    if (unseen.way == UnseenAllocator::Way::kComesFirst) {
+      return absl::StrCat("the program's memory is not recorded: ", unseen.module,
+                          " has a malloc of its own");
+    }
+  }
+  return "";
+}
+
+bool IsAtTheEnd(const LeakScan& scan) {
+  return scan.reason == format::ScanReason::kExitLate ||
+         scan.reason == format::ScanReason::kExitEarly;
+}
+
+// A scan that looked at nothing although there was something proves nothing.
+bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
+  uint64_t judged = 0;
+  for (const LeakAmount& total : scan.totals) judged += total.blocks;
+  return judged == 0 && IsAtTheEnd(scan) && analysis.totals.live_blocks > 0;
+}
+
+std::string HowItEnded(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kSignal: return absl::StrCat("killed by signal ", process.end_signal);
+    case ProcessInfo::End::kCut: return "it was killed, or still runs";
+    case ProcessInfo::End::kExec:
+    case ProcessInfo::End::kExit: break;
+  }
+  return "";
+}
+
+std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
+  std::vector<PhaseMark> marks;
+  for (const Phase& phase : analysis.phases) {
+    if (phase.times == 0) continue;
+    marks.push_back({phase.name, phase.first_end.time_ns, phase.first_end.live_bytes});
+    if (phase.times > 1) {
+      marks.push_back({phase.name, phase.last_end.time_ns, phase.last_end.live_bytes});
+    }
+  }
+  for (const Mark& mark : analysis.marks) {
+    marks.push_back({mark.name, mark.time_ns, mark.live_bytes});
+  }
+  std::stable_sort(marks.begin(), marks.end(), [](const PhaseMark& a, const PhaseMark& b) {
+    return a.time_ns < b.time_ns;
+  });
+  return marks;
+}
+
+}  // namespace
+
+std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
+  std::string why = WhyEventsAreMissing(analysis);
+  if (!why.empty()) return why;
+  const std::string ended = HowItEnded(analysis.process);
+  if (policy.looks_at_unfreed() && !ended.empty()) {
+    return absl::StrCat("what it would have freed is not known: ", ended);
+  }
+  if (!policy.needs_scan() || analysis.process.end == ProcessInfo::End::kExec) return "";
+  const LeakScan* last = LastScan(analysis);
+  if (last == nullptr) {
+    return ended.empty() ? "no leak scan: MEMTRACE_LEAK_CHECK=off, or it left by a way that is "
+                           "not seen"
+                         : absl::StrCat("no leak scan: ", ended);
+  }
+  if (last->state == LeakScan::State::kDone) {
+    if (!JudgedNothing(*last, analysis)) return "";
+    return absl::StrCat("the leak scan judged no block, though ",
+                        render::Plural(analysis.totals.live_blocks, "block"), " were not freed");
+  }
+  return absl::StrCat(last->state == LeakScan::State::kFailed ? "the leak scan failed"
+                                                              : "the leak scan was cut short",
+                      last->failure.empty() ? "" : ": ", last->failure);
+}
+
+std::vector<StackId> GateInput::Stacks() const {
+  absl::flat_hash_set<StackId> seen;
+  std::vector<StackId> stacks;
+  for (const ProcessLoss& loss : losses) {
+    if (loss.stack && seen.insert(loss.stack).second) stacks.push_back(loss.stack);
+  }
+  return stacks;
+}
+
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const std::string& sysroot,
+                     const std::function<void(double)>& progress, TreeAnalysis* tree) {
+  GateInput input;
+  const FindModuleNames find_names = ModuleNamesIn(sysroot);
+  // An allocator is looked for once in each program: it means reading its files.
+  std::set<std::pair<std::string, std::string>> looked_at, own_malloc;
+  std::vector<std::string> events_missing;  // by process
+  const auto see = [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
+    Analysis& analysis = trace.analysis;
+    const std::pair program{analysis.process.executable, analysis.process.build_id};
+    if (looked_at.insert(program).second) {
+      FillUnseenAllocators(find_names, &analysis);
+      for (const UnseenAllocator& unseen : analysis.coverage.unseen_allocators) {
+        if (unseen.way == UnseenAllocator::Way::kComesFirst) own_malloc.insert(program);
+      }
+    } else if (own_malloc.contains(program)) {
+      analysis.coverage.unseen_allocators.push_back({.module = analysis.process.executable});
+    }
+    GateProcess& process = input.processes.emplace_back();
+    process.file = analysis.file;
+    process.program = std::string(render::FileNameOf(analysis.process.executable));
+    process.pid = analysis.process.pid;
+    process.working_directory = analysis.process.working_directory;
+    process.no_evidence = WhyNoEvidence(analysis, policy);
+    events_missing.push_back(WhyEventsAreMissing(analysis));
+    process.peak_bytes = analysis.totals.peak_live_bytes;
+    process.allocations = analysis.totals.allocations;
+    process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
+                                                               analysis.totals.live_blocks};
+    process.phases = MarksOf(analysis);
+    const auto number = static_cast<uint32_t>(image);
+    const size_t first = input.losses.size();
+    std::vector<StackId> stacks;
+    if (const LeakScan* scan = LastCompleteScan(analysis)) {
+      process.scanned = true;
+      process.notes = scan->notes;
+      for (const LeakKind kind :
+           {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible, LeakKind::kReachable}) {
+        process.totals[static_cast<size_t>(kind)] = scan->totals[static_cast<size_t>(kind)];
+      }
+      for (const LossRecord& record : scan->records) {
+        input.losses.push_back({number, record.kind, record.function, {},
+                                {record.bytes, record.blocks},
+                                {record.indirect_bytes, record.indirect_blocks}});
+        stacks.push_back(record.stack);
+      }
+    }
+    if (policy.looks_at_unfreed()) {
+      for (const Site& site : analysis.sites) {
+        if (site.live_blocks == 0) continue;
+        input.losses.push_back({number, LeakKind::kUnfreed, site.function, {},
+                                {site.live_bytes, site.live_blocks}, {}});
+        stacks.push_back(site.stack);
+      }
+    }
+    const std::vector<StackId> merged = sites.Translate(trace, stacks);
+    for (size_t i = 0; i < merged.size(); ++i) input.losses[first + i].stack = merged[i];
+  };
+  *tree = AnalyzeTree(set, progress, see);
+  for (const TreeAnalysis::Skipped& skipped : tree->skipped) {
+    if (!skipped.is_copy) input.unreadable.push_back({skipped.file, skipped.why});
+  }
+  // That a process replaced itself may show in the trace of what it became only. Its heap went
+  // with it: what had been lost until then nobody looks for, as with memcheck.
+  for (size_t i = 0; i < input.processes.size(); ++i) {
+    GateProcess& process = input.processes[i];
+    if (tree->images[i].process.end != ProcessInfo::End::kExec) continue;
+    process.replaced = true;
+    if (!process.scanned) process.no_evidence = events_missing[i];
+  }
+  return input;
+}
+
+}  // namespace memtrace::report::gate

@@ -1,0 +1,78 @@
+// GateInput: what the traces of a run say that a gate is about, process by process, before
+// symbols: leaks by stack, peaks, and whether the trace can be believed.
+//
+// Stacks are those of the TreeAnalysis' MergedSites, equal for the same code in all processes.
+
+#ifndef MEMTRACE_REPORT_GATE_GATE_INPUT_H_
+#define MEMTRACE_REPORT_GATE_GATE_INPUT_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/analysis.h"
+#include "report/gate/policy.h"
+#include "report/leaks.h"
+#include "report/strong_id.h"
+#include "report/tree/tree_analysis.h"
+#include "report/tree/trace_set.h"
+
+namespace memtrace::report::gate {
+
+// An instant that the program named (memtrace.h): a mark, or the end of a phase; of one that
+// came several times, the first and the last end.
+struct PhaseMark {
+  std::string name;
+  uint64_t time_ns = 0;
+  uint64_t live_bytes = 0;
+};
+
+struct GateProcess {
+  std::string file;     // the trace
+  std::string program;  // file name of the executable
+  uint32_t pid = 0;
+  std::string working_directory;
+  // Why nothing may be concluded from it; empty: it counts.
+  std::string no_evidence;
+  // It replaced itself by another program, with all its memory: there is nothing to look for.
+  bool replaced = false;
+  bool scanned = false;  // there is a complete scan
+  std::vector<std::string> notes;  // of the scan: what it did not see
+  std::array<LeakAmount, kLeakKinds> totals;  // kUnfreed: live at the end
+  uint64_t peak_bytes = 0, allocations = 0;
+  std::vector<PhaseMark> phases;  // by time
+};
+
+// What one process leaked with one stack.
+struct ProcessLoss {
+  uint32_t process = 0;  // element of GateInput::processes
+  LeakKind kind = LeakKind::kUnfreed;
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  StackId stack;
+  LeakAmount direct, indirect;
+};
+
+struct GateInput {
+  std::vector<GateProcess> processes;
+  std::vector<ProcessLoss> losses;
+  struct Unreadable {
+    std::string file, why;
+  };
+  std::vector<Unreadable> unreadable;
+
+  std::vector<StackId> Stacks() const;  // of the losses, once each
+};
+
+// Reads all traces of `set`. `tree` gets what AnalyzeTree() returns.
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const std::string& sysroot,
+                     const std::function<void(double)>& progress, TreeAnalysis* tree);
+
+// Why an analysis is no evidence for such a policy; empty: it is.
+std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_GATE_INPUT_H_

@@ -1,0 +1,157 @@
+// "memtrace-check/1", GitLab's code quality, and what all JSON of the gate shares.
+
+#include "report/gate/formats.h"
+#include "report/render/json_parts.h"
+#include "report/render/text_report.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using render::Json;
+
+Json FramesJson(const GateReport& report, const GateLeak& leak) {
+  Json frames = Json::array();
+  for (const Frame* frame : report.names->Frames(leak.stack)) {
+    if (frame->role == FrameRole::kMarker) {
+      frames.push_back({{"function", frame->function}});
+      continue;
+    }
+    Json json = Json::object();
+    if (!frame->function.empty()) json["function"] = frame->function;
+    if (!frame->module.empty()) json["module"] = frame->module;
+    json["offset"] = frame->offset;
+    if (!frame->file.empty()) json["file"] = frame->file;
+    if (frame->line != 0) json["line"] = frame->line;
+    if (frame->inlined) json["inlined"] = true;
+    frames.push_back(std::move(json));
+  }
+  return frames;
+}
+
+Json AmountJson(const LeakAmount& amount) {
+  return {{"bytes", amount.bytes}, {"blocks", amount.blocks}};
+}
+
+Json LeakJson(const GateReport& report, const GateLeak& leak) {
+  Json json = {{"program", leak.program},
+               {"kind", std::string(KindName(leak.kind))},
+               {"verdict", std::string(VerdictName(leak.verdict))},
+               {"gated", IsGated(leak.verdict)},
+               {"fingerprint", leak.fingerprint},
+               {"allocator", render::AllocationName(*report.names, leak.stack, leak.function)},
+               {"bytes", leak.total.bytes},
+               {"blocks", leak.total.blocks},
+               {"indirect_bytes", leak.indirect.bytes},
+               {"indirect_blocks", leak.indirect.blocks},
+               {"processes", leak.processes},
+               {"most_bytes", leak.most.bytes},
+               {"most_blocks", leak.most.blocks},
+               {"stacks", leak.stacks}};
+  if (leak.verdict == Verdict::kGrown || leak.verdict == Verdict::kWithin ||
+      leak.verdict == Verdict::kExpired) {
+    json["allowed"] = AmountJson(leak.allowed);
+    if (!leak.until.empty()) json["until"] = leak.until;
+  }
+  json["stack"] = FramesJson(report, leak);
+  return json;
+}
+
+Json ExcessJson(const GateExcess& excess) {
+  Json json = {{"limit", std::string(ExcessName(excess.what))},
+               {"most", excess.limit},
+               {"value", excess.value},
+               {"program", excess.program},
+               {"file", excess.file},
+               {"pid", excess.pid},
+               {"processes", excess.processes}};
+  if (!excess.phases.empty()) json["phases"] = excess.phases;
+  return json;
+}
+
+const char* SeverityOf(LeakKind kind) {
+  switch (kind) {
+    case LeakKind::kDefinite: return "major";
+    case LeakKind::kIndirect:
+    case LeakKind::kPossible:
+    case LeakKind::kUnfreed: return "minor";
+    case LeakKind::kReachable: return "info";
+  }
+  return "minor";
+}
+
+}  // namespace
+
+std::string RenderGateJson(const GateReport& report) {
+  const GateResult& result = *report.result;
+  Json json = {{"schema", "memtrace-check/1"},
+               {"outcome", std::string(OutcomeName(result.outcome))},
+               {"exit_code", result.exit_code()},
+               {"fail_on", Json::array()},
+               {"processes", result.processes},
+               {"usable_processes", result.usable},
+               {"replaced_processes", result.replaced},
+               {"programs", result.programs},
+               {"gated_leaks", result.gated}};
+  for (size_t i = 0; i < kLeakKinds; ++i) {
+    const LeakKind kind = static_cast<LeakKind>(i);
+    if (result.policy.fail_on.Has(kind)) json["fail_on"].push_back(std::string(KindName(kind)));
+    json["totals"][std::string(KindName(kind))] =
+        kind != LeakKind::kUnfreed && !result.policy.needs_scan() ? Json()
+                                                                 : AmountJson(result.totals[i]);
+  }
+  json["totals"]["suppressed"] = AmountJson(result.suppressed);
+  json["missing_evidence"] = result.missing_evidence;
+  json["notes"] = result.notes;
+  json["limits"] = Json::array();
+  for (const GateExcess& excess : result.excesses) json["limits"].push_back(ExcessJson(excess));
+  json["leaks"] = Json::array();
+  for (const GateLeak& leak : result.leaks) json["leaks"].push_back(LeakJson(report, leak));
+  json["baseline"] = report.baseline.empty() ? Json() : Json(report.baseline);
+  json["fixed"] = Json::array();
+  for (const BaselineEntry& entry : result.fixed) {
+    json["fixed"].push_back({{"line", entry.line},
+                             {"kind", std::string(KindName(entry.kind))},
+                             {"fingerprint", entry.fingerprint},
+                             {"program", entry.program},
+                             {"caller", entry.caller}});
+  }
+  json["suppressions"] = Json::array();
+  for (const Suppression& one : report.suppressions->all()) {
+    if (one.file.empty() && one.records == 0) continue;
+    json["suppressions"].push_back({{"name", one.name},
+                                    {"file", one.file.empty() ? Json() : Json(one.file)},
+                                    {"line", one.line},
+                                    {"records", one.records},
+                                    {"bytes", one.bytes},
+                                    {"blocks", one.blocks}});
+  }
+  return render::Dump(json) + "\n";
+}
+
+std::string RenderGateGitlab(const GateReport& report) {
+  Json json = Json::array();
+  for (const GateLeak& leak : report.result->leaks) {
+    if (!IsGated(leak.verdict)) continue;
+    const SourcePlace place = PlaceOf(report, leak);
+    const std::string verdict = VerdictSentence(report, leak);
+    json.push_back(
+        {{"description", LeakSentence(report, leak) + (verdict.empty() ? "" : " (" + verdict + ")")},
+         {"check_name", "memtrace/" + std::string(KindName(leak.kind))},
+         {"fingerprint", LeakIdentity(leak)},
+         {"severity", SeverityOf(leak.kind)},
+         {"location",
+          {{"path", place.path.empty() ? leak.program : place.path},
+           {"lines", {{"begin", place.line == 0 ? 1 : place.line}}}}}});
+  }
+  for (const GateExcess& excess : report.result->excesses) {
+    const std::string name(ExcessName(excess.what));
+    json.push_back({{"description", excess.program + " " + ExcessText(excess)},
+                    {"check_name", "memtrace/limit-" + name},
+                    {"fingerprint", "limit-" + name + "-" + excess.phases + "-" + excess.program},
+                    {"severity", "major"},
+                    {"location", {{"path", excess.program}, {"lines", {{"begin", 1}}}}}});
+  }
+  return render::Dump(json) + "\n";
+}
+
+}  // namespace memtrace::report::gate

@@ -1,0 +1,200 @@
+// What is printed on the log of a build: the verdict, then what it is about, on 80 columns.
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/gate/formats.h"
+#include "report/render/escape.h"
+#include "report/render/frames_filter.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+constexpr size_t kFramesShown = 8;
+constexpr size_t kLinesOfAList = 10;
+
+class Text {
+ public:
+  explicit Text(const GateReport& report) : report_(report), result_(*report.result) {}
+
+  std::string Render() {
+    Line(absl::StrCat("memtrace check: ", absl::AsciiStrToUpper(std::string(
+                          OutcomeName(result_.outcome))),
+                      VerdictLine(report_).substr(OutcomeName(result_.outcome).size())));
+    Line(absl::StrCat("  ", Processes(result_.usable), " of ",
+                      render::Plural(result_.programs.size(), "program"), " looked at; fails on ",
+                      KindNames(result_.policy.fail_on),
+                      report_.baseline.empty() ? "" : absl::StrCat("; baseline ", report_.baseline)));
+    Evidence();
+    Limits();
+    Leaks();
+    Fixed();
+    Totals();
+    SuppressionUse();
+    List("note", result_.notes);
+    return std::move(out_);
+  }
+
+ private:
+  void Line(absl::string_view text) {
+    absl::StrAppend(&out_, render::EscapeControls(text), "\n");
+  }
+
+  void List(absl::string_view word, const std::vector<std::string>& items) {
+    if (items.empty()) return;
+    Line("");
+    const size_t shown = report_.full ? items.size() : std::min(items.size(), kLinesOfAList);
+    for (size_t i = 0; i < shown; ++i) {
+      Line(word.empty() ? items[i] : absl::StrCat(word, ": ", items[i]));
+    }
+    if (shown < items.size()) Line(absl::StrCat("and ", items.size() - shown, " more: --full"));
+  }
+
+  void Evidence() {
+    List("no evidence", result_.missing_evidence);
+    if (result_.missing_evidence.empty() || result_.policy.missing_evidence_fails) return;
+    Line("(--missing-evidence report: this does not fail)");
+  }
+
+  void Limits() {
+    std::vector<std::string> items;
+    for (const GateExcess& excess : result_.excesses) {
+      items.push_back(absl::StrCat(excess.program, " ", ExcessText(excess), "  ", excess.file));
+    }
+    List("limit", items);
+  }
+
+  void Leaks() {
+    size_t shown = 0, hidden = 0;
+    for (const GateLeak& leak : result_.leaks) {
+      const bool lost = leak.kind == LeakKind::kDefinite || leak.kind == LeakKind::kPossible;
+      // What is accepted, or not asked about, is in the totals.
+      if (!IsGated(leak.verdict) && leak.verdict != Verdict::kBudget &&
+          !(report_.full && (lost || leak.verdict == Verdict::kWithin))) {
+        continue;
+      }
+      if (!report_.full && shown == report_.top) {
+        ++hidden;
+        continue;
+      }
+      ++shown;
+      Leak(leak);
+    }
+    if (hidden > 0) {
+      Line("");
+      Line(absl::StrCat("and ", render::Plural(hidden, "more leak"), ": --top ",
+                        shown + hidden, " or --full"));
+    }
+  }
+
+  void Leak(const GateLeak& leak) {
+    Line("");
+    Line(absl::StrCat(AmountText(leak.total), " ", KindPhrase(leak.kind), "  [", leak.program,
+                      leak.processes > 1 ? absl::StrCat(", ", Processes(leak.processes)) : "", "]"));
+    const std::string verdict = VerdictSentence(report_, leak);
+    if (!verdict.empty()) Line(absl::StrCat("  ", verdict));
+    if (leak.indirect.blocks > 0) {
+      Line(absl::StrCat("  and ", AmountText(leak.indirect), " that only these lead to"));
+    }
+    Line(absl::StrCat("  ", render::AllocationName(*report_.names, leak.stack, leak.function),
+                      ", fingerprint ", leak.fingerprint,
+                      leak.stacks > 1 ? absl::StrCat(", ", leak.stacks, " stacks") : ""));
+    const std::vector<const Frame*> frames = report_.names->Frames(leak.stack);
+    const std::vector<std::string> lines = StackLines(report_, leak);
+    const size_t most = report_.full ? lines.size() : kFramesShown;
+    // The project's first frame is what the reader looks for.
+    const render::Cut cut = frames.empty() ? render::Cut() : render::CutStack(frames);
+    const size_t caller = cut.caller - cut.via;
+    size_t begin = 0;
+    if (!report_.full && caller + 1 > most) {
+      begin = caller - 1;
+      Line(absl::StrCat("    (", render::Plural(begin, "frame"), " of the system: --full)"));
+    }
+    for (size_t i = begin; i < lines.size() && i < begin + most; ++i) {
+      const size_t room = report_.style.width - 4;
+      const std::string line = render::EscapeControls(lines[i]);
+      const size_t gap = line.rfind("  ");
+      if (report_.full || render::FitsWidth(line, room) || gap == line.npos) {
+        absl::StrAppend(&out_, "    ", line, "\n");
+        continue;
+      }
+      // The place matters more than the end of a long C++ name.
+      const std::string place = render::KeepEnd(line.substr(gap + 2), room / 2, "...");
+      absl::StrAppend(&out_, "    ",
+                      render::KeepBeginning(line.substr(0, gap),
+                                            room - 2 - render::DisplayWidth(place), "..."),
+                      "  ", place, "\n");
+    }
+    if (begin + most < lines.size()) {
+      Line(absl::StrCat("    (", render::Plural(lines.size() - begin - most, "more frame"),
+                        ": --full)"));
+    }
+  }
+
+  void Fixed() {
+    std::vector<std::string> items;
+    for (const BaselineEntry& entry : result_.fixed) {
+      items.push_back(absl::StrCat(report_.baseline, ":", entry.line, ": ", KindName(entry.kind), " ",
+                                   entry.fingerprint, " ", entry.caller));
+    }
+    List("fixed", items);
+    if (!items.empty()) Line("These are gone: --update-baseline takes them out.");
+  }
+
+  void Totals() {
+    if (result_.usable == 0) return;
+    Line("");
+    const auto row = [&](absl::string_view name, const LeakAmount& amount) {
+      Line(absl::StrFormat("  %-17s %s", name, AmountText(amount)));
+    };
+    if (result_.policy.needs_scan()) {
+      for (const LeakKind kind :
+           {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible, LeakKind::kReachable}) {
+        row(KindPhrase(kind), result_.totals[static_cast<size_t>(kind)]);
+      }
+    } else {
+      row(KindPhrase(LeakKind::kUnfreed),
+          result_.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
+    }
+    if (result_.suppressed.blocks > 0) row("suppressed", result_.suppressed);
+  }
+
+  void SuppressionUse() {
+    std::vector<std::string> used, unused;
+    for (const Suppression& one : report_.suppressions->all()) {
+      if (one.records > 0) {
+        used.push_back(Named(absl::StrCat("suppressed: ", AmountText({one.bytes, one.blocks}), "  "),
+                             one));
+      } else if (!one.file.empty()) {
+        unused.push_back(Named("unused suppression: ", one));
+      }
+    }
+    List("", used);
+    List("", unused);
+  }
+
+  // The name of a suppression may be long, and is what is shortened.
+  std::string Named(const std::string& before, const Suppression& one) const {
+    const std::string place = one.file.empty() ? "" : absl::StrCat("  ", one.file, ":", one.line);
+    const size_t used = before.size() + place.size();
+    const size_t room = report_.style.width > used + 10 ? report_.style.width - used : 10;
+    const std::string name = render::EscapeControls(one.name);
+    return absl::StrCat(before, report_.full ? name : render::KeepBeginning(name, room, "..."),
+                        place);
+  }
+
+  const GateReport& report_;
+  const GateResult& result_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string RenderGateText(const GateReport& report) { return Text(report).Render(); }
+
+}  // namespace memtrace::report::gate

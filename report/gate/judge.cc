@@ -1,0 +1,378 @@
+#include "report/gate/judge.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "report/gate/memcheck_stack.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using format::AllocFunction;
+
+constexpr size_t kMostNotes = 20;
+
+void Add(const LeakAmount& from, LeakAmount* to) {
+  to->bytes += from.bytes;
+  to->blocks += from.blocks;
+}
+
+// What is worked out once for each stack.
+class StackFacts {
+ public:
+  explicit StackFacts(const render::ReportView& names, Suppressions* suppressions)
+      : names_(names), suppressions_(suppressions) {}
+
+  Suppression* SuppressionOf(const ProcessLoss& loss) {
+    const auto [at, is_new] = matches_.try_emplace(
+        std::tuple(loss.stack, loss.function, loss.kind), nullptr);
+    if (is_new && !suppressions_->empty()) {
+      const std::vector<const Frame*> frames = names_.Frames(loss.stack);
+      at->second = suppressions_->Match(loss.kind, AsMemcheckSees(loss.function, frames));
+    }
+    return at->second;
+  }
+
+  const std::string& FingerprintOf(const ProcessLoss& loss) {
+    const auto [at, is_new] =
+        fingerprints_.try_emplace(std::pair(loss.stack, loss.function));
+    if (is_new) at->second = names_.Fingerprint(loss.stack, loss.function);
+    return at->second;
+  }
+
+ private:
+  const render::ReportView& names_;
+  Suppressions* const suppressions_;
+  absl::flat_hash_map<std::tuple<StackId, AllocFunction, LeakKind>, Suppression*> matches_;
+  absl::flat_hash_map<std::pair<StackId, AllocFunction>, std::string> fingerprints_;
+};
+
+// A leak while the losses of its processes are added up. Losses come process by process.
+struct Sum {
+  GateLeak leak;
+  uint32_t process = UINT32_MAX;  // the one that is being added up
+  LeakAmount of_process;
+  std::map<StackId, uint64_t> by_stack;  // bytes
+
+  void Add(const ProcessLoss& loss) {
+    if (process != loss.process) {
+      process = loss.process;
+      of_process = {};
+      ++leak.processes;
+    }
+    gate::Add(loss.direct, &of_process);
+    gate::Add(loss.direct, &leak.total);
+    gate::Add(loss.indirect, &leak.indirect);
+    leak.most.bytes = std::max(leak.most.bytes, of_process.bytes);
+    leak.most.blocks = std::max(leak.most.blocks, of_process.blocks);
+    by_stack[loss.stack] += loss.direct.bytes;
+  }
+};
+
+Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline) {
+  if (!policy.fail_on.Has(leak->kind)) return Verdict::kReported;
+  if (!policy.gates_each_leak()) return Verdict::kBudget;
+  const BaselineEntry* entry = baseline.Find(leak->kind, leak->fingerprint, leak->program);
+  if (entry == nullptr) return Verdict::kNew;
+  leak->allowed = {entry->bytes, entry->blocks};
+  leak->until = entry->until;
+  if (!entry->until.empty() && policy.today > entry->until) return Verdict::kExpired;
+  const bool within = policy.tolerance.Allows(entry->bytes, leak->most.bytes) &&
+                      Tolerance{0, policy.tolerance.percent}.Allows(entry->blocks,
+                                                                    leak->most.blocks);
+  // A tolerance in bytes is about bytes; blocks then may be as many as they make.
+  return within || (policy.tolerance.bytes > 0 &&
+                    policy.tolerance.Allows(entry->bytes, leak->most.bytes))
+             ? Verdict::kWithin
+             : Verdict::kGrown;
+}
+
+// Which processes are beyond a limit; the one that is furthest stands for them.
+class Excesses {
+ public:
+  Excesses(const GateInput& input, std::vector<GateExcess>* out) : input_(input), out_(out) {}
+
+  template <typename ValueOf>
+  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of) {
+    for (const Limit& limit : limits) {
+      GateExcess worst;
+      for (size_t i = 0; i < input_.processes.size(); ++i) {
+        const GateProcess& process = input_.processes[i];
+        if (!process.no_evidence.empty()) continue;
+        if (!limit.program.empty() ? limit.program != process.program
+                                   : HasOwnLimit(limits, process.program)) {
+          continue;
+        }
+        const uint64_t value = value_of(i);
+        if (value <= limit.most) continue;
+        ++worst.processes;
+        if (value < worst.value) continue;
+        worst.program = process.program;
+        worst.file = process.file;
+        worst.pid = process.pid;
+        worst.value = value;
+      }
+      if (worst.processes == 0) continue;
+      worst.what = what;
+      worst.limit = limit.most;
+      out_->push_back(worst);
+    }
+  }
+
+ private:
+  static bool HasOwnLimit(const std::vector<Limit>& limits, const std::string& program) {
+    return std::any_of(limits.begin(), limits.end(),
+                       [&](const Limit& limit) { return limit.program == program; });
+  }
+
+  const GateInput& input_;
+  std::vector<GateExcess>* const out_;
+};
+
+// From the first mark `from` to the last mark `to` behind it.
+bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* growth) {
+  const auto from = std::find_if(process.phases.begin(), process.phases.end(),
+                                 [&](const PhaseMark& mark) { return mark.name == limit.from; });
+  if (from == process.phases.end()) return false;
+  for (auto to = process.phases.end(); to-- != from + 1;) {
+    if (to->name != limit.to) continue;
+    *growth = to->live_bytes > from->live_bytes ? to->live_bytes - from->live_bytes : 0;
+    return true;
+  }
+  return false;
+}
+
+void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* result) {
+  for (const GrowthLimit& limit : policy.max_growth) {
+    GateExcess worst;
+    bool passed_both = false;
+    for (const GateProcess& process : input.processes) {
+      uint64_t growth = 0;
+      if (!process.no_evidence.empty() || !GrowthOf(process, limit, &growth)) continue;
+      passed_both = true;
+      if (growth <= limit.most) continue;
+      ++worst.processes;
+      if (growth < worst.value) continue;
+      worst.program = process.program;
+      worst.file = process.file;
+      worst.pid = process.pid;
+      worst.value = growth;
+    }
+    const std::string phases = absl::StrCat(limit.from, "..", limit.to);
+    if (!passed_both) {
+      result->missing_evidence.push_back(
+          absl::StrCat("--max-growth ", phases, ": no process has these phases or marks, in this order"));
+    }
+    if (worst.processes == 0) continue;
+    worst.what = GateExcess::What::kGrowth;
+    worst.limit = limit.most;
+    worst.phases = phases;
+    result->excesses.push_back(worst);
+  }
+}
+
+int Severity(LeakKind kind) { return static_cast<int>(kind); }
+
+}  // namespace
+
+absl::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kReported: return "reported";
+    case Verdict::kNew: return "new";
+    case Verdict::kGrown: return "grown";
+    case Verdict::kExpired: return "expired";
+    case Verdict::kWithin: return "within";
+    case Verdict::kBudget: return "in the budget";
+  }
+  return "";
+}
+
+bool IsGated(Verdict verdict) {
+  return verdict == Verdict::kNew || verdict == Verdict::kGrown || verdict == Verdict::kExpired;
+}
+
+absl::string_view ExcessName(GateExcess::What what) {
+  switch (what) {
+    case GateExcess::What::kLeaked: return "leaked";
+    case GateExcess::What::kPeak: return "peak";
+    case GateExcess::What::kAllocations: return "allocations";
+    case GateExcess::What::kGrowth: return "growth";
+  }
+  return "";
+}
+
+std::string ExcessText(const GateExcess& excess) {
+  const auto bytes = [](uint64_t n) { return render::ExactOrHumanBytes(n); };
+  std::string text;
+  switch (excess.what) {
+    case GateExcess::What::kLeaked:
+      text = absl::StrCat("leaked ", bytes(excess.value), ", at most ", bytes(excess.limit));
+      break;
+    case GateExcess::What::kPeak:
+      text = absl::StrCat("peak of ", bytes(excess.value), ", at most ", bytes(excess.limit));
+      break;
+    case GateExcess::What::kAllocations:
+      text = absl::StrCat(render::Count(excess.value), " allocations, at most ",
+                          render::Count(excess.limit));
+      break;
+    case GateExcess::What::kGrowth:
+      text = absl::StrCat("grew by ", bytes(excess.value), " in ", excess.phases, ", at most ",
+                          bytes(excess.limit));
+      break;
+  }
+  if (excess.processes > 1) {
+    absl::StrAppend(&text, " (and ", excess.processes - 1, " more)");
+  }
+  return text;
+}
+
+absl::string_view OutcomeName(GateResult::Outcome outcome) {
+  switch (outcome) {
+    case GateResult::Outcome::kClean: return "clean";
+    case GateResult::Outcome::kGated: return "failed";
+    case GateResult::Outcome::kNoEvidence: return "no evidence";
+  }
+  return "";
+}
+
+GateResult Judge(const GateInput& input, const render::ReportView& names,
+                 const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions) {
+  GateResult result;
+  result.policy = policy;
+  result.processes = input.processes.size();
+  for (const GateInput::Unreadable& one : input.unreadable) {
+    result.missing_evidence.push_back(absl::StrCat(one.file, ": ", one.why));
+  }
+  std::set<std::string> programs, notes;
+  for (const GateProcess& process : input.processes) {
+    result.replaced += process.replaced;
+    if (!process.no_evidence.empty()) {
+      result.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.no_evidence));
+      continue;
+    }
+    // One that became another program shows its peak, and nothing of what it would have freed.
+    const bool of_leaks = policy.needs_scan() || policy.looks_at_unfreed();
+    result.usable += !process.replaced || process.scanned || !of_leaks;
+    programs.insert(process.program);
+    notes.insert(process.notes.begin(), process.notes.end());
+    if (policy.looks_at_unfreed()) continue;  // added up below, without what is suppressed
+    Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],
+        &result.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
+  }
+  result.programs.assign(programs.begin(), programs.end());
+  for (const std::string& note : notes) {
+    if (result.notes.size() == kMostNotes) break;
+    result.notes.push_back(note);
+  }
+
+  StackFacts facts(names, suppressions);
+  std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums;
+  std::vector<uint64_t> leaked(input.processes.size());  // for --max-leaked
+  for (const ProcessLoss& loss : input.losses) {
+    const GateProcess& process = input.processes[loss.process];
+    if (!process.no_evidence.empty()) continue;
+    if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
+    if (Suppression* suppression = facts.SuppressionOf(loss)) {
+      ++suppression->records;
+      suppression->blocks += loss.direct.blocks;
+      suppression->bytes += loss.direct.bytes;
+      Add(loss.direct, &result.suppressed);
+      continue;
+    }
+    Add(loss.direct, &result.totals[static_cast<size_t>(loss.kind)]);
+    const bool of_definite =
+        loss.kind == LeakKind::kIndirect && policy.fail_on.Has(LeakKind::kDefinite);
+    if (policy.fail_on.Has(loss.kind) || of_definite) leaked[loss.process] += loss.direct.bytes;
+    const std::string& fingerprint = facts.FingerprintOf(loss);
+    Sum& sum = sums[{process.program, loss.kind, fingerprint}];
+    if (sum.leak.processes == 0) {
+      sum.leak.program = process.program;
+      sum.leak.kind = loss.kind;
+      sum.leak.fingerprint = fingerprint;
+      sum.leak.function = loss.function;
+      sum.leak.working_directory = process.working_directory;
+    }
+    sum.Add(loss);
+  }
+  for (auto& [key, sum] : sums) {
+    GateLeak& leak = sum.leak;
+    leak.stacks = sum.by_stack.size();
+    uint64_t heaviest = 0;
+    for (const auto& [stack, bytes] : sum.by_stack) {
+      if (leak.stack && bytes <= heaviest) continue;
+      leak.stack = stack;
+      heaviest = bytes;
+    }
+    leak.verdict = VerdictOf(&leak, policy, baseline);
+    result.gated += IsGated(leak.verdict);
+    result.leaks.push_back(std::move(leak));
+  }
+  std::sort(result.leaks.begin(), result.leaks.end(), [](const GateLeak& a, const GateLeak& b) {
+    return std::tuple(!IsGated(a.verdict), Severity(a.kind), b.total.bytes, b.total.blocks,
+                      a.program, a.fingerprint) <
+           std::tuple(!IsGated(b.verdict), Severity(b.kind), a.total.bytes, a.total.blocks,
+                      b.program, b.fingerprint);
+  });
+
+  for (const BaselineEntry& entry : baseline.entries()) {
+    if (!policy.fail_on.Has(entry.kind)) continue;
+    const bool looked_for = entry.program == "*" ? !programs.empty()
+                                                 : programs.contains(entry.program);
+    const bool found = std::any_of(
+        result.leaks.begin(), result.leaks.end(), [&](const GateLeak& leak) {
+          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint &&
+                 (entry.program == "*" || leak.program == entry.program);
+        });
+    if (looked_for && !found) result.fixed.push_back(entry);
+  }
+
+  Excesses excesses(input, &result.excesses);
+  excesses.Check(GateExcess::What::kLeaked, policy.max_leaked, [&](size_t i) { return leaked[i]; });
+  excesses.Check(GateExcess::What::kPeak, policy.max_peak,
+                 [&](size_t i) { return input.processes[i].peak_bytes; });
+  excesses.Check(GateExcess::What::kAllocations, policy.max_allocations,
+                 [&](size_t i) { return input.processes[i].allocations; });
+  CheckGrowth(input, policy, &result);
+
+  const bool failed = result.gated > 0 || !result.excesses.empty();
+  const bool blind = result.usable == 0 ||
+                     (!result.missing_evidence.empty() && policy.missing_evidence_fails);
+  result.outcome = failed  ? GateResult::Outcome::kGated
+                   : blind ? GateResult::Outcome::kNoEvidence
+                           : GateResult::Outcome::kClean;
+  return result;
+}
+
+std::string CallerWithoutLine(const render::ReportView& names, StackId stack) {
+  const Frame* frame = names.Caller(stack);
+  if (frame == nullptr) return "[no stack]";
+  const absl::string_view file =
+      render::FileNameOf(frame->file.empty() ? frame->module : frame->file);
+  // An offset in a module changes with each build of it.
+  if (frame->function.empty()) return std::string(file);
+  return file.empty() ? frame->function : absl::StrCat(frame->function, "  ", file);
+}
+
+std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::ReportView& names) {
+  std::vector<BaselineEntry> entries;
+  for (const GateLeak& leak : result.leaks) {
+    if (!result.policy.fail_on.Has(leak.kind)) continue;
+    BaselineEntry entry;
+    entry.kind = leak.kind;
+    entry.fingerprint = leak.fingerprint;
+    entry.bytes = leak.most.bytes;
+    entry.blocks = leak.most.blocks;
+    entry.program = leak.program;
+    entry.caller = CallerWithoutLine(names, leak.stack);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace memtrace::report::gate

@@ -1,0 +1,96 @@
+// Judge: what of the leaks found is accepted, and by what. From GateInput, the names of its
+// stacks, and what the user accepts, to a GateResult, which every output format shows.
+//
+// Leaks of one program with one kind and fingerprint are one leak, in however many processes
+// they were; what the baseline says of it is about each process. A process without evidence
+// takes no part.
+//
+// Single-threaded; nothing is read or written.
+
+#ifndef MEMTRACE_REPORT_GATE_JUDGE_H_
+#define MEMTRACE_REPORT_GATE_JUDGE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/gate/baseline.h"
+#include "report/gate/gate_input.h"
+#include "report/gate/policy.h"
+#include "report/gate/suppressions.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::gate {
+
+enum class Verdict {
+  kReported,  // of a kind that the gate is not about
+  kNew,       // not in the baseline, or there is none
+  kGrown,     // beyond what the baseline and the tolerance allow
+  kExpired,   // in the baseline until a day that has passed
+  kWithin,    // the baseline allows it
+  kBudget,    // what counts is the sum: --max-leaked
+};
+absl::string_view VerdictName(Verdict verdict);  // "new"
+bool IsGated(Verdict verdict);                   // it fails the gate
+
+struct GateLeak {
+  std::string program;
+  LeakKind kind = LeakKind::kUnfreed;
+  std::string fingerprint;
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  StackId stack;              // of the one that weighs most
+  uint64_t stacks = 0;        // how many have that fingerprint
+  LeakAmount total, indirect;  // of all processes
+  LeakAmount most;            // of one process: bytes, and blocks, each the largest
+  uint64_t processes = 0;
+  std::string working_directory;  // of one of them
+  Verdict verdict = Verdict::kReported;
+  LeakAmount allowed;         // kGrown, kWithin, kExpired: by the baseline
+  std::string until;          // the baseline's, if it says so
+};
+
+// A limit that was passed.
+struct GateExcess {
+  enum class What { kLeaked, kPeak, kAllocations, kGrowth } what = What::kLeaked;
+  std::string program, file;  // of the process that is furthest beyond it
+  uint32_t pid = 0;
+  uint64_t limit = 0, value = 0;
+  uint64_t processes = 0;     // how many are beyond it
+  std::string phases;         // kGrowth: "warm..done"
+};
+absl::string_view ExcessName(GateExcess::What what);  // "leaked"
+std::string ExcessText(const GateExcess& excess);     // a sentence
+
+struct GateResult {
+  std::vector<GateLeak> leaks;     // gated ones first, then by kind and size
+  std::vector<GateExcess> excesses;
+  std::vector<BaselineEntry> fixed;    // in the baseline, looked for and not there
+  std::vector<std::string> missing_evidence;  // "FILE: why"
+  std::vector<std::string> notes;      // of the scans, each once
+  std::array<LeakAmount, kLeakKinds> totals;  // without what is suppressed
+  LeakAmount suppressed;
+  uint64_t processes = 0, usable = 0, replaced = 0;
+  std::vector<std::string> programs;   // of usable processes
+  uint64_t gated = 0;                  // of leaks
+  GatePolicy policy;
+
+  enum class Outcome { kClean = 0, kGated = 1, kNoEvidence = 2 } outcome = Outcome::kNoEvidence;
+  int exit_code() const { return static_cast<int>(outcome); }
+};
+absl::string_view OutcomeName(GateResult::Outcome outcome);  // "clean", "failed", "no evidence"
+
+// `names` is a view with the symbols of the stacks. Matches are counted in `suppressions`.
+GateResult Judge(const GateInput& input, const render::ReportView& names,
+                 const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions);
+
+// What the baseline has to say so that nothing is new or grown: an entry for each leak of the
+// kinds that are gated.
+std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::ReportView& names);
+
+// The frame of a leak that belongs to it, without its line: "Load  cache.c".
+std::string CallerWithoutLine(const render::ReportView& names, StackId stack);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_JUDGE_H_

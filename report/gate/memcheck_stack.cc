@@ -1,0 +1,169 @@
+#include "report/gate/memcheck_stack.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/render/escape.h"
+#include "report/render/frames_filter.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using format::AllocFunction;
+
+constexpr absl::string_view kUnknown = "???";
+// Where Debian has it; patterns for it begin with "*/vgpreload".
+constexpr absl::string_view kMemcheckLibrary =
+    "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
+// What Valgrind records unless --num-callers says more: a suppression with more frames
+// would never match.
+constexpr size_t kMostFrames = 12;
+
+bool IsOperatorNew(const Frame& frame) {
+  return absl::StartsWith(frame.linkage_name, "_Znw") ||
+         absl::StartsWith(frame.linkage_name, "_Zna") ||
+         absl::StartsWith(frame.function, "operator new");
+}
+
+// Of operator new's name, that of operator new[], and the other way round.
+std::string OtherNew(absl::string_view name) {
+  if (absl::ConsumePrefix(&name, "operator new[]")) return absl::StrCat("operator new", name);
+  if (absl::ConsumePrefix(&name, "operator new")) return absl::StrCat("operator new[]", name);
+  std::string other(name);
+  if (absl::StartsWith(name, "_Znw")) other[3] = 'a';
+  if (absl::StartsWith(name, "_Zna")) other[3] = 'w';
+  return other;
+}
+
+const std::string& LinkageName(const Frame& frame) {
+  return frame.linkage_name.empty() ? frame.function : frame.linkage_name;
+}
+
+// Blocks of pools and of the program's own allocators: as with memcheck's client requests the
+// innermost frame is who told of them.
+bool IsCustom(AllocFunction function) {
+  return function == AllocFunction::kPoolAlloc || function == AllocFunction::kBlockAlloc;
+}
+
+// How many of the innermost frames are operator new calling operator new: memcheck has the
+// outermost of them only.
+size_t OperatorNewFrames(absl::Span<const Frame* const> frames) {
+  size_t count = 0;
+  while (count < frames.size() && IsOperatorNew(*frames[count])) ++count;
+  return count;
+}
+
+MemcheckFrame Seen(const Frame& frame) {
+  MemcheckFrame seen;
+  if (frame.function.empty() && frame.linkage_name.empty()) {
+    seen.functions.emplace_back(kUnknown);
+  } else {
+    seen.functions.push_back(LinkageName(frame));
+    if (frame.function != seen.functions.front()) seen.functions.push_back(frame.function);
+    const absl::string_view qualified = render::QualifiedName(frame.function);
+    if (!qualified.empty() && qualified != frame.function) {
+      seen.functions.emplace_back(qualified);
+    }
+  }
+  if (frame.role == FrameRole::kStart) seen.functions.emplace_back("(below main)");
+  seen.module = frame.module.empty() ? std::string(kUnknown) : frame.module;
+  seen.file = frame.file;
+  seen.line = frame.line;
+  seen.inlined = frame.inlined;
+  return seen;
+}
+
+}  // namespace
+
+MemcheckStack AsMemcheckSees(AllocFunction function, absl::Span<const Frame* const> frames) {
+  MemcheckStack stack;
+  const size_t news = OperatorNewFrames(frames);
+  if (news > 0) {
+    MemcheckFrame top = Seen(*frames[news - 1]);
+    const std::vector<std::string> names = top.functions;
+    for (const std::string& name : names) top.functions.push_back(OtherNew(name));
+    top.module = std::string(kMemcheckLibrary);
+    top.file.clear();
+    top.inlined = false;
+    stack.frames.push_back(std::move(top));
+  } else if (!IsCustom(function)) {
+    const auto allocator = [&](std::vector<std::string> names) {
+      MemcheckFrame top;
+      top.functions = std::move(names);
+      top.module = std::string(kMemcheckLibrary);
+      stack.frames.push_back(std::move(top));
+    };
+    if (function == AllocFunction::kRealloc) {
+      allocator({"realloc", "malloc"});
+    } else if (function == AllocFunction::kReallocarray) {  // libc's, which jumps to realloc
+      allocator({"realloc", "malloc"});
+      allocator({"reallocarray", "realloc", "malloc"});
+      stack.also_begins = 1;
+    } else {
+      allocator({std::string(render::FunctionName(function))});
+    }
+  }
+  for (size_t i = news; i < frames.size(); ++i) {
+    if (frames[i]->role != FrameRole::kMarker) stack.frames.push_back(Seen(*frames[i]));
+  }
+  return stack;
+}
+
+std::string SuppressionFor(absl::string_view name, absl::string_view kind, AllocFunction function,
+                           absl::Span<const Frame* const> frames) {
+  std::vector<std::string> lines;
+  const auto elide = [&] {
+    if (lines.empty() || lines.back() != "...") lines.emplace_back("...");
+  };
+  const auto add = [&](absl::string_view what, absl::string_view text) {
+    // A control character, or a name that begins with a blank, could not be read back.
+    std::string safe(text);
+    std::replace_if(safe.begin(), safe.end(),
+                    [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
+    lines.push_back(absl::StrCat(what, ":", safe));
+  };
+  const size_t news = OperatorNewFrames(frames);
+  if (news > 0) {
+    std::string top = LinkageName(*frames[news - 1]);
+    if (absl::StartsWith(top, "_Zn") && top.size() > 3) top[3] = '?';
+    if (absl::StartsWith(top, "operator new")) top = "_Zn?*";
+    add("fun", top);
+  } else if (!IsCustom(function)) {
+    const bool array = function == AllocFunction::kReallocarray;
+    const bool re = array || function == AllocFunction::kRealloc;
+    add("fun", re ? "*alloc" : render::FunctionName(function));
+    if (array) elide();  // its own frame
+  }
+  size_t used = 1;
+  for (size_t i = news; i < frames.size() && used < kMostFrames; ++i) {
+    const Frame& frame = *frames[i];
+    if (frame.role == FrameRole::kMarker || frame.role == FrameRole::kStart) break;
+    if (frame.inlined) {
+      elide();
+      continue;
+    }
+    ++used;
+    if (!frame.function.empty()) {
+      add("fun", LinkageName(frame));
+    } else if (!frame.module.empty()) {
+      add("obj", frame.module);
+    } else {
+      add("obj", "*");
+    }
+    if (frame.function == "main") break;
+  }
+  while (!lines.empty() && lines.back() == "...") lines.pop_back();
+  if (lines.empty()) add("obj", "*");
+  std::string title(name);
+  std::replace_if(title.begin(), title.end(),
+                  [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
+  std::string text = absl::StrCat("{\n   ", title, "\n   Memcheck:Leak\n");
+  if (!kind.empty()) absl::StrAppend(&text, "   match-leak-kinds: ", kind, "\n");
+  for (const std::string& line : lines) absl::StrAppend(&text, "   ", line, "\n");
+  return absl::StrCat(text, "}\n");
+}
+
+}  // namespace memtrace::report::gate

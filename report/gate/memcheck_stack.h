@@ -1,0 +1,54 @@
+// MemcheckStack: a stack of ours as memcheck would see it, for what is matched against it.
+//
+// memcheck stands in for malloc, calloc and so on and for operator new as well; we stand in
+// for malloc alone and see operator new as a caller. So
+//   - the innermost frame is the function that allocated: malloc, calloc, ... with the file
+//     memcheck has it in, and where operator new called that, operator new in its place;
+//   - operator new[] of libstdc++ jumps into operator new and is not on the stack: the frame
+//     has both names;
+//   - realloc has the name malloc as well, to which memcheck's jumps when it is given nothing;
+//   - what runs main has the name "(below main)" as well;
+//   - an end that could not be followed is no frame.
+//
+// Pure functions, any thread. Texts refer to the frames, which outlive the stack.
+
+#ifndef MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
+#define MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "format/event_words.h"
+#include "report/frame.h"
+
+namespace memtrace::report::gate {
+
+struct MemcheckFrame {
+  std::vector<std::string> functions;  // mangled and not; "???" where it has no name
+  std::string module;                  // "???" where it is not known
+  std::string file;                    // empty: not known
+  uint32_t line = 0;
+  bool inlined = false;
+};
+
+struct MemcheckStack {
+  std::vector<MemcheckFrame> frames;  // innermost first
+  // The stack may as well begin here: the frames before it are not always there.
+  size_t also_begins = 0;
+};
+
+MemcheckStack AsMemcheckSees(format::AllocFunction function,
+                             absl::Span<const Frame* const> frames);
+
+// A suppression in Valgrind's form that matches this stack, here and in memcheck; `kind` is
+// the name of a leak kind, or empty for all. Inlined frames and those that memcheck may see
+// differently are "...".
+std::string SuppressionFor(absl::string_view name, absl::string_view kind,
+                           format::AllocFunction function, absl::Span<const Frame* const> frames);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_

@@ -1,0 +1,109 @@
+#include "report/gate/runtime_suppressions.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+// The first: the allocator's caller is the loader itself. Of thread-local storage a thread holds
+// a pointer into the middle of its vector, so that memcheck finds it possibly lost.
+constexpr char kText[] = R"(
+{
+   runtime: blocks of the dynamic loader (thread-local storage, loaded objects)
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc
+   obj:*/ld-linux*.so*
+}
+{
+   runtime: thread-local storage of a thread
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc
+   ...
+   fun:_dl_allocate_tls
+}
+{
+   runtime: dynamic thread-local storage
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc*
+   ...
+   fun:__tls_get_addr
+}
+{
+   runtime: emergency pool for exceptions of libstdc++
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:malloc
+   obj:*/libstdc++.so*
+   ...
+   obj:*/ld-linux*.so*
+}
+{
+   runtime: buffers of stdio
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:malloc
+   fun:_IO_file_doallocate
+}
+{
+   runtime: functions to call at exit
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:calloc
+   fun:__new_exitfn
+}
+{
+   runtime: name service
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:__nss_*
+}
+{
+   runtime: character sets
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:__gconv_*
+}
+{
+   runtime: time zones
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:tzset_internal
+}
+{
+   runtime: locales
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:setlocale
+}
+{
+   runtime: GLib's main context
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:g_main_context_new
+}
+{
+   runtime: GLib's threads
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:g_thread_self
+}
+)";
+
+}  // namespace
+
+absl::string_view RuntimeSuppressions() { return kText; }
+
+}  // namespace memtrace::report::gate

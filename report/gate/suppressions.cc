@@ -1,0 +1,293 @@
+#include "report/gate/suppressions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "report/gate/runtime_suppressions.h"
+#include "report/gate/text_file.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+constexpr size_t kMostFrames = 24;  // Valgrind's VG_MAX_SUPP_CALLERS
+
+// The kinds of memcheck besides Leak; some have a line more, which is not looked at.
+constexpr absl::string_view kOtherKinds[] = {
+    "Param",   "User",    "CoreMem", "Addr1",   "Addr2",      "Addr4",       "Addr8",
+    "Addr16",  "Addr32",  "Jump",    "Free",    "Overlap",    "Mempool",     "Cond",
+    "Value0",  "Value1",  "Value2",  "Value4",  "Value8",     "Value16",     "Value32",
+    "BadSize", "BadAlign", "FishyValue", "ReallocZero", "UnsafeZeroSize", "SizeMismatch",
+    "AlignMismatch",
+};
+
+// The lines of a text with their numbers; blanks around them, empty ones and comments are gone.
+class Lines {
+ public:
+  Lines(absl::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
+
+  bool Next(absl::string_view* line) {
+    while (!rest_.empty()) {
+      const size_t end = std::min(rest_.find('\n'), rest_.size());
+      *line = absl::StripAsciiWhitespace(rest_.substr(0, end));
+      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+      ++number_;
+      if (!line->empty() && line->front() != '#') return true;
+    }
+    return false;
+  }
+  uint32_t number() const { return number_; }
+  absl::Status Error(absl::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrCat(file_, ":", number_, ": ", what));
+  }
+
+ private:
+  absl::string_view rest_;
+  const std::string file_;
+  uint32_t number_ = 0;
+};
+
+bool IsMemcheck(absl::string_view tools) {
+  for (const absl::string_view tool : absl::StrSplit(tools, ',')) {
+    if (tool == "Memcheck") return true;
+  }
+  return false;
+}
+
+absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lines) {
+  FramePattern frame;
+  if (text == "...") {
+    frame.what = FramePattern::What::kAnyFrames;
+    return frame;
+  }
+  if (absl::ConsumePrefix(&text, "fun:")) {
+    frame.what = FramePattern::What::kFunction;
+  } else if (absl::ConsumePrefix(&text, "obj:")) {
+    frame.what = FramePattern::What::kObject;
+  } else if (absl::ConsumePrefix(&text, "src:")) {
+    frame.what = FramePattern::What::kSource;
+    const size_t colon = text.rfind(':');
+    if (colon != text.npos && absl::SimpleAtoi(text.substr(colon + 1), &frame.line)) {
+      text = text.substr(0, colon);
+    }
+  } else {
+    return lines.Error(absl::StrCat("\"", text, "\" is no frame: fun:, obj:, src: or ..."));
+  }
+  if (text.empty()) return lines.Error("a frame without a name");
+  frame.text = std::string(text);
+  return frame;
+}
+
+// "foo@@GLIBC_2.34" is how Valgrind names a versioned symbol of a library with symbols.
+absl::string_view WithoutVersion(absl::string_view name) { return name.substr(0, name.find('@')); }
+
+bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
+  switch (pattern.what) {
+    case FramePattern::What::kAnyFrames:
+      return true;
+    case FramePattern::What::kObject:
+      return WildcardMatches(pattern.text, frame.module);
+    case FramePattern::What::kSource:
+      if (frame.file.empty() || (pattern.line != 0 && pattern.line != frame.line)) return false;
+      return WildcardMatches(pattern.text, frame.file) ||
+             WildcardMatches(pattern.text, render::FileNameOf(frame.file));
+    case FramePattern::What::kFunction:
+      break;
+  }
+  const absl::string_view plain = WithoutVersion(pattern.text);
+  for (const std::string& function : frame.functions) {
+    if (WildcardMatches(pattern.text, function)) return true;
+    if (!plain.empty() && plain.size() != pattern.text.size() &&
+        WildcardMatches(plain, WithoutVersion(function))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The patterns match the beginning of the frames from `begin` on. Like a wildcard match whose
+// letters are frames: what a "..." took is given back to the last one only.
+bool FramesMatch(const std::vector<FramePattern>& patterns, const std::vector<MemcheckFrame>& frames,
+                 size_t begin) {
+  size_t pattern = 0, frame = begin;
+  size_t after_any = SIZE_MAX, any_took_to = 0;
+  while (pattern < patterns.size()) {
+    if (patterns[pattern].what == FramePattern::What::kAnyFrames) {
+      after_any = ++pattern;
+      any_took_to = frame;
+    } else if (frame < frames.size() && FrameMatches(patterns[pattern], frames[frame])) {
+      ++pattern;
+      ++frame;
+    } else if (after_any != SIZE_MAX && any_took_to < frames.size()) {
+      pattern = after_any;
+      frame = ++any_took_to;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool LsanMatches(const std::string& pattern, const MemcheckStack& stack) {
+  for (size_t i = stack.also_begins; i < stack.frames.size(); ++i) {
+    const MemcheckFrame& frame = stack.frames[i];
+    for (const std::string& function : frame.functions) {
+      if (TemplateMatches(pattern, function)) return true;
+    }
+    if (TemplateMatches(pattern, frame.file)) return true;
+    // The allocator's own file is memcheck's there: nothing LeakSanitizer would see.
+    if (i > stack.also_begins && TemplateMatches(pattern, frame.module)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool WildcardMatches(absl::string_view pattern, absl::string_view text, bool only_stars) {
+  size_t p = 0, t = 0, after_star = SIZE_MAX, star_took_to = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      after_star = ++p;
+      star_took_to = t;
+    } else if (p < pattern.size() &&
+               (pattern[p] == text[t] || (pattern[p] == '?' && !only_stars))) {
+      ++p;
+      ++t;
+    } else if (after_star != SIZE_MAX) {
+      p = after_star;
+      t = ++star_took_to;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool TemplateMatches(absl::string_view pattern, absl::string_view text) {
+  if (text.empty()) return false;
+  std::string anchored;
+  if (!absl::ConsumePrefix(&pattern, "^")) anchored = "*";
+  const size_t end = pattern.find('$');
+  absl::StrAppend(&anchored, pattern.substr(0, end), end == pattern.npos ? "*" : "");
+  return WildcardMatches(anchored, text, /*only_stars=*/true);
+}
+
+void Suppressions::AddBuiltIn() {
+  const size_t before = all_.size();
+  Add(RuntimeSuppressions(), "built in").IgnoreError();  // a test reads them
+  for (size_t i = before; i < all_.size(); ++i) all_[i].file.clear();
+}
+
+absl::Status Suppressions::AddFile(const std::string& path) {
+  const auto text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  return Add(*text, path);
+}
+
+absl::Status Suppressions::Add(absl::string_view text, const std::string& file) {
+  Lines lines(text, file);
+  absl::string_view first;
+  if (!lines.Next(&first)) return absl::OkStatus();  // nothing but comments
+  if (first == "{") return AddValgrind(text, file);
+  if (absl::StartsWith(first, "leak:")) return AddLsan(text, file);
+  return lines.Error(absl::StrCat("neither Valgrind's suppressions, which begin with {, nor "
+                                  "LeakSanitizer's, which begin with leak:"));
+}
+
+absl::Status Suppressions::AddValgrind(absl::string_view text, const std::string& file) {
+  Lines lines(text, file);
+  absl::string_view line;
+  while (lines.Next(&line)) {
+    if (line != "{") return lines.Error("expected { on a line of its own");
+    Suppression one;
+    one.file = file;
+    one.line = lines.number();
+    const std::string unfinished = absl::StrCat("the suppression of line ", one.line, " has no }");
+    if (!lines.Next(&line)) return lines.Error(unfinished);
+    if (line == "}") return lines.Error("a suppression without a name");
+    one.name = std::string(line);
+    if (!lines.Next(&line)) return lines.Error(unfinished);
+    const size_t colon = line.find(':');
+    if (colon == line.npos) {
+      return lines.Error(absl::StrCat("\"", line, "\" is not TOOL:KIND, such as Memcheck:Leak"));
+    }
+    bool is_leak = false;
+    if (IsMemcheck(line.substr(0, colon))) {
+      const absl::string_view kind = line.substr(colon + 1);
+      is_leak = kind == "Leak";
+      if (!is_leak && std::find(std::begin(kOtherKinds), std::end(kOtherKinds), kind) ==
+                          std::end(kOtherKinds)) {
+        return lines.Error(absl::StrCat("memcheck knows no kind \"", kind, "\""));
+      }
+    }
+    bool any_frame = false;
+    for (bool first = true;; first = false) {
+      if (!lines.Next(&line)) return lines.Error(unfinished);
+      if (line == "}") break;
+      if (line == "{") return lines.Error(unfinished);
+      if (!is_leak) continue;  // of another tool or kind: only its end matters
+      if (first && absl::ConsumePrefix(&line, "match-leak-kinds:")) {
+        const auto kinds = ParseKinds(line);
+        if (!kinds.ok()) return lines.Error(kinds.status().message());
+        one.kinds = *kinds;
+        continue;
+      }
+      auto frame = ParseFrame(line, lines);
+      if (!frame.ok()) return frame.status();
+      any_frame |= frame->what != FramePattern::What::kAnyFrames;
+      one.frames.push_back(*std::move(frame));
+      if (one.frames.size() > kMostFrames) {
+        return lines.Error(absl::StrCat("more than ", kMostFrames, " frames"));
+      }
+    }
+    if (!is_leak) continue;
+    if (!any_frame) return lines.Error("a suppression without a frame that has a name");
+    all_.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Suppressions::AddLsan(absl::string_view text, const std::string& file) {
+  Lines lines(text, file);
+  absl::string_view line;
+  while (lines.Next(&line)) {
+    if (!absl::ConsumePrefix(&line, "leak:")) {
+      return lines.Error(absl::StrCat("\"", line, "\" is not leak:PATTERN"));
+    }
+    if (line.empty()) return lines.Error("a pattern that is empty would suppress everything");
+    Suppression one;
+    one.name = std::string(line);
+    one.file = file;
+    one.line = lines.number();
+    all_.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+void Suppressions::ForgetMatches() {
+  for (Suppression& one : all_) one.records = one.blocks = one.bytes = 0;
+}
+
+Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
+  for (Suppression& one : all_) {
+    const bool of_kind = kind == LeakKind::kUnfreed ? !one.kinds.empty() : one.kinds.Has(kind);
+    if (!of_kind) continue;
+    if (one.frames.empty()) {
+      if (LsanMatches(one.name, stack)) return &one;
+      continue;
+    }
+    for (size_t begin = 0; begin <= stack.also_begins; ++begin) {
+      if (FramesMatch(one.frames, stack.frames, begin)) return &one;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace memtrace::report::gate

@@ -1,0 +1,324 @@
+// `memtrace check` of whole programs: its answer, what it does to the answer of the program, and
+// that it reads the files of the tools whose files it reads: the same suppressions are given to
+// Valgrind, to LeakSanitizer and to us.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Amount {
+  uint64_t bytes = 0, blocks = 0;
+  bool operator==(const Amount&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Amount& amount) {
+  return out << amount.bytes << " bytes in " << amount.blocks << " blocks";
+}
+
+Result Check(const Words& options, const std::string& directory = "") {
+  Command command = {.arguments = {ToolPath(), "check"}, .directory = directory};
+  command.arguments.insert(command.arguments.end(), options.begin(), options.end());
+  return RunCommand(command);
+}
+
+// As above, and nothing looks for leaks.
+void TraceWithoutScan(const std::string& directory, const Words& program) {
+  Command command = Traced({.arguments = program}, directory);
+  command.environment.emplace_back("MEMTRACE_LEAK_CHECK", "off");
+  ASSERT_EQ(RunCommand(command).Outcome(), "exit 0");
+}
+
+Json CheckJson(Words options) {
+  options.insert(options.begin(), {"--format", "json"});
+  const Result result = Check(options);
+  return Json::parse(result.out);
+}
+
+Amount Total(const Json& check, const std::string& kind) {
+  const Json& total = check.at("totals").at(kind);
+  return {total.at("bytes").get<uint64_t>(), total.at("blocks").get<uint64_t>()};
+}
+
+// Traces `program`, which is scanned at its end, into `directory`.
+void Trace(const std::string& directory, const Words& program) {
+  const Result result = RunCommand(Traced({.arguments = program}, directory));
+  ASSERT_EQ(result.Outcome(), "exit 0") << result.err;
+}
+
+// A program of the test's own; `code` is C.
+std::string Compile(const TempDir& directory, const std::string& name, const std::string& code,
+                    const Words& options = {}) {
+  const std::string source = directory / (name + ".c"), program = directory / name;
+  WriteFile(source, code);
+  Words words = {"gcc", "-g", "-O0", "-o", program, source};
+  words.insert(words.end(), options.begin(), options.end());
+  const Result result = RunCommand({.arguments = words});
+  EXPECT_EQ(result.exit_status, 0) << result.err;
+  return program;
+}
+
+// Three sites that leak, in one word each: what a tool says of them tells them apart.
+constexpr char kThreeLeaks[] = R"(#include <stdlib.h>
+static void* volatile sink;
+static __attribute__((noinline)) void Hundred(void) { sink = malloc(100); sink = NULL; }
+static __attribute__((noinline)) void Twenty(void) { sink = calloc(4, 5); sink = NULL; }
+static __attribute__((noinline)) void Three(void) { sink = malloc(3); sink = NULL; }
+static __attribute__((noinline)) void Deep(int n) {
+  if (n > 0) Deep(n - 1); else { Hundred(); Twenty(); Three(); }
+}
+int main(void) {
+  for (int i = 0; i < 3; ++i) { Deep(2); sink = malloc(1000); free(sink); sink = NULL; }
+  return 0;
+})";
+
+TEST(CheckTest, SaysWhetherAProgramLeaks) {
+  const Result leaks = Check({"--run", "--", ExamplePath("leaks")});
+  EXPECT_EQ(leaks.exit_status, 1) << leaks.err;
+  EXPECT_THAT(leaks.out, StartsWith("memtrace check: FAILED: 2 leaks\n"));
+  EXPECT_THAT(leaks.out, HasSubstr("256 bytes in 1 block definitely lost"));
+  EXPECT_THAT(leaks.out, HasSubstr("definitely lost   456 bytes in 3 blocks"));
+  const Result clean = Check({"--run", "--", "/bin/true"});
+  EXPECT_EQ(clean.exit_status, 0) << clean.out << clean.err;
+  EXPECT_THAT(clean.out, StartsWith("memtrace check: CLEAN\n"));
+}
+
+TEST(CheckTest, NeverMasksTheProgramsOwnFailure) {
+  const Result failed = Check({"--run", "--", "sh", "-c", ExamplePath("leaks") + "; exit 7"});
+  EXPECT_EQ(failed.exit_status, 7);
+  EXPECT_THAT(failed.out, StartsWith("memtrace check: FAILED: 2 leaks\n"));
+  const Result killed = Check({"--run", "--", "sh", "-c", "kill -9 $$"});
+  EXPECT_EQ(killed.exit_status, 128 + SIGKILL);
+  EXPECT_EQ(Check({"--run", "--", "/no/such/program"}).exit_status, 127);
+  const Result two = Check({"--run", "--", "sh", "-c", "exit 2"});
+  EXPECT_EQ(two.exit_status, 2);
+  EXPECT_THAT(two.out, StartsWith("memtrace check: CLEAN\n")) << "this 2 is the program's";
+}
+
+TEST(CheckTest, NoScanIsNotNoLeaks) {
+  TempDir traces;
+  TraceWithoutScan(traces.path(), {"/bin/true"});
+  const Result check = Check({traces.path()});
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.out, StartsWith("memtrace check: NO EVIDENCE"));
+  EXPECT_THAT(check.out, HasSubstr("MEMTRACE_LEAK_CHECK=off"));
+  EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 0);
+  EXPECT_EQ(Check({"--fail-on", "none", "--max-peak", "1G", traces.path()}).exit_status, 0);
+}
+
+TEST(CheckTest, WhatCannotBeReadIsNoEvidence) {
+  TempDir traces;
+  Trace(traces.path(), {"/bin/true"});
+  WriteFile(traces / "other.mtr", "not a trace");
+  EXPECT_EQ(Check({traces.path()}).exit_status, 2);
+  EXPECT_EQ(Check({"--missing-evidence", "report", traces.path()}).exit_status, 0);
+  // Half of a trace.
+  const std::string whole = ReadFile(TraceOf(traces.path(), "true"));
+  TempDir cut;
+  WriteFile(cut / "cut.mtr", whole.substr(0, whole.size() / 2));
+  const Result damaged = Check({cut.path()});
+  EXPECT_EQ(damaged.exit_status, 2) << damaged.out;
+  EXPECT_EQ(Check({traces / "absent.mtr"}).exit_status, 2);
+  EXPECT_EQ(Check({}).exit_status, 2);
+}
+
+TEST(CheckTest, AProcessThatWasKilledProvesNothing) {
+  TempDir traces;
+  RunCommand(Traced({.arguments = {"sh", "-c", "kill -9 $$"}}, traces.path()));
+  ASSERT_FALSE(FilesIn(traces.path(), ".mtr").empty());
+  EXPECT_EQ(Check({traces.path()}).exit_status, 2);
+  EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 2);
+}
+
+TEST(CheckTest, LimitsAreOfEachProcess) {
+  TempDir traces;
+  Trace(traces.path(), {ExamplePath("leaks")});
+  const auto status = [&](Words options) {
+    options.push_back(traces.path());
+    return Check(options).exit_status;
+  };
+  EXPECT_EQ(status({"--max-leaked", "456"}), 0);
+  EXPECT_EQ(status({"--max-leaked", "455"}), 1);
+  EXPECT_EQ(status({"--max-leaked", "0", "--max-leaked", "leaks=1K"}), 0);
+  EXPECT_EQ(status({"--fail-on", "none", "--max-allocations", "4"}), 0);
+  EXPECT_EQ(status({"--fail-on", "none", "--max-allocations", "3"}), 1);
+  EXPECT_EQ(status({"--fail-on", "none", "--max-peak", "1456"}), 0);
+  EXPECT_EQ(status({"--fail-on", "none", "--max-peak", "1455"}), 1);
+  EXPECT_EQ(status({"--max-growth", "a..b=0"}), 1) << "the leaks stand";
+  EXPECT_EQ(status({"--fail-on", "none", "--max-growth", "a..b=0"}), 2) << "no such phases";
+}
+
+TEST(CheckTest, ABaselineGoesThroughItsLife) {
+  TempDir traces, work;
+  Trace(traces.path(), {ExamplePath("leaks")});
+  const std::string baseline = work / "leaks.baseline";
+  EXPECT_EQ(Check({"--baseline", baseline, traces.path()}).exit_status, 2) << "it is not there";
+  EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", traces.path()}).exit_status, 0);
+  const std::string first = ReadFile(baseline);
+  EXPECT_THAT(first, HasSubstr("bytes=256 blocks=1 program=leaks caller=LeakOneTable  leaks.c\n"));
+  EXPECT_EQ(Check({"--baseline", baseline, traces.path()}).exit_status, 0);
+
+  const std::string smaller = std::regex_replace(first, std::regex("bytes=256"), "bytes=255");
+  WriteFile(baseline, smaller);
+  const Result grown = Check({"--baseline", baseline, traces.path()});
+  EXPECT_EQ(grown.exit_status, 1);
+  EXPECT_THAT(grown.out, HasSubstr("grown: 256 bytes in 1 block in one process"));
+  EXPECT_EQ(Check({"--baseline", baseline, "--tolerance", "1%", traces.path()}).exit_status, 0);
+
+  // A night of a clean program finds nothing of it, and nothing is fixed.
+  TempDir clean;
+  Trace(clean.path(), {"/bin/true"});
+  EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", clean.path()}).exit_status, 0);
+  EXPECT_EQ(ReadFile(baseline), smaller);
+  // Without evidence it stays as it is.
+  TempDir blind;
+  TraceWithoutScan(blind.path(), {ExamplePath("leaks")});
+  EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", blind.path()}).exit_status, 2);
+  EXPECT_EQ(ReadFile(baseline), smaller);
+}
+
+TEST(CheckTest, WritesSeveralFormatsAtOnce) {
+  TempDir traces, work;
+  Trace(traces.path(), {ExamplePath("leaks")});
+  const Result check = Check({"-o", "junit=" + (work / "j.xml"), "-o", "sarif=" + (work / "s.json"),
+                              "-o", "gitlab=" + (work / "g.json"), "-q", traces.path()});
+  EXPECT_EQ(check.out, "memtrace check: failed: 2 leaks\n");
+  EXPECT_THAT(ReadFile(work / "j.xml"), HasSubstr("<failure message=\"definitely lost: 256 bytes"));
+  EXPECT_EQ(Json::parse(ReadFile(work / "s.json")).at("version"), "2.1.0");
+  EXPECT_EQ(Json::parse(ReadFile(work / "g.json")).size(), 2u);
+}
+
+// Each site is for one suppression, and leaks three times so many bytes as no other.
+constexpr char kSites[] = R"(#include <stdlib.h>
+static void *volatile sink, *volatile none;  // gcc makes realloc(NULL, n) a malloc(n)
+#define SITE(name, call) static __attribute__((noinline)) void name(void) { sink = call; sink = NULL; }
+SITE(Aa, malloc(101)) SITE(Bb, malloc(102)) SITE(Cc, malloc(103)) SITE(Dd, realloc(none, 104))
+SITE(Ee, malloc(105)) SITE(Ff, malloc(106)) SITE(Gg, malloc(107)) SITE(Hh, realloc(none, 108))
+SITE(Ii, malloc(109)) SITE(Jj, malloc(110)) SITE(Kk, calloc(1, 111))
+static __attribute__((noinline)) void Deep(int n) {
+  if (n > 0) { Deep(n - 1); return; }
+  Aa(); Bb(); Cc(); Dd(); Ee(); Ff(); Gg(); Hh(); Ii(); Jj(); Kk();
+}
+int main(void) {
+  for (int i = 0; i < 3; ++i) { Deep(2); sink = malloc(1000); free(sink); sink = NULL; }
+  return 0;
+})";
+constexpr std::pair<const char*, const char*> kSuppressions[] = {
+    {"by-allocator", "fun:malloc\nfun:Aa"},
+    {"by-wildcard", "fun:*alloc\nfun:B*"},
+    {"by-one-character", "fun:?alloc\nfun:C?"},
+    {"through-frames", "...\nfun:Dd\n...\nfun:main"},
+    {"of-another-allocator", "fun:calloc\nfun:Ee"},
+    {"of-another-kind", "match-leak-kinds: possible,reachable\nfun:malloc\nfun:Ff"},
+    {"of-this-kind", "match-leak-kinds: definite\nfun:malloc\nfun:Gg\nfun:Deep"},
+    {"by-realloc", "fun:malloc\nfun:Hh"},
+    {"too-deep", "fun:malloc\nfun:Ii\nfun:main"},
+    {"from-the-end", "...\nfun:Jj\nfun:Deep\nfun:Deep\nfun:Deep\nfun:main"},
+    {"by-object-of-calloc", "fun:calloc\nobj:*/sites"},
+};
+
+uint64_t Number(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  return std::stoull(text);
+}
+
+// What each suppression took, by memcheck's list of those it used.
+struct Memcheck {
+  Amount definite;
+  std::map<std::string, Amount> used;
+  size_t lines = 0;  // of that list; names may begin with the same word
+};
+Memcheck RunMemcheck(const std::string& program, const std::string& suppressions) {
+  const Result result = RunCommand(
+      {.arguments = {"valgrind", "-v", "--leak-check=full", "--show-leak-kinds=all",
+                     "--suppressions=" + suppressions, program}});
+  EXPECT_EQ(result.exit_status, 0) << result.err;
+  Memcheck memcheck;
+  std::smatch match;
+  const std::regex definite("definitely lost: ([0-9,]+) bytes in ([0-9,]+) blocks");
+  EXPECT_TRUE(std::regex_search(result.err, match, definite)) << result.err;
+  if (!match.empty()) memcheck.definite = {Number(match[1]), Number(match[2])};
+  const std::regex used("used_suppression: +[0-9]+ ([^ ]+) .*suppressed: ([0-9,]+) bytes in "
+                        "([0-9,]+) blocks");
+  for (std::sregex_iterator it(result.err.begin(), result.err.end(), used), end; it != end; ++it) {
+    ++memcheck.lines;
+    memcheck.used[(*it)[1]] = {Number((*it)[2]), Number((*it)[3])};
+  }
+  return memcheck;
+}
+
+TEST(CheckSuppressionsTest, ValgrindTakesTheSameFile) {
+  TempDir work, traces;
+  const std::string program = Compile(work, "sites", kSites);
+  Trace(traces.path(), {program});
+  const std::string file = work / "shared.supp";
+  std::string text = "# shared\n{\n   of another tool\n   Helgrind:Race\n   fun:Aa\n}\n";
+  for (const auto& [name, frames] : kSuppressions) {
+    text += std::string("{\n") + name + "\nMemcheck:Leak\n" + frames + "\n}\n";
+  }
+  WriteFile(file, text);
+  const Memcheck theirs = RunMemcheck(program, file);
+  const Json ours = CheckJson({"--suppressions", file, traces.path()});
+  EXPECT_EQ(Total(ours, "definite"), theirs.definite);
+  std::map<std::string, Amount> used;
+  for (const Json& one : ours.at("suppressions")) {
+    const Amount amount{one.at("bytes").get<uint64_t>(), one.at("blocks").get<uint64_t>()};
+    if (amount.blocks > 0) used[one.at("name").get<std::string>()] = amount;
+  }
+  EXPECT_EQ(used, theirs.used);
+  EXPECT_EQ(used.size(), 8u);
+  const Result listed = Check({"--suppressions", file, traces.path()});
+  EXPECT_THAT(listed.out, HasSubstr("unused suppression: too-deep  " + file + ":"));
+}
+
+TEST(CheckSuppressionsTest, ValgrindTakesWhatWeGenerate) {
+  TempDir work, traces;
+  const std::string program = Compile(work, "sites", kSites);
+  Trace(traces.path(), {program});
+  const std::string file = work / "gen.supp";
+  EXPECT_EQ(Check({"--gen-suppressions", file, traces.path()}).exit_status, 1);
+  EXPECT_EQ(Check({"--suppressions", file, traces.path()}).exit_status, 0);
+  const Memcheck memcheck = RunMemcheck(program, file);
+  EXPECT_EQ(memcheck.definite, (Amount{0, 0})) << ReadFile(file);
+  EXPECT_EQ(memcheck.lines, 11u);
+}
+
+// LeakSanitizer stops the threads with ptrace, which not every sandbox allows.
+TEST(CheckSuppressionsTest, LeakSanitizerTakesTheSameFile) {
+  TempDir work, traces;
+  const std::string program = Compile(work, "three", kThreeLeaks);
+  const std::string sanitized = Compile(work, "three_lsan", kThreeLeaks, {"-fsanitize=leak"});
+  Trace(traces.path(), {program});
+  for (const std::string pattern : {"Hundred", "^Twenty$", "Thr*e", "undre$", "three*.c", "^ain"}) {
+    SCOPED_TRACE(pattern);
+    const std::string file = work / "lsan.supp";
+    WriteFile(file, "# shared\nleak:" + pattern + "\n");
+    const Result lsan = RunCommand(
+        {.arguments = {sanitized},
+         .environment = {{"LSAN_OPTIONS", "suppressions=" + file + ":report_objects=0"}}});
+    if (lsan.err.find("LeakSanitizer has encountered a fatal error") != std::string::npos) {
+      GTEST_SKIP() << "LeakSanitizer may not trace here";
+    }
+    Amount theirs;
+    const std::regex leak("leak of ([0-9]+) byte\\(s\\) in ([0-9]+) object");
+    for (std::sregex_iterator it(lsan.err.begin(), lsan.err.end(), leak), end; it != end; ++it) {
+      theirs.bytes += std::stoull((*it)[1]);
+      theirs.blocks += std::stoull((*it)[2]);
+    }
+    const Json ours = CheckJson({"--suppressions", file, traces.path()});
+    EXPECT_EQ(Total(ours, "definite"), theirs) << lsan.err;
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::e2e

@@ -1,0 +1,230 @@
+// What the gate writes: text that says the verdict first and fits 80 columns, and formats that
+// hold to their schemas (schemas/README.md).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "report/gate/formats.h"
+#include "report/render/escape.h"
+#include "tests/report/gate_made_up.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string kSchemas = MEMTRACE_SOURCE_DIR "/tests/report/schemas/";
+
+// A directory of its own for the validators' input.
+class Validator {
+ public:
+  Validator() {
+    char path[] = "/tmp/gate-formats.XXXXXX";
+    directory_ = mkdtemp(path);
+  }
+  ~Validator() { std::filesystem::remove_all(directory_); }
+
+  // What the validator says; empty: nothing.
+  std::string Json(const std::string& text, const std::string& schema) {
+    return Run("python3 -W ignore -c 'import json, jsonschema, sys\n"
+               "jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])),\n"
+               "    cls=jsonschema.Draft7Validator)' " + Written(text) + " " + kSchemas + schema);
+  }
+  std::string Xml(const std::string& text, const std::string& schema) {
+    return Run("xmllint --noout --nonet --schema " + kSchemas + schema + " " + Written(text) +
+               " 2>&1 >/dev/null | grep -v ' validates$'");
+  }
+
+ private:
+  std::string Written(const std::string& text) {
+    const std::string path = directory_ + "/input";
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  static std::string Run(const std::string& command) {
+    FILE* pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
+    std::string said;
+    char buffer[4096];
+    size_t read = 0;
+    while ((read = fread(buffer, 1, sizeof(buffer), pipe)) > 0) said.append(buffer, read);
+    pclose(pipe);
+    return said;
+  }
+  std::string directory_;
+};
+
+// A gate in which everything happened that a report can tell.
+class FormatsTest : public ::testing::Test {
+ protected:
+  FormatsTest() {
+    const uint32_t app = gate.AddProcess("app");
+    gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Known"), 30, 3);
+    gate.AcceptAll();
+    gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Lost"), 2048, 2, {100, 4});
+    gate.AddLeak(app, LeakKind::kIndirect, gate.Stack("Under"), 100, 4);
+    gate.AddLeak(app, LeakKind::kPossible, gate.Stack("Maybe"), 5, 1);
+    gate.AddLeak(app, LeakKind::kReachable, gate.Stack("Kept"), 5, 1);
+    gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Forgiven"), 7, 1);
+    EXPECT_TRUE(gate.suppressions.Add("leak:Forgiven\nleak:NeverSeen\n", "lsan.supp").ok());
+    const uint32_t tool = gate.AddProcess("tool");
+    gate.input.processes[tool].peak_bytes = 5000;
+    gate.input.processes[tool].notes = {"thread 7 did not stop"};
+    gate.AddLeak(tool, LeakKind::kDefinite,
+                 gate.made_up.Stack({{"evil\x1b[31m<&\"]]>\xff", "/work/a b\x01.c", 5},
+                                     {"main", "/elsewhere/main.c", 3}}),
+                 64, 1);
+    gate.made_up.AddSite(gate.input.losses.back().stack, 1, 1, 0);
+    gate.policy.max_peak = {{"", 4096}};
+    gate.input.unreadable.push_back({"bad.mtr", "not a trace"});
+    gate.Judge();
+  }
+
+  MadeUpGate gate;
+  Validator validator;
+};
+
+TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
+  const std::string text = RenderGateText(gate.Report());
+  EXPECT_THAT(text, StartsWith("memtrace check: FAILED: 2 leaks that the baseline does not allow, "
+                               "1 limit passed"));
+  EXPECT_THAT(text, HasSubstr("no evidence: bad.mtr: not a trace\n"));
+  EXPECT_THAT(text, HasSubstr("limit: tool peak of 4.88 KiB, at most 4.00 KiB  tool.2.mtr\n"));
+  EXPECT_THAT(text, HasSubstr("2,048 bytes in 2 blocks definitely lost  [app]\n"
+                              "  new: not in the baseline\n"
+                              "  and 100 bytes in 4 blocks that only these lead to\n"));
+  EXPECT_THAT(text, HasSubstr("    Lost  src/Lost.c:10\n    main  src/main.c:3\n"));
+  EXPECT_THAT(text, HasSubstr("  definitely lost   2,142 bytes in 6 blocks\n"));
+  EXPECT_THAT(text, HasSubstr("suppressed: 7 bytes in 1 block  Forgiven  lsan.supp:1\n"));
+  EXPECT_THAT(text, HasSubstr("unused suppression: NeverSeen  lsan.supp:2\n"));
+  EXPECT_THAT(text, HasSubstr("note: thread 7 did not stop\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Known"))) << "what is accepted takes no lines";
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    // The verdict is one line, for whoever greps.
+    if (line.rfind("memtrace check", 0) == 0) continue;
+    EXPECT_LE(render::DisplayWidth(line), 80u) << line;
+  }
+}
+
+TEST_F(FormatsTest, TextNamesWhatWasFixed) {
+  gate.input.losses.clear();
+  gate.input.unreadable.clear();
+  gate.policy.max_peak.clear();
+  gate.Judge();
+  const std::string text = RenderGateText(gate.Report());
+  EXPECT_THAT(text, StartsWith("memtrace check: CLEAN\n"));
+  EXPECT_THAT(text, HasSubstr("fixed: known:5: definite "));
+  EXPECT_THAT(text, HasSubstr("--update-baseline"));
+}
+
+TEST_F(FormatsTest, JsonHasEverything) {
+  const Json json = Json::parse(RenderGateJson(gate.Report()));
+  EXPECT_EQ(json.at("schema"), "memtrace-check/1");
+  EXPECT_EQ(json.at("outcome"), "failed");
+  EXPECT_EQ(json.at("exit_code"), 1);
+  EXPECT_EQ(json.at("gated_leaks"), 2);
+  EXPECT_EQ(json.at("leaks").size(), 6u);
+  EXPECT_EQ(json.at("leaks")[0].at("indirect_bytes"), 100);
+  EXPECT_EQ(json.at("leaks")[0].at("stack")[0].at("function"), "Lost");
+  EXPECT_EQ(json.at("totals").at("suppressed").at("bytes"), 7);
+  EXPECT_EQ(json.at("limits")[0].at("limit"), "peak");
+  EXPECT_EQ(json.at("suppressions").size(), 2u);
+  EXPECT_EQ(json.at("missing_evidence")[0], "bad.mtr: not a trace");
+}
+
+TEST_F(FormatsTest, JunitHoldsToItsSchema) {
+  const std::string xml = RenderGateJunit(gate.Report());
+  EXPECT_EQ(validator.Xml(xml, "junit.xsd"), "");
+  EXPECT_THAT(xml, HasSubstr("tests=\"3\" failures=\"2\" errors=\"1\""));
+  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"memtrace.leaks\" name=\"app\""));
+  EXPECT_THAT(xml, HasSubstr("type=\"memtrace.definite\""));
+  EXPECT_THAT(xml, HasSubstr("type=\"memtrace.limit-peak\""));
+  EXPECT_THAT(xml, HasSubstr("known: definitely lost: 30 bytes in 3 blocks"));
+  EXPECT_NE(validator.Xml("<testsuites name=\"x\"/>", "junit.xsd"), "") << "the schema refuses";
+}
+
+TEST_F(FormatsTest, SarifHoldsToItsSchema) {
+  const std::string text = RenderGateSarif(gate.Report());
+  EXPECT_EQ(validator.Json(text, "sarif.json"), "");
+  const Json run = Json::parse(text).at("runs")[0];
+  const Json& rules = run.at("tool").at("driver").at("rules");
+  for (const Json& result : run.at("results")) {
+    EXPECT_EQ(rules.at(result.at("ruleIndex").get<size_t>()).at("id"), result.at("ruleId"));
+  }
+  const Json& lost = run.at("results")[0];
+  EXPECT_EQ(lost.at("ruleId"), "memtrace/definite");
+  EXPECT_EQ(lost.at("level"), "error");
+  EXPECT_EQ(lost.at("baselineState"), "new");
+  const Json& place = lost.at("locations")[0].at("physicalLocation");
+  EXPECT_EQ(place.at("artifactLocation").at("uri"), "src/Lost.c");
+  EXPECT_EQ(place.at("region").at("startLine"), 10);
+  const Json& flow = lost.at("codeFlows")[0].at("threadFlows")[0].at("locations");
+  ASSERT_EQ(flow.size(), 2u);
+  EXPECT_EQ(flow[0].at("location").at("message").at("text"), "main") << "from the outside in";
+  EXPECT_EQ(lost.at("stacks")[0].at("frames").size(), 3u);
+  const Json& invocation = run.at("invocations")[0];
+  EXPECT_EQ(invocation.at("executionSuccessful"), true);
+  EXPECT_EQ(invocation.at("toolExecutionNotifications")[0].at("message").at("text"),
+            "bad.mtr: not a trace");
+  EXPECT_NE(validator.Json("{\"version\": \"2.0.0\", \"runs\": []}", "sarif.json"), "");
+}
+
+TEST_F(FormatsTest, GitlabHoldsToItsSchema) {
+  const std::string text = RenderGateGitlab(gate.Report());
+  EXPECT_EQ(validator.Json(text, "gitlab-code-quality.json"), "");
+  const Json json = Json::parse(text);
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_EQ(json[0].at("location").at("path"), "src/Lost.c");
+  EXPECT_EQ(json[0].at("check_name"), "memtrace/definite");
+  std::set<std::string> fingerprints;
+  for (const Json& one : json) fingerprints.insert(one.at("fingerprint").get<std::string>());
+  EXPECT_EQ(fingerprints.size(), json.size());
+  EXPECT_NE(validator.Json("[{\"description\": \"x\"}]", "gitlab-code-quality.json"), "");
+}
+
+TEST_F(FormatsTest, ACleanGateHoldsToTheSchemasToo) {
+  MadeUpGate clean;
+  clean.AddProcess("app");
+  clean.Judge();
+  EXPECT_EQ(validator.Xml(RenderGateJunit(clean.Report()), "junit.xsd"), "");
+  EXPECT_EQ(validator.Json(RenderGateSarif(clean.Report()), "sarif.json"), "");
+  EXPECT_EQ(RenderGateGitlab(clean.Report()), "[]\n");
+  EXPECT_THAT(RenderGateText(clean.Report()), StartsWith("memtrace check: CLEAN\n"));
+  MadeUpGate blind;
+  blind.Judge();
+  EXPECT_EQ(validator.Xml(RenderGateJunit(blind.Report()), "junit.xsd"), "");
+  EXPECT_THAT(RenderGateJunit(blind.Report()), HasSubstr("errors=\"1\""));
+  EXPECT_EQ(validator.Json(RenderGateSarif(blind.Report()), "sarif.json"), "");
+  EXPECT_THAT(RenderGateText(blind.Report()), StartsWith("memtrace check: NO EVIDENCE"));
+}
+
+TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
+  EXPECT_EQ(BelowRoot("/work", "/work/src/a.c"), "src/a.c");
+  EXPECT_EQ(BelowRoot("/work/", "/work//./a.c"), "a.c");
+  EXPECT_EQ(BelowRoot("/work", "/workshop/a.c"), "");
+  EXPECT_EQ(BelowRoot("/work", "/work/../etc/a.c"), "");
+  EXPECT_EQ(BelowRoot("", "/a.c"), "");
+  GateReport report = gate.Report();
+  EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "src/Lost.c");
+  report.source_root = "/work/src";
+  EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "Lost.c");
+  report.source_root = "/elsewhere";
+  EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "");
+}
+
+}  // namespace
+}  // namespace memtrace::report::gate

@@ -1,0 +1,263 @@
+// Suppressions of Valgrind and LeakSanitizer: what is read, what matches, what is refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/gate/memcheck_stack.h"
+#include "report/gate/runtime_suppressions.h"
+#include "report/gate/suppressions.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using format::AllocFunction;
+using ::testing::HasSubstr;
+
+Frame Named(std::string function, std::string linkage_name = "", std::string module = "/opt/app",
+            std::string file = "/src/app.cc", uint32_t line = 7) {
+  return {.function = std::move(function), .linkage_name = std::move(linkage_name),
+          .module = std::move(module), .file = std::move(file), .line = line};
+}
+
+class Frames {
+ public:
+  Frames(std::initializer_list<Frame> frames) : frames_(frames) {
+    for (const Frame& frame : frames_) pointers_.push_back(&frame);
+  }
+  MemcheckStack Seen(AllocFunction function = AllocFunction::kMalloc) const {
+    return AsMemcheckSees(function, pointers_);
+  }
+  const std::vector<const Frame*>& pointers() const { return pointers_; }
+
+ private:
+  std::vector<Frame> frames_;
+  std::vector<const Frame*> pointers_;
+};
+
+Frame Main() {
+  Frame frame = Named("main");
+  return frame;
+}
+Frame Below() {
+  Frame frame = Named("__libc_start_main", "", "/lib/x86_64-linux-gnu/libc.so.6", "");
+  frame.role = FrameRole::kStart;
+  return frame;
+}
+
+Suppressions Read(absl::string_view text) {
+  Suppressions suppressions;
+  const absl::Status status = suppressions.Add(text, "a.supp");
+  EXPECT_TRUE(status.ok()) << status;
+  return suppressions;
+}
+
+std::string Refused(absl::string_view text) {
+  Suppressions suppressions;
+  return std::string(suppressions.Add(text, "a.supp").message());
+}
+
+bool Matches(absl::string_view text, const MemcheckStack& stack,
+             LeakKind kind = LeakKind::kDefinite) {
+  Suppressions suppressions = Read(text);
+  return suppressions.Match(kind, stack) != nullptr;
+}
+
+std::string Valgrind(absl::string_view frames, absl::string_view kinds = "") {
+  return absl::StrCat("{\n  name\n  Memcheck:Leak\n", kinds, frames, "\n}\n");
+}
+
+const Frames kPlain = {Named("Load"), Named("ns::Run(int)", "_ZN2ns3RunEi"), Main(), Below()};
+
+TEST(ValgrindSuppressionTest, MatchesTheBeginningOfTheStack) {
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:Load"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc"), kPlain.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:Load"), kPlain.Seen())) << "the allocator comes first";
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:main"), kPlain.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:calloc\nfun:Load"), kPlain.Seen()));
+  EXPECT_FALSE(
+      Matches(Valgrind("fun:malloc\nfun:Load\nfun:*\nfun:main\nfun:*\nfun:more"), kPlain.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, DotsAreAnyFramesOrNone) {
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:main"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\n...\nfun:Load\n...\nfun:main"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:*alloc\n...\n...\nfun:(below main)"), kPlain.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\n...\nfun:absent"), kPlain.Seen()));
+  const Frames twice = {Named("a"), Named("b"), Named("a"), Named("c")};
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:a\nfun:c"), twice.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, NamesMatchMangledAndNot) {
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:_ZN2ns3RunEi"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:_ZN2ns*"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:ns::Run(int)"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:ns::Run"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("...\nfun:ns::R?n"), kPlain.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("...\nfun:ns::R?un"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:Load@@V_2"), kPlain.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, ObjectsAndSourcesMatch) {
+  EXPECT_TRUE(Matches(Valgrind("obj:*/vgpreload_memcheck-*.so\nobj:/opt/a*"), kPlain.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nobj:*/libfoo.so"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nsrc:app.cc:7"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nsrc:*/app.cc"), kPlain.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nsrc:app.cc:8"), kPlain.Seen()));
+  const Frames nameless = {Named("", "", ""), Main()};
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nobj:*\nfun:main"), nameless.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:Load"), nameless.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, OperatorNewStandsForMalloc) {
+  const Frames one = {Named("operator new(unsigned long)", "_Znwm", "/lib/libstdc++.so.6"),
+                      Named("Load")};
+  EXPECT_TRUE(Matches(Valgrind("fun:_Znwm\nfun:Load"), one.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:_Znam\nfun:Load"), one.Seen())) << "it jumps to _Znwm";
+  EXPECT_TRUE(Matches(Valgrind("fun:operator new[](unsigned long)\nfun:Load"), one.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:_Znwm\nfun:Load"), one.Seen()));
+  const Frames two = {Named("operator new(unsigned long)", "_Znwm"),
+                      Named("operator new(unsigned long, std::nothrow_t const&)",
+                            "_ZnwmRKSt9nothrow_t"),
+                      Named("Load")};
+  EXPECT_TRUE(Matches(Valgrind("fun:_ZnwmRKSt9nothrow_t\nfun:Load"), two.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:_Znwm\nfun:Load"), two.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, ReallocIsMallocAsWell) {
+  const MemcheckStack stack = kPlain.Seen(AllocFunction::kRealloc);
+  EXPECT_TRUE(Matches(Valgrind("fun:realloc\nfun:Load"), stack));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:Load"), stack));
+  EXPECT_FALSE(Matches(Valgrind("fun:calloc\nfun:Load"), stack));
+  const MemcheckStack array = kPlain.Seen(AllocFunction::kReallocarray);
+  EXPECT_TRUE(Matches(Valgrind("fun:realloc\nfun:reallocarray\nfun:Load"), array));
+  EXPECT_TRUE(Matches(Valgrind("fun:realloc\nfun:Load"), array));
+}
+
+TEST(ValgrindSuppressionTest, MatchesOnlyItsKinds) {
+  const std::string text = Valgrind("fun:malloc", "match-leak-kinds: possible,reachable\n");
+  EXPECT_FALSE(Matches(text, kPlain.Seen(), LeakKind::kDefinite));
+  EXPECT_TRUE(Matches(text, kPlain.Seen(), LeakKind::kPossible));
+  EXPECT_TRUE(Matches(text, kPlain.Seen(), LeakKind::kUnfreed)) << "it may be one of them";
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc", "match-leak-kinds: none\n"), kPlain.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc", "match-leak-kinds: all\n"), kPlain.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, SharesAFileWithOtherToolsAndKinds) {
+  Suppressions suppressions = Read(
+      "# shared\n\n"
+      "{\n   race\n   Helgrind:Race\n   fun:Load\n   ...\n}\n"
+      "{\n   param\n   Memcheck:Param\n   write(buf)\n   fun:write\n}\n"
+      "{\n   fishy\n   Memcheck:FishyValue\n   malloc(size)\n   fun:malloc\n}\n"
+      "{\n   both  \n   Addrcheck,Memcheck:Leak\n   fun:malloc\n}\n");
+  ASSERT_EQ(suppressions.all().size(), 1u);
+  EXPECT_EQ(suppressions.all().front().name, "both");
+  EXPECT_EQ(suppressions.all().front().line, 21u);
+}
+
+TEST(ValgrindSuppressionTest, ErrorsNameFileAndLine) {
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leek\n fun:malloc\n}"),
+              HasSubstr("a.supp:3: memcheck knows no kind \"Leek\""));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n fum:malloc\n}"),
+              HasSubstr("a.supp:4: \"fum:malloc\" is no frame"));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n fun:malloc\n"), HasSubstr("of line 1 has no }"));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n fun:malloc\n{\n"), HasSubstr("a.supp:5:"));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n ...\n}"), HasSubstr("without a frame"));
+  EXPECT_THAT(Refused("{\n name\n Memcheck:Leak\n match-leak-kinds: lost\n fun:a\n}"),
+              HasSubstr("a.supp:4: \"lost\""));
+  EXPECT_THAT(Refused("{\n name\n Leak\n fun:a\n}"), HasSubstr("not TOOL:KIND"));
+  std::string deep = "{\n name\n Memcheck:Leak\n";
+  for (int i = 0; i < 25; ++i) deep += " fun:a\n";
+  EXPECT_THAT(Refused(deep + "}"), HasSubstr("a.supp:28: more than 24 frames"));
+  EXPECT_THAT(Refused("\n# c\nrace:foo\n"), HasSubstr("a.supp:3: neither Valgrind's"));
+}
+
+TEST(LsanSuppressionTest, MatchesAnyFrameByFunctionFileOrModule) {
+  EXPECT_TRUE(Matches("leak:Load", kPlain.Seen()));
+  EXPECT_TRUE(Matches("leak:ns::R", kPlain.Seen())) << "a part of the name";
+  EXPECT_TRUE(Matches("leak:_ZN2ns", kPlain.Seen()));
+  EXPECT_TRUE(Matches("leak:src/app.cc", kPlain.Seen()));
+  EXPECT_TRUE(Matches("leak:/opt/", kPlain.Seen()));
+  EXPECT_TRUE(Matches("# why\n\n  leak:ns::*(int)  \n", kPlain.Seen()));
+  EXPECT_FALSE(Matches("leak:vgpreload", kPlain.Seen())) << "that is memcheck's file";
+  EXPECT_FALSE(Matches("leak:Store", kPlain.Seen()));
+}
+
+TEST(LsanSuppressionTest, AnchorsAndStarsAreLeakSanitizers) {
+  EXPECT_TRUE(TemplateMatches("^foo", "foobar"));
+  EXPECT_FALSE(TemplateMatches("^bar", "foobar"));
+  EXPECT_TRUE(TemplateMatches("bar$", "foobar"));
+  EXPECT_FALSE(TemplateMatches("foo$", "foobar"));
+  EXPECT_TRUE(TemplateMatches("^foobar$", "foobar"));
+  EXPECT_TRUE(TemplateMatches("f*b*r", "foobar"));
+  EXPECT_FALSE(TemplateMatches("f?o", "foobar")) << "? is a character like any other";
+  EXPECT_TRUE(TemplateMatches("*", "x"));
+  EXPECT_FALSE(TemplateMatches("*", "")) << "what is not known matches nothing";
+}
+
+TEST(LsanSuppressionTest, ErrorsNameFileAndLine) {
+  EXPECT_THAT(Refused("leak:a\nrace:b\n"), HasSubstr("a.supp:2: \"race:b\" is not leak:PATTERN"));
+  EXPECT_THAT(Refused("leak:a\n\nleak:\n"), HasSubstr("a.supp:3: a pattern that is empty"));
+}
+
+TEST(SuppressionsTest, TheFirstThatMatchesCounts) {
+  Suppressions suppressions = Read(Valgrind("fun:calloc"));
+  ASSERT_TRUE(suppressions.Add("leak:Load\nleak:main\n", "b.supp").ok());
+  Suppression* match = suppressions.Match(LeakKind::kDefinite, kPlain.Seen());
+  ASSERT_NE(match, nullptr);
+  EXPECT_EQ(match->name, "Load");
+  EXPECT_EQ(match->file, "b.supp");
+}
+
+TEST(SuppressionsTest, WildcardsGiveBackWhatTheyTook) {
+  EXPECT_TRUE(WildcardMatches("a*b*c", "abxbyc"));
+  EXPECT_TRUE(WildcardMatches("*.so*", "libx.so.1"));
+  EXPECT_FALSE(WildcardMatches("a*b", "abc"));
+  EXPECT_TRUE(WildcardMatches("", ""));
+  EXPECT_FALSE(WildcardMatches("", "a"));
+  EXPECT_FALSE(WildcardMatches("?", ""));
+  // Quadratic at worst: a pattern from a file must not take forever.
+  const std::string stars = std::string(2000, '*') + "b";
+  EXPECT_FALSE(WildcardMatches(stars, std::string(20000, 'a')));
+}
+
+TEST(RuntimeSuppressionsTest, AreReadAndHideNothingThatIsLost) {
+  Suppressions suppressions;
+  ASSERT_TRUE(suppressions.Add(RuntimeSuppressions(), "built in").ok());
+  EXPECT_GE(suppressions.all().size(), 10u);
+  for (const Suppression& one : suppressions.all()) {
+    EXPECT_FALSE(one.kinds.Has(LeakKind::kDefinite)) << one.name;
+    EXPECT_FALSE(one.kinds.Has(LeakKind::kIndirect)) << one.name;
+  }
+  const Frames dtv = {Named("", "", "/lib64/ld-linux-x86-64.so.2", ""),
+                      Named("pthread_create", "", "/lib/x86_64-linux-gnu/libc.so.6", ""), Main()};
+  EXPECT_NE(suppressions.Match(LeakKind::kPossible, dtv.Seen(AllocFunction::kCalloc)), nullptr);
+  EXPECT_EQ(suppressions.Match(LeakKind::kDefinite, dtv.Seen(AllocFunction::kCalloc)), nullptr);
+  EXPECT_EQ(suppressions.Match(LeakKind::kPossible, kPlain.Seen()), nullptr);
+}
+
+TEST(GeneratedSuppressionTest, MatchesItsStackAndIsReadBack) {
+  Frame inlined = Named("ns::Inner()", "_ZN2ns5InnerEv");
+  inlined.inlined = true;
+  const Frames frames = {inlined, Named("ns::Run(int)", "_ZN2ns3RunEi"),
+                         Named("", "", "/opt/lib x.so", ""), Main(), Below()};
+  const std::string text =
+      SuppressionFor("app 1234\n", "definite", AllocFunction::kCalloc, frames.pointers());
+  EXPECT_EQ(text,
+            "{\n   app 1234?\n   Memcheck:Leak\n   match-leak-kinds: definite\n   fun:calloc\n"
+            "   ...\n   fun:_ZN2ns3RunEi\n   obj:/opt/lib x.so\n   fun:main\n}\n");
+  EXPECT_TRUE(Matches(text, frames.Seen(AllocFunction::kCalloc)));
+  EXPECT_FALSE(Matches(text, frames.Seen(AllocFunction::kMalloc)));
+}
+
+TEST(GeneratedSuppressionTest, AllowsForWhatMemcheckSeesOfTheAllocator) {
+  const Frames frames = {Named("operator new(unsigned long)", "_Znwm"), Main()};
+  EXPECT_THAT(SuppressionFor("n", "", AllocFunction::kMalloc, frames.pointers()),
+              HasSubstr("Memcheck:Leak\n   fun:_Zn?m\n   fun:main\n}"));
+  const std::string realloc =
+      SuppressionFor("n", "", AllocFunction::kRealloc, kPlain.pointers());
+  EXPECT_THAT(realloc, HasSubstr("   fun:*alloc\n   fun:Load\n"));
+  EXPECT_TRUE(Matches(realloc, kPlain.Seen(AllocFunction::kRealloc)));
+}
+
+}  // namespace
+}  // namespace memtrace::report::gate
