@@ -262,7 +262,12 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
   report.names = &*names;
   report.suppressions = &options.suppressions;
   report.baseline = flags.baseline;
-  report.source_root = flags.source_root;
+  // Debug information has whole paths.
+  if (!flags.source_root.empty()) {
+    std::error_code ignored;
+    report.source_root =
+        std::filesystem::absolute(flags.source_root, ignored).lexically_normal().string();
+  }
   report.full = flags.full;
   if (flags.top.has_value()) report.top = *flags.top;
   const absl::Status status = WriteOutputs(flags, options, report);

@@ -45,7 +45,8 @@ std::string RenderGate(GateFormat format, const GateReport& report) {
 std::string BelowRoot(const std::string& root, const std::string& path) {
   absl::string_view rest = path;
   absl::string_view prefix = root;
-  absl::ConsumeSuffix(&prefix, "/");
+  while (absl::ConsumeSuffix(&prefix, "/") || absl::ConsumeSuffix(&prefix, "/.")) {
+  }
   if (root.empty() || !absl::ConsumePrefix(&rest, prefix) || !absl::ConsumePrefix(&rest, "/")) {
     return "";
   }

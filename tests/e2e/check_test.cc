@@ -93,6 +93,30 @@ TEST(CheckTest, SaysWhetherAProgramLeaks) {
   EXPECT_THAT(clean.out, StartsWith("memtrace check: CLEAN\n"));
 }
 
+// memcheck: 1,384 bytes in 5 blocks definitely lost. It has freed the pool of libstdc++ before.
+TEST(CheckTest, SaysOfCxxWhatMemcheckSays) {
+  TempDir traces;
+  Trace(traces.path(), {ExamplePath("new_delete")});
+  const Json check = CheckJson({traces.path()});
+  EXPECT_EQ(Total(check, "definite"), (Amount{1384, 5}));
+  EXPECT_EQ(Total(check, "reachable"), (Amount{0, 0}));
+  EXPECT_GT(Total(check, "suppressed").bytes, 70'000u);
+  const Json all = CheckJson({"--default-suppressions", "no", traces.path()});
+  EXPECT_GT(Total(all, "reachable").bytes, 70'000u);
+  EXPECT_EQ(Total(all, "suppressed"), (Amount{0, 0}));
+}
+
+TEST(CheckTest, NamesPlacesBelowARelativeRoot) {
+  TempDir work;
+  const std::string program = Compile(work, "three", kThreeLeaks);
+  const Result check = Check({"--run", "--source-root", ".", "--format", "gitlab", "--", "./three"},
+                             work.path());
+  EXPECT_EQ(check.exit_status, 1) << check.err;
+  for (const Json& one : Json::parse(check.out)) {
+    EXPECT_EQ(one.at("location").at("path"), "three.c");
+  }
+}
+
 TEST(CheckTest, NeverMasksTheProgramsOwnFailure) {
   const Result failed = Check({"--run", "--", "sh", "-c", ExamplePath("leaks") + "; exit 7"});
   EXPECT_EQ(failed.exit_status, 7);

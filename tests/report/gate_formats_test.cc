@@ -215,6 +215,7 @@ TEST_F(FormatsTest, ACleanGateHoldsToTheSchemasToo) {
 TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
   EXPECT_EQ(BelowRoot("/work", "/work/src/a.c"), "src/a.c");
   EXPECT_EQ(BelowRoot("/work/", "/work//./a.c"), "a.c");
+  EXPECT_EQ(BelowRoot("/work/.", "/work/a.c"), "a.c");
   EXPECT_EQ(BelowRoot("/work", "/workshop/a.c"), "");
   EXPECT_EQ(BelowRoot("/work", "/work/../etc/a.c"), "");
   EXPECT_EQ(BelowRoot("", "/a.c"), "");
