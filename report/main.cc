@@ -23,6 +23,7 @@
 #include "report/run/run_command.h"
 #include "report/trend/command_trend.h"
 #include "report/valgrind/command_compare.h"
+#include "report/valgrind/driver.h"
 
 namespace {
 
@@ -99,6 +100,13 @@ int OutOfMemory() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 0 && memtrace::report::IsValgrindDriver(argv[0])) {
+    try {
+      return Flushed(memtrace::report::RunValgrindDriver({argv + 1, argv + argc}));
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory();
+    }
+  }
   CLI::App app("Records every heap allocation of a program, with its exact stack, and\n"
                "reports where the memory went.",
                "memtrace");

@@ -2,10 +2,18 @@
 find_package(CLI11 REQUIRED)
 
 add_executable(memtrace main.cc command_info.cc command_report.cc
-  valgrind/command_compare.cc valgrind/named_trace.cc
+  valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_suppressions.cc
+  valgrind/named_trace.cc
   gate/check_session.cc gate/command_check.cc)
 add_executable(memtrace::memtrace ALIAS memtrace)  # as find_package(memtrace) calls it
 target_compile_definitions(memtrace PRIVATE MEMTRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(memtrace PRIVATE memtrace_gate memtrace_trend memtrace_diff memtrace_tree memtrace_valgrind memtrace_render memtrace_report_core memtrace_run
   memtrace_symbolizer CLI11::CLI11 memtrace_warnings memtrace_sanitizers)
 install(TARGETS memtrace RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+
+# The same executable under the name of the driver that stands in for Valgrind.
+add_custom_command(TARGET memtrace POST_BUILD
+  COMMAND "${CMAKE_COMMAND}" -E create_symlink memtrace
+    "$<TARGET_FILE_DIR:memtrace>/memtrace-valgrind")
+install(FILES "$<TARGET_FILE_DIR:memtrace>/memtrace-valgrind"
+  DESTINATION "${CMAKE_INSTALL_BINDIR}")

@@ -63,6 +63,8 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, Lines& lines) 
                               Count(amount.blocks)));
   };
   const auto total = [&](LeakKind kind) { return list.totals[static_cast<size_t>(kind)]; };
+  uint64_t total_blocks = list.suppressed.blocks;
+  for (const LeakAmount& kind : list.totals) total_blocks += kind.blocks;
   lines.Add("LEAK SUMMARY:");
   for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
                               LeakKind::kReachable}) {
@@ -81,7 +83,7 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, Lines& lines) 
   }
   amount("suppressed", list.suppressed);
   if (style.leak_check != LeakCheck::kFull) {
-    if (!list.losses.empty()) {
+    if (total_blocks > 0) {
       lines.Add("Rerun with --leak-check=full to see details of leaked memory");
     }
   } else if ((!style.show.Has(LeakKind::kReachable) && total(LeakKind::kReachable).blocks > 0) ||
@@ -105,6 +107,10 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
                                    " bytes: most blocks are not in this report"));
   }
   if (list.scan != nullptr) {
+    const uint64_t live = view.analysis().totals.live_blocks;
+    if (list.losses.empty() && live > 0 && view.match().empty()) {
+      remarks.push_back(absl::StrCat(Count(live), " blocks that are live at the end are not in the scan"));
+    }
     for (std::string& note : RemarksOn(*list.scan)) remarks.push_back(std::move(note));
   }
   for (std::string& remark : remarks) remark = EscapeControls(remark);
@@ -206,7 +212,7 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
                            Count(analysis.totals.bytes_allocated), " bytes allocated"));
     lines.Add();
   }
-  const bool no_blocks = list.losses.empty();
+  const bool no_blocks = list.losses.empty() && analysis.totals.live_blocks == 0;
   if (style.leak_check != LeakCheck::kNo) {
     const std::vector<std::string> remarks = Remarks(view, list, style);
     for (const std::string& remark : remarks) lines.Add(absl::StrCat("Note: ", remark));

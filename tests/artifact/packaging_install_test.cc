@@ -38,7 +38,7 @@ CommandResult* InstallTest::installed_;
 
 TEST_F(InstallTest, HasEveryPart) {
   for (const char* file :
-       {"bin/memtrace", MEMTRACE_LIBDIR "/libmemtrace.so",
+       {"bin/memtrace", "bin/memtrace-valgrind", MEMTRACE_LIBDIR "/libmemtrace.so",
         MEMTRACE_LIBDIR "/cmake/memtrace/memtraceConfig.cmake",
         MEMTRACE_LIBDIR "/cmake/memtrace/memtraceConfigVersion.cmake",
         "share/man/man1/memtrace.1", "share/man/man1/memtrace-run.1",

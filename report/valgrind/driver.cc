@@ -1,0 +1,305 @@
+#include "report/valgrind/driver.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/commands.h"
+#include "report/memory_limit.h"
+#include "report/render/escape.h"
+#include "report/render/valgrind_report.h"
+#include "report/run/output_name.h"
+#include "report/run/run_session.h"
+#include "report/run/unique_fd.h"
+#include "report/valgrind/driver_options.h"
+#include "report/valgrind/driver_suppressions.h"
+#include "report/valgrind/named_trace.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace valgrind;  // NOLINT: this file joins its parts
+
+constexpr char kName[] = "memtrace-valgrind";
+constexpr char kRootTrace[] = "trace.mtr";
+
+void Say(absl::string_view message) {
+  std::fprintf(stderr, "%s: %s\n", kName, render::EscapeControls(message).c_str());
+}
+
+int Fail(absl::string_view message) {
+  Say(message);
+  return kExitFailed;
+}
+
+// Where the traces are until they have been reported.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    const char* base = getenv("TMPDIR");
+    std::string name = absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/", kName,
+                                    ".XXXXXX");
+    if (mkdtemp(name.data()) != nullptr) {
+      path_ = name;
+    } else {
+      error_ = absl::StrCat("cannot create ", name, ": ", strerror(errno));
+    }
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::string& error() const { return error_; }
+
+  // The program's own first.
+  std::vector<std::string> Traces() const {
+    std::vector<std::string> traces;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+      if (entry.path().extension() == ".mtr") traces.push_back(entry.path().string());
+    }
+    std::sort(traces.begin(), traces.end(), [&](const std::string& a, const std::string& b) {
+      return std::pair(Basename(a) != kRootTrace, a) < std::pair(Basename(b) != kRootTrace, b);
+    });
+    return traces;
+  }
+
+ private:
+  std::string path_, error_;
+};
+
+// A report's way out: a file that several processes may share, or a descriptor.
+class ReportFile {
+ public:
+  ReportFile(std::string name, std::optional<int> fd) : name_(std::move(name)), fd_(fd) {}
+
+  absl::Status Write(uint32_t pid, absl::string_view text) {
+    if (text.empty() && name_.empty()) return absl::OkStatus();
+    if (name_.empty()) return WriteAll(fd_.value_or(STDERR_FILENO), text, "the log");
+    const absl::StatusOr<std::string> path =
+        ExpandLogName(name_, pid, 1, [](const std::string& variable) -> std::optional<std::string> {
+          const char* value = getenv(variable.c_str());
+          return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+        });
+    if (!path.ok()) return path.status();
+    // Of an earlier run nothing stays; of this one everything does.
+    const int how = written_.insert(*path).second ? O_TRUNC : O_APPEND;
+    const UniqueFd file(open(path->c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
+    if (!file.ok()) {
+      return absl::UnavailableError(absl::StrCat("cannot write ", *path, ": ", strerror(errno)));
+    }
+    return WriteAll(file.get(), text, *path);
+  }
+
+ private:
+  static absl::Status WriteAll(int fd, absl::string_view text, absl::string_view name) {
+    while (!text.empty()) {
+      const ssize_t n = write(fd, text.data(), text.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        return absl::UnavailableError(absl::StrCat("cannot write ", name, ": ", strerror(errno)));
+      }
+      text.remove_prefix(static_cast<size_t>(n));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string name_;
+  const std::optional<int> fd_;
+  std::set<std::string> written_;
+};
+
+class Driver {
+ public:
+  explicit Driver(const DriverOptions& options)
+      : options_(options),
+        log_(options.log_file, options.log_fd),
+        xml_(options.xml_file, options.xml_fd) {}
+
+  int Run(const std::vector<std::string>& arguments) {
+    signal(SIGPIPE, SIG_IGN);  // of the report's reader; the program gets its own back
+    for (const std::string* name : {&options_.log_file, &options_.xml_file}) {
+      if (absl::Status status = CheckName(*name); !status.ok()) return Fail(status.message());
+    }
+    absl::Status status = suppressions_.Load(options_);
+    if (!status.ok()) return Fail(status.message());
+    arguments_ = arguments;
+    const int exit_status = RunAndReport();
+    if (exit_status != 0) {
+      if (signal_ != 0 && exit_status == 128 + signal_) DieBy(signal_);
+      return exit_status;
+    }
+    if (reported_ == 0) return kExitFailed;  // RunSession() said why
+    if (errors_ > 0 && options_.error_exitcode != 0) return options_.error_exitcode;
+    return unknown_ ? kExitFailed : 0;
+  }
+
+ private:
+  static constexpr char kLeakCheck[] = "exit";
+
+  // Returns the exit status of the program.
+  int RunAndReport() {
+    const ScratchDirectory scratch;
+    if (scratch.path().empty()) return Fail(scratch.error());
+    RunOptions run;
+    run.output = absl::StrCat(scratch.path(), "/", kRootTrace);
+    run.children = options_.trace_children ? "follow" : "off";
+    run.quiet = true;
+    run.command = options_.command;
+    if (options_.leak_check != render::ValgrindStyle::LeakCheck::kNo) {
+      setenv("MEMTRACE_LEAK_CHECK", kLeakCheck, 1);
+    }
+    signal(SIGPIPE, SIG_DFL);
+    const int exit_status = RunSession(run);
+    signal(SIGPIPE, SIG_IGN);
+    LimitMemory();
+
+    for (const std::string& trace : scratch.Traces()) {
+      Report(trace);
+      ++reported_;
+    }
+    return exit_status;
+  }
+
+  // That it can be expanded: now, and not when the program has run for an hour.
+  static absl::Status CheckName(const std::string& name) {
+    return ExpandLogName(name, 1, 1, [](const std::string& variable) -> std::optional<std::string> {
+             const char* value = getenv(variable.c_str());
+             return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+           }).status();
+  }
+
+  void Report(const std::string& path) {
+    const auto trace = NamedTrace::Read(path, {});
+    if (!trace.ok()) {
+      Say(trace.status().message());
+      unknown_ = true;
+      return;
+    }
+    const Analysis& analysis = (*trace)->analysis();
+    const ProcessInfo& process = analysis.process;
+    const bool root = Basename(path) == kRootTrace;
+    if (root && process.end == ProcessInfo::End::kSignal) signal_ = process.end_signal;
+    // What an exec leaves behind is another program's now; nothing was looked for.
+    if (process.end == ProcessInfo::End::kExec) return;
+    if (process.forked && options_.child_silent_after_fork) return;
+
+    render::LossOptions how;
+    how.callers = options_.callers;
+    how.resolution = options_.resolution;
+    render::LossList losses = render::CollectLosses((*trace)->view(), how);
+    suppressions_.Apply((*trace)->view(), &losses);
+    render::ValgrindStyle style = Style((*trace)->view());
+    render::StringSink log_text, xml_text;
+    absl::Status status =
+        options_.xml ? RenderValgrindXml((*trace)->view(), losses, style, xml_text)
+                     : RenderValgrindText((*trace)->view(), losses, style, log_text);
+    if (status.ok()) {
+      errors_ += CountErrors(losses, style).errors;
+      status = options_.xml ? xml_.Write(process.pid, xml_text.text())
+                            : log_.Write(process.pid, log_text.text());
+      if (status.ok()) return;
+      Say(status.message());
+    } else {
+      // Never a report that reads as none.
+      std::string why;
+      render::LastScan(analysis, &why);
+      const std::string line =
+          absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
+                       absl::StrJoin(process.command, " "), " are not known: ", why);
+      status = log_.Write(process.pid, absl::StrCat(render::EscapeControls(line), "\n"));
+      if (!status.ok()) Say(status.message());
+    }
+    unknown_ = true;
+  }
+
+  render::ValgrindStyle Style(const render::ReportView& view) {
+    render::ValgrindStyle style;
+    style.leak_check = options_.leak_check;
+    style.show = options_.show;
+    style.errors = options_.errors;
+    style.verbosity = options_.verbosity;
+    style.version = MEMTRACE_VERSION;
+    style.tool_command = {kName};
+    for (const std::string& word : arguments_) {
+      if (style.tool_command.size() + options_.command.size() > arguments_.size()) break;
+      style.tool_command.push_back(word);
+    }
+    style.user_comment = options_.user_comment;
+    style.suppressions = suppressions_.Used();
+    if (options_.gen_suppressions == DriverOptions::GenSuppressions::kAll) {
+      style.suppression_for = [this, &view](const render::Loss& loss) {
+        return suppressions_.For(view, loss);
+      };
+    }
+    if (options_.verbosity > 1 && !options_.ignored.empty()) {
+      style.remarks.push_back(
+          absl::StrCat("without effect: ", absl::StrJoin(options_.ignored, " ")));
+    }
+    return style;
+  }
+
+  // As the program did, so that whoever started us sees it.
+  static void DieBy(int signal) {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);  // its own core is the one that is wanted
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    sigaction(signal, &usual, nullptr);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    raise(signal);
+    sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  }
+
+  const DriverOptions options_;
+  std::vector<std::string> arguments_;
+  ReportFile log_, xml_;
+  DriverSuppressions suppressions_;
+  uint64_t errors_ = 0;
+  size_t reported_ = 0;
+  int signal_ = 0;
+  bool unknown_ = false;  // of a process
+};
+
+}  // namespace
+
+bool IsValgrindDriver(absl::string_view argv0) { return Basename(argv0) == kName; }
+
+int RunValgrindDriver(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<DriverOptions> options = ParseDriverOptions(arguments);
+  if (!options.ok()) {
+    return Fail(absl::StrCat(options.status().message(), "; see ", kName, " --help"));
+  }
+  if (options->help) {
+    std::fputs(DriverHelp().c_str(), stdout);
+    return 0;
+  }
+  if (options->version) {
+    std::printf("memtrace %s\n", MEMTRACE_VERSION);
+    return 0;
+  }
+  return Driver(*options).Run(arguments);
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,49 @@
+#include "report/valgrind/driver_suppressions.h"
+
+#include "report/gate/kinds.h"
+#include "report/gate/memcheck_stack.h"
+
+namespace memtrace::report::valgrind {
+
+absl::Status DriverSuppressions::Load(const DriverOptions& options) {
+  if (options.default_suppressions) suppressions_.AddBuiltIn();
+  for (const std::string& file : options.suppressions) {
+    if (absl::Status status = suppressions_.AddFile(file); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void DriverSuppressions::Apply(const render::ReportView& view, render::LossList* losses) {
+  suppressions_.ForgetMatches();
+  if (suppressions_.empty()) return;
+  for (render::Loss& loss : losses->losses) {
+    const std::vector<const Frame*> frames = view.Frames(loss.site_stack);
+    gate::Suppression* match =
+        suppressions_.Match(loss.kind, gate::AsMemcheckSees(loss.allocator, frames));
+    if (match == nullptr) continue;
+    loss.suppressed = true;
+    ++match->records;
+    match->blocks += loss.blocks;
+    match->bytes += loss.bytes;
+  }
+  losses->Count();
+}
+
+std::vector<render::UsedSuppression> DriverSuppressions::Used() const {
+  std::vector<render::UsedSuppression> used;
+  for (const gate::Suppression& each : suppressions_.all()) {
+    if (each.records == 0) continue;
+    used.push_back({each.name, each.records, each.bytes, each.blocks});
+  }
+  return used;
+}
+
+std::string DriverSuppressions::For(const render::ReportView& view,
+                                    const render::Loss& loss) const {
+  return gate::SuppressionFor(
+      "<insert_a_suppression_name_here>",
+      loss.kind == LeakKind::kUnfreed ? "" : gate::KindName(loss.kind), loss.allocator,
+      view.Frames(loss.site_stack));
+}
+
+}  // namespace memtrace::report::valgrind

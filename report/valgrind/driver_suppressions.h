@@ -1,0 +1,34 @@
+// Suppressions of the driver: --suppressions, --default-suppressions, --gen-suppressions.
+
+#ifndef MEMTRACE_REPORT_VALGRIND_DRIVER_SUPPRESSIONS_H_
+#define MEMTRACE_REPORT_VALGRIND_DRIVER_SUPPRESSIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "report/gate/suppressions.h"
+#include "report/render/valgrind_report.h"
+#include "report/render/view.h"
+#include "report/valgrind/driver_options.h"
+
+namespace memtrace::report::valgrind {
+
+class DriverSuppressions {
+ public:
+  absl::Status Load(const DriverOptions& options);
+
+  // Sets Loss::suppressed, and counts.
+  void Apply(const render::ReportView& view, render::LossList* losses);
+  // Those that matched in the latest Apply().
+  std::vector<render::UsedSuppression> Used() const;
+  // One that matches this loss.
+  std::string For(const render::ReportView& view, const render::Loss& loss) const;
+
+ private:
+  gate::Suppressions suppressions_;
+};
+
+}  // namespace memtrace::report::valgrind
+
+#endif  // MEMTRACE_REPORT_VALGRIND_DRIVER_SUPPRESSIONS_H_

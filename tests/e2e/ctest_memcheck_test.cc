@@ -1,0 +1,137 @@
+// memtrace-valgrind where Valgrind is called today: by hand and by CTest's memcheck step.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Driver() {
+  const std::string tool = ToolPath();
+  return tool.substr(0, tool.rfind('/')) + "/memtrace-valgrind";
+}
+
+Result Drive(Words options, const Words& program) {
+  options.insert(options.begin(), Driver());
+  options.push_back(TraceePath("leaks_of_each_kind"));
+  options.insert(options.end(), program.begin(), program.end());
+  return RunCommand({.arguments = options});
+}
+
+TEST(ValgrindDriverTest, WritesMemchecksReportAndThenItsExitStatus) {
+  const Result leaks = Drive({"--leak-check=full", "--error-exitcode=9"}, {});
+  EXPECT_EQ(leaks.exit_status, 9) << leaks.err;
+  EXPECT_THAT(leaks.err, HasSubstr(" 300 bytes in 3 blocks are definitely lost in loss record "));
+  EXPECT_THAT(leaks.err, HasSubstr(" 64 (32 direct, 32 indirect) bytes in 1 blocks are definitely lost"));
+  EXPECT_THAT(leaks.err, HasSubstr(" 200 bytes in 1 blocks are possibly lost in loss record "));
+  EXPECT_THAT(leaks.err, HasSubstr("==    by 0x"));
+  EXPECT_THAT(leaks.err, HasSubstr(": lose_definitely (leaks_of_each_kind.c:"));
+  EXPECT_THAT(leaks.err, HasSubstr("==    definitely lost: 332 bytes in 4 blocks\n"));
+  EXPECT_THAT(leaks.err, HasSubstr("==    still reachable: 32 bytes in 1 blocks\n"));
+  EXPECT_THAT(leaks.err, HasSubstr("== ERROR SUMMARY: 3 errors from 3 contexts"));
+  const Result none = Drive({"--leak-check=full", "--error-exitcode=9"}, {"none"});
+  EXPECT_EQ(none.exit_status, 0) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("All heap blocks were freed -- no leaks are possible"));
+}
+
+TEST(ValgrindDriverTest, NeverMasksTheProgramsOwnFailure) {
+  EXPECT_EQ(Drive({"-q", "--leak-check=full", "--error-exitcode=9"}, {"3"}).exit_status, 3);
+  const Result aborted = Drive({"-q", "--leak-check=full", "--error-exitcode=9"}, {"abort"});
+  EXPECT_EQ(aborted.signal, SIGABRT) << aborted.Outcome() << aborted.err;
+}
+
+TEST(ValgrindDriverTest, NoScanIsNeverNoLeaks) {
+  // What a signal ends is not scanned.
+  const Result aborted = Drive({"-q", "--leak-check=full"}, {"abort"});
+  EXPECT_THAT(aborted.err, HasSubstr("are not known: "));
+}
+
+TEST(ValgrindDriverTest, WritesItsFilesWhereTheyAreAskedFor) {
+  const TempDir directory;
+  const Result run = Drive({"-q", "--leak-check=full", "--log-file=" + directory / "log.%p"}, {});
+  EXPECT_EQ(run.exit_status, 0);
+  EXPECT_EQ(run.err, "");
+  const std::vector<std::string> logs = FilesIn(directory.path());
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_THAT(ReadFile(directory / logs[0]), HasSubstr("are definitely lost in loss record"));
+
+  const Result xml = Drive({"--xml=yes", "--show-leak-kinds=all", "--xml-file=" + directory / "a.xml"}, {});
+  EXPECT_EQ(xml.exit_status, 0) << xml.err;
+  EXPECT_THAT(ReadFile(directory / "a.xml"), HasSubstr("<kind>Leak_IndirectlyLost</kind>"));
+}
+
+TEST(ValgrindDriverTest, SuppressesWhatValgrindWouldAndPrintsSuppressionsThatDo) {
+  const TempDir directory;
+  const Result printed = Drive({"-q", "--leak-check=full", "--gen-suppressions=all"}, {});
+  std::string text;
+  for (size_t at = 0; (at = printed.err.find("{\n", at)) != std::string::npos;) {
+    const size_t end = printed.err.find("}\n", at) + 2;
+    text += printed.err.substr(at, end - at);
+    at = end;
+  }
+  ASSERT_THAT(text, HasSubstr("fun:lose_definitely"));
+  WriteFile(directory / "all.supp", text);
+  const Result run = Drive({"--leak-check=full", "--error-exitcode=9",
+                            "--suppressions=" + directory / "all.supp"}, {});
+  EXPECT_EQ(run.exit_status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 3 from 3)"));
+}
+
+TEST(ValgrindDriverTest, RefusesWhatItDoesNotKnow) {
+  const Result run = Drive({"--leak-check=sometimes"}, {});
+  EXPECT_EQ(run.exit_status, 2);
+  EXPECT_THAT(run.err, HasSubstr("memtrace-valgrind: --leak-check=sometimes: takes no, summary"));
+}
+
+// A project of three tests: one leaks, one does not, one fails.
+TEST(CTestMemcheckTest, CountsLeaksAsDefectsOfTheirTests) {
+  const TempDir directory;
+  const std::string program = TraceePath("leaks_of_each_kind");
+  WriteFile(directory / "CMakeLists.txt",
+            "cmake_minimum_required(VERSION 3.25)\nproject(tiny LANGUAGES NONE)\n"
+            "include(CTest)\n"
+            "add_test(NAME leaks COMMAND " + program + ")\n"
+            "add_test(NAME clean COMMAND " + program + " none)\n"
+            "add_test(NAME fails COMMAND " + program + " 3)\n");
+  WriteFile(directory / "memcheck.cmake",
+            "set(CTEST_SOURCE_DIRECTORY " + directory.path() + ")\n"
+            "set(CTEST_BINARY_DIRECTORY " + directory / "build" + ")\n"
+            "set(CTEST_CMAKE_GENERATOR \"Unix Makefiles\")\n"
+            "set(CTEST_MEMORYCHECK_TYPE Valgrind)\n"
+            "set(CTEST_MEMORYCHECK_COMMAND " + Driver() + ")\n"
+            "ctest_start(Experimental)\nctest_configure()\n"
+            "ctest_memcheck(RETURN_VALUE failed DEFECT_COUNT defects)\n"
+            "message(STATUS \"failed ${failed} defects ${defects}\")\n");
+  const Result run =
+      RunCommand({.arguments = {"ctest", "-S", directory / "memcheck.cmake", "-VV"}});
+  // CTest counts two records of what is definitely lost, one that is possibly lost and one that is
+  // reachable, in each of two tests; it does not know what is indirectly lost.
+  EXPECT_THAT(run.out + run.err, HasSubstr("defects 8")) << run.out << run.err;
+  const std::string testing = directory / "build/Testing";
+  std::string xml;
+  for (const std::string& name : FilesIn(testing)) {
+    if (Exists(testing + "/" + name + "/DynamicAnalysis.xml")) {
+      xml = ReadFile(testing + "/" + name + "/DynamicAnalysis.xml");
+    }
+  }
+  const auto test = [&](const std::string& name) {
+    const size_t at = xml.find("<Name>" + name + "</Name>");
+    return at == xml.npos ? "" : xml.substr(at, xml.find("</Test>", at) - at);
+  };
+  EXPECT_THAT(test("leaks"), HasSubstr("<Defect type=\"Memory Leak\">2</Defect>")) << xml;
+  EXPECT_THAT(test("leaks"), HasSubstr("<Defect type=\"Potential Memory Leak\">2</Defect>"));
+  EXPECT_THAT(test("clean"), Not(HasSubstr("<Defect ")));
+  EXPECT_THAT(xml.substr(xml.rfind("<Test ", xml.find("<Name>fails</Name>")), 30),
+              HasSubstr("Status=\"failed\""));
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
