@@ -19,6 +19,7 @@ write_basic_package_version_file(
 install(FILES
   "${PROJECT_BINARY_DIR}/cmake/memtraceConfig.cmake"
   "${PROJECT_BINARY_DIR}/cmake/memtraceConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/MemtraceLeakTest.cmake"
   DESTINATION "${MEMTRACE_CMAKE_DIR}")
 
 install(FILES "${PROJECT_SOURCE_DIR}/include/memtrace.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")

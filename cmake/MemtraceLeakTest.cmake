@@ -1,0 +1,81 @@
+# memtrace_add_leak_test: a test that also fails when the program leaks.
+#
+#   memtrace_add_leak_test(NAME cache_test COMMAND cache_test --quick)
+#
+#   memtrace_add_leak_test(
+#     NAME name
+#     COMMAND program argument...       a target's name stands for its file
+#     [BASELINE file]                   leaks that are known: only new and grown ones fail
+#     [SUPPRESSIONS file...]            Valgrind's or LeakSanitizer's, as they are
+#     [FAIL_ON kind...]                 definite (the default) indirect possible reachable unfreed
+#                                       all none
+#     [MAX_LEAKED size] [MAX_PEAK size] [MAX_ALLOCATIONS count]
+#     [OPTIONS option...]               other options of `memtrace check`
+#     [WORKING_DIRECTORY directory]
+#     [ENVIRONMENT name=value...]
+#     [LABELS label...]                 `leak` is always one
+#     [TIMEOUT seconds])
+#
+# The program runs under `memtrace check --run`: its output is its own, and so is its exit
+# status when that is not 0. When it is 0, the test fails with 1 for a leak that is not accepted,
+# and with 2 when the trace is no evidence; the log says what, with stacks. Each test leaves
+# a JUnit report in MEMTRACE_JUNIT_DIRECTORY (by default memtrace-junit/ of the build tree), as
+# NAME.xml. File names are relative to the source directory, as those of add_executable are.
+function(memtrace_add_leak_test)
+  set(one NAME BASELINE MAX_LEAKED MAX_PEAK MAX_ALLOCATIONS WORKING_DIRECTORY TIMEOUT)
+  set(many COMMAND SUPPRESSIONS FAIL_ON OPTIONS ENVIRONMENT LABELS)
+  cmake_parse_arguments(PARSE_ARGV 0 T "" "${one}" "${many}")
+  if(T_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "memtrace_add_leak_test: unknown argument ${T_UNPARSED_ARGUMENTS}")
+  endif()
+  if(T_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "memtrace_add_leak_test: no value for ${T_KEYWORDS_MISSING_VALUES}")
+  endif()
+  if(NOT T_NAME OR NOT T_COMMAND)
+    message(FATAL_ERROR "memtrace_add_leak_test: needs NAME and COMMAND")
+  endif()
+  if(NOT MEMTRACE_JUNIT_DIRECTORY)
+    set(MEMTRACE_JUNIT_DIRECTORY "${CMAKE_BINARY_DIR}/memtrace-junit")
+  endif()
+  file(MAKE_DIRECTORY "${MEMTRACE_JUNIT_DIRECTORY}")
+  string(MAKE_C_IDENTIFIER "${T_NAME}" junit)
+  set(junit "${MEMTRACE_JUNIT_DIRECTORY}/${junit}.xml")
+
+  set(check --run --output "junit=${junit}")
+  if(T_BASELINE)
+    get_filename_component(file "${T_BASELINE}" ABSOLUTE)
+    list(APPEND check --baseline "${file}")
+  endif()
+  foreach(suppressions IN LISTS T_SUPPRESSIONS)
+    get_filename_component(file "${suppressions}" ABSOLUTE)
+    list(APPEND check --suppressions "${file}")
+  endforeach()
+  if(T_FAIL_ON)
+    list(JOIN T_FAIL_ON "," kinds)
+    list(APPEND check --fail-on "${kinds}")
+  endif()
+  foreach(limit IN ITEMS LEAKED PEAK ALLOCATIONS)
+    if(DEFINED T_MAX_${limit})
+      string(TOLOWER "--max-${limit}" option)
+      list(APPEND check ${option} "${T_MAX_${limit}}")
+    endif()
+  endforeach()
+
+  list(POP_FRONT T_COMMAND program)
+  if(TARGET "${program}")
+    set(program "$<TARGET_FILE:${program}>")
+  endif()
+  set(arguments NAME "${T_NAME}"
+    COMMAND memtrace::memtrace check ${check} ${T_OPTIONS} -- "${program}" ${T_COMMAND})
+  if(T_WORKING_DIRECTORY)
+    list(APPEND arguments WORKING_DIRECTORY "${T_WORKING_DIRECTORY}")
+  endif()
+  add_test(${arguments})
+  set_tests_properties("${T_NAME}" PROPERTIES LABELS "leak;${T_LABELS}")
+  if(T_ENVIRONMENT)
+    set_tests_properties("${T_NAME}" PROPERTIES ENVIRONMENT "${T_ENVIRONMENT}")
+  endif()
+  if(T_TIMEOUT)
+    set_tests_properties("${T_NAME}" PROPERTIES TIMEOUT "${T_TIMEOUT}")
+  endif()
+endfunction()

@@ -1,0 +1,33 @@
+/* Leaks, or does not, as it is told: "clean", "leak", "fail" (leaks as well), "crash", "keep". */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *volatile g_sink;
+void *g_kept;
+
+__attribute__((noinline)) static void lose_a_block(void) {
+  g_sink = malloc(123);
+  g_sink = NULL;
+}
+
+/* So that no register and no dead stack frame still holds the pointer. */
+__attribute__((noinline)) static void wipe(void) {
+  volatile char area[4096];
+  for (size_t i = 0; i < sizeof area; ++i) area[i] = 0;
+}
+
+int main(int argc, char **argv) {
+  const char *mode = argc > 1 ? argv[1] : getenv("APP_MODE");
+  if (mode == NULL) return 9;
+  printf("this is %s\n", mode);
+  void *block = malloc(50);
+  g_sink = block;
+  g_sink = NULL;
+  free(block);
+  if (strcmp(mode, "leak") == 0 || strcmp(mode, "fail") == 0) lose_a_block();
+  if (strcmp(mode, "keep") == 0) g_kept = malloc(77);
+  wipe();
+  if (strcmp(mode, "crash") == 0) abort();
+  return strcmp(mode, "fail") == 0 ? 3 : 0;
+}
