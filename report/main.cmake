@@ -15,5 +15,6 @@ install(TARGETS memtrace RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 add_custom_command(TARGET memtrace POST_BUILD
   COMMAND "${CMAKE_COMMAND}" -E create_symlink memtrace
     "$<TARGET_FILE_DIR:memtrace>/memtrace-valgrind")
-install(FILES "$<TARGET_FILE_DIR:memtrace>/memtrace-valgrind"
+# PROGRAMS: the permissions reach the file behind the link.
+install(PROGRAMS "$<TARGET_FILE_DIR:memtrace>/memtrace-valgrind"
   DESTINATION "${CMAKE_INSTALL_BINDIR}")
