@@ -6,7 +6,7 @@ _memtrace_program_index() {
     for ((i = 2; i <= cword; i++)); do
         case ${words[i]} in
             --) echo $((i + 1)); return ;;
-            -o | --output | --stacks | --children | --sample-bytes | --max-bytes | \
+            -o | --output | --stacks | --children | --leak-check | --sample-bytes | --max-bytes | \
                 --keep | --cross-check | --library | --finish) ((++i)) ;;
             -*) ;;
             *) echo "$i"; return ;;
@@ -30,7 +30,7 @@ _memtrace() {
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W '--help --version' -- "$cur"))
         else
-            COMPREPLY=($(compgen -W 'run report diff trend dump info pack compare check' -- "$cur"))
+            COMPREPLY=($(compgen -W 'run report leaks diff trend dump info pack compare check' -- "$cur"))
         fi
         return
     fi
@@ -86,18 +86,19 @@ _memtrace() {
             return ;;
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
         --stacks) COMPREPLY=($(compgen -W 'all off' -- "$cur")); return ;;
+        --leak-check) COMPREPLY=($(compgen -W 'exit exit-early both off' -- "$cur")); return ;;
         --keep) COMPREPLY=($(compgen -W 'oldest newest' -- "$cur")); return ;;
         --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
         --debug-dir | --sysroot | --finish) _filedir -d; return ;;
         -o | --output | --library) _filedir; return ;;
         --from | --to | --level | --executable | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
-            --cross-check | --min | --label | --last | --nights | --chance) return ;;
+            --cross-check | --min | --label | --last | --nights | --chance | --timeout) return ;;
     esac
     $split && return
 
     case ${words[1]} in
         run)
-            options='--help --output --stacks --children --sample-bytes --max-bytes --keep --cross-check
+            options='--help --output --stacks --children --leak-check --sample-bytes --max-bytes --keep --cross-check
                 --library --finish --quiet --verbose' ;;
         report)
             options='--help --format --output --from --to --executable --thread --match --top --sort --table
@@ -113,6 +114,7 @@ _memtrace() {
                 --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations
                 --max-growth --missing-evidence --format --output --source-root --top --full --quiet
                 --debug-dir --sysroot' ;;
+        leaks) options='--help --output --show-leak-kinds --new --increased --changed --timeout' ;;
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;
@@ -122,6 +124,8 @@ _memtrace() {
         COMPREPLY=($(compgen -W "$options" -- "$cur"))
     elif [[ ${words[1]} == run ]]; then
         COMPREPLY=($(compgen -c -- "$cur"))
+    elif [[ ${words[1]} == leaks ]]; then
+        _pids
     elif [[ ${words[1]} == compare ]]; then
         _filedir '@(mtr|xml)'
     else

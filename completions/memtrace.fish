@@ -13,7 +13,7 @@ function __memtrace_trace
 end
 
 # Is the program of `run` on the line already? Then the rest is its own.
-set -g __memtrace_run_values -o --output --stacks --children --sample-bytes --max-bytes --keep --cross-check \
+set -g __memtrace_run_values -o --output --stacks --children --leak-check --sample-bytes --max-bytes --keep --cross-check \
     --library --finish
 function __memtrace_program
     set -l words (commandline -poc)
@@ -42,6 +42,7 @@ complete -c memtrace -n __memtrace_no_command -a report -d 'Where the memory of 
 complete -c memtrace -n __memtrace_no_command -a diff -d 'What changed from one run to another'
 complete -c memtrace -n __memtrace_no_command -a trend -d 'Which call sites grow from night to night'
 complete -c memtrace -n __memtrace_no_command -a check -d 'A gate for tests: fail on leaks and limits'
+complete -c memtrace -n __memtrace_no_command -a leaks -d 'Ask a running program for its leaks'
 complete -c memtrace -n __memtrace_no_command -a dump -d 'Every event in order'
 complete -c memtrace -n __memtrace_no_command -a info -d 'What was traced, and what is missing'
 complete -c memtrace -n __memtrace_no_command -a pack -d 'Make a raw trace small'
@@ -55,6 +56,7 @@ complete -c memtrace -n __memtrace_trace -k -a '(__fish_complete_suffix .mtr)'
 complete -c memtrace -n __memtrace_run -s o -l output -rF -d 'Where the trace goes'
 complete -c memtrace -n __memtrace_run -l stacks -xa 'all off' -d 'Record stacks'
 complete -c memtrace -n __memtrace_run -l children -xa 'follow off' -d 'Trace the processes it starts'
+complete -c memtrace -n __memtrace_run -l leak-check -xa 'exit exit-early both off' -d 'When memory is scanned for leaks'
 complete -c memtrace -n __memtrace_run -l sample-bytes -x -d 'Record one allocation in so many bytes, for estimates'
 complete -c memtrace -n __memtrace_run -l max-bytes -x -d 'Stop recording at this length'
 complete -c memtrace -n __memtrace_run -l keep -xa 'oldest newest' -d 'What a trace keeps when it is as long'
@@ -125,6 +127,14 @@ complete -c memtrace -n '__memtrace_command check' -s q -l quiet -d 'Only the ve
 complete -c memtrace -n '__memtrace_command check' -l debug-dir -xa '(__fish_complete_directories)' -d 'Separate debug files are here as well'
 complete -c memtrace -n '__memtrace_command check' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
 
+complete -c memtrace -n '__memtrace_command leaks' -s h -l help -d 'Explain the options'
+complete -c memtrace -n '__memtrace_command leaks' -xa '(__fish_complete_pids)'
+complete -c memtrace -n '__memtrace_command leaks' -s o -l output -rF -d 'Where the report goes'
+complete -c memtrace -n '__memtrace_command leaks' -l show-leak-kinds -xa 'definite indirect possible reachable all' -d 'Which leaks'
+complete -c memtrace -n '__memtrace_command leaks' -l new -d 'Only leaks that the scan before had not'
+complete -c memtrace -n '__memtrace_command leaks' -l increased -d 'Only leaks that have grown since'
+complete -c memtrace -n '__memtrace_command leaks' -l changed -d 'Only leaks that have changed since'
+complete -c memtrace -n '__memtrace_command leaks' -l timeout -x -d 'How long to wait for an answer'
 complete -c memtrace -n '__memtrace_command dump' -s o -l output -rF -d 'Where the lines go'
 complete -c memtrace -n '__memtrace_command dump' -l from -x -d 'Only events from this time on'
 complete -c memtrace -n '__memtrace_command dump' -l to -x -d 'Only events up to this time'

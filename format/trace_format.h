@@ -155,7 +155,11 @@ struct StatusArea {
   uint64_t segments_begun;  // its segment_ticks are set
   uint64_t segment_beginning;  // above segments_begun: this one may have been begun as well
   uint64_t segment_ticks[kMaxSegments];
-  uint64_t reserved_at_end[3];
+  // A memory scan that another program asks for (`memtrace leaks`), which alone writes the first
+  // of these three while the process runs; the process writes the others.
+  uint64_t scan_request;  // counts up in the low half; high half: ScanShow of memory_scan.h
+  uint64_t scan_answer;   // the request that was taken, low half; high half: the scan's number
+  uint64_t scan_finished;  // number of the latest scan that is over, for whatever reason
 };
 static_assert(sizeof(StatusArea) == 192);
 

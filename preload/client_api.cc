@@ -25,7 +25,8 @@ long LeakCheck(const char* label, unsigned show, int wait) {
   if (g_switch.recording.load(std::memory_order_relaxed) == 0) return MEMTRACE_NOT_ACTIVE;
   const ScanResult result =
       RequestScan(format::ScanReason::kRequest, label != nullptr ? label : "",
-                  static_cast<format::ScanShow>(show), wait != 0, CALL_SITE().cfa);
+                  static_cast<format::ScanShow>(show), wait != 0,
+                  {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
   return result.state != ScanResult::kFailed ? result.number : MEMTRACE_NOT_AVAILABLE;
 }
 

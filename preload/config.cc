@@ -50,6 +50,17 @@ struct Setter {
     config.leak_check = {early, late};
     return true;
   }
+  // Not one that cannot be caught, nor one that libc keeps for itself.
+  bool LeakSignal(std::string_view value) {
+    uint64_t number;
+    if (value.find_first_not_of("0123456789") != std::string_view::npos ||
+        !ParseBytes(value, &number) || number > 64 || number == 9 || number == 19 ||
+        number == 32 || number == 33) {
+      return false;
+    }
+    config.leak_signal = static_cast<uint32_t>(number);
+    return true;
+  }
   bool NotYet(std::string_view value) { return value == "off" || value == "0" || value == "auto"; }
 
   static bool Either(std::string_view value, std::string_view yes, std::string_view no, bool* out) {

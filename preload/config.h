@@ -31,6 +31,7 @@ struct Config {
   uint64_t sample_bytes = 0;  // MEMTRACE_SAMPLE_BYTES; 0: every allocation
   uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process
   LeakCheck leak_check;  // MEMTRACE_LEAK_CHECK
+  uint32_t leak_signal = 0;  // MEMTRACE_LEAK_SIGNAL; 0: none
   uint32_t cross_check = 0;  // MEMTRACE_CROSS_CHECK: every cross_check-th stack; 0: none
   Text<4096> gconv_path;   // GCONV_PATH, which is glibc's: directories of character sets
 

@@ -385,24 +385,24 @@ namespace {
 
 // No exit handler and no destructor runs: what is live now is what is live at the end.
 void EndAtOnce(int status, uintptr_t stack_pointer) {
-  memtrace::ScanAtExit(memtrace::format::ScanReason::kExitLate, stack_pointer);
+  memtrace::ScanAtExit(memtrace::format::ScanReason::kExitLate, {stack_pointer});
   memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, status);
 }
 
 }  // namespace
 
 EXPORTED void _exit(int status) {
-  EndAtOnce(status, CALL_SITE().cfa);
+  EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
 EXPORTED void _Exit(int status) {
-  EndAtOnce(status, CALL_SITE().cfa);
+  EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
 EXPORTED void quick_exit(int status) {
-  EndAtOnce(status, CALL_SITE().cfa);
+  EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   Next<void(int)>("quick_exit")(status);
   __builtin_unreachable();
 }

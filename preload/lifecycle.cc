@@ -257,9 +257,9 @@ bool StartForkChild() {
 void AtExit(int status, void*) {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   ScanAtExit(format::ScanReason::kExitLate,
-             StackPointerAtExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
-                                frame + arch::kFrameAddressToCfa,
-                                *reinterpret_cast<const uintptr_t*>(frame)));
+             CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
+                          frame + arch::kFrameAddressToCfa,
+                          *reinterpret_cast<const uintptr_t*>(frame)));
   NoteEnd(format::EndReason::kExit, status);
 }
 
@@ -271,7 +271,7 @@ __attribute__((constructor)) void OnLoad() {
     if (!section) return;
   }
   if (g_process.config.cross_check != 0) OpenCrossCheck(MaySay);
-  FindExit();
+  PrepareScans();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
 }

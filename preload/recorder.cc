@@ -106,6 +106,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   const OtherCalls calls;
   if (!calls) return;
   if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
+  if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state);
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;

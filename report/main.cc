@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/command_leaks.h"
 #include "report/command_report.h"
 #include "report/commands.h"
 #include "report/diff/command_diff.h"
@@ -127,6 +128,7 @@ int main(int argc, char** argv) {
   memtrace::report::RegisterDiffCommand(app, &exit_code);
   memtrace::report::RegisterTrendCommand(app, &exit_code);
   memtrace::report::RegisterCheckCommand(app, &exit_code);
+  memtrace::report::RegisterLeaksCommand(app, &exit_code);
   memtrace::report::RegisterDumpCommand(app, &exit_code);
   memtrace::report::RegisterInfoCommand(app, &exit_code);
   memtrace::report::RegisterPackCommand(app, &exit_code);

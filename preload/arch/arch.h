@@ -15,7 +15,9 @@
 //   IsLeaveRealigned, ...
 //   KernelAction, MEMTRACE_DEFINE_RESTORER   a signal handler without libc
 //   kScanRegisterNames, kRedZoneBytes   what of a stopped thread may hold pointers
-//   MEMTRACE_OBSERVED_JUMP              a function that looks at a call and jumps on
+//   MEMTRACE_OBSERVED_JUMP,             functions that look at a call and jump on
+//   MEMTRACE_SUBSTITUTING_JUMP
+//   MEMTRACE_KEPT_REGISTERS_ON_STACK
 //   CallOnStack, kLibunwindFile,        for the cross-check
 //   MEMTRACE_LIBUNWIND_NAME
 //

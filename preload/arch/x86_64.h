@@ -138,6 +138,52 @@ inline void CallOnStack(void* top, void (*function)(void*), void* argument) {
       ".size " name ", . - " name "\n"               \
       ".popsection")
 
+// From what __builtin_frame_address(0) gives in `before` to the stack pointer that the function
+// above was called with.
+inline constexpr uintptr_t kObservedCallerOffset = kFrameAddressToCfa + 3 * 8 + 8;
+
+// Where the registers that a function must keep begin, in the frame of the function that this is
+// expanded in, which saves all of them for that. What its callers have lies there or above.
+#define MEMTRACE_KEPT_REGISTERS_ON_STACK() \
+  (__builtin_unwind_init(), reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) - 5 * 8)
+
+// Defines the exported function `name`, whose first of seven arguments is a function: `before`
+// gives another in its place. Then it jumps to what the pointer `next` holds.
+#define MEMTRACE_SUBSTITUTING_JUMP(name, before, next) \
+  asm(".pushsection .text\n"                           \
+      ".balign 16\n"                                   \
+      ".globl " name "\n"                              \
+      ".type " name ", @function\n" name               \
+      ":\n\t"                                          \
+      ".cfi_startproc\n\t"                             \
+      "endbr64\n\t"                                    \
+      "pushq %rsi\n\t"                                 \
+      ".cfi_adjust_cfa_offset 8\n\t"                   \
+      "pushq %rdx\n\t"                                 \
+      ".cfi_adjust_cfa_offset 8\n\t"                   \
+      "pushq %rcx\n\t"                                 \
+      ".cfi_adjust_cfa_offset 8\n\t"                   \
+      "pushq %r8\n\t"                                  \
+      ".cfi_adjust_cfa_offset 8\n\t"                   \
+      "pushq %r9\n\t"                                  \
+      ".cfi_adjust_cfa_offset 8\n\t"                   \
+      "call " before "\n\t"                            \
+      "movq %rax, %rdi\n\t"                            \
+      "popq %r9\n\t"                                   \
+      ".cfi_adjust_cfa_offset -8\n\t"                  \
+      "popq %r8\n\t"                                   \
+      ".cfi_adjust_cfa_offset -8\n\t"                  \
+      "popq %rcx\n\t"                                  \
+      ".cfi_adjust_cfa_offset -8\n\t"                  \
+      "popq %rdx\n\t"                                  \
+      ".cfi_adjust_cfa_offset -8\n\t"                  \
+      "popq %rsi\n\t"                                  \
+      ".cfi_adjust_cfa_offset -8\n\t"                  \
+      "jmp *" next "(%rip)\n\t"                        \
+      ".cfi_endproc\n"                                 \
+      ".size " name ", . - " name "\n"                 \
+      ".popsection")
+
 // libunwind for this machine, and how it begins the names of its functions. Its
 // numbers of registers are DWARF's.
 inline constexpr char kLibunwindFile[] = "libunwind-x86_64.so.8";

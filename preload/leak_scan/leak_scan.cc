@@ -26,8 +26,21 @@
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
+extern "C" void memtrace_signal_restorer();
+
+// exit() keeps what it was called with, and jumps to libc's.
+extern "C" {
+[[gnu::used]] void* memtrace_real_exit = nullptr;
+}
+
 namespace memtrace {
 namespace {
+
+void FindExit() {
+  if (memtrace_real_exit == nullptr) {
+    memtrace_real_exit = FindNext("exit");
+  }
+}
 
 constexpr uint64_t kLongestWaitNs = 60'000'000'000;
 // A copy that nobody waits for may take longer.
@@ -39,7 +52,15 @@ constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
 // Of g_scanning_copy. One page for the life of the process: who waits for a copy may find that
 // another thread has reaped it.
 constinit ScanProgress* g_progress = nullptr;
-constinit uintptr_t g_exit = 0;  // the code of libc's exit()
+// The value of StatusArea::scan_request that was answered last.
+constinit std::atomic<uint64_t> g_answered{0};
+
+// The latest call of exit().
+struct ExitCall {
+  std::atomic<uintptr_t> control_block{0};  // of the thread that made it
+  ScanCaller caller;
+};
+constinit ExitCall g_exit_call;
 
 bool IsAtEnd(format::ScanReason reason) {
   return reason == format::ScanReason::kExitLate || reason == format::ScanReason::kExitEarly;
@@ -90,6 +111,10 @@ void FindOwnMemory(ScanJob& job) {
   }
 }
 
+void NoteFinished(uint32_t number) {
+  TraceStatus::Raise(g_process.file.status().area().scan_finished, number);
+}
+
 void SetDefault(int signal) {
   const arch::KernelAction action = {};
   sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
@@ -120,6 +145,7 @@ void SetDefault(int signal) {
   }
   if (!hurry) sys::Call(SYS_setpriority, PRIO_PROCESS, 0, 10);
   job.progress->complete.store(ScanMemory(job) ? 1 : 0);
+  NoteFinished(job.number);
   job.progress->over.store(1);
   sys::Call(SYS_futex, reinterpret_cast<long>(&job.progress->over), FUTEX_WAKE, INT_MAX);
   for (;;) sys::Call(SYS_exit_group, 0);
@@ -178,7 +204,7 @@ uint64_t UnblockedSignals() {
 
 // In a section, with g_beginning taken and no copy at work.
 Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view label,
-                format::ScanShow show, bool wait, uintptr_t stack_pointer) {
+                format::ScanShow show, bool wait, const ScanCaller& caller) {
   const uint32_t number = g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   const auto fail = [&](std::string_view why) { return Fail(number, reason, label, show, why); };
   if (const std::string_view why = WhyNever(); !why.empty()) return fail(why);
@@ -203,7 +229,11 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
   job.pid = g_process.pid;
   job.tid = sys::Gettid();
   job.control_block = arch::ThreadPointer();
-  job.stack_pointer = stack_pointer;
+  job.stack_pointer = caller.stack_pointer;
+  job.has_registers = caller.has_registers;
+  for (int i = 0; caller.has_registers && i < arch::kRegisterCount; ++i) {
+    arch::KeptRegister(caller.registers, i, &job.registers[i]);
+  }
   stack_t alternate = {};
   sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&alternate));
   if ((alternate.ss_flags & SS_DISABLE) == 0) {
@@ -275,7 +305,7 @@ bool MayScan() {
 }  // namespace
 
 ScanResult RequestScan(format::ScanReason reason, std::string_view label, format::ScanShow show,
-                       bool wait, uintptr_t stack_pointer) {
+                       bool wait, const ScanCaller& caller) {
   if (!MayScan()) return {ScanResult::kFailed, 0, "nothing is recorded in this process"};
   // Another thread begins one: a moment. At the end it may be this thread's own, in a handler.
   for (int i = 0; g_beginning.exchange(true, std::memory_order_acquire); ++i) {
@@ -291,10 +321,9 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   if (g_scanning_copy.load(std::memory_order_acquire) != 0) {
     begun.result = {ScanResult::kFailed, 0, "the scan before this one is still under way"};
   } else {
-    const Section section(stack_pointer);
+    const Section section(caller.stack_pointer);
     if (section) {
-      begun = BeginScan(section.state(), reason, First(label, kMostLabelBytes), show, wait,
-                        stack_pointer);
+      begun = BeginScan(section.state(), reason, First(label, kMostLabelBytes), show, wait, caller);
     } else {
       begun.result.why = "nothing is recorded in this process";
     }
@@ -307,21 +336,25 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   return begun.result;
 }
 
-void ScanAtExit(format::ScanReason reason, uintptr_t stack_pointer) {
+void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
   if (!MayScan()) return;
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;
   if (early ? check.early : check.late) {
-    RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, stack_pointer);
+    RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, caller);
   } else if (!early) {
     FinishScan();
   }
 }
 
-uintptr_t StackPointerAtExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer) {
+namespace {
+
+// libc calls its exit() itself as well: when main returns, and in err(), error() and others.
+// Then what lies above the frames of exit() is found by its return addresses.
+uintptr_t StackPointerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer) {
   constexpr uintptr_t kLongestExit = 64;  // bytes of code of exit()
   constexpr uintptr_t kFarthest = 16 << 10;
-  const uintptr_t code = g_exit;
+  const auto code = reinterpret_cast<uintptr_t>(memtrace_real_exit);
   if (code == 0 || t_slot.mode != ThreadMode::kRecording) return stack_pointer;
   const Section section(stack_pointer);
   if (!section) return stack_pointer;
@@ -344,6 +377,49 @@ uintptr_t StackPointerAtExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t fr
   return at;
 }
 
+}  // namespace
+
+ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer) {
+  if (g_exit_call.control_block.load(std::memory_order_acquire) == arch::ThreadPointer()) {
+    return g_exit_call.caller;
+  }
+  return {StackPointerOfExit(pc, stack_pointer, frame_pointer)};
+}
+
+bool IsScanRequested() {
+  return std::atomic_ref(g_process.file.status().area().scan_request)
+             .load(std::memory_order_relaxed) != g_answered.load(std::memory_order_relaxed);
+}
+
+[[gnu::noinline]] void AnswerScanRequest(ThreadState& state) {
+  if (g_beginning.exchange(true, std::memory_order_acquire)) return;
+  ReapScan();
+  format::StatusArea& area = g_process.file.status().area();
+  const uint64_t asked = std::atomic_ref(area.scan_request).load(std::memory_order_acquire);
+  if (g_scanning_copy.load(std::memory_order_acquire) == 0 && asked != g_answered.load()) {
+    g_answered.store(asked);
+    const Begun begun =
+        BeginScan(state, format::ScanReason::kOutside, "memtrace leaks",
+                  static_cast<format::ScanShow>(asked >> 32), /*wait=*/false,
+                  {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
+    std::atomic_ref(area.scan_answer)
+        .store((asked & 0xffffffff) | uint64_t{begun.result.number} << 32,
+               std::memory_order_release);
+    if (!begun.copy) NoteFinished(begun.result.number);
+  }
+  g_beginning.store(false, std::memory_order_release);
+}
+
+namespace {
+
+void OnLeakSignal(int, siginfo_t*, void*) {
+  if (g_switch.recording.load(std::memory_order_relaxed) == 0 || !IsScanRequested()) return;
+  const Section section;
+  if (section) AnswerScanRequest(section.state());
+}
+
+}  // namespace
+
 void FinishScan() {
   if (g_scanning_copy.load(std::memory_order_acquire) == 0) return;
   const OtherCalls calls;
@@ -365,10 +441,33 @@ void ForgetScans() {
   g_last_number.store(0, std::memory_order_relaxed);
   g_beginning.store(false, std::memory_order_relaxed);
   g_scanning_copy.store(0, std::memory_order_relaxed);
+  g_answered.store(0, std::memory_order_relaxed);
   if (g_progress != nullptr) sys::Munmap(g_progress, arch::kPageBytes);
   g_progress = nullptr;
 }
 
-void FindExit() { g_exit = reinterpret_cast<uintptr_t>(FindNext("exit")); }
+void PrepareScans() {
+  FindExit();
+  const int signal = static_cast<int>(g_process.config.leak_signal);
+  if (signal == 0) return;
+  arch::KernelAction action = {};
+  action.handler = reinterpret_cast<void*>(&OnLeakSignal);
+  action.flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | arch::kHasRestorer;
+  action.restorer = &memtrace_signal_restorer;
+  sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
+}
 
 }  // namespace memtrace
+
+extern "C" [[gnu::used]] void memtrace_before_exit(int) {
+  using namespace memtrace;
+  ScanCaller caller = {0, true, arch::CurrentRegisters()};
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  caller.stack_pointer = frame + arch::kObservedCallerOffset;
+  caller.registers.rsp = caller.stack_pointer;
+  caller.registers.rbp = *reinterpret_cast<const uintptr_t*>(frame);
+  FindExit();
+  g_exit_call.caller = caller;
+  g_exit_call.control_block.store(arch::ThreadPointer(), std::memory_order_release);
+  ScanAtExit(format::ScanReason::kExitEarly, caller);
+}

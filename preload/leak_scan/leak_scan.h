@@ -21,8 +21,11 @@
 #include <string_view>
 
 #include "format/memory_scan.h"
+#include "preload/arch/arch.h"
 
 namespace memtrace {
+
+struct ThreadState;
 
 struct ScanResult {
   enum State {
@@ -34,21 +37,33 @@ struct ScanResult {
   std::string_view why;    // static
 };
 
-// Scans now. `stack_pointer`: of the caller's caller; what lies below on its stack is not looked
-// at. `label` is copied. `wait`: returns when the scan is over, or a minute later.
+// Who asks, and from where on its stack is the program's: what lies below is not looked at.
+struct ScanCaller {
+  uintptr_t stack_pointer = 0;
+  bool has_registers = false;  // those a function must keep, if they are not on the stack
+  arch::KeptRegisters registers = {};
+};
+
+// Scans now. `label` is copied. `wait`: returns when the scan is over, or a minute later.
+// A function that the program calls passes {MEMTRACE_KEPT_REGISTERS_ON_STACK()}, expanded in
+// that very function.
 ScanResult RequestScan(format::ScanReason reason, std::string_view label, format::ScanShow show,
-                       bool wait, uintptr_t stack_pointer);
+                       bool wait, const ScanCaller& caller);
 
-// The process is about to end, with `stack_pointer` as it was when that was decided. Nothing if
-// MEMTRACE_LEAK_CHECK does not say so. Waits for a scan on request that is under way.
-void ScanAtExit(format::ScanReason reason, uintptr_t stack_pointer);
+// The process is about to end. Nothing if MEMTRACE_LEAK_CHECK does not say so. Waits for a scan
+// on request that is under way.
+void ScanAtExit(format::ScanReason reason, const ScanCaller& caller);
 
-// From the handler of the end of the process that libc calls, whose caller's stack pointer this
-// is: the stack pointer that exit() was called with, or the same if that is not found.
-uintptr_t StackPointerAtExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer);
+// What exit() was called with, by the thread that is in the exit handler with this return address,
+// caller's stack pointer and frame pointer.
+ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer);
 
-// At load: finds the function that StackPointerAtExit() looks for.
-void FindExit();
+// In a section, where clocks are looked at: another program asks for a scan (StatusArea).
+bool IsScanRequested();
+void AnswerScanRequest(ThreadState& state);
+
+// At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.
+void PrepareScans();
 
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();

@@ -86,6 +86,7 @@ class MemoryScanner {
   bool Prepare();
   void WriteBegin();
   void WriteThreads();
+  void WriteHints();
   void WriteThread(int tid, uint32_t serial, ScanThreadState state, uintptr_t stack_pointer,
                    const uint64_t* registers, uintptr_t alternate_begin, uintptr_t alternate_end);
   void CutOwnMemory();
@@ -113,6 +114,7 @@ class MemoryScanner {
   bool ReadsAsVtable(uint64_t value);
   void AddWord(uintptr_t address, uint64_t value);
   void CloseWords();
+  void FlushBegin();
   void AddVtable(uintptr_t address);
   void MarkTarget(uint64_t value, Territory& territory);
   void WriteTargets();
@@ -238,7 +240,9 @@ void MemoryScanner::CutOwnMemory() {
 void MemoryScanner::CutThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
                               uintptr_t alternate_begin, uintptr_t alternate_end) {
   const uint32_t serial = SerialOf(tid);
-  const uintptr_t used = Down(stack_pointer - arch::kRedZoneBytes, kWord);
+  // One that asked is in a call: nothing of its own lies below.
+  const uintptr_t red_zone = tid == job_.tid ? 0 : arch::kRedZoneBytes;
+  const uintptr_t used = Down(stack_pointer - red_zone, kWord);
   const auto has_pointer = [&](uintptr_t begin, uintptr_t end) {
     return stack_pointer - begin < end - begin;
   };
@@ -470,6 +474,16 @@ void MemoryScanner::WriteThreads() {
   });
 }
 
+void MemoryScanner::WriteHints() {
+  g_scan_hints.ForEachRoot([this](uintptr_t begin, uintptr_t end) {
+    format::RecordEncoder& out = out_->Begin(ScanTag::kHint);
+    out.Number(static_cast<uint64_t>(format::ScanHint::kRootRegion));
+    out.Number(begin);
+    out.Number(end);
+    out_->End();
+  });
+}
+
 void MemoryScanner::WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,
                                 const Cut* cut, ScanRegionKind kind, ScanRegionUse use,
                                 uint64_t read, uint64_t absent, uint64_t unreadable) {
@@ -512,10 +526,18 @@ void MemoryScanner::AddWord(uintptr_t address, uint64_t value) {
   last_value_ = value;
 }
 
+// A reader looks for kBegin in the first block.
+void MemoryScanner::FlushBegin() {
+  if (ScanWriter::blocks() != 0) return;
+  CloseWords();
+  out_->Flush();
+}
+
 void MemoryScanner::AddVtable(uintptr_t address) {
   if (vtables_open_ && !vtables_->HasRoom()) {
     vtables_->End();
     vtables_open_ = false;
+    FlushBegin();
   }
   if (!vtables_open_) {
     vtables_->Begin(ScanTag::kVtables);
@@ -846,12 +868,14 @@ bool MemoryScanner::Run() {
   CutOwnMemory();
   CutThreads();
   WriteThreads();
+  WriteHints();
   CutArenaHeaps();
   CutDeadStacks();
   for (size_t i = 0; i < mappings_.size() && !out.failed(); ++i) {
     if (mappings_[i].part != ScanMapping::Part::kNone) ScanMapped(mappings_[i]);
   }
   CloseWords();
+  FlushBegin();
   if (vtables_open_) vtables.End();
   vtables.Flush();
   WriteTargets();

@@ -39,6 +39,7 @@ class ScanWriter {
 
   // Of all writers of one scan.
   static void StartCounting() { sequence_ = 0; }
+  static uint32_t blocks() { return sequence_; }
 
  private:
   static uint32_t sequence_;

@@ -75,6 +75,12 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
                   "follow or off")
       ->type_name("MODE")
       ->check(CLI::IsMember({"follow", "off"}));
+  run->add_option("--leak-check", options->leak_check,
+                  "When memory is scanned for leaks: after the exit\n"
+                  "handlers, before them, at both times or never;\n"
+                  "exit, exit-early, both or off")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"exit", "exit-early", "both", "off"}));
   run->add_option("--sample-bytes", options->sample_bytes,
                   "Record one allocation in so many bytes, for a\n"
                   "report of estimates; 0 records all")

@@ -95,6 +95,7 @@ std::vector<std::string> Environment(const RunOptions& options, const std::strin
   };
   option("MEMTRACE_STACKS", options.stacks);
   option("MEMTRACE_CHILDREN", options.children);
+  option("MEMTRACE_LEAK_CHECK", options.leak_check);
   option("MEMTRACE_SAMPLE_BYTES", options.sample_bytes);
   option("MEMTRACE_MAX_BYTES", options.max_bytes);
   option("MEMTRACE_KEEP", options.keep);

@@ -11,7 +11,7 @@ namespace memtrace::report {
 // As the user gave them; empty: not given, so that the variables of the environment hold.
 struct RunOptions {
   std::string output;
-  std::string stacks, children, sample_bytes, max_bytes, keep, cross_check;
+  std::string stacks, children, leak_check, sample_bytes, max_bytes, keep, cross_check;
   std::string library;
   std::string finish;  // a spool directory; then nothing is run
   bool quiet = false;

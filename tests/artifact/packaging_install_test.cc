@@ -44,7 +44,7 @@ TEST_F(InstallTest, HasEveryPart) {
         "share/man/man1/memtrace.1", "share/man/man1/memtrace-run.1",
         "share/man/man1/memtrace-report.1", "share/man/man1/memtrace-dump.1",
         "share/man/man1/memtrace-info.1", "share/man/man1/memtrace-pack.1",
-        "include/memtrace.h", "share/man/man3/memtrace.h.3",
+        "include/memtrace.h", "share/man/man3/memtrace.h.3", "share/man/man1/memtrace-leaks.1",
         "share/man/man7/libmemtrace.7", "share/bash-completion/completions/memtrace",
         "share/zsh/site-functions/_memtrace", "share/fish/vendor_completions.d/memtrace.fish",
         "share/doc/memtrace/LICENSE", "share/doc/memtrace/README.md"}) {

@@ -1,0 +1,40 @@
+// The end of main and of the process: what the memory scans before the exit handlers need
+// (preload/leak_scan/leak_scan.h). Jumps, so that no frame of ours is on the stacks.
+
+#include "preload/arch/arch.h"
+#include "preload/leak_scan/leak_scan.h"
+#include "preload/process.h"
+#include "preload/real_allocator.h"
+
+MEMTRACE_OBSERVED_JUMP("exit", "memtrace_before_exit", "memtrace_real_exit");
+
+namespace {
+
+using Main = int (*)(int, char**, char**);
+constinit Main g_main = nullptr;
+
+// In place of main where it matters when that returns. A frame of ours: under
+// MEMTRACE_LEAK_CHECK=exit-early and both alone.
+int CallMain(int argc, char** argv, char** environment) {
+  const int status = g_main(argc, argv, environment);
+  memtrace::ScanAtExit(memtrace::format::ScanReason::kExitEarly,
+                       {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
+  return status;
+}
+
+}  // namespace
+
+// What the jumps need; local names of the library (exports.map).
+extern "C" {
+[[gnu::used]] void* memtrace_real_libc_start_main = nullptr;
+}
+
+extern "C" [[gnu::used]] Main memtrace_before_main(Main main) {
+  memtrace_real_libc_start_main = memtrace::FindNext("__libc_start_main");
+  if (!memtrace::g_process.config.leak_check.early) return main;
+  g_main = main;
+  return &CallMain;
+}
+
+MEMTRACE_SUBSTITUTING_JUMP("__libc_start_main", "memtrace_before_main",
+                           "memtrace_real_libc_start_main");

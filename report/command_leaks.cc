@@ -1,0 +1,298 @@
+#include "report/command_leaks.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "format/memory_scan.h"
+#include "format/trace_format.h"
+#include "report/commands.h"
+#include "report/run/spool_directory.h"
+#include "report/run/trace_follower.h"
+#include "report/run/unique_fd.h"
+
+namespace memtrace::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFooter[] = R"(
+The process goes on while a copy of it looks through its memory. It answers at its
+next allocation; started with MEMTRACE_LEAK_SIGNAL=N it answers at once.
+
+Example:
+  memtrace leaks 1234 --show-leak-kinds definite --increased)";
+
+struct LeaksFlags {
+  int pid = 0;
+  std::string kinds, output;
+  bool only_new = false, increased = false, changed = false;
+  double timeout_s = 60;
+};
+
+// The first page of a trace, shared with the process that writes it.
+class StatusPage {
+ public:
+  static constexpr size_t kPage = 4096;
+  static constexpr size_t kArea = sizeof(format::FileHeader) + sizeof(format::BlockHeader);
+
+  explicit StatusPage(int fd)
+      : page_(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) {}
+  ~StatusPage() {
+    if (ok()) munmap(page_, kPage);
+  }
+  StatusPage(const StatusPage&) = delete;
+  StatusPage& operator=(const StatusPage&) = delete;
+
+  bool ok() const { return page_ != MAP_FAILED && area().magic == format::kStatusMagic; }
+  format::StatusArea& area() const {
+    return *reinterpret_cast<format::StatusArea*>(static_cast<char*>(page_) + kArea);
+  }
+  uint64_t Get(uint64_t& field) const { return std::atomic_ref(field).load(); }
+
+ private:
+  void* const page_;
+};
+
+// A file that is what `pid` records to: mapped shared by it, with its pid in the header.
+absl::StatusOr<std::string> FindTrace(int pid) {
+  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
+  if (!maps) {
+    return absl::NotFoundError(absl::StrCat("process ", pid, ": ", strerror(errno)));
+  }
+  std::set<std::string> seen;
+  bool library = false;
+  for (std::string line; std::getline(maps, line);) {
+    library |= line.find("/libmemtrace.so") != line.npos;
+    const size_t slash = line.find('/');
+    if (slash == line.npos || line.find("rw-s") == line.npos) continue;
+    const std::string path = line.substr(slash);
+    if (!seen.insert(path).second) continue;
+    format::FileHeader header = {};
+    std::ifstream file(path, std::ios::binary);
+    if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) continue;
+    if (memcmp(header.magic, format::kFileMagic, sizeof(header.magic)) == 0 &&
+        header.pid == static_cast<uint32_t>(pid)) {
+      return path;
+    }
+  }
+  if (library) {
+    return absl::NotFoundError(absl::StrCat(
+        "process ", pid, " records to no file that can be opened here, or not any more"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("process ", pid, " is not traced: start it with memtrace run"));
+}
+
+// What the process was started with; 0 for none.
+int LeakSignal(int pid) {
+  std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
+  int number = 0;
+  for (std::string entry; std::getline(environment, entry, '\0');) {
+    const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    if (pair.first == "MEMTRACE_LEAK_SIGNAL" && !absl::SimpleAtoi(pair.second, &number)) number = 0;
+  }
+  return number;
+}
+
+void Pause() {
+  const timespec pause = {0, 5'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+double Now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+format::ScanShow ShowOf(const LeaksFlags& flags) {
+  return flags.only_new    ? format::ScanShow::kNew
+         : flags.increased ? format::ScanShow::kIncreased
+         : flags.changed   ? format::ScanShow::kChanged
+                           : format::ScanShow::kAny;
+}
+
+// The number of the scan, when it is over.
+absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace) {
+  const UniqueFd fd(open(trace.c_str(), O_RDWR | O_CLOEXEC));
+  if (fd.get() < 0) {
+    return absl::PermissionDeniedError(absl::StrCat("cannot write ", trace, ": ", strerror(errno)));
+  }
+  const StatusPage page(fd.get());
+  if (!page.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(trace, " has no place for a request"));
+  }
+  format::StatusArea& area = page.area();
+  uint64_t before = page.Get(area.scan_request);
+  uint64_t request;
+  do {
+    request = ((before + 1) & 0xffffffff) | static_cast<uint64_t>(ShowOf(flags)) << 32;
+  } while (!std::atomic_ref(area.scan_request).compare_exchange_strong(before, request));
+  const int signal = LeakSignal(flags.pid);
+  if (signal != 0) kill(flags.pid, signal);
+  const double began = Now();
+  bool told = false;
+  const auto alive = [&] { return kill(flags.pid, 0) == 0 || errno == EPERM; };
+  uint64_t answer = 0;
+  for (;; Pause()) {
+    answer = page.Get(area.scan_answer);
+    if ((answer & 0xffffffff) == (request & 0xffffffff)) break;
+    if (!alive()) return absl::NotFoundError(absl::StrCat("process ", flags.pid, " has ended"));
+    const double waited = Now() - began;
+    if (!told && waited > 1) {
+      told = true;
+      fprintf(stderr,
+              "memtrace: process %d has not allocated since; it answers at its next allocation%s\n",
+              flags.pid, signal != 0 ? "" : " (started with MEMTRACE_LEAK_SIGNAL=N it answers at once)");
+    }
+    if (waited > flags.timeout_s) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("process ", flags.pid, " did not answer: it allocates nothing"));
+    }
+  }
+  const auto number = static_cast<uint32_t>(answer >> 32);
+  for (; page.Get(area.scan_finished) < number; Pause()) {
+    if (!alive()) break;  // it waits for its scans when it ends in order
+    if (Now() - began > flags.timeout_s + 600) {
+      return absl::DeadlineExceededError("the scan is not finished");
+    }
+  }
+  return number;
+}
+
+// Copies a sparse file of which others write the end.
+absl::Status CopyData(const std::string& from, const std::string& to) {
+  const UniqueFd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  struct stat info;
+  if (in.get() < 0 || out.get() < 0 || fstat(in.get(), &info) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot copy ", from, ": ", strerror(errno)));
+  }
+  std::vector<char> buffer(1 << 20);
+  for (off_t at = 0; at < info.st_size;) {
+    const off_t data = lseek(in.get(), at, SEEK_DATA);
+    if (data < 0) break;  // the rest is a hole
+    off_t end = lseek(in.get(), data, SEEK_HOLE);
+    if (end < 0 || end > info.st_size) end = info.st_size;
+    for (at = data; at < end;) {
+      const size_t wanted = std::min<size_t>(buffer.size(), static_cast<size_t>(end - at));
+      const ssize_t got = pread(in.get(), buffer.data(), wanted, at);
+      if (got <= 0) return absl::UnavailableError(absl::StrCat("cannot read ", from));
+      if (pwrite(out.get(), buffer.data(), static_cast<size_t>(got), at) != got) {
+        return absl::UnavailableError(absl::StrCat("cannot write ", to, ": ", strerror(errno)));
+      }
+      at += got;
+    }
+  }
+  return ftruncate(out.get(), info.st_size) == 0
+             ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat("cannot write ", to));
+}
+
+// A trace of what the process did so far, in `directory`.
+absl::StatusOr<std::string> Snapshot(const std::string& trace, const std::string& directory) {
+  const std::string copy = absl::StrCat(directory, "/", fs::path(trace).filename().string());
+  // What is packed meanwhile is in both; what was taken out of the raw one is packed before.
+  if (absl::Status status = CopyData(trace, copy); !status.ok()) return status;
+  const std::string packed = trace + kPackedSuffix;
+  if (!fs::exists(packed)) return copy;
+  if (absl::Status status = CopyData(packed, copy + kPackedSuffix); !status.ok()) return status;
+  auto follower = TraceFollower::Resume(copy);
+  if (!follower.ok()) return follower.status();
+  if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;
+  return copy + kPackedSuffix;
+}
+
+// By this program itself, as a command of its own. The scan is the last in the copy.
+absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace) {
+  std::vector<std::string> words = {"memtrace", "report", trace, "--tables", "leaks"};
+  if (!flags.kinds.empty()) words.insert(words.end(), {"--show-leak-kinds", flags.kinds});
+  if (!flags.output.empty()) words.insert(words.end(), {"-o", flags.output});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    execv("/proc/self/exe", arguments.data());
+    _exit(kExitFailed);
+  }
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (child < 0 || !WIFEXITED(status)) return absl::InternalError("the report did not run");
+  return WEXITSTATUS(status);
+}
+
+absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
+  const auto trace = FindTrace(flags.pid);
+  if (!trace.ok()) return trace.status();
+  const auto scan = Scan(flags, *trace);
+  if (!scan.ok()) return scan.status();
+  std::string directory = (fs::temp_directory_path() / "memtrace-leaks-XXXXXX").string();
+  if (mkdtemp(directory.data()) == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", strerror(errno)));
+  }
+  auto copy = Snapshot(*trace, directory);
+  absl::StatusOr<int> result = copy.ok() ? Report(flags, *copy) : copy.status();
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
+  return result;
+}
+
+}  // namespace
+
+void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
+  CLI::App* leaks = app.add_subcommand("leaks", "Ask a running program for its leaks");
+  auto flags = std::make_shared<LeaksFlags>();
+  leaks->footer(kFooter);
+  leaks->add_option("PID", flags->pid, "The process")
+      ->required()
+      ->type_name("")
+      ->check(CLI::PositiveNumber);
+  leaks->add_option("-o,--output", flags->output,
+                    "Where the report goes; standard output if not\ngiven")
+      ->type_name("FILE");
+  leaks->add_option("--show-leak-kinds", flags->kinds,
+                    "Which leaks: definite, indirect, possible,\n"
+                    "reachable, several with commas, or all")
+      ->type_name("KINDS");
+  auto* only_new = leaks->add_flag("--new", flags->only_new, "Only leaks that the scan before had not");
+  auto* increased =
+      leaks->add_flag("--increased", flags->increased, "Only leaks that have grown since");
+  auto* changed = leaks->add_flag("--changed", flags->changed, "Only leaks that have changed since");
+  only_new->excludes(increased)->excludes(changed);
+  increased->excludes(changed);
+  leaks->add_option("--timeout", flags->timeout_s, "How long to wait for an answer, 60 by default")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  leaks->callback([flags, exit_code] {
+    const absl::StatusOr<int> result = Leaks(*flags);
+    *exit_code = result.ok() ? *result : ExitCodeOf(result.status());
+  });
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,278 @@
+// What memory scans find of programs that know what keeps their blocks: in registers, on stacks,
+// in mappings, in threads of all kinds; and that the programs notice nothing of it.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "report/analyzer.h"
+#include "report/leak/leak_check.h"
+#include "report/leak/scan_reader.h"
+#include "report/trace_reader.h"
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using report::LeakKind;
+using report::LeakScan;
+
+const char* NameOf(LeakKind kind) {
+  switch (kind) {
+    case LeakKind::kDefinite: return "definite";
+    case LeakKind::kIndirect: return "indirect";
+    case LeakKind::kPossible: return "possible";
+    case LeakKind::kReachable: return "reachable";
+    case LeakKind::kUnfreed: return "unfreed";
+  }
+  return "?";
+}
+
+class LeakScanTest : public ::testing::Test {
+ protected:
+  // False: the program cannot do that here.
+  bool Run(const std::string& name, const Environment& environment = {},
+           const std::string& outcome = "exit 0") {
+    Command command{.arguments = {TraceePath("kept_by"), name}, .timeout_seconds = 60};
+    command.environment = environment;
+    const Result run = RunCommand(Traced(command, directory_.path()));
+    if (run.exit_status == 77) return false;
+    out_ = run.out;
+    pid_ = run.pid;
+    EXPECT_EQ(run.Outcome(), outcome) << run.out << run.err;
+    EXPECT_EQ(run.err, "");
+    EXPECT_EQ(run.out.find("unexpected"), std::string::npos) << run.out;
+    return true;
+  }
+
+  // What is read of one trace.
+  void Load(const std::string& trace) {
+    auto analyzed = report::AnalyzeTrace(trace, {});
+    ASSERT_TRUE(analyzed.ok()) << analyzed.status();
+    scans_ = analyzed->analysis.leak_scans;
+    auto reader = report::TraceReader::Open(trace);
+    ASSERT_TRUE(reader.ok());
+    raw_.clear();
+    for (const uint32_t number : report::leak::ScanNumbers(**reader)) {
+      raw_.push_back(report::leak::ReadScan(**reader, number, nullptr));
+    }
+  }
+
+  // Each "expect SIZE KIND" of `text` is a loss record of its own in `scan`.
+  static void ExpectKinds(const LeakScan& scan, const std::string& text) {
+    ASSERT_EQ(scan.state, LeakScan::State::kDone) << scan.failure;
+    std::multimap<uint64_t, std::string> found;
+    for (const report::LossRecord& record : scan.records) {
+      for (uint64_t i = 0; i < record.blocks; ++i) {
+        found.emplace(record.bytes / record.blocks, NameOf(record.kind));
+      }
+    }
+    std::string all;
+    for (const auto& [size, kind] : found) all += std::to_string(size) + " " + kind + ", ";
+    std::istringstream lines(text);
+    int expected = 0;
+    for (std::string word, kind; lines >> word;) {
+      if (word != "expect") continue;
+      uint64_t size;
+      lines >> size >> kind;
+      ++expected;
+      const auto at = found.find(size);
+      if (at == found.end()) {
+        ADD_FAILURE() << "no block of " << size << " bytes: " << kind << " expected\n" << text << all;
+      } else {
+        EXPECT_EQ(at->second, kind) << size << " bytes\n" << text;
+      }
+    }
+    EXPECT_GT(expected, 0);
+  }
+
+  bool RunAndCheck(const std::string& name) {
+    if (!Run(name)) return false;
+    Load(TraceOf(directory_.path(), "kept_by", pid_));
+    if (scans_.empty()) {
+      ADD_FAILURE() << "no scan";
+    } else {
+      ExpectKinds(scans_.back(), out_);
+    }
+    return true;
+  }
+
+  size_t Threads(format::ScanThreadState state) const {
+    size_t count = 0;
+    for (const auto& thread : raw_.back().threads) count += thread.state == state;
+    return count;
+  }
+
+  TempDir directory_;
+  std::string out_;
+  pid_t pid_ = 0;
+  std::vector<LeakScan> scans_;
+  std::vector<report::leak::Scan> raw_;
+};
+
+#define RUN_AND_CHECK(name) \
+  if (!RunAndCheck(name)) GTEST_SKIP() << "this machine does not let it"
+
+TEST_F(LeakScanTest, WordsOfModules) { RUN_AND_CHECK("globals"); }
+
+TEST_F(LeakScanTest, StacksAndThreadLocals) {
+  RUN_AND_CHECK("threads");
+  EXPECT_EQ(Threads(format::ScanThreadState::kParked), 2u);
+}
+
+#ifdef __x86_64__
+TEST_F(LeakScanTest, ARegisterAndNothingElse) { RUN_AND_CHECK("register"); }
+#endif
+
+// Neither is sent a signal: the second would take it for the program's.
+TEST_F(LeakScanTest, ThreadsThatBlockAllSignals) {
+  RUN_AND_CHECK("signals_blocked");
+  EXPECT_EQ(Threads(format::ScanThreadState::kUnparked), 2u);
+}
+
+TEST_F(LeakScanTest, AThreadOnItsSignalStack) { RUN_AND_CHECK("signal_stack"); }
+
+TEST_F(LeakScanTest, StacksOfThreadsThatHaveEnded) {
+  RUN_AND_CHECK("ended_threads");
+  EXPECT_EQ(Threads(format::ScanThreadState::kEnding), 1u);
+}
+
+TEST_F(LeakScanTest, Mappings) {
+  RUN_AND_CHECK("mappings");
+  EXPECT_GE(raw_.back().regions.size(), 8u);
+}
+
+TEST_F(LeakScanTest, ASparseMappingCostsNothing) {
+  RUN_AND_CHECK("sparse");
+  EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
+}
+
+TEST_F(LeakScanTest, GuardPages) { RUN_AND_CHECK("guard_pages"); }
+
+TEST_F(LeakScanTest, AProgramThatWaitsForItsChildrenSeesNone) { RUN_AND_CHECK("wait_loop"); }
+
+TEST_F(LeakScanTest, AStormOfSignals) { RUN_AND_CHECK("storm"); }
+
+TEST_F(LeakScanTest, ThreadsThatComeAndGo) {
+  RUN_AND_CHECK("churn");
+  EXPECT_EQ(scans_.size(), 11u);
+}
+
+TEST_F(LeakScanTest, AForkChildThatEndsByUnderscoreExit) {
+  ASSERT_TRUE(Run("fork"));
+  const size_t child = out_.find("child\n");
+  ASSERT_NE(child, std::string::npos);
+  for (const std::string& file : FilesIn(directory_.path(), ".mtr")) {
+    SCOPED_TRACE(file);
+    const bool parent = file.find("." + std::to_string(pid_) + ".") != std::string::npos;
+    Load(directory_ / file);
+    ASSERT_EQ(scans_.size(), 1u);
+    ExpectKinds(scans_[0], parent ? out_.substr(0, child) : out_.substr(child));
+  }
+}
+
+// It scans itself, and says so.
+TEST_F(LeakScanTest, NoProcessCanBeMade) {
+  RUN_AND_CHECK("no_process");
+  EXPECT_EQ(raw_.back().begin.scanner_pid, 0u);
+  EXPECT_NE(raw_.back().begin.note, "");
+}
+
+TEST_F(LeakScanTest, AfterASeccompFilterThereIsNone) {
+  if (!Run("seccomp")) GTEST_SKIP() << "no seccomp filter here";
+  Load(TraceOf(directory_.path(), "kept_by"));
+  ASSERT_EQ(scans_.size(), 1u);
+  EXPECT_EQ(scans_[0].state, LeakScan::State::kFailed);
+  EXPECT_NE(scans_[0].failure.find("seccomp"), std::string::npos) << scans_[0].failure;
+}
+
+TEST_F(LeakScanTest, AfterChrootToWhereThereIsNoProc) {
+  if (!Run("chroot")) GTEST_SKIP() << "chroot is root's";
+  Load(TraceOf(directory_.path(), "kept_by"));
+  ASSERT_EQ(scans_.size(), 1u);
+  EXPECT_EQ(scans_[0].state, LeakScan::State::kFailed);
+  EXPECT_NE(scans_[0].failure.find("/proc"), std::string::npos) << scans_[0].failure;
+}
+
+TEST_F(LeakScanTest, ProcessesThatEndAtOnce) {
+  ASSERT_TRUE(Run("_exit", {}, "exit 3"));
+  Load(TraceOf(directory_.path(), "kept_by"));
+  ASSERT_EQ(scans_.size(), 1u);
+  ExpectKinds(scans_[0], out_);
+}
+
+TEST_F(LeakScanTest, WhenItIsDone) {
+  using format::ScanReason;
+  const auto reasons = [&](const char* value) {
+    std::vector<ScanReason> found;
+    const TempDir own;
+    Command command{.arguments = {TraceePath("kept_by"), "globals"}};
+    command.environment = {{"MEMTRACE_LEAK_CHECK", value}};
+    const Result run = RunCommand(Traced(command, own.path()));
+    EXPECT_EQ(run.Outcome(), "exit 0");
+    Load(TraceOf(own.path(), "kept_by"));
+    for (const LeakScan& scan : scans_) {
+      found.push_back(scan.reason);
+      ExpectKinds(scan, run.out);
+    }
+    return found;
+  };
+  EXPECT_EQ(reasons("exit"), (std::vector{ScanReason::kExitLate}));
+  EXPECT_EQ(reasons("exit-early"), (std::vector{ScanReason::kExitEarly}));
+  EXPECT_EQ(reasons("both"), (std::vector{ScanReason::kExitEarly, ScanReason::kExitLate}));
+  EXPECT_EQ(reasons("off"), std::vector<ScanReason>{});
+}
+
+TEST_F(LeakScanTest, UnderMemtraceRun) {
+  const std::string trace = directory_ / "run.mtr";
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                               trace, "--", TraceePath("kept_by"), "threads"}});
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  Load(trace);
+  ASSERT_EQ(scans_.size(), 1u);
+  ExpectKinds(scans_[0], run.out);
+}
+
+TEST_F(LeakScanTest, AskedFromOutside) {
+  struct Asked {
+    const char* tracee;
+    const char* signal;
+  };
+  for (const Asked& asked : {Asked{"talks", "0"}, Asked{"idle", "62"}}) {
+    SCOPED_TRACE(asked.tracee);
+    Command command{.arguments = {TraceePath("kept_by"), asked.tracee}};
+    command.environment = {{"MEMTRACE_LEAK_SIGNAL", asked.signal}};
+    Process process(Traced(command, directory_.path()));
+    for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    for (int i = 0; i < 2; ++i) {
+      const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
+      EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+      EXPECT_NE(leaks.out.find("Lose"), std::string::npos) << leaks.out;
+    }
+    Load(TraceOf(directory_.path(), "kept_by", process.pid()));
+    ASSERT_EQ(scans_.size(), 2u);
+    process.Signal(SIGTERM);
+    const Result run = process.Wait(20);
+    EXPECT_EQ(run.Outcome(), "signal 15");
+    ExpectKinds(scans_[1], run.out);
+    EXPECT_EQ(scans_[1].reason, format::ScanReason::kOutside);
+  }
+}
+
+TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {
+  const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(getpid())}});
+  EXPECT_EQ(leaks.exit_status, 2);
+  EXPECT_NE(leaks.err.find("is not traced"), std::string::npos) << leaks.err;
+}
+
+}  // namespace
+}  // namespace memtrace::e2e

@@ -1,0 +1,406 @@
+// A block, and what keeps it, if anything does: kept_by CASE. Says "expect SIZE KIND" of each block
+// that matters, by memcheck's kinds; their sizes are their own. Ends by exit() unless the case says
+// otherwise. Status 77: this machine does not let it.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memtrace.h"
+
+#define NOINLINE __attribute__((noinline))
+enum { kPage = 4096 };
+
+static size_t g_next = 5001;
+static void* volatile in_data = &g_next;  // a writable word that is initialised
+static void* volatile in_bss;
+static _Thread_local void* volatile in_tls;
+static volatile int g_ready, g_stop;
+
+static void Expect(size_t size, const char* kind) { printf("expect %zu %s\n", size, kind); }
+
+// A block of a size of its own, of which no word but the result is left on the stack.
+static NOINLINE void* Block(const char* kind) {
+  const size_t size = g_next++;
+  Expect(size, kind);
+  void* block = malloc(size);
+  memset(block, 0, size);
+  return block;
+}
+
+static NOINLINE void CleanStack(void) {
+  volatile char frames[32 << 10];
+  for (size_t i = 0; i < sizeof(frames); ++i) frames[i] = 0;
+}
+
+static void WaitFor(volatile int* flag, int value) {
+  while (*flag < value) usleep(1000);
+}
+
+static void Lose(void) {
+  void* volatile block = Block("definite");
+  block = NULL;
+  (void)block;
+}
+
+static pthread_t Start(void* (*function)(void*)) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, function, NULL) != 0) exit(77);
+  return thread;
+}
+
+// --- Threads ----------------------------------------------------------------
+
+static void* KeepOnStack(void* unused) {
+  void* volatile kept = Block("reachable");
+  (void)unused;
+  g_ready++;
+  while (!g_stop) pause();
+  free(kept);
+  return NULL;
+}
+
+static void* KeepInTls(void* unused) {
+  (void)unused;
+  in_tls = Block("reachable");
+  CleanStack();
+  g_ready++;
+  for (;;) pause();
+  return NULL;
+}
+
+// The block's address is in one register that is not among those of calls, and nowhere else.
+static NOINLINE void SpinWithRegister(uintptr_t hidden) {
+  __asm__ volatile(
+      "notq %%rdi\n\t"
+      "movq %%rdi, %%r13\n\t"
+      "xorl %%edi, %%edi\n\t"
+      "xorl %%eax, %%eax\n"
+      "1:\n\t"
+      "pause\n\t"
+      "movl $1, g_ready(%%rip)\n\t"
+      "jmp 1b"
+      :
+      : "D"(hidden)
+      : "rax", "r13", "memory");
+}
+static NOINLINE uintptr_t Hidden(void) { return ~(uintptr_t)Block("reachable"); }
+static void* KeepInRegister(void* unused) {
+  (void)unused;
+  const uintptr_t hidden = Hidden();
+  CleanStack();
+  SpinWithRegister(hidden);
+  return NULL;
+}
+
+static void* KeepWithSignalsBlocked(void* unused) {
+  sigset_t all;
+  (void)unused;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  void* volatile kept = Block("reachable");
+  g_ready++;
+  for (;;) sleep(1000);
+  return kept;
+}
+
+// Waits for any signal: one of ours must not be taken for the program's.
+static void* WaitForAnySignal(void* unused) {
+  sigset_t all;
+  (void)unused;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  void* volatile kept = Block("reachable");
+  g_ready++;
+  for (;;) {
+    siginfo_t info;
+    const int got = sigwaitinfo(&all, &info);
+    printf("unexpected signal %d\n", got);
+    fflush(stdout);
+  }
+  return kept;
+}
+
+static void OnSignalStack(int signal) {
+  void* volatile kept = Block("reachable");
+  (void)signal;
+  g_ready++;
+  for (;;) sleep(1000);
+  free(kept);
+}
+static void* KeepOnSignalStack(void* unused) {
+  (void)unused;
+  stack_t stack = {.ss_size = 64 << 10};
+  stack.ss_sp = mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  sigaltstack(&stack, NULL);
+  struct sigaction action = {.sa_handler = OnSignalStack, .sa_flags = SA_ONSTACK};
+  sigaction(SIGUSR1, &action, NULL);
+  raise(SIGUSR1);
+  return NULL;
+}
+
+static NOINLINE void LeaveDeepInStack(void) {
+  volatile char frame[16 << 10];
+  frame[0] = 0;
+  void* volatile left = Block("definite");
+  (void)left;
+  (void)frame;
+}
+static void* LeaveOnStack(void* unused) {
+  (void)unused;
+  LeaveDeepInStack();
+  return NULL;
+}
+static void* ReturnBlock(void* unused) {
+  (void)unused;
+  return Block("reachable");
+}
+static void* EndAtOnce(void* unused) { return unused; }
+static void* Churn(void* unused) {
+  (void)unused;
+  while (!g_stop) {
+    pthread_join(Start(EndAtOnce), NULL);
+    free(malloc(100));
+  }
+  return NULL;
+}
+
+static volatile long g_alarms;
+static void OnAlarm(int signal) {
+  (void)signal;
+  ++g_alarms;
+}
+static volatile int g_children;
+static void OnChild(int signal) {
+  (void)signal;
+  ++g_children;
+}
+static void* WaitForChildren(void* unused) {
+  (void)unused;
+  while (!g_stop) {
+    int status;
+    const pid_t child = wait(&status);
+    if (child > 0) printf("unexpected child\n");
+    if (child < 0 && errno != ECHILD && errno != EINTR) printf("unexpected error\n");
+    usleep(200);
+  }
+  return NULL;
+}
+
+static void Storm(void) {
+  struct sigaction action = {.sa_handler = OnAlarm, .sa_flags = SA_RESTART};
+  sigaction(SIGALRM, &action, NULL);
+  const struct itimerval often = {{0, 500}, {0, 500}};
+  setitimer(ITIMER_REAL, &often, NULL);
+}
+
+static void Scan(int wait, int must) {
+  const long number = memtrace_leak_check("test", MEMTRACE_LEAKS_ANY, wait);
+  if (must && number <= 0) printf("unexpected result %ld\n", number);
+}
+
+static void ForbidNothing(void) {
+  struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  struct sock_fprog program = {1, &allow};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    exit(77);
+  }
+}
+
+static NOINLINE int Run(const char* name) {
+#define CASE(text) if (strcmp(name, text) == 0)
+  CASE("globals") {
+    in_data = Block("reachable");
+    in_bss = Block("reachable");
+    in_tls = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("threads") {
+    Start(KeepOnStack);
+    Start(KeepInTls);
+    WaitFor(&g_ready, 2);
+    Lose();
+    return 0;
+  }
+  CASE("register") {
+    Start(KeepInRegister);
+    WaitFor(&g_ready, 1);
+    Lose();
+    return 0;
+  }
+  CASE("signals_blocked") {
+    Start(KeepWithSignalsBlocked);
+    Start(WaitForAnySignal);
+    WaitFor(&g_ready, 2);
+    usleep(20000);
+    Lose();
+    return 0;
+  }
+  CASE("signal_stack") {
+    Start(KeepOnSignalStack);
+    WaitFor(&g_ready, 1);
+    Lose();
+    return 0;
+  }
+  CASE("ended_threads") {
+    pthread_join(Start(LeaveOnStack), NULL);
+    Start(ReturnBlock);  // joined by nobody
+    usleep(50000);
+    return 0;
+  }
+  CASE("mappings") {
+    void** anonymous = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    anonymous[7] = Block("reachable");
+    void** shared = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared[9] = Block("reachable");
+    FILE* const file = tmpfile();
+    if (file == NULL || ftruncate(fileno(file), kPage) != 0) return 77;
+    void** private = mmap(NULL, 4 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
+    private[11] = Block("reachable");  // and three pages behind it that nobody can read
+    void** of_file = mmap(NULL, 4 * kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    of_file[13] = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("sparse") {
+    const size_t bytes = (size_t)64 << 30;
+    char* const sparse = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (sparse == MAP_FAILED) return 77;
+    *(void**)(sparse + bytes / 2) = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("guard_pages") {
+    char* const pages =
+        mmap(NULL, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + kPage, kPage, PROT_NONE);
+    *(void**)pages = Block("reachable");
+    *(void**)(pages + 2 * kPage) = Block("reachable");
+    // Within a block, as a stack of a coroutine has one.
+    Expect(5 * kPage, "reachable");
+    char* const block = in_bss = aligned_alloc(kPage, 5 * kPage);
+    *(void**)block = Block("reachable");
+    *(void**)(block + 4 * kPage) = Block("reachable");
+    mprotect(block + 2 * kPage, kPage, PROT_NONE);
+    Lose();
+    return 0;
+  }
+  CASE("wait_loop") {
+    signal(SIGCHLD, OnChild);
+    Start(WaitForChildren);
+    in_bss = Block("reachable");
+    Lose();
+    for (int i = 0; i < 20; ++i) Scan(i % 2, i % 2);
+    g_stop = 1;
+    if (g_children != 0) printf("unexpected SIGCHLD\n");
+    return 0;
+  }
+  CASE("storm") {
+    Storm();
+    Start(KeepOnStack);
+    Start(KeepInTls);
+    WaitFor(&g_ready, 2);
+    for (int i = 0; i < 10; ++i) Scan(1, 1);
+    Lose();
+    return 0;
+  }
+  CASE("churn") {
+    for (int i = 0; i < 4; ++i) Start(Churn);
+    in_bss = Block("reachable");
+    Lose();
+    for (int i = 0; i < 10; ++i) Scan(1, 1);
+    return 0;
+  }
+  CASE("fork") {
+    Start(KeepOnStack);
+    WaitFor(&g_ready, 1);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      printf("child\n");
+      Lose();
+      in_bss = Block("reachable");
+      fflush(stdout);
+      _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    return 0;
+  }
+  CASE("no_process") {
+    const struct rlimit none = {0, 0};
+    in_bss = Block("reachable");
+    Start(KeepOnStack);
+    WaitFor(&g_ready, 1);
+    Lose();
+    if (geteuid() == 0 && setuid(65534) != 0) return 77;
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return 77;
+    return 0;
+  }
+  CASE("seccomp") {
+    Lose();
+    ForbidNothing();
+    return 0;
+  }
+  CASE("chroot") {
+    in_bss = Block("reachable");
+    Lose();
+    if (chroot("/usr") != 0) return 77;
+    return 0;
+  }
+  CASE("_exit") {
+    in_bss = Block("reachable");
+    Lose();
+    fflush(stdout);
+    _exit(3);
+  }
+  CASE("hundred_threads") {
+    for (int i = 0; i < 100; ++i) Start(KeepOnStack);
+    WaitFor(&g_ready, 100);
+    return 0;
+  }
+  CASE("talks") {  // until it is told to end
+    in_bss = Block("reachable");
+    Lose();
+    printf("ready\n");
+    fflush(stdout);
+    for (;;) {
+      free(malloc(100));
+      usleep(500);
+    }
+  }
+  CASE("idle") {
+    in_bss = Block("reachable");
+    Lose();
+    printf("ready\n");
+    fflush(stdout);
+    for (;;) pause();
+  }
+  return 2;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  setvbuf(stdout, NULL, _IOLBF, 4096);
+  const int status = Run(argv[1]);
+  CleanStack();
+  fflush(stdout);
+  exit(status);
+}
