@@ -277,7 +277,8 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
       }
     }
     stop.Release();
-    const uint64_t stood_ns = NowNs(CLOCK_MONOTONIC) - stop_began;
+    const uint64_t stood_ns =
+        NowNs(CLOCK_MONOTONIC) - (stop.began_ns() != 0 ? stop.began_ns() : stop_began);
     if (copy > 0) job.progress->stood_ns.store(stood_ns);
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");

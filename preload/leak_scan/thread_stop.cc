@@ -264,8 +264,13 @@ bool ThreadStop::Stop() {
   // asked again.
   for (size_t asked = 0; asked < count_;) {
     const size_t end = count_;
+    // What has to be known of each is asked before the first stands.
     for (size_t i = asked; i < end; ++i) {
-      if (signal && MaySend(threads_[i].tid)) {
+      threads_[i].may_be_sent = signal && MaySend(threads_[i].tid);
+    }
+    if (began_ns_ == 0) began_ns_ = NowNs(CLOCK_MONOTONIC);
+    for (size_t i = asked; i < end; ++i) {
+      if (threads_[i].may_be_sent) {
         Send(i);
       } else {
         threads_[i].state.store(StoppedThread::kGivenUp);

@@ -29,6 +29,7 @@ namespace memtrace {
 struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
   int tid = 0;
+  bool may_be_sent = false;
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.
   uint64_t registers[arch::kRegisterCount] = {};
@@ -53,6 +54,9 @@ class ThreadStop {
   // They go on. What was noted of them stays valid as long as the object.
   void Release();
 
+  // When the first was asked to stand, CLOCK_MONOTONIC; 0: there is no other.
+  uint64_t began_ns() const { return began_ns_; }
+
   // All others, those that did not stop too.
   size_t size() const { return count_; }
   const StoppedThread& operator[](size_t i) const { return threads_[i]; }
@@ -74,6 +78,7 @@ class ThreadStop {
   int signal_ = 0;
   bool installed_ = false;
   bool standing_ = false;
+  uint64_t began_ns_ = 0;
   int self_ = 0;
   char* buffer_ = nullptr;
   arch::KernelAction before_ = {};
