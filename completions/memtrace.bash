@@ -102,7 +102,8 @@ _memtrace() {
                 --library --finish --quiet --verbose' ;;
         report)
             options='--help --format --output --from --to --executable --thread --match --top --sort --table
-                --tables --full --color --width --debug-dir --sysroot --debuginfod' ;;
+                --tables --scan --show-leak-kinds --leak-resolution --leak-check-heuristics --leader
+                --full --color --width --debug-dir --sysroot --debuginfod' ;;
         diff)
             options='--help --by --per --min --match --exit-code --format --output --top --full --color
                 --width --debug-dir --sysroot --debuginfod' ;;

@@ -78,6 +78,11 @@ complete -c memtrace -n '__memtrace_command report' -l match -x -d 'Only sites w
 complete -c memtrace -n '__memtrace_command report' -l top -x -d 'Rows of each table'
 complete -c memtrace -n '__memtrace_command report' -l sort -xa 'total wasted live blocks peak allocations frees temporary caller' -d 'The column that sorts the allocators'
 complete -c memtrace -n '__memtrace_command report' -l table -l tables -xa '(__fish_append , summary leaks sites growth faults temporary sizes threads mappings timeline processes executables)' -d 'Sections of the text, or a table of CSV'
+complete -c memtrace -n '__memtrace_command report' -l scan -xa last -d 'The memory scan whose leaks are shown'
+complete -c memtrace -n '__memtrace_command report' -l show-leak-kinds -xa '(__fish_append , definite indirect possible reachable all none)' -d 'Kinds of leaks'
+complete -c memtrace -n '__memtrace_command report' -l leak-resolution -xa 'low med high' -d 'Frames that make two stacks one'
+complete -c memtrace -n '__memtrace_command report' -l leak-check-heuristics -xa '(__fish_append , stdstring length64 newarray multipleinheritance all none)' -d 'Interior pointers that count'
+complete -c memtrace -n '__memtrace_command report' -l leader -xa 'address sequence' -d 'Of a lost cycle the definite one'
 complete -c memtrace -n '__memtrace_command report' -l full -d 'Every row, every frame, nothing shortened'
 complete -c memtrace -n '__memtrace_command report' -l color -xa 'auto always never' -d Colours
 complete -c memtrace -n '__memtrace_command report' -l width -x -d 'Columns of text'

@@ -5,7 +5,7 @@
 // 50 nodes, "prune" gives 20 of them back. A second pool is destroyed, with all that it gave out.
 //
 //   expect: leak 3000 bytes in 30 blocks at @node in AddNode
-//   expect: leak 62536 bytes in 1 block at @pool in MakePool
+//   expect: site at @pool in MakePool: live_bytes == 62536, live_blocks == 1
 //   expect: /totals/live_bytes == 65536
 //   expect: /totals/live_blocks == 31
 //   expect: /totals/allocations == 62

@@ -137,6 +137,8 @@ absl::Status Report(const ReportFlags& flags) {
       [&](double share) { progress.Report("symbolizing", share); });
   absl::StatusOr<ReportView> view = ReportView::Create(trace->analysis, symbols, flags.match);
   if (!view.ok()) return view.status();
+  status = view->ChooseLeaks(options->scan, options->leak_kinds);
+  if (!status.ok()) return status;
   progress.Clear();
 
   // Opened last: an error before this leaves no file, and an old one as it was.
@@ -194,6 +196,26 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("LIST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--scan", flags->scan,
+                      "The memory scan whose leaks are shown: its number,\n"
+                      "or last (default)")
+      ->type_name("N");
+  command->add_option("--show-leak-kinds", flags->leak_kinds,
+                      "Of definite, indirect, possible, reachable, or\n"
+                      "all, none; text: definite,possible; json, csv: all")
+      ->type_name("SET");
+  command->add_option("--leak-resolution", flags->leak_resolution,
+                      "Frames that make two stacks one: low (2), med (4),\n"
+                      "high (all, default)")
+      ->type_name("R");
+  command->add_option("--leak-check-heuristics", flags->heuristics,
+                      "Interior pointers that count: stdstring, length64,\n"
+                      "newarray, multipleinheritance, all (default), none")
+      ->type_name("SET");
+  command->add_option("--leader", flags->leader,
+                      "Of a lost cycle the definite one: by address\n"
+                      "(default) or sequence of allocation")
+      ->type_name("BY");
   command->add_flag("--full", flags->full, "Every row, every frame, nothing shortened");
   command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
   command->add_option("--width", flags->width, "Columns of text, 60 to 200")

@@ -12,6 +12,8 @@
 #include "report/event_order.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
+#include "report/leak/leak_kinds.h"
+#include "report/leak/scan_reader.h"
 #include "report/phases.h"
 #include "report/stream_state.h"
 #include "report/trace_reader.h"
@@ -290,7 +292,7 @@ bool Dumper::Apply(size_t stream, const EventCursor& cursor, bool force, WaitLis
   return true;
 }
 
-void PrintHead(const TraceReader& reader, std::ostream& out) {
+void PrintHead(TraceReader& reader, std::ostream& out) {
   out << "# memtrace dump 1: TIME THREAD EVENT ADDRESS key=value...\n";
   const ProcessInfo& process = reader.metadata().process;
   out << "# process " << reader.header().pid;
@@ -304,6 +306,18 @@ void PrintHead(const TraceReader& reader, std::ostream& out) {
   for (const auto& [serial, thread] : reader.metadata().threads) {
     out << "# thread " << serial << " tid=" << thread.tid << " name=" << Escaped(thread.name);
     if (thread.handlers_of != 0) out << " signal-handlers-of=" << thread.handlers_of;
+    out << '\n';
+  }
+  for (const uint32_t number : leak::ScanNumbers(reader)) {
+    const leak::Scan scan = leak::ReadScan(reader, number, nullptr);
+    const uint64_t time = reader.clock().ToNs(scan.begin.ticks);
+    out << absl::StreamFormat("# scan %d %s at %d.%09d threads=%d regions=%d words=%d", number,
+                              leak::ReasonName(scan.begin.reason), time / 1'000'000'000,
+                              time % 1'000'000'000, scan.threads.size(), scan.regions.size(),
+                              scan.words);
+    if (!scan.begin.label.empty()) out << " label=" << Escaped(scan.begin.label);
+    if (!scan.failure.empty()) out << " failed=" << Escaped(scan.failure);
+    if (!scan.done.has_value()) out << " unfinished";
     out << '\n';
   }
   for (const ModuleRecord& module : reader.metadata().modules) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
+#include "report/leak/leak_kinds.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -121,6 +122,7 @@ void PrintFile(const TraceReader& reader, const Analysis& a, size_t stacks, Fact
   facts.Line("metadata blocks", absl::StrCat(s.metadata_blocks, ", ", Bytes(s.metadata_bytes), ", ",
                                              reader.metadata().records, " records"));
   facts.Line("rings", absl::StrCat(s.ring_blocks, ", ", s.rings_used, " with events of their own"));
+  facts.NonZero("memory scan blocks", s.scan_blocks, Bytes(s.scan_bytes));
   facts.NonZero("unknown blocks", s.unknown_blocks, "written by a newer version; skipped");
   facts.NonZero("gaps", s.gaps, absl::StrCat("reserved and not written, ", Bytes(s.gap_bytes)));
   facts.Number("events", a.coverage.events);
@@ -149,6 +151,28 @@ void PrintCoverage(const Analysis& a, Facts& facts) {
   for (const std::string& note : c.notes) facts.Line("note", absl::CEscape(note));
 }
 
+void PrintScans(const Analysis& a, Facts& facts) {
+  if (a.leak_scans.empty()) return;
+  facts.Heading("memory scans");
+  for (const LeakScan& scan : a.leak_scans) {
+    const std::string name = absl::StrCat("scan ", scan.number);
+    const std::string what = absl::StrCat(
+        leak::ReasonName(scan.reason), scan.label.empty() ? "" : " ", absl::CEscape(scan.label),
+        " at ", Seconds(scan.time_ns));
+    if (scan.state != LeakScan::State::kDone) {
+      facts.Line(name, absl::StrCat(what, ": tells nothing: ", absl::CEscape(scan.failure)));
+      continue;
+    }
+    std::vector<std::string> kinds;
+    for (size_t i = 0; i < 4; ++i) {
+      kinds.push_back(absl::StrCat(leak::KindName(static_cast<LeakKind>(i)), " ",
+                                   scan.totals[i].bytes, " B in ", scan.totals[i].blocks));
+    }
+    facts.Line(name, absl::StrCat(what, ": ", absl::StrJoin(kinds, ", "), " blocks"));
+    for (const std::string& note : scan.notes) facts.Line("note", absl::CEscape(note));
+  }
+}
+
 void PrintCost(const Analysis& a, Facts& facts) {
   facts.Heading("the tool's own cost");
   facts.Line("memory", Bytes(a.coverage.tool_memory_bytes));
@@ -171,6 +195,7 @@ absl::Status RunInfo(const InfoOptions& options, std::ostream& out) {
   PrintProcess(analysis, facts);
   PrintFile(**reader, analysis, trace->stacks->size(), facts);
   PrintCoverage(analysis, facts);
+  PrintScans(analysis, facts);
   PrintMarkedStacks(*trace, options.names, out);
   PrintCheckedStacks(*trace, options.names, out);
   PrintCost(analysis, facts);

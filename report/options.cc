@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -43,6 +44,31 @@ absl::StatusOr<T> OneOf(absl::string_view option, absl::string_view text,
   }
   return absl::InvalidArgumentError(absl::StrCat(option, ": \"", text, "\" is none of ",
                                                  absl::StrJoin(names, ", ")));
+}
+
+absl::Status ParseLeakFlags(const ReportFlags& flags, ReportOptions* options) {
+  if (flags.scan != "last" && (!absl::SimpleAtoi(flags.scan, &options->scan) ||
+                               options->scan == 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scan: \"", flags.scan, "\" is neither the number of a scan nor \"last\""));
+  }
+  if (!flags.leak_kinds.empty()) {
+    const auto kinds = leak::ParseKinds("--show-leak-kinds", flags.leak_kinds);
+    if (!kinds.ok()) return kinds.status();
+    options->leak_kinds = *kinds;
+  }
+  static constexpr std::pair<size_t, absl::string_view> kResolutions[] = {
+      {2, "low"}, {4, "med"}, {0, "high"}};
+  const auto frames = OneOf("--leak-resolution", flags.leak_resolution, kResolutions);
+  if (!frames.ok()) return frames.status();
+  static constexpr std::pair<bool, absl::string_view> kLeaders[] = {
+      {false, "address"}, {true, "sequence"}};
+  const auto by_sequence = OneOf("--leader", flags.leader, kLeaders);
+  if (!by_sequence.ok()) return by_sequence.status();
+  const auto heuristics = leak::ParseHeuristics(flags.heuristics);
+  if (!heuristics.ok()) return heuristics.status();
+  options->analyze.leaks = {*heuristics, *by_sequence, *frames};
+  return absl::OkStatus();
 }
 
 size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -87,6 +113,9 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.analyze.to_share = to.share;
   options.analyze.thread_name = flags.thread;
   options.analyze.keep_live_blocks = options.format == ReportFormat::kMtrace;
+
+  absl::Status leaks = ParseLeakFlags(flags, &options);
+  if (!leaks.ok()) return leaks;
 
   std::vector<std::string> tables;
   for (const std::string& list : flags.tables) {

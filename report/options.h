@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "report/analyzer.h"
 #include "report/instant.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/style.h"
 #include "report/render/text_report.h"
@@ -30,6 +31,8 @@ struct ReportFlags {
   std::vector<std::string> files, tables, debug_dirs;
   std::optional<size_t> top;
   size_t width = 0;
+  std::string scan = "last", leak_kinds, leak_resolution = "high", heuristics = "all";
+  std::string leader = "address";
   bool full = false;
   bool debuginfod = false;
 };
@@ -46,6 +49,8 @@ struct ReportOptions {
   SortColumn sort = SortColumn::kTotal;
   CsvTable csv_table = CsvTable::kSites;
   std::vector<TextSection> sections;
+  uint32_t scan = 0;  // 0: the last
+  std::optional<leak::KindSet> leak_kinds;
   size_t text_top = 10;
   size_t csv_top = kAllRows;
   size_t json_top = kJsonRows;

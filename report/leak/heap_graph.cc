@@ -9,6 +9,7 @@ namespace memtrace::report::leak {
 namespace {
 
 constexpr uint64_t kWord = 8;
+constexpr uint64_t kRedZoneBytes = 128;  // of x86-64's ABI
 
 // The data of glibc's libc, which also has its allocator's.
 bool IsLibcData(const ScanRegion& region) {
@@ -24,6 +25,11 @@ HeapGraphBuilder::HeapGraphBuilder(BlockIndex blocks, const Heuristics& heuristi
                                    const Scan& scan, bool all_roots)
     : heuristics_(heuristics), scan_(scan), all_roots_(all_roots) {
   graph_.blocks_ = std::move(blocks);
+  for (const ScanThread& thread : scan.threads) {
+    if (thread.state == format::ScanThreadState::kAsking) {
+      caller_stack_pointer_ = thread.stack_pointer;
+    }
+  }
 }
 
 Pointer HeapGraphBuilder::How(uint32_t to, uint64_t value) const {
@@ -65,6 +71,9 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
     graph_.edges_.emplace_back(to, How(to, value), word);
     from_.push_back(from);
     if (scan_.hints.empty() || !InRootRegion(address)) return;
+  } else if (region.kind == format::ScanRegionKind::kStack && address < caller_stack_pointer_ &&
+             caller_stack_pointer_ - address <= kRedZoneBytes) {
+    return;
   } else if (region.use != format::ScanRegionUse::kRoot &&
              !(all_roots_ && region.use == format::ScanRegionUse::kTerritory) &&
              !InRootRegion(address)) {

@@ -44,8 +44,8 @@ struct HeapEdge {
 static_assert(sizeof(HeapEdge) == 8);
 
 struct RootEdge {
-  // kRealloc: a block whose realloc was under way, and so was its pointer. kIgnored:
-  // memtrace_ignore_object().
+  // kRealloc: a block whose realloc was under way, and so was its pointer. kIgnored: the
+  // program declared it no leak (memtrace.h), or had stopped the recording.
   enum class Kind : uint8_t { kWord, kRegister, kRealloc, kIgnored };
   uint32_t to = 0;
   Pointer how = Pointer::kStart;
@@ -93,6 +93,8 @@ class HeapGraphBuilder : public ScanVisitor {
   const Heuristics& heuristics_;
   const Scan& scan_;
   const bool all_roots_;
+  // Of the thread that asked: it was in a call, so nothing it uses is below.
+  uint64_t caller_stack_pointer_ = 0;
   HeapGraph graph_;
   std::vector<uint32_t> from_;  // by edge
   uint32_t region_ = 0;  // of the latest word

@@ -102,7 +102,7 @@ class ScanVisitor {
 // The records of one block. False: one is malformed; what came before it was read.
 bool ReadScanRecords(std::span<const uint8_t> content, Scan* scan, ScanVisitor* visitor);
 
-// Scan `number` of a trace; `visitor` may be nullptr. With `only_begin`, its first block.
+// Scan `number` of a trace; `visitor` may be nullptr. With `only_begin`, as far as its kBegin.
 Scan ReadScan(TraceReader& reader, uint32_t number, ScanVisitor* visitor, bool only_begin = false);
 
 // The numbers of the scans of a trace, ascending.

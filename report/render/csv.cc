@@ -101,7 +101,22 @@ void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) 
 
 void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
   out.Write("kind,bytes,blocks,allocator,first_time_s,last_time_s,caller,file,line,module,"
-            "fingerprint,stack,samples,bytes_low,bytes_high\r\n");
+            "fingerprint,stack,samples,bytes_low,bytes_high,scan,record,indirect_bytes,"
+            "indirect_blocks\r\n");
+  if (view.leak_scan() != nullptr) {
+    const std::vector<ReportView::Loss> losses = view.Losses(/*everything=*/true);
+    for (size_t i = 0; i < std::min(top, losses.size()) && !out.done(); ++i) {
+      const LossRecord& row = *losses[i].record;
+      Record()
+          .Text(leak::KindName(row.kind)).Number(row.bytes).Number(row.blocks)
+          .Text(FunctionName(row.function)).Seconds(row.first_time_ns).Seconds(row.last_time_ns)
+          .Caller(view, row.stack).Text(view.Fingerprint(row.stack, row.function))
+          .Stack(view, row.stack).Number(row.blocks).Number(row.bytes).Number(row.bytes)
+          .Number(view.leak_scan()->number).Number(losses[i].number).Number(row.indirect_bytes)
+          .Number(row.indirect_blocks).WriteTo(out);
+    }
+    return;
+  }
   const std::vector<SiteGroup>& rows = view.unfreed();
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
     const SiteGroup& row = rows[i];
@@ -110,7 +125,8 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
         .Text(FunctionName(row.function)).Seconds(row.live_first_time_ns)
         .Seconds(row.live_last_time_ns).Caller(view, row.stack)
         .Text(view.Fingerprint(row.stack, row.function)).Stack(view, row.stack)
-        .Sample(view, row.live_sample, row.live_blocks, row.live_bytes).WriteTo(out);
+        .Sample(view, row.live_sample, row.live_blocks, row.live_bytes)
+        .Text("").Text("").Text("").Text("").WriteTo(out);
   }
 }
 

@@ -10,6 +10,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "report/leak/heuristics.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
@@ -297,6 +299,63 @@ Json LeakJson(const ReportView& view, const SiteGroup& group) {
   return json;
 }
 
+Json LossJson(const ReportView& view, const ReportView::Loss& loss) {
+  const LossRecord& record = *loss.record;
+  return {{"kind", std::string(leak::KindName(record.kind))},
+          {"bytes", record.bytes},
+          {"blocks", record.blocks},
+          {"fingerprint", view.Fingerprint(record.stack, record.function)},
+          {"strict_fingerprint", view.StrictFingerprint(record.stack, record.function)},
+          {"first_time_s", Seconds(record.first_time_ns)},
+          {"last_time_s", Seconds(record.last_time_ns)},
+          {"allocator", std::string(FunctionName(record.function))},
+          {"stack", StackJson(view, record.stack)},
+          {"record", loss.number},
+          {"indirect_bytes", record.indirect_bytes},
+          {"indirect_blocks", record.indirect_blocks},
+          {"heuristic_blocks", record.heuristic_blocks},
+          {"is_new", record.is_new},
+          {"bytes_before", record.before.bytes},
+          {"blocks_before", record.before.blocks},
+          {"indirect_bytes_before", record.indirect_before.bytes}};
+}
+
+Json LeakAmountJson(const LeakAmount& amount) {
+  return {{"bytes", amount.bytes}, {"blocks", amount.blocks}};
+}
+
+Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals) {
+  Json json = Json::object();
+  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
+                              LeakKind::kReachable}) {
+    json[leak::KindName(kind)] = LeakAmountJson(totals[static_cast<size_t>(kind)]);
+  }
+  return json;
+}
+
+Json LeakScanJson(const LeakScan& scan) {
+  Json json = {{"number", scan.number},
+               {"reason", std::string(leak::ReasonName(scan.reason))},
+               {"show", std::string(leak::ShowName(scan.show))},
+               {"label", scan.label},
+               {"time_s", Seconds(scan.time_ns)}};
+  const bool done = scan.state == LeakScan::State::kDone;
+  json["state"] = done                                            ? "done"
+                  : scan.state == LeakScan::State::kFailed ? "failed"
+                                                                  : "cut_short";
+  json["failure"] = done ? Json() : Json(scan.failure);
+  json["notes"] = scan.notes;
+  json["totals"] = done ? LeakTotalsJson(scan.totals) : Json();
+  Json heuristics = Json::object();
+  for (size_t i = 1; i <= leak::kHeuristics; ++i) {
+    heuristics[leak::HeuristicName(static_cast<leak::Pointer>(i))] =
+        LeakAmountJson(scan.by_heuristic[i]);
+  }
+  json["reachable_via_heuristic"] = done ? std::move(heuristics) : Json();
+  json["records"] = scan.records.size();
+  return json;
+}
+
 Json SiteJson(const ReportView& view, const Site& site) {
   Json json = {{"allocations", site.allocations},
           {"frees", site.frees},
@@ -342,9 +401,20 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
   member("coverage", CoverageJson(view));
   member("totals", TotalsJson(view));
   out.Write(",\n  \"leaks\": ");
-  WriteArray(view.unfreed(), top,
-             [&](const SiteGroup& group) { return LeakJson(view, group); }, out);
-  member("leaks_total", view.unfreed().size());
+  if (view.leak_scan() != nullptr) {
+    const std::vector<ReportView::Loss> losses = view.Losses(/*everything=*/true);
+    WriteArray(losses, top, [&](const ReportView::Loss& loss) { return LossJson(view, loss); },
+               out);
+    member("leaks_total", losses.size());
+  } else {
+    WriteArray(view.unfreed(), top,
+               [&](const SiteGroup& group) { return LeakJson(view, group); }, out);
+    member("leaks_total", view.unfreed().size());
+  }
+  out.Write(",\n  \"leak_scans\": ");
+  WriteArray(analysis.leak_scans, kAllRows, LeakScanJson, out);
+  member("leak_scan", view.leak_scan() != nullptr ? Json(view.leak_scan()->number) : Json());
+  member("no_leak_scan", view.leak_scan() != nullptr ? Json() : Json(leak::WhyNoScan(analysis)));
   out.Write(",\n  \"sites\": ");
   WriteArray(view.sites(), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
   member("sites_total", view.sites().size());

@@ -4,6 +4,7 @@
 #define MEMTRACE_REPORT_RENDER_JSON_PARTS_H_
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ std::string Dump(const Json& json);
 
 Json LeakJson(const ReportView& view, const SiteGroup& group);
 Json SiteJson(const ReportView& view, const Site& site);
+// By kind, from "definite" to "reachable".
+Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
 
 // An array of at most `limit` rows, one on each line.
 template <typename Rows, typename ToJson>

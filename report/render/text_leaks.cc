@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
+#include "report/render/lines.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 
@@ -20,6 +21,16 @@ std::string When(const SiteGroup& group) {
   const std::string last = Duration(group.live_last_time_ns);
   return first == last ? absl::StrCat("at ", first) : absl::StrCat("from ", first, " to ", last);
 }
+
+// "Not freed" is all that is known then.
+std::string NoScanText(const ReportView& view, const TextOptions& options) {
+  Lines lines(options);
+  lines.Add("No scan", absl::StrCat(EscapeControls(leak::WhyNoScan(view.analysis())),
+                                    ": nothing is known about reachability"));
+  return lines.Take();
+}
+
+}  // namespace
 
 std::string StackText(const ReportView& view, StackId stack, size_t indent,
                       const TextOptions& options) {
@@ -67,9 +78,9 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
   return out;
 }
 
-}  // namespace
+namespace {
 
-std::string LeaksText(const ReportView& view, const TextOptions& options) {
+std::string UnfreedText(const ReportView& view, const TextOptions& options) {
   const Style& style = options.style;
   const bool whole = view.analysis().range.whole();
   const absl::string_view title =
@@ -92,6 +103,7 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
                    numbers.Plural(view.unfreed_blocks(), "block"), " from ",
                    Plural(view.unfreed().size(), "call site"),
                    numbers.estimated() ? " that were sampled" : ""));
+  if (!options.processes_of) absl::StrAppend(&out, NoScanText(view, options), "\n");
   const size_t shown = options.full ? view.unfreed().size()
                                     : std::min(options.top, view.unfreed().size());
   uint64_t left_bytes = view.unfreed_bytes(), left_blocks = view.unfreed_blocks();
@@ -130,6 +142,17 @@ std::string LeaksText(const ReportView& view, const TextOptions& options) {
                                                       numbers.Plural(left_blocks, "block"))));
   }
   return out;
+}
+
+}  // namespace
+
+std::string LeaksText(const ReportView& view, const TextOptions& options) {
+  if (const LeakScan* scan = view.leak_scan(); scan != nullptr) {
+    const std::string found = LossRecordsText(view, options);
+    // What came after an earlier scan is only known to be unfreed.
+    return leak::IsAtExit(*scan) ? found : absl::StrCat(found, UnfreedText(view, options));
+  }
+  return UnfreedText(view, options);
 }
 
 }  // namespace memtrace::report::render

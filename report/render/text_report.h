@@ -39,6 +39,8 @@ std::string RenderText(const ReportView& view, const TextOptions& options);
 // The sections, each in a file of its own or with its like.
 std::string SummaryText(const ReportView& view, const TextOptions& options);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
+// In place of LeaksText where a scan told what is reachable.
+std::string LossRecordsText(const ReportView& view, const TextOptions& options);
 std::string SitesText(const ReportView& view, const TextOptions& options);
 std::string GrowthText(const ReportView& view, const TextOptions& options);
 // Phases and pools that the program told of, behind the growth.
@@ -63,6 +65,9 @@ std::string FrameText(const ReportView& view, const Frame& frame, size_t width,
 // Of no view: places below `directory` are written as seen from there.
 std::string FrameText(absl::string_view directory, const Frame& frame, size_t width,
                       const TextOptions& options, Ink name_ink);
+// A stack, a line each frame, behind `indent` blanks.
+std::string StackText(const ReportView& view, StackId stack, size_t indent,
+                      const TextOptions& options);
 // The caller of a stack in a table; "[no stack]" where there is none.
 std::string CallerCell(const ReportView& view, StackId stack, size_t width,
                        const TextOptions& options);

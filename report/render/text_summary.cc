@@ -140,6 +140,28 @@ void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) 
   }
 }
 
+// What is lost is known from a scan alone; what was freed cannot be.
+void AddLost(const ReportView& view, Lines* lines) {
+  const LeakScan* scan = view.leak_scan();
+  if (scan == nullptr) {
+    if (view.analysis().totals.live_blocks > 0) {
+      lines->Add("Lost", "not known: no scan told what is reachable, see UNFREED BLOCKS");
+    }
+    return;
+  }
+  std::vector<std::string> parts;
+  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible}) {
+    const LeakAmount& amount = scan->totals[static_cast<size_t>(kind)];
+    if (amount.blocks == 0) continue;
+    parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
+                                 Plural(amount.blocks, "block"), " ", leak::KindSentence(kind)));
+  }
+  lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
+                                  leak::IsAtExit(*scan) ? "the exit"
+                                                        : absl::StrCat("scan ", scan->number)),
+             parts.empty() ? Ink::kPlain : Ink::kBad);
+}
+
 }  // namespace
 
 std::string SummaryText(const ReportView& view, const TextOptions& options) {
@@ -192,6 +214,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
                                        numbers.Plural(totals.peak_live_blocks, "block"), " at ",
                                        Duration(totals.peak_time_ns)));
   AddUnfreed(analysis, numbers, &lines);
+  AddLost(view, &lines);
   const auto share = [](uint64_t part, uint64_t whole) {
     return part == 0 ? std::string() : absl::StrCat(" (", Percent(part, whole), ")");
   };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/fingerprint.h"
+#include "report/leak/loss_records.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -165,6 +166,7 @@ absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const Si
   view.analysis_ = &analysis;
   view.symbols_ = &symbols;
   view.match_ = match;
+  view.leak_scan_ = leak::ChooseScan(analysis, 0);
   if (!match.empty()) {
     regex_t regex;
     const int error = regcomp(&regex, match.c_str(), REG_EXTENDED | REG_NOSUB);
@@ -187,6 +189,35 @@ absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const Si
   }
   view.Group();
   return view;
+}
+
+absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<leak::KindSet> kinds) {
+  leak_kinds_ = kinds;
+  leak_scan_ = leak::ChooseScan(*analysis_, scan);
+  if (scan == 0 || leak_scan_ != nullptr) return absl::OkStatus();
+  std::vector<std::string> there;
+  for (const LeakScan& one : analysis_->leak_scans) {
+    there.push_back(absl::StrCat(one.number, one.failure.empty() ? "" : " (", one.failure,
+                                 one.failure.empty() ? "" : ")"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "--scan: no finished scan ", scan, " in the trace; there ",
+      there.empty() ? "is none" : absl::StrCat("are: ", absl::StrJoin(there, ", "))));
+}
+
+std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
+  std::vector<Loss> losses;
+  if (leak_scan_ == nullptr) return losses;
+  const leak::KindSet kinds =
+      leak_kinds_.value_or(everything ? leak::kAllKinds : leak::kDefaultKinds);
+  for (size_t i = leak_scan_->records.size(); i-- > 0;) {
+    const LossRecord& record = leak_scan_->records[i];
+    if ((kinds & leak::BitOf(record.kind)) != 0 && leak::IsShown(record, leak_scan_->show) &&
+        Matches(record.stack)) {
+      losses.push_back({&record, i + 1});
+    }
+  }
+  return losses;
 }
 
 bool ReportView::Matches(StackId stack) const {

@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analysis.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/frames_filter.h"
 #include "report/site_symbols.h"
 
@@ -62,6 +64,20 @@ class ReportView {
   const std::vector<SiteGroup>& callers() const { return callers_; }  // largest total first
   const std::vector<const MappingSite*>& mappings() const { return mappings_; }
 
+  // Which scan and which kinds of its records; by default those of memcheck. `scan` 0: the
+  // last. NotFound: there is no such scan.
+  absl::Status ChooseLeaks(uint32_t scan, std::optional<leak::KindSet> kinds);
+  // nullptr: nothing is known of what is reachable.
+  const LeakScan* leak_scan() const { return leak_scan_; }
+  // The records of leak_scan() that are to be shown and match, largest first; the number of
+  // each is that of memcheck: 1 the smallest of all.
+  struct Loss {
+    const LossRecord* record;
+    size_t number;
+  };
+  // `everything`: of every kind, unless the user chose some.
+  std::vector<Loss> Losses(bool everything) const;
+
   // Of the sites that match.
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
@@ -83,6 +99,8 @@ class ReportView {
 
   const Analysis* analysis_ = nullptr;
   const SiteSymbols* symbols_ = nullptr;
+  const LeakScan* leak_scan_ = nullptr;
+  std::optional<leak::KindSet> leak_kinds_;
   std::string match_;
   std::vector<bool> frame_matches_;  // by FrameId
   std::vector<const Site*> sites_;

@@ -21,6 +21,7 @@
 #ifndef MEMTRACE_REPORT_TREE_PROCESS_TREE_H_
 #define MEMTRACE_REPORT_TREE_PROCESS_TREE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -42,6 +43,9 @@ struct ProcessImage {
   uint64_t dropped_events = 0;
   bool truncated = false;        // damage or a cut: `damage` says where
   std::string damage;
+  // Of the scan at its exit, or its last; `no_scan` says why there is none, empty: there is.
+  std::array<LeakAmount, kLeakKinds> leaks;
+  std::string no_scan;
   size_t executable = 0;         // element of TreeAnalysis::executables
 };
 

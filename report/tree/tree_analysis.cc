@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/leak/leak_kinds.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -81,6 +82,16 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     known[header.trace_id] = tree.images.size();
     Analysis& analysis = trace->analysis;
     ProcessImage image;
+    if (const LeakScan* scan = leak::ChooseScan(analysis, 0); scan != nullptr) {
+      image.leaks = scan->totals;
+      ++tree.scanned;
+      for (size_t i = 0; i < kLeakKinds; ++i) {
+        tree.leaks[i].bytes += scan->totals[i].bytes;
+        tree.leaks[i].blocks += scan->totals[i].blocks;
+      }
+    } else {
+      image.no_scan = leak::WhyNoScan(analysis);
+    }
     image.executable = tree.sites.Add(*trace);
     if (see) see(tree.images.size(), *trace, tree.sites);
     image.file = file.path;

@@ -7,6 +7,7 @@
 #ifndef MEMTRACE_REPORT_TREE_TREE_ANALYSIS_H_
 #define MEMTRACE_REPORT_TREE_TREE_ANALYSIS_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,8 @@ struct TreeAnalysis {
   Totals totals;                    // sums; the peak is that of the image with the largest
   uint64_t events = 0, dropped_events = 0;
   uint64_t truncated = 0;           // images
+  std::array<LeakAmount, kLeakKinds> leaks;  // sums over the images that were scanned
+  uint64_t scanned = 0;             // images
   uint64_t sample_bytes = 0;        // the largest of any
 };
 

@@ -65,7 +65,9 @@ class Record {
 void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
   out.Write("trace,pid,ppid,parent_trace,link,executable,build_id,command,start_time_s,"
             "duration_s,end,status_or_signal,allocations,frees,bytes_allocated,live_bytes,"
-            "live_blocks,peak_live_bytes,events,dropped_events\r\n");
+            "live_blocks,peak_live_bytes,events,dropped_events,definite_bytes,definite_blocks,"
+            "indirect_bytes,indirect_blocks,possible_bytes,possible_blocks,reachable_bytes,"
+            "reachable_blocks\r\n");
   const TreeAnalysis& analysis = view.analysis();
   for (size_t i = 0; i < std::min(top, analysis.images.size()) && !out.done(); ++i) {
     const ProcessImage& image = analysis.images[i];
@@ -88,7 +90,15 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
     record.Number(image.totals.allocations).Number(image.totals.frees)
         .Number(image.totals.bytes_allocated).Number(image.totals.live_bytes)
         .Number(image.totals.live_blocks).Number(image.totals.peak_live_bytes)
-        .Number(image.events).Number(image.dropped_events).WriteTo(out);
+        .Number(image.events).Number(image.dropped_events);
+    for (size_t kind = 0; kind < 4; ++kind) {
+      if (image.no_scan.empty()) {
+        record.Number(image.leaks[kind].bytes).Number(image.leaks[kind].blocks);
+      } else {
+        record.Nothing().Nothing();
+      }
+    }
+    record.WriteTo(out);
   }
 }
 

@@ -53,6 +53,9 @@ Json ImageJson(const TreeView& view, size_t index) {
   json["truncated"] = image.truncated;
   json["totals"] = TotalsJson(image.totals, process.sample_bytes != 0);
   json["totals"]["peak_live_bytes"] = image.totals.peak_live_bytes;
+  const bool scanned = image.no_scan.empty();
+  json["leak_totals"] = scanned ? render::LeakTotalsJson(image.leaks) : Json();
+  json["no_leak_scan"] = scanned ? Json() : Json(image.no_scan);
   return json;
 }
 
@@ -115,6 +118,9 @@ void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out) {
   Json totals = TotalsJson(analysis.totals, analysis.sample_bytes != 0);
   totals["processes"] = analysis.tree.processes;
   totals["most_peak_live_bytes"] = analysis.totals.peak_live_bytes;
+  totals["leak_totals"] =
+      analysis.scanned == 0 ? Json() : render::LeakTotalsJson(analysis.leaks);
+  totals["scanned"] = analysis.scanned;
   member("totals", totals);
   out.Write(",\n  \"processes\": ");
   std::vector<size_t> indexes(analysis.images.size());

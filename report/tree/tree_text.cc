@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/table.h"
@@ -66,6 +67,7 @@ class TreeText {
                : absl::StrCat(about_, ShortCount(n), " ", noun, n == 1 ? "" : "s");
   }
   std::string Ends() const;
+  std::string Lost() const;
   std::string Branch(const TreeRow& row) const;
   std::string RowText(const TreeRow& row, size_t width) const;
   std::string NameOf(const MergedExecutable& executable) const;
@@ -100,6 +102,24 @@ std::string TreeText::Ends() const {
   return absl::StrJoin(parts, ", ");
 }
 
+// A process that was not scanned may have lost anything.
+std::string TreeText::Lost() const {
+  if (analysis_.scanned == 0) return "not known: no process was scanned";
+  std::vector<std::string> parts;
+  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
+                              LeakKind::kReachable}) {
+    const LeakAmount& amount = analysis_.leaks[static_cast<size_t>(kind)];
+    if (amount.blocks == 0 && kind != LeakKind::kDefinite) continue;
+    parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
+                                 Plural(amount.blocks, "block"), " ", leak::KindSentence(kind)));
+  }
+  const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
+  return absl::StrCat(absl::StrJoin(parts, ", "), " in ", Plural(analysis_.scanned, "trace"),
+                      unknown == 0 ? "" : absl::StrCat("; not known of ", unknown,
+                                                       unknown == 1 ? " that was" : " that were",
+                                                       " not scanned"));
+}
+
 std::string TreeText::Summary() const {
   Lines lines(options_.text);
   const std::vector<ProcessImage>& images = analysis_.images;
@@ -131,6 +151,7 @@ std::string TreeText::Summary() const {
   lines.Add("Unfreed", absl::StrCat(Amount(totals.live_bytes), " in ",
                                     Number(totals.live_blocks, "block"),
                                     " at the ends of the processes"));
+  if (totals.live_blocks > 0 || analysis_.scanned > 0) lines.Add("Lost", Lost());
   if (analysis_.sample_bytes != 0) {
     lines.Add("Sampled", "sizes and counts of the heap are estimates: see memtrace report of one "
                          "trace for their intervals");

@@ -14,6 +14,7 @@
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"
 #include "report/block_scanner.h"
+#include "tests/report/scan_builder.h"
 #include "tests/report/trace_builder.h"
 
 namespace memtrace::report {
@@ -138,6 +139,43 @@ std::string ImpossibleNumbers() {
   return trace.Build();
 }
 
+// Two memory scans with every record, the second in two blocks, and a third that failed.
+std::string MemoryScans() {
+  using format::ScanRegionKind;
+  using format::ScanRegionUse;
+  TraceBuilder::Options options;
+  options.stamp_rule = format::StampRule::kChangeOfOwner;
+  TraceBuilder trace(options);
+  ThreadScript& main = trace.Thread(1, 4242, "main");
+  main.At(1000);
+  const uint32_t stack = main.Stack({0x401000, 0x402000, 0x403000});
+  for (uint64_t i = 0; i < 6; ++i) {
+    main.Malloc(0x10010 + 64 * i, static_cast<uint32_t>(8 * i), stack);
+  }
+  main.ReallocIntent(0x10050);
+  for (uint32_t number = 1; number <= 2; ++number) {
+    ScanBuilder scan(number, trace.TicksAt(1000 + 1000 * number), format::ScanReason::kRequest,
+                     number == 1 ? format::ScanShow::kAny : format::ScanShow::kChanged, "label");
+    scan.Thread(4242, 1, format::ScanThreadState::kAsking, {1, 0x10010, UINT64_MAX});
+    const uint32_t data = scan.Region(ScanRegionKind::kModuleData, ScanRegionUse::kRoot, 0x600000,
+                                      0x601000, "/lib/libc.so.6");
+    const uint32_t heap = scan.Region(ScanRegionKind::kHeap, ScanRegionUse::kTerritory, 0x10000,
+                                      0x20000, "[heap]");
+    scan.Region(ScanRegionKind::kOther, ScanRegionUse::kNotScanned, 1, UINT64_MAX, "/dev/x");
+    if (number == 2) scan.AddTo(&trace);
+    scan.Words(data, {{0x600000, 0x10098}, {0x600010, 0x100d0}, {0x6007f8, 0x100d8}});
+    scan.Words(heap, {{0x10110, 0x10150}, {0x10118, 0x10110}, {0x10150, 0x10110}});
+    scan.Target(0x10098, 8).Target(0x100d8, 2, 3, 1).Vtable(0x10110).Vtable(0x10150);
+    scan.Hint(format::ScanHint::kIgnored, 0x10018)
+        .Hint(format::ScanHint::kRootRegion, 0x10000, 0x10020);
+    scan.Raw(99, {1, 2, 3}).Done().AddTo(&trace);
+    main.At(1500 + 1000 * number).Free(0x10010 + 64 * number);
+  }
+  ScanBuilder(3, trace.TicksAt(5000)).Failed("fork: no memory").AddTo(&trace);
+  trace.End(0, 6000);
+  return trace.Build();
+}
+
 std::string Shrink(const std::string& in) {
   std::string out = in.substr(0, sizeof(format::FileHeader));
   MemorySource source(in);
@@ -208,5 +246,6 @@ int main(int argc, char** argv) {
   Write(directory + "/script-threads.mtr", Threads());
   Write(directory + "/script-holes-and-rings.mtr", HolesAndRings());
   Write(directory + "/script-impossible-numbers.mtr", ImpossibleNumbers());
+  Write(directory + "/script-memory-scans.mtr", MemoryScans());
   return 0;
 }

@@ -133,6 +133,18 @@ TEST(LeakClassesTest, RegistersAndStacksAreRoots) {
   EXPECT_EQ(world.KindOf(kC), kPossible);
 }
 
+TEST(LeakClassesTest, BelowTheStackPointerOfACallerIsNothing) {
+  World world;  // the scan builder's threads have their stack pointers at 0x7ffc0000
+  const uint32_t stack = world.scan.Region(ScanRegionKind::kStack, ScanRegionUse::kRoot,
+                                           0x7ffbff80, 0x7ffc1000, "[stack]", 1);
+  world.Block(kA, 32).Block(kB, 32);
+  world.scan.Thread(4242, 1, ScanThreadState::kAsking, {})
+      .Word(stack, 0x7ffbfff8, kA).Word(stack, 0x7ffc0000, kB);
+  world.Check();
+  EXPECT_EQ(world.KindOf(kA), kDefinite);
+  EXPECT_EQ(world.KindOf(kB), kReachable);
+}
+
 TEST(LeakClassesTest, RelroDataIsNoRoot) {
   World world;
   const uint32_t relro = world.scan.Region(ScanRegionKind::kRelro, ScanRegionUse::kNotScanned,

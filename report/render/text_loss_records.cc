@@ -1,0 +1,144 @@
+// What a memory scan found: the summary by kind as memcheck gives it, then the loss
+// records, biggest first, each with its stack.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/leak/heuristics.h"
+#include "report/leak/leak_kinds.h"
+#include "report/render/escape.h"
+#include "report/render/lines.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+std::string AmountText(const LeakAmount& amount) {
+  return absl::StrCat(ExactBytes(amount.bytes), " in ", Plural(amount.blocks, "block"));
+}
+
+std::string InstantText(const LeakScan& scan) {
+  std::string what;
+  switch (scan.reason) {
+    case format::ScanReason::kExitLate: what = "at the exit, after the destructors"; break;
+    case format::ScanReason::kExitEarly: what = "at the exit, before the destructors"; break;
+    case format::ScanReason::kRequest: what = "at the program's request"; break;
+    case format::ScanReason::kOutside: what = "asked for from outside"; break;
+    default: what = "for a reason this version does not know";
+  }
+  if (!scan.label.empty()) absl::StrAppend(&what, " (", EscapeControls(scan.label), ")");
+  return absl::StrCat("scan ", scan.number, ", ", what, ", at ", Duration(scan.time_ns));
+}
+
+std::string SummaryOf(const ReportView& view, const TextOptions& options) {
+  const LeakScan& scan = *view.leak_scan();
+  std::string out = Heading(options, "LEAK SUMMARY", InstantText(scan));
+  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
+                              LeakKind::kReachable}) {
+    const LeakAmount& amount = scan.totals[static_cast<size_t>(kind)];
+    const bool bad = kind != LeakKind::kReachable && amount.blocks != 0;
+    absl::StrAppend(&out, absl::StrFormat("  %15s: ", leak::KindSentence(kind)),
+                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, AmountText(amount)), "\n");
+  }
+  bool any = false;
+  for (size_t i = 1; i <= leak::kHeuristics; ++i) {
+    const LeakAmount& amount = scan.by_heuristic[i];
+    if (amount.blocks == 0) continue;
+    if (!std::exchange(any, true)) out += "                   of which reachable via heuristic:\n";
+    absl::StrAppend(&out, absl::StrFormat("  %37s: ", leak::HeuristicName(static_cast<leak::Pointer>(i))),
+                    AmountText(amount), "\n");
+  }
+  Lines lines(options);
+  for (const LeakScan& other : view.analysis().leak_scans) {
+    if (other.state == LeakScan::State::kDone) continue;
+    lines.Add("", absl::StrCat("! scan ", other.number, " tells nothing: ",
+                               EscapeControls(other.failure)), Ink::kWarning);
+  }
+  if (!leak::IsAtExit(scan) && view.analysis().range.whole()) {
+    lines.Add("", "! the end of the program was not scanned: nothing is known of what it lost "
+                  "after this instant", Ink::kWarning);
+  }
+  for (const std::string& note : scan.notes) {
+    lines.Add("", absl::StrCat("! ", EscapeControls(note)), Ink::kWarning);
+  }
+  if (view.analysis().leak_scans.size() > 1) {
+    lines.Add("", absl::StrCat("one of ", view.analysis().leak_scans.size(),
+                               " scans of the trace: --scan N shows another"));
+  }
+  return absl::StrCat(out, lines.Take());
+}
+
+// " (+10)": against the scan before.
+std::string Change(uint64_t now, uint64_t before) {
+  return now >= before ? absl::StrCat(" (+", Count(now - before), ")")
+                       : absl::StrCat(" (-", Count(before - now), ")");
+}
+
+// "48 (16 direct, 32 indirect) bytes in 1 block".
+std::string RecordAmount(const LossRecord& record, bool changes) {
+  const auto change = [&](uint64_t now, uint64_t before) {
+    return changes ? Change(now, before) : std::string();
+  };
+  const uint64_t bytes = record.bytes + record.indirect_bytes;
+  const uint64_t before = record.before.bytes + record.indirect_before.bytes;
+  std::string text = absl::StrCat(Count(bytes), change(bytes, before));
+  if (record.indirect_bytes != 0) {
+    absl::StrAppend(&text, " (", Count(record.bytes), change(record.bytes, record.before.bytes),
+                    " direct, ", Count(record.indirect_bytes),
+                    change(record.indirect_bytes, record.indirect_before.bytes), " indirect)");
+  }
+  return absl::StrCat(text, bytes == 1 ? " byte in " : " bytes in ", Count(record.blocks),
+                      change(record.blocks, record.before.blocks),
+                      record.blocks == 1 ? " block" : " blocks");
+}
+
+}  // namespace
+
+std::string LossRecordsText(const ReportView& view, const TextOptions& options) {
+  const LeakScan& scan = *view.leak_scan();
+  std::string out = SummaryOf(view, options);
+  const std::vector<ReportView::Loss> losses = view.Losses(/*everything=*/false);
+  if (scan.records.empty()) {
+    return absl::StrCat(out, Heading(options, "LOSS RECORDS", view.analysis().totals.allocations == 0
+                                         ? "none: no allocation was recorded"
+                                         : "none: no block was live"));
+  }
+  absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
+                                absl::StrCat(Count(losses.size()), " of ",
+                                             Count(scan.records.size()),
+                                             losses.size() < scan.records.size()
+                                                 ? ": --show-leak-kinds=all shows every kind"
+                                                 : "")));
+  const size_t shown = options.full ? losses.size() : std::min(options.top, losses.size());
+  const size_t number_width = absl::StrCat(shown).size();
+  for (size_t i = 0; i < shown; ++i) {
+    const LossRecord& record = *losses[i].record;
+    const std::string number = absl::StrFormat("  %*d  ", static_cast<int>(number_width), i + 1);
+    const bool changes = scan.show != format::ScanShow::kAny;
+    const std::string amount = RecordAmount(record, changes);
+    const bool bad = record.kind != LeakKind::kReachable;
+    const std::string what = absl::StrCat(
+        record.blocks == 1 ? " is " : " are ", leak::KindSentence(record.kind), ", ",
+        AllocationName(view, record.stack, record.function), "  ");
+    std::string remark = absl::StrCat(changes && record.is_new ? "new record " : "record ",
+                                      losses[i].number, " of ", scan.records.size());
+    const std::string first = Duration(record.first_time_ns), last = Duration(record.last_time_ns);
+    const std::string when = first == last ? absl::StrCat(", at ", first)
+                                           : absl::StrCat(", from ", first, " to ", last);
+    const size_t used = number.size() + amount.size() + what.size() + remark.size();
+    if (used + when.size() <= options.style.width) remark += when;
+    absl::StrAppend(&out, i > 0 ? "\n" : "", number,
+                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, amount), what,
+                    options.style.Paint(Ink::kDim, remark), "\n",
+                    StackText(view, record.stack, number.size() + 2, options));
+  }
+  if (shown < losses.size()) {
+    absl::StrAppend(&out, "\n", MoreLine(options, losses.size(), shown, "loss record"));
+  }
+  return out;
+}
+
+}  // namespace memtrace::report::render

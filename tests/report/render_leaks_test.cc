@@ -1,0 +1,208 @@
+// What a scan found, in every format; and that without one nothing is claimed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/options.h"
+#include "report/render/formats.h"
+#include "report/render/text_report.h"
+#include "tests/report/render_made_up.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using nlohmann::json;
+
+class Leaky : public MadeUp {
+ public:
+  explicit Leaky(bool scanned = true) {
+    const StackId pair = Stack({{"MakePair", "/work/pair.c", 12}, {"main", "/work/pair.c", 30},
+                                Libc("__libc_start_main")});
+    const StackId cache = Stack({{"Remember", "/work/cache.c", 7}, {"main", "/work/pair.c", 31}});
+    AddSite(pair, 2, 24, 2);
+    AddSite(cache, 1, 1024, 1);
+    if (!scanned) return;
+    LeakScan scan;
+    scan.number = 1;
+    scan.time_ns = 1'870'000'000;
+    scan.state = LeakScan::State::kDone;
+    scan.totals[0] = {16, 1};
+    scan.totals[1] = {32, 1};
+    scan.totals[3] = {1024, 1};
+    scan.by_heuristic[3] = {1024, 1};
+    scan.notes = {"not scanned: 1 mapping, 4096 bytes: /dev/dri\033[31m"};
+    LossRecord indirect{.kind = LeakKind::kIndirect, .stack = pair, .bytes = 32, .blocks = 1};
+    LossRecord definite{.kind = LeakKind::kDefinite, .stack = pair, .bytes = 16, .blocks = 1,
+                        .indirect_bytes = 32, .indirect_blocks = 1, .first_time_ns = 1'200'000,
+                        .last_time_ns = 1'200'000};
+    LossRecord reachable{.kind = LeakKind::kReachable, .stack = cache, .bytes = 1024, .blocks = 1,
+                         .heuristic_blocks = 1};
+    scan.records = {indirect, definite, reachable};
+    analysis.leak_scans.push_back(scan);
+  }
+};
+
+std::string Text(const ReportView& view, TextSection section = TextSection::kLeaks) {
+  TextOptions options;
+  options.style.width = 120;
+  options.sections = {section};
+  return RenderText(view, options);
+}
+
+json Json(const ReportView& view) {
+  StringSink out;
+  RenderJson(view, kAllRows, out);
+  return json::parse(out.text());
+}
+
+TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
+  Leaky trace;
+  const ReportView view = trace.View();
+  const std::string text = Text(view);
+  EXPECT_THAT(text, HasSubstr("LEAK SUMMARY  scan 1, at the exit, after the destructors, at 1.87 s"));
+  EXPECT_THAT(text, HasSubstr("  definitely lost: 16 bytes in 1 block\n"
+                              "  indirectly lost: 32 bytes in 1 block\n"
+                              "    possibly lost: 0 bytes in 0 blocks\n"
+                              "  still reachable: 1,024 bytes in 1 block\n"
+                              "                   of which reachable via heuristic:\n"
+                              "                               newarray: 1,024 bytes in 1 block"));
+  EXPECT_THAT(text, HasSubstr("48 (16 direct, 32 indirect) bytes in 1 block is definitely lost, "
+                              "malloc  record 2 of 3, at 1.20 ms"));
+  EXPECT_THAT(text, HasSubstr("MakePair  pair.c:12"));
+  EXPECT_THAT(text, HasSubstr("1 of 3: --show-leak-kinds=all"));
+  EXPECT_THAT(text, Not(HasSubstr("Remember"))) << "definite and possible ones only";
+  EXPECT_THAT(text, HasSubstr("! not scanned: 1 mapping"));
+  EXPECT_THAT(text, Not(HasSubstr("\033"))) << "a name is no command to the terminal";
+  EXPECT_THAT(Text(view, TextSection::kSummary),
+              HasSubstr("16 bytes in 1 block definitely lost, 32 bytes in 1 block indirectly lost "
+                        "at the exit"));
+}
+
+TEST(LeakTextTest, TheUserChoosesKinds) {
+  Leaky trace;
+  ReportView view = trace.View();
+  ASSERT_TRUE(view.ChooseLeaks(0, leak::BitOf(LeakKind::kReachable)).ok());
+  EXPECT_THAT(Text(view), HasSubstr("still reachable, malloc  record 3 of 3"));
+  EXPECT_THAT(Text(view), Not(HasSubstr("MakePair")));
+  EXPECT_FALSE(view.ChooseLeaks(2, {}).ok());
+  EXPECT_TRUE(leak::ParseKinds("--x", "definite,indirect").ok());
+  EXPECT_EQ(*leak::ParseKinds("--x", "all"), leak::kAllKinds);
+  EXPECT_FALSE(leak::ParseKinds("--x", "lost").ok());
+}
+
+TEST(LeakTextTest, NoScanIsNotNoLeaks) {
+  Leaky trace(/*scanned=*/false);
+  const std::string text = Text(trace.View());
+  EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS"));
+  EXPECT_THAT(text, HasSubstr("No scan"));
+  EXPECT_THAT(text, HasSubstr("nothing is known"));
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary), HasSubstr("Lost       not known"));
+  trace.analysis.process.end = ProcessInfo::End::kSignal;
+  trace.analysis.process.end_signal = 9;
+  EXPECT_THAT(Text(trace.View()), HasSubstr("killed by signal 9"));
+}
+
+TEST(LeakTextTest, AScanThatFailedTellsWhyAndNothingElse) {
+  Leaky trace(/*scanned=*/false);
+  LeakScan scan;
+  scan.number = 1;
+  scan.state = LeakScan::State::kFailed;
+  scan.failure = "fork: no memory";
+  trace.analysis.leak_scans.push_back(scan);
+  EXPECT_THAT(Text(trace.View()), HasSubstr("scan 1: fork: no memory"));
+  EXPECT_EQ(trace.View().leak_scan(), nullptr);
+  const json report = Json(trace.View());
+  EXPECT_EQ(report["leaks"][0]["kind"], "unfreed");
+  EXPECT_TRUE(report["leak_scan"].is_null());
+  EXPECT_EQ(report["leak_scans"][0]["state"], "failed");
+  EXPECT_TRUE(report["leak_scans"][0]["totals"].is_null()) << "not known is not 0";
+  EXPECT_THAT(report["no_leak_scan"], HasSubstr("no memory"));
+}
+
+TEST(LeakTextTest, AScanBeforeTheEndSaysSoAndTheUnfreedFollow) {
+  Leaky trace;
+  trace.analysis.leak_scans[0].reason = format::ScanReason::kRequest;
+  trace.analysis.leak_scans[0].label = "after warm-up";
+  const std::string text = Text(trace.View());
+  EXPECT_THAT(text, HasSubstr("at the program's request (after warm-up)"));
+  EXPECT_THAT(text, HasSubstr("the end of the program was not scanned"));
+  EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS"));
+}
+
+TEST(LeakTextTest, DeltasAreAgainstTheScanBefore) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.show = format::ScanShow::kIncreased;
+  scan.records[1].before = {8, 1};
+  scan.records[1].indirect_before = {32, 1};
+  EXPECT_THAT(Text(trace.View()),
+              HasSubstr("48 (+8) (16 (+8) direct, 32 (+0) indirect) bytes in 1 (+0) block"));
+}
+
+TEST(LeakTextTest, OfSeveralScansTheLastAtAnExitCounts) {
+  Leaky trace;
+  LeakScan other = trace.analysis.leak_scans[0];
+  other.number = 2;
+  other.reason = format::ScanReason::kRequest;
+  trace.analysis.leak_scans.push_back(other);
+  EXPECT_EQ(trace.View().leak_scan()->number, 1u);
+  ReportView view = trace.View();
+  ASSERT_TRUE(view.ChooseLeaks(2, {}).ok());
+  EXPECT_EQ(view.leak_scan()->number, 2u);
+  trace.analysis.leak_scans[0].state = LeakScan::State::kCutShort;
+  EXPECT_EQ(trace.View().leak_scan()->number, 2u);
+}
+
+TEST(LeakJsonTest, HasTheRecordsAndTheScans) {
+  Leaky trace;
+  const json report = Json(trace.View());
+  ASSERT_EQ(report["leaks"].size(), 3u);
+  EXPECT_EQ(report["leaks"][0]["kind"], "reachable");
+  EXPECT_EQ(report["leaks"][1]["kind"], "definite");
+  EXPECT_EQ(report["leaks"][1]["indirect_bytes"], 32);
+  EXPECT_EQ(report["leaks"][1]["record"], 2);
+  EXPECT_EQ(report["leaks_total"], 3);
+  EXPECT_EQ(report["leak_scan"], 1);
+  EXPECT_TRUE(report["no_leak_scan"].is_null());
+  const json& scan = report["leak_scans"][0];
+  EXPECT_EQ(scan["reason"], "exit-late");
+  EXPECT_EQ(scan["totals"]["definite"]["bytes"], 16);
+  EXPECT_EQ(scan["totals"]["possible"]["blocks"], 0);
+  EXPECT_EQ(scan["reachable_via_heuristic"]["newarray"]["bytes"], 1024);
+  EXPECT_EQ(scan["records"], 3);
+}
+
+TEST(LeakCsvTest, HasARowForEachRecord) {
+  Leaky trace;
+  StringSink out;
+  RenderCsv(trace.View(), CsvTable::kLeaks, SortColumn::kTotal, kAllRows, out);
+  EXPECT_THAT(out.text(), HasSubstr("scan,record,indirect_bytes,indirect_blocks\r\n"));
+  EXPECT_THAT(out.text(), HasSubstr("definite,16,1,malloc,"));
+  EXPECT_THAT(out.text(), HasSubstr(",1,2,32,1\r\n"));
+}
+
+TEST(LeakOptionsTest, AreMemchecks) {
+  ReportFlags flags;
+  flags.leak_resolution = "med";
+  flags.leader = "sequence";
+  flags.heuristics = "newarray";
+  flags.leak_kinds = "all";
+  flags.scan = "3";
+  const auto options = ParseReportFlags(flags);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->analyze.leaks.resolution_frames, 4u);
+  EXPECT_TRUE(options->analyze.leaks.leader_by_sequence);
+  EXPECT_EQ(options->scan, 3u);
+  for (const auto& bad : {ReportFlags{.scan = "0"}, ReportFlags{.leak_kinds = "x"},
+                          ReportFlags{.leak_resolution = "all"}, ReportFlags{.heuristics = "no"},
+                          ReportFlags{.leader = "me"}}) {
+    EXPECT_FALSE(ParseReportFlags(bad).ok());
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::report::render
