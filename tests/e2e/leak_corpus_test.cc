@@ -28,17 +28,18 @@ Words CaseNames() {
 // What the two see differently, with its reasons; expected differences are counted by reason.
 void CompareCase(const std::string& name, std::map<std::string, int>* expected) {
   SCOPED_TRACE(name);
-  const TempDir directory;
+  const TempDir directory, traces_directory;
   const std::string program = TraceePath("leak_corpus");
-  const std::string traces = directory / "traces", xml = directory / "valgrind.xml";
+  const std::string traces = traces_directory.path(), xml = directory / "valgrind.xml";
   const Result ours = RunCommand(Traced({.arguments = {program, name}}, traces));
   ASSERT_EQ(ours.Outcome(), "exit 0") << ours.err;
   const Result theirs = RunCommand(
       {.arguments = {"valgrind", "-q", "--leak-check=full", "--show-leak-kinds=all",
                      "--num-callers=50", "--xml=yes", "--xml-file=" + xml, program, name}});
   ASSERT_EQ(theirs.Outcome(), "exit 0") << theirs.err;
-  const Result compared = RunCommand({.arguments = {ToolPath(), "compare", TraceOf(traces, "leak_corpus"),
-                                                    xml, "--format", "json"}});
+  const Result compared = RunCommand({.arguments = {ToolPath(), "compare",
+                                                    TraceOf(traces, "leak_corpus"), xml,
+                                                    "--format", "json"}});
   ASSERT_NE(compared.exit_status, 2) << compared.err;
   const Json found = Json::parse(compared.out);
   EXPECT_TRUE(found.at("here").at("scanned").get<bool>()) << "there was no scan";
