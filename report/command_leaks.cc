@@ -237,7 +237,7 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace) {
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    execv("/proc/self/exe", arguments.data());
+    execve("/proc/self/exe", arguments.data(), environ);
     _exit(kExitFailed);
   }
   int status = 0;

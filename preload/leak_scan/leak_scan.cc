@@ -362,7 +362,7 @@ uintptr_t StackPointerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t fr
   ThreadState& state = section.state();
   const unwind::CallSite here = {pc, stack_pointer, frame_pointer};
   const unwind::UnwindResult stack =
-      state.unwinder.Capture(here, state.keys, unwind::kMaxFrames);
+      state.unwinder.CaptureUncounted(here, state.keys, unwind::kMaxFrames);
   size_t frame = 0;
   while (frame < stack.frames && unwind::PcOf(state.keys[frame]) - code > kLongestExit) ++frame;
   if (frame + 1 >= stack.frames) return stack_pointer;

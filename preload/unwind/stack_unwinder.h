@@ -77,7 +77,15 @@ class StackUnwinder {
   // the caller itself. More frames than that: marker kTruncated.
   UnwindResult Capture(const CallSite& site, uint64_t* keys, size_t max);
 
-  // The same by way of the last stack in `join`, which must be this thread's own.
+  // The same for the tracer's own purposes: no event has this stack, and no counter.
+  UnwindResult CaptureUncounted(const CallSite& site, uint64_t* keys, size_t max) {
+    const UnwindCounters before = counters_;
+    const UnwindResult result = Capture(site, keys, max);
+    counters_ = before;
+    return result;
+  }
+
+  // As Capture(), by way of the last stack in `join`, which must be this thread's own.
   // kGiveUp: this stack must be captured by Capture().
   StackJoin::Outcome Join(const CallSite& site, StackJoin* join) {
     return join->Capture(site, &bounds_, &counters_);

@@ -84,10 +84,11 @@ TEST(RealProcessTreesTest, MakeOfACProject) {
       WriteFile(directory + "/" + file, ReadFile(SourcePath("examples/" + file)));
       programs += " " + file.substr(0, file.size() - 2);
     }
+    WriteFile(directory + "/memtrace.h", ReadFile(SourcePath("include/memtrace.h")));
     WriteFile(directory + "/shared.c", "int Shared(int x) { return x * 3; }\n");
     WriteFile(directory + "/Makefile",
               "PROGRAMS =" + programs + "\nall: $(PROGRAMS) libshared.a sub/done\n"
-              "%.o: %.c\n\t@echo CC $<\n\t@gcc -O1 -g0 -MMD -pthread -c $< -o $@\n"
+              "%.o: %.c\n\t@echo CC $<\n\t@gcc -O1 -g0 -MMD -I. -pthread -c $< -o $@\n"
               "$(PROGRAMS): %: %.o\n\t@gcc -o $@ $< -pthread && echo LD $@\n"
               "libshared.a: shared.o\n\t@ar rcD $@ $<\n"
               "sub/done: libshared.a\n\t@$(MAKE) --no-print-directory -C sub -f ../sub.mk\n");
