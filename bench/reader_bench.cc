@@ -2,7 +2,7 @@
 //
 //   BM_Decode            blocks -> events with times, nothing else
 //   BM_Analyze/T/L       the whole analysis: T threads in order, L live blocks
-//   BM_AnalyzePacked     the same from a zstd-packed trace
+//   BM_AnalyzePacked/J   the same from a zstd-packed trace, with J threads, by the clock on the wall
 //
 // items_per_second is events a second (malloc and free; stamps and stack nodes are
 // not counted). Bad numbers: BM_Analyze/1/1000 below 20 M means that work crept
@@ -83,8 +83,9 @@ void BM_Decode(benchmark::State& state) {
   auto reader = Open(bytes);
   uint64_t events = 0;
   for (auto _ : state) {
-    for (const ThreadStream& stream : reader->streams()) {
-      EventCursor cursor(reader.get(), &stream);
+    ReadAhead blocks(reader.get(), 0);
+    for (size_t stream = 0; stream < reader->streams().size(); ++stream) {
+      EventCursor cursor(reader.get(), &blocks, stream);
       uint64_t sum = 0;
       for (cursor.Next(); !cursor.done(); cursor.Next()) sum += cursor.words()[0] + cursor.time();
       benchmark::DoNotOptimize(sum);
@@ -95,11 +96,11 @@ void BM_Decode(benchmark::State& state) {
 }
 BENCHMARK(BM_Decode)->Unit(benchmark::kMillisecond);
 
-void Analyze(benchmark::State& state, const std::string& bytes) {
+void Analyze(benchmark::State& state, const std::string& bytes, unsigned jobs = 1) {
   uint64_t events = 0;
   for (auto _ : state) {
     auto reader = Open(bytes);
-    auto trace = AnalyzeTrace(*reader, {});
+    auto trace = AnalyzeTrace(*reader, {.jobs = jobs});
     events += trace->analysis.coverage.events;
     if (trace->analysis.coverage.unknown_frees != 0) state.SkipWithError("lost its order");
   }
@@ -128,10 +129,15 @@ void BM_AnalyzePacked(benchmark::State& state) {
     state.SkipWithError("cannot read back");
   }
   close(fd);
-  Analyze(state, packed);
+  Analyze(state, packed, static_cast<unsigned>(state.range(0)));
   state.counters["bytes/event"] = static_cast<double>(packed.size()) / kEvents;
 }
-BENCHMARK(BM_AnalyzePacked)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_AnalyzePacked)
+    ->ArgName("jobs")
+    ->Arg(1)
+    ->Arg(2)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace memtrace::report

@@ -22,6 +22,9 @@ function(memtrace_test)
   string(REGEX REPLACE "/.*" "" directory "${directory}")
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT}
     LABELS "${directory};${T_LABELS}")
+  # Nothing is written into the home of whoever runs the tests.
+  set_property(TEST ${T_NAME} APPEND PROPERTY ENVIRONMENT
+    "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
   if(T_SERIAL)
     set_tests_properties(${T_NAME} PROPERTIES RUN_SERIAL TRUE)
   endif()

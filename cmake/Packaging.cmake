@@ -35,9 +35,13 @@ install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOC
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/completions/memtrace.bash"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME memtrace)
+install(FILES "${PROJECT_SOURCE_DIR}/completions/memtrace-valgrind.bash"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME memtrace-valgrind)
 install(FILES "${PROJECT_SOURCE_DIR}/completions/_memtrace"
+  "${PROJECT_SOURCE_DIR}/completions/_memtrace-valgrind"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
 install(FILES "${PROJECT_SOURCE_DIR}/completions/memtrace.fish"
+  "${PROJECT_SOURCE_DIR}/completions/memtrace-valgrind.fish"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 
 # --- cpack ------------------------------------------------------------------------

@@ -6,8 +6,8 @@ _memtrace_program_index() {
     for ((i = 2; i <= cword; i++)); do
         case ${words[i]} in
             --) echo $((i + 1)); return ;;
-            -o | --output | --stacks | --children | --leak-check | --sample-bytes | --max-bytes | \
-                --keep | --cross-check | --library | --finish) ((++i)) ;;
+            -o | --output | --stacks | --children | --leak-check | --faults | --sample-bytes | --max-bytes | \
+                --keep | --cross-check | --sample-interval | --library | --finish) ((++i)) ;;
             -*) ;;
             *) echo "$i"; return ;;
         esac
@@ -30,7 +30,7 @@ _memtrace() {
         if [[ $cur == -* ]]; then
             COMPREPLY=($(compgen -W '--help --version' -- "$cur"))
         else
-            COMPREPLY=($(compgen -W 'run report leaks diff trend dump info pack compare check' -- "$cur"))
+            COMPREPLY=($(compgen -W 'run report rings leaks diff trend pages dump info pack compare check import' -- "$cur"))
         fi
         return
     fi
@@ -62,6 +62,13 @@ _memtrace() {
         esac
     fi
 
+    if [[ ${words[1]} == pages ]]; then
+        case $prev in
+            -f | --format) COMPREPLY=($(compgen -W 'text csv json html svg raw' -- "$cur")); return ;;
+            --table) COMPREPLY=($(compgen -W 'regions mappings units alerts' -- "$cur")); return ;;
+        esac
+    fi
+
     case $prev in
         --by)
             COMPREPLY=($(compgen -W 'live live-blocks peak allocated allocations temporary definite indirect possible reachable' \
@@ -69,44 +76,64 @@ _memtrace() {
             return ;;
         --per) COMPREPLY=($(compgen -W 'run second allocation' -- "$cur")); return ;;
         -f | --format)
-            if [[ ${words[1]} == @(diff|trend) ]]; then
+            if [[ ${words[1]} == diff ]]; then
+                COMPREPLY=($(compgen -W 'text json csv html' -- "$cur"))
+            elif [[ ${words[1]} == @(trend|rings) ]]; then
                 COMPREPLY=($(compgen -W 'text json csv' -- "$cur"))
             elif [[ ${words[1]} == compare ]]; then
-                COMPREPLY=($(compgen -W 'text json' -- "$cur"))
+                COMPREPLY=($(compgen -W 'text json html' -- "$cur"))
             else
-                COMPREPLY=($(compgen -W 'text json csv mtrace valgrind valgrind-xml massif dhat' -- "$cur"))
+                COMPREPLY=($(compgen -W 'text json csv mtrace valgrind valgrind-xml massif dhat folded pprof speedscope callgrind heaptrack sqlite html' -- "$cur"))
+            fi
+            return ;;
+        --measure)
+            if [[ ${words[1]} == rings ]]; then
+                COMPREPLY=($(compgen -W 'live blocks allocated allocations peak peak-blocks wasted temporary text data bss static' -- "$cur"))
+            else
+                COMPREPLY=($(compgen -W 'live blocks allocated allocations peak peak-blocks wasted temporary' -- "$cur"))
             fi
             return ;;
         --sort)
             COMPREPLY=($(compgen -W 'total wasted live blocks peak allocations frees temporary caller' \
                 -- "$cur"))
             return ;;
+        --timeline-by) COMPREPLY=($(compgen -W 'site thread module folder' -- "$cur")); return ;;
         --table | --tables)
-            _memtrace_list 'summary leaks sites growth faults temporary sizes threads mappings timeline processes executables'
+            _memtrace_list 'summary leaks growing sites growth faults pressure temporary lifetimes reallocs sizes modules threads mappings timeline exchanges site-sizes timeline-by-site timeline-by-thread timeline-by-module timeline-by-folder processes executables'
             return ;;
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
         --stacks) COMPREPLY=($(compgen -W 'all off' -- "$cur")); return ;;
+        --faults) COMPREPLY=($(compgen -W 'auto user snapshots off' -- "$cur")); return ;;
         --leak-check) COMPREPLY=($(compgen -W 'exit exit-early both off' -- "$cur")); return ;;
         --keep) COMPREPLY=($(compgen -W 'oldest newest' -- "$cur")); return ;;
         --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
-        --debug-dir | --sysroot | --finish) _filedir -d; return ;;
-        -o | --output | --library) _filedir; return ;;
-        --from | --to | --level | --executable | --thread | --match | --top | --width | --sample-bytes | --max-bytes | \
-            --cross-check | --min | --label | --last | --nights | --chance | --timeout) return ;;
+        --debug-dir | --sysroot | --finish | --symbol-cache | --index) _filedir -d; return ;;
+        -o | --output | --library | --suppressions | --system-map) _filedir; return ;;
+        --start | --depth | --from | --to | --level | --executable | --thread | --match | --function | --file | --module | --size | --lifetime | --age | --top | --width | --jobs | --sample-bytes | --max-bytes | \
+            --cross-check | --sample-interval | --min | --label | --last | --nights | --chance | --timeout | --why | --who-points-at) return ;;
     esac
     $split && return
 
     case ${words[1]} in
         run)
-            options='--help --output --stacks --children --leak-check --sample-bytes --max-bytes --keep --cross-check
-                --library --finish --quiet --verbose' ;;
+            options='--help --output --stacks --children --leak-check --faults --sample-bytes --max-bytes --keep --cross-check
+                --sample-interval --no-samples --library --finish --quiet --verbose' ;;
         report)
-            options='--help --format --output --from --to --executable --thread --match --top --sort --table
+            options='--help --format --output --from --to --executable --thread --match --function --file --module
+                --size --lifetime --age --timeline-by --top --sort --measure --table
                 --tables --scan --show-leak-kinds --leak-resolution --leak-check-heuristics --leader
-                --full --color --width --debug-dir --sysroot --debuginfod' ;;
+                --suppressions --suppress-children --graph --why --who-points-at
+                --full --color --width --jobs --debug-dir --sysroot --debuginfod --symbol-cache --index' ;;
+        rings)
+            options='--help --measure --start --depth --top --full --no-static --format --output --from
+                --to --thread --match --color --width --debug-dir --sysroot --debuginfod' ;;
+        import)
+            options='--help --system-map --output --quiet' ;;
         diff)
             options='--help --by --per --min --match --exit-code --format --output --top --full --color
                 --width --debug-dir --sysroot --debuginfod' ;;
+        pages)
+            options='--help --all --maps --format --table --output --no-counts --no-compare --top --color --width' ;;
         trend)
             options='--help --add --label --by --per --min --match --last --nights --chance --exit-code
                 --format --output --top --full --color --width --debug-dir --sysroot --debuginfod' ;;
@@ -129,6 +156,8 @@ _memtrace() {
         _pids
     elif [[ ${words[1]} == compare ]]; then
         _filedir '@(mtr|xml)'
+    elif [[ ${words[1]} == import ]]; then
+        [[ $cword == 2 ]] && COMPREPLY=($(compgen -W 'ftrace' -- "$cur")) || _filedir
     else
         _filedir mtr
     fi

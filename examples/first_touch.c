@@ -9,6 +9,8 @@
 //   expect: minor faults from @before_second to @after_second == 0
 //   expect: leak 1048576 bytes in 1 block at @buffer in main
 //   expect: /faults/minor >= 256
+//   expect faults: site at @buffer in main: minor_faults == 257
+//   expect faults: text "256 of 257 faults came when"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -38,7 +38,8 @@ enum class ScanTag : uint32_t {
   // A thread. number tid; serial, 0 without one; ScanThreadState; stack pointer (0 unknown);
   // begin and end of the stack that was scanned (0, 0: none); number of registers, each a
   // number, in the order of kScanRegisterNames of its architecture (arch/); begin and end of
-  // its alternate signal stack (0, 0: none)
+  // its alternate signal stack (0, 0: none); its thread pointer, which variables of its own lie
+  // below (kModule) and libc's descriptor of it at (0 unknown)
   kThread = 2,
   // A stretch of memory, before its words. number of the region: 1, 2, ... in this scan;
   // ScanRegionKind; ScanRegionUse; start; end; protection as in PROT_*; serial or, if that
@@ -102,6 +103,9 @@ enum class ScanRegionUse : uint32_t {
   kRoot = 1,         // every word outside of live blocks
   kTerritory = 2,    // no word: the allocator's memory
   kNotScanned = 3,   // kRegion only, for the account: devices, this library's own memory
+  // kRegion only: nobody's memory, in which nothing is to be found. What lies below a stack
+  // pointer, a signal stack that is not in use, the stack of a thread that has ended.
+  kDead = 4,
 };
 
 enum class ScanHint : uint32_t {

@@ -24,7 +24,9 @@ enum class RecordTag : uint32_t {
   kProcess = 1,
   // number instance; ModuleFlags; start address; end address (of the whole mapped range); load
   // bias (address in memory minus address in the file's program headers); bytes path as the
-  // loader knows it, absolute; bytes build-id; number ticks; bytes ELF soname (may be empty)
+  // loader knows it, absolute; bytes build-id; number ticks; bytes ELF soname (may be empty); of a module with thread-local
+  // variables: how far below the thread pointer those of a thread begin, the same in each; and
+  // their bytes (0, 0: there are none, or they lie where it differs from thread to thread)
   kModule = 2,
   // number instance; number ticks. Frames of the instance may still appear: in nodes defined before.
   kModuleUnload = 3,
@@ -74,6 +76,17 @@ enum class RecordTag : uint32_t {
   // kFileNewest: number ticks. Events before this moment are there in part only: what the
   // process did is known from here on. Written by the packer.
   kWindow = 16,
+  // What `memtrace run` sampled from outside while the program ran (docs/pressure.md).
+  // number of columns; each its bytes name; then the samples: number CLOCK_MONOTONIC ns, minus
+  // that of the sample before; and of each column 0 when it is not known, else 1 + the zigzag
+  // coded difference to the last known value of the column in this record (0 before the first).
+  kPressure = 17,
+  // bytes: a sentence on what these samples lack.
+  kPressureNote = 18,
+  // Whether the kernel's OOM killer sent the SIGKILL that ended the process. KillVerdict; bytes
+  // a sentence, by what that is known; bytes the program's memory control group; its limit in
+  // bytes, 0 none known.
+  kKillVerdict = 19,
 };
 
 enum class CrossCheckResult : uint32_t {
@@ -109,6 +122,7 @@ enum ModuleFlags : uint32_t {
 enum class MapReason : uint32_t { kStart = 1, kGrowth = 2, kEnd = 3 };
 enum class EndReason : uint32_t { kExit = 1, kUnderscoreExit = 2, kExec = 3 };
 enum class ObservedEndKind : uint32_t { kExit = 1, kSignal = 2 };
+enum class KillVerdict : uint32_t { kOomKiller = 1, kNotOomKiller = 2, kNotKnown = 3 };
 enum class Confinement : uint32_t {
   kPathLost = 1,         // the trace cannot be opened by its name any more
   kMemoryCallsOnly = 2,  // a seccomp filter: no usage samples, thread names, maps from then on

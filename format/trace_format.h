@@ -64,6 +64,7 @@ enum class BlockKind : uint16_t {
   kRing = 3,      // a live ring; the payload changes, payload_checksum is 0
   kStatus = 4,    // the first block of a raw file: StatusArea; payload_checksum is 0
   kMemoryScan = 5,  // records of memory_scan.h; `thread` is the number of the scan
+  kFaults = 6,    // records of faults.h: page faults and resident pages; `thread` is 0
 };
 
 enum class Codec : uint16_t {

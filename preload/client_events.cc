@@ -4,6 +4,8 @@
 #include <string_view>
 
 #include "preload/extended_event.h"
+#include "preload/faults/faults.h"
+#include "preload/faults/page_snapshot.h"
 
 namespace memtrace {
 namespace {
@@ -90,9 +92,16 @@ void RecordPhase(format::PhaseEdge edge, const char* name, const CallSite& site)
   const Section section(site.cfa);
   if (!section) return;
   const uint32_t slot = CaptureStack(section.state(), site);
+  // The faults of a phase are known to the page.
+  SampleUsage(section.state(), g_clock.Now(), 0);
   BeginClientEvent(section.state());
   PutExtended(section.state(), ExtendedType::kPhase, {static_cast<uint64_t>(edge), slot},
               NameOf(name));
+  DrainFaults(DrainWhen::kNow);
+  if (edge == format::PhaseEdge::kMark) {
+    TakePageSnapshot(format::SnapshotReason::kMark, NameOf(name));
+    section.state().events_to_stamp = 1;
+  }
 }
 
 namespace {

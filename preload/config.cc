@@ -1,5 +1,7 @@
 #include "preload/config.h"
 
+#include <utility>
+
 #include "preload/raw_log.h"
 #include "preload/sampler.h"
 #include "preload/segments.h"
@@ -61,7 +63,19 @@ struct Setter {
     config.leak_signal = static_cast<uint32_t>(number);
     return true;
   }
-  bool NotYet(std::string_view value) { return value == "off" || value == "0" || value == "auto"; }
+  bool Faults(std::string_view value) {
+    constexpr std::pair<std::string_view, FaultMode> kModes[] = {
+        {"off", FaultMode::kOff},
+        {"auto", FaultMode::kAuto},
+        {"user", FaultMode::kUser},
+        {"snapshots", FaultMode::kSnapshots}};
+    for (const auto& [name, mode] : kModes) {
+      if (value != name) continue;
+      config.faults = mode;
+      return true;
+    }
+    return false;
+  }
 
   static bool Either(std::string_view value, std::string_view yes, std::string_view no, bool* out) {
     if (value != yes && value != no) return false;

@@ -21,6 +21,10 @@ struct LeakCheck {
   bool late = true;
 };
 
+// MEMTRACE_FAULTS: how page faults are found out. kUser: by events of user code only, as an ordinary
+// user may; kAuto: of the kernel's too, where they are permitted; kSnapshots: no events.
+enum class FaultMode : uint8_t { kOff, kAuto, kUser, kSnapshots };
+
 struct Config {
   Text<4096> out;          // MEMTRACE_OUT
   bool stacks = true;      // MEMTRACE_STACKS
@@ -32,6 +36,7 @@ struct Config {
   uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process
   LeakCheck leak_check;  // MEMTRACE_LEAK_CHECK
   uint32_t leak_signal = 0;  // MEMTRACE_LEAK_SIGNAL; 0: none
+  FaultMode faults = FaultMode::kOff;  // MEMTRACE_FAULTS
   uint32_t cross_check = 0;  // MEMTRACE_CROSS_CHECK: every cross_check-th stack; 0: none
   Text<4096> gconv_path;   // GCONV_PATH, which is glibc's: directories of character sets
 

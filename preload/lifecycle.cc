@@ -14,6 +14,8 @@
 #include "preload/confinement.h"
 #include "preload/coverage_notes.h"
 #include "preload/cross_check.h"
+#include "preload/faults/faults.h"
+#include "preload/faults/page_snapshot.h"
 #include "preload/foreign_runtime.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/memory_map_record.h"
@@ -231,6 +233,7 @@ bool StartProcess() {
   ReadPermanentModules();
   NoteOtherDefinition();
   WriteMemoryMap(format::MapReason::kStart);
+  OpenFaults();
   return true;
 }
 
@@ -241,6 +244,8 @@ bool StartForkChild() {
   ForgetOwnMinorFaults();
   ForgetConfinement();
   ForgetScans();
+  ForgetFaults();
+  ForgetPageSnapshots();
   if (!g_process.config.children) return false;
   // It could create no file. What it forks has the same filter.
   if (g_memory_calls_only.load(std::memory_order_relaxed)) return false;
@@ -251,6 +256,7 @@ bool StartForkChild() {
   WriteModulesAgain();
   WriteCoverageNotesAgain();
   WriteMemoryMap(format::MapReason::kStart);
+  OpenFaults();
   return true;
 }
 
@@ -349,6 +355,9 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     const OwnFaultsScope faults;
     SampleUsage(current, g_clock.Now(), 0);
     WriteMemoryMap(format::MapReason::kEnd);
+    TakePageSnapshot(format::SnapshotReason::kEnd);
+    current.events_to_stamp = 1;  // what follows is later
+    DrainFaults(DrainWhen::kNow);
     sys::Getrusage(RUSAGE_SELF, &usage);
     WriteThreadNames();
   }

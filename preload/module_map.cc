@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "format/records.h"
+#include "preload/arch/arch.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -35,6 +36,10 @@ struct ModuleView {
   std::string_view build_id;
   std::string_view soname;
   uint32_t flags = 0;
+  // Thread-local variables begin so far below the thread pointer; 0: there are none, or each
+  // thread has them somewhere else.
+  uintptr_t below_thread_pointer = 0;
+  size_t thread_local_bytes = 0;
 };
 
 struct Instance {
@@ -117,7 +122,22 @@ void PutModule(format::RecordEncoder& out, uint32_t id, const ModuleView& view) 
   out.Bytes(view.build_id);
   out.Number(g_clock.Now());
   out.Bytes(view.soname);
+  out.Number(view.below_thread_pointer);
+  out.Number(view.thread_local_bytes);
   out.End();
+}
+
+// Of a module that was there when the first thread's block was made: then all have them in the
+// same place.
+void ReadThreadLocals(const dl_phdr_info& info, ModuleView* view) {
+  const auto thread = arch::ThreadPointer();
+  const auto data = reinterpret_cast<uintptr_t>(info.dlpi_tls_data);
+  if (data == 0 || data >= thread) return;
+  for (size_t i = 0; i < info.dlpi_phnum; ++i) {
+    if (info.dlpi_phdr[i].p_type != PT_TLS) continue;
+    view->below_thread_pointer = thread - data;
+    view->thread_local_bytes = info.dlpi_phdr[i].p_memsz;
+  }
 }
 
 // Records of many modules, in as few blocks as their size allows.
@@ -153,6 +173,7 @@ class ModuleWriter {
                    &view);
       }
     }
+    ReadThreadLocals(*info, &view);
     ++count_;
     if (g_permanent_count < kMaxPermanent) g_permanent[g_permanent_count++] = view;
     Write(static_cast<uint32_t>(count_), view);

@@ -5,6 +5,8 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/extended_event.h"
+#include "preload/faults/faults.h"
+#include "preload/faults/page_snapshot.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
@@ -103,6 +105,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
     const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
     g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
   }
+  DrainFaults(DrainWhen::kIfDue);
   const OtherCalls calls;
   if (!calls) return;
   if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
@@ -110,6 +113,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  if (TakePageSnapshotIfGrown(usage)) now = g_clock.OrderedNow();
   uint64_t resident = 0;
   uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
   if (now - last_resident >= kResidentUs * g_clock.ticks_per_us() &&

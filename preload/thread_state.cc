@@ -7,6 +7,7 @@
 #include "preload/allowed_calls.h"
 #include "preload/block_owners.h"
 #include "preload/clock.h"
+#include "preload/faults/faults.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"
 #include "preload/own_memory.h"
@@ -393,6 +394,7 @@ void SpoolThread(ThreadState& state) {
       if (filled && state.ring.bytes() < EventRing::kBytes && !state.ring_is_private) {
         EnlargeRing(state);
       }
+      DrainFaults(DrainWhen::kIfDue);
       WriteMemoryMapIfGrown();
       if (file.TakeLostRecords()) TellRecordsAnew();
     } else {

@@ -14,9 +14,16 @@
 #include "format/event_words.h"
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "report/faults/fault_details.h"
+#include "report/faults/rss_bridge.h"
+#include "report/growth/growth.h"
+#include "report/growth/lifetime_histogram.h"
+#include "report/growth/site_series.h"
 #include "report/leaks.h"
+#include "report/pressure/pressure_lane.h"
 #include "report/sampling.h"
 #include "report/strong_id.h"
+#include "report/usage/usage.h"
 
 namespace memtrace::report {
 
@@ -35,6 +42,7 @@ struct ProcessInfo {
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
   int exit_status = 0;       // kExit
   int end_signal = 0;        // kSignal, where `memtrace run` saw it
+  KillInfo kill;             // of a SIGKILL: whether the OOM killer sent it
   bool forked = false;       // a fork child: its parent's blocks were live at the start
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
   format::StackMode stack_mode = format::StackMode::kAll;
@@ -56,6 +64,9 @@ struct ModuleInfo {
   std::string build_id;  // raw bytes
   uint64_t load_time_ns = 0;
   uint64_t unload_time_ns = 0;  // 0: still loaded at the end
+  // Its thread-local variables: so many bytes, and where they begin below the thread pointer
+  // of each thread. 0: none, or not in the same place in each.
+  uint64_t below_thread_pointer = 0, thread_local_bytes = 0;
 };
 
 // An allocator whose blocks are not in the trace, or not all: see unseen_allocators.h.
@@ -89,6 +100,8 @@ struct Coverage {
   // The program stopped the recording (memtrace_stop): so often, and so long together. Blocks of
   // that time are known and in no figure.
   uint64_t stops = 0, stopped_ns = 0, stopped_allocations = 0, stopped_frees = 0;
+  bool interrupted = false;        // the reading was: `range` ends where it did
+  double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where
   std::string damage;
   std::vector<std::string> notes;
@@ -138,6 +151,11 @@ struct Site {
   uint64_t live_last_time_ns = 0;
   double freed_lifetime_ns = 0;     // from allocation to free, over all blocks that were freed
   double live_time_sum_ns = 0;      // of the allocations of those that are live at the end
+  Growth growth;
+  LifetimeHistogram lifetimes;      // of the blocks that were freed; of a sample not weighted
+  SiteSizes sizes{};                // its allocations by size; of a sample not weighted
+  SiteMoves moves;
+  std::vector<SeriesPoint> series;  // in order; intervals in which nothing changed are left out
   SampledSum bytes_sample;          // of a sample (ProcessInfo::sample_bytes): what makes
   SampledSum live_sample;           //   bytes_allocated and live_bytes, for their intervals
 };
@@ -153,11 +171,13 @@ struct ThreadSummary {
   uint64_t live_blocks = 0;
   uint64_t temporary = 0;
   uint64_t first_time_ns = 0, last_time_ns = 0;
+  std::vector<uint64_t> held;  // live bytes at the end of each interval of the series, and now
 };
 
 struct TimelinePoint {
   uint64_t time_ns = 0;        // end of the interval
   uint64_t live_bytes = 0, live_blocks = 0;  // at its end
+  uint64_t usable_bytes = 0;    // of these blocks: live bytes and what they waste
   uint64_t max_live_bytes = 0;  // within it
   uint64_t allocations = 0, frees = 0, bytes_allocated = 0;  // within it
   uint64_t rss_bytes = 0;      // last known, 0 never known
@@ -256,12 +276,14 @@ struct Phase {
     uint64_t time_ns = 0;
     uint64_t live_bytes = 0, live_blocks = 0;
     uint64_t allocations = 0, frees = 0, bytes_allocated = 0;  // since the start
+    uint64_t minor_faults = 0, major_faults = 0;  // likewise, as last sampled; not the tracer's
   };
   std::string name;
   uint64_t times = 0;        // that it has begun
   uint64_t open = 0;         // of these, not ended: `last_end` is the end of the run then
   uint64_t total_ns = 0;     // the following of all its times together
   uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
+  uint64_t minor_faults = 0, major_faults = 0;
   int64_t growth_bytes = 0, growth_blocks = 0;  // live at the end minus at the begin
   int64_t largest_growth_bytes = 0;             // of one time
   Instant first_begin, first_end, last_begin, last_end;
@@ -304,15 +326,23 @@ struct Range {
 struct Analysis {
   std::string file;  // as named by the user
   Range range;
+  BlockSelection selection;
   ProcessInfo process;
   Coverage coverage;
   Totals totals;
   Faults faults;
+  FaultDetails fault_details;
+  ResidentMemory resident;
   MemoryMapSummary memory_map;
+  PressureLane pressure;                // as `memtrace run` saw the program from outside
   uint64_t timeline_interval_ns = 0;
+  uint64_t series_interval_ns = 0;      // of Site::series; the first begins where the range does
+  uint64_t shutdown_ns = UINT64_MAX;    // from here on the program only gave back; none: it did not
   std::vector<TimelinePoint> timeline;  // a few hundred
   std::vector<Site> sites;              // no particular order
   std::vector<ThreadSummary> threads;
+  std::vector<ThreadExchange> exchanges;    // most blocks first
+  std::vector<ReallocHandover> handovers;   // most first; of sites of a selection alone
   std::vector<MappingSite> mappings;
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;

@@ -11,6 +11,9 @@
 #include "report/event_decoder.h"
 #include "report/event_order.h"
 #include "report/faults.h"
+#include "report/faults/correlation.h"
+#include "report/faults/fault_matcher.h"
+#include "report/faults/page_snapshots.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
 #include "report/mapping_model.h"
@@ -29,8 +32,9 @@ using format::ExtendedType;
 
 class Analyzer {
  public:
+  // `chosen`: of the filter by lifetime; `watch`: the pass that finds these. Both may be null.
   Analyzer(TraceReader* reader, const AnalyzeOptions& options, const Selection& selection,
-           StackTable* stacks)
+           StackTable* stacks, const ChosenBlocks* chosen, LifetimeWatch* watch)
       : reader_(reader), options_(options), range_(selection.range),
         window_begin_ns_(reader->window_begin_ns()), threads_(selection.threads),
         stacks_(stacks),
@@ -39,8 +43,10 @@ class Analyzer {
                 reader->metadata().process.page_bytes,
                 ClockSlackNs(reader->metadata().process.clock) + 1000,
                 reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner,
-                reader->metadata().process.sample_bytes},
+                reader->metadata().process.sample_bytes, options.filter, chosen, watch},
                stacks),
+        fault_matcher_(reader, stacks, selection.range),
+        page_snapshots_(reader, selection.range),
         timeline_(selection.range.from_ns),
         leaks_(reader, stacks, options.leaks, selection.range, options.leak_observer) {}
 
@@ -57,18 +63,21 @@ class Analyzer {
     model_.ForgetPending(stream, nobody);
   }
   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits);
+  int ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits);
   void Prefetch(uint64_t address) { model_.Prefetch(address); }
   bool Tick() {
     if (options_.progress && order_ != nullptr) {
-      // Blocks differ in how they are packed; what counts is the share that was read.
-      const uint64_t total = reader_->statistics().event_content_bytes;
-      const uint64_t done = std::min(order_->content_bytes_read(), total);
-      if (done >= reported_ + kProgressBytes) {
-        reported_ = done;
-        options_.progress(done, total);
+      const ReadProgress progress = Progress();
+      if (progress.done >= reported_ + kProgressBytes) {
+        reported_ = progress.done;
+        options_.progress(progress);
       }
     }
-    return !past_end_;
+    if (options_.stop && !past_end_ && options_.stop()) {
+      interrupted_ = true;
+      read_share_ = Progress().share();
+    }
+    return !past_end_ && !interrupted_;
   }
 
   void Run();
@@ -77,6 +86,11 @@ class Analyzer {
  private:
   static constexpr uint64_t kProgressBytes = 4 << 20;
 
+  // Blocks differ in how they are packed; what counts is the share that was read.
+  ReadProgress Progress() const {
+    const uint64_t total = reader_->statistics().event_content_bytes;
+    return {std::min(order_->content_bytes_read(), total), total, events_};
+  }
   bool Selected(size_t stream, uint64_t time) const {
     return time >= range_.from_ns &&
            (threads_.empty() || threads_.contains(reader_->streams()[stream].thread));
@@ -89,13 +103,16 @@ class Analyzer {
 
   TraceReader* const reader_;
   const AnalyzeOptions& options_;
-  const Range range_;
+  Range range_;
   const uint64_t window_begin_ns_;
   const absl::flat_hash_set<uint32_t>& threads_;  // serials; empty: all
   StackTable* const stacks_;
   HeapModel model_;
   MappingModel mappings_;
   FaultCollector faults_;
+  FaultMatcher fault_matcher_;
+  PageSnapshots page_snapshots_;
+  UsageSample usage_;       // the latest
   uint64_t rss_bytes_ = 0;  // as last sampled
   bool before_first_mapping_ = true;
   uint64_t mapped_at_start_ = 0;
@@ -111,6 +128,8 @@ class Analyzer {
   uint64_t latest_ns_ = 0;
   uint64_t reported_ = 0;
   bool past_end_ = false;
+  bool interrupted_ = false;
+  double read_share_ = 1;
 };
 
 bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits) {
@@ -119,6 +138,9 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   // Everything that follows came after that instant (format/memory_scan.h).
   if (cursor.low_ticks() > leaks_.next_ticks()) [[unlikely]] {
     leaks_.Take(model_, cursor.low_ticks());
+  }
+  if (cursor.low_ticks() > page_snapshots_.next_ticks()) [[unlikely]] {
+    page_snapshots_.Take(model_, mappings_, cursor.low_ticks());
   }
   StreamState& state = streams_[stream];
   if (kind == EventKind::kPath) {
@@ -133,16 +155,59 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   }
   if (time >= range_.from_ns) timeline_.Advance(time, model_);
   latest_ns_ = std::max(latest_ns_, time);
+  if (time > fault_matcher_.next_ns()) [[unlikely]] {
+    fault_matcher_.Advance(time, model_, mappings_);
+  }
   if (kind == EventKind::kExtended) {
     ApplyExtended(stream, cursor);
     return true;
   }
   if (!ApplyHeapEvent(model_, state, stacks_, stream, cursor, force, waits)) return false;
+  if (fault_matcher_.any() && kind != EventKind::kFree && kind != EventKind::kReallocIntent) {
+    const uint64_t address = format::AddressOf(words[0]);
+    const HeldBlock* block = address != 0 ? model_.FindLive(address) : nullptr;
+    if (block != nullptr) fault_matcher_.Allocated(*block, model_);
+  }
   if (time >= range_.from_ns && kind != EventKind::kReallocIntent) {
     ++events_;
     from_rings_ += cursor.open_ended();
   }
   return true;
+}
+
+// Apply() for events that there are many of, with all that is the same for a span done once.
+int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits) {
+  const uint64_t low = cursor->low(), high = cursor->high();
+  // What Apply() looks at for each event cannot come in this span.
+  if (fault_matcher_.any() || cursor->low_ticks() > page_snapshots_.next_ticks() ||
+      cursor->low_ticks() > leaks_.next_ticks() || low < window_begin_ns_ ||
+      low < range_.from_ns || high > range_.to_ns) {
+    return 0;
+  }
+  StreamState& state = streams_[stream];
+  const bool open_ended = cursor->open_ended();
+  int taken = 0;
+  uint64_t counted = 0;
+  SpanWalk walk(cursor);
+  do {
+    const uint64_t* words = walk.words();
+    const EventKind kind = format::KindOf(words[0]);
+    const uint64_t time = walk.time();
+    if (kind == EventKind::kExtended) break;
+    model_.Prefetch(walk.AddressAhead());
+    ++taken;
+    if (kind == EventKind::kPath) {
+      state.Define(words, stacks_);
+      continue;
+    }
+    timeline_.Advance(time, model_);
+    ApplyHeapEvent(model_, state, stacks_, stream, words, {time, low, high}, /*force=*/true, waits);
+    latest_ns_ = std::max(latest_ns_, time);
+    counted += kind != EventKind::kReallocIntent;
+  } while (walk.Next(WordsOf(*walk.words())));
+  events_ += counted;
+  if (open_ended) from_rings_ += counted;
+  return taken;
 }
 
 void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {
@@ -223,7 +288,7 @@ void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {
       model_.DisableLeaks(cursor.thread(), event.word(1) != 0);
       break;
     case ExtendedType::kPhase:
-      phases_.Add(event, time, model_.counters());
+      phases_.Add(event, time, model_.counters(), usage_);
       break;
     case ExtendedType::kRecordingStopped:
       if (event.word(1) != 0) {
@@ -248,16 +313,20 @@ void Analyzer::AddUsage(const ExtendedEvent& event, uint64_t time) {
   sample.live_bytes = model_.counters().live_bytes;
   sample.bytes_allocated = model_.counters().bytes_allocated;
   faults_.Add(sample);
+  usage_ = sample;
 }
 
 void Analyzer::Run() {
-  EventOrder<Analyzer> order(reader_, ClockSlackNs(reader_->metadata().process.clock), this);
+  EventOrder<Analyzer> order(reader_, ClockSlackNs(reader_->metadata().process.clock),
+                             options_.jobs != 0 ? options_.jobs : DefaultJobs(), this);
   order_ = &order;
   order.Run();
   order_ = nullptr;
-  if (options_.progress) {
+  // As if the user had asked for no more than was read.
+  if (interrupted_) range_.to_ns = std::min(range_.to_ns, latest_ns_);
+  if (options_.progress && !interrupted_) {
     const uint64_t total = reader_->statistics().event_content_bytes;
-    options_.progress(total, total);
+    options_.progress({total, total, events_});
   }
 }
 
@@ -311,14 +380,21 @@ void Analyzer::FillThreads(Analysis* analysis) const {
 void Analyzer::Finish(Analysis* analysis) {
   analysis->file = reader_->name();
   analysis->range = range_;
+  analysis->selection = options_.filter.selection();
   FillProcess(analysis);
   FillModules(analysis);
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
-  leaks_.Take(model_, UINT64_MAX);
+  if (!interrupted_) {
+    leaks_.Take(model_, UINT64_MAX);
+    page_snapshots_.Take(model_, mappings_, UINT64_MAX);
+  }
+  page_snapshots_.Finish(&analysis->resident);
   analysis->leak_scans = leaks_.Finish();
   timeline_.Finish(end, model_, faults_.samples(), analysis);
-  phases_.Finish(end, model_.counters(), analysis);
+  phases_.Finish(end, model_.counters(), usage_, analysis);
   if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);
+  analysis->coverage.interrupted = interrupted_;
+  analysis->coverage.read_share = read_share_;
   analysis->coverage.stops = stops_;
   analysis->coverage.stopped_ns = stopped_ns_;
   model_.Finish(analysis);
@@ -329,7 +405,18 @@ void Analyzer::Finish(Analysis* analysis) {
     analysis->coverage.window_begin_ns = window_begin_ns_;
   }
   FillThreads(analysis);
+  analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
+  FillResident(analysis->pressure, &analysis->timeline);
   faults_.Finish(range_, &analysis->faults);
+  analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
+  // What was counted last: at the end, or by a sample of a process that was killed.
+  uint64_t minor = usage_.minor_faults, major = usage_.major_faults;
+  if (const auto& end_record = reader_->metadata().end; end_record.has_value()) {
+    minor = std::max(minor, end_record->minor_faults);
+    major = std::max(major, end_record->major_faults);
+  }
+  fault_matcher_.Finish(model_, mappings_, minor, major, analysis->faults.samples,
+                        &analysis->fault_details);
   mappings_.Finish(analysis);
   if (range_.whole() && threads_.empty()) {
     analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;
@@ -352,8 +439,22 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
   auto selection = Select(reader, options);
   if (!selection.ok()) return selection.status();
   AnalyzedTrace trace;
-  trace.stacks = std::make_unique<StackTable>();
-  Analyzer analyzer(&reader, options, *selection, trace.stacks.get());
+  if (options.stacks == nullptr) trace.stacks = std::make_unique<StackTable>();
+  StackTable* const stacks = options.stacks != nullptr ? options.stacks : trace.stacks.get();
+  std::optional<LifetimeWatch> watch;
+  if (options.filter.selection().needs_lifetimes()) {
+    watch.emplace(options.filter.lifetimes, options.filter.ages);
+    AnalyzeOptions quiet = options;
+    quiet.leak_observer = nullptr;
+    quiet.progress = nullptr;
+    Analyzer first(&reader, quiet, *selection, stacks, nullptr, &*watch);
+    first.Run();
+    Analysis ends;
+    first.Finish(&ends);
+    watch->Finish(std::min(ends.process.duration_ns, selection->range.to_ns));
+  }
+  Analyzer analyzer(&reader, options, *selection, stacks,
+                    watch.has_value() ? &watch->chosen() : nullptr, nullptr);
   analyzer.Run();
   analyzer.Finish(&trace.analysis);
   return trace;

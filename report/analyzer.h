@@ -4,11 +4,13 @@
 //   reader -> order -> heap model, mapping model, timeline, faults -> Analysis
 //
 // Memory grows with the live heap, the distinct stacks and the sites; not with
-// the events. Single-threaded. It knows addresses, not symbols.
+// the events. Blocks are decoded ahead by other threads (read_ahead.h), the rest is of the calling
+// one. It knows addresses, not symbols.
 //
-// A range or a thread selects *blocks*: those allocated within the range by that
-// thread. Every count of allocations, frees and live bytes is of these blocks;
-// frees in the range of others are in Totals::earlier_frees.
+// A range, a thread or a filter selects *blocks*: those allocated within the range by that
+// thread, and of that size, site or lifetime. Every count of allocations, frees and live bytes is
+// of these blocks; frees in the range of others are in Totals::earlier_frees. A filter by lifetime
+// or age costs a pass over the trace before, and a bit for each allocation.
 
 #ifndef MEMTRACE_REPORT_ANALYZER_H_
 #define MEMTRACE_REPORT_ANALYZER_H_
@@ -24,10 +26,21 @@
 #include "report/leak/leak_check.h"
 #include "report/leak/leak_options.h"
 #include "report/stack_table.h"
+#include "report/usage/block_filter.h"
 
 namespace memtrace::report {
 
 class TraceReader;
+
+// Of one pass over the events.
+struct ReadProgress {
+  uint64_t done = 0, total = 0;  // bytes of events, decoded
+  uint64_t events = 0;           // allocations and frees so far
+
+  double share() const {
+    return total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
+  }
+};
 
 struct AnalyzeOptions {
   Range range;
@@ -38,17 +51,27 @@ struct AnalyzeOptions {
   // The threads that ever had this name, or this tid in decimal; empty: all. No
   // such thread in the trace is an error (NotFound) that lists the names there are.
   std::string thread_name;
+  BlockFilter filter;
+  // Stacks of an earlier pass over the same trace, which keep their ids; null: new ones.
+  StackTable* stacks = nullptr;
   bool keep_live_blocks = false;  // fills Analysis::live
+  // Threads that may be at work; 0: as many as there are processors. The result is the same for
+  // any number.
+  unsigned jobs = 0;
   leak::LeakOptions leaks;
   // Sees each memory scan with all that was worked out of it.
   leak::LeakCheck::Observer leak_observer;
-  // Bytes of the trace that were read and their total; called every few megabytes.
-  std::function<void(uint64_t done, uint64_t total)> progress;
+  // Called every few megabytes.
+  std::function<void(const ReadProgress&)> progress;
+  // Asked every few thousand events: true ends the reading there. The result is of the part that
+  // was read, and says so (Coverage::interrupted).
+  std::function<bool()> stop;
 };
 
 struct AnalyzedTrace {
   Analysis analysis;
-  std::unique_ptr<StackTable> stacks;  // what the StackIds in `analysis` mean
+  // What the StackIds in `analysis` mean; null where AnalyzeOptions::stacks does.
+  std::unique_ptr<StackTable> stacks;
 };
 
 // Reads the trace at `path`. A damaged trace is no error: what could be read is

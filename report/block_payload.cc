@@ -24,8 +24,22 @@ BlockPayload::~BlockPayload() { ZSTD_freeDCtx(zstd_); }
 
 absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& block,
                                 std::vector<uint8_t>* content) {
+  absl::Status status = ReadInto(source, block, content);
+  if (!status.ok()) content->clear();
+  return status;
+}
+
+absl::Status BlockPayload::ReadWords(const ByteSource& source, const ScannedBlock& block,
+                                     std::vector<uint64_t>* words) {
+  absl::Status status = ReadInto(source, block, words);
+  words->resize(status.ok() ? block.header.content_bytes / sizeof(uint64_t) : 0);
+  return status;
+}
+
+template <typename Content>
+absl::Status BlockPayload::ReadInto(const ByteSource& source, const ScannedBlock& block,
+                                    Content* content) {
   const format::BlockHeader& header = block.header;
-  content->clear();
   const bool raw = header.codec == format::Codec::kRaw;
   const bool columns = header.codec == format::Codec::kColumns;
   const bool words = header.codec == format::Codec::kWords;
@@ -37,59 +51,64 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
   if (raw && header.content_bytes != header.payload_bytes) {
     return Damaged(block, "the two sizes of an uncompressed block differ");
   }
-  std::vector<uint8_t>& payload = raw ? *content : compressed_;
   // A payload longer than the file is not worth its memory.
   if (block.payload_end() > source.Size()) {
     return Damaged(block, "the file ends within this block");
   }
-  payload.resize(header.payload_bytes);
+  // Room for the content as it is; the buffer keeps what it has, for most are as long.
+  const size_t content_bytes = header.content_bytes;
+  const auto make_room = [&] {
+    constexpr size_t kUnit = sizeof((*content)[0]);
+    content->resize((content_bytes + kUnit - 1) / kUnit);
+    return reinterpret_cast<uint8_t*>(content->data());
+  };
+  std::span<uint8_t> payload;
+  if (raw) {
+    payload = {make_room(), content_bytes};
+  } else {
+    compressed_.resize(header.payload_bytes);
+    payload = compressed_;
+  }
   auto read = source.ReadAt(block.payload_offset(), payload);
   if (!read.ok()) return read.status();
-  if (*read != payload.size()) {
-    content->clear();
-    return Damaged(block, "the file ends within this block");
-  }
+  if (*read != payload.size()) return Damaged(block, "the file ends within this block");
   if (format::Checksum(payload.data(), payload.size()) != header.payload_checksum) {
-    content->clear();
     return Damaged(block, "the checksum of the block does not match its content");
   }
   if (raw) return absl::OkStatus();
 
-  if (columns) {
-    content->resize(header.content_bytes);
-    if (DecodeColumns(payload, *content)) return absl::OkStatus();
-    content->clear();
-    return Damaged(block, "the columns of the block do not make up its events");
-  }
-  if (words) {
-    const size_t count = header.content_bytes / sizeof(uint64_t);
-    if (header.content_bytes % sizeof(uint64_t) == 0 &&
-        payload.size() >= format::LeastEncodedWords(count)) {
-      content->resize(header.content_bytes);
-      if (format::DecodeWords(payload.data(), payload.size(), content->data(), count)) {
+  if (columns || words) {
+    const size_t count = content_bytes / sizeof(uint64_t);
+    const bool whole = content_bytes % sizeof(uint64_t) == 0;
+    if (columns) {
+      // A vector's memory is aligned for words, and none of it is anything else yet.
+      if (whole && DecodeColumns(payload, {reinterpret_cast<uint64_t*>(make_room()), count})) {
         return absl::OkStatus();
       }
-      content->clear();
+      return Damaged(block, "the columns of the block do not make up its events");
+    }
+    if (whole && payload.size() >= format::LeastEncodedWords(count) &&
+        format::DecodeWords(payload.data(), payload.size(), make_room(), count)) {
+      return absl::OkStatus();
     }
     return Damaged(block, "the block does not decode to words");
   }
-  if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != header.content_bytes) {
+  if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != content_bytes) {
     return Damaged(block, "the compressed size is not what the header says");
   }
   if (zstd_ == nullptr) zstd_ = ZSTD_createDCtx();
-  content->resize(header.content_bytes);
-  const size_t size = ZSTD_decompressDCtx(zstd_, content->data(), content->size(), payload.data(),
-                                          payload.size());
-  if (ZSTD_isError(size) || size != content->size()) {
-    content->clear();
+  uint8_t* const out = make_room();
+  const size_t size =
+      ZSTD_decompressDCtx(zstd_, out, content_bytes, payload.data(), payload.size());
+  if (ZSTD_isError(size) || size != content_bytes) {
     return Damaged(block, "the block does not decompress");
   }
   return absl::OkStatus();
 }
 
 // Every length is bounded by the content's before memory is taken for it.
-bool BlockPayload::DecodeColumns(std::span<const uint8_t> payload, std::span<uint8_t> content) {
-  if (content.size() % sizeof(uint64_t) != 0) return false;
+bool BlockPayload::DecodeColumns(std::span<const uint8_t> payload, std::span<uint64_t> words) {
+  const size_t content_bytes = words.size_bytes();
   const uint8_t* next = payload.data();
   const uint8_t* const end = next + payload.size();
   const auto number = [&](uint64_t* value) {
@@ -106,10 +125,10 @@ bool BlockPayload::DecodeColumns(std::span<const uint8_t> payload, std::span<uin
   for (Sizes& each : sizes) {
     if (!number(&each.bytes) || !number(&each.stored)) return false;
     // No event takes twice as many bytes in columns as in words.
-    if (each.bytes > 2 * content.size() || each.stored > each.bytes) return false;
+    if (each.bytes > 2 * content_bytes || each.stored > each.bytes) return false;
     sum += each.bytes;
   }
-  if (sum > 2 * content.size()) return false;
+  if (sum > 2 * content_bytes) return false;
   if (zstd_ == nullptr) zstd_ = ZSTD_createDCtx();
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto [bytes, stored] = sizes[i];
@@ -125,10 +144,7 @@ bool BlockPayload::DecodeColumns(std::span<const uint8_t> payload, std::span<uin
     next += stored;
   }
   if (next != end) return false;
-  words_.resize(content.size() / sizeof(uint64_t));
-  if (!columns_.Decode(words_)) return false;
-  if (!words_.empty()) memcpy(content.data(), words_.data(), content.size());
-  return true;
+  return columns_.Decode(words);
 }
 
 absl::Status ReadRing(const ByteSource& source, const ScannedBlock& block, bool events,

@@ -28,13 +28,18 @@ class BlockPayload {
   // names the byte offset. Not for kRing blocks, whose payload has no checksum.
   absl::Status Read(const ByteSource& source, const ScannedBlock& block,
                     std::vector<uint8_t>* content);
+  // The same of events, as whole words.
+  absl::Status ReadWords(const ByteSource& source, const ScannedBlock& block,
+                         std::vector<uint64_t>* words);
 
  private:
-  bool DecodeColumns(std::span<const uint8_t> payload, std::span<uint8_t> content);
+  // `Content` is a vector of bytes or of words.
+  template <typename Content>
+  absl::Status ReadInto(const ByteSource& source, const ScannedBlock& block, Content* content);
+  bool DecodeColumns(std::span<const uint8_t> payload, std::span<uint64_t> words);
 
   std::vector<uint8_t> compressed_;
   EventColumns columns_;
-  std::vector<uint64_t> words_;
   ZSTD_DCtx_s* zstd_ = nullptr;
 };
 

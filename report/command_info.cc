@@ -70,6 +70,7 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
   options->names = [=](const AnalyzedTrace& trace, std::span<const StackNode> nodes) {
     // The user's come first; the usual one stays.
     symbolizer::Options all = *symbols;
+    all.cache_dir = symbolizer::SymbolCacheDirectory();
     all.debug_dirs.insert(all.debug_dirs.begin(), debug_dirs->begin(), debug_dirs->end());
     return Symbolized(all, trace, nodes);
   };

@@ -227,9 +227,10 @@ absl::StatusOr<std::string> Snapshot(const std::string& trace, const std::string
   return copy + kPackedSuffix;
 }
 
-// By this program itself, as a command of its own. The scan is the last in the copy.
-absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace) {
-  std::vector<std::string> words = {"memtrace", "report", trace, "--tables", "leaks"};
+// By this program itself, as a command of its own.
+absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace, uint32_t scan) {
+  std::vector<std::string> words = {"memtrace", "report",   trace, "--tables",
+                                    "leaks",    "--scan", std::to_string(scan)};
   if (!flags.kinds.empty()) words.insert(words.end(), {"--show-leak-kinds", flags.kinds});
   if (!flags.output.empty()) words.insert(words.end(), {"-o", flags.output});
   std::vector<char*> arguments;
@@ -257,7 +258,7 @@ absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
     return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", strerror(errno)));
   }
   auto copy = Snapshot(*trace, directory);
-  absl::StatusOr<int> result = copy.ok() ? Report(flags, *copy) : copy.status();
+  absl::StatusOr<int> result = copy.ok() ? Report(flags, *copy, *scan) : copy.status();
   std::error_code ignored;
   fs::remove_all(directory, ignored);
   return result;

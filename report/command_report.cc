@@ -10,19 +10,29 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "report/analyzer.h"
 #include "report/commands.h"
+#include "report/common_options.h"
+#include "report/coverage.h"
+#include "report/gate/suppress_records.h"
+#include "report/heap_questions.h"
+#include "report/html/page.h"
+#include "report/index/summary_store.h"
+#include "report/interruption.h"
 #include "report/memory_limit.h"
+#include "report/operator_new.h"
 #include "report/options.h"
 #include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/render/valgrind_report.h"
 #include "report/site_symbols.h"
+#include "report/sqlite/sqlite_report.h"
+#include "report/trace_reader.h"
 #include "report/tree/command_tree.h"
 #include "report/unseen_allocators.h"
+#include "report/viewers/viewers.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
@@ -32,7 +42,7 @@ using namespace render;  // NOLINT: this file joins the two
 
 // Renders what was analyzed into `out`.
 absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
-                    const ReportView& view, Output& out) {
+                    const ReportView& view, const GraphView* graph, Output& out) {
   switch (options.format) {
     case ReportFormat::kText: {
       TextOptions text;
@@ -41,11 +51,14 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       text.sort = options.sort;
       text.full = flags.full;
       text.sections = options.sections;
-      out.Write(RenderText(view, text));
+      // A question about some blocks has its answer alone.
+      text.timeline_by = options.timeline_by;
+      if (graph == nullptr || flags.questions.summary) out.Write(RenderText(view, text));
+      if (graph != nullptr) out.Write(GraphText(*graph, text));
       break;
     }
     case ReportFormat::kJson:
-      RenderJson(view, options.json_top, out);
+      RenderJson(view, options.json_top, out, graph);
       break;
     case ReportFormat::kCsv:
       RenderCsv(view, options.csv_table, options.sort, options.csv_top, out);
@@ -58,6 +71,26 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       break;
     case ReportFormat::kDhat:
       RenderDhat(view, out);
+      break;
+    case ReportFormat::kFolded:
+      viewers::RenderFolded(view, options.measure, out);
+      break;
+    case ReportFormat::kSpeedscope:
+      viewers::RenderSpeedscope(view, options.measure, out);
+      break;
+    case ReportFormat::kCallgrind:
+      viewers::RenderCallgrind(view, options.measure, out);
+      break;
+    case ReportFormat::kPprof: {
+      const absl::Status status = viewers::RenderPprof(view, options.measure, out);
+      if (!status.ok()) return status;
+      break;
+    }
+    case ReportFormat::kHtml:
+      RenderHtml(view, options.html_top, out);
+      break;
+    case ReportFormat::kHeaptrack:  // these two need more than the view
+    case ReportFormat::kSqlite:
       break;
     case ReportFormat::kValgrind:
     case ReportFormat::kValgrindXml: {
@@ -73,14 +106,6 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
     }
   }
   return out.Commit();
-}
-
-// CLI11 takes "-1" for a large number; its own check has an unreadable message.
-std::string WholeNumber(const std::string& text) {
-  uint64_t number;
-  if (absl::SimpleAtoi(text, &number)) return "";
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
 }
 
 // A mistyped directory would silently cost all names.
@@ -101,26 +126,88 @@ absl::Status CheckDirectories(const ReportFlags& flags) {
   return flags.sysroot.empty() ? absl::OkStatus() : check("--sysroot", flags.sysroot);
 }
 
-absl::Status Report(const ReportFlags& flags) {
+absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
+                      const ReportView& view, const leak::HeldScan* held,
+                      gate::Suppressions* suppressions, const StackTable& stacks,
+                      Analysis* analysis) {
+  if (flags.suppressions.empty()) return absl::OkStatus();
+  if (view.leak_scan() == nullptr) {
+    return absl::NotFoundError(absl::StrCat("--suppressions: is for what a memory scan found, and ",
+                                            flags.file, " has none: ",
+                                            leak::WhyNoScan(*analysis)));
+  }
+  for (LeakScan& scan : analysis->leak_scans) {
+    if (&scan != view.leak_scan()) continue;
+    gate::SuppressRecords(view, suppressions, &scan);
+    if (held != nullptr && flags.suppress_children) {
+      gate::SuppressWhatTheyLeadTo(*held, stacks, options.analyze.leaks.resolution, &scan);
+    }
+    scan.suppressions = gate::Used(*suppressions);
+  }
+  return absl::OkStatus();
+}
+
+// Ctrl-C ends the reading, not the report.
+absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
+                                                      ReportOptions* options) {
+  const Interruption interruption;
+  options->analyze.stop = [&] { return interruption.requested(); };
+  const std::string& sysroot = options->symbolizer.sysroot;
+  // A second pass (a filter by names has one too) adds to the stacks, which those of a summary
+  // are not made for.
+  const bool second_pass =
+      options->format == ReportFormat::kHeaptrack || !options->frames.all();
+  auto trace = index::SummaryStore(second_pass ? "" : options->summary_dir)
+                   .Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
+                     FillUnseenAllocators(ModuleNamesIn(sysroot), analysis);
+                   });
+  options->analyze.stop = nullptr;
+  return trace;
+}
+
+absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!flags.executable.empty()) {
     return absl::InvalidArgumentError("--executable: is for the report of several traces");
   }
   LimitMemory();
   absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
   if (!options.ok()) return options.status();
-  absl::Status status = RefuseToReplace(flags.file, flags.output);
+  absl::Status status = options->format == ReportFormat::kHtml ? html::PageIsThere()
+                                                               : absl::OkStatus();
+  if (!status.ok()) return status;
+  status = RefuseToReplace(flags.file, flags.output);
   if (!status.ok()) return status;
   status = CheckDirectories(flags);
   if (!status.ok()) return status;
+  if (options->format == ReportFormat::kSqlite) {
+    status = sqlite::CheckSqliteOutput(flags.output);
+    if (!status.ok()) return status;
+  }
 
   Progress progress;
-  options->analyze.progress = [&](uint64_t done, uint64_t total) {
-    progress.Report("reading", total == 0 ? 1 : static_cast<double>(done) /
-                                                    static_cast<double>(total));
+  options->analyze.progress = [&](const ReadProgress& read) {
+    progress.Report("reading", read.share(), read.events);
   };
-  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(flags.file, options->analyze);
+  gate::Suppressions suppressions;
+  for (const std::string& file : flags.suppressions) {
+    status = suppressions.AddFile(file);
+    if (!status.ok()) return status;
+  }
+  HeapQuestions questions(flags.questions, options->scan, flags.suppress_children);
+  options->analyze.leak_observer = questions.Observer();
+  leak::Resolution& resolution = options->analyze.leaks.resolution;
+  if (resolution.frames != 0) {
+    const auto reader = TraceReader::Open(flags.file);
+    if (!reader.ok()) return reader.status();
+    resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, options->symbolizer);
+  }
+  absl::StatusOr<AnalyzedTrace> trace = AnalyzeUntilInterrupted(flags, &*options);
   if (!trace.ok()) return trace.status();
-  FillUnseenAllocators(ModuleNamesIn(options->symbolizer.sysroot), &trace->analysis);
+  if (trace->analysis.coverage.interrupted) {
+    *exit_code = kExitInterrupted;
+    progress.Clear();
+    std::fprintf(stderr, "memtrace: %s\n", InterruptionText(trace->analysis).c_str());
+  }
 
   const StackTable& stacks = *trace->stacks;
   const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
@@ -134,17 +221,42 @@ absl::Status Report(const ReportFlags& flags) {
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },
-      [&](double share) { progress.Report("symbolizing", share); });
-  absl::StatusOr<ReportView> view = ReportView::Create(trace->analysis, symbols, flags.match);
+      [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks());
+  absl::StatusOr<ReportView> view =
+      ReportView::Create(trace->analysis, symbols, options->frames);
   if (!view.ok()) return view.status();
+  // Which sites are asked for is known now that they have names: then every figure is of these.
+  AnalyzedTrace chosen;
+  if (view->filtered()) {
+    options->analyze.stacks = trace->stacks.get();
+    if (trace->analysis.coverage.interrupted) options->analyze.range = trace->analysis.range;
+    options->analyze.filter.sites = [&](StackId stack) { return view->Matches(stack); };
+    absl::StatusOr<AnalyzedTrace> again = AnalyzeTrace(flags.file, options->analyze);
+    if (!again.ok()) return again.status();
+    chosen = *std::move(again);
+    chosen.analysis.coverage = trace->analysis.coverage;  // it is about the trace, not the sites
+    view = ReportView::Create(chosen.analysis, symbols, options->frames);
+    if (!view.ok()) return view.status();
+  }
   status = view->ChooseLeaks(options->scan, options->leak_kinds);
   if (!status.ok()) return status;
+  status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks,
+                    view->filtered() ? &chosen.analysis : &trace->analysis);
+  if (!status.ok()) return status;
+  status = questions.Answer(*view, stacks, options->analyze.leaks.resolution,
+                            options->symbolizer);
+  if (!status.ok()) return status;
   progress.Clear();
+  if (options->format == ReportFormat::kSqlite) return sqlite::WriteSqlite(*view, flags.output);
 
   // Opened last: an error before this leaves no file, and an old one as it was.
   absl::StatusOr<Output> out = Output::Open(flags.output);
   if (!out.ok()) return out.status();
-  return Render(flags, *options, *view, *out);
+  if (options->format == ReportFormat::kHeaptrack) {
+    status = viewers::RenderHeaptrack(*view, flags.file, trace->stacks.get(), *out);
+    return status.ok() ? out->Commit() : status;
+  }
+  return Render(flags, *options, *view, questions.answers(), *out);
 }
 
 absl::Status CheckedReportTree(const ReportFlags& flags, bool* skipped) {
@@ -162,7 +274,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->type_name("");
   command->add_option("-f,--format", flags->format, "text (default), json, csv, mtrace, valgrind,\n"
-                      "valgrind-xml, massif, dhat")
+                      "valgrind-xml, massif, dhat, folded, pprof,\n"
+                      "speedscope, callgrind, heaptrack, sqlite, html")
       ->type_name("F");
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
       ->type_name("OUT");
@@ -174,24 +287,52 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("NAME|TID");
   command->add_option("--match", flags->match,
                       "Only sites with a frame whose function, file or\n"
-                      "module matches")
+                      "module matches: all figures are of these")
       ->type_name("REGEX");
+  command->add_option("--function", flags->function,
+                      "Only sites with a frame of such a function; with\n"
+                      "--file and --module, of one frame all of them")
+      ->type_name("REGEX");
+  command->add_option("--file", flags->source_file, "Only sites with a frame in such a source file")
+      ->type_name("REGEX");
+  command->add_option("--module", flags->module, "Only sites with a frame in such a module")
+      ->type_name("REGEX");
+  command->add_option("--size", flags->size, "Only blocks of this size: 64, 1K..64K, 1M..")
+      ->type_name("RANGE");
+  command->add_option("--lifetime", flags->lifetime,
+                      "Only blocks that lived so long: ..10us, 1s..2min")
+      ->type_name("RANGE");
+  command->add_option("--age", flags->age,
+                      "Only blocks live at the end and then so old: 1h..")
+      ->type_name("RANGE");
+  command->add_option("--timeline-by", flags->timeline_by,
+                      "The heap over time by site, thread, module, folder")
+      ->type_name("WHAT");
   command->add_option("--executable", flags->executable,
                       "Of several traces, the sites of this program")
       ->type_name("NAME");
-  command->add_option("--top", flags->top, "Rows of each table; text: 10; json: 1000; csv: all")
+  command->add_option("--top", flags->top, "Rows of each table; text: 10; json: 1000;\n"
+                      "html: 20000; csv: all")
       ->type_name("N")
       ->check(WholeNumber, "");
   command->add_option("--sort", flags->sort,
                       "Allocators by total, wasted, live, blocks, peak,\n"
                       "allocations, frees, temporary, caller")
       ->type_name("COLUMN");
+  command->add_option("--measure", flags->measure,
+                      "Of folded, pprof, speedscope, callgrind the number\n"
+                      "of each site: live (default), blocks, allocated,\n"
+                      "allocations, peak, peak-blocks, wasted, temporary")
+      ->type_name("WHAT");
   command
       ->add_option("--table,--tables", flags->tables,
-                   "text: summary leaks sites growth faults temporary\n"
-                   "sizes threads mappings, separated by commas;\n"
+                   "text: summary leaks growing sites growth faults\n"
+                   "temporary lifetimes reallocs sizes modules threads\n"
+                   "mappings, separated by commas;\n"
                    "csv: one of sites leaks timeline threads mappings\n"
-                   "sizes; of several traces: summary processes\n"
+                   "sizes lifetimes reallocs modules exchanges\n"
+                   "site-sizes timeline-by-site (-thread, -module,\n"
+                   "-folder); of several traces: summary processes\n"
                    "executables leaks sites")
       ->type_name("LIST")
       ->expected(1)
@@ -204,6 +345,14 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                       "Of definite, indirect, possible, reachable, or\n"
                       "all, none; text: definite,possible; json, csv: all")
       ->type_name("SET");
+  command->add_option("--suppressions", flags->suppressions,
+                      "Leaks to count apart: a file of Valgrind's or of\n"
+                      "LeakSanitizer's syntax; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--suppress-children", flags->suppress_children,
+                    "And what only they lead to, as LeakSanitizer does");
   command->add_option("--leak-resolution", flags->leak_resolution,
                       "Frames that make two stacks one: low (2), med (4),\n"
                       "high (all, default)")
@@ -216,34 +365,49 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                       "Of a lost cycle the definite one: by address\n"
                       "(default) or sequence of allocation")
       ->type_name("BY");
+  command->add_flag("--graph", flags->questions.summary,
+                    "What keeps the heap: by root (variables, stacks,\n"
+                    "registers) and by site, what would go with it");
+  command->add_option("--why", flags->questions.why,
+                      "What keeps the blocks of a site: the number of a\n"
+                      "loss record, a fingerprint, or a block's 0xADDRESS")
+      ->type_name("SITE");
+  command->add_option("--who-points-at", flags->questions.who_points_at,
+                      "Every pointer into the block at that address")
+      ->type_name("0xADDRESS");
   command->add_flag("--full", flags->full, "Every row, every frame, nothing shortened");
   command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
   command->add_option("--width", flags->width, "Columns of text, 60 to 200")
       ->type_name("N")
       ->check(WholeNumber, "");
-  command->add_option("--debug-dir", flags->debug_dirs,
-                      "Separate debug files are here as well; repeatable")
-      ->type_name("D")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--sysroot", flags->sysroot, "The traced machine's files are below here")
+  command->add_option("--jobs", flags->jobs, "Threads that read the trace: one a processor")
+      ->type_name("N")
+      ->check(WholeNumber, "");
+  AddNameOptions(command, {&flags->debug_dirs, &flags->sysroot, &flags->debuginfod});
+  command->add_option("--symbol-cache", flags->symbol_cache,
+                      "Keep names here for the next report, or off;\n"
+                      "default: MEMTRACE_SYMBOL_CACHE, ~/.cache/memtrace")
       ->type_name("D");
-  command->add_flag("--debuginfod", flags->debuginfod,
-                    "Fetch missing debug files from DEBUGINFOD_URLS");
+  command->add_option("--index", flags->index,
+                      "Keep here what makes the next report of a trace\n"
+                      "fast, or off; default: ~/.cache/memtrace")
+      ->type_name("D");
   command->footer(
       "Examples:\n"
       "  memtrace report app.mtr\n"
       "  memtrace report app.mtr --sort wasted --top 30\n"
       "  memtrace report traces/ --executable app\n"
       "  memtrace report app.mtr --from 90% --match 'cache|pool'\n"
+      "  memtrace report app.mtr --why 1\n"
       "  memtrace report app.mtr --format json -o report.json\n"
+      "  memtrace report app.mtr --format html -o report.html\n"
       "  memtrace report app.mtr --format csv --table timeline > timeline.csv");
   command->callback([flags, exit_code] {
     bool skipped = false;
     flags->file = flags->files.front();
     const absl::Status status = MeansATree(*flags)
                                     ? CheckedReportTree(*flags, &skipped)
-                                    : Report(*flags);
+                                    : Report(*flags, exit_code);
     if (skipped) *exit_code = kExitFailed;
     if (status.ok()) return;
     std::fprintf(stderr, "memtrace: %s\n", EscapeControls(status.message()).c_str());

@@ -1,6 +1,7 @@
 #include "report/coverage.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -62,6 +63,13 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap& clock) {
 
 }  // namespace
 
+std::string InterruptionText(const Analysis& analysis) {
+  if (!analysis.coverage.interrupted) return "";
+  return absl::StrFormat("the reading was interrupted: this is of the first %.1f %% of the events, "
+                         "up to %.3f s", 100 * analysis.coverage.read_share,
+                         static_cast<double>(analysis.range.to_ns) / 1e9);
+}
+
 uint64_t ClockSlackNs(format::ClockKind clock) {
   switch (clock) {
     case format::ClockKind::kMonotonicCoarseNs:
@@ -96,6 +104,7 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
     process->end = signal ? ProcessInfo::End::kSignal : ProcessInfo::End::kExit;
     process->end_signal = signal ? end.status_or_signal : 0;
     process->exit_status = signal ? 0 : end.status_or_signal;
+    if (signal && end.status_or_signal == SIGKILL) process->kill = metadata.kill;
   }
 }
 

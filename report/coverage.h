@@ -5,6 +5,7 @@
 #define MEMTRACE_REPORT_COVERAGE_H_
 
 #include <cstdint>
+#include <string>
 
 #include "format/records.h"
 #include "report/analysis.h"
@@ -18,6 +19,10 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis);
 
 // `events_after_end`: the trace goes on behind its kEnd record; an exec then failed.
 void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process);
+
+// "the reading was interrupted: this is of the first 41.7 % of the events, up to 1.204 s"; empty
+// when it was not.
+std::string InterruptionText(const Analysis& analysis);
 
 // How much later than its stamp says a moment may have been.
 uint64_t ClockSlackNs(format::ClockKind clock);

@@ -10,6 +10,8 @@
 #include "report/coverage.h"
 #include "report/event_decoder.h"
 #include "report/event_order.h"
+#include "report/faults/address_space.h"
+#include "report/faults/fault_stream.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
 #include "report/leak/leak_kinds.h"
@@ -51,7 +53,13 @@ class Dumper {
         out_(out),
         model_(ModelOptions(*reader), &stacks_),
         modules_(ModulesOf(*reader)),
-        module_index_(modules_) {}
+        module_index_(modules_),
+        faults_(reader),
+        space_(reader->metadata()) {
+    for (const auto& [serial, thread] : reader->metadata().threads) {
+      if (thread.handlers_of == 0) serials_[thread.tid] = serial;
+    }
+  }
 
   // What EventOrder asks for.
   void Started(size_t stream, uint32_t thread) {
@@ -70,6 +78,8 @@ class Dumper {
     return !past_end_ && out_->good();
   }
   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits);
+  // The fault events before `time_ns`.
+  void PrintFaults(uint64_t time_ns);
 
  private:
   bool Wanted(const EventCursor& cursor) {
@@ -97,10 +107,40 @@ class Dumper {
   std::deque<StreamState> streams_;
   const std::vector<ModuleInfo> modules_;
   const ModuleIndex module_index_;
+  FaultStream faults_;
+  const AddressSpace space_;
+  absl::flat_hash_map<uint32_t, uint32_t> serials_;  // tid -> of the thread
   std::vector<bool> printed_;  // by StackId
   std::string line_;           // lines not yet written
   bool past_end_ = false;
 };
+
+void Dumper::PrintFaults(uint64_t time_ns) {
+  for (; !faults_.done() && faults_.front().time_ns < time_ns; faults_.Pop()) {
+    const Fault& fault = faults_.front();
+    if (fault.time_ns < range_.from_ns || fault.time_ns > range_.to_ns) continue;
+    const auto serial = serials_.find(fault.tid);
+    absl::StrAppendFormat(&line_, "%d.%09d %d fault", fault.time_ns / 1'000'000'000,
+                          fault.time_ns % 1'000'000'000,
+                          serial == serials_.end() ? 0 : serial->second);
+    Address(fault.address);
+    absl::StrAppend(&line_, fault.major ? " major" : " minor", " tid=", fault.tid);
+    if (fault.in_kernel) {
+      line_ += " kernel";
+    } else {
+      absl::StrAppend(&line_, " pc=0x", absl::Hex(fault.pc));
+      const uint32_t instance = space_.InstanceOf(fault.pc);
+      const ModuleInfo* module =
+          instance == format::kNoModule ? nullptr : module_index_.Find(instance, fault.pc);
+      if (module != nullptr) {
+        absl::StrAppend(&line_, " module=", Escaped(module->path), "+0x",
+                        absl::Hex(fault.pc - module->bias));
+      }
+    }
+    line_ += '\n';
+    if (line_.size() > (64 << 10)) Tick();
+  }
+}
 
 // The definitions of the frames of `stack` that were not printed yet, callers first.
 void Dumper::PrintFrames(const EventCursor& cursor, StackId stack) {
@@ -248,6 +288,7 @@ bool Dumper::Apply(size_t stream, const EventCursor& cursor, bool force, WaitLis
     return true;
   }
   if (cursor.time() < reader_->window_begin_ns()) return true;  // there by chance
+  if (!faults_.done()) PrintFaults(cursor.time());
   const uint64_t old = model_.PendingRealloc(stream);
   if (!ApplyHeapEvent(model_, streams_[stream], &stacks_, stream, cursor, force, waits)) {
     return false;
@@ -344,8 +385,9 @@ absl::Status RunDump(const DumpOptions& options, std::ostream& out) {
   if (!options.quiet) PrintHead(**reader, out);
   Dumper dumper(reader->get(), resolved, &out);
   EventOrder<Dumper> order(reader->get(), ClockSlackNs((*reader)->metadata().process.clock),
-                           &dumper);
+                           DefaultJobs(), &dumper);
   order.Run();
+  dumper.PrintFaults(UINT64_MAX);
   dumper.Tick();
   const std::string damage = (*reader)->damage();
   if (!options.quiet && !damage.empty()) out << "# " << damage << '\n';

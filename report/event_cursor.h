@@ -26,13 +26,17 @@
 #include <vector>
 
 #include "format/event_words.h"
+#include "report/event_block.h"
+#include "report/read_ahead.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
 
 class EventCursor {
  public:
-  EventCursor(TraceReader* reader, const ThreadStream* stream);
+  // Of stream number `stream`. Its blocks come from `ahead`, which is of the same reader; damage
+  // is noted in the reader when its place is reached. Both outlive the cursor.
+  EventCursor(TraceReader* reader, ReadAhead* ahead, size_t stream);
 
   // Moves to the next event; the first call to the first one.
   void Next() {
@@ -47,7 +51,7 @@ class EventCursor {
   bool done() const { return done_; }
 
   // The event: its head word and those that belong to it.
-  const uint64_t* words() const { return words_.data() + word_; }
+  const uint64_t* words() const { return words_ + word_; }
   uint32_t word_count() const { return words_here_; }
   format::EventKind kind() const { return format::KindOf(words_[word_]); }
 
@@ -63,7 +67,7 @@ class EventCursor {
   // this event and not at the end of the span: then the rest moves to the end.
   void RaiseTime(uint64_t time);
 
-  uint32_t thread() const { return stream_->thread; }
+  uint32_t thread() const { return stream().thread; }
   // Blocks of this thread were lost before this event; said once.
   bool after_hole() const { return after_hole_; }
   void clear_after_hole() { after_hole_ = false; }
@@ -71,7 +75,7 @@ class EventCursor {
   bool open_ended() const { return open_ended_; }
 
   // Memory held, and giving it back. The cursor must not be done.
-  size_t held_bytes() const { return words_.capacity() * sizeof(uint64_t); }
+  size_t held_bytes() const { return events_.held_bytes(); }
   void Park();
   void Unpark();
   bool parked() const { return parked_; }
@@ -80,7 +84,7 @@ class EventCursor {
   // A guess: a word whose kind bits are 0 is the second of an event.
   uint64_t AddressAhead() const {
     size_t ahead = word_ + kAheadWords;
-    if (ahead + 1 >= words_.size()) return 0;
+    if (ahead + 1 >= block_words_) return 0;
     ahead += format::KindOf(words_[ahead]) == format::EventKind::kInvalid;
     return words_[ahead] & format::kAddressMask;
   }
@@ -88,31 +92,17 @@ class EventCursor {
   uint64_t content_bytes_read() const { return content_bytes_read_; }
 
  private:
+  friend class SpanWalk;
   static constexpr size_t kAheadWords = 16;
 
-  struct Span {
-    uint32_t end;     // word index behind its last event
-    uint32_t next;    // where the next span begins: behind the stamp
-    uint32_t events;  // that take time
-    uint64_t high;    // ns, of the stamp that ends it
-    uint64_t ticks;   // of that stamp, or of one before if it goes back
-  };
-
-  // Paths, samples and growth are written in the course of another event.
-  static bool TakesTime(uint64_t head) {
-    const format::EventKind kind = format::KindOf(head);
-    if (kind != format::EventKind::kExtended) return kind != format::EventKind::kPath;
-    const format::ExtendedType type = format::ExtendedTypeOf(head);
-    return type != format::ExtendedType::kUsage && type != format::ExtendedType::kHeapGrowth &&
-           type != format::ExtendedType::kArenaGrowth;
-  }
-
+  const ThreadStream& stream() const { return reader_->streams()[stream_]; }
   void EnterSpan();
   bool LoadBlock();
-  bool ReadAndCut();
+  bool Read();
+  void End();
 
   void Decode() {
-    words_here_ = format::EventWords(words_[word_]);  // checked when the block was cut
+    words_here_ = WordsOf(words_[word_]);  // checked when the block was cut
     if (!TakesTime(words_[word_])) return;
     position_ += pace_;
     --events_left_;
@@ -120,10 +110,12 @@ class EventCursor {
   }
 
   TraceReader* reader_;
-  const ThreadStream* stream_;
+  ReadAhead* ahead_;
+  size_t stream_;
   size_t block_ = 0;        // the next one to load
-  std::vector<uint64_t> words_;
-  std::vector<Span> spans_;
+  EventBlock events_;       // the current one
+  const uint64_t* words_ = nullptr;  // its words
+  size_t block_words_ = 0;
   size_t span_ = 0;         // the next one to enter
   size_t word_ = 0;
   size_t span_end_ = 0;
@@ -135,16 +127,86 @@ class EventCursor {
   uint64_t low_ = 0;
   uint64_t low_ticks_ = 0;
   uint64_t high_ticks_ = 0;
-  uint64_t cut_ticks_ = 0;  // with cut_low_
   uint64_t high_ = 0;
   uint64_t time_ = 0;
   double pace_ = 0;         // ns an event, in this span
   double last_pace_ = -1;   // the even pace of the span before; negative: none yet
   double position_ = 0;     // ns since low_
   uint32_t events_left_ = 0;  // in this span, that take time
-  uint64_t cut_low_ = 0;    // the last stamp when the current block was cut
-  size_t clock_hint_ = 0;
   uint64_t content_bytes_read_ = 0;
+};
+
+// SpanWalk: the events from a cursor's current one to the end of its span, for a loop that keeps its
+// place in registers. What is the same for all of a span the caller asks the cursor once.
+//
+//   SpanWalk walk(&cursor);
+//   do {
+//     if (no event for this loop) break;
+//     use(walk.words(), walk.time());
+//   } while (walk.Next(words of the event));
+//
+// Its end moves the cursor to the event that the loop stopped at, or to the next span.
+class SpanWalk {
+ public:
+  explicit SpanWalk(EventCursor* cursor)
+      : cursor_(cursor),
+        word_(cursor->words_ + cursor->word_),
+        end_(cursor->words_ + cursor->span_end_),
+        prefetch_end_(cursor->words_ + cursor->block_words_ - 1),
+        position_(cursor->position_),
+        pace_(cursor->pace_),
+        low_(cursor->low_),
+        high_(cursor->high_),
+        time_(cursor->time_) {}
+  ~SpanWalk() {
+    cursor_->word_ = static_cast<size_t>(word_ - cursor_->words_);
+    cursor_->position_ = position_;
+    cursor_->time_ = time_;
+    cursor_->events_left_ -= taken_;
+    if (word_ >= end_) {
+      cursor_->words_here_ = 0;
+      cursor_->Next();
+    } else {
+      cursor_->words_here_ = WordsOf(*word_);
+    }
+  }
+  SpanWalk(const SpanWalk&) = delete;
+  SpanWalk& operator=(const SpanWalk&) = delete;
+
+  const uint64_t* words() const { return word_; }
+  uint64_t time() const { return time_; }
+
+  // See EventCursor::AddressAhead().
+  uint64_t AddressAhead() const {
+    const uint64_t* ahead = word_ + EventCursor::kAheadWords;
+    if (ahead >= prefetch_end_) return 0;
+    ahead += format::KindOf(*ahead) == format::EventKind::kInvalid;
+    return *ahead & format::kAddressMask;
+  }
+
+  // False: the span ends.
+  bool Next(uint32_t words) {
+    word_ += words;
+    if (word_ >= end_) return false;
+    if (TakesTime(*word_)) [[likely]] {
+      position_ += pace_;
+      ++taken_;
+      // Below 2^63: EnterSpan() sees to it.
+      time_ = std::min(low_ + static_cast<uint64_t>(static_cast<int64_t>(position_)), high_);
+    }
+    return true;
+  }
+
+ private:
+  EventCursor* const cursor_;
+  const uint64_t* word_;
+  const uint64_t* const end_;
+  const uint64_t* const prefetch_end_;
+  double position_;
+  const double pace_;
+  const uint64_t low_, high_;
+  uint64_t time_;
+  uint32_t taken_ = 0;
 };
 
 }  // namespace memtrace::report

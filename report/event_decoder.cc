@@ -1,5 +1,7 @@
 #include "report/event_decoder.h"
 
+#include "format/imported.h"
+
 namespace memtrace::report {
 
 using format::AllocFunction;
@@ -50,7 +52,8 @@ const char* NameOf(AllocFunction function) {
     case AllocFunction::kPoolAlloc: return "pool_alloc";
     case AllocFunction::kBlockAlloc: return "block_alloc";
   }
-  return "alloc?";
+  const char* imported = format::ImportedFunctionName(function);
+  return imported != nullptr ? imported : "alloc?";
 }
 
 const char* NameOf(ExtendedType type) {

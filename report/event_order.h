@@ -48,7 +48,10 @@
 // Clocks: `slack_ns` is added to upper bounds, for clocks of different processors
 // and for coarse clocks, whose stamps may be older than the event they follow.
 //
-// Memory: one block a thread, for the threads that have begun and not ended; when
+// Blocks are read and decoded ahead of the order by other threads (read_ahead.h); the order
+// itself, and the consumer, are of one thread.
+//
+// Memory: what is read ahead, and one block a thread, for the threads that have begun and not ended; when
 // that is more than kHeldBytes, blocks of threads far back in line are given back
 // and read again later.
 
@@ -63,6 +66,7 @@
 #include <vector>
 
 #include "report/event_cursor.h"
+#include "report/read_ahead.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -94,6 +98,9 @@ class WaitList {
 //   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits)
 //        false: not yet, because of the address of the event; never when `force`
 //   void Prefetch(uint64_t address)
+//   int ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits)    may be absent
+//        takes as many events as it likes from the cursor's on to the end of the span, none of
+//        them "not yet", and moves the cursor behind them (SpanWalk); how many
 //   bool Tick()                                    every few thousand events; false: stop
 template <typename Consumer>
 class EventOrder {
@@ -104,13 +111,15 @@ class EventOrder {
   // spans are taken in the order of the stamps, as if the stamps told all.
   static constexpr size_t kMostWaiting = 4096;
 
-  EventOrder(TraceReader* reader, uint64_t slack_ns, Consumer* consumer)
-      : consumer_(consumer),
+  // `jobs`: threads that may be at work, this one included; the order is the same for any number.
+  EventOrder(TraceReader* reader, uint64_t slack_ns, unsigned jobs, Consumer* consumer)
+      : ahead_(reader, jobs > 1 ? jobs - 1 : 0),
+        consumer_(consumer),
         slack_ns_(slack_ns),
         exact_(reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner ||
                reader->streams().size() > kMostWaiting) {
     cursors_.reserve(reader->streams().size());
-    for (const ThreadStream& stream : reader->streams()) cursors_.emplace_back(reader, &stream);
+    for (size_t i = 0; i < reader->streams().size(); ++i) cursors_.emplace_back(reader, &ahead_, i);
   }
 
   // False: the consumer stopped it.
@@ -178,6 +187,7 @@ class EventOrder {
   void UpdateBlocked();
   void ParkSome();
 
+  ReadAhead ahead_;
   Consumer* const consumer_;
   const uint64_t slack_ns_;
   const bool exact_;
@@ -221,6 +231,16 @@ bool EventOrder<Consumer>::RunSpans() {
     if (cursor.parked()) cursor.Unpark();
     const uint64_t last = ready_.empty() ? UINT64_MAX : ready_.front().time;
     while (!cursor.done() && cursor.low_ticks() <= last) {
+      if constexpr (requires { consumer_->ApplyRun(stream, &cursor, waits_); }) {
+        if (!cursor.after_hole()) {
+          const int taken = consumer_->ApplyRun(stream, &cursor, waits_);
+          until_tick_ -= taken;
+          if (taken != 0) {
+            if (TickIsDue() && !consumer_->Tick()) return false;
+            continue;
+          }
+        }
+      }
       ApplyNext(stream, /*force=*/true);
       cursor.Next();
       if (TickIsDue() && !consumer_->Tick()) return false;

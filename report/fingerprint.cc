@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "format/checksum.h"
+#include "format/imported.h"
 #include "report/render/frames_filter.h"
 
 namespace memtrace::report {
@@ -216,7 +217,7 @@ absl::string_view FamilyOf(AllocFunction function) {
     case AllocFunction::kBlockAlloc:
       return "pool";  // told by memtrace.h
   }
-  return "unknown";
+  return format::ImportedFunctionName(function) != nullptr ? "kernel" : "unknown";
 }
 
 absl::string_view BaseName(absl::string_view path) {

@@ -21,11 +21,13 @@ inline bool IsHeapEvent(format::EventKind kind) {
 // Gives the event to the model. False: not yet. Kinds that the heap does not know
 // of are taken and ignored.
 inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* stacks, size_t stream,
-                           const EventCursor& cursor, bool force, WaitList& waits) {
+                           const uint64_t* words, const EventTime& when, bool force,
+                           WaitList& waits) {
   using format::EventKind;
-  const uint64_t* words = cursor.words();
-  const EventTime when{cursor.time(), cursor.low(), cursor.high()};
   const EventKind kind = format::KindOf(words[0]);
+  if (kind == EventKind::kFree) {  // half of all
+    return model.Free(stream, format::AddressOf(words[0]), when, force, waits);
+  }
   switch (kind) {
     case EventKind::kMalloc:
     case EventKind::kCalloc:
@@ -37,8 +39,6 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
       return kind == EventKind::kRealloc ? model.ReallocResult(stream, alloc, when, force, waits)
                                          : model.Alloc(stream, alloc, when, force, waits);
     }
-    case EventKind::kFree:
-      return model.Free(stream, format::AddressOf(words[0]), when, force, waits);
     case EventKind::kReallocIntent:
       return model.ReallocIntent(stream, format::AddressOf(words[0]), when, force, waits);
     case EventKind::kWideAlloc: {
@@ -50,6 +50,7 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
       return IsRealloc(e.function) ? model.ReallocResult(stream, alloc, when, force, waits)
                                    : model.Alloc(stream, alloc, when, force, waits);
     }
+    case EventKind::kFree:
     case EventKind::kPath:
     case EventKind::kTime:
     case EventKind::kExtended:
@@ -57,6 +58,12 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
       break;
   }
   return true;
+}
+
+inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* stacks, size_t stream,
+                           const EventCursor& cursor, bool force, WaitList& waits) {
+  return ApplyHeapEvent(model, state, stacks, stream, cursor.words(),
+                        {cursor.time(), cursor.low(), cursor.high()}, force, waits);
 }
 
 }  // namespace memtrace::report

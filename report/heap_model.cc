@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include "report/growth/growth_finder.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -36,7 +38,12 @@ void KeepForPartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
 }  // namespace
 
 HeapModel::HeapModel(const Options& options, StackTable* stacks)
-    : options_(options), stacks_(stacks), sites_(1), sampled_(options.sample_bytes != 0) {}
+    : options_(options),
+      everything_(options.range.whole() && options.threads.empty() &&
+                  options.filter.sizes.all() && !options.filter.sites &&
+                  options.chosen == nullptr),
+      stacks_(stacks), sites_(1), lifetimes_(1), site_sizes_(1),
+      sampled_(options.sample_bytes != 0) {}
 
 void HeapModel::AddThread(size_t stream, uint32_t serial, uint32_t handlers_of) {
   if (stream >= threads_.size()) threads_.resize(stream + 1);
@@ -61,10 +68,18 @@ uint32_t HeapModel::FindOrAddSite(StackId stack, format::AllocFunction function)
   const auto site = static_cast<uint32_t>(sites_.size());
   *link = site;  // before the vector may move
   sites_.emplace_back();
+  lifetimes_.emplace_back();
+  site_sizes_.emplace_back();
+  sites_.back().chosen = !options_.filter.sites || options_.filter.sites(stack);
   sites_.back().stack = stack;
   sites_.back().function = function;
   if (options_.sample_bytes != 0) sampled_.emplace_back();
   return site;
+}
+
+void HeapModel::OpenSeries(SiteState& site) {
+  series_.Open(static_cast<size_t>(&site - sites_.data()), SeriesNow(site));
+  site.interval_low = site.interval_high = site.live_bytes;
 }
 
 // An alloc of a live address that had to be taken: the caller overwrites `block`.
@@ -267,9 +282,21 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   ResumePending(stream);
   waits.Changed(old);
   std::vector<CustomBlocks::Key> held;
+  uint32_t old_site = 0;
+  uint64_t low = 0, old_size = 0;
+  uint32_t earlier_reallocs = 0;
   if (block != nullptr) {
+    if (!block->has(HeldBlock::kUncounted)) {
+      old_site = block->site;
+      old_size = block->size();
+      SiteState& site = sites_[old_site];
+      if (site.changed_at <= checkpoint_) Keep(site);
+      low = site.interval_low;
+    }
+    threads_[stream].last_site = 0;  // this free is no container's
     stays_in_place_ = custom_ != nullptr && alloc.address == old;
     if (stays_in_place_) held = TakeBlocksOff(*block);
+    if (block->has(HeldBlock::kReallocated)) earlier_reallocs = usage_.TakeChain(old);
     CountFree(*block, stream, when.time, false);
     stays_in_place_ = false;
     if (block == table_.Find(old)) {
@@ -283,6 +310,16 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     reallocations_ += WeightOf(alloc.size).blocks;
   }
   Alloc(stream, alloc, when, true, waits);
+  HeldBlock* const result = table_.Find(alloc.address);
+  if (old_site != 0 && result != nullptr && !result->has(HeldBlock::kUncounted)) {
+    // The site of a block that grew did not fall in between.
+    if (result->site == old_site) {
+      sites_[old_site].interval_low = std::min(low, sites_[old_site].live_bytes);
+    }
+    result->set(HeldBlock::kReallocated);
+    usage_.Reallocated(old_site, result->site, old, alloc.address, old_size, result->size(),
+                       earlier_reallocs);
+  }
   if (!held.empty()) PutBlocksOn(alloc.address, held, stream, when.time);
   return true;
 }
@@ -374,9 +411,67 @@ void HeapModel::Finish(Analysis* analysis) {
   }
   FinishLive(analysis);
   if (custom_ != nullptr) FinishCustom(analysis);
+  FinishGrowth(analysis);
+  FinishUsage(analysis);
   if (options_.keep_live_blocks) analysis->live = LiveBlocks();
   // Sites that only hold blocks from outside the selection are none of it.
   std::erase_if(analysis->sites, [](const Site& site) { return site.allocations == 0; });
+}
+
+void HeapModel::FinishUsage(Analysis* analysis) {
+  for (size_t i = 1; i < sites_.size(); ++i) analysis->sites[i - 1].sizes = site_sizes_[i];
+  for (const auto& [site, moves] : usage_.moves()) analysis->sites[site - 1].moves = moves;
+  for (size_t i = 0; i < threads_.size(); ++i) {
+    ThreadSummary& thread = analysis->threads[i];
+    thread.held = usage_.TakeHeld(i);
+    // What the open interval has so far.
+    thread.held.push_back(thread.live_bytes);
+  }
+  for (const auto& [threads, exchange] : usage_.exchanges()) {
+    analysis->exchanges.push_back({ThreadId{threads_[threads.first].serial},
+                                   ThreadId{threads_[threads.second].serial},
+                                   Round(exchange.blocks), Round(exchange.bytes)});
+  }
+  std::sort(analysis->exchanges.begin(), analysis->exchanges.end(),
+            [](const ThreadExchange& a, const ThreadExchange& b) {
+              return std::tuple(b.blocks, b.bytes, a.from, a.to) <
+                     std::tuple(a.blocks, a.bytes, b.from, b.to);
+            });
+  // Sites move when those of no selected block are left out: by their stacks.
+  for (const auto& [sites, times] : usage_.handed_over()) {
+    analysis->handovers.push_back({analysis->sites[sites.first - 1].stack,
+                                   analysis->sites[sites.second - 1].stack, times});
+  }
+  std::sort(analysis->handovers.begin(), analysis->handovers.end(),
+            [](const ReallocHandover& a, const ReallocHandover& b) {
+              return std::tuple(b.times, a.from, a.to) < std::tuple(a.times, b.from, b.to);
+            });
+}
+
+// Series, and what they say.
+void HeapModel::FinishGrowth(Analysis* analysis) {
+  const uint64_t end = std::min(analysis->process.duration_ns, options_.range.to_ns);
+  GrowthFinder finder(options_.range.from_ns, std::max(end, options_.range.from_ns),
+                      analysis->series_interval_ns, analysis->timeline);
+  analysis->shutdown_ns = finder.shutdown_ns();
+  for (size_t i = 1; i < sites_.size(); ++i) {
+    Site& site = analysis->sites[i - 1];
+    site.lifetimes = lifetimes_[i];
+    site.series = series_.Take(i, SeriesNow(sites_[i]));
+    if (site.live_blocks > 0) finder.AddSite(i, site.first_time_ns);
+  }
+  const auto add = [&](const HeldBlock& block) {
+    if (block.has(HeldBlock::kUncounted)) return;
+    finder.AddLive(block.site, block.time_ns, Round(WeightOf(block.size()).bytes));
+  };
+  table_.ForEach(add);
+  if (custom_ != nullptr) {
+    for (const auto& [key, block] : custom_->blocks()) add(block.held);
+  }
+  for (size_t i = 1; i < sites_.size(); ++i) {
+    Site& site = analysis->sites[i - 1];
+    site.growth = finder.Judge(i, site, sites_[i].turns, sites_[i].first_free_ns);
+  }
 }
 
 // What is known only of the blocks that are live at the end.

@@ -40,7 +40,8 @@
 //
 // Peaks are exact in the order given. bytes_at_peak of a site costs one compare an
 // event: a site keeps what it held when it first changed after the latest peak, and
-// a site that has not changed since holds it still.
+// a site that has not changed since holds it still. The series of a site (growth/site_series.h)
+// hangs on the same compare.
 //
 // Single-threaded. Hot: everything on the path of an event is in this header.
 
@@ -60,9 +61,13 @@
 #include "report/analysis.h"
 #include "report/custom_blocks.h"
 #include "report/event_order.h"
+#include "report/growth/lifetime_histogram.h"
+#include "report/growth/site_series.h"
 #include "report/live_table.h"
 #include "report/sampling.h"
 #include "report/stack_table.h"
+#include "report/usage/block_filter.h"
+#include "report/usage/usage_fold.h"
 
 namespace memtrace::report {
 
@@ -89,6 +94,7 @@ struct HeapCounters {
   uint64_t bytes_allocated = 0;
   uint64_t live_bytes = 0;
   uint64_t live_blocks = 0;
+  uint64_t live_wasted_bytes = 0;  // at most 65535 of each block
 };
 
 class HeapModel {
@@ -102,6 +108,9 @@ class HeapModel {
     uint64_t slack_ns = 1000;  // events this much apart may have been in the other order
     bool exact = false;        // the order is true: what does not fit, the trace lacks
     uint64_t sample_bytes = 0;  // of the library: the trace is of a sample (sampling.h)
+    BlockFilter filter;
+    const ChosenBlocks* chosen = nullptr;  // by number of allocation; null: all
+    LifetimeWatch* watch = nullptr;        // told of every block
   };
 
   HeapModel(const Options& options, StackTable* stacks);
@@ -109,7 +118,9 @@ class HeapModel {
   // `handlers_of`: the thread whose signal handlers' events these are, if they are such.
   void AddThread(size_t stream, uint32_t serial, uint32_t handlers_of = 0);
 
-  bool Alloc(size_t stream, const HeapAlloc& alloc, EventTime when, bool force, WaitList& waits) {
+  // Inlined where the compiler would not: the fields of `alloc` then need not go through memory.
+  [[gnu::always_inline]] bool Alloc(size_t stream, const HeapAlloc& alloc, EventTime when,
+                                    bool force, WaitList& waits) {
     if (alloc.address == 0) {
       failed_ += WeightOf(alloc.size).blocks;
       return true;
@@ -173,12 +184,14 @@ class HeapModel {
 
   HeapCounters counters() const {
     return {Round(counters_.allocations), Round(counters_.frees), Round(counters_.bytes_allocated),
-            Round(counters_.live_bytes), Round(counters_.live_blocks)};
+            Round(counters_.live_bytes), Round(counters_.live_blocks),
+            Round(counters_.live_wasted_bytes)};
   }
   // The block that the stream announced a realloc of; 0 none.
   uint64_t PendingRealloc(size_t stream) const { return threads_[stream].pending; }
   uint64_t live_table_size() const { return table_.size(); }
   const HeldBlock* FindLive(uint64_t address) { return table_.Find(address); }
+  bool IsLive(uint64_t address) const { return table_.Contains(address); }
 
   // All blocks that are live now, in no order; those that hold custom blocks are left out, for
   // these take their place. A block in the middle of a realloc has kLimbo.
@@ -189,6 +202,17 @@ class HeapModel {
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
   // Events of now whose order is not known yet.
   bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
+
+  // Of the intervals of the sites' series.
+  void NextInterval() {
+    interval_event_ = checkpoint_ = event_;
+    series_.NextInterval();
+    usage_.NextInterval(threads_.size(), [this](size_t i) { return Round(threads_[i].live_bytes); });
+  }
+  void MergeIntervals() {
+    series_.MergePairs();
+    usage_.MergePairs();
+  }
 
   // The most live bytes since the last call, and a new start.
   uint64_t TakeWindowMax() {
@@ -220,11 +244,17 @@ class HeapModel {
     uint64_t freed_by_other_thread = 0;
     double lifetime_ns = 0;       // of the blocks that were freed, added up
     uint64_t blocks_at_own_peak = 0;
+    uint64_t interval_low = 0;    // the least and the most live bytes since the site's series
+    uint64_t interval_high = 0;   //   was opened last
+    uint32_t turns = 0;           // allocations with a free just before
+    uint32_t falling = 0;         // 1: its latest event was a free
+    uint64_t first_free_ns = 0;
     uint64_t first_time_ns = 0;
     uint64_t mapped_calls = 0;    // blocks with a mapping of their own
     uint64_t mapped_bytes = 0;
     StackId stack;
     format::AllocFunction function = format::AllocFunction::kMalloc;
+    bool chosen = true;           // BlockFilter::sites
     uint32_t next = 0;            // the site of the same stack and another function
   };
 
@@ -234,11 +264,14 @@ class HeapModel {
     bool selected = true;
     bool leaks_disabled = false;  // memtrace_disable()
     uint64_t last_alloc = 0;      // address of its latest allocation
+    uint64_t last_size = 0;       // its size
+    uint32_t last_site = 0;       // and site
     uint64_t pending = 0;         // the block it announced a realloc of; 0 none
     bool pending_is_debt = false;  // and that block was not there
     // Those of reallocs that a signal handler interrupted to realloc something itself.
     std::vector<std::pair<uint64_t, bool>> interrupted;
     uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
+    uint64_t live_bytes = 0;      // of what it allocated
     uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
   };
 
@@ -253,12 +286,20 @@ class HeapModel {
   void DropPending(size_t stream, WaitList& waits);
   bool ResumePending(size_t stream);
 
+  // Of the selection? Called once for each block, in the order of events.
+  bool IsChosen(const Threads& thread, const SiteState& site, uint64_t size, uint64_t time) {
+    const uint64_t number = number_++;
+    return thread.selected && site.chosen && InRange(time) &&
+           options_.filter.sizes.Contains(size) &&
+           (options_.chosen == nullptr || options_.chosen->Get(number));
+  }
   bool InRange(uint64_t time) const {
     return time - options_.range.from_ns <= options_.range.to_ns - options_.range.from_ns;
   }
 
   // Makes `block`, which has its address, the block of `alloc`, and counts it.
-  void Place(size_t stream, HeldBlock* block, const HeapAlloc& alloc, uint64_t time) {
+  [[gnu::always_inline]] void Place(size_t stream, HeldBlock* block, const HeapAlloc& alloc,
+                                    uint64_t time) {
     Threads& thread = threads_[stream];
     const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
     block->address_flags = alloc.address;
@@ -275,13 +316,19 @@ class HeapModel {
       ++stopped_allocations_;
       block->set(HeldBlock::kStopped);
     }
-    if (!thread.selected || alloc.stopped || !InRange(time)) [[unlikely]] {
-      block->set(HeldBlock::kUncounted);
-      return;
+    thread.last_size = size;
+    thread.last_site = site_index;
+    if (options_.watch != nullptr) [[unlikely]] options_.watch->Placed(alloc.address, false, time);
+    if (!everything_ || alloc.stopped) [[unlikely]] {
+      if (!IsChosen(thread, sites_[site_index], size, time) || alloc.stopped) {
+        block->set(HeldBlock::kUncounted);
+        return;
+      }
     }
     const SampleWeight weight = WeightOf(size);
     thread.allocations += weight.blocks;
     thread.bytes_allocated += weight.bytes;
+    thread.live_bytes += weight.bytes;
     thread.first_time_ns = std::min(thread.first_time_ns, time);
     thread.last_time_ns = std::max(thread.last_time_ns, time);
 
@@ -293,10 +340,7 @@ class HeapModel {
     site.bytes_allocated += weight.bytes;
     site.live_bytes += weight.bytes;
     site.live_blocks += weight.blocks;
-    if (site.live_bytes > site.peak_bytes) {
-      site.peak_bytes = site.live_bytes;
-      site.blocks_at_own_peak = site.live_blocks;
-    }
+    Rose(site);
     site.largest_bytes = std::max(site.largest_bytes, size);
     site.wasted_bytes += alloc.waste * weight.blocks;
     if (alloc.mapped) {
@@ -309,23 +353,47 @@ class HeapModel {
     const size_t size_class = std::bit_width(size);
     sizes_.allocations[size_class] += weight.blocks;
     sizes_.bytes[size_class] += weight.bytes;
+    ++site_sizes_[site_index][std::min(size_class, kSiteSizeClasses - 1)];
 
     counters_.allocations += weight.blocks;
     counters_.bytes_allocated += weight.bytes;
     counters_.live_bytes += weight.bytes;
     counters_.live_blocks += weight.blocks;
+    counters_.live_wasted_bytes += block->waste() * weight.blocks;
     window_max_ = std::max(window_max_, counters_.live_bytes);
     if (counters_.live_bytes > peak_bytes_) {
       peak_bytes_ = counters_.live_bytes;
       peak_blocks_ = counters_.live_blocks;
       peak_time_ns_ = time;
-      peak_event_ = event_;
+      peak_event_ = checkpoint_ = event_;
     }
+  }
+
+  // A site has a block more.
+  static void Rose(SiteState& site) {
+    site.turns += site.falling;
+    site.falling = 0;
+    if (site.live_bytes <= site.interval_high) return;
+    site.interval_high = site.live_bytes;  // at most its peak
+    if (site.live_bytes <= site.peak_bytes) return;
+    site.peak_bytes = site.live_bytes;
+    site.blocks_at_own_peak = site.live_blocks;
+  }
+  // A site has a block less, which lived this long.
+  void Fell(SiteState& site, uint32_t index, uint64_t time, uint64_t lifetime_ns) {
+    if (site.frees == 0) [[unlikely]] site.first_free_ns = time;
+    site.falling = 1;
+    site.interval_low = std::min(site.interval_low, site.live_bytes);
+    lifetimes_[index].Add(lifetime_ns);
   }
 
   // Counts the end of `block`, which the caller then removes.
   void CountFree(const HeldBlock& block, size_t stream, uint64_t time, bool temporary) {
     if (custom_ != nullptr && !stays_in_place_) [[unlikely]] EndBlocksIn(block, stream, time);
+    if (options_.watch != nullptr) [[unlikely]] {
+      options_.watch->Ended(block.address(), false, block.time_ns, time);
+    }
+    if (block.has(HeldBlock::kReallocated)) [[unlikely]] usage_.EndOfChain(block.address());
     Threads& thread = threads_[stream];
     thread.last_time_ns = std::max(thread.last_time_ns, time);
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
@@ -341,12 +409,24 @@ class HeapModel {
     thread.first_time_ns = std::min(thread.first_time_ns, time);
     SiteState& site = sites_[block.site];
     BeforeChange(site);
-    site.frees += weight.blocks;
-    site.lifetime_ns += static_cast<double>(time - std::min(time, block.time_ns)) *
-                        static_cast<double>(weight.blocks);
+    const uint64_t lifetime_ns = time - std::min(time, block.time_ns);
+    // Both are below 2^63, and signed numbers are converted in one instruction.
+    site.lifetime_ns += static_cast<double>(static_cast<int64_t>(lifetime_ns)) *
+                        static_cast<double>(static_cast<int64_t>(weight.blocks));
     site.live_bytes -= weight.bytes;
     site.live_blocks -= weight.blocks;
-    if (block.thread != stream) site.freed_by_other_thread += weight.blocks;
+    Fell(site, block.site, time, lifetime_ns);
+    site.frees += weight.blocks;
+    if (block.thread != stream) {
+      site.freed_by_other_thread += weight.blocks;
+      usage_.FreedByOther(block.thread, stream, weight.blocks, weight.bytes);
+    }
+    if (thread.last_site == block.site && thread.last_alloc != block.address() &&
+        UsageFold::IsContainerGrowth(block.size(), thread.last_size)) {
+      usage_.ContainerGrew(block.site, block.size());
+      thread.last_site = 0;  // it has its partner
+    }
+    threads_[block.thread].live_bytes -= weight.bytes;
     if (temporary) {
       ++site.temporary;
       ++threads_[block.thread].temporary;
@@ -354,15 +434,25 @@ class HeapModel {
     counters_.frees += weight.blocks;
     counters_.live_bytes -= weight.bytes;
     counters_.live_blocks -= weight.blocks;
+    counters_.live_wasted_bytes -= block.waste() * weight.blocks;
   }
 
-  // Keeps what the site held at the latest peak.
   void BeforeChange(SiteState& site) {
+    if (site.changed_at <= checkpoint_) Keep(site);
+    site.changed_at = ++event_;
+  }
+  // What the site held at the latest peak, and in the interval before.
+  void Keep(SiteState& site) {
     if (site.changed_at <= peak_event_) {
       site.snapshot_bytes = site.live_bytes;
       site.snapshot_blocks = site.live_blocks;
     }
-    site.changed_at = ++event_;
+    if (site.changed_at <= interval_event_) OpenSeries(site);
+  }
+  void OpenSeries(SiteState& site);
+  SiteSeries::Now SeriesNow(const SiteState& site) const {
+    return {Round(site.allocations),  Round(site.frees),        Round(site.live_bytes),
+            Round(site.live_blocks), Round(site.interval_low), Round(site.interval_high)};
   }
 
   SampleWeight WeightOf(uint64_t size) const { return {size, options_.sample_bytes}; }
@@ -416,6 +506,8 @@ class HeapModel {
   void CountUnseenFree(uint64_t address, uint64_t time);
   HeldBlock* FindInLimbo(uint64_t address);
   void FinishLive(Analysis* analysis);
+  void FinishGrowth(Analysis* analysis);
+  void FinishUsage(Analysis* analysis);
   void FinishCustom(Analysis* analysis);
   // Those of the selection, by address, a holder before what it holds.
   std::vector<LiveBlock> LiveBlocks() const;
@@ -438,12 +530,18 @@ class HeapModel {
   SiteState* SiteOfHolder(const CustomBlocks::Block& block);
 
   const Options options_;
+  const bool everything_;                 // no selection of any kind
+  uint64_t number_ = 0;                   // of the next allocation
   StackTable* const stacks_;
   LiveTable table_;
   std::unique_ptr<CustomBlocks> custom_;  // from the first custom block on
   bool stays_in_place_ = false;           // a realloc, which ends no custom block
   std::vector<Threads> threads_;          // by stream
   std::vector<SiteState> sites_;          // [0] unused
+  std::vector<LifetimeHistogram> lifetimes_;  // by site
+  std::vector<SiteSizes> site_sizes_;     // by site
+  SiteSeries series_;                     // by site
+  UsageFold usage_;
   std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample
   std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain
   absl::flat_hash_map<uint64_t, Shadow> shadows_;  // by address
@@ -456,6 +554,8 @@ class HeapModel {
   SizeHistogram sizes_;
   uint64_t event_ = 0;                    // changes of sites so far
   uint64_t peak_event_ = 0;
+  uint64_t interval_event_ = 0;           // the last one before the open interval
+  uint64_t checkpoint_ = 0;               // the later of these two
   uint64_t peak_bytes_ = 0;
   uint64_t peak_blocks_ = 0;
   uint64_t peak_time_ns_ = 0;

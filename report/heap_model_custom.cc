@@ -42,7 +42,9 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   held.time_ns = time;
   held.site = SiteOf(alloc.stack, alloc.function);
   if (thread.leaks_disabled) held.set(HeldBlock::kIgnored);
-  const bool counted = thread.selected && InRange(time) && !alloc.stopped;
+  if (options_.watch != nullptr) options_.watch->Placed(alloc.address, true, time);
+  const bool chosen = everything_ || IsChosen(thread, sites_[held.site], size, time);
+  const bool counted = chosen && !alloc.stopped;
   if (!counted) held.set(HeldBlock::kUncounted);
   if (alloc.stopped) {
     held.set(HeldBlock::kStopped);
@@ -70,11 +72,13 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     // No more than is there, should blocks overlap that cannot.
     block.taken_bytes = std::min(size, from.live_bytes);
     from.live_bytes -= block.taken_bytes;
+    from.interval_low = std::min(from.interval_low, from.live_bytes);
   }
   custom.Insert(block);
 
   thread.allocations += 1;
   thread.bytes_allocated += size;
+  thread.live_bytes += size;
   thread.first_time_ns = std::min(thread.first_time_ns, time);
   thread.last_time_ns = std::max(thread.last_time_ns, time);
   SiteState& site = sites_[held.site];
@@ -85,7 +89,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   site.bytes_allocated += size;
   site.live_bytes += size;
   site.live_blocks += 1;
-  site.peak_bytes = std::max(site.peak_bytes, site.live_bytes);
+  Rose(site);
   site.largest_bytes = std::max(site.largest_bytes, size);
   const size_t size_class = std::bit_width(size);
   sizes_.allocations[size_class] += 1;
@@ -99,7 +103,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     peak_bytes_ = counters_.live_bytes;
     peak_blocks_ = counters_.live_blocks;
     peak_time_ns_ = time;
-    peak_event_ = event_;
+    peak_event_ = checkpoint_ = event_;
   }
   if (block.pool != 0) {
     CustomBlocks::Pool& of = custom.pools()[block.pool - 1];
@@ -124,6 +128,7 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   const CustomBlocks::Block block = at->second;
   SiteState* const holder = block.taken_bytes != 0 ? SiteOfHolder(block) : nullptr;
   custom_->Erase(at);
+  if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
   Threads& thread = threads_[stream];
   thread.last_time_ns = std::max(thread.last_time_ns, time);
   if (held.has(HeldBlock::kStopped)) {
@@ -136,17 +141,20 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   }
   const uint64_t size = held.size();
   thread.frees += 1;
+  threads_[held.thread].live_bytes -= size;
   thread.first_time_ns = std::min(thread.first_time_ns, time);
   SiteState& site = sites_[held.site];
   BeforeChange(site);
-  site.frees += 1;
   site.live_bytes -= std::min(size, site.live_bytes);
   site.live_blocks -= 1;
+  Fell(site, held.site, time, time - std::min(time, held.time_ns));
+  site.frees += 1;
   if (held.thread != stream) site.freed_by_other_thread += 1;
   uint64_t given_back = 0;
   if (holder != nullptr) {
     BeforeChange(*holder);
     holder->live_bytes += block.taken_bytes;
+    holder->interval_high = std::max(holder->interval_high, holder->live_bytes);
     given_back = block.taken_bytes;
   }
   counters_.frees += 1;

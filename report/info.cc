@@ -42,6 +42,10 @@ std::string Bytes(uint64_t bytes) {
   return unit == 0 ? absl::StrCat(bytes, " B") : absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
+std::string Milliseconds(uint64_t ns) {
+  return absl::StrFormat("%.2f ms", static_cast<double>(ns) / 1e6);
+}
+
 std::string Seconds(uint64_t ns) {
   return absl::StrFormat("%.6f s", static_cast<double>(ns) / 1e9);
 }
@@ -59,7 +63,14 @@ std::string EndOf(const ProcessInfo& process) {
   switch (process.end) {
     case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
     case ProcessInfo::End::kExec: return "replaced itself by exec";
-    case ProcessInfo::End::kSignal: return absl::StrCat("killed by signal ", process.end_signal);
+    case ProcessInfo::End::kSignal:
+      if (process.kill.told() &&
+          process.kill.verdict != format::KillVerdict::kNotOomKiller) {
+        const bool known = process.kill.verdict == format::KillVerdict::kOomKiller;
+        return absl::StrCat(known ? "killed by the OOM killer: " : "killed, perhaps by the OOM killer: ",
+                            absl::CEscape(process.kill.why));
+      }
+      return absl::StrCat("killed by signal ", process.end_signal);
     case ProcessInfo::End::kCut: break;
   }
   return "not in the trace: killed, still running, or no longer able to write";
@@ -169,8 +180,29 @@ void PrintScans(const Analysis& a, Facts& facts) {
                                    scan.totals[i].bytes, " B in ", scan.totals[i].blocks));
     }
     facts.Line(name, absl::StrCat(what, ": ", absl::StrJoin(kinds, ", "), " blocks"));
+    facts.Line("its cost",
+               absl::StrCat("threads stood ", Milliseconds(scan.cost.stood_ns), ", ",
+                            Bytes(scan.cost.root_bytes + scan.cost.heap_bytes),
+                            " looked through in ", Milliseconds(scan.cost.cpu_ns), " of CPU",
+                            scan.cost.in_process ? ", by the process itself" : ""));
     for (const std::string& note : scan.notes) facts.Line("note", absl::CEscape(note));
   }
+}
+
+void PrintSamples(const Analysis& a, Facts& facts) {
+  const PressureLane& lane = a.pressure;
+  if (lane.empty()) return;
+  facts.Heading("samples from outside");
+  facts.Number("samples", lane.samples);
+  facts.Line("from, to", absl::StrCat(Seconds(lane.points.front().time_ns), ", ",
+                                      Seconds(lane.points.back().time_ns)));
+  if (const auto cost = Summarize(lane.Series("sampler.cpu_us")); cost.known) {
+    facts.Line("processor time", absl::StrCat(cost.last, " us of memtrace run's"));
+  }
+  if (const auto rss = Summarize(lane.ResidentBytes()); rss.known) {
+    facts.Line("resident", absl::StrCat(Bytes(rss.most), " at most, ", Bytes(rss.last), " at last"));
+  }
+  for (const std::string& note : lane.notes) facts.Line("note", absl::CEscape(note));
 }
 
 void PrintCost(const Analysis& a, Facts& facts) {
@@ -196,6 +228,7 @@ absl::Status RunInfo(const InfoOptions& options, std::ostream& out) {
   PrintFile(**reader, analysis, trace->stacks->size(), facts);
   PrintCoverage(analysis, facts);
   PrintScans(analysis, facts);
+  PrintSamples(analysis, facts);
   PrintMarkedStacks(*trace, options.names, out);
   PrintCheckedStacks(*trace, options.names, out);
   PrintCost(analysis, facts);

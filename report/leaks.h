@@ -45,6 +45,25 @@ struct LossRecord {
   // Against the scan before it; 0 in the first. The record is new when it had no blocks.
   LeakAmount before, indirect_before;
   bool is_new = false;
+  bool suppressed = false;  // as the user wanted: in no total of its kind
+};
+
+// A suppression of a user's file, and what it matched.
+struct UsedSuppression {
+  std::string name, file;
+  uint32_t line = 0;
+  uint64_t records = 0;
+  LeakAmount amount;
+};
+
+// What a scan cost the process. Scanned bytes are those of pages that are there.
+struct LeakScanCost {
+  uint64_t stood_ns = 0;    // its other threads stood still
+  uint64_t fork_ns = 0;     // of these, until the copy was made
+  uint64_t cpu_ns = 0;      // of the copy, or of the process where there was none (`in_process`)
+  uint64_t elapsed_ns = 0;  // until the scan was over
+  uint64_t root_bytes = 0, heap_bytes = 0;  // that were looked through
+  bool in_process = false;
 };
 
 struct LeakScan {
@@ -59,7 +78,11 @@ struct LeakScan {
   std::vector<std::string> notes;  // what was not scanned, which threads did not stop, ...
   std::array<LeakAmount, kLeakKinds> totals;  // by LeakKind
   std::array<LeakAmount, 5> by_heuristic;     // of kReachable: index 1..4 as leak::Pointer
+  LeakScanCost cost;                          // of kDone
   std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
+  LeakAmount suppressed;                      // not in `totals`
+  uint64_t suppressed_records = 0;
+  std::vector<UsedSuppression> suppressions;  // that were asked for
 };
 
 }  // namespace memtrace::report

@@ -32,6 +32,7 @@ struct HeldBlock {
     kMapped = 4,     // has a mapping of its own
     kIgnored = 8,    // never a leak: LiveBlock::ignored
     kStopped = 16,   // allocated while the recording was stopped: format::kStoppedSlot
+    kReallocated = 32,  // UsageFold has its chain
   };
   static constexpr uint64_t kSizeBits = 48;
   static constexpr uint64_t kMaxSize = (uint64_t{1} << kSizeBits) - 1;
@@ -67,6 +68,13 @@ class LiveTable {
       HeldBlock& slot = slots_[i];
       if (slot.address() == address) return &slot;
       if (slot.address_flags == 0) return nullptr;
+    }
+  }
+
+  bool Contains(uint64_t address) const {
+    for (size_t i = Home(address);; i = (i + 1) & mask_) {
+      if (slots_[i].address() == address) return true;
+      if (slots_[i].address_flags == 0) return false;
     }
   }
 

@@ -18,10 +18,14 @@
 #include "report/commands.h"
 #include "report/diff/command_diff.h"
 #include "report/gate/command_check.h"
+#include "report/import/command_import.h"
 #include "report/memory_limit.h"
 #include "report/options.h"
+#include "report/pages/command_pages.h"
 #include "report/render/escape.h"
+#include "report/rings/command_rings.h"
 #include "report/run/run_command.h"
+#include "report/pages/command_pages.h"
 #include "report/trend/command_trend.h"
 #include "report/valgrind/command_compare.h"
 #include "report/valgrind/driver.h"
@@ -125,14 +129,17 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   memtrace::report::RegisterRunCommand(app, &exit_code);
   memtrace::report::RegisterReportCommand(app, &exit_code);
+  memtrace::report::RegisterRingsCommand(app, &exit_code);
   memtrace::report::RegisterDiffCommand(app, &exit_code);
   memtrace::report::RegisterTrendCommand(app, &exit_code);
+  memtrace::report::RegisterPagesCommand(app, &exit_code);
   memtrace::report::RegisterCheckCommand(app, &exit_code);
   memtrace::report::RegisterLeaksCommand(app, &exit_code);
   memtrace::report::RegisterDumpCommand(app, &exit_code);
   memtrace::report::RegisterInfoCommand(app, &exit_code);
   memtrace::report::RegisterPackCommand(app, &exit_code);
   memtrace::report::RegisterCompareCommand(app, &exit_code);
+  memtrace::report::RegisterImportCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const std::bad_alloc&) {

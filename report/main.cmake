@@ -7,8 +7,9 @@ add_executable(memtrace main.cc command_info.cc command_leaks.cc command_report.
   gate/check_session.cc gate/command_check.cc)
 add_executable(memtrace::memtrace ALIAS memtrace)  # as find_package(memtrace) calls it
 target_compile_definitions(memtrace PRIVATE MEMTRACE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(memtrace PRIVATE memtrace_gate memtrace_trend memtrace_diff memtrace_tree memtrace_valgrind memtrace_render memtrace_report_core memtrace_run
+target_link_libraries(memtrace PRIVATE memtrace_pages memtrace_gate memtrace_trend memtrace_diff memtrace_tree memtrace_valgrind memtrace_index memtrace_render memtrace_report_core memtrace_run
   memtrace_symbolizer CLI11::CLI11 memtrace_warnings memtrace_sanitizers)
+target_link_libraries(memtrace PRIVATE memtrace_viewers memtrace_sqlite memtrace_import memtrace_rings)
 install(TARGETS memtrace RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
 # The same executable under the name of the driver that stands in for Valgrind.

@@ -53,6 +53,13 @@ void MappingModel::Erase(uint64_t begin, uint64_t end,
   }
 }
 
+const MappingSite* MappingModel::Find(uint64_t address) const {
+  auto after = ranges_.upper_bound(address);
+  if (after == ranges_.begin()) return nullptr;
+  const Range& range = std::prev(after)->second;
+  return address < range.end && range.site != UINT32_MAX ? &sites_[range.site] : nullptr;
+}
+
 void MappingModel::Map(uint64_t address, uint64_t length, const Call& call) {
   if (length == 0 || length > kAddressEnd || address > kAddressEnd) return;
   const uint32_t site = SiteOf(call);

@@ -47,6 +47,9 @@ class MappingModel {
   void Arena(uint64_t base, uint64_t bytes, const Call& call);
   void Detach(uint64_t address);  // shmdt
 
+  // Whose the range is that has `address`; nullptr: nobody's, or not of the selection.
+  const MappingSite* Find(uint64_t address) const;
+
   // Appends the sites to `analysis` and adds up what the memory map is explained with.
   void Finish(Analysis* analysis) const;
 

@@ -6,13 +6,6 @@
 namespace memtrace::report {
 namespace {
 
-struct Line {
-  uint64_t begin = 0, end = 0;
-  std::string_view permissions;  // "rw-p"
-  bool anonymous = false;        // inode 0
-  std::string_view name;         // path, "[heap]", "[anon:...]" or empty
-};
-
 std::string_view TakeWord(std::string_view* line) {
   const size_t end = std::min(line->find(' '), line->size());
   const std::string_view word = line->substr(0, end);
@@ -26,8 +19,9 @@ bool ParseHex(std::string_view text, uint64_t* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// 7f12a000-7f12b000 rw-p 00000000 00:00 0    [anon:name]
-bool ParseLine(std::string_view text, Line* line) {
+}  // namespace
+
+bool ParseMapLine(std::string_view text, MapLine* line) {
   const std::string_view range = TakeWord(&text);
   const size_t dash = range.find('-');
   if (dash == std::string_view::npos || !ParseHex(range.substr(0, dash), &line->begin) ||
@@ -43,44 +37,40 @@ bool ParseLine(std::string_view text, Line* line) {
 }
 
 // The rings are shared and writable, as few files are that a program maps.
-bool IsTrace(const Line& line) {
+bool IsTraceMapping(const MapLine& line) {
   return line.name.find(".mtr") != std::string_view::npos && line.permissions == "rw-s";
 }
 
-}  // namespace
+// A heap of an arena is mapped at a multiple of 64 MiB and guarded behind.
+bool IsGuarded(const MapLine& before, const MapLine& line) {
+  return before.end == line.begin && before.permissions == "---p" && before.anonymous &&
+         before.name.empty() && line.begin % (uint64_t{64} << 20) != 0;
+}
 
 MapSums SumUpMap(std::string_view text) {
   MapSums sums;
-  Line before;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    Line line;
-    const bool understood = ParseLine(text.substr(0, end), &line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!understood) continue;
+  MapLine before;
+  ForEachMapLine(text, [&](const MapLine& line) {
     const uint64_t bytes = line.end - line.begin;
     const bool writable = line.permissions[1] == 'w' && line.permissions[3] == 'p';
-    if (IsTrace(line)) {
+    if (IsTraceMapping(line)) {
       sums.trace_bytes += bytes;
     } else if (line.name == "[heap]") {
       sums.heap_bytes += bytes;
     } else if (writable && line.anonymous && !line.name.starts_with("[stack")) {
       sums.anonymous_bytes += bytes;
-      const bool guarded = before.end == line.begin && before.permissions == "---p" &&
-                           before.anonymous && before.name.empty();
-      // A heap of an arena is mapped at a multiple of 64 MiB and guarded behind.
-      if (guarded && line.begin % (uint64_t{64} << 20) != 0) sums.thread_stack_bytes += bytes;
+      if (IsGuarded(before, line)) sums.thread_stack_bytes += bytes;
     }
     before = line;
-  }
+  });
   return sums;
 }
 
 bool MapHasAnonymous(std::string_view text, uint64_t begin, uint64_t end) {
   while (!text.empty()) {
     const size_t line_end = std::min(text.find('\n'), text.size());
-    Line line;
-    if (ParseLine(text.substr(0, line_end), &line) && line.anonymous && line.begin <= begin &&
+    MapLine line;
+    if (ParseMapLine(text.substr(0, line_end), &line) && line.anonymous && line.begin <= begin &&
         end <= line.end) {
       return true;
     }

@@ -1,15 +1,20 @@
 #include "report/options.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "symbolizer/private_file.h"
+#include "symbolizer/symbol_cache.h"
 
 namespace memtrace::report::render {
 namespace {
+
+constexpr size_t kMostJobs = 256;
 
 constexpr std::pair<ReportFormat, absl::string_view> kFormats[] = {
     {ReportFormat::kText, "text"},
@@ -20,6 +25,13 @@ constexpr std::pair<ReportFormat, absl::string_view> kFormats[] = {
     {ReportFormat::kValgrindXml, "valgrind-xml"},
     {ReportFormat::kMassif, "massif"},
     {ReportFormat::kDhat, "dhat"},
+    {ReportFormat::kFolded, "folded"},
+    {ReportFormat::kPprof, "pprof"},
+    {ReportFormat::kSpeedscope, "speedscope"},
+    {ReportFormat::kCallgrind, "callgrind"},
+    {ReportFormat::kHeaptrack, "heaptrack"},
+    {ReportFormat::kSqlite, "sqlite"},
+    {ReportFormat::kHtml, "html"},
 };
 constexpr std::pair<ColorMode, absl::string_view> kColors[] = {
     {ColorMode::kAuto, "auto"},
@@ -28,10 +40,13 @@ constexpr std::pair<ColorMode, absl::string_view> kColors[] = {
 };
 constexpr std::pair<TextSection, absl::string_view> kSections[] = {
     {TextSection::kSummary, "summary"},     {TextSection::kLeaks, "leaks"},
+    {TextSection::kGrowing, "growing"},
     {TextSection::kSites, "sites"},         {TextSection::kGrowth, "growth"},
     {TextSection::kFaults, "faults"},       {TextSection::kTemporary, "temporary"},
-    {TextSection::kSizes, "sizes"},         {TextSection::kThreads, "threads"},
-    {TextSection::kMappings, "mappings"},
+    {TextSection::kLifetimes, "lifetimes"}, {TextSection::kReallocs, "reallocs"},
+    {TextSection::kSizes, "sizes"},         {TextSection::kModules, "modules"},
+    {TextSection::kThreads, "threads"},     {TextSection::kMappings, "mappings"},
+    {TextSection::kPressure, "pressure"},
 };
 
 template <typename T, size_t N>
@@ -67,8 +82,44 @@ absl::Status ParseLeakFlags(const ReportFlags& flags, ReportOptions* options) {
   if (!by_sequence.ok()) return by_sequence.status();
   const auto heuristics = leak::ParseHeuristics(flags.heuristics);
   if (!heuristics.ok()) return heuristics.status();
-  options->analyze.leaks = {*heuristics, *by_sequence, *frames};
+  options->analyze.leaks = {*heuristics, *by_sequence, {*frames, {}}};
   return absl::OkStatus();
+}
+
+absl::Status ParseFilters(const ReportFlags& flags, ReportOptions* options) {
+  options->frames = {flags.match, flags.function, flags.source_file, flags.module};
+  using Parse = absl::StatusOr<ValueRange> (*)(absl::string_view, absl::string_view);
+  BlockFilter& filter = options->analyze.filter;
+  const std::tuple<absl::string_view, const std::string*, Parse, ValueRange*> kRanges[] = {
+      {"--size", &flags.size, ParseSizeRange, &filter.sizes},
+      {"--age", &flags.age, ParseTimeRange, &filter.ages},
+      {"--lifetime", &flags.lifetime, ParseTimeRange, &filter.lifetimes}};
+  for (const auto& [option, text, parse, range] : kRanges) {
+    if (text->empty()) continue;
+    const auto parsed = parse(option, *text);
+    if (!parsed.ok()) return parsed.status();
+    *range = *parsed;
+  }
+  static constexpr std::pair<StackBy, absl::string_view> kBy[] = {
+      {StackBy::kSite, "site"}, {StackBy::kThread, "thread"},
+      {StackBy::kModule, "module"}, {StackBy::kFolder, "folder"}};
+  if (!flags.timeline_by.empty()) {
+    const auto by = OneOf("--timeline-by", flags.timeline_by, kBy);
+    if (!by.ok()) return by.status();
+    options->timeline_by = *by;
+  }
+  return absl::OkStatus();
+}
+
+// The pictures that show one number of each site.
+absl::StatusOr<SiteMeasure> ParseMeasure(const ReportFlags& flags, ReportFormat format) {
+  if (flags.measure.empty()) return SiteMeasure::kLive;
+  if (format != ReportFormat::kFolded && format != ReportFormat::kPprof &&
+      format != ReportFormat::kSpeedscope && format != ReportFormat::kCallgrind) {
+    return absl::InvalidArgumentError(absl::StrCat("--measure: --format ", flags.format,
+                                                   " does not show one number of each site"));
+  }
+  return ParseSiteMeasure(flags.measure);
 }
 
 size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -98,6 +149,9 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   const auto color = OneOf("--color", flags.color, kColors);
   if (!color.ok()) return color.status();
   options.color = *color;
+  const auto measure = ParseMeasure(flags, options.format);
+  if (!measure.ok()) return measure.status();
+  options.measure = *measure;
   const auto sort = ParseSortColumn(flags.sort);
   if (!sort.ok()) return sort.status();
   options.sort = *sort;
@@ -112,7 +166,18 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.analyze.to_name = to.name;
   options.analyze.to_share = to.share;
   options.analyze.thread_name = flags.thread;
-  options.analyze.keep_live_blocks = options.format == ReportFormat::kMtrace;
+  if (flags.jobs > kMostJobs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--jobs: ", flags.jobs, " threads are more than ", kMostJobs));
+  }
+  options.analyze.jobs = static_cast<unsigned>(flags.jobs);
+  absl::Status filters = ParseFilters(flags, &options);
+  if (!filters.ok()) return filters;
+  if (!flags.thread.empty() && options.format == ReportFormat::kHeaptrack) {
+    return absl::InvalidArgumentError("--thread: --format heaptrack has the events of all threads");
+  }
+  options.analyze.keep_live_blocks =
+      options.format == ReportFormat::kMtrace || options.format == ReportFormat::kSqlite;
 
   absl::Status leaks = ParseLeakFlags(flags, &options);
   if (!leaks.ok()) return leaks;
@@ -143,9 +208,24 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
         absl::StrCat("--table: --format ", flags.format, " has no tables to choose from"));
   }
 
-  if (flags.full) options.json_top = kAllRows;
+  if (flags.questions.any() && options.format != ReportFormat::kText &&
+      options.format != ReportFormat::kJson) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--graph, --why and --who-points-at are for --format text and json, not ", flags.format));
+  }
+
+  if (flags.suppress_children && flags.suppressions.empty()) {
+    return absl::InvalidArgumentError("--suppress-children: --suppressions says whose");
+  }
+  if (!flags.suppressions.empty() && options.format != ReportFormat::kText &&
+      options.format != ReportFormat::kJson && options.format != ReportFormat::kCsv) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--suppressions: is for --format text, json and csv, not ", flags.format));
+  }
+
+  if (flags.full) options.json_top = options.html_top = kAllRows;
   if (flags.top.has_value()) {
-    options.text_top = options.csv_top = options.json_top = *flags.top;
+    options.text_top = options.csv_top = options.json_top = options.html_top = *flags.top;
   }
   if (!flags.debug_dirs.empty()) {
     // The user's come first; the usual one stays.
@@ -154,6 +234,10 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   }
   options.symbolizer.sysroot = flags.sysroot;
   options.symbolizer.debuginfod = flags.debuginfod;
+  options.symbolizer.cache_dir = symbolizer::SymbolCacheDirectory(flags.symbol_cache);
+  options.summary_dir = flags.index == "off"    ? ""
+                        : flags.index.empty() ? symbolizer::UserCacheDirectory()
+                                              : flags.index;
   return options;
 }
 

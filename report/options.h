@@ -17,6 +17,8 @@
 #include "report/instant.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/formats.h"
+#include "report/render/graph_questions.h"
+#include "report/render/site_measure.h"
 #include "report/render/style.h"
 #include "report/render/text_report.h"
 #include "symbolizer/symbolizer.h"
@@ -27,33 +29,45 @@ namespace memtrace::report::render {
 struct ReportFlags {
   std::string file, format = "text", output, from, to, thread, match, sort = "total";
   std::string executable;
-  std::string color = "auto", sysroot;
+  std::string color = "auto", sysroot, symbol_cache, index;
+  std::string function, source_file, module, size, age, lifetime, timeline_by;
+  std::string measure;
   std::vector<std::string> files, tables, debug_dirs;
   std::optional<size_t> top;
   size_t width = 0;
+  size_t jobs = 0;  // 0: as many as there are processors
   std::string scan = "last", leak_kinds, leak_resolution = "high", heuristics = "all";
   std::string leader = "address";
+  GraphQuestions questions;
+  std::vector<std::string> suppressions;  // files
+  bool suppress_children = false;
   bool full = false;
   bool debuginfod = false;
 };
 
 enum class ReportFormat {
-  kText, kJson, kCsv, kMtrace, kValgrind, kValgrindXml, kMassif, kDhat,
+  kText, kJson, kCsv, kMtrace, kValgrind, kValgrindXml, kMassif, kDhat, kFolded, kPprof,
+  kSpeedscope, kCallgrind, kHeaptrack, kSqlite, kHtml,
 };
 
 struct ReportOptions {
   ReportFormat format = ReportFormat::kText;
   AnalyzeOptions analyze;
   symbolizer::Options symbolizer;
+  std::string summary_dir;  // of index/summary_store.h
   ColorMode color = ColorMode::kAuto;
   SortColumn sort = SortColumn::kTotal;
+  SiteMeasure measure = SiteMeasure::kLive;
   CsvTable csv_table = CsvTable::kSites;
   std::vector<TextSection> sections;
+  FrameFilter frames;
+  StackBy timeline_by = StackBy::kNone;
   uint32_t scan = 0;  // 0: the last
   std::optional<leak::KindSet> leak_kinds;
   size_t text_top = 10;
   size_t csv_top = kAllRows;
   size_t json_top = kJsonRows;
+  size_t html_top = kHtmlRows;
 };
 
 absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags);

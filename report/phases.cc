@@ -18,9 +18,15 @@ using format::PhaseEdge;
 constexpr absl::string_view kPhasePrefix = "phase:", kMarkPrefix = "mark:";
 constexpr size_t kNamesInMessage = 20;
 
-Phase::Instant At(uint64_t time_ns, const HeapCounters& heap) {
-  return {time_ns,    heap.live_bytes, heap.live_blocks, heap.allocations,
-          heap.frees, heap.bytes_allocated};
+Phase::Instant At(uint64_t time_ns, const HeapCounters& heap, const UsageSample& usage) {
+  return {time_ns,
+          heap.live_bytes,
+          heap.live_blocks,
+          heap.allocations,
+          heap.frees,
+          heap.bytes_allocated,
+          usage.minor_faults - std::min(usage.tool_minor_faults, usage.minor_faults),
+          usage.major_faults};
 }
 
 PhaseEdge EdgeOf(const ExtendedEvent& event) { return static_cast<PhaseEdge>(event.word(1)); }
@@ -60,7 +66,8 @@ std::vector<NamedInstant> ReadInstants(TraceReader& reader) {
 
 }  // namespace
 
-void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap) {
+void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
+                         const UsageSample& usage) {
   std::string name(event.text(3));
   if (EdgeOf(event) == PhaseEdge::kMark) {
     if (marks_.size() < kMostMarks) {
@@ -77,7 +84,7 @@ void PhaseCollector::Add(const ExtendedEvent& event, uint64_t time_ns, const Hea
     phases_.back().phase.name = std::move(name);
   }
   Named& named = phases_[at->second];
-  const Phase::Instant now = At(time_ns, heap);
+  const Phase::Instant now = At(time_ns, heap, usage);
   if (begins) {
     if (named.phase.times++ == 0) named.phase.first_begin = now;
     named.phase.last_begin = now;
@@ -100,6 +107,8 @@ void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   phase.allocations += end.allocations - begin.allocations;
   phase.frees += end.frees - begin.frees;
   phase.bytes_allocated += end.bytes_allocated - begin.bytes_allocated;
+  phase.minor_faults += end.minor_faults - std::min(begin.minor_faults, end.minor_faults);
+  phase.major_faults += end.major_faults - std::min(begin.major_faults, end.major_faults);
   const auto growth = static_cast<int64_t>(end.live_bytes - begin.live_bytes);
   if (phase.growth_bytes == 0 && phase.largest_growth_bytes == 0) {
     phase.largest_growth_bytes = growth;
@@ -109,10 +118,11 @@ void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   phase.growth_blocks += static_cast<int64_t>(end.live_blocks - begin.live_blocks);
 }
 
-void PhaseCollector::Finish(uint64_t end_ns, const HeapCounters& heap, Analysis* analysis) {
+void PhaseCollector::Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
+                            Analysis* analysis) {
   for (Named& named : phases_) {
     named.phase.open = named.open.size();
-    while (!named.open.empty()) End(&named, At(end_ns, heap));
+    while (!named.open.empty()) End(&named, At(end_ns, heap, usage));
     analysis->phases.push_back(std::move(named.phase));
   }
   analysis->marks = std::move(marks_);

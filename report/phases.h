@@ -22,9 +22,12 @@ class TraceReader;
 // Collects the events of kPhase, in order.
 class PhaseCollector {
  public:
-  void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap);
+  // `usage`: the latest sample, of right before the event.
+  void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
+           const UsageSample& usage);
   // What is open ends with the run.
-  void Finish(uint64_t end_ns, const HeapCounters& heap, Analysis* analysis);
+  void Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
+              Analysis* analysis);
 
  private:
   static constexpr size_t kMostNames = 10'000;

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "format/imported.h"
 #include "format/trace_format.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
@@ -52,6 +53,16 @@ std::string Shortened(const std::string& name) {
   return name.size() <= kLongestName ? name : name.substr(0, kLongestName - 3) + "...";
 }
 
+// The name of such a module says all that is known.
+Frame FrameOfFunctionModule(const ModuleInfo& module, uint64_t pc) {
+  const size_t slash = module.path.find("]/") + 1;
+  Frame frame;
+  frame.function = Shortened(module.path.substr(slash + 1));
+  frame.module = module.path.substr(0, slash);
+  frame.offset = pc - module.bias;
+  return frame;
+}
+
 }  // namespace
 
 SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
@@ -85,6 +96,19 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
   for (const Site& site : analysis.sites) collect(site.stack);
   for (const MappingSite& site : analysis.mappings) collect(site.stack);
   for (const Pool& pool : analysis.pools) collect(pool.stack);
+  for (const RssBridge* bridge : {analysis.resident.Peak(), analysis.resident.End()}) {
+    if (bridge == nullptr) continue;
+    for (const ResidentSite& site : bridge->sites) collect(site.stack);
+  }
+  for (const FaultSite& site : analysis.fault_details.sites) {
+    collect(site.stack);
+    for (const FaultToucher& toucher : site.touchers) collect(toucher.code);
+  }
+  for (const FaultMapping& mapping : analysis.fault_details.mappings) {
+    collect(mapping.stack);
+    for (const FaultToucher& toucher : mapping.touchers) collect(toucher.code);
+  }
+  for (const FaultToucher& toucher : analysis.fault_details.touchers) collect(toucher.code);
   for (const StackId stack : more) collect(stack);
 
   absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;
@@ -108,6 +132,11 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
         Frame frame;
         frame.offset = pc;
         AddFrame(std::move(frame));
+      }
+    } else if (format::IsFunctionModule(module->second->path)) {
+      for (const uint64_t pc : pcs) {
+        runs_[{instance, pc}] = {static_cast<uint32_t>(frames_.size()), 1};
+        AddFrame(FrameOfFunctionModule(*module->second, pc));
       }
     } else {
       const ModuleInfo& info = *module->second;
@@ -228,12 +257,21 @@ std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {
   if (!stack) return out;
   std::vector<RawFrame> raw;
   stacks_(stack, &raw);
+  out.reserve(raw.size() * 2);
   for (const RawFrame& step : raw) {
-    const auto run = runs_.find(Address{Resolve(step), step.pc});
-    if (run == runs_.end()) continue;
-    for (uint32_t i = 0; i < run->second.count; ++i) out.push_back({run->second.begin + i});
+    const Run run = RunOf(step);
+    for (uint32_t i = 0; i < run.count; ++i) out.push_back({run.begin + i});
   }
   return out;
+}
+
+SiteSymbols::Run SiteSymbols::RunOf(const RawFrame& raw) const {
+  Memo& memo = memo_[(raw.pc + raw.instance) * 0x9e3779b97f4a7c15 >> (64 - kMemoBits)];
+  if (memo.run.count == 0 || memo.raw != raw) {
+    const auto found = runs_.find(Address{Resolve(raw), raw.pc});
+    memo = {raw, found == runs_.end() ? Run{} : found->second};
+  }
+  return memo.run;
 }
 
 }  // namespace memtrace::report

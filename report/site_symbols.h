@@ -68,6 +68,7 @@ class SiteSymbols {
   using Address = std::pair<uint32_t, uint64_t>;
 
   uint32_t Resolve(const RawFrame& raw) const;
+  Run RunOf(const RawFrame& raw) const;  // count 0: none
   void AddMarker(const Address& address);
   // An instance of a module, with the addresses in it that stacks have.
   struct Asked {
@@ -83,6 +84,13 @@ class SiteSymbols {
   absl::flat_hash_map<uint32_t, const ModuleInfo*> modules_;
   std::vector<const ModuleInfo*> permanent_;  // by start
   absl::flat_hash_map<Address, Run> runs_;
+  // The latest answers of RunOf(): stacks have most of their steps in common.
+  struct Memo {
+    RawFrame raw;
+    Run run;
+  };
+  static constexpr unsigned kMemoBits = 14;
+  mutable std::vector<Memo> memo_{size_t{1} << kMemoBits};
   std::vector<Frame> frames_;  // [0] is not used
   absl::flat_hash_map<std::string, uint32_t> identities_;
   std::vector<std::string> notes_;

@@ -8,25 +8,44 @@ namespace {
 
 constexpr size_t kFirstBuckets = 1 << 12;
 
-uint64_t HashOf(StackId parent, uint64_t pc, uint32_t instance, uint64_t secret) {
-  uint64_t h = pc ^ (static_cast<uint64_t>(parent.value) << 32 | instance) ^ secret;
+// Of a stack whose innermost node this is; `outer` is that of its parent.
+uint64_t HashOf(uint64_t outer, uint64_t pc, uint32_t instance, uint64_t secret) {
+  uint64_t h = pc ^ uint64_t{instance} << 48 ^ secret;
   h *= 0x9e3779b97f4a7c15;
   h ^= h >> 32;
-  h += static_cast<uint64_t>(parent.value) * (0xd6e8feb86659fd93 ^ secret << 1);
+  h += outer * (0xd6e8feb86659fd93 ^ secret << 1);
   h *= 0xff51afd7ed558ccd;
   return h ^ h >> 29;
 }
 
 }  // namespace
 
-StackTable::StackTable() : nodes_(1), markers_(1), depths_(1), buckets_(kFirstBuckets) {
+StackTable::StackTable()
+    : nodes_(1), markers_(1), depths_(1), hashes_(1), buckets_(kFirstBuckets) {
   markers_[0] = static_cast<uint8_t>(format::StackMarker::kNotCaptured);
 }
 
+std::unique_ptr<StackTable> StackTable::FromNodes(std::vector<StackNode> nodes) {
+  auto table = std::make_unique<StackTable>();
+  table->markers_.resize(nodes.size());
+  table->depths_.resize(nodes.size());
+  for (size_t id = 1; id < nodes.size(); ++id) {
+    const StackNode& node = nodes[id];
+    const uint32_t parent = node.parent.value;
+    if (parent >= id || table->depths_[parent] > kMaxDepth) return nullptr;
+    table->depths_[id] = static_cast<uint16_t>(table->depths_[parent] + 1);
+    table->markers_[id] = node.is_marker()
+                              ? static_cast<uint8_t>(std::min<uint64_t>(node.pc, 255))
+                              : (node.parent ? table->markers_[parent] : uint8_t{0});
+  }
+  table->nodes_ = std::move(nodes);
+  return table;
+}
+
 // Where the node is, or the empty bucket that it belongs into.
-size_t StackTable::BucketOf(StackId parent, uint64_t pc, uint32_t instance) const {
+size_t StackTable::BucketOf(uint64_t hash, StackId parent, uint64_t pc, uint32_t instance) const {
   const size_t mask = buckets_.size() - 1;
-  size_t i = HashOf(parent, pc, instance, secret_) & mask;
+  size_t i = hash & mask;
   for (; buckets_[i] != 0; i = (i + 1) & mask) {
     const StackNode& node = nodes_[buckets_[i]];
     if (node.pc == pc && node.parent == parent && node.instance == instance) break;
@@ -34,11 +53,26 @@ size_t StackTable::BucketOf(StackId parent, uint64_t pc, uint32_t instance) cons
   return i;
 }
 
+void StackTable::Prefetch(StackId parent, std::span<const uint64_t> nodes) const {
+  constexpr size_t kAtOnce = 32;
+  const size_t mask = buckets_.size() - 1;
+  const uint32_t* buckets[kAtOnce];
+  uint64_t hash = hashes_[parent.value];
+  const size_t count = std::min(nodes.size(), kAtOnce);
+  for (size_t i = 0; i < count; ++i) {
+    hash = HashOf(hash, format::NodePc(nodes[i]), format::NodeInstance(nodes[i]), secret_);
+    buckets[i] = &buckets_[hash & mask];
+    __builtin_prefetch(buckets[i]);
+  }
+  for (size_t i = 0; i < count; ++i) __builtin_prefetch(&nodes_[*buckets[i]]);
+}
+
 StackId StackTable::Intern(StackId parent, uint64_t pc, uint32_t instance) {
   if (depths_[parent.value] >= kMaxDepth) [[unlikely]] {
     parent = Intern({}, static_cast<uint64_t>(format::StackMarker::kTruncated), format::kNoModule);
   }
-  const size_t bucket = BucketOf(parent, pc, instance);
+  const uint64_t hash = HashOf(hashes_[parent.value], pc, instance, secret_);
+  const size_t bucket = BucketOf(hash, parent, pc, instance);
   if (buckets_[bucket] != 0) return StackId{buckets_[bucket]};
 
   const StackId id{static_cast<uint32_t>(nodes_.size())};
@@ -47,12 +81,12 @@ StackId StackTable::Intern(StackId parent, uint64_t pc, uint32_t instance) {
   if (instance == format::kNoModule) marker = static_cast<uint8_t>(std::min<uint64_t>(pc, 255));
   markers_.push_back(marker);
   depths_.push_back(static_cast<uint16_t>(depths_[parent.value] + 1));
+  hashes_.push_back(hash);
   buckets_[bucket] = id.value;
   if (nodes_.size() * 2 > buckets_.size()) {
     Rehash(buckets_.size() * 2);
   } else {
-    const size_t mask = buckets_.size() - 1;
-    const size_t probes = (bucket - HashOf(parent, pc, instance, secret_)) & mask;
+    const size_t probes = (bucket - hash) & (buckets_.size() - 1);
     if (probes > kMaxProbes && secret_ == 0) [[unlikely]] {
       secret_ = std::random_device()() | uint64_t{std::random_device()()} << 32 | 1;
       Rehash(buckets_.size());
@@ -64,9 +98,10 @@ StackId StackTable::Intern(StackId parent, uint64_t pc, uint32_t instance) {
 void StackTable::Rehash(size_t buckets) {
   buckets_.assign(buckets, 0);
   const size_t mask = buckets - 1;
-  for (uint32_t id = 1; id < nodes_.size(); ++id) {
+  for (uint32_t id = 1; id < nodes_.size(); ++id) {  // parents before their children
     const StackNode& node = nodes_[id];
-    size_t i = HashOf(node.parent, node.pc, node.instance, secret_) & mask;
+    hashes_[id] = HashOf(hashes_[node.parent.value], node.pc, node.instance, secret_);
+    size_t i = hashes_[id] & mask;
     while (buckets_[i] != 0) i = (i + 1) & mask;
     buckets_[i] = id;
   }

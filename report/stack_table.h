@@ -47,10 +47,17 @@ class StackTable {
   static constexpr size_t kMaxDepth = 1280;
 
   StackTable();
+  // With these nodes, by id, callers before those they called; [0] is not used. The table can be
+  // read, and takes no others. Null: a stack is deeper than there can be.
+  static std::unique_ptr<StackTable> FromNodes(std::vector<StackNode> nodes);
 
   // The id of the node with these three parts, a new one or the old one. Of a parent at
   // kMaxDepth: of a node whose caller is a kTruncated marker.
   StackId Intern(StackId parent, uint64_t pc, uint32_t instance);
+
+  // Asks for the memory that Intern() of these nodes (words of a kPath) will look at, each the
+  // child of the one before: all at once, where one would wait for the other.
+  void Prefetch(StackId parent, std::span<const uint64_t> nodes) const;
 
   const StackNode& node(StackId id) const { return nodes_[id.value]; }
   // Ids are 1 .. size().
@@ -66,12 +73,13 @@ class StackTable {
   // Linear probing this far is no accident: somebody chose the addresses.
   static constexpr size_t kMaxProbes = 1024;
 
-  size_t BucketOf(StackId parent, uint64_t pc, uint32_t instance) const;
+  size_t BucketOf(uint64_t hash, StackId parent, uint64_t pc, uint32_t instance) const;
   void Rehash(size_t buckets);
 
   std::vector<StackNode> nodes_;     // [0] is "no stack"
   std::vector<uint8_t> markers_;     // by id: the marker its stack ends in
   std::vector<uint16_t> depths_;     // by id: nodes of its stack
+  std::vector<uint64_t> hashes_;     // by id: of its stack, so that a path's are known in advance
   std::vector<uint32_t> buckets_;    // open addressing: ids, 0 empty
   uint64_t secret_ = 0;              // of the hash; chosen when it is needed
 };
@@ -102,6 +110,19 @@ class SlotMap {
   void Set(uint32_t slot, StackId id);  // `slot` at most format::kMaxSlot
   // Forgets everything: definitions were lost.
   void Clear();
+
+  // Of each slot that was set, in their order.
+  template <typename Function>
+  void ForEach(Function function) const {
+    for (uint32_t i = 0; i < pages_.size(); ++i) {
+      for (uint32_t j = 0; pages_[i] != nullptr && j < kEntries; ++j) {
+        const Page* page = (*pages_[i])[j].get();
+        for (uint32_t k = 0; page != nullptr && k < kEntries; ++k) {
+          if ((*page)[k]) function(i << 2 * kBits | j << kBits | k, (*page)[k]);
+        }
+      }
+    }
+  }
 
  private:
   // Three levels of 8 bits each. A slot number costs a page of 1 KiB and one of the level

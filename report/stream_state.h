@@ -19,6 +19,7 @@ class StreamState {
     const uint32_t nodes = format::PathNodes(words[0]);
     uint32_t slot = format::PathFirst(words[0]);
     StackId id = parent_slot == format::kNoSlot ? StackId{} : StackOf(parent_slot, stacks);
+    if (nodes > 1) stacks->Prefetch(id, {words + 1, nodes});
     for (uint32_t i = 1; i <= nodes && slot <= format::kMaxSlot; ++i, ++slot) {
       id = stacks->Intern(id, format::NodePc(words[i]), format::NodeInstance(words[i]));
       slots_.Set(slot, id);

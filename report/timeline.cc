@@ -11,17 +11,20 @@ void Timeline::Close(HeapModel& model) {
   point.time_ns = end_;
   point.live_bytes = now.live_bytes;
   point.live_blocks = now.live_blocks;
+  point.usable_bytes = now.live_bytes + now.live_wasted_bytes;
   point.max_live_bytes = model.TakeWindowMax();
   point.allocations = now.allocations - last_.allocations;
   point.frees = now.frees - last_.frees;
   point.bytes_allocated = now.bytes_allocated - last_.bytes_allocated;
   last_ = now;
   points_.push_back(point);
-  if (points_.size() == kMaxPoints) Halve();
+  if (points_.size() % kPointsPerInterval == 0) model.NextInterval();
+  if (points_.size() == kMaxPoints) Halve(model);
   end_ += interval_;
 }
 
-void Timeline::Halve() {
+void Timeline::Halve(HeapModel& model) {
+  model.MergeIntervals();
   for (size_t i = 0; i < kMaxPoints / 2; ++i) {
     const TimelinePoint& a = points_[2 * i];
     TimelinePoint b = points_[2 * i + 1];
@@ -51,6 +54,7 @@ void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSa
     before = now;
   }
   analysis->timeline_interval_ns = interval_;
+  analysis->series_interval_ns = interval_ * kPointsPerInterval;
   analysis->timeline = std::move(points_);
 }
 
@@ -73,6 +77,18 @@ FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns) {
   at.minor += part * (own(*after) - at.minor);
   at.major += part * (static_cast<double>(after->major_faults) - at.major);
   return at;
+}
+
+void FillResident(const PressureLane& lane, std::vector<TimelinePoint>* points) {
+  const auto samples = lane.ResidentBytes();
+  size_t next = 0;
+  uint64_t before = 0;
+  for (TimelinePoint& point : *points) {
+    while (next < samples.size() && samples[next].first <= point.time_ns) ++next;
+    const bool within = next > 0 && samples[next - 1].first > before;
+    if (within || (next > 0 && point.rss_bytes == 0)) point.rss_bytes = samples[next - 1].second;
+    before = point.time_ns;
+  }
 }
 
 }  // namespace memtrace::report

@@ -7,6 +7,9 @@
 //   Finish(end, ...)      closes the last interval and fills in what the usage
 //                         samples tell: resident bytes and faults
 //
+// It also tells the model when an interval of the sites' series ends: each is
+// kPointsPerInterval of its own.
+//
 // Single-threaded.
 
 #ifndef MEMTRACE_REPORT_TIMELINE_H_
@@ -24,6 +27,7 @@ namespace memtrace::report {
 class Timeline {
  public:
   static constexpr size_t kMaxPoints = 1024;
+  static constexpr size_t kPointsPerInterval = kMaxPoints / SiteSeries::kMostIntervals;
   static constexpr uint64_t kFirstIntervalNs = 1000;
 
   explicit Timeline(uint64_t from_ns) : from_ns_(from_ns), end_(from_ns + kFirstIntervalNs) {}
@@ -38,7 +42,7 @@ class Timeline {
 
  private:
   void Close(HeapModel& model);
-  void Halve();
+  void Halve(HeapModel& model);
 
   uint64_t from_ns_;
   uint64_t interval_ = kFirstIntervalNs;
@@ -54,6 +58,10 @@ struct FaultCounts {
   uint64_t rss_bytes = 0;  // of the last sample before
 };
 FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns);
+
+// Resident bytes as `memtrace run` sampled them, which is more often: at a point, of the last
+// sample within its interval; where none is known from inside, of the last before it.
+void FillResident(const PressureLane& lane, std::vector<TimelinePoint>* points);
 
 }  // namespace memtrace::report
 

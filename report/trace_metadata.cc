@@ -62,6 +62,9 @@ void ReadModule(RecordBody& body, TraceMetadata* out) {
   module.info.path = Text(body);
   module.info.build_id = Text(body);
   module.load_ticks = body.Number();
+  Text(body);  // soname
+  module.info.below_thread_pointer = body.Number();
+  module.info.thread_local_bytes = body.Number();
   const auto known = out->module_index.find(module.info.id.value);
   if (known != out->module_index.end()) {
     // Told again, after a disk was full.
@@ -116,6 +119,20 @@ void ReadObservedEnd(RecordBody& body, TraceMetadata* out) {
   end.peak_rss_bytes = body.Number();
   end.core_dumped = body.Number() != 0;
   out->observed_end = end;
+}
+
+void ReadKill(RecordBody& body, TraceMetadata* out) {
+  KillInfo kill;
+  const uint64_t verdict = body.Number();
+  kill.verdict = format::KillVerdict::kNotKnown;
+  if (verdict == static_cast<uint64_t>(format::KillVerdict::kOomKiller) ||
+      verdict == static_cast<uint64_t>(format::KillVerdict::kNotOomKiller)) {
+    kill.verdict = static_cast<format::KillVerdict>(verdict);
+  }
+  kill.why = Text(body);
+  kill.cgroup = Text(body);
+  kill.limit_bytes = body.Number();
+  out->kill = std::move(kill);
 }
 
 void ReadCounter(RecordBody& body, TraceMetadata* out) {
@@ -246,6 +263,9 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         losses.missed_events = body.Number();
         break;
       case RecordTag::kWindow: window_ticks = body.Number(); break;
+      case RecordTag::kPressure: pressure.ReadSamples(body); break;
+      case RecordTag::kPressureNote: pressure.AddNote(Text(body)); break;
+      case RecordTag::kKillVerdict: ReadKill(body, this); break;
     }
   }
   return decoder.ok();

@@ -19,6 +19,7 @@
 #include "format/trace_format.h"
 #include "report/analysis.h"
 #include "report/clock_map.h"
+#include "report/pressure/pressure_lane.h"
 
 namespace memtrace::report {
 
@@ -106,6 +107,8 @@ struct TraceMetadata {
   bool has_end_map = false;
   std::optional<EndRecord> end;
   std::optional<ObservedEndRecord> observed_end;
+  KillInfo kill;
+  PressureCollector pressure;
   std::optional<StopRecord> stopped;
   std::vector<ConfinementRecord> confinements;
   LostEventsRecord losses;

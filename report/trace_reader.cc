@@ -12,6 +12,15 @@ namespace {
 
 uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
 
+absl::Status ReadRingWords(const ByteSource& source, const ScannedBlock& block,
+                           std::vector<uint64_t>* words) {
+  RingRemains remains;
+  absl::Status status = ReadRing(source, block, true, &remains);
+  words->resize(remains.events.size() / sizeof(uint64_t));
+  if (!words->empty()) memcpy(words->data(), remains.events.data(), words->size() * sizeof(uint64_t));
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
@@ -104,6 +113,10 @@ absl::Status TraceReader::Index() {
                    [](const ScanBlockRef& a, const ScanBlockRef& b) {
                      return std::tie(a.scan, a.sequence) < std::tie(b.scan, b.sequence);
                    });
+  std::stable_sort(fault_blocks_.begin(), fault_blocks_.end(),
+                   [](const FaultBlockRef& a, const FaultBlockRef& b) {
+                     return a.sequence < b.sequence;
+                   });
   absl::Status status = UseRings();
   if (!status.ok()) return status;
   MakeStreams();
@@ -186,6 +199,17 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
       } else {
         scan_blocks_.push_back({block.offset, header.thread, header.sequence,
                                 header.content_bytes});
+      }
+      return absl::OkStatus();
+    case format::BlockKind::kFaults:
+      ++statistics_.fault_blocks;
+      statistics_.fault_bytes += bytes;
+      scan_content_bytes_ += header.content_bytes;
+      if (scan_content_bytes_ > kScanBytes + kScanRatio * source_->Size()) {
+        NoteDamage(block.offset, absl::StrCat("damaged at byte ", block.offset, ": the faults ",
+                                              "expand to more than any trace has"));
+      } else {
+        fault_blocks_.push_back({block.offset, header.sequence, header.content_bytes});
       }
       return absl::OkStatus();
   }
@@ -285,9 +309,9 @@ void TraceReader::MakeStreams() {
             [](const ThreadStream& a, const ThreadStream& b) { return a.thread < b.thread; });
 }
 
-bool TraceReader::ReadEvents(const ThreadStream& stream, const BlockRef& ref,
-                             std::vector<uint64_t>* words) {
-  words->clear();
+absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRef& ref,
+                                       BlockPayload* payload,
+                                       std::vector<uint64_t>* words) const {
   BlockScanner scanner(source_.get());
   ScannedBlock block;
   auto state = scanner.At(ref.offset, &block);
@@ -296,46 +320,54 @@ bool TraceReader::ReadEvents(const ThreadStream& stream, const BlockRef& ref,
     status = absl::DataLossError(
         absl::StrCat("damaged at byte ", ref.offset, ": the file changed while it was read"));
   }
-  RingRemains remains;
   if (status.ok() && ref.is_ring) {
-    status = ReadRing(*source_, block, true, &remains);
-    content_.swap(remains.events);
+    status = ReadRingWords(*source_, block, words);
   } else if (status.ok()) {
-    status = payload_.Read(*source_, block, &content_);
+    status = payload->ReadWords(*source_, block, words);
   }
   if (!status.ok() && !ref.is_ring) {
     const auto copy = ring_copies_.find(KeyOf(stream.thread, ref.sequence));
     ScannedBlock ring;
     if (copy != ring_copies_.end() && ref.merged_before == 0 &&
-        scanner.At(copy->second, &ring).ok() &&
-        ReadRing(*source_, ring, true, &remains).ok() && !remains.events.empty()) {
-      content_.swap(remains.events);
+        scanner.At(copy->second, &ring).ok() && ReadRingWords(*source_, ring, words).ok() &&
+        !words->empty()) {
       status = absl::OkStatus();
     }
   }
-  if (!status.ok()) {
-    if (NoteDamage(ref.offset, status.message())) ++statistics_.lost_blocks;
-    return false;
-  }
-  words->resize(content_.size() / sizeof(uint64_t));
-  if (!words->empty()) memcpy(words->data(), content_.data(), words->size() * sizeof(uint64_t));
-  return true;
+  if (!status.ok()) words->clear();
+  return status;
+}
+
+bool TraceReader::NoteOutcome(const BlockRef& ref, const absl::Status& status) {
+  if (status.ok()) return true;
+  if (NoteDamage(ref.offset, status.message())) ++statistics_.lost_blocks;
+  return false;
+}
+
+bool TraceReader::ReadEvents(const ThreadStream& stream, const BlockRef& ref,
+                             std::vector<uint64_t>* words) {
+  return NoteOutcome(ref, DecodeEvents(stream, ref, &payload_, words));
 }
 
 bool TraceReader::ReadScanBlock(const ScanBlockRef& ref, std::vector<uint8_t>* content) {
+  return ReadBlockAt(ref.offset, ref.content_bytes, content);
+}
+
+bool TraceReader::ReadBlockAt(uint64_t offset, uint32_t content_bytes,
+                              std::vector<uint8_t>* content) {
   BlockScanner scanner(source_.get());
   ScannedBlock block;
-  auto state = scanner.At(ref.offset, &block);
+  auto state = scanner.At(offset, &block);
   absl::Status status = state.status();
   if (state.ok() && (*state != BlockState::kBlock ||
-                     block.header.content_bytes != ref.content_bytes)) {
+                     block.header.content_bytes != content_bytes)) {
     status = absl::DataLossError(
-        absl::StrCat("damaged at byte ", ref.offset, ": the file changed while it was read"));
+        absl::StrCat("damaged at byte ", offset, ": the file changed while it was read"));
   }
   if (status.ok()) status = payload_.Read(*source_, block, content);
   if (status.ok()) return true;
   content->clear();
-  NoteDamage(ref.offset, status.message());
+  NoteDamage(offset, status.message());
   return false;
 }
 

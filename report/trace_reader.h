@@ -10,7 +10,7 @@
 // take the place of the block they should have become, when that is missing or
 // damaged.
 //
-// Threads: one reader belongs to one thread.
+// Threads: one reader belongs to one thread; what is const, others may call as well (read_ahead.h).
 
 #ifndef MEMTRACE_REPORT_TRACE_READER_H_
 #define MEMTRACE_REPORT_TRACE_READER_H_
@@ -62,6 +62,13 @@ struct ScanBlockRef {
   uint32_t content_bytes = 0;
 };
 
+// A kFaults block.
+struct FaultBlockRef {
+  uint64_t offset = 0;
+  uint32_t sequence = 0;  // 1, 2, ... in the trace
+  uint32_t content_bytes = 0;
+};
+
 struct TraceStatistics {
   uint64_t file_bytes = 0;
   uint64_t event_blocks = 0;
@@ -74,6 +81,8 @@ struct TraceStatistics {
   uint64_t metadata_bytes = 0;
   uint64_t scan_blocks = 0;
   uint64_t scan_bytes = 0;        // as stored, with headers
+  uint64_t fault_blocks = 0;
+  uint64_t fault_bytes = 0;       // as stored, with headers
   uint64_t gaps = 0;              // unwritten space between blocks
   uint64_t gap_bytes = 0;
   uint64_t lost_blocks = 0;       // holes in the sequence numbers, and damaged event blocks
@@ -98,10 +107,23 @@ class TraceReader {
   // otherwise `words` is empty, the damage is noted and false returned.
   bool ReadEvents(const ThreadStream& stream, const BlockRef& block, std::vector<uint64_t>* words);
 
+  // The two halves of it. The first notes nothing, and any number of threads may call it at
+  // once, each with a payload of its own; the second is for the thread the reader belongs to.
+  absl::Status DecodeEvents(const ThreadStream& stream, const BlockRef& block,
+                            BlockPayload* payload, std::vector<uint64_t>* words) const;
+  bool NoteOutcome(const BlockRef& block, const absl::Status& status);
+
   // Blocks of memory scans, by scan and sequence. What they say: leak/scan_reader.h.
   const std::vector<ScanBlockRef>& scan_blocks() const { return scan_blocks_; }
   // False: it is damaged, which is noted; `content` is empty.
   bool ReadScanBlock(const ScanBlockRef& block, std::vector<uint8_t>* content);
+
+  // Faults and snapshots of pages, by sequence. What they say: faults/fault_stream.h.
+  const std::vector<FaultBlockRef>& fault_blocks() const { return fault_blocks_; }
+  // False: it is damaged, which is noted; `content` is empty.
+  bool ReadFaultBlock(const FaultBlockRef& block, std::vector<uint8_t>* content) {
+    return ReadBlockAt(block.offset, block.content_bytes, content);
+  }
 
   // The words of a block were not whole events: noted as damage at that word.
   void NoteBadEvent(const BlockRef& block, size_t word);
@@ -126,6 +148,7 @@ class TraceReader {
   absl::Status IndexMetadata(const ScannedBlock& block);
   absl::Status SkipGap(uint64_t* position);
   absl::Status UseRings();
+  bool ReadBlockAt(uint64_t offset, uint32_t content_bytes, std::vector<uint8_t>* content);
   static void SortBlocks(std::vector<BlockRef>* blocks);
   void MakeStreams();
   void NoteCutWithinBlock();
@@ -135,7 +158,8 @@ class TraceReader {
   // Decoded records a trace may have: these, and so many for each byte of its file.
   static constexpr uint64_t kMetadataBytes = 4 << 20;
   static constexpr uint64_t kMetadataRatio = 32;
-  // The same of the contents of memory scans, which are worth eight bytes a pointer.
+  // The same of the contents of memory scans, which are worth eight bytes a pointer, and of
+  // faults.
   static constexpr uint64_t kScanBytes = 64 << 20;
   static constexpr uint64_t kScanRatio = 64;
 
@@ -152,6 +176,7 @@ class TraceReader {
   std::vector<ScannedBlock> rings_;                                 // while indexing
   absl::flat_hash_map<uint64_t, uint64_t> ring_copies_;  // thread << 32 | sequence -> offset
   std::vector<ScanBlockRef> scan_blocks_;
+  std::vector<FaultBlockRef> fault_blocks_;
   uint64_t scan_content_bytes_ = 0;
   uint64_t metadata_content_bytes_ = 0;
   BlockPayload payload_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -85,7 +86,9 @@ class Survey {
     std::array<std::string_view, std::size(kTexts)> texts;
     for (size_t i = 0; i < texts.size(); ++i) texts[i] = kTexts[i].text;
     for (const ModuleInfo& module : analysis_.modules) {
-      if (module.flags & (format::kModuleTracer | format::kModuleVdso)) {
+      // A name in brackets is no file.
+      if ((module.flags & (format::kModuleTracer | format::kModuleVdso)) != 0 ||
+          absl::StartsWith(module.path, "[")) {
         if (module.flags & format::kModuleTracer) tracer_ = all_.size();
         continue;
       }

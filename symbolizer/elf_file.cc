@@ -15,6 +15,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "symbolizer/file_stamp.h"
 #include "symbolizer/write_all.h"
 #include "symbolizer/zstd_sections.h"
 
@@ -35,12 +36,14 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   // A trace may name a device, and opening some is an act already.
   struct stat st;
   if (stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    FileRecorder::Note(FileStamp::Of(path, st));
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
   }
   // Should it become a fifo or a terminal just now, it neither blocks us nor becomes ours.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     const int error = errno;
+    FileRecorder::Note(FileStamp::Of(path));
     const std::string message = absl::StrCat(path, ": ", std::strerror(error));
     return error == ENOENT || error == ENOTDIR ? absl::NotFoundError(message)
                                                : absl::PermissionDeniedError(message);
@@ -49,6 +52,7 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
     close(fd);
     return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
   }
+  FileRecorder::Note(FileStamp::Of(path, st));
   // Private: libelf writes into its mapping when it decompresses or converts.
   Elf* elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, nullptr);
   std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));

@@ -18,12 +18,23 @@ void Put(const std::string& text, std::string* out) {
   out->append(text);
 }
 
+void Put64(uint64_t number, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
   uint32_t Number() {
     uint32_t number = 0;
+    if (!Has(sizeof(number))) return 0;
+    std::memcpy(&number, rest_.data(), sizeof(number));
+    rest_.remove_prefix(sizeof(number));
+    return number;
+  }
+  uint64_t Number64() {
+    uint64_t number = 0;
     if (!Has(sizeof(number))) return 0;
     std::memcpy(&number, rest_.data(), sizeof(number));
     rest_.remove_prefix(sizeof(number));
@@ -80,6 +91,15 @@ std::string EncodeAnswer(const ModuleResult& result) {
   out.append(strings);
   Put(static_cast<uint32_t>(result.frames.size()), &out);
   out.append(frames);
+  Put(static_cast<uint32_t>(result.files.size()), &out);
+  for (const FileStamp& file : result.files) {
+    Put(file.path, &out);
+    Put(file.exists ? 1 : 0, &out);
+    for (const uint64_t number : {file.device, file.inode, file.bytes}) Put64(number, &out);
+    for (const int64_t time : {file.modified_ns, file.changed_ns}) {
+      Put64(static_cast<uint64_t>(time), &out);
+    }
+  }
   return out;
 }
 
@@ -104,6 +124,15 @@ bool DecodeAnswer(std::string_view bytes, size_t addresses, ModuleResult* result
       }
       frame.line = in.Number();
       frame.inlined = in.Number() != 0;
+    }
+  }
+  result->files.resize(in.Count(2 * sizeof(uint32_t) + 5 * sizeof(uint64_t)));
+  for (FileStamp& file : result->files) {
+    file.path = in.Text();
+    file.exists = in.Number() != 0;
+    for (uint64_t* number : {&file.device, &file.inode, &file.bytes}) *number = in.Number64();
+    for (int64_t* time : {&file.modified_ns, &file.changed_ns}) {
+      *time = static_cast<int64_t>(in.Number64());
     }
   }
   return in.ok() && in.at_end();

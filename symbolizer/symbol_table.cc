@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "symbolizer/elf_symbols.h"
+
 namespace memtrace::symbolizer {
 namespace {
 
@@ -23,8 +25,9 @@ size_t LeadingUnderscores(std::string_view name) {
   return std::min(name.find_first_not_of('_'), name.size());
 }
 
-// Is `a` the better name for the same address and size?
-bool BetterName(const SymbolTable::Symbol& a, const SymbolTable::Symbol& b) {
+}  // namespace
+
+bool IsBetterName(const SymbolTable::Symbol& a, const SymbolTable::Symbol& b) {
   if (a.rank != b.rank) return a.rank < b.rank;
   const size_t a_underscores = LeadingUnderscores(a.name);
   const size_t b_underscores = LeadingUnderscores(b.name);
@@ -33,29 +36,12 @@ bool BetterName(const SymbolTable::Symbol& a, const SymbolTable::Symbol& b) {
   return a.name < b.name;
 }
 
-}  // namespace
-
 void SymbolTable::AddFrom(const ElfFile& file, uint32_t type) {
-  for (const ElfSection& section : file.SectionsOfType(type)) {
-    Elf_Data* data = elf_getdata(section.scn, nullptr);
-    if (data == nullptr || section.header.sh_entsize == 0) continue;
-    const size_t count = data->d_size / section.header.sh_entsize;
-    symbols_.reserve(symbols_.size() + count);
-    for (size_t i = 1; i < count; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
-      const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
-      if (text == nullptr) continue;
-      std::string_view name = text;
-      if (const size_t at = name.find('@'); at != std::string_view::npos && at > 0) {
-        name = name.substr(0, at);
-      }
-      const std::optional<uint8_t> rank = RankOf(symbol, name);
-      if (!rank.has_value()) continue;
-      symbols_.push_back({std::string(name), symbol.st_value, symbol.st_size, *rank});
-    }
-  }
+  ForEachSymbol(file, type, [&](const GElf_Sym& symbol, std::string_view name) {
+    const std::optional<uint8_t> rank = RankOf(symbol, name);
+    if (!rank.has_value()) return;
+    symbols_.push_back({std::string(name), symbol.st_value, symbol.st_size, *rank});
+  });
 }
 
 void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
@@ -66,7 +52,7 @@ void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
   // Best name last: AddressMap lets the last of equal ranges win.
   std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
     if (a.address != b.address) return a.address < b.address;
-    return BetterName(b, a);
+    return IsBetterName(b, a);
   });
   size_t next = 0;  // the first symbol at a higher address
   for (size_t i = 0; i < symbols_.size(); ++i) {

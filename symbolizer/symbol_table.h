@@ -52,6 +52,9 @@ class SymbolTable {
   AddressMap<uint32_t> unsized_;  // index into symbols_
 };
 
+// Is `a` the better name for the same address and size?
+bool IsBetterName(const SymbolTable::Symbol& a, const SymbolTable::Symbol& b);
+
 }  // namespace memtrace::symbolizer
 
 #endif  // MEMTRACE_SYMBOLIZER_SYMBOL_TABLE_H_

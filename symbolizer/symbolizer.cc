@@ -15,9 +15,9 @@
 #include "symbolizer/demangle.h"
 #include "symbolizer/dwarf_module.h"
 #include "symbolizer/elf_file.h"
+#include "symbolizer/module_file.h"
 #include "symbolizer/plt_names.h"
 #include "symbolizer/symbol_table.h"
-#include "symbolizer/sysroot.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -26,12 +26,6 @@ void AddMessage(std::string_view text, ModuleResult* result) {
   if (text.empty()) return;
   absl::StrAppend(&result->message, result->message.empty() ? "" : "; ",
                   absl::string_view(text.data(), text.size()));
-}
-
-// "[vdso]", "[heap]", "linux-vdso.so.1", "linux-gate.so.1"
-bool IsNoFile(const std::string& path) {
-  return path.empty() || path.front() == '[' || path.starts_with("linux-vdso") ||
-         path.starts_with("linux-gate");
 }
 
 uint64_t LookupAddress(const Address& address) {
@@ -116,6 +110,7 @@ class Symbolizer::Impl {
 
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses) {
     ModuleResult result;
+    const FileRecorder recorder(&result.files);
     result.frames.resize(addresses.size());
     if (IsNoFile(module.path)) {
       result.message = absl::StrCat(module.path.empty() ? "(no path)" : module.path,
@@ -133,45 +128,8 @@ class Symbolizer::Impl {
   }
 
  private:
-  // The module's own file. Null, with state and message set, when there is none to use.
-  std::unique_ptr<ElfFile> OpenModule(const Module& module, ModuleResult* result) const {
-    std::string path = module.path;
-    constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
-    if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
-    std::vector<std::string> places = {ResolveInSysroot(options_.sysroot, path)};
-    // Outside the sysroot only a file that can be proven to be the same.
-    if (!options_.sysroot.empty() && !module.build_id.empty()) places.push_back(path);
-    for (const std::string& place : places) {
-      absl::StatusOr<std::unique_ptr<ElfFile>> file = ElfFile::Open(place);
-      if (file.ok()) {
-        if (absl::Status status = (*file)->CheckLoadable(); !status.ok()) file = status;
-      }
-      ModuleState state = ModuleState::kNotFound;
-      std::string message;
-      if (!file.ok()) {
-        if (!absl::IsNotFound(file.status())) state = ModuleState::kUnreadable;
-        message = std::string(file.status().message());
-      } else if (!module.build_id.empty() && (*file)->build_id() != module.build_id) {
-        state = ModuleState::kBuildIdDiffers;
-        message = absl::StrCat(
-            place, ": replaced since the trace: build-id ",
-            (*file)->build_id().empty() ? "(none)" : HexOf((*file)->build_id()),
-            ", traced ", HexOf(module.build_id));
-      } else {
-        result->state = ModuleState::kSymbolsOnly;
-        result->message.clear();
-        return *std::move(file);
-      }
-      if (place == places.front()) {
-        result->state = state;
-        result->message = std::move(message);
-      }
-    }
-    return nullptr;
-  }
-
   bool OpenFiles(const Module& module, NameSources* sources, ModuleResult* result) const {
-    sources->file = OpenModule(module, result);
+    sources->file = OpenModuleFile(options_, module, result);
     if (sources->file == nullptr) {
       // The debug file of the right build may still be installed.
       if (module.build_id.empty()) return false;

@@ -15,12 +15,15 @@
 #include <string>
 #include <vector>
 
+#include "symbolizer/file_stamp.h"
+
 namespace memtrace::symbolizer {
 
 struct Options {
   std::vector<std::string> debug_dirs = {"/usr/lib/debug"};  // --debug-dir, searched in order
   std::string sysroot;      // prefix for module paths and debug dirs of another machine
   bool debuginfod = false;  // ask DEBUGINFOD_URLS; never unless the user said so
+  std::string cache_dir;    // of SymbolizerProcess: see symbol_cache.h; empty: no cache
 };
 
 struct Module {
@@ -59,6 +62,7 @@ struct ModuleResult {
   // For each address in the order asked: frames, innermost first; never empty of
   // frames for a mapped address of a readable module unless nothing is known.
   std::vector<std::vector<Frame>> frames;
+  std::vector<FileStamp> files;  // that were looked at, or for
 };
 
 class Symbolizer {

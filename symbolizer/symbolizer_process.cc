@@ -29,14 +29,24 @@ SymbolizerProcess::Limits SymbolizerProcess::LimitsFor(const Options& options) {
 }
 
 SymbolizerProcess::SymbolizerProcess(Options options, const Limits& limits)
-    : work_([options = std::move(options)](const Module& module,
+    : options_(std::move(options)),
+      cache_(options_.cache_dir),
+      work_([this](const Module& module,
                                            std::span<const Address> addresses) {
-        return Symbolizer(options).Symbolize(module, addresses);
+        return Symbolizer(options_).Symbolize(module, addresses);
       }),
       limits_(limits) {}
 
 ModuleResult SymbolizerProcess::Symbolize(const Module& module,
                                           std::span<const Address> addresses) {
+  return cache_.Symbolize(options_, module, addresses,
+                          [this](const Module& asked, std::span<const Address> unknown) {
+                            return AskProcess(asked, unknown);
+                          });
+}
+
+ModuleResult SymbolizerProcess::AskProcess(const Module& module,
+                                           std::span<const Address> addresses) {
   const milliseconds time = std::min(limits_.module, limits_.all - spent_);
   if (time.count() <= 0) {
     return Failed(module, addresses.size(), "the modules before it took too long");

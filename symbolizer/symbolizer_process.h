@@ -11,6 +11,8 @@
 // keeps nothing after its answer, dies with its parent, leaves no core, and its standard
 // error is closed to it. What it answers is checked like any other input.
 //
+// With Options::cache_dir only what no cache knows is asked of a child (symbol_cache.h).
+//
 // Threads: as Symbolizer; and no other thread of the process may be inside the
 // allocator, for the child allocates.
 
@@ -21,6 +23,7 @@
 #include <functional>
 #include <span>
 
+#include "symbolizer/symbol_cache.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::symbolizer {
@@ -39,14 +42,21 @@ class SymbolizerProcess {
 
   explicit SymbolizerProcess(Options options) : SymbolizerProcess(options, LimitsFor(options)) {}
   SymbolizerProcess(Options options, const Limits& limits);
+  SymbolizerProcess(const SymbolizerProcess&) = delete;
+  SymbolizerProcess& operator=(const SymbolizerProcess&) = delete;
 
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
 
   // What the child does, in place of Symbolizer::Symbolize().
   using Work = std::function<ModuleResult(const Module&, std::span<const Address>)>;
   void ReplaceWorkForTesting(Work work) { work_ = std::move(work); }
+  const SymbolCache& cache() const { return cache_; }
 
  private:
+  ModuleResult AskProcess(const Module& module, std::span<const Address> addresses);
+
+  const Options options_;
+  SymbolCache cache_;
   Work work_;
   const Limits limits_;
   std::chrono::milliseconds spent_{0};

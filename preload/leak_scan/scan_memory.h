@@ -29,10 +29,14 @@ class ScanArena {
   // Zeroed, touched where used. Null: the kernel refuses, or it was asked too often.
   void* Allocate(size_t bytes) {
     bytes = (bytes + arch::kPageBytes - 1) & ~(arch::kPageBytes - 1);
-    if (count_ == kMost || bytes == 0) return nullptr;
+    if (count_ == kMost) failed_ = true;
+    if (failed_ || bytes == 0) return nullptr;
     void* const memory = sys::Mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-    if (sys::MmapFailed(memory)) return nullptr;
+    if (sys::MmapFailed(memory)) {
+      failed_ = true;
+      return nullptr;
+    }
     // Of a large table a word here and there is touched.
     if (bytes >= 2 << 20) sys::Madvise(memory, bytes, MADV_NOHUGEPAGE);
     const auto begin = reinterpret_cast<uintptr_t>(memory);
@@ -46,11 +50,14 @@ class ScanArena {
 
   size_t size() const { return count_; }
   const OwnRange& operator[](size_t i) const { return ranges_[i]; }
+  // It was asked for more than there is: something that was to be kept was not.
+  bool failed() const { return failed_; }
 
  private:
   static constexpr size_t kMost = 512;
   OwnRange ranges_[kMost];
   size_t count_ = 0;
+  bool failed_ = false;
 };
 
 // An array that grows by doubling.

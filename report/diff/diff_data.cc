@@ -1,4 +1,4 @@
-// --format json and csv of `memtrace diff`.
+// --format json, html and csv of `memtrace diff`.
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/diff/diff_formats.h"
+#include "report/html/page.h"
 #include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
@@ -95,6 +96,16 @@ void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
   render::WriteArray(diff.rows, top, [&](const DiffRow& row) { return RowJson(diff, row); }, out);
   member("sites_total", diff.rows.size());
   out.Write("\n}\n");
+}
+
+void RenderDiffHtml(const RunDiff& diff, size_t top, render::Sink& out) {
+  html::WritePage(
+      "diff",
+      [&](render::Sink& data) {
+        data.Write(",\"diff\":");
+        RenderDiffJson(diff, top, data);
+      },
+      out);
 }
 
 void RenderDiffCsv(const RunDiff& diff, size_t top, render::Sink& out) {

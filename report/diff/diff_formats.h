@@ -17,6 +17,8 @@ namespace memtrace::report {
 std::string RenderDiffText(const RunDiff& diff, const render::TextOptions& text);
 // "memtrace-diff/1".
 void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out);
+// The same in a page, html::PageIsThere() given.
+void RenderDiffHtml(const RunDiff& diff, size_t top, render::Sink& out);
 // RFC 4180 with a header record: a record for each row.
 void RenderDiffCsv(const RunDiff& diff, size_t top, render::Sink& out);
 

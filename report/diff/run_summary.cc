@@ -27,6 +27,7 @@ constexpr absl::string_view kNames[kMeasures] = {
 
 constexpr size_t kFramesKept = 12;  // of a stack that is shown
 constexpr size_t kCommandKept = 200;
+constexpr size_t kMostNamed = 5;  // of processes that were not scanned
 
 std::string EndText(const ProcessInfo& process) {
   switch (process.end) {
@@ -92,8 +93,8 @@ class Sites {
       Add(site->stack, site->function, amounts);
     }
   }
-  void AddLeaks(const LeakScan& scan) {
-    for (const LossRecord& record : scan.records) {
+  void AddLeaks(const std::vector<LossRecord>& records) {
+    for (const LossRecord& record : records) {
       if (!view_.Matches(record.stack)) continue;
       Amounts amounts;
       amounts[MeasureOf(record.kind)] = record.bytes;
@@ -147,12 +148,56 @@ Amounts AmountsOf(const Totals& totals) {
   return amounts;
 }
 
+void AddLeakTotals(const LeakScan& scan, Amounts* amounts) {
+  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
+                              LeakKind::kReachable}) {
+    (*amounts)[MeasureOf(kind)] += scan.totals[static_cast<size_t>(kind)].bytes;
+  }
+}
+
+// What the traces of a tree lost, while each is there.
+class TreeLosses {
+ public:
+  void See(size_t image, const AnalyzedTrace& trace, MergedSites& sites) {
+    const LeakScan* scan = FinalScan(trace.analysis);
+    if (scan == nullptr) {
+      // What becomes another program loses nothing.
+      if (trace.analysis.process.end != ProcessInfo::End::kExec) not_scanned_.push_back(image);
+      return;
+    }
+    AddLeakTotals(*scan, &totals_);
+    std::vector<StackId> stacks;
+    for (const LossRecord& record : scan->records) stacks.push_back(record.stack);
+    stacks = sites.Translate(trace, stacks);
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      LossRecord record = scan->records[i];
+      record.stack = stacks[i];
+      of_images_[image].push_back(record);
+    }
+  }
+
+  // With the images in place: by executable.
+  std::map<size_t, std::vector<LossRecord>> ByExecutable(const TreeAnalysis& tree) const {
+    std::map<size_t, std::vector<LossRecord>> records;
+    for (const auto& [image, own] : of_images_) {
+      std::vector<LossRecord>& all = records[tree.images[image].executable];
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return records;
+  }
+  const Amounts& totals() const { return totals_; }
+  const std::vector<size_t>& not_scanned() const { return not_scanned_; }  // images
+
+ private:
+  Amounts totals_;  // of leaks
+  std::map<size_t, std::vector<LossRecord>> of_images_;
+  std::vector<size_t> not_scanned_;
+};
+
 absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const SummaryOptions& options) {
   AnalyzeOptions analyze;
   if (options.progress) {
-    analyze.progress = [&](uint64_t done, uint64_t total) {
-      options.progress("reading", total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total));
-    };
+    analyze.progress = [&](const ReadProgress& read) { options.progress("reading", read.share()); };
   }
   absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, analyze);
   if (!trace.ok()) return trace.status();
@@ -197,11 +242,8 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   Sites sites(*view, run.executables.front(), &run);
   sites.AddAll();
   if (scan != nullptr) {
-    sites.AddLeaks(*scan);
-    for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                                LeakKind::kReachable}) {
-      run.totals[MeasureOf(kind)] = scan->totals[static_cast<size_t>(kind)].bytes;
-    }
+    sites.AddLeaks(scan->records);
+    AddLeakTotals(*scan, &run.totals);
     for (const std::string& note : scan->notes) run.notes.push_back(note);
   }
   return run;
@@ -214,7 +256,12 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   const auto report = [&](absl::string_view what, double share) {
     if (options.progress) options.progress(what, share);
   };
-  const TreeAnalysis tree = AnalyzeTree(*set, [&](double share) { report("reading", share); });
+  TreeLosses losses;
+  const TreeAnalysis tree = AnalyzeTree(
+      *set, [&](double share) { report("reading", share); },
+      [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
+        losses.See(image, trace, sites);
+      });
   if (tree.images.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("no trace could be read: ",
                                                    tree.skipped.front().file, ": ",
@@ -226,7 +273,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },
-      [&](double share) { report("symbolizing", share); }, "", options.match);
+      [&](double share) { report("symbolizing", share); }, "", {.match = options.match});
   if (!view.ok()) return view.status();
 
   RunSummary run;
@@ -238,6 +285,18 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   run.processes = tree.tree.processes;
   run.sampled = tree.sample_bytes != 0;
   run.totals = AmountsOf(tree.totals);
+  run.totals.Add(losses.totals());
+  // An executed trace that was not the last of its process is told from a cut one afterwards.
+  size_t not_scanned = 0;
+  for (const size_t image : losses.not_scanned()) {
+    if (tree.images[image].process.end == ProcessInfo::End::kExec) continue;
+    if (++not_scanned > kMostNamed) continue;
+    run.notes.push_back(absl::StrCat(tree.images[image].file, ": its memory was not scanned at its end"));
+  }
+  run.scanned = not_scanned == 0;
+  if (not_scanned > kMostNamed) {
+    run.notes.push_back(absl::StrCat(not_scanned - kMostNamed, " more processes were not scanned"));
+  }
   int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const ProcessImage& image : tree.images) {
     begin = std::min(begin, image.process.start_realtime_ns);
@@ -252,10 +311,13 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   }
   for (const std::string& note : view->symbols().notes()) run.notes.push_back(note);
   std::set<std::string> executables;
+  const auto leaks = losses.ByExecutable(tree);
   for (const size_t index : view->executables()) {
     const std::string name(render::FileNameOf(view->executable(index).path));
     executables.insert(name);
-    Sites(view->sites_of(index), name, &run).AddAll();
+    Sites sites(view->sites_of(index), name, &run);
+    sites.AddAll();
+    if (const auto lost = leaks.find(index); lost != leaks.end()) sites.AddLeaks(lost->second);
   }
   run.executables.assign(executables.begin(), executables.end());
   return run;

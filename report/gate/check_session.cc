@@ -224,6 +224,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
   symbolizer_options.debug_dirs.insert(symbolizer_options.debug_dirs.begin(),
                                        flags.debug_dirs.begin(), flags.debug_dirs.end());
   symbolizer_options.sysroot = flags.sysroot;
+  symbolizer_options.cache_dir = symbolizer::SymbolCacheDirectory();
   symbolizer::SymbolizerProcess symbolizer(symbolizer_options);
   const SiteSymbols symbols(
       tree.sites.files(), tree.sites.stacks(),

@@ -62,6 +62,11 @@ class HeapGraph {
   std::span<const HeapEdge> EdgesOf(uint32_t block) const {
     return {edges_.data() + first_[block], edges_.data() + first_[block + 1]};
   }
+  // Of the word in `block`. Words lie at multiples of 8; blocks of the program's own
+  // allocators need not.
+  uint64_t OffsetOf(uint32_t block, const HeapEdge& edge) const {
+    return uint64_t{edge.word} * 8 + (-blocks_.start(block) & 7);
+  }
   std::span<const RootEdge> roots() const { return roots_; }
   size_t edge_count() const { return edges_.size(); }
 

@@ -1,6 +1,7 @@
 #include "report/leak/leak_check.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,13 @@ class Facts : public ScanVisitor {
   Heuristics* const heuristics_;
 };
 
+// Memory that nobody looked through and that may hold pointers. Of stacks only what is dead is
+// left out; older versions wrote that as not scanned.
+bool IsMissing(const ScanRegion& region) {
+  return region.use == format::ScanRegionUse::kNotScanned &&
+         region.kind != format::ScanRegionKind::kStack;
+}
+
 std::string Plural(uint64_t n, absl::string_view noun) {
   return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
 }
@@ -36,7 +44,7 @@ std::string Plural(uint64_t n, absl::string_view noun) {
 LeakCheck::LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOptions& options,
                      Range range, Observer observer)
     : reader_(reader), options_(options), range_(range), observer_(std::move(observer)),
-      records_(stacks, options.resolution_frames) {
+      records_(stacks, options.resolution) {
   for (const uint32_t number : ScanNumbers(*reader)) {
     const Scan scan = ReadScan(*reader, number, nullptr, /*only_begin=*/true);
     waiting_.push_back({number, scan.begin.ticks & kTickMask});
@@ -97,18 +105,25 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   }
   heuristics.Sort();
   found->state = LeakScan::State::kDone;
+  found->cost = {.stood_ns = scan.begin.stood_ns,
+                 .fork_ns = scan.begin.fork_ns,
+                 .cpu_ns = scan.done->cpu_ns,
+                 .elapsed_ns = scan.done->elapsed_ns,
+                 .root_bytes = scan.done->root_bytes,
+                 .heap_bytes = scan.done->territory_bytes,
+                 .in_process = scan.begin.scanner_pid == 0};
   HeapGraphBuilder builder(BlockIndex(model.CopyLive()), heuristics, scan,
                            !WhyBlocksAreUnknown().empty());
   Scan again = ReadScan(*reader_, scan.number, &builder);
-  const HeapGraph graph = builder.Finish();
-  const Marks marks = Mark(graph, options_.leader_by_sequence);
+  HeapGraph graph = builder.Finish();
+  Marks marks = Mark(graph, options_.leader_by_sequence);
   std::vector<BlockSite> sites(model.site_count());
   for (uint32_t i = 0; i < sites.size(); ++i) sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
   records_.Fill(graph, marks, sites, found);
   Explain(scan, found);
   if (model.has_doubts()) {
-    found->notes.push_back("the order of some events at that time could not be found: blocks of "
-                           "these may count as live, or as freed, wrongly");
+    found->notes.emplace_back("the order of some events at that time could not be found: blocks of "
+                              "these may count as live, or as freed, wrongly");
   }
   if (observer_) observer_({scan, graph, marks, sites, *found});
 }
@@ -131,7 +146,7 @@ std::string LeakCheck::WhyBlocksAreUnknown() const {
 
 // What was not scanned, and what else a reader must know to believe the rest.
 void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
-  const auto note = [&](std::string text) { found->notes.push_back(std::move(text)); };
+  const auto note = [&](std::string_view text) { found->notes.emplace_back(text); };
   if (!scan.begin.note.empty()) note(scan.begin.note);
   uint64_t unparked = 0;
   for (const ScanThread& thread : scan.threads) {
@@ -146,7 +161,7 @@ void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
   uint64_t not_scanned = 0, bytes = 0, failed = 0;
   for (const ScanRegion& region : scan.regions) {
     failed += region.bytes_failed;
-    if (region.use != format::ScanRegionUse::kNotScanned) continue;
+    if (!IsMissing(region)) continue;
     ++not_scanned;
     if (region.end > region.start) bytes += region.end - region.start;
     if (!region.path.empty() && names.size() < kRegionsNamed) names.push_back(region.path);

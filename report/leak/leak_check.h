@@ -34,12 +34,13 @@ namespace memtrace::report::leak {
 
 class LeakCheck {
  public:
-  // What is known while a scan is looked at, for those who want more than its records.
+  // What is known while a scan is looked at, for those who want more than its records. They
+  // may move it away.
   struct Result {
-    const Scan& scan;
-    const HeapGraph& graph;
-    const Marks& marks;
-    const std::vector<BlockSite>& sites;  // by HeldBlock::site
+    Scan& scan;
+    HeapGraph& graph;
+    Marks& marks;
+    std::vector<BlockSite>& sites;  // by HeldBlock::site
     const LeakScan& found;
   };
   using Observer = std::function<void(const Result&)>;

@@ -5,19 +5,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "report/leak/heuristics.h"
 
 namespace memtrace::report::leak {
+
+// Code of an instance of a module, as stacks have it (StackNode).
+struct CodeRange {
+  uint32_t instance = 0;
+  uint64_t begin = 0, end = 0;
+};
+
+// How much of two stacks must be equal for their blocks to be one record.
+struct Resolution {
+  // Stacks whose innermost so many frames are equal are one, the allocating function counted
+  // as a frame: 2 low, 4 med. 0: all frames (high).
+  size_t frames = 0;
+  // operator new: part of the allocating function, as for memcheck, and no frame of its own.
+  std::vector<CodeRange> operator_new;
+};
 
 struct LeakOptions {
   HeuristicSet heuristics = kAllHeuristics;
   // Which block of a lost cycle counts as the lost one: the lowest address, as memcheck
   // does, or the one that was allocated first.
   bool leader_by_sequence = false;
-  // Stacks whose innermost so many frames are equal are one, the allocating function counted
-  // as a frame: 2 low, 4 med. 0: all frames (high).
-  size_t resolution_frames = 0;
+  Resolution resolution;
 };
 
 }  // namespace memtrace::report::leak

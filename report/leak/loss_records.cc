@@ -5,20 +5,41 @@
 
 namespace memtrace::report::leak {
 
+namespace {
+
+bool IsIn(const std::vector<CodeRange>& ranges, const StackNode& node) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const CodeRange& range) {
+    // A return address may be the first behind its function.
+    return node.instance == range.instance && node.pc > range.begin && node.pc <= range.end;
+  });
+}
+
+}  // namespace
+
+std::vector<uint64_t> StackKey(const StackTable& stacks, const BlockSite& site,
+                               const Resolution& resolution) {
+  std::vector<uint64_t> key = {static_cast<uint64_t>(site.function)};
+  StackId id = site.stack;
+  if (resolution.frames == 0) {
+    key.push_back(id.value);
+    return key;
+  }
+  while (id && IsIn(resolution.operator_new, stacks.node(id))) id = stacks.node(id).parent;
+  // The function is the innermost frame.
+  for (size_t i = 1; i < resolution.frames && id; ++i, id = stacks.node(id).parent) {
+    key.push_back(stacks.node(id).pc);
+    key.push_back(stacks.node(id).instance);
+  }
+  return key;
+}
+
 uint32_t LossRecords::GroupOf(const BlockSite& site) {
   const auto [at, is_new] =
       by_stack_.try_emplace({site.stack.value, site.function}, static_cast<uint32_t>(groups_.size()));
   if (!is_new) return at->second;
-  if (frames_ != 0) {
-    std::vector<uint64_t> key = {static_cast<uint64_t>(site.function)};
-    // The function is the innermost frame.
-    StackId id = site.stack;
-    for (size_t i = 1; i < frames_ && id; ++i, id = stacks_->node(id).parent) {
-      key.push_back(stacks_->node(id).pc);
-      key.push_back(stacks_->node(id).instance);
-    }
-    const auto [known, first] =
-        by_frames_.try_emplace(std::move(key), static_cast<uint32_t>(groups_.size()));
+  if (resolution_.frames != 0) {
+    const auto [known, first] = by_frames_.try_emplace(StackKey(*stacks_, site, resolution_),
+                                                       static_cast<uint32_t>(groups_.size()));
     at->second = known->second;
     if (!first) return known->second;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "report/leak/leak_options.h"
 #include "report/leak/marker.h"
 #include "report/leaks.h"
 #include "report/stack_table.h"
@@ -23,11 +24,14 @@ struct BlockSite {
   format::AllocFunction function = format::AllocFunction::kMalloc;
 };
 
+// Equal for sites that are one.
+std::vector<uint64_t> StackKey(const StackTable& stacks, const BlockSite& site,
+                               const Resolution& resolution);
+
 class LossRecords {
  public:
-  // `resolution_frames` as in LeakOptions.
-  LossRecords(const StackTable* stacks, size_t resolution_frames)
-      : stacks_(stacks), frames_(resolution_frames) {}
+  LossRecords(const StackTable* stacks, const Resolution& resolution)
+      : stacks_(stacks), resolution_(resolution) {}
 
   // Fills totals, by_heuristic and records of `scan`. `sites` by HeldBlock::site. Blocks
   // with kUncounted are not counted.
@@ -45,7 +49,7 @@ class LossRecords {
   uint32_t GroupOf(const BlockSite& site);
 
   const StackTable* const stacks_;
-  const size_t frames_;
+  const Resolution resolution_;
   std::vector<Group> groups_;
   absl::flat_hash_map<std::pair<uint32_t, format::AllocFunction>, uint32_t> by_stack_;
   absl::flat_hash_map<std::vector<uint64_t>, uint32_t> by_frames_;

@@ -51,6 +51,7 @@ ScanThread ReadThread(RecordBody& body) {
   }
   thread.signal_stack_begin = body.Number();
   thread.signal_stack_end = body.Number();
+  thread.thread_pointer = body.Number();
   return thread;
 }
 

@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
+#include "report/render/csv_record.h"
 #include "report/render/formats.h"
-#include "report/render/frames_filter.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -19,65 +17,22 @@ constexpr std::pair<CsvTable, absl::string_view> kTables[] = {
     {CsvTable::kSites, "sites"},     {CsvTable::kLeaks, "leaks"},
     {CsvTable::kTimeline, "timeline"}, {CsvTable::kThreads, "threads"},
     {CsvTable::kMappings, "mappings"}, {CsvTable::kSizes, "sizes"},
-};
-
-class Record {
- public:
-  Record& Text(absl::string_view text) {
-    fields_.push_back(CsvField(text));
-    return *this;
-  }
-  Record& Number(uint64_t number) {
-    fields_.push_back(absl::StrCat(number));
-    return *this;
-  }
-  // Empty where it is not known: of a sample.
-  Record& Temporary(const ReportView& view, uint64_t number) {
-    return view.sampled() ? Text("") : Number(number);
-  }
-  // An estimate's samples and 95 % interval; of a trace of everything the value itself.
-  Record& Sample(const ReportView& view, const SampledSum& sum, uint64_t count, uint64_t bytes) {
-    if (!view.sampled()) return Number(count).Number(bytes).Number(bytes);
-    const Interval interval = sum.Interval95();
-    return Number(sum.samples).Number(interval.low).Number(interval.high);
-  }
-  Record& Seconds(uint64_t ns) {
-    fields_.push_back(absl::StrFormat("%d.%09d", ns / 1000000000, ns % 1000000000));
-    return *this;
-  }
-  // function, file, line, module of the frame that the text report calls caller.
-  Record& Caller(const ReportView& view, StackId stack) {
-    const Frame* frame = view.Caller(stack);
-    if (frame == nullptr) return Text("").Text("").Text("").Text("");
-    Text(FrameName(*frame)).Text(frame->file);
-    if (frame->line != 0) {
-      Number(frame->line);
-    } else {
-      Text("");
-    }
-    return Text(frame->module);
-  }
-  // All frames, innermost first.
-  Record& Stack(const ReportView& view, StackId stack) {
-    std::vector<std::string> frames;
-    for (const Frame* frame : view.Frames(stack)) {
-      const std::string place = PlaceText(*frame);
-      frames.push_back(place.empty() ? FrameName(*frame)
-                                     : absl::StrCat(FrameName(*frame), " (", place, ")"));
-    }
-    return Text(absl::StrJoin(frames, " < "));
-  }
-  void WriteTo(Sink& out) const { out.Write(absl::StrCat(absl::StrJoin(fields_, ","), "\r\n")); }
-
- private:
-  std::vector<std::string> fields_;
+    {CsvTable::kLifetimes, "lifetimes"}, {CsvTable::kReallocs, "reallocs"},
+    {CsvTable::kModules, "modules"}, {CsvTable::kExchanges, "exchanges"},
+    {CsvTable::kSiteSizes, "site-sizes"},
+    {CsvTable::kTimelineBySite, "timeline-by-site"},
+    {CsvTable::kTimelineByThread, "timeline-by-thread"},
+    {CsvTable::kTimelineByModule, "timeline-by-module"},
+    {CsvTable::kTimelineByFolder, "timeline-by-folder"},
 };
 
 void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) {
   out.Write("allocator,allocations,frees,bytes_allocated,live_bytes,live_blocks,peak_bytes,"
             "bytes_at_peak,blocks_at_peak,temporary,wasted_bytes,largest_bytes,first_time_s,"
             "last_time_s,caller,file,line,module,fingerprint,stack,samples,bytes_allocated_low,"
-            "bytes_allocated_high,live_samples,live_bytes_low,live_bytes_high\r\n");
+            "bytes_allocated_high,live_samples,live_bytes_low,live_bytes_high,growth,"
+            "held_until_exit,growth_bytes_per_s,growth_bytes_per_allocation,"
+            "growth_confidence,minor_faults,major_faults,resident_bytes\r\n");
   std::vector<SiteGroup> rows;  // groups of one, to be sorted as the text report sorts
   for (const Site* site : view.sites()) {
     rows.emplace_back();
@@ -86,7 +41,7 @@ void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) 
   SortGroups(view, sort, &rows);
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
     const Site& site = *rows[i].sites.front();
-    Record()
+    CsvRecord()
         .Text(FunctionName(site.function)).Number(site.allocations).Number(site.frees)
         .Number(site.bytes_allocated).Number(site.live_bytes).Number(site.live_blocks)
         .Number(site.peak_bytes).Number(site.bytes_at_peak).Number(site.blocks_at_peak)
@@ -95,7 +50,8 @@ void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) 
         .Caller(view, site.stack).Text(view.Fingerprint(site.stack, site.function))
         .Stack(view, site.stack)
         .Sample(view, site.bytes_sample, site.allocations, site.bytes_allocated)
-        .Sample(view, site.live_sample, site.live_blocks, site.live_bytes).WriteTo(out);
+        .Sample(view, site.live_sample, site.live_blocks, site.live_bytes)
+        .GrowthOf(site.growth).Faults(view, site).WriteTo(out);
   }
 }
 
@@ -107,8 +63,9 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
     const std::vector<ReportView::Loss> losses = view.Losses(/*everything=*/true);
     for (size_t i = 0; i < std::min(top, losses.size()) && !out.done(); ++i) {
       const LossRecord& row = *losses[i].record;
-      Record()
-          .Text(leak::KindName(row.kind)).Number(row.bytes).Number(row.blocks)
+      CsvRecord()
+          .Text(row.suppressed ? "suppressed" : leak::KindName(row.kind))
+          .Number(row.bytes).Number(row.blocks)
           .Text(FunctionName(row.function)).Seconds(row.first_time_ns).Seconds(row.last_time_ns)
           .Caller(view, row.stack).Text(view.Fingerprint(row.stack, row.function))
           .Stack(view, row.stack).Number(row.blocks).Number(row.bytes).Number(row.bytes)
@@ -120,7 +77,7 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
   const std::vector<SiteGroup>& rows = view.unfreed();
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
     const SiteGroup& row = rows[i];
-    Record()
+    CsvRecord()
         .Text("unfreed").Number(row.live_bytes).Number(row.live_blocks)
         .Text(FunctionName(row.function)).Seconds(row.live_first_time_ns)
         .Seconds(row.live_last_time_ns).Caller(view, row.stack)
@@ -132,9 +89,9 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
 
 void WriteTimeline(const Analysis& analysis, Sink& out) {
   out.Write("time_s,live_bytes,live_blocks,max_live_bytes,allocations,frees,bytes_allocated,"
-            "rss_bytes,minor_faults,major_faults\r\n");
+            "rss_bytes,minor_faults,major_faults,usable_bytes\r\n");
   for (const TimelinePoint& point : analysis.timeline) {
-    Record record;
+    CsvRecord record;
     record.Seconds(point.time_ns).Number(point.live_bytes).Number(point.live_blocks)
         .Number(point.max_live_bytes).Number(point.allocations).Number(point.frees)
         .Number(point.bytes_allocated);
@@ -143,7 +100,8 @@ void WriteTimeline(const Analysis& analysis, Sink& out) {
     } else {
       record.Text("");  // not known
     }
-    record.Number(point.minor_faults).Number(point.major_faults).WriteTo(out);
+    record.Number(point.minor_faults).Number(point.major_faults).Number(point.usable_bytes)
+        .WriteTo(out);
   }
 }
 
@@ -151,7 +109,7 @@ void WriteThreads(const ReportView& view, Sink& out) {
   out.Write("tid,name,allocations,frees,bytes_allocated,live_bytes,live_blocks,temporary,"
             "first_time_s,last_time_s\r\n");
   for (const ThreadSummary& thread : view.analysis().threads) {
-    Record()
+    CsvRecord()
         .Number(thread.tid).Text(thread.name).Number(thread.allocations).Number(thread.frees)
         .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
         .Temporary(view, thread.temporary).Seconds(thread.first_time_ns).Seconds(thread.last_time_ns)
@@ -164,7 +122,7 @@ void WriteMappings(const ReportView& view, size_t top, Sink& out) {
   const std::vector<const MappingSite*>& rows = view.mappings();
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
     const MappingSite& row = *rows[i];
-    Record()
+    CsvRecord()
         .Text(MappingKindName(row.kind)).Number(row.calls).Number(row.bytes).Number(row.live_bytes)
         .Text(row.file).Caller(view, row.stack).Stack(view, row.stack).WriteTo(out);
   }
@@ -174,7 +132,7 @@ void WriteSizes(const SizeHistogram& sizes, Sink& out) {
   out.Write("from_bytes,to_bytes,allocations,bytes,live_blocks,live_bytes\r\n");
   for (size_t i = 0; i < kSizeClasses; ++i) {
     if (sizes.allocations[i] == 0) continue;
-    Record()
+    CsvRecord()
         .Number(i == 0 ? 0 : uint64_t{1} << (i - 1)).Number(i == 0 ? 0 : (uint64_t{1} << i) - 1)
         .Number(sizes.allocations[i]).Number(sizes.bytes[i]).Number(sizes.live_blocks[i])
         .Number(sizes.live_bytes[i]).WriteTo(out);
@@ -201,6 +159,7 @@ void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t t
     case CsvTable::kThreads: return WriteThreads(view, out);
     case CsvTable::kMappings: return WriteMappings(view, top, out);
     case CsvTable::kSizes: return WriteSizes(view.analysis().sizes, out);
+    default: return RenderUsageCsv(view, table, top, out);
   }
 }
 

@@ -14,19 +14,34 @@
 
 namespace memtrace::report::render {
 
+class GraphView;
+
 inline constexpr size_t kAllRows = SIZE_MAX;
 
 // "memtrace-report/1". `top` bounds "leaks" and "sites"; "leaks_total" and
-// "sites_total" say how many there are.
-void RenderJson(const ReportView& view, size_t top, Sink& out);
+// "sites_total" say how many there are. `graph`: what was asked about the heap graph, or nullptr.
+void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph = nullptr);
 // Unless the user says otherwise: a stack in JSON takes kilobytes, and a large
 // program has 100,000 sites.
 inline constexpr size_t kJsonRows = 1000;
 
-enum class CsvTable { kSites, kLeaks, kTimeline, kThreads, kMappings, kSizes };
+// The page of report/html with the same document inside, its stacks as numbers (stack_numbers.h).
+// html::PageIsThere() must be ok.
+void RenderHtml(ReportView view, size_t top, Sink& out);
+// Enough for nearly every program; the page stays quick with them.
+inline constexpr size_t kHtmlRows = 20000;
+
+enum class CsvTable {
+  kSites, kLeaks, kTimeline, kThreads, kMappings, kSizes, kLifetimes, kReallocs, kModules,
+  kExchanges, kSiteSizes, kTimelineBySite, kTimelineByThread, kTimelineByModule,
+  kTimelineByFolder,
+};
 absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name);
 // RFC 4180 with a header record; `sort` orders sites.
 void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top, Sink& out);
+
+// Those from kLifetimes on.
+void RenderUsageCsv(const ReportView& view, CsvTable table, size_t top, Sink& out);
 
 // What glibc's mtrace(1) prints about Analysis::live.
 void RenderMtrace(const ReportView& view, Sink& out);

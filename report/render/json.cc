@@ -10,16 +10,30 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "report/coverage.h"
 #include "report/leak/heuristics.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/formats.h"
+#include "report/render/graph_view.h"
 #include "report/render/json_parts.h"
+#include "report/render/json_pressure.h"
+#include "report/render/stack_numbers.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
 
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+// null: all. An end that is open is null.
+Json RangeJson(const ValueRange& range, double unit) {
+  if (range.all()) return nullptr;
+  const auto end = [&](uint64_t value) {
+    return unit == 1 ? Json(value) : Json(static_cast<double>(value) / unit);
+  };
+  return {{"from", end(range.low)},
+          {"to", range.high == UINT64_MAX ? Json() : end(range.high)}};
+}
 
 Json FrameJson(const Frame& frame) {
   Json json = Json::object();
@@ -36,11 +50,16 @@ Json FrameJson(const Frame& frame) {
   return json;
 }
 
+}  // namespace
+
 Json StackJson(const ReportView& view, StackId stack) {
+  if (view.stack_numbers() != nullptr) return view.stack_numbers()->Of(stack);
   Json json = Json::array();
   for (const Frame* frame : view.Frames(stack)) json.push_back(FrameJson(*frame));
   return json;
 }
+
+namespace {
 
 // Of the executable: in the process record, or else its module's.
 std::string BuildId(const Analysis& analysis) {
@@ -66,6 +85,7 @@ Json ProcessJson(const Analysis& analysis) {
                {"end", std::string(EndName(process.end))}};
   json["exit_status"] = process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
   json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
+  AddKillJson(process, &json);
   json["forked"] = process.forked;
   json["page_bytes"] = process.page_bytes;
   json["sample_bytes"] = process.sample_bytes;
@@ -87,6 +107,7 @@ Json UnseenAllocatorsJson(const Coverage& coverage) {
 Json CoverageJson(const ReportView& view) {
   const Coverage& coverage = view.analysis().coverage;
   Json notes = Json::array();
+  if (coverage.interrupted) notes.push_back(InterruptionText(view.analysis()));
   if (coverage.truncated) {
     notes.push_back(absl::StrCat("the trace is incomplete", coverage.damage.empty() ? "" : ": ",
                                  coverage.damage));
@@ -115,6 +136,8 @@ Json CoverageJson(const ReportView& view) {
           {"stopped_allocations", coverage.stopped_allocations},
           {"stopped_frees", coverage.stopped_frees},
           {"truncated", coverage.truncated},
+          {"interrupted", coverage.interrupted},
+          {"read_share", coverage.read_share},
           {"unseen_allocators", UnseenAllocatorsJson(coverage)},
           {"modules_not_examined", coverage.modules_not_examined},
           {"counters", std::move(counters)}};
@@ -162,21 +185,8 @@ Json PointJson(const TimelinePoint& point) {
           {"minor_faults", point.minor_faults},
           {"major_faults", point.major_faults},
           {"max_live_bytes", point.max_live_bytes},
-          {"bytes_allocated", point.bytes_allocated}};
-}
-
-Json FaultsJson(const Faults& faults) {
-  const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
-  return {{"source", "getrusage"},
-          {"minor", faults.minor},
-          {"major", faults.major},
-          {"attributed_minor", nullptr},
-          {"tool_minor", faults.tool_minor},
-          {"correlation",
-           {{"live_bytes_vs_minor", known(faults.correlation_live)},
-            {"allocated_bytes_vs_minor", known(faults.correlation_allocated)}}},
-          {"thrash", Json::array()},
-          {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
+          {"bytes_allocated", point.bytes_allocated},
+          {"usable_bytes", point.usable_bytes}};
 }
 
 Json ThreadJson(const ThreadSummary& thread, bool sampled) {
@@ -246,6 +256,8 @@ Json PhaseJson(const Phase& phase) {
           {"allocations", phase.allocations},
           {"frees", phase.frees},
           {"bytes_allocated", phase.bytes_allocated},
+          {"minor_faults", phase.minor_faults},
+          {"major_faults", phase.major_faults},
           {"growth_bytes", phase.growth_bytes},
           {"growth_blocks", phase.growth_blocks},
           {"largest_growth_bytes", phase.largest_growth_bytes},
@@ -301,7 +313,8 @@ Json LeakJson(const ReportView& view, const SiteGroup& group) {
 
 Json LossJson(const ReportView& view, const ReportView::Loss& loss) {
   const LossRecord& record = *loss.record;
-  return {{"kind", std::string(leak::KindName(record.kind))},
+  return {{"kind", std::string(record.suppressed ? "suppressed" : leak::KindName(record.kind))},
+          {"lost_as", std::string(leak::KindName(record.kind))},  // what it is without suppressions
           {"bytes", record.bytes},
           {"blocks", record.blocks},
           {"fingerprint", view.Fingerprint(record.stack, record.function)},
@@ -353,10 +366,44 @@ Json LeakScanJson(const LeakScan& scan) {
   }
   json["reachable_via_heuristic"] = done ? std::move(heuristics) : Json();
   json["records"] = scan.records.size();
+  json["suppressed"] = LeakAmountJson(scan.suppressed);
+  json["suppressed_records"] = scan.suppressed_records;
+  json["suppressions"] = Json::array();
+  for (const UsedSuppression& each : scan.suppressions) {
+    json["suppressions"].push_back({{"name", each.name},
+                                    {"file", each.file.empty() ? Json() : Json(each.file)},
+                                    {"line", each.line},
+                                    {"records", each.records},
+                                    {"bytes", each.amount.bytes},
+                                    {"blocks", each.amount.blocks}});
+  }
+  json["cost"] = done ? Json{{"threads_stood_s", Seconds(scan.cost.stood_ns)},
+                             {"fork_s", Seconds(scan.cost.fork_ns)},
+                             {"cpu_s", Seconds(scan.cost.cpu_ns)},
+                             {"elapsed_s", Seconds(scan.cost.elapsed_ns)},
+                             {"root_bytes", scan.cost.root_bytes},
+                             {"heap_bytes", scan.cost.heap_bytes},
+                             {"in_process", scan.cost.in_process}}
+                      : Json();
   return json;
 }
 
+Json GrowthRateJson(const Growth& growth) {
+  if (growth.verdict != Growth::Verdict::kGrowing) return nullptr;
+  return {{"bytes_per_s", growth.bytes_per_s},
+          {"bytes_per_s_low", growth.bytes_per_s_low},
+          {"bytes_per_s_high", growth.bytes_per_s_high},
+          {"blocks_per_s", growth.blocks_per_s},
+          {"bytes_per_allocation", growth.bytes_per_allocation},
+          {"confidence", growth.confidence}};
+}
+
 Json SiteJson(const ReportView& view, const Site& site) {
+  const bool judged = site.growth.verdict != Growth::Verdict::kUnknown;
+  const FaultSite* faults = view.FaultsOf(site.stack, site.function);
+  const ResidentSite* resident = view.ResidentOf(site.stack, site.function);
+  const bool snapshot = view.analysis().resident.End() != nullptr;
+  const bool counted = view.analysis().fault_details.source != format::FaultSource::kNone;
   Json json = {{"allocations", site.allocations},
           {"frees", site.frees},
           {"bytes_allocated", site.bytes_allocated},
@@ -365,10 +412,15 @@ Json SiteJson(const ReportView& view, const Site& site) {
           {"peak_bytes", site.peak_bytes},
           {"temporary", view.sampled() ? Json() : Json(site.temporary)},
           {"wasted_bytes", site.wasted_bytes},
-          {"growth", nullptr},  // not classified, not attributed by this version
-          {"resident_bytes", nullptr},
-          {"minor_faults", nullptr},
-          {"major_faults", nullptr},
+          {"growth", judged ? Json(std::string(VerdictName(site.growth.verdict))) : Json()},
+          {"resident_bytes", resident != nullptr ? Json(resident->resident_bytes)
+                             : snapshot          ? Json(0)
+                                                 : Json()},
+          {"minor_faults", faults != nullptr ? Json(faults->faults.minor) : counted ? Json(0) : Json()},
+          {"major_faults", faults != nullptr ? Json(faults->faults.major) : counted ? Json(0) : Json()},
+          {"untouched_bytes", resident != nullptr ? Json(resident->untouched_bytes) : Json()},
+          {"pinned_bytes", resident != nullptr ? Json(resident->pinned_bytes) : Json()},
+          {"enclosed_bytes", resident != nullptr ? Json(resident->enclosed_bytes) : Json()},
           {"allocator", std::string(FunctionName(site.function))},
           {"fingerprint", view.Fingerprint(site.stack, site.function)},
           {"bytes_at_peak", site.bytes_at_peak},
@@ -378,6 +430,11 @@ Json SiteJson(const ReportView& view, const Site& site) {
           {"first_time_s", Seconds(site.first_time_ns)},
           {"last_time_s", Seconds(site.last_time_ns)},
           {"strict_fingerprint", view.StrictFingerprint(site.stack, site.function)},
+          {"growth_rate", GrowthRateJson(site.growth)},
+          {"held_until_exit", judged ? Json(site.growth.held_until_exit) : Json()},
+          {"lifetime", SiteLifetimeJson(site)},
+          {"moves", SiteMovesJson(site)},
+          {"sizes", SiteSizesJson(site)},
           {"stack", StackJson(view, site.stack)}};
   if (view.sampled()) {
     AddSample(&json, "bytes_allocated", site.bytes_sample);
@@ -386,7 +443,7 @@ Json SiteJson(const ReportView& view, const Site& site) {
   return json;
 }
 
-void RenderJson(const ReportView& view, size_t top, Sink& out) {
+void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph) {
   const Analysis& analysis = view.analysis();
   const auto member = [&](absl::string_view key, const Json& value) {
     out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
@@ -397,7 +454,13 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
          {{"from_s", Seconds(std::min(analysis.range.from_ns, analysis.process.duration_ns))},
           {"to_s", Seconds(std::min(analysis.range.to_ns, analysis.process.duration_ns))},
           {"whole", analysis.range.whole()},
-          {"match", view.match()}});
+          {"match", view.filter().match},
+          {"function", view.filter().function},
+          {"file", view.filter().file},
+          {"module", view.filter().module},
+          {"sizes", RangeJson(analysis.selection.sizes, 1)},
+          {"lifetimes_s", RangeJson(analysis.selection.lifetimes, 1e9)},
+          {"ages_s", RangeJson(analysis.selection.ages, 1e9)}});
   member("coverage", CoverageJson(view));
   member("totals", TotalsJson(view));
   out.Write(",\n  \"leaks\": ");
@@ -421,8 +484,12 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
   out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",
                          Dump(Seconds(analysis.timeline_interval_ns)), ", \"points\": "));
   WriteArray(analysis.timeline, kAllRows, PointJson, out);
-  out.Write(" }");
-  member("faults", FaultsJson(analysis.faults));
+  out.Write(absl::StrCat(", \"stacked\": ", Dump(StackedTimelineJson(view)), " }"));
+  member("shutdown_s", analysis.shutdown_ns == UINT64_MAX ? Json()
+                                                          : Json(Seconds(analysis.shutdown_ns)));
+  member("faults", FaultsJson(view, top));
+  member("resident", ResidentJson(view, top));
+  WritePressure(analysis.pressure, out);
   out.Write(",\n  \"threads\": ");
   WriteArray(analysis.threads, kAllRows,
              [&](const ThreadSummary& thread) { return ThreadJson(thread, view.sampled()); }, out);
@@ -431,6 +498,10 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
              [&](const MappingSite* mapping) { return MappingJson(view, *mapping); }, out);
   member("memory_map", MemoryMapJson(analysis.memory_map));
   member("sizes", SizesJson(analysis.sizes));
+  member("lifetimes", LifetimesJson(view));
+  member("modules", ModulesJson(view));
+  member("thread_exchanges", ExchangesJson(view));
+  member("mismatches", MismatchesJson(view));
   out.Write(",\n  \"phases\": ");
   WriteArray(analysis.phases, kAllRows, PhaseJson, out);
   out.Write(",\n  \"marks\": ");
@@ -438,6 +509,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out) {
   out.Write(",\n  \"pools\": ");
   WriteArray(analysis.pools, kAllRows, [&](const Pool& pool) { return PoolJson(view, pool); },
              out);
+  if (graph != nullptr) WriteGraphJson(*graph, top, out);
   out.Write("\n}\n");
 }
 

@@ -19,8 +19,20 @@ using Json = nlohmann::ordered_json;
 // On one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
 std::string Dump(const Json& json);
 
+Json StackJson(const ReportView& view, StackId stack);  // innermost first
+Json FaultsJson(const ReportView& view, size_t top);
+Json ResidentJson(const ReportView& view, size_t top);
 Json LeakJson(const ReportView& view, const SiteGroup& group);
 Json SiteJson(const ReportView& view, const Site& site);
+// What usage_tables.h and stacked_timeline.h have; members of the report and of a site.
+Json StackedTimelineJson(const ReportView& view);
+Json LifetimesJson(const ReportView& view);
+Json ModulesJson(const ReportView& view);
+Json ExchangesJson(const ReportView& view);
+Json MismatchesJson(const ReportView& view);
+Json SiteLifetimeJson(const Site& site);
+Json SiteMovesJson(const Site& site);
+Json SiteSizesJson(const Site& site);
 // By kind, from "definite" to "reachable".
 Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
 

@@ -174,8 +174,7 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   heap.middle_label = HumanBytes(totals.peak_live_bytes / 2);
   heap.bottom_label = "live  0 B";
   std::string out = Heading(options, "HEAP OVER TIME",
-                            absl::StrCat("live bytes", view.sampled() ? ", estimates of a sample" : "",
-                                         view.match().empty() ? "" : " of all sites"));
+                            absl::StrCat("live bytes", view.sampled() ? ", estimates of a sample" : ""));
   absl::StrAppend(&out,
                   PeakLine(axis, peak,
                            absl::StrCat("peak ", Numbers(view, options).Amount(totals.peak_live_bytes),

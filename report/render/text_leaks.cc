@@ -93,7 +93,7 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
       return Heading(options, title, "none: no allocation was recorded");
     }
     const absl::string_view text =
-        view.match().empty() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
+        !view.filtered() ? "no unfreed blocks" : "no unfreed blocks from the sites that match";
     return Heading(options, title, style.Paint(Ink::kGood, text));
   }
   const Numbers numbers(view, options);

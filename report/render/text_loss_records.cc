@@ -51,7 +51,15 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     absl::StrAppend(&out, absl::StrFormat("  %37s: ", leak::HeuristicName(static_cast<leak::Pointer>(i))),
                     AmountText(amount), "\n");
   }
+  if (!scan.suppressions.empty() || scan.suppressed.blocks != 0) {
+    absl::StrAppend(&out, absl::StrFormat("  %15s: ", "suppressed"), AmountText(scan.suppressed), "\n");
+  }
   Lines lines(options);
+  for (const UsedSuppression& each : scan.suppressions) {
+    if (each.records != 0) continue;
+    lines.Add("", EscapeControls(absl::StrCat("suppression ", each.name, " matched nothing (", each.file,
+                                              ":", each.line, ")")));
+  }
   for (const LeakScan& other : view.analysis().leak_scans) {
     if (other.state == LeakScan::State::kDone) continue;
     lines.Add("", absl::StrCat("! scan ", other.number, " tells nothing: ",

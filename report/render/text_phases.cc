@@ -28,7 +28,7 @@ std::string NameCell(const TextOptions& options, const std::string& name, absl::
 std::string Phases(const Analysis& analysis, const Numbers& numbers, const TextOptions& options) {
   if (analysis.phases.empty()) return "";
   TextTable table({{"times"}, {numbers.wide() ? "allocations" : "allocs"}, {"total"},
-                   {"live before"}, {"live after"}, {"growth"}},
+                   {"live before"}, {"live after"}, {"growth"}, {"faults"}},
                   "phase, time in it");
   const size_t all = analysis.phases.size();
   const size_t shown = options.full ? all : std::min(options.top, all);
@@ -36,7 +36,8 @@ std::string Phases(const Analysis& analysis, const Numbers& numbers, const TextO
     const Phase& phase = analysis.phases[i];
     table.AddRow({Count(phase.times), numbers.Events(phase.allocations),
                   numbers.Bytes(phase.bytes_allocated), numbers.Bytes(phase.first_begin.live_bytes),
-                  numbers.Bytes(phase.last_end.live_bytes), Signed(numbers, phase.growth_bytes)},
+                  numbers.Bytes(phase.last_end.live_bytes), Signed(numbers, phase.growth_bytes),
+                  Count(phase.minor_faults + phase.major_faults)},
                  [&](size_t width) {
                    return NameCell(options, phase.name,
                                    absl::StrCat(Duration(phase.total_ns),

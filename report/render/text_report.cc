@@ -44,7 +44,17 @@ absl::string_view LastComponents(absl::string_view path, int count) {
 }
 
 std::string GrowthAndPhases(const ReportView& view, const TextOptions& options) {
-  return absl::StrCat(GrowthText(view, options), PhasesText(view, options));
+  return absl::StrCat(GrowthText(view, options), TimelineByText(view, options),
+                      PhasesText(view, options));
+}
+
+std::string ThreadsAndExchanges(const ReportView& view, const TextOptions& options) {
+  return absl::StrCat(ThreadsText(view, options), ExchangesText(view, options));
+}
+
+std::string FaultsAndWhose(const ReportView& view, const TextOptions& options) {
+  return absl::StrCat(FaultsText(view, options), FaultSitesText(view, options),
+                      ResidentText(view, options));
 }
 
 }  // namespace
@@ -156,9 +166,13 @@ std::string RenderText(const ReportView& view, const TextOptions& options) {
   using Render = std::string (*)(const ReportView&, const TextOptions&);
   static constexpr std::pair<TextSection, Render> kSections[] = {
       {TextSection::kSummary, SummaryText},     {TextSection::kLeaks, LeaksText},
+      {TextSection::kGrowing, GrowingText},
       {TextSection::kSites, SitesText},         {TextSection::kGrowth, GrowthAndPhases},
-      {TextSection::kFaults, FaultsText},       {TextSection::kTemporary, TemporaryText},
-      {TextSection::kSizes, SizesText},         {TextSection::kThreads, ThreadsText},
+      {TextSection::kFaults, FaultsAndWhose},   {TextSection::kPressure, PressureText},
+      {TextSection::kTemporary, TemporaryText},
+      {TextSection::kLifetimes, LifetimesText}, {TextSection::kReallocs, ReallocsText},
+      {TextSection::kSizes, SizesText},         {TextSection::kModules, ModulesText},
+      {TextSection::kThreads, ThreadsAndExchanges},
       {TextSection::kMappings, MappingsText},
   };
   std::string out;

@@ -14,13 +14,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/render/style.h"
+#include "report/render/stacked_timeline.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::render {
 
 enum class TextSection {
-  kSummary, kLeaks, kSites, kGrowth, kFaults, kTemporary, kSizes, kThreads, kMappings,
+  kSummary, kLeaks, kGrowing, kSites, kGrowth, kFaults, kTemporary, kLifetimes, kReallocs, kSizes,
+  kModules, kThreads, kMappings, kPressure,
 };
 
 struct TextOptions {
@@ -29,6 +31,7 @@ struct TextOptions {
   SortColumn sort = SortColumn::kTotal;
   bool full = false;  // every row, every frame, nothing shortened
   std::vector<TextSection> sections;  // empty: all
+  StackBy timeline_by = StackBy::kNone;
   // Of several processes of an executable: how many have one of the sites, of how many.
   std::function<uint64_t(const SiteGroup&)> processes_of;
   uint64_t processes = 0;
@@ -41,12 +44,27 @@ std::string SummaryText(const ReportView& view, const TextOptions& options);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
 // In place of LeaksText where a scan told what is reachable.
 std::string LossRecordsText(const ReportView& view, const TextOptions& options);
+std::string GrowingText(const ReportView& view, const TextOptions& options);
 std::string SitesText(const ReportView& view, const TextOptions& options);
 std::string GrowthText(const ReportView& view, const TextOptions& options);
 // Phases and pools that the program told of, behind the growth.
 std::string PhasesText(const ReportView& view, const TextOptions& options);
 std::string FaultsText(const ReportView& view, const TextOptions& options);
+// What `memtrace run` saw from outside.
+std::string PressureText(const ReportView& view, const TextOptions& options);
+// Whose faults they were: behind FaultsText.
+std::string FaultSitesText(const ReportView& view, const TextOptions& options);
+// What was resident, and whose it was: behind that.
+std::string ResidentText(const ReportView& view, const TextOptions& options);
 std::string TemporaryText(const ReportView& view, const TextOptions& options);
+// How long blocks lived; reallocs, containers, and pairs that do not match; by module.
+std::string LifetimesText(const ReportView& view, const TextOptions& options);
+std::string ReallocsText(const ReportView& view, const TextOptions& options);
+std::string ModulesText(const ReportView& view, const TextOptions& options);
+// Of TextOptions::timeline_by; empty where that is none.
+std::string TimelineByText(const ReportView& view, const TextOptions& options);
+// Below the threads: whose blocks others freed.
+std::string ExchangesText(const ReportView& view, const TextOptions& options);
 std::string SizesText(const ReportView& view, const TextOptions& options);
 std::string ThreadsText(const ReportView& view, const TextOptions& options);
 std::string MappingsText(const ReportView& view, const TextOptions& options);

@@ -18,7 +18,7 @@ size_t Shown(const TextOptions& options, size_t rows) {
 
 std::string SitesText(const ReportView& view, const TextOptions& options) {
   if (view.callers().empty()) {
-    return Heading(options, "ALLOCATORS", view.match().empty() ? "no allocations"
+    return Heading(options, "ALLOCATORS", !view.filtered() ? "no allocations"
                                                                : "no site matches");
   }
   std::vector<SiteGroup> groups = view.callers();

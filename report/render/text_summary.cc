@@ -7,7 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "report/coverage.h"
 #include "report/render/escape.h"
+#include "report/render/growing.h"
 #include "report/render/lines.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
@@ -33,6 +35,33 @@ std::string SignalName(int signal) {
   return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
 }
 
+std::string KillText(format::KillVerdict verdict) {
+  switch (verdict) {
+    case format::KillVerdict::kOomKiller: return "killed by the OOM killer (SIGKILL)";
+    case format::KillVerdict::kNotOomKiller: return "killed by SIGKILL, not by the OOM killer";
+    case format::KillVerdict::kNotKnown: break;
+  }
+  return "killed by SIGKILL, perhaps by the OOM killer";
+}
+
+// What there was when it was killed, and how the verdict is known.
+void AddKill(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
+  if (!analysis.process.kill.told()) return;
+  const KillInfo& kill = analysis.process.kill;
+  if (kill.verdict == format::KillVerdict::kNotOomKiller) return;
+  std::vector<std::string> parts = {
+      absl::StrCat("the heap held ", numbers.Amount(analysis.totals.live_bytes), " in ",
+                   numbers.Plural(analysis.totals.live_blocks, "block"))};
+  if (const ColumnSummary rss = Summarize(analysis.pressure.ResidentBytes()); rss.known) {
+    parts.push_back(absl::StrCat(HumanBytes(rss.last), " resident when last seen"));
+  }
+  if (kill.limit_bytes != 0) {
+    parts.push_back(absl::StrCat("the memory limit was ", HumanBytes(kill.limit_bytes)));
+  }
+  lines->Add("Then", absl::StrJoin(parts, ", "), Ink::kWarning);
+  lines->Add("", EscapeControls(kill.why));
+}
+
 std::string EndText(const ProcessInfo& process) {
   switch (process.end) {
     case ProcessInfo::End::kExit:
@@ -40,6 +69,7 @@ std::string EndText(const ProcessInfo& process) {
     case ProcessInfo::End::kExec:
       return "replaced itself by exec";
     case ProcessInfo::End::kSignal:
+      if (process.kill.told()) return KillText(process.kill.verdict);
       return absl::StrCat("killed by ", SignalName(process.end_signal));
     case ProcessInfo::End::kCut:
       return "not in the trace (killed, still running, or it could no longer write); the last "
@@ -52,6 +82,10 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
                  Lines* lines) {
   const Coverage& coverage = analysis.coverage;
   std::vector<std::string> bad, remarks;
+  if (coverage.interrupted) {
+    bad.push_back(absl::StrCat(InterruptionText(analysis), "; what was live then may have been "
+                               "freed later"));
+  }
   if (coverage.dropped_events > 0) {
     bad.push_back(absl::StrCat(Plural(coverage.dropped_events, "event"),
                                " lost: the library could not write them"));
@@ -118,7 +152,8 @@ void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) 
   const Totals& totals = analysis.totals;
   const Coverage& coverage = analysis.coverage;
   const bool all_recorded = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
-                            !coverage.truncated && coverage.notes.empty();
+                            !coverage.truncated && !coverage.interrupted &&
+                            coverage.notes.empty();
   if (totals.live_blocks > 0) {
     lines->Add("Unfreed", absl::StrCat(numbers.Amount(totals.live_bytes),
                                        numbers.Interval(totals.live_sample), " in ",
@@ -162,6 +197,43 @@ void AddLost(const ReportView& view, Lines* lines) {
              parts.empty() ? Ink::kPlain : Ink::kBad);
 }
 
+// "1.00 KiB to 64.0 KiB", "up to 10 us", "1.00 s and more".
+template <typename Say>
+std::string RangeText(const ValueRange& range, Say say) {
+  if (range.low == range.high) return say(range.low);
+  if (range.high == UINT64_MAX) return absl::StrCat(say(range.low), " and more");
+  if (range.low == 0) return absl::StrCat("up to ", say(range.high));
+  return absl::StrCat(say(range.low), " to ", say(range.high));
+}
+
+// What the figures are of, besides times and threads.
+std::vector<std::string> SelectionLines(const ReportView& view) {
+  const BlockSelection& selection = view.analysis().selection;
+  std::vector<std::string> lines;
+  if (view.filtered()) {
+    lines.push_back(absl::StrCat("sites ", view.filter().Text(), ": ",
+                                 Count(view.sites().size()),
+                                 selection.sites ? "" : "; the figures here are of all"));
+  }
+  if (!selection.sizes.all()) {
+    lines.push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, HumanBytes)));
+  }
+  if (!selection.lifetimes.all()) {
+    lines.push_back(absl::StrCat("blocks that lived ", RangeText(selection.lifetimes, Duration)));
+  }
+  if (!selection.ages.all()) {
+    lines.push_back(absl::StrCat("blocks live at the end, then ",
+                                 RangeText(selection.ages, Duration), " old"));
+  }
+  return lines;
+}
+
+// What somebody who reads a single line has to know.
+void AddVerdict(const ReportView& view, const TextOptions& options, Lines* lines) {
+  const std::string growing = GrowingVerdict(view, options);
+  if (!growing.empty()) lines->Add("Verdict", growing, Ink::kBad);
+}
+
 }  // namespace
 
 std::string SummaryText(const ReportView& view, const TextOptions& options) {
@@ -170,6 +242,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   const Totals& totals = analysis.totals;
   Lines lines(options);
 
+  AddVerdict(view, options, &lines);
   lines.Add("Program", CommandLine(options.style, process), Ink::kStrong);
   lines.Add(
       "Ended",
@@ -178,11 +251,14 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
       process.end == ProcessInfo::End::kCut || process.end == ProcessInfo::End::kSignal
           ? Ink::kWarning
           : Ink::kPlain);
-  lines.Add("Started", absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
-                                    process.host.empty() ? "" : " on ",
-                                    options.style.Name(process.host),
-                                    process.forked ? ", forked by " : "",
-                                    process.forked ? absl::StrCat(process.ppid) : ""));
+  AddKill(analysis, Numbers(view, options), &lines);
+  if (process.start_realtime_ns != 0) {  // 0: of an imported trace it is not known
+    lines.Add("Started", absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
+                                      process.host.empty() ? "" : " on ",
+                                      options.style.Name(process.host),
+                                      process.forked ? ", forked by " : "",
+                                      process.forked ? absl::StrCat(process.ppid) : ""));
+  }
   if (!analysis.range.whole()) {
     lines.Add("Only", absl::StrCat("blocks allocated from ", Duration(BeginNs(analysis)), " to ",
                                    Duration(EndNs(analysis)),
@@ -191,12 +267,8 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
                                                                             "free"),
                                                            " of earlier ones")), Ink::kWarning);
   }
-  if (!view.match().empty()) {
-    lines.Add("Only", absl::StrCat(Plural(view.sites().size(), "site"), " of ",
-                                   Count(analysis.sites.size()), " that match /",
-                                   options.style.Name(view.match()),
-                                   "/ below; the figures here are of all"),
-              Ink::kWarning);
+  for (const std::string& only : SelectionLines(view)) {
+    lines.Add("Only", options.style.Name(only), Ink::kWarning);
   }
   const Numbers numbers(view, options);
   if (numbers.estimated()) {

@@ -120,11 +120,7 @@ std::string SizesText(const ReportView& view, const TextOptions& options) {
                                                  std::min<size_t>(width, 40), options.style));
                  });
   }
-  // The histogram is of the whole trace: it is not kept by site.
-  return absl::StrCat(
-      Heading(options, "SIZES",
-              view.match().empty() ? "" : "of all sites, also those that do not match"),
-      table.Render(options.style, 2));
+  return absl::StrCat(Heading(options, "SIZES", ""), table.Render(options.style, 2));
 }
 
 std::string ThreadsText(const ReportView& view, const TextOptions& options) {
@@ -170,7 +166,7 @@ std::string ThreadsText(const ReportView& view, const TextOptions& options) {
 std::string MappingsText(const ReportView& view, const TextOptions& options) {
   std::string out;
   if (view.mappings().empty()) {
-    out = Heading(options, "MAPPINGS", view.match().empty()
+    out = Heading(options, "MAPPINGS", !view.filtered()
                                            ? "the program mapped nothing by itself, and its heap "
                                              "did not grow"
                                            : "no site matches");

@@ -108,7 +108,7 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
   }
   if (list.scan != nullptr) {
     const uint64_t live = view.analysis().totals.live_blocks;
-    if (list.losses.empty() && live > 0 && view.match().empty()) {
+    if (list.losses.empty() && live > 0 && !view.filtered()) {
       remarks.push_back(absl::StrCat(Count(live), " blocks that are live at the end are not in the scan"));
     }
     for (std::string& note : RemarksOn(*list.scan)) remarks.push_back(std::move(note));

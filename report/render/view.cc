@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "format/imported.h"
 #include "report/fingerprint.h"
 #include "report/leak/loss_records.h"
 
@@ -40,6 +41,37 @@ uint64_t SortKey(const SiteGroup& group, SortColumn column) {
   }
   return 0;
 }
+
+class Regex {
+ public:
+  explicit Regex(absl::string_view option) : option_(option) {}
+  ~Regex() {
+    if (given_) regfree(&regex_);
+  }
+  Regex(const Regex&) = delete;
+  Regex& operator=(const Regex&) = delete;
+
+  // Empty: it is not given.
+  absl::Status Compile(const std::string& text) {
+    if (text.empty()) return absl::OkStatus();
+    const int error = regcomp(&regex_, text.c_str(), REG_EXTENDED | REG_NOSUB);
+    given_ = error == 0;
+    if (given_) return absl::OkStatus();
+    char message[256];
+    regerror(error, &regex_, message, sizeof(message));
+    return absl::InvalidArgumentError(absl::StrCat(
+        option_, ": \"", text, "\" is not a regular expression: ", message));
+  }
+  bool given() const { return given_; }
+  bool Finds(const std::string& text) const {
+    return given_ && !text.empty() && regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0;
+  }
+
+ private:
+  const std::string option_;
+  regex_t regex_;
+  bool given_ = false;
+};
 
 // Numbers for stacks: the same for two that read alike. They are kept as a tree, which
 // stacks share as far as their outer frames are the same.
@@ -125,7 +157,8 @@ absl::string_view FunctionName(AllocFunction function) {
     case AllocFunction::kPoolAlloc: return "pool_alloc";
     case AllocFunction::kBlockAlloc: return "block_alloc";
   }
-  return "unknown function";
+  const char* imported = format::ImportedFunctionName(function);
+  return imported != nullptr ? imported : "unknown function";
 }
 
 absl::string_view MappingKindName(MappingSite::Kind kind) {
@@ -160,35 +193,51 @@ std::string PlaceText(const Frame& frame) {
   return std::string(FileNameOf(frame.module));
 }
 
+std::string FrameFilter::Text() const {
+  std::vector<std::string> frame, parts;
+  const auto add = [](absl::string_view what, const std::string& regex,
+                      std::vector<std::string>* to) {
+    if (!regex.empty()) to->push_back(absl::StrCat(what, " /", regex, "/"));
+  };
+  add("that match", match, &parts);
+  add("function", function, &frame);
+  add("file", file, &frame);
+  add("module", module, &frame);
+  if (!frame.empty()) {
+    parts.push_back(absl::StrCat("that have a frame of ", absl::StrJoin(frame, ", ")));
+  }
+  return absl::StrJoin(parts, " and ");
+}
+
 absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const SiteSymbols& symbols,
-                                              const std::string& match) {
+                                              const FrameFilter& filter) {
   ReportView view;
   view.analysis_ = &analysis;
   view.symbols_ = &symbols;
-  view.match_ = match;
+  view.filter_ = filter;
   view.leak_scan_ = leak::ChooseScan(analysis, 0);
-  if (!match.empty()) {
-    regex_t regex;
-    const int error = regcomp(&regex, match.c_str(), REG_EXTENDED | REG_NOSUB);
-    if (error != 0) {
-      char message[256];
-      regerror(error, &regex, message, sizeof(message));
-      return absl::InvalidArgumentError(
-          absl::StrCat("--match: \"", match, "\" is not a regular expression: ", message));
-    }
-    const std::unique_ptr<regex_t, void (*)(regex_t*)> owner(&regex, regfree);
-    const auto matches = [&](const std::string& text) {
-      return !text.empty() && regexec(&regex, text.c_str(), 0, nullptr, 0) == 0;
-    };
-    view.frame_matches_.resize(symbols.frame_count());
-    for (uint32_t i = 1; i < symbols.frame_count(); ++i) {
-      const Frame& frame = symbols.frame({i});
-      view.frame_matches_[i] =
-          matches(frame.function) || matches(frame.file) || matches(frame.module);
+  absl::Status status = view.MatchFrames();
+  if (!status.ok()) return status;
+  for (const FaultSite& site : analysis.fault_details.sites) {
+    view.fault_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
+  }
+  if (const RssBridge* end = analysis.resident.End()) {
+    for (const ResidentSite& site : end->sites) {
+      view.resident_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
     }
   }
   view.Group();
   return view;
+}
+
+const ResidentSite* ReportView::ResidentOf(StackId stack, format::AllocFunction function) const {
+  const auto at = resident_sites_.find({stack.value, static_cast<uint8_t>(function)});
+  return at == resident_sites_.end() ? nullptr : at->second;
+}
+
+const FaultSite* ReportView::FaultsOf(StackId stack, format::AllocFunction function) const {
+  const auto at = fault_sites_.find({stack.value, static_cast<uint8_t>(function)});
+  return at == fault_sites_.end() ? nullptr : at->second;
 }
 
 absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<leak::KindSet> kinds) {
@@ -212,6 +261,7 @@ std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
       leak_kinds_.value_or(everything ? leak::kAllKinds : leak::kDefaultKinds);
   for (size_t i = leak_scan_->records.size(); i-- > 0;) {
     const LossRecord& record = leak_scan_->records[i];
+    if (record.suppressed && !everything) continue;
     if ((kinds & leak::BitOf(record.kind)) != 0 && leak::IsShown(record, leak_scan_->show) &&
         Matches(record.stack)) {
       losses.push_back({&record, i + 1});
@@ -220,12 +270,41 @@ std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
   return losses;
 }
 
-bool ReportView::Matches(StackId stack) const {
-  if (match_.empty()) return true;
-  for (const FrameId id : symbols_->Stack(stack)) {
-    if (frame_matches_[id.value]) return true;
+absl::Status ReportView::MatchFrames() {
+  Regex match("--match"), function("--function"), file("--file"), module("--module");
+  const std::pair<Regex*, const std::string*> regexes[] = {{&match, &filter_.match},
+                                                            {&function, &filter_.function},
+                                                            {&file, &filter_.file},
+                                                            {&module, &filter_.module}};
+  for (const auto& [regex, text] : regexes) {
+    const absl::Status status = regex->Compile(*text);
+    if (!status.ok()) return status;
   }
-  return false;
+  if (filter_.all()) return absl::OkStatus();
+  const size_t n = symbols_->frame_count();
+  frame_matches_.assign(n, filter_.match.empty());
+  frame_fits_.resize(n);
+  for (uint32_t i = 1; i < n; ++i) {
+    const Frame& frame = symbols_->frame({i});
+    frame_matches_[i] = frame_matches_[i] || match.Finds(frame.function) ||
+                        match.Finds(frame.file) || match.Finds(frame.module);
+    const auto fits = [](const Regex& regex, const std::string& text) {
+      return !regex.given() || regex.Finds(text);
+    };
+    frame_fits_[i] = fits(function, frame.function) && fits(file, frame.file) &&
+                     fits(module, frame.module);
+  }
+  return absl::OkStatus();
+}
+
+bool ReportView::Matches(StackId stack) const {
+  if (filter_.all()) return true;
+  bool matches = false, fits = false;
+  for (const FrameId id : symbols_->Stack(stack)) {
+    matches = matches || frame_matches_[id.value];
+    fits = fits || frame_fits_[id.value];
+  }
+  return matches && fits;
 }
 
 void ReportView::Group() {
@@ -269,8 +348,10 @@ void ReportView::Group() {
 }
 
 std::vector<const Frame*> ReportView::Frames(StackId stack) const {
+  const std::vector<FrameId> ids = symbols_->Stack(stack);
   std::vector<const Frame*> frames;
-  for (const FrameId id : symbols_->Stack(stack)) frames.push_back(&symbols_->frame(id));
+  frames.reserve(ids.size());
+  for (const FrameId id : ids) frames.push_back(&symbols_->frame(id));
   return frames;
 }
 

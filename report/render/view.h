@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analysis.h"
@@ -46,18 +48,35 @@ absl::StatusOr<SortColumn> ParseSortColumn(absl::string_view name);
 absl::string_view SortColumnName(SortColumn column);
 std::vector<absl::string_view> SortColumnNames();
 
+class StackNumbers;
+
+// Sites by their frames. POSIX extended regular expressions; empty: any.
+struct FrameFilter {
+  std::string match;  // a frame's function, file or module
+  // Of one frame all that are given.
+  std::string function, file, module;
+
+  bool all() const { return match.empty() && function.empty() && file.empty() && module.empty(); }
+  // "that match /x/ and have a frame with function /y/", for a sentence.
+  std::string Text() const;
+};
+
 class ReportView {
  public:
-  // `match`: a POSIX extended regular expression; sites without a frame whose
-  // function, file or module matches are left out. Empty: all.
+  // Sites without a frame that the filter likes are left out. Errors name the option.
   static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
-                                           const std::string& match);
+                                           const FrameFilter& filter);
+  static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
+                                           const std::string& match) {
+    return Create(analysis, symbols, FrameFilter{.match = match});
+  }
 
   const Analysis& analysis() const { return *analysis_; }
   // The trace is of a sample: sizes and counts of the heap are estimates.
   bool sampled() const { return analysis_->process.sample_bytes != 0; }
   const SiteSymbols& symbols() const { return *symbols_; }
-  const std::string& match() const { return match_; }
+  const FrameFilter& filter() const { return filter_; }
+  bool filtered() const { return !filter_.all(); }
 
   const std::vector<const Site*>& sites() const { return sites_; }  // largest total first
   const std::vector<SiteGroup>& unfreed() const { return unfreed_; }  // largest first
@@ -75,7 +94,7 @@ class ReportView {
     const LossRecord* record;
     size_t number;
   };
-  // `everything`: of every kind, unless the user chose some.
+  // `everything`: of every kind, unless the user chose some, and suppressed ones as well.
   std::vector<Loss> Losses(bool everything) const;
 
   // Of the sites that match.
@@ -93,20 +112,32 @@ class ReportView {
 
   bool Matches(StackId stack) const;
 
+  // JSON names stacks by these numbers where they are set, instead of writing each out.
+  void set_stack_numbers(StackNumbers* numbers) { stack_numbers_ = numbers; }
+  StackNumbers* stack_numbers() const { return stack_numbers_; }
+  // Of Analysis::fault_details; nullptr: none was seen.
+  const FaultSite* FaultsOf(StackId stack, format::AllocFunction function) const;
+  // At the end; nullptr: nothing was live, or nothing is known.
+  const ResidentSite* ResidentOf(StackId stack, format::AllocFunction function) const;
+
  private:
   ReportView() = default;
+  absl::Status MatchFrames();
   void Group();
 
   const Analysis* analysis_ = nullptr;
   const SiteSymbols* symbols_ = nullptr;
   const LeakScan* leak_scan_ = nullptr;
+  StackNumbers* stack_numbers_ = nullptr;
   std::optional<leak::KindSet> leak_kinds_;
-  std::string match_;
-  std::vector<bool> frame_matches_;  // by FrameId
+  FrameFilter filter_;
+  std::vector<bool> frame_matches_, frame_fits_;  // by FrameId: `match`, the others; empty: all
   std::vector<const Site*> sites_;
   std::vector<SiteGroup> unfreed_;
   std::vector<SiteGroup> callers_;
   std::vector<const MappingSite*> mappings_;
+  absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const FaultSite*> fault_sites_;
+  absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const ResidentSite*> resident_sites_;
   uint64_t unfreed_bytes_ = 0;
   uint64_t unfreed_blocks_ = 0;
 };

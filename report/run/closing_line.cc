@@ -1,5 +1,6 @@
 #include "report/run/closing_line.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include <algorithm>
@@ -15,6 +16,23 @@ namespace {
 std::string Allocations(const FinishedTrace& trace) {
   const uint64_t count = trace.counts.allocations;
   return absl::StrCat(WithCommas(count), count == 1 ? " allocation" : " allocations");
+}
+
+std::string KillText(const KillFacts& facts) {
+  const pressure::Kill& kill = facts.kill;
+  switch (kill.verdict) {
+    case format::KillVerdict::kOomKiller: {
+      std::string text = "killed by the OOM killer (SIGKILL)";
+      if (kill.limit_bytes != 0) {
+        absl::StrAppend(&text, ", memory limit ", HumanBytes(kill.limit_bytes));
+      }
+      if (!facts.heap_then.empty()) absl::StrAppend(&text, ", ", facts.heap_then);
+      return text;
+    }
+    case format::KillVerdict::kNotOomKiller: return "ended by SIGKILL, not by the OOM killer";
+    case format::KillVerdict::kNotKnown: break;
+  }
+  return "ended by SIGKILL, perhaps by the OOM killer";
 }
 
 }  // namespace
@@ -58,15 +76,19 @@ std::string HumanBytes(uint64_t bytes) {
   return absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
-std::string ClosingLine(const RunResult& result, const ProgramEnd* end) {
+std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const KillFacts* kill) {
   // The trace that has the name the user gave, or else the first that there is.
   const auto named = std::find_if(result.traces.begin(), result.traces.end(),
                                   [](const FinishedTrace& trace) { return trace.main; });
   const FinishedTrace& main = named != result.traces.end() ? *named : result.traces.front();
   std::string line;
   if (end != nullptr && end->signaled) {
-    absl::StrAppend(&line, "ended by ", SignalName(end->status),
-                    end->core_dumped ? " (core dumped); " : "; ");
+    if (kill != nullptr && end->status == SIGKILL) {
+      absl::StrAppend(&line, KillText(*kill), "; ");
+    } else {
+      absl::StrAppend(&line, "ended by ", SignalName(end->status),
+                      end->core_dumped ? " (core dumped); " : "; ");
+    }
   }
   absl::StrAppend(&line, "wrote ", main.path, " (", HumanBytes(main.bytes), ", ",
                   Allocations(main), ")");

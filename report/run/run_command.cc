@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/time/time.h"
 #include "report/run/run_session.h"
 
 namespace memtrace::report {
@@ -55,6 +56,17 @@ const CLI::Validator kAtMostOneTebibyte(
     },
     "");
 
+const CLI::Validator kInterval(
+    [](std::string& text) -> std::string {
+      absl::Duration interval;
+      if (!absl::ParseDuration(text, &interval)) {
+        return "takes a time such as 20ms or 1s, not '" + text + "'";
+      }
+      const bool fits = interval >= absl::Milliseconds(1) && interval <= absl::Hours(1);
+      return fits ? "" : "is not between 1ms and 1h: '" + text + "'";
+    },
+    "TIME");
+
 }  // namespace
 
 void RegisterRunCommand(CLI::App& app, int* exit_code) {
@@ -81,6 +93,12 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
                   "exit, exit-early, both or off")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"exit", "exit-early", "both", "off"}));
+  run->add_option("--faults", options->faults,
+                  "How page faults are looked for: by events, of\n"
+                  "user code alone, by snapshots, or not; auto, user,\n"
+                  "snapshots or off")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"auto", "user", "snapshots", "off"}));
   run->add_option("--sample-bytes", options->sample_bytes,
                   "Record one allocation in so many bytes, for a\n"
                   "report of estimates; 0 records all")
@@ -100,6 +118,13 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
                   "compare; 0 does not")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  run->add_option("--sample-interval", options->sample_interval,
+                  "How often memory is sampled from outside, such as\n"
+                  "20ms or 1s; longer in a long run")
+      ->type_name("TIME")
+      ->default_str("100ms")
+      ->check(kInterval);
+  run->add_flag("--no-samples", options->no_samples, "Do not sample memory from outside");
   run->add_option("--library", options->library, "The libmemtrace.so to preload")
       ->type_name("PATH");
   run->add_option("--finish", options->finish,

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -20,6 +21,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "report/analyzer.h"
+#include "report/pressure/oom_watch.h"
+#include "report/pressure/pressure_records.h"
+#include "report/pressure/pressure_sampler.h"
 #include "report/render/escape.h"
 #include "report/run/child_process.h"
 #include "report/run/closing_line.h"
@@ -96,6 +102,7 @@ std::vector<std::string> Environment(const RunOptions& options, const std::strin
   option("MEMTRACE_STACKS", options.stacks);
   option("MEMTRACE_CHILDREN", options.children);
   option("MEMTRACE_LEAK_CHECK", options.leak_check);
+  option("MEMTRACE_FAULTS", options.faults);
   option("MEMTRACE_SAMPLE_BYTES", options.sample_bytes);
   option("MEMTRACE_MAX_BYTES", options.max_bytes);
   option("MEMTRACE_KEEP", options.keep);
@@ -133,9 +140,68 @@ bool HasRoomForTheNewest(const RunOptions& options) {
   return number >= kSmallestFlightRecorder >> std::min<size_t>(10 * power, 20);
 }
 
+// What the heap held when the OOM killer came: worth reading the trace for, unless that takes long.
+std::string HeapThen(const RunResult& result, const pressure::Kill& kill) {
+  constexpr uint64_t kLargest = 64 << 20;
+  if (kill.verdict != format::KillVerdict::kOomKiller) return "";
+  for (const FinishedTrace& trace : result.traces) {
+    if (!trace.main || trace.bytes > kLargest) continue;
+    const auto analyzed = AnalyzeTrace(trace.path, {});
+    if (!analyzed.ok()) continue;
+    const Totals& totals = analyzed->analysis.totals;
+    return absl::StrCat("the heap held ", HumanBytes(totals.live_bytes), " in ",
+                        WithCommas(totals.live_blocks), totals.live_blocks == 1 ? " block" : " blocks");
+  }
+  return "";
+}
+
+// The lane of the pressure samples and the verdict on a SIGKILL, for one run.
+class Watcher {
+ public:
+  Watcher(const RunOptions& options, uint32_t pid)
+      : watch_(pressure::KernelFiles(), pid, pressure::OomWatch::KernelLogPath()) {
+    if (options.no_samples) return;
+    uint64_t interval_ns = pressure::kDefaultIntervalNs;
+    if (absl::Duration asked; absl::ParseDuration(options.sample_interval, &asked)) {
+      interval_ns = static_cast<uint64_t>(absl::ToInt64Nanoseconds(asked));
+    }
+    sampler_.emplace(pressure::KernelFiles(), pid, interval_ns, &watch_);
+    sampler_->Start();
+  }
+
+  void Ended(const ProgramEnd& end) {
+    if (sampler_.has_value()) sampler_->Stop();
+    if (end.signaled && end.status == SIGKILL) kill_ = watch_.Judge();
+    ended_ = true;
+  }
+  // Once the program has ended: nullptr when it was no SIGKILL.
+  const pressure::Kill* kill() const { return kill_.has_value() ? &*kill_ : nullptr; }
+
+  // For SpoolFollowerOptions::root_records. Not all of them: from the follower's thread.
+  std::vector<uint8_t> Records(bool all) {
+    std::vector<uint8_t> records;
+    if (sampler_.has_value()) records = sampler_->Take(all);
+    if (!all || !ended_) return records;
+    if (kill_.has_value()) {
+      pressure::AppendKill(*kill_, &records);
+    } else if (const uint64_t others = watch_.kills_in_group(); others != 0) {
+      pressure::AppendNote(absl::StrCat("The OOM killer killed ", others, others == 1 ? " process" : " processes",
+                                        " of the program's control group; not the program."), &records);
+    }
+    ended_ = false;  // told
+    return records;
+  }
+
+ private:
+  pressure::OomWatch watch_;
+  std::optional<pressure::PressureSampler> sampler_;
+  std::optional<pressure::Kill> kill_;
+  bool ended_ = false;
+};
+
 // Prints what there is to say; true: the program was traced.
 bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResult& result,
-           const ProgramEnd* end, absl::string_view program) {
+           const ProgramEnd* end, const pressure::Kill* kill, absl::string_view program) {
   std::string left;
   if (!spool.RemoveIfEmpty()) {
     const std::string finish = absl::StrCat("memtrace run --finish ", ShellWord(spool.path()));
@@ -150,7 +216,9 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
     left = absl::StrJoin(result.failures, "; ");
   }
   if (!result.traces.empty()) {
-    const std::string line = ClosingLine(result, end);
+    KillFacts facts;
+    if (kill != nullptr) facts = {*kill, HeapThen(result, *kill)};
+    const std::string line = ClosingLine(result, end, kill != nullptr ? &facts : nullptr);
     if (!options.quiet || !left.empty()) {
       Say(absl::StrCat(line, left.empty() ? "" : "; ", left));
     }
@@ -195,7 +263,7 @@ int FinishLeftovers(const RunOptions& options) {
     spool->RemoveIfEmpty();
     return Fail(absl::StrCat("there is no trace in ", spool->path()));
   }
-  Close(options, *spool, result, nullptr, "");
+  Close(options, *spool, result, nullptr, nullptr, "");
   return result.failures.empty() && result.still_running.empty() ? 0 : kExitNotTraceable;
 }
 
@@ -266,11 +334,14 @@ int RunSession(const RunOptions& options) {
   follow.verbose = options.verbose;
   spool->WriteRunRecord({absl::StrCat(Dirname(spool->path()), "/", Basename(follow.run.output)),
                          fields.pid}).IgnoreError();
+  Watcher watcher(options, fields.pid);
+  follow.root_records = [&watcher](bool all) { return watcher.Records(all); };
   SpoolFollower follower(*spool, follow);
   follower.Start();
   const ProgramEnd end = child->WaitForEnd();
+  watcher.Ended(end);
   const RunResult result = follower.Stop(&end);
-  const bool traced = Close(options, *spool, result, &end, program.path);
+  const bool traced = Close(options, *spool, result, &end, watcher.kill(), program.path);
   return traced ? end.exit_status() : kExitNotTraceable;
 }
 

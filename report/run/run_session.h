@@ -12,7 +12,10 @@ namespace memtrace::report {
 struct RunOptions {
   std::string output;
   std::string stacks, children, leak_check, sample_bytes, max_bytes, keep, cross_check;
+  std::string faults;
   std::string library;
+  std::string sample_interval;  // as absl::ParseDuration() takes it
+  bool no_samples = false;      // of the pressure lane
   std::string finish;  // a spool directory; then nothing is run
   bool quiet = false;
   bool verbose = false;

@@ -120,6 +120,9 @@ void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
     const bool superseded = !newest && follower->counts().ended_by_exec;
     const bool ended = superseded || ((final || !root) && follower->ProcessEnded());
     follower->Advance().IgnoreError();  // told when its process has ended
+    if (root && newest && options_.root_records) {
+      follower->Append(options_.root_records(final)).IgnoreError();  // likewise
+    }
     if (!ended) continue;
     // What an untraced program made of the process after an exec is not this trace's
     // end. A signal is: nobody can tell it from an exec that had failed before.

@@ -10,6 +10,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -44,6 +45,9 @@ struct SpoolFollowerOptions {
   bool keep_children = true;
   bool resume = false;    // take over what an interrupted run had packed
   bool verbose = false;   // a line for each finished trace
+  // Records to add to the root's trace (format/records.h), as they come and, `all`, when it ends.
+  // Called by the thread, and by Stop(). Empty: there are none.
+  std::function<std::vector<uint8_t>(bool all)> root_records;
 };
 
 class SpoolFollower {

@@ -153,6 +153,11 @@ absl::Status TraceFollower::Advance() {
   return failure_;
 }
 
+absl::Status TraceFollower::Append(const std::vector<uint8_t>& records) {
+  if (failure_.ok() && !records.empty()) failure_ = packer_->WriteRecords(records);
+  return failure_;
+}
+
 absl::Status TraceFollower::Finish(const ProgramEnd* end) {
   if (!failure_.ok()) return failure_;
   failure_ = packer_->Finish();

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,6 +56,9 @@ class TraceFollower {
   // Packs what is there now. After an error nothing more is packed, and the two
   // files stay for Resume().
   absl::Status Advance();
+
+  // Adds whole records of ours; none: nothing. Errors as of Advance().
+  absl::Status Append(const std::vector<uint8_t>& records);
 
   // The process has ended: packs the rest. `end`: how, if that is known.
   absl::Status Finish(const ProgramEnd* end);

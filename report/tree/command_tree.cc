@@ -65,7 +65,15 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
   if (!flags.from.empty()) return refuse("--from");
   if (!flags.to.empty()) return refuse("--to");
   if (!flags.thread.empty()) return refuse("--thread");
-  for (const absl::string_view format : {"mtrace", "valgrind", "valgrind-xml", "massif", "dhat"}) {
+  if (flags.questions.any()) return refuse("--graph, --why, --who-points-at");
+  if (!flags.suppressions.empty()) return refuse("--suppressions");
+  if (!flags.size.empty()) return refuse("--size");
+  if (!flags.age.empty()) return refuse("--age");
+  if (!flags.lifetime.empty()) return refuse("--lifetime");
+  if (!flags.timeline_by.empty()) return refuse("--timeline-by");
+  for (const absl::string_view format : {"mtrace", "valgrind", "valgrind-xml", "massif", "dhat",
+                                         "folded", "pprof", "speedscope", "callgrind",
+                                         "heaptrack", "sqlite", "html"}) {
     if (flags.format == format) return refuse(absl::StrCat("--format ", format));
   }
   return absl::OkStatus();
@@ -98,6 +106,13 @@ absl::Status Render(const render::ReportFlags& flags, const render::ReportOption
     case ReportFormat::kValgrindXml:
     case ReportFormat::kMassif:
     case ReportFormat::kDhat:
+    case ReportFormat::kFolded:
+    case ReportFormat::kPprof:
+    case ReportFormat::kSpeedscope:
+    case ReportFormat::kCallgrind:
+    case ReportFormat::kHeaptrack:
+    case ReportFormat::kSqlite:
+    case ReportFormat::kHtml:
       break;
   }
   return out.Commit();
@@ -126,8 +141,8 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   }
 
   render::Progress progress;
-  TreeAnalysis analysis =
-      AnalyzeTree(*set, [&](double share) { progress.Report("reading", share); });
+  TreeAnalysis analysis = AnalyzeTree(
+      *set, [&](double share) { progress.Report("reading", share); }, {}, options->analyze.jobs);
   analysis.name = flags.files.size() == 1
                       ? flags.files.front()
                       : absl::StrCat(flags.files.front(), " and ", flags.files.size() - 1, " more");
@@ -144,7 +159,8 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },
-      [&](double share) { progress.Report("symbolizing", share); }, flags.executable, flags.match);
+      [&](double share) { progress.Report("symbolizing", share); }, flags.executable,
+      options->frames);
   if (!view.ok()) return view.status();
   progress.Clear();
 

@@ -42,7 +42,7 @@ void AddTotals(const Totals& from, Totals* to) {
 }  // namespace
 
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
-                         const SeeTrace& see) {
+                         const SeeTrace& see, unsigned jobs) {
   TreeAnalysis tree;
   tree.spools = set.spools;
   absl::flat_hash_map<uint64_t, size_t> known;  // trace id -> image
@@ -70,9 +70,8 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
       continue;
     }
     AnalyzeOptions options;
-    options.progress = [&](uint64_t done, uint64_t total) {
-      report(total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total));
-    };
+    options.jobs = jobs;
+    options.progress = [&](const ReadProgress& progress) { report(progress.share()); };
     auto trace = AnalyzeTrace(**reader, options);
     if (!trace.ok()) {
       skip(trace.status().message());

@@ -44,9 +44,9 @@ struct TreeAnalysis {
 // it becomes, and its sites, which have been added to `sites`.
 using SeeTrace = std::function<void(size_t image, AnalyzedTrace& trace, MergedSites& sites)>;
 
-// `progress`: the share of the bytes that were read, 0 to 1.
+// `progress`: the share of the bytes that were read, 0 to 1. `jobs`: AnalyzeOptions.
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
-                         const SeeTrace& see = {});
+                         const SeeTrace& see = {}, unsigned jobs = 0);
 
 }  // namespace memtrace::report
 

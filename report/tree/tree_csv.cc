@@ -22,7 +22,7 @@ class Record {
     return *this;
   }
   Record& Number(uint64_t number) {
-    fields_.push_back(absl::StrCat(number));
+    absl::StrAppend(&fields_.emplace_back(), number);
     return *this;
   }
   Record& Seconds(uint64_t ns) {

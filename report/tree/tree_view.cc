@@ -15,7 +15,7 @@ absl::StatusOr<TreeView> TreeView::Create(const TreeAnalysis& analysis,
                                           const SymbolizeModule& symbolize,
                                           const std::function<void(double)>& progress,
                                           const std::string& executable,
-                                          const std::string& match) {
+                                          const render::FrameFilter& frames) {
   TreeView view;
   view.analysis_ = &analysis;
   const std::vector<MergedExecutable>& all = analysis.sites.executables();
@@ -41,7 +41,7 @@ absl::StatusOr<TreeView> TreeView::Create(const TreeAnalysis& analysis,
   view.symbols_ = std::make_unique<SiteSymbols>(analysis.sites.files(), analysis.sites.stacks(),
                                                 symbolize, progress, stacks);
   for (const MergedExecutable& one : all) {
-    auto sites = render::ReportView::Create(one.analysis, *view.symbols_, match);
+    auto sites = render::ReportView::Create(one.analysis, *view.symbols_, frames);
     if (!sites.ok()) return sites.status();
     view.views_.push_back(*std::move(sites));
   }

@@ -25,11 +25,12 @@ namespace memtrace::report {
 class TreeView {
  public:
   // `executable`: only the sites of executables of this path or file name; empty: all.
-  // `match` as for ReportView.
+  // `frames` as for ReportView.
   static absl::StatusOr<TreeView> Create(const TreeAnalysis& analysis,
                                          const SymbolizeModule& symbolize,
                                          const std::function<void(double)>& progress,
-                                         const std::string& executable, const std::string& match);
+                                         const std::string& executable,
+                                         const render::FrameFilter& frames);
 
   const TreeAnalysis& analysis() const { return *analysis_; }
   const MergedExecutable& executable(size_t i) const {

@@ -10,10 +10,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "report/commands.h"
+#include "report/common_options.h"
+#include "report/diff/comparison_options.h"
 #include "report/memory_limit.h"
-#include "report/options.h"
-#include "report/render/formats.h"
-#include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/trend/history.h"
 #include "report/trend/trend.h"
@@ -24,43 +23,19 @@ namespace {
 
 constexpr int kExitGrows = 1;
 
-struct Flags {
+struct Flags : ComparisonFlags {
   std::vector<std::string> paths;
   bool add = false;
-  std::string label, by = "live", per = "run", min = "1", match, chance = "0.01";
-  std::string format = "text", output, color = "auto", sysroot;
-  std::vector<std::string> debug_dirs;
-  std::optional<size_t> top;
-  size_t width = 0, nights = 5, last = SIZE_MAX;
-  bool full = false, exit_code = false, debuginfod = false;
+  std::string label, chance = "0.01";
+  size_t nights = 5, last = SIZE_MAX;
 };
-
-std::string WholeNumber(const std::string& text) {
-  uint64_t number;
-  if (absl::SimpleAtoi(text, &number)) return "";
-  return absl::StrCat("\"", text, "\" is not a whole number");
-}
-
-absl::StatusOr<render::ReportOptions> CommonOptions(const Flags& flags) {
-  if (flags.format != "text" && flags.format != "json" && flags.format != "csv") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--format: \"", flags.format, "\" is none of text, json, csv"));
-  }
-  render::ReportFlags common;
-  common.format = flags.format;
-  common.color = flags.color;
-  common.sysroot = flags.sysroot;
-  common.debug_dirs = flags.debug_dirs;
-  common.debuginfod = flags.debuginfod;
-  return render::ParseReportFlags(common);
-}
 
 absl::Status Add(const Flags& flags, bool* skipped) {
   if (flags.paths.size() < 2) {
     return absl::InvalidArgumentError("trend --add: traces, and behind them the history's directory");
   }
   LimitMemory();
-  const auto common = CommonOptions(flags);
+  const auto common = ParseCommon(flags);
   if (!common.ok()) return common.status();
   render::Progress progress;
   SummaryOptions options;
@@ -86,19 +61,14 @@ absl::Status Show(const Flags& flags, int* verdict) {
   if (flags.paths.size() != 1) {
     return absl::InvalidArgumentError("trend: one directory of a history; --add puts traces into it");
   }
-  const auto common = CommonOptions(flags);
+  const auto common = ParseCommon(flags);
   if (!common.ok()) return common.status();
   TrendOptions options;
-  const auto measure = ParseMeasure("--by", flags.by);
-  if (!measure.ok()) return measure.status();
-  options.measure = *measure;
-  const auto per = ParsePer(flags.per);
-  if (!per.ok()) return per.status();
-  options.per = *per;
-  const auto least = ParseLeast(flags.min);
-  if (!least.ok()) return least.status();
-  options.least = *least;
-  if (options.per != Per::kRun && flags.min == "1") options.least = {};
+  const auto compared = ParseComparison(flags);
+  if (!compared.ok()) return compared.status();
+  options.measure = compared->measure;
+  options.per = compared->per;
+  options.least = compared->least;
   if (!absl::SimpleAtod(flags.chance, &options.chance) || !(options.chance > 0) || options.chance > 0.5) {
     return absl::InvalidArgumentError(
         absl::StrCat("--chance: \"", flags.chance, "\" is no share above 0 and up to 0.5"));
@@ -115,24 +85,12 @@ absl::Status Show(const Flags& flags, int* verdict) {
 
   absl::Status status = RefuseToReplace(HistoryFile(directory), flags.output);
   if (!status.ok()) return status;
-  auto out = render::Output::Open(flags.output);
-  if (!out.ok()) return out.status();
-  switch (common->format) {
-    case render::ReportFormat::kJson:
-      RenderTrendJson(*trend, flags.top.value_or(flags.full ? render::kAllRows : render::kJsonRows), *out);
-      break;
-    case render::ReportFormat::kCsv:
-      RenderTrendCsv(*trend, flags.top.value_or(render::kAllRows), *out);
-      break;
-    default: {
-      render::TextOptions text;
-      text.style = render::StyleFor(out->fd(), common->color, flags.width);
-      text.top = flags.top.value_or(10);
-      text.full = flags.full;
-      out->Write(RenderTrendText(*trend, directory, text));
-    }
-  }
-  status = out->Commit();
+  status = WriteComparison(
+      flags, *common,
+      {[&](size_t top, render::Sink& out) { RenderTrendJson(*trend, top, out); },
+       [&](size_t top, render::Sink& out) { RenderTrendCsv(*trend, top, out); },
+       /*html=*/nullptr,
+       [&](const render::TextOptions& text) { return RenderTrendText(*trend, directory, text); }});
   if (status.ok() && flags.exit_code && *verdict == kExitFailed) {
     std::fprintf(stderr, "memtrace: %zu nights: %zu are needed to tell growth from chance\n",
                  trend->nights.size(), options.fewest);
@@ -151,17 +109,12 @@ void RegisterTrendCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--add", flags->add, "Append a night: memtrace trend --add FILE... DIR");
   command->add_option("--label", flags->label, "With --add: what to call the night, e.g. a commit")
       ->type_name("TEXT");
-  command->add_option("--by", flags->by,
-                      "live (default), live-blocks, peak, allocated,\n"
-                      "allocations, temporary; where the memory was scanned\n"
-                      "definite, indirect, possible, reachable")
-      ->type_name("WHAT");
-  command->add_option("--per", flags->per, "run (default), second, allocation")->type_name("UNIT");
-  command->add_option("--min", flags->min,
-                      "Least growth over all nights that counts: 4096,\n64K, 10%")
-      ->type_name("AMOUNT");
-  command->add_option("--match", flags->match, "Only sites whose caller or file matches")
-      ->type_name("REGEX");
+  AddComparisonOptions(command, flags.get(),
+                       {"run (default), second, allocation",
+                        "Least growth over all nights that counts: 4096,\n64K, 10%",
+                        "Only sites whose caller or file matches",
+                        "Exit with 1 when a site grows, with 2 when there\nare too few nights",
+                        "Every row, also of sites that are steady", "With --add: "});
   command->add_option("--last", flags->last, "Only the last so many nights")
       ->type_name("N")->check(WholeNumber, "");
   command->add_option("--nights", flags->nights, "Fewest nights that tell a trend (5; at least 3)")
@@ -169,25 +122,6 @@ void RegisterTrendCommand(CLI::App& app, int* exit_code) {
   command->add_option("--chance", flags->chance,
                       "Call a site growing when chance alone does that at\nmost so often (0.01)")
       ->type_name("P");
-  command->add_flag("--exit-code", flags->exit_code,
-                    "Exit with 1 when a site grows, with 2 when there\nare too few nights");
-  command->add_option("-f,--format", flags->format, "text (default), json, csv")->type_name("F");
-  command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
-      ->type_name("OUT");
-  command->add_option("--top", flags->top, "Rows of each table; text: 10; json: 1000; csv: all")
-      ->type_name("N")->check(WholeNumber, "");
-  command->add_flag("--full", flags->full, "Every row, also of sites that are steady");
-  command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
-  command->add_option("--width", flags->width, "Columns of text, 60 to 200")
-      ->type_name("N")->check(WholeNumber, "");
-  command->add_option("--debug-dir", flags->debug_dirs,
-                      "With --add: separate debug files are here as well")
-      ->type_name("D")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--sysroot", flags->sysroot,
-                      "With --add: the traced machine's files are below\nhere")
-      ->type_name("D");
-  command->add_flag("--debuginfod", flags->debuginfod,
-                    "With --add: fetch missing debug files from\nDEBUGINFOD_URLS");
   command->footer(
       "Examples:\n"
       "  memtrace trend --add app.mtr history/ --label \"$(git rev-parse --short HEAD)\"\n"

@@ -69,6 +69,20 @@ RankTrend FindTrend(const std::vector<double>& series) {
 
   std::vector<int> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
+  const auto weight = [](double k) { return k * (k - 1) * (2 * k + 5); };
+  double variance = weight(static_cast<double>(n));
+  for (size_t i = 0; i < n;) {
+    size_t j = i;
+    while (j < n && sorted[j] == sorted[i]) ++j;
+    variance -= weight(static_cast<double>(j - i));
+    i = j;
+  }
+  trend.deviation = std::sqrt(std::max(variance / 18, 0.0));
+  // So many of the slopes lie on either side of the interval.
+  const double outside = (static_cast<double>(slopes.size()) - 1.96 * trend.deviation) / 2;
+  const auto cut = static_cast<size_t>(std::max(outside, 0.0));
+  trend.slope_low = slopes[cut];
+  trend.slope_high = slopes[slopes.size() - 1 - cut];
   if (n <= kExactNights) {
     const Exact& exact = ExactOf(sorted);
     uint64_t rise = 0, fall = 0;
@@ -80,20 +94,10 @@ RankTrend FindTrend(const std::vector<double>& series) {
     trend.p_fall = static_cast<double>(fall) / static_cast<double>(exact.all);
     return trend;
   }
-  const auto weight = [](double k) { return k * (k - 1) * (2 * k + 5); };
-  double variance = weight(static_cast<double>(n));
-  for (size_t i = 0; i < n;) {
-    size_t j = i;
-    while (j < n && sorted[j] == sorted[i]) ++j;
-    variance -= weight(static_cast<double>(j - i));
-    i = j;
-  }
-  variance /= 18;
-  if (variance <= 0) return trend;  // all are equal
-  const double deviation = std::sqrt(variance);
+  if (trend.deviation <= 0) return trend;  // all are equal
   const auto s = static_cast<double>(trend.s);
-  trend.p_rise = NormalTail((s - 1) / deviation);
-  trend.p_fall = NormalTail((-s - 1) / deviation);
+  trend.p_rise = NormalTail((s - 1) / trend.deviation);
+  trend.p_fall = NormalTail((-s - 1) / trend.deviation);
   return trend;
 }
 

@@ -30,6 +30,8 @@ struct RankTrend {
   double p_rise = 1;  // probability of such an S or a larger one without a trend
   double p_fall = 1;  // of such a one or a smaller
   double slope = 0;   // a step of the series
+  double slope_low = 0, slope_high = 0;  // Sen's 95 % interval of it
+  double deviation = 0;  // of S without a trend, with equal values taken into account
 };
 
 RankTrend FindTrend(const std::vector<double>& series);

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/commands.h"
+#include "report/common_options.h"
+#include "report/html/page.h"
 #include "report/memory_limit.h"
 #include "report/render/output.h"
 #include "report/render/valgrind_losses.h"
@@ -14,6 +16,7 @@
 #include "report/valgrind/named_trace.h"
 #include "report/valgrind/render_comparison.h"
 #include "report/valgrind/valgrind_run.h"
+#include "symbolizer/symbol_cache.h"
 
 namespace memtrace::report {
 namespace {
@@ -27,6 +30,10 @@ struct CompareFlags {
 };
 
 absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
+  if (flags.format == "html") {
+    const absl::Status there = html::PageIsThere();
+    if (!there.ok()) return there;
+  }
   LimitMemory();
   for (const std::string& file : {flags.trace, flags.xml}) {
     absl::Status status = RefuseToReplace(file, flags.output);
@@ -40,6 +47,7 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
                             flags.debug_dirs.end());
   options.sysroot = flags.sysroot;
   options.debuginfod = flags.debuginfod;
+  options.cache_dir = symbolizer::SymbolCacheDirectory();
   const auto trace = NamedTrace::Read(flags.trace, options);
   if (!trace.ok()) return trace.status();
   const Analysis& analysis = (*trace)->analysis();
@@ -50,6 +58,8 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   if (!out.ok()) return out.status();
   if (flags.format == "json") {
     RenderComparisonJson(analysis, *there, comparison, *out);
+  } else if (flags.format == "html") {
+    RenderComparisonHtml(analysis, *there, comparison, *out);
   } else {
     ComparisonText text;
     text.style = render::StyleFor(out->fd(), render::ColorMode::kAuto, 0);
@@ -73,22 +83,13 @@ void RegisterCompareCommand(CLI::App& app, int* exit_code) {
                    "What valgrind --leak-check=full\n--show-leak-kinds=all --xml=yes wrote")
       ->required()
       ->type_name("");
-  command->add_option("-f,--format", flags->format, "text (default), json")
+  command->add_option("-f,--format", flags->format, "text (default), json, html")
       ->type_name("F")
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(CLI::IsMember({"text", "json", "html"}));
   command->add_option("-o,--output", flags->output, "Write here, whole or not at all")
       ->type_name("OUT");
   command->add_flag("--full", flags->full, "Every frame of every stack");
-  command
-      ->add_option("--debug-dir", flags->debug_dirs,
-                   "Separate debug files are here as well; repeatable")
-      ->type_name("D")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--sysroot", flags->sysroot, "The traced machine's files are below here")
-      ->type_name("D");
-  command->add_flag("--debuginfod", flags->debuginfod,
-                    "Fetch missing debug files from DEBUGINFOD_URLS");
+  AddNameOptions(command, {&flags->debug_dirs, &flags->sysroot, &flags->debuginfod});
   command->footer(
       "Exit status 0: they agree, or differ only as is expected; 1: they differ; 2: a\n"
       "file cannot be used.\n\n"

@@ -226,8 +226,6 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
     leak.stack = most->stack;
     leak.verdict = Judge(leak, comparison.scanned_here, there.shown);
     Explain(analysis, here, there, here_cut, there_cut, &leak);
-    ++(leak.expected ? comparison.expected
-                     : comparison.counts[static_cast<size_t>(leak.verdict)]);
     comparison.leaks.push_back(std::move(leak));
   };
 
@@ -251,6 +249,11 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   for (const Loss* loss : rest_there) collect(loss, false);
   for (const Group& group : alone) add(group, MatchStage::kNone);
 
+  ExplainCircles(&comparison.leaks);
+  for (const ComparedLeak& leak : comparison.leaks) {
+    ++(leak.expected ? comparison.expected
+                     : comparison.counts[static_cast<size_t>(leak.verdict)]);
+  }
   const auto rank = [](const ComparedLeak& leak) {
     return leak.verdict == Verdict::kAgree ? 2 : leak.expected ? 1 : 0;
   };

@@ -3,6 +3,8 @@
 #ifndef MEMTRACE_REPORT_VALGRIND_DIFFERENCE_REASONS_H_
 #define MEMTRACE_REPORT_VALGRIND_DIFFERENCE_REASONS_H_
 
+#include <vector>
+
 #include "report/analysis.h"
 #include "report/valgrind/comparison.h"
 
@@ -11,6 +13,11 @@ namespace memtrace::report::valgrind {
 // Fills `reasons` and `expected`. `here_cut` and `there_cut`: a stack of that side ended early.
 void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
              bool here_cut, bool there_cut, ComparedLeak* leak);
+
+// Of all leaks together: those of which the same blocks are lost on both sides, and others of
+// them definitely. Where as many blocks are definitely lost here as there, only the first block
+// of some circles is another one, which is expected.
+void ExplainCircles(std::vector<ComparedLeak>* leaks);
 
 }  // namespace memtrace::report::valgrind
 

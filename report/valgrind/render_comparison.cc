@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/html/page.h"
 #include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
@@ -280,6 +281,17 @@ void RenderComparisonJson(const Analysis& analysis, const ValgrindRun& run,
                          ",\n  \"notes\": ", Dump(Json(comparison.notes)), ",\n  \"leaks\": "));
   WriteArray(comparison.leaks, comparison.leaks.size(), LeakJson, out);
   out.Write("\n}\n");
+}
+
+void RenderComparisonHtml(const Analysis& analysis, const ValgrindRun& run,
+                          const Comparison& comparison, render::Sink& out) {
+  html::WritePage(
+      "compare",
+      [&](render::Sink& data) {
+        data.Write(",\"compare\":");
+        RenderComparisonJson(analysis, run, comparison, data);
+      },
+      out);
 }
 
 }  // namespace memtrace::report::valgrind

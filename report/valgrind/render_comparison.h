@@ -23,6 +23,10 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
 void RenderComparisonJson(const Analysis& analysis, const ValgrindRun& run,
                           const Comparison& comparison, render::Sink& out);
 
+// The same in a page, html::PageIsThere() given.
+void RenderComparisonHtml(const Analysis& analysis, const ValgrindRun& run,
+                          const Comparison& comparison, render::Sink& out);
+
 }  // namespace memtrace::report::valgrind
 
 #endif  // MEMTRACE_REPORT_VALGRIND_RENDER_COMPARISON_H_

@@ -101,7 +101,8 @@ std::vector<std::string> ProgramAndCommands() {
 
 TEST(DocumentsTest, ProgramListsItsCommands) {
   const Names commands = Commands();
-  for (const char* command : {"run", "report", "dump", "info", "pack"}) {
+  for (const char* command : {"run", "report", "leaks", "diff", "trend", "check", "compare", "dump", "info",
+                              "pack"}) {
     EXPECT_TRUE(commands.contains(command)) << command;
   }
 }
@@ -277,6 +278,48 @@ TEST(ZshCompletionTest, IsValidAndNamesEveryCommandAndOption) {
     EXPECT_EQ(Minus(OptionsOfHelp(command), FindAll(branch, "(--[a-z][a-z0-9-]*)")), Names{})
         << "not in the completion of: " << command;
   }
+}
+
+// memtrace-valgrind, which takes Valgrind's options, those with a value behind a =.
+TEST(ValgrindCompletionTest, OffersExactlyTheOptionsInThreeShells) {
+  const CommandResult help = Shell(kMemtrace + "-valgrind --help");
+  ASSERT_EQ(help.exit_status, 0) << help.output;
+  Names options;
+  std::istringstream lines(help.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (!std::regex_search(line, std::regex("^ +-"))) continue;
+    options.merge(FindAll(line.substr(0, line.find("  ", line.find('-'))), "(--[a-z][a-z0-9-]*)"));
+  }
+  EXPECT_GE(options.size(), 20u) << help.output;
+  const std::string bash = kCompletions + "memtrace-valgrind.bash";
+  const std::string script =
+      "bash --norc --noprofile -c '\nsource /usr/share/bash-completion/bash_completion\nsource \"$0\"\n"
+      "COMP_LINE=\"memtrace-valgrind $1\"; COMP_POINT=${#COMP_LINE}; COMP_WORDS=(memtrace-valgrind \"$1\")\n"
+      "COMP_CWORD=1; _memtrace_valgrind memtrace-valgrind 2>/dev/null\n"
+      "printf \"%s\\n\" \"${COMPREPLY[@]}\"' '" + bash + "' ";
+  Names offers;
+  for (std::string offer : Lines(Shell(script + "--").output)) {
+    if (offer.ends_with('=')) offer.pop_back();
+    offers.insert(offer);
+  }
+  EXPECT_EQ(offers, options);
+  EXPECT_EQ(Lines(Shell(script + "--leak-resolution=").output), (Names{"low", "med", "high"}));
+
+  const TemporaryDirectory home;  // fish writes there
+  Names of_fish;
+  for (const std::string& offer :
+       Lines(Shell("HOME='" + home.path().string() + "' fish --no-config -c 'source " + kCompletions +
+                   "memtrace-valgrind.fish; complete -C \"memtrace-valgrind --\"'").output)) {
+    std::string name = offer.substr(0, offer.find('\t'));
+    if (name.ends_with('=')) name.pop_back();
+    of_fish.insert(name);
+  }
+  EXPECT_EQ(of_fish, options);
+
+  const CommandResult syntax = Shell("zsh -f -n '" + kCompletions + "_memtrace-valgrind'");
+  EXPECT_EQ(syntax.exit_status, 0) << syntax.output;
+  const std::string zsh = ReadFile(kCompletions + "_memtrace-valgrind");
+  EXPECT_EQ(Minus(options, FindAll(zsh, "(--[a-z][a-z0-9-]*)")), Names{});
 }
 
 }  // namespace

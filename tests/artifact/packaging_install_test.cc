@@ -47,6 +47,9 @@ TEST_F(InstallTest, HasEveryPart) {
         "include/memtrace.h", "share/man/man3/memtrace.h.3", "share/man/man1/memtrace-leaks.1",
         "share/man/man7/libmemtrace.7", "share/bash-completion/completions/memtrace",
         "share/zsh/site-functions/_memtrace", "share/fish/vendor_completions.d/memtrace.fish",
+        "share/bash-completion/completions/memtrace-valgrind",
+        "share/zsh/site-functions/_memtrace-valgrind",
+        "share/fish/vendor_completions.d/memtrace-valgrind.fish",
         "share/doc/memtrace/LICENSE", "share/doc/memtrace/README.md"}) {
     EXPECT_TRUE(fs::is_regular_file(prefix() / file)) << file;
   }

@@ -114,7 +114,7 @@ TEST_P(TrueOrderTest, IsTheOrderOfTheReporter) {
     ASSERT_EQ((*reader)->metadata().process.stamp_rule, format::StampRule::kChangeOfOwner);
 
     NumberCheck check;
-    report::EventOrder<NumberCheck> order(reader->get(), 0, &check);
+    report::EventOrder<NumberCheck> order(reader->get(), 0, 1, &check);
     ASSERT_TRUE(order.Run());
     EXPECT_EQ(check.out_of_order, 0u) << "of " << check.events;
     EXPECT_EQ(check.without_number, 0u);

@@ -158,14 +158,14 @@ double LiveBytesAt(const Json& report, double part) {
 
 Example ReadExample(const std::string& source_path) {
   Example example{.file = std::filesystem::path(source_path).filename()};
-  static const std::regex kExpect(R"(^//\s+expect( child)?: (.*\S)\s*$)");
+  static const std::regex kExpect(R"(^//\s+expect( child)?( faults)?: (.*\S)\s*$)");
   static const std::regex kTag(R"(// @(\w+)$)");
   std::istringstream lines(ReadFile(source_path));
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     std::smatch match;
     if (std::regex_match(line, match, kExpect)) {
-      example.expectations.push_back({.text = match[2], .child = match[1].matched});
+      example.expectations.push_back({.text = match[3], .child = match[1].matched, .faults = match[2].matched});
     } else if (std::regex_search(line, match, kTag)) {
       example.tags[match[1]] = number;
     }

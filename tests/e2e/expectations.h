@@ -1,7 +1,7 @@
 // Expectations: what an example's head comment says its report must say.
 //
 // Lines of the form "// expect: ..." (or "// expect child: ..." about its fork
-// child), read and held against `memtrace report`. @name is the line of
+// child; "// expect faults: ..." where the kernel permits fault events), read and held against `memtrace report`. @name is the line of
 // the program that ends in the comment "// @name". The forms:
 //
 //   leak 200 bytes in 2 blocks at @name in Function     exactly one such leak entry
@@ -33,7 +33,8 @@ namespace memtrace::e2e {
 
 struct Expectation {
   std::string text;    // behind "expect:"
-  bool child = false;  // about the fork child's trace
+  bool child = false;   // about the fork child's trace
+  bool faults = false;  // holds only where page faults can be seen
 };
 
 struct Example {

@@ -23,6 +23,7 @@
 namespace memtrace::e2e {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kLanes = 4;
@@ -217,7 +218,7 @@ void KillUnderRun(int times) {
     kill(counts.pid(), SIGKILL);
     const Result result = run.Wait(30);
     EXPECT_EQ(result.Outcome(), "exit 137") << result.err;
-    EXPECT_THAT(result.err, HasSubstr("ended by SIGKILL; wrote "));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("ended by SIGKILL"), HasSubstr("; wrote ")));
     EXPECT_EQ(std::filesystem::directory_iterator(work.path())->path().filename(), "packed.mtr");
     EXPECT_EQ(counts.CompareWith(work / "packed.mtr").problems, "");
     const Json report = BriefReport(work / "packed.mtr");

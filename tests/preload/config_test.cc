@@ -85,10 +85,16 @@ TEST(ConfigTest, AWrongValueMovesNoCursor) {
   EXPECT_EQ(parsed.said.find('\n'), parsed.said.size() - 1);
 }
 
-TEST(ConfigTest, WhatThisVersionCannotDoIsSaid) {
-  EXPECT_NE(Parse(Environment({"MEMTRACE_FAULTS=on"})).said.find("not in this version"),
-            std::string::npos);
-  EXPECT_EQ(Parse(Environment({"MEMTRACE_FAULTS=auto"})).said, "");
+TEST(ConfigTest, FaultsAreOffUnlessAskedFor) {
+  EXPECT_EQ(Parse(Environment({})).config.faults, FaultMode::kOff);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_FAULTS=auto"})).config.faults, FaultMode::kAuto);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_FAULTS=user"})).config.faults, FaultMode::kUser);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_FAULTS=snapshots"})).config.faults,
+            FaultMode::kSnapshots);
+  EXPECT_EQ(Parse(Environment({"MEMTRACE_FAULTS=off"})).said, "");
+  const Parsed wrong = Parse(Environment({"MEMTRACE_FAULTS=on"}));
+  EXPECT_NE(wrong.said.find("it takes auto, user, snapshots or off"), std::string::npos);
+  EXPECT_EQ(wrong.config.faults, FaultMode::kOff);
 }
 
 TEST(ConfigTest, SamplingTakesASizeAndASeed) {

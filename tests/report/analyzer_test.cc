@@ -376,11 +376,15 @@ TEST(AnalyzerTest, ReportsItsProgress) {
   }
   std::vector<uint64_t> done;
   AnalyzeOptions options;
-  options.progress = [&](uint64_t now, uint64_t total) {
-    EXPECT_LE(now, total);
-    done.push_back(now);
+  uint64_t events = 0;
+  options.progress = [&](const ReadProgress& progress) {
+    EXPECT_LE(progress.done, progress.total);
+    EXPECT_GE(progress.events, events);
+    events = progress.events;
+    done.push_back(progress.done);
   };
   Analyze(trace.Build(), options);
+  EXPECT_EQ(events, 2'000'000u);
   EXPECT_GE(done.size(), 4u);
   EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
 }

@@ -61,7 +61,7 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
     } else if (free_addresses.empty() || (!live.empty() && random() % 2 == 0)) {
       if (live.empty()) continue;
       deed.address = take(live);
-      if (random() % 4 == 0) {
+      if (options.reallocs && random() % 4 == 0) {
         deed.kind = Deed::kIntent;
         pending[thread] = deed.address;
       } else {

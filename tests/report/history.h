@@ -38,6 +38,7 @@ struct HistoryOptions {
   int addresses = 40;
   int sites = 5;
   uint64_t longest_step_ns = 100;
+  bool reallocs = true;
   bool awkward_reallocs = true;  // that fail, or are not finished at the end
   // The chance that a thread is descheduled after a deed, and for how many others.
   double sleep_chance = 0;

@@ -335,7 +335,7 @@ TEST(LeakRecordsTest, ResolutionSaysHowManyFramesMustBeEqual) {
     main.Malloc(kB, 16, main.Stack({0x1008, 0x2000, 0x3000, 0x4000, 0x5000}));
     main.Malloc(kC, 16, main.Stack({0x1000, 0x2000, 0x3008, 0x4000, 0x5000}));
     LeakOptions options;
-    options.resolution_frames = frames;
+    options.resolution.frames = frames;
     EXPECT_EQ(world.Check(options).records.size(), records) << frames;
   }
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/artifact/packaging_shell.h"
+#include "tests/report/scan_builder.h"
 #include "tests/report/trace_builder.h"
 
 namespace memtrace::report {
@@ -21,9 +22,11 @@ using testing::HasSubstr;
 
 class NightlyCommandTest : public testing::Test {
  protected:
-  // A trace of one site that keeps so many blocks of 100 bytes.
-  std::string Trace(const std::string& name, int blocks, int64_t pid = 4242) {
+  // A trace of one site that keeps so many blocks of 100 bytes. With a scan at its end they are
+  // definitely lost.
+  std::string Trace(const std::string& name, int blocks, int64_t pid = 4242, bool scanned = false) {
     TraceBuilder::Options options;
+    options.stamp_rule = format::StampRule::kChangeOfOwner;
     options.pid = static_cast<uint32_t>(pid);
     options.trace_id = static_cast<uint64_t>(pid);
     TraceBuilder trace(options);
@@ -31,6 +34,7 @@ class NightlyCommandTest : public testing::Test {
     main.At(1000).Node(1, 0x401000);
     for (int i = 0; i < blocks; ++i) main.Malloc(0x10010 + static_cast<uint64_t>(i) * 0x100, 100, 1);
     main.At(500000000);
+    if (scanned) ScanBuilder(1, trace.TicksAt(600000000)).Done().AddTo(&trace);
     trace.End(0, 1000000000);
     const std::string path = (directory_.path() / name).string();
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -80,6 +84,26 @@ TEST_F(NightlyCommandTest, DiffTakesDirectories) {
   const CommandResult skipped = Memtrace(absl::StrCat("diff ", path("old"), " ", path("old")));
   EXPECT_EQ(skipped.exit_status, 2) << "not all was compared";
   EXPECT_THAT(skipped.output, HasSubstr("memtrace: skipped "));
+}
+
+TEST_F(NightlyCommandTest, DiffTakesDirectoriesByLeakKind) {
+  Trace("old/a.mtr", 3, 11, /*scanned=*/true);
+  Trace("old/b.mtr", 3, 12, /*scanned=*/true);
+  Trace("new/a.mtr", 3, 13, /*scanned=*/true);
+  Trace("new/b.mtr", 4, 14, /*scanned=*/true);
+  const std::string command =
+      absl::StrCat("diff --by definite --exit-code ", path("old"), " ", path("new"), " --format csv");
+  const CommandResult result = Memtrace(command);
+  EXPECT_EQ(result.exit_status, 1) << result.output;
+  EXPECT_THAT(result.output, HasSubstr(",600,700,100,"));
+  EXPECT_EQ(Memtrace(absl::StrCat("diff --by reachable --exit-code ", path("old"), " ", path("new")))
+                .exit_status, 0);
+  // One process that was not scanned leaves the whole unknown.
+  Trace("new/c.mtr", 1, 15);
+  const CommandResult unknown = Memtrace(command);
+  EXPECT_EQ(unknown.exit_status, 2) << unknown.output;
+  EXPECT_THAT(unknown.output, HasSubstr("was not scanned at its end"));
+  EXPECT_EQ(Memtrace(absl::StrCat("diff ", path("old"), " ", path("new"))).exit_status, 0);
 }
 
 TEST_F(NightlyCommandTest, TrendTellsTheLeakThatGrowsNightByNight) {

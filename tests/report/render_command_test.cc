@@ -160,6 +160,91 @@ TEST_F(ReportCommandTest, OptionsMayStandBeforeTheFile) {
                           Not(HasSubstr("MAPPINGS"))));
 }
 
+TEST_F(ReportCommandTest, FiltersAreOfEveryFigureInEveryFormat) {
+  struct Case {
+    const char* filter;
+    uint64_t allocations;
+    const char* said;  // in the summary
+  };
+  const Case kCases[] = {
+      {"--size 100", 1, "blocks of 100 B"},
+      {"--size ..64", 2000, "blocks of up to 64 B"},
+      {"--size 1K..", 0, "blocks of 1.00 KiB and more"},
+      {"--lifetime ..1s", 1, "blocks that lived up to 1.00 s"},
+      {"--lifetime 500ms..", 2000, "blocks that lived 500 ms and more"},
+      {"--age 500ms..", 1999, "blocks live at the end, then 500 ms and more old"},
+      {"--age 500ms.. --size 100", 0, "blocks of 100 B"},
+      {"--module nowhere", 2001, "sites that have a frame of module /nowhere/: 2,001"},
+      {"--module libc", 0, "sites that have a frame of module /libc/: 0"},
+      {"--match 'app$' --thread worker", 1, "sites that match /app$/: 1"},
+      {"--function main --file x", 0, "function /main/, file /x/"},
+  };
+  for (const Case& one : kCases) {
+    SCOPED_TRACE(one.filter);
+    const auto json = nlohmann::json::parse(
+        Shell(absl::StrCat("$M report $T --format json --full ", one.filter)).out);
+    EXPECT_EQ(json["totals"]["allocations"], one.allocations);
+    uint64_t sites = 0, points = 0, sizes = 0, threads = 0, modules = 0;
+    for (const auto& site : json["sites"]) sites += site["allocations"].get<uint64_t>();
+    for (const auto& point : json["timeline"]["points"]) {
+      points += point["allocations"].get<uint64_t>();
+    }
+    for (const auto& size : json["sizes"]) sizes += size["allocations"].get<uint64_t>();
+    for (const auto& thread : json["threads"]) threads += thread["allocations"].get<uint64_t>();
+    for (const auto& module : json["modules"]) modules += module["allocations"].get<uint64_t>();
+    EXPECT_EQ(sites, one.allocations);
+    EXPECT_EQ(points, one.allocations);
+    EXPECT_EQ(sizes, one.allocations);
+    EXPECT_EQ(threads, one.allocations);
+    EXPECT_EQ(modules, one.allocations);
+    for (const char* by : {"site", "thread", "module", "folder"}) {
+      const auto& stacked = json["timeline"]["stacked"][by];
+      uint64_t sum = stacked["other"].back();
+      for (const auto& series : stacked["series"]) {
+        sum += series["live_bytes"].back().get<uint64_t>();
+      }
+      EXPECT_EQ(sum, json["totals"]["live_bytes"]) << by;
+    }
+    const std::string csv = Shell(absl::StrCat("$M report $T --format csv ", one.filter)).out;
+    EXPECT_EQ(static_cast<uint64_t>(std::count(csv.begin(), csv.end(), '\n')),
+              1 + one.allocations);
+    const std::string text =
+        Shell(absl::StrCat("$M report $T --width 200 --table summary ", one.filter)).out;
+    EXPECT_THAT(text, HasSubstr(one.said));
+    EXPECT_THAT(text, Not(HasSubstr("figures here are of all")));
+  }
+}
+
+TEST_F(ReportCommandTest, FiltersThatCannotBeAreRefused) {
+  ExpectRefused("$M report $T --size many", "--size: \"many\" is no range");
+  ExpectRefused("$M report $T --age 5", "--age: \"5\" is no range; write 1ms..2s");
+  ExpectRefused("$M report $T --lifetime 2s..1s", "--lifetime: 2s is above 1s");
+  ExpectRefused("$M report $T --function '('", "--function: \"(\" is not a regular expression");
+  ExpectRefused("$M report $T --file '['", "--file: ");
+  ExpectRefused("$M report $T --module '['", "--module: ");
+  ExpectRefused("$M report $T --timeline-by weekday",
+                "--timeline-by: \"weekday\" is none of site, thread, module, folder");
+  ExpectRefused("$M report $T $T --size 1..", "--size: is for the report of one trace");
+}
+
+TEST_F(ReportCommandTest, TheHeapOverTimeByItsParts) {
+  for (const char* by : {"site", "thread", "module", "folder"}) {
+    const Result text = Shell(absl::StrCat("$M report $T --table growth --timeline-by ", by));
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("HEAP OVER TIME BY"));
+    for (const absl::string_view line : absl::StrSplit(text.out, '\n')) EXPECT_LE(line.size(), 80u);
+    const std::string csv =
+        Shell(absl::StrCat("$M report $T --format csv --table timeline-by-", by)).out;
+    EXPECT_THAT(csv, StartsWith("time_s,name,live_bytes\r\n"));
+    EXPECT_GT(std::count(csv.begin(), csv.end(), '\n'), 50);
+  }
+  EXPECT_THAT(Shell("$M report $T --table growth --timeline-by thread").out,
+              AllOf(HasSubstr("main 4242"), HasSubstr("worker 4243")));
+  for (const char* table : {"lifetimes", "reallocs", "modules", "exchanges", "site-sizes"}) {
+    EXPECT_EQ(Shell(absl::StrCat("$M report $T --format csv --table ", table)).status, 0) << table;
+  }
+}
+
 TEST_F(ReportCommandTest, ColoursAreForTerminals) {
   EXPECT_THAT(Shell("$M report $T").out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(Shell("$M report $T --color always").out, HasSubstr("\x1b["));

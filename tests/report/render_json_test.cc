@@ -103,11 +103,43 @@ TEST(JsonTest, UnknownPartsOfAFrameAreAbsent) {
 TEST(JsonTest, WhatIsNotKnownIsNullAndNotZero) {
   MadeUp trace;
   const json report = Rendered(Filled(trace).View());
-  EXPECT_TRUE(report["sites"][0]["growth"].is_null());
+  EXPECT_TRUE(report["sites"][0]["growth_rate"].is_null());
+  EXPECT_TRUE(report["shutdown_s"].is_null());
   EXPECT_TRUE(report["sites"][0]["minor_faults"].is_null());
   EXPECT_TRUE(report["faults"]["attributed_minor"].is_null());
   EXPECT_TRUE(report["faults"]["correlation"]["live_bytes_vs_minor"].is_null());
   EXPECT_TRUE(report["timeline"]["points"][0]["rss_bytes"].is_null());
+}
+
+TEST(JsonTest, WhatGrowsHasRates) {
+  MadeUp trace;
+  Filled(trace);
+  Growth& growth = trace.analysis.sites[0].growth;
+  growth.verdict = Growth::Verdict::kGrowing;
+  growth.held_until_exit = true;
+  growth.bytes_per_s = 1000;
+  growth.bytes_per_s_low = 900;
+  growth.bytes_per_s_high = 1100;
+  growth.blocks_per_s = 10;
+  growth.bytes_per_allocation = 0.5;
+  growth.confidence = 0.99;
+  trace.analysis.shutdown_ns = 1'500'000'000;
+  const json report = Rendered(trace.View());
+  size_t growing = 0;
+  for (const json& site : report["sites"]) {
+    if (site["growth"] != "growing") {
+      EXPECT_TRUE(site["growth"].is_null()) << "nobody judged it";
+      continue;
+    }
+    ++growing;
+    EXPECT_EQ(site["held_until_exit"], true);
+    EXPECT_EQ(site["growth_rate"],
+              (json{{"bytes_per_s", 1000.0}, {"bytes_per_s_low", 900.0},
+                    {"bytes_per_s_high", 1100.0}, {"blocks_per_s", 10.0},
+                    {"bytes_per_allocation", 0.5}, {"confidence", 0.99}}));
+  }
+  EXPECT_EQ(growing, 1u);
+  EXPECT_EQ(report["shutdown_s"], 1.5);
 }
 
 TEST(JsonTest, HostileNamesStayStrings) {

@@ -82,8 +82,19 @@ TEST_F(OutputTest, AFullDeviceIsAnError) {
 
 TEST(ProgressTest, TheLineShowsTheShare) {
   EXPECT_EQ(ProgressLine("reading", 0.5),
-            "memtrace: reading      [###############               ]  50 %");
+            "memtrace: reading     [########        ]  50 %");
   EXPECT_EQ(ProgressLine("reading", -1).size(), ProgressLine("reading", 7).size());
+}
+
+TEST(ProgressTest, TheLineShowsTheRateAndTheRest) {
+  EXPECT_EQ(ProgressLine("reading", 0.25, 152'800'000, 4),
+            "memtrace: reading     [####            ]  25 %, 38.2 M events/s, 0:12 left");
+  EXPECT_EQ(ProgressLine("symbolizing", 0.5, 0, 4000),
+            "memtrace: symbolizing [########        ]  50 %, 1:06:40 left");
+  // Nothing is foretold from the first moments, or from nothing.
+  EXPECT_EQ(ProgressLine("reading", 0.01, 1000, 0.5), ProgressLine("reading", 0.01));
+  EXPECT_EQ(ProgressLine("reading", 0, 0, 60), ProgressLine("reading", 0));
+  EXPECT_LE(ProgressLine("symbolizing", 1e-9, 10'000'000, 1e9).size(), 80u);
 }
 
 }  // namespace

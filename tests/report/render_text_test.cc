@@ -49,10 +49,13 @@ void FillBusy(MadeUp& trace) {
   const StackId recursion = trace.Stack(deep);
   trace.EndWithMarker(recursion, format::StackMarker::kTruncated);
 
-  trace.AddSite(cache, 40000, 1100, 20000);
+  trace.AddSite(cache, 40000, 1100, 20000).growth = {
+      .verdict = Growth::Verdict::kGrowing, .bytes_per_s = 14.6 * 1048576,
+      .bytes_per_allocation = 700.5, .blocks_per_s = 13900, .confidence = 0.987};
   trace.AddSite(leak, 1, 256, 1).function = format::AllocFunction::kCalloc;
   trace.AddSite(file, 1, 472, 1);
   Site& site = trace.AddSite(temporary, 500000, 48, 0);
+  site.growth.verdict = Growth::Verdict::kSawtooth;
   site.temporary = 499990;
   site.wasted_bytes = 4000000;
   trace.AddSite(recursion, 300, 64, 300);

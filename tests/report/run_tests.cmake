@@ -47,3 +47,12 @@ foreach(test IN ITEMS run_command_test run_process_test run_terminal_test)
 endforeach()
 target_link_libraries(run_process_test PRIVATE util)
 target_link_libraries(run_terminal_test PRIVATE util)
+
+# What `memtrace run` sees from outside, on recorded kernel files and on this machine's.
+memtrace_test(NAME pressure_test SOURCES pressure_test.cc LIBS memtrace_run)
+find_package(nlohmann_json REQUIRED)
+memtrace_test(NAME run_pressure_test SOURCES run_pressure_test.cc
+  LIBS memtrace_run nlohmann_json::nlohmann_json LABELS e2e)
+target_compile_definitions(run_pressure_test PRIVATE ${run_definitions}
+  RUN_MEMTRACE="$<TARGET_FILE:memtrace>")
+add_dependencies(run_pressure_test memtrace memtrace_preload run_dynamic)

@@ -8,6 +8,8 @@
 //   fds            the numbers of its open descriptors
 //   signals        its blocked and ignored signals
 //   wait N         says "ready", then exits N on the first SIGTERM, 1 after ten seconds
+//   grow N         touches N MiB in blocks of one, says "ready" and the KiB it then has resident,
+//                  and waits so for a minute, to exit with 0
 
 #include <dirent.h>
 #include <signal.h>
@@ -16,7 +18,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <string>
+
 extern char** environ;
+
+static int WaitForTermination(const char* ready, int status, int seconds) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  puts(ready);
+  fflush(stdout);
+  const timespec limit = {seconds, 0};
+  return sigtimedwait(&set, nullptr, &limit) == SIGTERM ? status : 1;
+}
 
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "exit";
@@ -35,6 +50,22 @@ int main(int argc, char** argv) {
       leaked = static_cast<char*>(malloc(24));
     }
     return 0;
+  }
+  if (strcmp(what, "grow") == 0) {
+    constexpr size_t kMiB = 1 << 20;
+    for (int i = 0; i < number; ++i) {
+      static char* volatile grown;
+      grown = static_cast<char*>(malloc(kMiB));
+      for (size_t at = 0; at < kMiB; at += 4096) grown[at] = 1;
+    }
+    long kib = 0;
+    char line[256];
+    FILE* const status = fopen("/proc/self/smaps_rollup", "r");
+    while (status != nullptr && fgets(line, sizeof(line), status) != nullptr) {
+      sscanf(line, "Rss: %ld", &kib);
+    }
+    if (status != nullptr) fclose(status);
+    return WaitForTermination(("ready " + std::to_string(kib)).c_str(), 0, 60);
   }
   if (strcmp(what, "echo") == 0) {
     char buffer[4096];
@@ -68,15 +99,6 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  if (strcmp(what, "wait") == 0) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set, nullptr);
-    puts("ready");
-    fflush(stdout);
-    const timespec limit = {10, 0};
-    return sigtimedwait(&set, nullptr, &limit) == SIGTERM ? number : 1;
-  }
+  if (strcmp(what, "wait") == 0) return WaitForTermination("ready", number, 10);
   return 99;
 }

@@ -337,6 +337,28 @@ TEST_F(CompareTest, KindsThatWereNotAskedForAreExpected) {
   EXPECT_EQ(Compared().differences(), 1u);
 }
 
+TEST_F(CompareTest, AnotherFirstBlockOfACircleIsExpected) {
+  const std::vector<LossFrame> other = {At("other", "b.c", 1), At("main", "a.c", 3)};
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_), Make(LeakKind::kIndirect, 30, 1, other)};
+  there_.losses = {Make(LeakKind::kIndirect, 10, 1, stack_), Make(LeakKind::kDefinite, 30, 1, other)};
+  Comparison comparison = Compared();
+  EXPECT_EQ(comparison.differences(), 0u);
+  EXPECT_EQ(comparison.expected, 2u);
+  ASSERT_EQ(comparison.leaks.size(), 2u);
+  for (const ComparedLeak& leak : comparison.leaks) {
+    EXPECT_EQ(leak.verdict, Verdict::kKindDiffers);
+    EXPECT_THAT(leak.reasons, Contains(HasSubstr("in a circle")));
+  }
+  // That one more is lost definitely no circle explains.
+  there_.losses[1].kind = LeakKind::kIndirect;
+  comparison = Compared();
+  EXPECT_EQ(comparison.differences(), 1u);
+  EXPECT_EQ(comparison.expected, 0u);
+  // Nor that other amounts are lost.
+  there_.losses[1] = Make(LeakKind::kDefinite, 31, 1, other);
+  EXPECT_EQ(Compared().differences(), 2u);
+}
+
 TEST_F(CompareTest, WhatTheRuntimeKeepsIsExpected) {
   const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6";
   const std::string libstdcxx = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6";

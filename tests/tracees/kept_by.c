@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "memtrace.h"
+#include "tests/tracees/spin_with_register.h"
 
 #define NOINLINE __attribute__((noinline))
 enum { kPage = 4096 };
@@ -84,21 +85,6 @@ static void* KeepInTls(void* unused) {
   return NULL;
 }
 
-// The block's address is in one register that is not among those of calls, and nowhere else.
-static NOINLINE void SpinWithRegister(uintptr_t hidden) {
-  __asm__ volatile(
-      "notq %%rdi\n\t"
-      "movq %%rdi, %%r13\n\t"
-      "xorl %%edi, %%edi\n\t"
-      "xorl %%eax, %%eax\n"
-      "1:\n\t"
-      "pause\n\t"
-      "movl $1, g_ready(%%rip)\n\t"
-      "jmp 1b"
-      :
-      : "D"(hidden)
-      : "rax", "r13", "memory");
-}
 static NOINLINE uintptr_t Hidden(void) { return ~(uintptr_t)Block("reachable"); }
 static void* KeepInRegister(void* unused) {
   (void)unused;
@@ -241,7 +227,7 @@ static NOINLINE int Run(const char* name) {
   }
   CASE("register") {
     Start(KeepInRegister);
-    WaitFor(&g_ready, 1);
+    WaitFor(&g_spins, 1);
     Lose();
     return 0;
   }

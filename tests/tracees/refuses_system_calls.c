@@ -2,7 +2,8 @@
  *
  *   refuses_system_calls WHICH ERRNO PROGRAM ARGUMENTS
  *
- * WHICH: shared-mappings, which are mappings of a file that are shared and writable; or pwritev.
+ * WHICH: shared-mappings, which are mappings of a file that are shared and writable; pwritev;
+ * perf_event_open, for which ERRNO 0 kills.
  * A seccomp filter answers them with ERRNO, in PROGRAM and in what that executes. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,11 +43,20 @@ int main(int argc, char** argv) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
       ALLOW,
   };
+  struct sock_filter events[] = {
+      LOAD(nr),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K,
+               error == 0 ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | error),
+      ALLOW,
+  };
   struct sock_fprog program;
   if (strcmp(argv[1], "shared-mappings") == 0) {
     program = (struct sock_fprog){sizeof(mappings) / sizeof(mappings[0]), mappings};
   } else if (strcmp(argv[1], "pwritev") == 0) {
     program = (struct sock_fprog){sizeof(writes) / sizeof(writes[0]), writes};
+  } else if (strcmp(argv[1], "perf_event_open") == 0) {
+    program = (struct sock_fprog){sizeof(events) / sizeof(events[0]), events};
   } else {
     return 2;
   }

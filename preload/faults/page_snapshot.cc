@@ -1,0 +1,327 @@
+#include "preload/faults/page_snapshot.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "preload/allowed_calls.h"
+#include "preload/clock.h"
+#include "preload/faults/fault_writer.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/signals_blocked.h"
+#include "preload/sys.h"
+#include "preload/text.h"
+
+namespace memtrace {
+namespace {
+
+using format::FaultTag;
+using format::PageState;
+
+constexpr long kFirstGrowthKb = 16 << 10;
+constexpr uint32_t kMostAtMarks = 64;
+// Of pages: 64 GiB. More are reservations of which little is touched.
+constexpr uint64_t kMostPages = uint64_t{16} << 20;
+constexpr size_t kChunkPages = 4096;
+constexpr size_t kSmallestText = 256 << 10, kLargestText = 64 << 20;
+constexpr size_t kWriterBytes = 64 << 10;
+constexpr size_t kMostOwn = 512;
+
+constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
+constinit std::atomic<uint32_t> g_snapshots{0};
+constinit std::atomic<uint32_t> g_at_marks{0};
+
+// What one snapshot works with, in a mapping of its own.
+struct Work {
+  uint8_t writer[kWriterBytes];
+  uint64_t entries[kChunkPages];
+  unsigned char resident[kChunkPages];
+  OwnRange own[kMostOwn];
+  char small_text[8 << 10];
+};
+
+struct Mapping {
+  uint64_t begin = 0, end = 0;
+  std::string_view permissions;
+  uint64_t offset = 0, inode = 0;
+  std::string_view path;
+  uint64_t kib[format::kMappingNumbers] = {};
+
+  bool any() const { return kib[0] + kib[8] != 0; }
+  bool writable() const { return permissions.size() == 4 && permissions[1] == 'w'; }
+};
+
+constexpr std::string_view kNames[format::kMappingNumbers] = {
+    "Rss:",           "Pss:",     "Shared_Clean:", "Shared_Dirty:", "Private_Clean:",
+    "Private_Dirty:", "Anonymous:", "AnonHugePages:", "Swap:",        "SwapPss:",
+    "Locked:",        "ShmemPmdMapped:", "FilePmdMapped:"};
+
+uint64_t TakeNumber(std::string_view& text, unsigned base) {
+  uint64_t value = 0;
+  while (!text.empty()) {
+    const char c = text[0];
+    unsigned digit = 99;
+    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a' + 10);
+    if (digit >= base) break;
+    value = value * base + digit;
+    text.remove_prefix(1);
+  }
+  return value;
+}
+
+std::string_view TakeWord(std::string_view& text) {
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+  size_t end = 0;
+  while (end < text.size() && text[end] != ' ') ++end;
+  const std::string_view word = First(text, end);
+  text.remove_prefix(end);
+  return word;
+}
+
+bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+// The lines of smaps, a mapping after the other.
+class SmapsReader {
+ public:
+  explicit SmapsReader(std::string_view text) : text_(text) {}
+
+  bool Next(Mapping* mapping) {
+    std::string_view line;
+    if (!TakeLine(&line)) return false;
+    *mapping = {};
+    mapping->begin = TakeNumber(line, 16);
+    if (!line.empty()) line.remove_prefix(1);
+    mapping->end = TakeNumber(line, 16);
+    mapping->permissions = TakeWord(line);
+    std::string_view offset = TakeWord(line);
+    mapping->offset = TakeNumber(offset, 16);
+    TakeWord(line);  // device
+    std::string_view inode = TakeWord(line);
+    mapping->inode = TakeNumber(inode, 10);
+    while (!line.empty() && line[0] == ' ') line.remove_prefix(1);
+    mapping->path = First(line, 4000);
+    // Fields begin with a capital letter, the next mapping with an address.
+    while (!text_.empty() && !IsHex(text_[0])) {
+      TakeLine(&line);
+      for (size_t i = 0; i < format::kMappingNumbers; ++i) {
+        if (!line.starts_with(kNames[i])) continue;
+        std::string_view value = From(line, kNames[i].size());
+        std::string_view word = TakeWord(value);
+        mapping->kib[i] = TakeNumber(word, 10);
+        break;
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool TakeLine(std::string_view* line) {
+    if (text_.empty()) return false;
+    const size_t end = text_.find('\n');
+    *line = First(text_, end);
+    text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
+    return true;
+  }
+
+  std::string_view text_;
+};
+
+PageState StateOf(uint64_t entry) {
+  constexpr uint64_t kPresent = uint64_t{1} << 63, kSwap = uint64_t{1} << 62,
+                     kFile = uint64_t{1} << 61, kExclusive = uint64_t{1} << 56;
+  if ((entry & kPresent) != 0) {
+    if ((entry & kFile) != 0) return PageState::kFile;
+    return (entry & kExclusive) != 0 ? PageState::kPrivate : PageState::kShared;
+  }
+  return (entry & kSwap) != 0 ? PageState::kSwapped : PageState::kAbsent;
+}
+
+class Snapshot {
+ public:
+  Snapshot(Work& work, long pagemap) : work_(work), writer_(work.writer, kWriterBytes), pagemap_(pagemap) {}
+
+  void Begin(format::SnapshotReason reason, std::string_view name) {
+    format::RecordEncoder& out = writer_.Begin(FaultTag::kSnapshot);
+    out.Number(g_snapshots.fetch_add(1, std::memory_order_relaxed) + 1);
+    out.Number(static_cast<uint64_t>(reason));
+    out.Number(g_clock.OrderedNow());
+    out.Number(static_cast<uint64_t>(sys::Failed(pagemap_) ? format::PageSource::kMincore
+                                                           : format::PageSource::kPagemap));
+    out.Number(sys::Failed(pagemap_) ? static_cast<uint64_t>(-pagemap_) : 0);
+    for (const char* path : {"/proc/self/smaps_rollup", "/proc/self/status"}) {
+      const long bytes = sys::ReadFile(path, work_.small_text, sizeof(work_.small_text));
+      out.Bytes({work_.small_text, bytes > 0 ? static_cast<size_t>(bytes) : 0});
+    }
+    out.Bytes(First(name, 256));
+    writer_.End();
+    const size_t own = OwnRanges(work_.own, kMostOwn);
+    for (size_t i = 0; i < own; ++i) {
+      Room(64);
+      format::RecordEncoder& range = writer_.Begin(FaultTag::kOwnRange);
+      range.Number(work_.own[i].begin);
+      range.Number(work_.own[i].end);
+      writer_.End();
+    }
+  }
+
+  void Add(const Mapping& mapping) {
+    Room(mapping.path.size() + 512);
+    format::RecordEncoder& out = writer_.Begin(FaultTag::kMapping);
+    out.Number(mapping.begin);
+    out.Number(mapping.end);
+    out.Bytes(mapping.permissions);
+    out.Number(mapping.offset);
+    out.Number(mapping.inode);
+    out.Bytes(mapping.path);
+    for (const uint64_t kib : mapping.kib) out.Number(kib);
+    writer_.End();
+    if (mapping.writable() && mapping.any()) Pages(mapping);
+  }
+
+  void Finish() {
+    Room(64);
+    writer_.Begin(FaultTag::kSnapshotDone).Number(left_out_);
+    writer_.End();
+  }
+
+ private:
+  void Room(size_t bytes) {
+    if (writer_.room() < bytes) writer_.Flush();
+  }
+
+  // The states of `pages` pages at `address` into work_.entries. False: not known.
+  bool Read(uint64_t address, size_t pages) {
+    if (!sys::Failed(pagemap_)) {
+      const size_t bytes = pages * sizeof(uint64_t);
+      const long got = sys::Pread(pagemap_, work_.entries, bytes,
+                                  address / arch::kPageBytes * sizeof(uint64_t));
+      if (got != static_cast<long>(bytes)) return false;
+      for (size_t i = 0; i < pages; ++i) {
+        work_.entries[i] = static_cast<uint64_t>(StateOf(work_.entries[i]));
+      }
+      return true;
+    }
+    const long result =
+        sys::Call(SYS_mincore, static_cast<long>(address),
+                  static_cast<long>(pages * arch::kPageBytes), reinterpret_cast<long>(work_.resident));
+    if (sys::Failed(result)) return false;
+    for (size_t i = 0; i < pages; ++i) {
+      work_.entries[i] = static_cast<uint64_t>((work_.resident[i] & 1) != 0 ? PageState::kResident
+                                                                           : PageState::kAbsent);
+    }
+    return true;
+  }
+
+  void Pages(const Mapping& mapping) {
+    uint64_t address = mapping.begin;
+    Room(kWriterBytes / 2);
+    format::RecordEncoder* out = Open(address);
+    uint64_t state = UINT64_MAX, run = 0;
+    while (address < mapping.end) {
+      const uint64_t left = (mapping.end - address) / arch::kPageBytes;
+      const size_t pages = left < kChunkPages ? static_cast<size_t>(left) : kChunkPages;
+      if (pages == 0) break;
+      if (asked_ + pages > kMostPages || !Read(address, pages)) {
+        left_out_ += left;
+        break;
+      }
+      asked_ += pages;
+      for (size_t i = 0; i < pages; ++i) {
+        if (work_.entries[i] == state) {
+          ++run;
+          continue;
+        }
+        Put(*out, state, run);
+        state = work_.entries[i];
+        run = 1;
+      }
+      address += pages * arch::kPageBytes;
+      // A chunk has as many runs as pages at most, of two bytes each.
+      if (writer_.room() < kChunkPages * 3) {
+        Put(*out, state, run);
+        state = UINT64_MAX;
+        writer_.End();
+        writer_.Flush();
+        out = Open(address);
+      }
+    }
+    Put(*out, state, run);
+    writer_.End();
+  }
+
+  format::RecordEncoder* Open(uint64_t address) {
+    format::RecordEncoder* out = &writer_.Begin(FaultTag::kPages);
+    out->Number(address);
+    return out;
+  }
+  static void Put(format::RecordEncoder& out, uint64_t state, uint64_t run) {
+    if (state == UINT64_MAX || run == 0) return;
+    out.Number(state);
+    out.Number(run);
+  }
+
+  Work& work_;
+  FaultWriter writer_;
+  const long pagemap_;
+  uint64_t asked_ = 0, left_out_ = 0;
+};
+
+}  // namespace
+
+void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
+  if (g_process.config.faults == FaultMode::kOff || g_process.file.keeps_newest()) return;
+  if (reason == format::SnapshotReason::kMark &&
+      g_at_marks.fetch_add(1, std::memory_order_relaxed) >= kMostAtMarks) {
+    return;
+  }
+  const OtherCalls calls;
+  if (!calls || g_process.pid != sys::Getpid()) return;  // a vfork child: not its process
+  const FaultLock lock;
+  if (!lock) return;
+  const SignalsBlocked no_handler;
+  const OwnFaultsScope own;
+  for (size_t capacity = kSmallestText; capacity <= kLargestText; capacity *= 4) {
+    auto* const text = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
+    if (text == nullptr) return;
+    const long bytes = sys::ReadFile("/proc/self/smaps", text, capacity);
+    const bool whole = bytes > 0 && static_cast<size_t>(bytes) < capacity;
+    auto* const work =
+        whole ? static_cast<Work*>(OwnMap(sizeof(Work), /*touch=*/false)) : nullptr;
+    if (work != nullptr) {
+      const long pagemap = sys::Open("/proc/self/pagemap", O_RDONLY);
+      {
+        Snapshot snapshot(*work, pagemap);
+        snapshot.Begin(reason, name);
+        SmapsReader smaps({text, static_cast<size_t>(bytes)});
+        for (Mapping mapping; smaps.Next(&mapping);) snapshot.Add(mapping);
+        snapshot.Finish();
+      }
+      if (!sys::Failed(pagemap)) sys::Close(pagemap);
+      OwnUnmap(work, sizeof(Work));
+    }
+    OwnUnmap(text, capacity);
+    if (bytes <= 0 || whole) return;
+  }
+}
+
+bool TakePageSnapshotIfGrown(const rusage& usage) {
+  long due = g_next_kb.load(std::memory_order_relaxed);
+  if (usage.ru_maxrss < due ||
+      !g_next_kb.compare_exchange_strong(due, usage.ru_maxrss + usage.ru_maxrss / 2,
+                                         std::memory_order_relaxed)) {
+    return false;
+  }
+  TakePageSnapshot(format::SnapshotReason::kGrowth);
+  return true;
+}
+
+void ForgetPageSnapshots() {
+  g_next_kb.store(kFirstGrowthKb, std::memory_order_relaxed);
+  g_snapshots.store(0, std::memory_order_relaxed);
+  g_at_marks.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace memtrace

@@ -1,0 +1,189 @@
+#include "preload/leak_scan/scan_cuts.h"
+
+#include <algorithm>
+
+#include "preload/leak_scan/heap_territory.h"
+#include "preload/leak_scan/scan_words.h"
+#include "preload/leak_scan/thread_descriptor.h"
+#include "preload/process.h"
+#include "preload/recorder.h"
+
+namespace memtrace {
+
+using format::ScanRegionKind;
+
+uint32_t SerialOf(int tid) {
+  uint32_t serial = 0;
+  ForEachThread([&](const ThreadState& state) {
+    if (state.owner_tid.load(std::memory_order_relaxed) == tid && state.handlers_of == 0) {
+      serial = state.serial;
+    }
+  });
+  return serial;
+}
+
+bool ScanCuts::IsTask(int tid) const {
+  if (tid == job_.tid) return true;
+  for (size_t i = 0; i < job_.others->size(); ++i) {
+    if ((*job_.others)[i].tid == tid) return true;
+  }
+  return false;
+}
+
+void ScanCuts::FindOwnMemory(OwnRange scanner, const ScanArena& arena) {
+  for (size_t i = 0; i < job_.own_count; ++i) {
+    Add(Cut::kOwn, job_.own[i].begin, Up(job_.own[i].end, kPage));
+  }
+  for (size_t i = 0; i < arena.size(); ++i) {
+    Add(Cut::kOwn, arena[i].begin, arena[i].end);
+  }
+  Add(Cut::kOwn, scanner.begin, Up(scanner.end, kPage));
+  // All of the library but what it lent to the program before libc's allocator was known.
+  Add(Cut::kOwn, job_.library_begin, job_.bootstrap_begin);
+  Add(Cut::kOwn, job_.bootstrap_end, Up(job_.library_end, kPage));
+}
+
+void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
+                          uintptr_t alternate_begin, uintptr_t alternate_end) {
+  const uint32_t serial = SerialOf(tid);
+  // One that asked is in a call: nothing of its own lies below.
+  const uintptr_t red_zone = tid == job_.tid ? 0 : arch::kRedZoneBytes;
+  const uintptr_t used = Down(stack_pointer - red_zone, kWord);
+  const auto has_pointer = [&](uintptr_t begin, uintptr_t end) {
+    return stack_pointer - begin < end - begin;
+  };
+  uintptr_t begin = 0, end = 0;
+  const ScanMapping* const mapping = mappings_.Find(control_block);
+  if (mapping == nullptr || !FindStackBlock(control_block, mapping->end, &begin, &end)) {
+    // The first thread's was made by the kernel.
+    for (size_t i = 0; tid == job_.pid && i < mappings_.size(); ++i) {
+      if (mappings_[i].kind != ScanRegionKind::kStack) continue;
+      begin = mappings_[i].begin;
+      end = mappings_[i].end;
+    }
+  }
+  if (begin != end) {
+    if (has_pointer(begin, end)) {
+      if (used > begin) Add(Cut::kDead, begin, used, serial, tid);
+      Add(Cut::kStack, used > begin ? used : begin, end, serial, tid);
+    } else {
+      // It runs on another: a coroutine's, or its signal stack. What of this one is in use is
+      // not known.
+      Add(Cut::kStack, begin, end, serial, tid);
+    }
+  }
+  if (alternate_begin != 0) {
+    // Not in use it has nothing but what signals left there; ours, for one.
+    const uintptr_t dead = has_pointer(alternate_begin, alternate_end) ? used : alternate_end;
+    if (dead > alternate_begin) Add(Cut::kDead, alternate_begin, dead, serial, tid);
+  }
+}
+
+void ScanCuts::FindThreads() {
+  FindThread(job_.tid, job_.control_block, job_.stack_pointer, job_.alternate_begin,
+             job_.alternate_end);
+  for (size_t i = 0; i < job_.others->size(); ++i) {
+    const StoppedThread& thread = (*job_.others)[i];
+    if (thread.tid == 0 || thread.state.load() != StoppedThread::kParked) continue;
+    FindThread(thread.tid, thread.control_block, thread.stack_pointer(),
+               thread.alternate_begin, thread.alternate_end);
+  }
+}
+
+// The stack of a thread that has ended: kept by glibc for a thread to come, or until the thread
+// is joined.
+void ScanCuts::FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping,
+                             uintptr_t tid_offset) {
+  uintptr_t begin, end;
+  if (!FindStackBlock(descriptor, mapping.end, &begin, &end)) return;
+  // Joined: its id is -1. Detached: it is its own joiner. Else what it returned is still wanted.
+  uintptr_t last = descriptor + kDescriptorBytes;
+  if (last > end) last = end;
+  const int tid = *reinterpret_cast<const int*>(descriptor + tid_offset);
+  bool wanted = tid != -1;
+  for (uintptr_t at = descriptor + 512; wanted && at + kWord <= last; at += kWord) {
+    if (Load(at) == descriptor) wanted = false;
+  }
+  // The address of its thread-local blocks stays: they are allocated still.
+  constexpr uintptr_t kHeaderBytes = 16;
+  Add(Cut::kDead, begin, descriptor);
+  if (wanted) {
+    Add(Cut::kStack, descriptor, end);
+  } else {
+    Add(Cut::kDead, descriptor + kHeaderBytes, end);
+  }
+}
+
+void ScanCuts::FindDeadStacks(PagePlan& pages) {
+  const uintptr_t tid_offset = FindTidOffset(job_.control_block, job_.tid);
+  if (tid_offset == 0) return;
+  for (size_t i = 1; i < mappings_.size(); ++i) {
+    const ScanMapping& mapping = mappings_[i];
+    const ScanMapping& below = mappings_[i - 1];
+    // Stacks have a page without access at their lower end.
+    if (!mapping.anonymous() || mapping.part != ScanMapping::Part::kRead ||
+        mapping.kind != ScanRegionKind::kAnonymous || below.end != mapping.begin ||
+        below.protection != 0) {
+      continue;
+    }
+    if (!pages.Make(mapping, mapping.begin, mapping.end)) return;
+    const size_t count = (mapping.end - mapping.begin) / kPage;
+    for (size_t page = 0; page < count; ++page) {
+      if (pages[page] != PagePlan::kRead) continue;
+      for (uintptr_t at = mapping.begin + page * kPage; at < mapping.begin + (page + 1) * kPage;
+           at += 64) {
+        if (Load(at) != at || Load(at + 2 * kWord) != at || at + 1024 > mapping.end) continue;
+        const int tid = *reinterpret_cast<const int*>(at + tid_offset);
+        if (!IsTask(tid)) FindDeadStack(at, mapping, tid_offset);
+      }
+    }
+  }
+}
+
+void ScanCuts::FindHeaps() {
+  if (!g_process.allocator_is_glibc) {
+    for (size_t i = 0; i < mappings_.size(); ++i) {
+      if (!mappings_[i].anonymous()) continue;
+      g_heap_territory.ForEach(mappings_[i].begin, mappings_[i].end,
+                               [this](uintptr_t begin, uintptr_t end) {
+                                 Add(Cut::kTerritory, begin, end);
+                               });
+    }
+    return;
+  }
+  g_process.arena_heaps.ForEach([this](uintptr_t base, size_t bytes) {
+    // It may have shrunk, and may be gone.
+    const ScanMapping* const mapping = mappings_.Find(base);
+    if (mapping == nullptr || mapping->part != ScanMapping::Part::kRead) return;
+    const uintptr_t end = base + bytes < mapping->end ? base + bytes : mapping->end;
+    Add(Cut::kTerritory, base, end);
+  });
+}
+
+void ScanCuts::Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages) {
+  FindOwnMemory(scanner, arena);
+  FindThreads();
+  FindHeaps();
+  FindDeadStacks(pages);
+  if (cuts_.size() == 0) return;
+  std::sort(&cuts_[0], &cuts_[0] + cuts_.size(),
+            [](const Cut& a, const Cut& b) { return a.begin < b.begin; });
+}
+
+const Cut* ScanCuts::At(uintptr_t at, uintptr_t* end) {
+  while (first_ < cuts_.size() && cuts_[first_].end <= at) ++first_;
+  const Cut* here = nullptr;
+  for (size_t i = first_; i < cuts_.size() && cuts_[i].begin < *end; ++i) {
+    const Cut& cut = cuts_[i];
+    if (cut.end <= at || (here != nullptr && cut.what >= here->what)) continue;
+    if (cut.begin > at) {
+      *end = cut.begin;
+    } else {
+      here = &cut;
+    }
+  }
+  if (here != nullptr && here->end < *end) *end = here->end;
+  return here;
+}
+
+}  // namespace memtrace

@@ -1,0 +1,69 @@
+// ScanCuts: the parts of the address space that are something else than the mapping they lie in:
+// the tracer's own memory, stacks and what is dead of them, heaps of other arenas than [heap].
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/leak_scan/page_plan.h"
+#include "preload/leak_scan/scan_job.h"
+#include "preload/leak_scan/scan_mappings.h"
+#include "preload/leak_scan/scan_memory.h"
+
+namespace memtrace {
+
+struct Cut {
+  enum What : uint8_t { kOwn, kDead, kStack, kTerritory } what;  // the first wins over the others
+  uintptr_t begin, end;
+  uint32_t serial;  // of a thread's stack, as in the trace; 0: the trace does not know it
+  int tid;          // of a thread's stack; 0: of one that has ended
+};
+
+// The thread's number in the trace, 0 none.
+uint32_t SerialOf(int tid);
+
+class ScanCuts {
+ public:
+  ScanCuts(const ScanJob& job, const ScanMappings& mappings, ScanArena& arena)
+      : job_(job), mappings_(mappings), cuts_(arena) {}
+
+  // Finds them all. `scanner`: its memory is no root either, nor is what `arena` has given out
+  // until now; `pages` is used.
+  void Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages);
+
+  // Of the thread, or of one that has ended: visit(stack_begin, stack_end).
+  template <typename Visit>
+  void ForEachStack(int tid, Visit visit) const {
+    for (size_t i = 0; i < cuts_.size(); ++i) {
+      if (cuts_[i].what == Cut::kStack && cuts_[i].tid == tid) visit(cuts_[i].begin, cuts_[i].end);
+    }
+  }
+
+  // What [at, *end) is; shortens it to the part that is one thing. Null: what its mapping is.
+  // Asked in ascending order.
+  const Cut* At(uintptr_t at, uintptr_t* end);
+
+ private:
+  void Add(Cut::What what, uintptr_t begin, uintptr_t end, uint32_t serial = 0, int tid = 0) {
+    if (begin < end) cuts_.Add({what, begin, end, serial, tid});
+  }
+  void FindOwnMemory(OwnRange scanner, const ScanArena& arena);
+  void FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
+                  uintptr_t alternate_begin, uintptr_t alternate_end);
+  void FindThreads();
+  void FindDeadStacks(PagePlan& pages);
+  void FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping, uintptr_t tid_offset);
+  void FindHeaps();
+  bool IsTask(int tid) const;
+
+  const ScanJob& job_;
+  const ScanMappings& mappings_;
+  ScanArray<Cut> cuts_;  // by begin, once all are found
+  size_t first_ = 0;     // those before it end before what was asked for last
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_

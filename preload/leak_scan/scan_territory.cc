@@ -1,0 +1,123 @@
+#include "preload/leak_scan/scan_territory.h"
+
+#include <sys/mman.h>
+
+#include "preload/leak_scan/heap_territory.h"
+#include "preload/process.h"
+
+namespace memtrace {
+
+using format::ScanRegionKind;
+using format::ScanTag;
+
+void ScanTerritory::Add(uintptr_t begin, uintptr_t end, bool direct) {
+  if (begin >= end || end > kAddresses) return;
+  parts_.Add({.begin = begin, .end = end, .direct = direct, .words = nullptr});
+  for (uintptr_t at = begin >> kMapShift; at <= (end - 1) >> kMapShift; ++at) {
+    flags_[at] |= kMayBeTerritory;
+  }
+}
+
+size_t ScanTerritory::WordsOf(const Part& part) {
+  return (part.end - part.begin) / kWord / 64 + 2;
+}
+
+bool ScanTerritory::Find(const ScanMappings& mappings) {
+  flags_ = arena_.Array<uint8_t>(kAddresses >> kMapShift);
+  if (flags_ == nullptr) return false;
+  for (size_t i = 0; i < mappings.size(); ++i) {
+    const ScanMapping& mapping = mappings[i];
+    if (mapping.file && (mapping.protection & PROT_READ) != 0 && mapping.end <= kAddresses) {
+      for (uintptr_t at = mapping.begin >> kMapShift; at <= (mapping.end - 1) >> kMapShift; ++at) {
+        flags_[at] |= kMayBeFile;
+      }
+    }
+    if (mapping.part != ScanMapping::Part::kRead) continue;
+    if (mapping.kind == ScanRegionKind::kHeap || mapping.kind == ScanRegionKind::kAnonymous) {
+      Add(mapping.begin, mapping.end, true);
+    } else if (mapping.kind != ScanRegionKind::kRelro) {
+      g_heap_territory.ForEach(mapping.begin, mapping.end, [&](uintptr_t begin, uintptr_t end) {
+        Add(begin, end, mapping.anonymous());
+      });
+    }
+  }
+  size_t words = 1;
+  for (size_t i = 0; i < parts_.size(); ++i) words += WordsOf(parts_[i]);
+  auto* next = arena_.Array<uint64_t>(words);
+  if (next == nullptr) return false;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    parts_[i].words = next;
+    next += WordsOf(parts_[i]);
+  }
+  return true;
+}
+
+ScanTerritory::Part* ScanTerritory::Find(uint64_t value) {
+  Part* const last = last_;
+  if (last != nullptr && value - last->begin < last->end - last->begin) return last;
+  size_t low = 0, high = parts_.size();
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (parts_[middle].end <= value) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == parts_.size() || parts_[low].begin > value) return nullptr;
+  return last_ = &parts_[low];
+}
+
+// Blocks of glibc's begin at multiples of 16, so that what the heuristics about a word before
+// a place can accept lies at 8 behind one.
+void ScanTerritory::MarkTarget(uint64_t value, Part& part) {
+  if (value % kWord != 0) return;
+  if (g_process.allocator_is_glibc && !g_heap_territory.used() && value % 16 != 8) return;
+  const uint64_t word = (value - Down(part.begin, kWord)) / kWord;
+  part.words[word / 64] |= uint64_t{1} << (word % 64);
+  if (word / 64 < part.first) part.first = word / 64;
+  if (word / 64 > part.last) part.last = word / 64;
+}
+
+void ScanTerritory::WriteTargets(ScanWriter& out) const {
+  bool open = false;
+  uintptr_t last = 0;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    if (!part.direct) continue;
+    for (size_t w = part.first; w <= part.last; ++w) {
+      for (uint64_t bits = part.words[w]; bits != 0; bits &= bits - 1) {
+        const uintptr_t place =
+            part.begin + (w * 64 + static_cast<size_t>(__builtin_ctzll(bits))) * kWord;
+        if (place < part.begin + kWord || place >= part.end) continue;
+        const uint64_t before = Load(place - kWord);
+        const bool more = place >= part.begin + 3 * kWord;
+        const uint64_t length = more ? Load(place - 3 * kWord) : 1;
+        const uint64_t capacity = more ? Load(place - 2 * kWord) : 0;
+        const bool string = length <= capacity && capacity < uint64_t{1} << 40;
+        if ((before == 0 || before >= kAddresses) && !string) continue;
+        if (open && !out.HasRoom()) {
+          out.End();
+          open = false;
+        }
+        if (!open) {
+          out.Begin(ScanTag::kTargets);
+          open = true;
+          last = 0;
+        }
+        format::RecordEncoder& record = out.encoder();
+        record.Number(place - last);
+        record.Number(before);
+        record.Number(string);
+        if (string) {
+          record.Number(length);
+          record.Number(capacity);
+        }
+        last = place;
+      }
+    }
+  }
+  if (open) out.End();
+}
+
+}  // namespace memtrace

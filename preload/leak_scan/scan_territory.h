@@ -1,0 +1,64 @@
+// ScanTerritory: where blocks of the heap may lie, and which words of it something points to.
+//
+// A value is looked up in two steps: a byte for each MiB of the address space, which for nearly
+// all values that are no pointers says no, then the list.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/leak_scan/scan_mappings.h"
+#include "preload/leak_scan/scan_memory.h"
+#include "preload/leak_scan/scan_words.h"
+#include "preload/leak_scan/scan_writer.h"
+
+namespace memtrace {
+
+class ScanTerritory {
+ public:
+  explicit ScanTerritory(ScanArena& arena) : arena_(arena), parts_(arena) {}
+
+  // Once. False: no address space for the tables.
+  bool Find(const ScanMappings& mappings);
+
+  // What the MiB of a value, which is below kAddresses, may have.
+  enum : uint8_t { kMayBeTerritory = 1, kMayBeFile = 2 };
+  uint8_t Flags(uint64_t value) const { return flags_[value >> kMapShift]; }
+
+  // True: `value` points into the territory; remembers that for WriteTargets().
+  bool Mark(uint64_t value) {
+    Part* const part = Find(value);
+    if (part == nullptr) return false;
+    MarkTarget(value, *part);
+    return true;
+  }
+
+  // kTargets: what stands before the places that something points to, which the heuristics about
+  // interior pointers ask for.
+  void WriteTargets(ScanWriter& out) const;
+
+ private:
+  static constexpr int kMapShift = 20;
+  struct Part {
+    uintptr_t begin, end;
+    bool direct;      // its words can be loaded
+    uint64_t* words;  // a bit for each word of it that something points to
+    size_t first = SIZE_MAX, last = 0;  // of `words`, what has bits
+  };
+
+  void Add(uintptr_t begin, uintptr_t end, bool direct);
+  static size_t WordsOf(const Part& part);
+  Part* Find(uint64_t value);
+  static void MarkTarget(uint64_t value, Part& part);
+
+  ScanArena& arena_;
+  uint8_t* flags_ = nullptr;
+  ScanArray<Part> parts_;
+  Part* last_ = nullptr;  // that was found
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_

@@ -1,0 +1,36 @@
+#include "preload/leak_scan/thread_descriptor.h"
+
+#include "preload/leak_scan/scan_words.h"
+
+namespace memtrace {
+
+uintptr_t FindTidOffset(uintptr_t descriptor, int tid) {
+  constexpr uintptr_t kUsual = 720;  // glibc 2.26 to 2.40
+  const auto at = [descriptor](uintptr_t offset) {
+    return *reinterpret_cast<const int*>(descriptor + offset);
+  };
+  if (at(kUsual) == tid) return kUsual;
+  for (uintptr_t offset = 64; offset < kDescriptorBytes / 2; offset += 4) {
+    if (at(offset) == tid) return offset;
+  }
+  return 0;
+}
+
+bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
+                    uintptr_t* end) {
+  uintptr_t last = descriptor + kDescriptorBytes;
+  if (last > readable_end) last = readable_end;
+  for (uintptr_t at = descriptor + 512; at + 4 * kWord <= last; at += kWord) {
+    const uintptr_t block = Load(at);
+    const uintptr_t bytes = Load(at + kWord);
+    if (block >= descriptor || bytes < 4096 || bytes > uintptr_t{1} << 40) continue;
+    if (block + bytes <= descriptor || block + bytes > descriptor + (64 << 10)) continue;
+    if (Load(at + 2 * kWord) >= bytes || Load(at + 3 * kWord) > bytes) continue;
+    *begin = block;
+    *end = block + bytes;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace memtrace

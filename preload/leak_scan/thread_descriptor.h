@@ -1,0 +1,25 @@
+// What is read out of glibc's struct pthread, whose layout is not public: it is found by what
+// its fields must hold (LEAKS 3.11).
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_DESCRIPTOR_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_DESCRIPTOR_H_
+
+#include <cstdint>
+
+namespace memtrace {
+
+// The struct is smaller, and so is where its fields are looked for.
+inline constexpr uintptr_t kDescriptorBytes = 2304;
+
+// Where in it the thread id is: found in the one of this thread, whose id is `tid`. 0: not found.
+uintptr_t FindTidOffset(uintptr_t descriptor, int tid);
+
+// The stack that pthread_create made or was given, as the descriptor at its upper end says
+// (struct pthread: stackblock, stackblock_size, guardsize, reported_guardsize). Nothing at or
+// above `readable_end` is read. False: there is none, as for the first thread.
+bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
+                    uintptr_t* end);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_DESCRIPTOR_H_

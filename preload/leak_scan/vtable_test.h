@@ -1,0 +1,44 @@
+// VtableTest: whether a word of a block looks like the address of a vtable: that of a C++ object
+// with more than one base, whose inner base may be all that is pointed to (LEAKS 1.5).
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/leak_scan/scan_mappings.h"
+#include "preload/leak_scan/scan_memory.h"
+
+namespace memtrace {
+
+class VtableTest {
+ public:
+  // `in_copy`: this is a copy of the process that may die of a file that becomes shorter at this
+  // moment: what the kernel could read a moment ago is loaded.
+  VtableTest(const ScanMappings& mappings, bool in_copy)
+      : mappings_(mappings), in_copy_(in_copy) {}
+
+  // Once, before the others. False: no memory.
+  bool Prepare(ScanArena& arena);
+
+  // Aligned, in a module, and with two addresses of code among the words there.
+  bool LooksLikeVtable(uint64_t value);
+
+ private:
+  bool ReadsAsVtable(uint64_t value);
+  bool CanLoad(uintptr_t begin, size_t bytes);
+
+  const ScanMappings& mappings_;
+  const bool in_copy_;
+  // A value that was looked at, and the answer in its lowest bit.
+  static constexpr size_t kCache = 4096;
+  uint64_t* cache_ = nullptr;
+  // Pages of which the kernel could read a word.
+  static constexpr size_t kPages = 1024;
+  uint64_t* pages_ = nullptr;
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_

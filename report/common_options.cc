@@ -1,0 +1,48 @@
+#include "report/common_options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr size_t kColumns = 52;  // of a description, beside the option's name
+
+}  // namespace
+
+void AddNameOptions(CLI::App* command, const NameFlags& flags, absl::string_view when) {
+  const auto text = [&](absl::string_view description) {
+    std::string out = absl::StrCat(when, description);
+    // A sentence that begins with `when` goes on in small letters.
+    if (!when.empty()) out[when.size()] = absl::ascii_tolower(out[when.size()]);
+    if (out.size() > kColumns) {
+      const size_t space = out.rfind(' ', kColumns);
+      if (space != out.npos) out[space] = '\n';
+    }
+    return out;
+  };
+  command
+      ->add_option("--debug-dir", *flags.debug_dirs,
+                   text("Separate debug files are here as well; repeatable"))
+      ->type_name("D")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--sysroot", *flags.sysroot, text("The traced machine's files are below here"))
+      ->type_name("D");
+  command->add_flag("--debuginfod", *flags.debuginfod,
+                    text("Fetch missing debug files from DEBUGINFOD_URLS"));
+}
+
+std::string WholeNumber(const std::string& text) {
+  uint64_t number;
+  if (absl::SimpleAtoi(text, &number)) return "";
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
+}
+
+}  // namespace memtrace::report

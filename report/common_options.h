@@ -1,0 +1,32 @@
+// Options that several commands have, said in one way.
+
+#ifndef MEMTRACE_REPORT_COMMON_OPTIONS_H_
+#define MEMTRACE_REPORT_COMMON_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace CLI {
+class App;
+}
+
+namespace memtrace::report {
+
+// Where names come from: --debug-dir, --sysroot, --debuginfod.
+struct NameFlags {
+  std::vector<std::string>* debug_dirs;
+  std::string* sysroot;
+  bool* debuginfod;
+};
+// `when` begins their descriptions: "With --add: ".
+void AddNameOptions(CLI::App* command, const NameFlags& flags, absl::string_view when = "");
+
+// For CLI11, which takes "-1" for a large number, and whose own check has an unreadable
+// message: empty when `text` is a whole number.
+std::string WholeNumber(const std::string& text);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_COMMON_OPTIONS_H_

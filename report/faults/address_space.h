@@ -1,0 +1,56 @@
+// AddressSpace: what lies where in the traced process, as far as its memory maps and modules
+// tell: for addresses that are in no live block and no mapping of the program's own.
+//
+// The trace has the map of the start and that of the end or of the last growth; what was
+// mapped and unmapped in between is not in them. Built once, then constant.
+
+#ifndef MEMTRACE_REPORT_FAULTS_ADDRESS_SPACE_H_
+#define MEMTRACE_REPORT_FAULTS_ADDRESS_SPACE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/faults/fault_details.h"
+#include "report/trace_metadata.h"
+
+namespace memtrace::report {
+
+class AddressSpace {
+ public:
+  struct Region {
+    uint64_t begin = 0, end = 0;
+    MemoryKind kind = MemoryKind::kUnknown;
+    std::string name;  // of the module or file
+  };
+
+  explicit AddressSpace(const TraceMetadata& metadata);
+
+  // nullptr: in no map that the trace has.
+  const Region* Find(uint64_t address) const;
+
+  // The instance of the module whose code `pc` is; format::kNoModule: none is known.
+  uint32_t InstanceOf(uint64_t pc) const;
+  // The instruction is the library's.
+  bool IsTool(uint64_t pc) const;
+
+ private:
+  void AddMap(std::string_view text);
+  const Region* FindIn(const std::vector<Region>& regions, uint64_t address) const;
+
+  struct Module {
+    uint64_t begin = 0, end = 0;
+    uint32_t instance = 0;
+    bool tool = false;
+    std::string path;
+  };
+  const Module* ModuleOf(uint64_t address) const;
+
+  std::vector<Module> modules_;               // by begin, the latest of several last
+  std::vector<std::vector<Region>> maps_;     // the latest first; each by begin
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_FAULTS_ADDRESS_SPACE_H_

@@ -1,0 +1,138 @@
+// FaultMatcher: each fault of a trace to the block, mapping or place it was taken on.
+//
+//   FaultMatcher matcher(&reader, stacks, range);
+//   before each event: if (its time > matcher.next_ns()) matcher.Advance(its time, model, mappings)
+//   behind each allocation that was applied: matcher.Allocated(*model.FindLive(address))
+//   matcher.Finish(model, mappings, usage at the end, &details)
+//
+// A fault looks for its block among those that are live at its time: a block that begins up
+// to kSmall bytes before it is asked of the live table, step by step; larger ones are in an
+// ordered set of their own. It is cleaned of dead ones when it has doubled, so that memory grows
+// with the live heap.
+//
+// Where there is none, and no mapping of the program's either, it lies in memory of the
+// allocator, which brought the page in: for the block that comes to lie there next. (So does a
+// calloc that clears, a realloc that copies, and a fault whose time is not known to the event.)
+// It waits for that; what waits at the end was for no block.
+//
+// Blocks begin kHeader bytes before their address, where glibc has its bookkeeping.
+
+#ifndef MEMTRACE_REPORT_FAULTS_FAULT_MATCHER_H_
+#define MEMTRACE_REPORT_FAULTS_FAULT_MATCHER_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "report/analysis.h"
+#include "report/faults/address_space.h"
+#include "report/faults/fault_details.h"
+#include "report/faults/fault_stream.h"
+#include "report/faults/thrash.h"
+#include "report/heap_model.h"
+#include "report/mapping_model.h"
+#include "report/stack_table.h"
+
+namespace memtrace::report {
+
+class FaultMatcher {
+ public:
+  FaultMatcher(TraceReader* reader, StackTable* stacks, const Range& range);
+
+  // The time of the next fault; UINT64_MAX: there is none.
+  uint64_t next_ns() const { return next_ns_; }
+  bool any() const { return stream_.log().known; }
+
+  // All faults before `time_ns`.
+  void Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings);
+
+  void Allocated(const HeldBlock& block, const HeapModel& model) {
+    const uint64_t bytes = block.size() + block.waste();
+    if (next_ns_ == UINT64_MAX && waiting_.empty()) return;
+    if (bytes >= kSmall) NoteLarge(block.address(), model);
+    if (!waiting_.empty() && MayWait(block.address() - kHeader, block.address() + bytes)) {
+      Claim(block, model);
+    }
+  }
+
+  // `minor` and `major`: of the process at its end, as getrusage says; 0 where that is not known.
+  // `samples`: how the heap went, in the order of time.
+  void Finish(HeapModel& model, const MappingModel& mappings, uint64_t minor, uint64_t major,
+              std::span<const UsageSample> samples, FaultDetails* details);
+
+ private:
+  static constexpr uint64_t kSmall = 512;
+  static constexpr uint64_t kStep = 8;
+  static constexpr uint64_t kHeader = 16;
+  static constexpr size_t kMostWaiting = 1 << 16;
+  static constexpr size_t kMostTouchers = 8;  // kept of a site
+
+  struct Waiting {
+    uint64_t time_ns;
+    uint32_t tid;
+    uint32_t code;  // StackId of the toucher
+    bool major;
+    bool in_kernel;
+  };
+  using Touchers = absl::flat_hash_map<uint32_t, FaultSums>;  // by StackId, 0: the kernel
+  struct SiteState {
+    FaultSums faults;
+    uint64_t by_allocator = 0;
+    uint64_t blocks = 0;
+    uint64_t last_block = 0;
+    uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
+    Touchers touchers;
+  };
+
+  void Take(const Fault& fault, HeapModel& model, const MappingModel& mappings);
+  const HeldBlock* FindBlock(uint64_t address, HeapModel& model);
+  void NoteLarge(uint64_t address, const HeapModel& model);
+  bool MayWait(uint64_t begin, uint64_t end) const {
+    // A filter by page: most blocks are in pages that nobody waits for.
+    for (uint64_t page = begin >> 12; page <= (end - 1) >> 12; ++page) {
+      if (page - (begin >> 12) >= kFilterBits) return true;
+      const uint64_t bit = page % kFilterBits;
+      if ((filter_[bit / 64] >> bit % 64 & 1) != 0) return true;
+    }
+    return false;
+  }
+  void Claim(const HeldBlock& block, const HeapModel& model);
+  void AddToSite(const HeldBlock& block, const HeapModel& model, const Waiting& fault,
+                 bool by_allocator);
+  void AddToPlace(uint64_t address, const Waiting& fault);
+  uint32_t CodeOf(const Fault& fault);
+  std::vector<FaultToucher> Sorted(const Touchers& touchers, size_t most) const;
+
+  static constexpr uint64_t kFilterBits = 4096;
+
+  StackTable* const stacks_;
+  const Range range_;
+  FaultStream stream_;
+  AddressSpace space_;
+  uint64_t next_ns_ = UINT64_MAX;
+  std::set<uint64_t> large_;
+  size_t clean_at_ = 1024;
+  std::multimap<uint64_t, Waiting> waiting_;  // by address
+  std::array<uint64_t, kFilterBits / 64> filter_{};
+  size_t filtered_ = 0;  // waiting since the filter was empty
+  std::map<uint32_t, std::string> threads_;   // tid -> name
+  uint32_t main_tid_ = 0;
+
+  ThrashDetector thrash_;
+  FaultSums told_, in_kernel_;
+  std::array<FaultSums, kMemoryKinds> by_kind_{};
+  absl::flat_hash_map<std::pair<uint32_t, uint8_t>, SiteState> sites_;  // stack, function
+  absl::flat_hash_map<std::pair<uint32_t, std::string>, SiteState> mappings_;
+  absl::flat_hash_map<std::pair<uint8_t, std::string>, FaultSums> places_;
+  Touchers touchers_;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_FAULTS_FAULT_MATCHER_H_

@@ -1,0 +1,35 @@
+// Suppressions of `memtrace report`: which loss records of a scan somebody decided to live
+// with. They are counted apart, as memcheck does, and with the others of their kind no more.
+//
+// A block that only suppressed ones lead to is judged by its own stack, as in memcheck; or
+// goes with them, as in LeakSanitizer (SuppressWhatTheyLeadTo).
+
+#ifndef MEMTRACE_REPORT_GATE_SUPPRESS_RECORDS_H_
+#define MEMTRACE_REPORT_GATE_SUPPRESS_RECORDS_H_
+
+#include <vector>
+
+#include "report/gate/suppressions.h"
+#include "report/leak/held_scan.h"
+#include "report/leaks.h"
+#include "report/render/view.h"
+#include "report/stack_table.h"
+
+namespace memtrace::report::gate {
+
+// Marks the records of `scan` that one of `suppressions` matches, and counts there what it
+// matched. `view` gives the names.
+void SuppressRecords(const render::ReportView& view, Suppressions* suppressions, LeakScan* scan);
+
+// Then: takes the lost blocks that suppressed ones lead to out of their records. `held` is the
+// same scan; `resolution` as it was analyzed with. Of what was allocated in a record
+// all is still told by its time.
+void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks,
+                            const leak::Resolution& resolution, LeakScan* scan);
+
+// What matched, for a report.
+std::vector<UsedSuppression> Used(const Suppressions& suppressions);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_SUPPRESS_RECORDS_H_

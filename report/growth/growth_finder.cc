@@ -1,0 +1,111 @@
+#include "report/growth/growth_finder.h"
+
+#include <algorithm>
+
+#include "report/growth/excursions.h"
+#include "report/growth/retention.h"
+#include "report/growth/rising_floor.h"
+#include "report/growth/shutdown.h"
+
+namespace memtrace::report {
+
+absl::string_view VerdictName(Growth::Verdict verdict) {
+  switch (verdict) {
+    case Growth::Verdict::kUnknown:
+      return "";
+    case Growth::Verdict::kBounded:
+      return "bounded";
+    case Growth::Verdict::kGrowing:
+      return "growing";
+    case Growth::Verdict::kBurst:
+      return "burst";
+    case Growth::Verdict::kSawtooth:
+      return "sawtooth";
+    case Growth::Verdict::kHeld:
+      return "held";
+  }
+  return "";
+}
+
+GrowthFinder::GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns,
+                           std::span<const TimelinePoint> timeline)
+    : from_ns_(from_ns),
+      end_ns_(end_ns),
+      interval_ns_(interval_ns),
+      shutdown_ns_(ShutdownBegin(timeline, from_ns, end_ns)) {
+  if (shutdown_ns_ != UINT64_MAX) end_ns_ = shutdown_ns_;
+}
+
+void GrowthFinder::AddSite(size_t site, uint64_t first_ns) {
+  if (site >= index_.size()) index_.resize(site + 1);
+  kept_.push_back({first_ns, {}});
+  index_[site] = static_cast<uint32_t>(kept_.size());
+}
+
+void GrowthFinder::AddLive(size_t site, uint64_t time_ns, uint64_t bytes) {
+  if (site >= index_.size() || index_[site] == 0 || time_ns >= end_ns_) return;
+  Kept& kept = kept_[index_[site] - 1];
+  if (time_ns < kept.first_ns || kept.first_ns >= end_ns_) return;
+  const double share =
+      static_cast<double>(time_ns - kept.first_ns) / static_cast<double>(end_ns_ - kept.first_ns);
+  const auto part = std::min(static_cast<size_t>(share * Births::kParts), Births::kParts - 1);
+  kept.births.blocks[part] += 1;
+  kept.births.bytes[part] += static_cast<double>(bytes);
+}
+
+// All that it freed it freed in the shutdown, which was nearly all it had, and not shortly after
+// it got it.
+bool GrowthFinder::IsHeld(const SiteHistory& history, uint64_t first_free_ns) const {
+  const Site& site = *history.site;
+  if (shutdown_ns_ == UINT64_MAX || site.frees == 0 || first_free_ns < shutdown_ns_) return false;
+  const double lifetime = site.freed_lifetime_ns / static_cast<double>(site.frees);
+  return 10 * site.live_bytes <= site.peak_bytes &&
+         lifetime >= static_cast<double>(end_ns_ - from_ns_) / 20;
+}
+
+Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
+                           uint64_t first_free_ns) const {
+  Growth growth;
+  growth.verdict = Growth::Verdict::kBounded;
+  if (summary.allocations == 0 || summary.first_time_ns >= end_ns_) return growth;
+  SiteHistory history;
+  history.from_ns = from_ns_;
+  history.end_ns = end_ns_;
+  history.first_ns = summary.first_time_ns;
+  history.interval_ns = interval_ns_;
+  history.site = &summary;
+  history.turns = turns;
+  growth.held_until_exit = history.held = IsHeld(history, first_free_ns);
+  history.levels = LevelsOf(summary, interval_ns_, from_ns_, end_ns_);
+  history.first_level =
+      interval_ns_ == 0
+          ? 0
+          : static_cast<size_t>((history.first_ns - std::min(from_ns_, history.first_ns)) /
+                                interval_ns_);
+  if (history.held) {
+    history.births = BirthsFromLevels(history);
+  } else if (site < index_.size() && index_[site] != 0) {
+    history.births = kept_[index_[site] - 1].births;
+  }
+
+  GrowthEvidence evidence = RetentionEvidence(history);
+  if (!evidence.growing) evidence = FloorEvidence(history);
+  if (!evidence.growing) evidence = StepEvidence(history);
+  if (evidence.growing) {
+    growth.verdict = Growth::Verdict::kGrowing;
+    growth.bytes_per_s = evidence.bytes_per_s;
+    growth.bytes_per_s_low = evidence.low;
+    growth.bytes_per_s_high = evidence.high;
+    growth.bytes_per_allocation =
+        evidence.bytes_per_s * history.seconds() / static_cast<double>(summary.allocations);
+    growth.blocks_per_s = evidence.bytes_per_s / std::max(history.mean_size(), 1.0);
+    growth.confidence = evidence.confidence;
+  } else if (history.held) {
+    growth.verdict = Growth::Verdict::kHeld;
+  } else {
+    growth.verdict = ExcursionVerdict(history);
+  }
+  return growth;
+}
+
+}  // namespace memtrace::report

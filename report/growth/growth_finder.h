@@ -1,0 +1,49 @@
+// GrowthFinder: judges the growth of all sites after the last event.
+//
+//   AddSite      each site that has live blocks
+//   AddLive      each block that is live
+//   Judge        each site
+//
+// Memory: half a kilobyte for each site with live blocks. Single-threaded.
+
+#ifndef MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_
+#define MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "report/analysis.h"
+#include "report/growth/site_history.h"
+
+namespace memtrace::report {
+
+class GrowthFinder {
+ public:
+  GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns,
+               std::span<const TimelinePoint> timeline);
+
+  // UINT64_MAX: none.
+  uint64_t shutdown_ns() const { return shutdown_ns_; }
+
+  void AddSite(size_t site, uint64_t first_ns);
+  void AddLive(size_t site, uint64_t time_ns, uint64_t bytes);
+  // `turns`: allocations with a free just before.
+  Growth Judge(size_t site, const Site& summary, uint32_t turns, uint64_t first_free_ns) const;
+
+ private:
+  struct Kept {
+    uint64_t first_ns = 0;
+    Births births;
+  };
+  bool IsHeld(const SiteHistory& history, uint64_t first_free_ns) const;
+
+  uint64_t from_ns_, end_ns_, interval_ns_;
+  uint64_t shutdown_ns_;
+  std::vector<uint32_t> index_;  // by site, of kept_ plus 1; 0 none
+  std::vector<Kept> kept_;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_

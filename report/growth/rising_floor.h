@@ -1,0 +1,19 @@
+// Does the least that a site holds rise until the end? The evidence of whatever grows, also of
+// what replaces its blocks by larger ones. docs/growth.md, "A floor that rises" and "Containers".
+//
+// Pure functions, any thread.
+
+#ifndef MEMTRACE_REPORT_GROWTH_RISING_FLOOR_H_
+#define MEMTRACE_REPORT_GROWTH_RISING_FLOOR_H_
+
+#include "report/growth/site_history.h"
+
+namespace memtrace::report {
+
+GrowthEvidence FloorEvidence(const SiteHistory& history);
+// Of few large steps, each a multiple of the one before: vectors and hash tables that double.
+GrowthEvidence StepEvidence(const SiteHistory& history);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_GROWTH_RISING_FLOOR_H_

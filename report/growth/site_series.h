@@ -1,0 +1,111 @@
+// SiteSeries: what each site held over time, in at most kMostIntervals equal intervals of the run
+// whatever its length: the model's owner says when one ends, and when all become pairs.
+//
+// The cost of an event is a compare or two: the lowest and the highest live bytes of the open
+// interval stand beside the site's other counters, and only the first event of a site in an
+// interval comes here. Intervals in which a site did nothing take no room: it held what it held
+// before.
+//
+// Single-threaded.
+
+#ifndef MEMTRACE_REPORT_GROWTH_SITE_SERIES_H_
+#define MEMTRACE_REPORT_GROWTH_SITE_SERIES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace memtrace::report {
+
+// An interval in which a site allocated or freed.
+struct SeriesPoint {
+  uint32_t interval = 0;  // its number; Analysis::series_interval_ns is the length of each
+  uint32_t allocations = 0, frees = 0;     // in it, at most UINT32_MAX
+  uint32_t live_blocks = 0;                // at its end, at most UINT32_MAX
+  uint64_t low_bytes = 0, high_bytes = 0;  // live in it, the least and the most
+  uint64_t live_bytes = 0;                 // at its end
+};
+
+class SiteSeries {
+ public:
+  static constexpr uint32_t kMostIntervals = 128;
+
+  // What a site has now; all but the two since the site's last Open().
+  struct Now {
+    uint64_t allocations, frees, live_bytes, live_blocks;  // in all
+    uint64_t low_bytes, high_bytes;
+  };
+
+  // A site that had not changed in this interval is about to: keeps its last one.
+  void Open(size_t site, const Now& now) {
+    if (site >= sites_.size()) sites_.resize(site + site / 2 + 16);
+    OpenSite& open = sites_[site];
+    if (open.interval == interval_) return;
+    Keep(&open, now);
+    open.interval = interval_;
+    open.allocations = now.allocations;
+    open.frees = now.frees;
+  }
+
+  void NextInterval() { ++interval_; }
+  // Every two become one.
+  void MergePairs() {
+    interval_ /= 2;
+    for (OpenSite& site : sites_) {
+      if (site.interval == kNone) continue;
+      site.interval /= 2;
+      std::vector<SeriesPoint> points;
+      points.swap(site.points);
+      for (SeriesPoint& point : points) {
+        point.interval /= 2;
+        Add(point, &site.points);
+      }
+    }
+  }
+
+  // All points of a site, which is not used again.
+  std::vector<SeriesPoint> Take(size_t site, const Now& now) {
+    if (site >= sites_.size()) return {};
+    Keep(&sites_[site], now);
+    return std::move(sites_[site].points);
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct OpenSite {
+    uint32_t interval = kNone;            // in which it changed last
+    uint64_t allocations = 0, frees = 0;  // before that
+    std::vector<SeriesPoint> points;
+  };
+
+  static uint32_t Saturated(uint64_t n) {
+    return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX));
+  }
+  static void Keep(OpenSite* site, const Now& now) {
+    if (site->interval == kNone) return;
+    Add({site->interval, Saturated(now.allocations - site->allocations),
+         Saturated(now.frees - site->frees), Saturated(now.live_blocks), now.low_bytes,
+         now.high_bytes, now.live_bytes},
+        &site->points);
+  }
+  static void Add(const SeriesPoint& point, std::vector<SeriesPoint>* points) {
+    if (points->empty() || points->back().interval != point.interval) {
+      points->push_back(point);
+      return;
+    }
+    SeriesPoint& last = points->back();
+    last.allocations = Saturated(uint64_t{last.allocations} + point.allocations);
+    last.frees = Saturated(uint64_t{last.frees} + point.frees);
+    last.low_bytes = std::min(last.low_bytes, point.low_bytes);
+    last.high_bytes = std::max(last.high_bytes, point.high_bytes);
+    last.live_bytes = point.live_bytes;
+    last.live_blocks = point.live_blocks;
+  }
+
+  uint32_t interval_ = 0;
+  std::vector<OpenSite> sites_;  // by site
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_GROWTH_SITE_SERIES_H_

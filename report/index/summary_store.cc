@@ -1,0 +1,153 @@
+#include "report/index/summary_store.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "format/checksum.h"
+#include "report/index/analysis_codec.h"
+#include "report/index/packed_bytes.h"
+#include "symbolizer/file_stamp.h"
+#include "symbolizer/own_build.h"
+#include "symbolizer/private_file.h"
+#include "symbolizer/sealed_file.h"
+#include "symbolizer/sysroot.h"
+
+namespace memtrace::report::index {
+namespace {
+
+using symbolizer::FileStamp;
+
+constexpr std::string_view kMagic = "MTSUMM01";
+
+// All that the result depends on besides the trace. Empty: on something that cannot be written down.
+std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
+  if (options.leak_observer || options.filter.sites || options.stacks != nullptr ||
+      symbolizer::OwnBuildId().empty()) {
+    return "";
+  }
+  PackedWriter key;
+  key.Text(symbolizer::OwnBuildId());
+  key.Number(options.range.from_ns);
+  key.Number(options.range.to_ns);
+  for (const auto& share : {options.from_share, options.to_share}) key.Real(share.value_or(-1));
+  key.Text(options.from_name);
+  key.Text(options.to_name);
+  key.Number(options.thread.value);
+  key.Text(options.thread_name);
+  key.Number(options.keep_live_blocks ? 1 : 0);
+  for (const ValueRange& range :
+       {options.filter.sizes, options.filter.lifetimes, options.filter.ages}) {
+    key.Number(range.low);
+    key.Number(range.high);
+  }
+  key.Number(options.leaks.heuristics);
+  key.Number(options.leaks.leader_by_sequence ? 1 : 0);
+  key.Number(options.leaks.resolution.frames);
+  for (const leak::CodeRange& range : options.leaks.resolution.operator_new) {
+    for (const uint64_t number : {uint64_t{range.instance}, range.begin, range.end}) key.Number(number);
+  }
+  key.Text(sysroot);
+  return key.Take();
+}
+
+void PutIdentity(const TraceIdentity& identity, PackedWriter* out) {
+  out->Number(identity.trace_id);
+  out->Number(identity.bytes);
+  out->Signed(identity.modified_ns);
+  out->Number(identity.sample_hash);
+}
+
+TraceIdentity GetIdentity(PackedReader* in) {
+  TraceIdentity identity;
+  identity.trace_id = in->Number();
+  identity.bytes = in->Number();
+  identity.modified_ns = in->Signed();
+  identity.sample_hash = in->Number();
+  return identity;
+}
+
+}  // namespace
+
+absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
+                                                    const AnalyzeOptions& options,
+                                                    const std::string& sysroot,
+                                                    const Complete& complete) {
+  recalled_ = false;
+  std::string file;
+  TraceIdentity before;
+  const std::string key = KeyOf(options, sysroot);
+  if (!directory_.empty() && !key.empty()) {
+    const auto identity = IdentifyTrace(path);
+    if (!identity.ok()) return identity.status();
+    before = *identity;
+    if (before.bytes >= least_trace_bytes_) {
+      const uint64_t parts[] = {before.trace_id, format::Checksum(key.data(), key.size())};
+      file = absl::StrCat(directory_, "/",
+                          absl::Hex(format::Checksum(parts, sizeof(parts)), absl::kZeroPad16),
+                          ".sum");
+      auto known = Recall(file, path, before);
+      if (known.has_value()) {
+        recalled_ = true;
+        return *std::move(known);
+      }
+    }
+  }
+  auto trace = AnalyzeTrace(path, options);
+  if (!trace.ok()) return trace.status();
+  if (complete) complete(&trace->analysis);
+  if (!file.empty() && trace->analysis.process.end != ProcessInfo::End::kCut &&
+      !trace->analysis.coverage.interrupted) {
+    const auto after = IdentifyTrace(path);
+    if (after.ok() && *after == before) Keep(file, before, sysroot, *trace);
+  }
+  return trace;
+}
+
+std::optional<AnalyzedTrace> SummaryStore::Recall(const std::string& file, const std::string& trace,
+                                                  const TraceIdentity& identity) const {
+  std::string content;
+  if (!symbolizer::ReadSealedFile(file, kMagic, &content)) return std::nullopt;
+  PackedReader in(content);
+  if (GetIdentity(&in) != identity) return std::nullopt;
+  for (size_t stamps = in.Count(); stamps > 0; --stamps) {
+    FileStamp stamp;
+    stamp.path = std::string(in.Text());
+    stamp.exists = in.Number() != 0;
+    for (uint64_t* number : {&stamp.device, &stamp.inode, &stamp.bytes}) *number = in.Number();
+    for (int64_t* time : {&stamp.modified_ns, &stamp.changed_ns}) *time = in.Signed();
+    if (!in.ok() || FileStamp::Of(stamp.path) != stamp) return std::nullopt;
+  }
+  AnalyzedTrace known;
+  if (!DecodeTrace(in.Text(), &known) || !in.ok()) return std::nullopt;
+  known.analysis.file = trace;  // it may have been moved
+  return known;
+}
+
+void SummaryStore::Keep(const std::string& file, const TraceIdentity& identity,
+                        const std::string& sysroot, const AnalyzedTrace& trace) const {
+  PackedWriter out;
+  PutIdentity(identity, &out);
+  std::set<std::string> paths;
+  for (const ModuleInfo& module : trace.analysis.modules) {
+    if (module.path.starts_with("/")) {
+      paths.insert(symbolizer::ResolveInSysroot(sysroot, module.path));
+    }
+  }
+  out.Number(paths.size());
+  for (const std::string& path : paths) {
+    const FileStamp stamp = FileStamp::Of(path);
+    out.Text(stamp.path);
+    out.Number(stamp.exists ? 1 : 0);
+    for (const uint64_t number : {stamp.device, stamp.inode, stamp.bytes}) out.Number(number);
+    for (const int64_t time : {stamp.modified_ns, stamp.changed_ns}) out.Signed(time);
+  }
+  out.Text(EncodeTrace(trace));
+  if (symbolizer::MakePrivateDirectory(directory_) &&
+      symbolizer::WriteSealedFile(file, kMagic, out.bytes())) {
+    symbolizer::TrimPrivateDirectory(directory_, kMostBytes, file);
+  }
+}
+
+}  // namespace memtrace::report::index

@@ -1,0 +1,22 @@
+// Where operator new is, for the resolution of leaks: memcheck stands in for it, so that what
+// called it is the second frame of a stack there.
+
+#ifndef MEMTRACE_REPORT_OPERATOR_NEW_H_
+#define MEMTRACE_REPORT_OPERATOR_NEW_H_
+
+#include <vector>
+
+#include "report/leak/leak_options.h"
+#include "report/trace_metadata.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::report {
+
+// Of the modules in which memcheck replaces it: libstdc++ and libc++, by their files' names. One that
+// a program has linked statically, or its own, is a frame there as it is here.
+std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& modules,
+                                             const symbolizer::Options& symbolizer);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_OPERATOR_NEW_H_

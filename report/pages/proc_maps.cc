@@ -1,0 +1,173 @@
+#include "report/pages/proc_maps.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/run/unique_fd.h"
+
+namespace memtrace::report::pages {
+namespace {
+
+// Names the kernel writes are shorter than PATH_MAX four times over (every byte as \ooo).
+constexpr size_t kLongestLine = 32 << 10;
+
+std::string Unescaped(absl::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    // The kernel escapes line ends only; a backslash of the name stays one.
+    if (text.substr(i, 4) == "\\012") {
+      out.push_back('\n');
+      i += 3;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
+
+bool TakeHex(absl::string_view* text, char after, uint64_t* value) {
+  size_t n = 0;
+  *value = 0;
+  while (n < text->size() && n < 16 && absl::ascii_isxdigit(static_cast<unsigned char>((*text)[n]))) {
+    const char c = (*text)[n++];
+    *value = *value << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+  }
+  if (n == 0 || n >= text->size() || (*text)[n] != after) return false;
+  text->remove_prefix(n + 1);
+  return true;
+}
+
+// "7f0000000000-7f0000001000 r-xp 00001000 fe:01 1234   /usr/lib/x.so"
+bool ParseHead(absl::string_view line, Mapping* mapping) {
+  Mapping m;
+  if (!TakeHex(&line, '-', &m.start) || !TakeHex(&line, ' ', &m.end) || m.end < m.start) return false;
+  if (line.size() < 5 || line[4] != ' ') return false;
+  m.readable = line[0] == 'r';
+  m.writable = line[1] == 'w';
+  m.executable = line[2] == 'x';
+  m.shared = line[3] == 's';
+  line.remove_prefix(5);
+  if (!TakeHex(&line, ' ', &m.offset)) return false;
+  const size_t device = line.find(' ');
+  if (device == line.npos) return false;
+  m.device = std::string(line.substr(0, device));
+  line.remove_prefix(device + 1);
+  const size_t inode = std::min(line.find(' '), line.size());
+  if (!absl::SimpleAtoi(line.substr(0, inode), &m.inode)) return false;
+  line.remove_prefix(inode);
+  absl::string_view name = absl::StripLeadingAsciiWhitespace(line);
+  m.deleted = m.inode != 0 && absl::ConsumeSuffix(&name, " (deleted)");
+  m.name = Unescaped(name);
+  *mapping = std::move(m);
+  return true;
+}
+
+struct Figure {
+  const char* name;
+  uint64_t Mapping::* field;
+};
+constexpr Figure kFigures[] = {
+    {"Rss:", &Mapping::rss},
+    {"Pss:", &Mapping::pss},
+    {"Shared_Clean:", &Mapping::shared_clean},
+    {"Shared_Dirty:", &Mapping::shared_dirty},
+    {"Private_Clean:", &Mapping::private_clean},
+    {"Private_Dirty:", &Mapping::private_dirty},
+    {"Anonymous:", &Mapping::anonymous},
+    {"Swap:", &Mapping::swap},
+    {"SwapPss:", &Mapping::swap_pss},
+    {"Locked:", &Mapping::locked},
+    {"LazyFree:", &Mapping::lazy_free},
+    {"AnonHugePages:", &Mapping::huge},
+    {"ShmemPmdMapped:", &Mapping::huge},
+    {"FilePmdMapped:", &Mapping::huge},
+    {"Shared_Hugetlb:", &Mapping::hugetlb},
+    {"Private_Hugetlb:", &Mapping::hugetlb},
+};
+
+}  // namespace
+
+void MapsParser::Line(absl::string_view line) {
+  Mapping head;
+  if (ParseHead(line, &head)) {
+    if (any_) take_(std::move(mapping_));
+    mapping_ = std::move(head);
+    any_ = true;
+    return;
+  }
+  if (!any_) return;
+  if (absl::ConsumePrefix(&line, "VmFlags:")) {
+    mapping_.vm_flags = std::string(absl::StripAsciiWhitespace(line));
+    return;
+  }
+  const size_t colon = line.find(':');
+  if (colon == line.npos) return;
+  const absl::string_view name = line.substr(0, colon + 1);
+  absl::string_view number = absl::StripAsciiWhitespace(line.substr(colon + 1));
+  absl::ConsumeSuffix(&number, " kB");
+  uint64_t kilobytes = 0;
+  if (!absl::SimpleAtoi(number, &kilobytes)) return;
+  if (name == "KernelPageSize:") mapping_.kernel_page = std::max<uint64_t>(kilobytes, 1) * 1024;
+  for (const Figure& figure : kFigures) {
+    if (name != figure.name) continue;
+    mapping_.*figure.field += kilobytes * 1024;
+    mapping_.measured = true;
+  }
+}
+
+void MapsParser::Feed(absl::string_view piece) {
+  while (!piece.empty()) {
+    const size_t end = piece.find('\n');
+    if (end == piece.npos) {
+      if (rest_.size() < kLongestLine) rest_.append(piece.data(), piece.size());
+      return;
+    }
+    if (rest_.empty()) {
+      Line(piece.substr(0, end));
+    } else {
+      rest_.append(piece.data(), end);
+      Line(rest_);
+      rest_.clear();
+    }
+    piece.remove_prefix(end + 1);
+  }
+}
+
+void MapsParser::Finish() {
+  if (!rest_.empty()) Line(std::exchange(rest_, {}));
+  if (any_) take_(std::move(mapping_));
+  any_ = false;
+}
+
+absl::Status ReadMaps(const std::string& file, std::vector<Mapping>* mappings) {
+  const auto failed = [&file](int error) {
+    return absl::Status(error == ESRCH ? absl::StatusCode::kNotFound : absl::ErrnoToStatusCode(error),
+                        absl::StrCat(file, ": ", strerror(error)));
+  };
+  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.ok()) return failed(errno);
+  MapsParser parser([mappings](Mapping&& mapping) { mappings->push_back(std::move(mapping)); });
+  char buffer[64 << 10];
+  while (true) {
+    const ssize_t n = read(fd.get(), buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed(errno);
+    if (n == 0) break;
+    parser.Feed({buffer, static_cast<size_t>(n)});
+  }
+  parser.Finish();
+  return absl::OkStatus();
+}
+
+}  // namespace memtrace::report::pages

@@ -1,0 +1,91 @@
+#include "report/pressure/kernel_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "report/run/unique_fd.h"
+
+namespace memtrace::report::pressure {
+namespace {
+
+absl::Status Error(int error) {
+  return absl::Status(absl::ErrnoToStatusCode(error), strerror(error));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> KernelFiles::Read(absl::string_view path) const {
+  const UniqueFd fd(open(absl::StrCat(root_, path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.ok()) return Error(errno);
+  std::string text;
+  char buffer[16 << 10];
+  while (text.size() < kLongest) {
+    const ssize_t n = read(fd.get(), buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error(errno);
+    if (n == 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  return text;
+}
+
+bool KernelFiles::Exists(absl::string_view path) const {
+  return access(absl::StrCat(root_, path).c_str(), F_OK) == 0;
+}
+
+std::vector<std::string> KernelFiles::List(absl::string_view directory) const {
+  std::vector<std::string> names;
+  DIR* const opened = opendir(absl::StrCat(root_, directory).c_str());
+  if (opened == nullptr) return names;
+  while (const dirent* entry = readdir(opened)) {
+    const absl::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  closedir(opened);
+  return names;
+}
+
+std::string ProcPath(uint32_t pid, absl::string_view file) {
+  return absl::StrCat("/proc/", pid, "/", file);
+}
+
+std::optional<uint64_t> NumberAfter(absl::string_view text, absl::string_view name) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&line, name)) continue;
+    if (line.empty() || !absl::ascii_isspace(static_cast<unsigned char>(line[0]))) continue;
+    line = absl::StripAsciiWhitespace(line);
+    const bool kilobytes = absl::ConsumeSuffix(&line, " kB");
+    uint64_t number = 0;
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(line), &number)) return std::nullopt;
+    return kilobytes ? number * 1024 : number;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> OnlyNumber(absl::string_view text) {
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &number)) return std::nullopt;
+  return number;
+}
+
+std::optional<uint64_t> StallTotal(absl::string_view text, absl::string_view kind) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, kind)) continue;
+    const size_t at = line.find("total=");
+    return at == absl::string_view::npos ? std::nullopt : OnlyNumber(line.substr(at + 6));
+  }
+  return std::nullopt;
+}
+
+}  // namespace memtrace::report::pressure

@@ -1,0 +1,95 @@
+// A record of --format csv, field by field.
+
+#ifndef MEMTRACE_REPORT_RENDER_CSV_RECORD_H_
+#define MEMTRACE_REPORT_RENDER_CSV_RECORD_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/render/escape.h"
+#include "report/render/sink.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+class CsvRecord {
+ public:
+  CsvRecord& Text(absl::string_view text) {
+    fields_.push_back(CsvField(text));
+    return *this;
+  }
+  CsvRecord& Number(uint64_t number) {
+    fields_.push_back(absl::StrCat(number));
+    return *this;
+  }
+  // Empty where it is not known: of a sample.
+  CsvRecord& Temporary(const ReportView& view, uint64_t number) {
+    return view.sampled() ? Text("") : Number(number);
+  }
+  // An estimate's samples and 95 % interval; of a trace of everything the value itself.
+  CsvRecord& Sample(const ReportView& view, const SampledSum& sum, uint64_t count, uint64_t bytes) {
+    if (!view.sampled()) return Number(count).Number(bytes).Number(bytes);
+    const Interval interval = sum.Interval95();
+    return Number(sum.samples).Number(interval.low).Number(interval.high);
+  }
+  CsvRecord& Seconds(uint64_t ns) {
+    fields_.push_back(absl::StrFormat("%d.%09d", ns / 1000000000, ns % 1000000000));
+    return *this;
+  }
+  // Verdict, held until exit, and of what grows the rates and the confidence.
+  CsvRecord& GrowthOf(const Growth& growth) {
+    Text(VerdictName(growth.verdict)).Number(growth.held_until_exit ? 1 : 0);
+    if (growth.verdict != Growth::Verdict::kGrowing) return Text("").Text("").Text("");
+    for (const double value :
+         {growth.bytes_per_s, growth.bytes_per_allocation, growth.confidence}) {
+      fields_.push_back(absl::StrFormat("%.9g", value));
+    }
+    return *this;
+  }
+  // Minor, major, and resident bytes at the end; empty: not known.
+  CsvRecord& Faults(const ReportView& view, const Site& site) {
+    if (view.analysis().fault_details.source == format::FaultSource::kNone) {
+      Text("").Text("");
+    } else {
+      const FaultSite* faults = view.FaultsOf(site.stack, site.function);
+      Number(faults == nullptr ? 0 : faults->faults.minor);
+      Number(faults == nullptr ? 0 : faults->faults.major);
+    }
+    if (view.analysis().resident.End() == nullptr) return Text("");
+    const ResidentSite* resident = view.ResidentOf(site.stack, site.function);
+    return Number(resident == nullptr ? 0 : resident->resident_bytes);
+  }
+  // function, file, line, module of the frame that the text report calls caller.
+  CsvRecord& Caller(const ReportView& view, StackId stack) {
+    const Frame* frame = view.Caller(stack);
+    if (frame == nullptr) return Text("").Text("").Text("").Text("");
+    Text(FrameName(*frame)).Text(frame->file);
+    if (frame->line != 0) {
+      Number(frame->line);
+    } else {
+      Text("");
+    }
+    return Text(frame->module);
+  }
+  // All frames, innermost first.
+  CsvRecord& Stack(const ReportView& view, StackId stack) {
+    std::vector<std::string> frames;
+    for (const Frame* frame : view.Frames(stack)) {
+      const std::string place = PlaceText(*frame);
+      frames.push_back(place.empty() ? FrameName(*frame)
+                                     : absl::StrCat(FrameName(*frame), " (", place, ")"));
+    }
+    return Text(absl::StrJoin(frames, " < "));
+  }
+  void WriteTo(Sink& out) const { out.Write(absl::StrCat(absl::StrJoin(fields_, ","), "\r\n")); }
+
+ private:
+  std::vector<std::string> fields_;
+};
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_CSV_RECORD_H_

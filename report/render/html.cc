@@ -1,0 +1,54 @@
+// --format html: the document of --format json inside the page that shows it.
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "report/html/page.h"
+#include "report/render/formats.h"
+#include "report/render/json_parts.h"
+#include "report/render/stack_numbers.h"
+
+namespace memtrace::report::render {
+
+namespace {
+
+// "series": for each site of the document what it did over time, as rows of five numbers: interval,
+// allocations and frees in it, live blocks and bytes at its end.
+void WriteSeries(const ReportView& view, size_t top, Sink& out) {
+  const Analysis& analysis = view.analysis();
+  if (analysis.series_interval_ns == 0) return;
+  out.Write(absl::StrCat(",\n\"series\":{\"begin_s\":",
+                         Dump(static_cast<double>(analysis.range.from_ns) / 1e9),
+                         ",\"interval_s\":",
+                         Dump(static_cast<double>(analysis.series_interval_ns) / 1e9),
+                         ",\"points\":["));
+  const size_t count = std::min(top, view.sites().size());
+  for (size_t i = 0; i < count && !out.done(); ++i) {
+    std::string row = i == 0 ? "[" : ",[";
+    for (const SeriesPoint& point : view.sites()[i]->series) {
+      absl::StrAppend(&row, row.back() == '[' ? "" : ",", point.interval, ",", point.allocations,
+                      ",", point.frees, ",", point.live_blocks, ",", point.live_bytes);
+    }
+    out.Write(absl::StrCat(row, "]"));
+  }
+  out.Write("]}");
+}
+
+}  // namespace
+
+void RenderHtml(ReportView view, size_t top, Sink& out) {
+  StackNumbers numbers(&view);
+  view.set_stack_numbers(&numbers);
+  html::WritePage(
+      "report",
+      [&](Sink& data) {
+        data.Write(absl::StrCat(",\"file\":", Dump(view.analysis().file), ",\"report\":"));
+        RenderJson(view, top, data);
+        numbers.WriteTables(data);
+        WriteSeries(view, top, data);
+      },
+      out);
+}
+
+}  // namespace memtrace::report::render

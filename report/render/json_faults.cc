@@ -1,0 +1,122 @@
+// "faults" of the JSON: counts, whose they were, what they go with.
+
+#include <utility>
+
+#include "report/render/fault_words.h"
+#include "report/render/json_parts.h"
+
+namespace memtrace::report::render {
+namespace {
+
+Json SumsJson(const FaultSums& sums) { return {{"minor", sums.minor}, {"major", sums.major}}; }
+
+Json TouchersJson(const ReportView& view, const std::vector<FaultToucher>& touchers) {
+  Json list = Json::array();
+  for (const FaultToucher& toucher : touchers) {
+    Json json = SumsJson(toucher.faults);
+    json["function"] = TouchedBy(view, toucher);
+    json["in_kernel"] = !toucher.code;
+    json["stack"] = toucher.code ? StackJson(view, toucher.code) : Json::array();
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json FaultSiteJson(const ReportView& view, const FaultSite& site) {
+  Json json = SumsJson(site.faults);
+  json["by_allocator"] = site.by_allocator;
+  json["allocator"] = std::string(FunctionName(site.function));
+  json["fingerprint"] = view.Fingerprint(site.stack, site.function);
+  json["first_time_s"] = static_cast<double>(site.first_time_ns) / 1e9;
+  json["last_time_s"] = static_cast<double>(site.last_time_ns) / 1e9;
+  json["touched_by"] = TouchersJson(view, site.touchers);
+  json["stack"] = StackJson(view, site.stack);
+  return json;
+}
+
+Json ThrashJson(const FaultDetails& details) {
+  Json list = Json::array();
+  for (const ThrashStretch& stretch : details.thrash) {
+    list.push_back({{"from_s", static_cast<double>(stretch.begin_ns) / 1e9},
+                    {"to_s", static_cast<double>(stretch.end_ns) / 1e9},
+                    {"refaults", stretch.refaults},
+                    {"live_bytes", stretch.live_bytes}});
+  }
+  return list;
+}
+
+Json LaggedJson(const FaultCorrelation& correlation) {
+  if (correlation.bins == 0) return Json();
+  Json json = {{"bins", correlation.bins},
+               {"bin_s", static_cast<double>(correlation.bin_ns) / 1e9}};
+  const auto add = [&](const char* name, const LaggedCorrelation& pair) {
+    json[name] = pair.known ? Json({{"now", pair.now},
+                                    {"best", pair.best},
+                                    {"lag_s", static_cast<double>(pair.lag_ns) / 1e9}})
+                            : Json();
+  };
+  add("live_bytes_vs_minor", correlation.live_minor);
+  add("allocated_bytes_vs_minor", correlation.allocated_minor);
+  add("live_bytes_vs_major", correlation.live_major);
+  add("allocated_bytes_vs_major", correlation.allocated_major);
+  return json;
+}
+
+}  // namespace
+
+Json FaultsJson(const ReportView& view, size_t top) {
+  const Faults& faults = view.analysis().faults;
+  const FaultDetails& details = view.analysis().fault_details;
+  const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
+  Json json = {{"source", std::string(FaultSourceName(view.analysis()))},
+               {"minor", faults.minor},
+               {"major", faults.major},
+               {"attributed_minor", details.source == format::FaultSource::kNone
+                                         ? Json() : Json(details.told.minor)},
+               {"tool_minor", faults.tool_minor},
+               {"correlation",
+                {{"live_bytes_vs_minor", known(faults.correlation_live)},
+                 {"allocated_bytes_vs_minor", known(faults.correlation_allocated)},
+                 {"lagged", LaggedJson(details.correlation)}}},
+               {"thrash", ThrashJson(details)},
+               {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
+  json["why_not_perf"] = details.why.empty() ? Json() : Json(details.why);
+  if (details.source == format::FaultSource::kNone) return json;
+  json["with_kernel"] = details.source == format::FaultSource::kAllEvents;
+  json["refaults"] = details.refaults;
+  json["ns_per_minor"] = details.ns_per_fault;
+  json["account"] = {{"counted", SumsJson(details.counted)},
+                     {"before", SumsJson(details.before)},
+                     {"seen", SumsJson(details.told)},
+                     {"seen_in_kernel", SumsJson(details.in_kernel)},
+                     {"lost", details.lost},
+                     {"not_seen", SumsJson(details.not_told)}};
+  Json kinds = Json::object();
+  for (size_t i = 0; i < kMemoryKinds; ++i) {
+    kinds[std::string(MemoryKindName(static_cast<MemoryKind>(i)))] = SumsJson(details.by_kind[i]);
+  }
+  json["by_memory"] = std::move(kinds);
+  const auto list = [&](const auto& rows, auto to_json) {
+    Json array = Json::array();
+    for (size_t i = 0; i < rows.size() && i < top; ++i) array.push_back(to_json(rows[i]));
+    return array;
+  };
+  json["sites"] = list(details.sites, [&](const FaultSite& site) { return FaultSiteJson(view, site); });
+  json["mappings"] = list(details.mappings, [&](const FaultMapping& mapping) {
+    Json each = SumsJson(mapping.faults);
+    each["file"] = mapping.file.empty() ? Json() : Json(mapping.file);
+    each["touched_by"] = TouchersJson(view, mapping.touchers);
+    each["stack"] = StackJson(view, mapping.stack);
+    return each;
+  });
+  json["places"] = list(details.places, [](const FaultPlace& place) {
+    Json each = SumsJson(place.faults);
+    each["memory"] = std::string(MemoryKindName(place.kind));
+    each["name"] = place.name;
+    return each;
+  });
+  json["touched_by"] = TouchersJson(view, details.touchers);
+  return json;
+}
+
+}  // namespace memtrace::report::render

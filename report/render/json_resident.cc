@@ -1,0 +1,70 @@
+// "resident" of the JSON: the snapshots of the resident pages.
+
+#include <utility>
+
+#include "report/render/fault_words.h"
+#include "report/render/json_parts.h"
+
+namespace memtrace::report::render {
+namespace {
+
+Json ResidentSiteJson(const ReportView& view, const ResidentSite& site) {
+  return {{"resident_bytes", site.resident_bytes},
+          {"live_bytes", site.live_bytes},
+          {"live_blocks", site.blocks},
+          {"untouched_bytes", site.untouched_bytes},
+          {"swapped_bytes", site.swapped_bytes},
+          {"pinned_bytes", site.pinned_bytes},
+          {"pinning_blocks", site.pinning_blocks},
+          {"enclosed_bytes", site.enclosed_bytes},
+          {"allocator", std::string(FunctionName(site.function))},
+          {"fingerprint", view.Fingerprint(site.stack, site.function)},
+          {"stack", StackJson(view, site.stack)}};
+}
+
+}  // namespace
+
+Json ResidentJson(const ReportView& view, size_t top) {
+  const ResidentMemory& resident = view.analysis().resident;
+  const RssBridge* const peak = resident.Peak();
+  const RssBridge* const end = resident.End();
+  Json list = Json::array();
+  for (const RssBridge& bridge : resident.bridges) {
+    Json json = {{"number", bridge.number},
+                 {"time_s", static_cast<double>(bridge.time_ns) / 1e9},
+                 {"reason", bridge.reason == format::SnapshotReason::kEnd    ? "end"
+                            : bridge.reason == format::SnapshotReason::kMark ? "mark"
+                                                                             : "growth"},
+                 {"name", bridge.name.empty() ? Json() : Json(bridge.name)},
+                 {"source", bridge.source == format::PageSource::kPagemap ? "pagemap" : "mincore"},
+                 {"peak", &bridge == peak},
+                 {"rss_bytes", bridge.rss},
+                 {"smaps_rollup_rss_bytes", bridge.rollup_rss},
+                 {"peak_rss_bytes", bridge.peak_rss}};
+    Json parts = Json::object();
+    for (size_t i = 0; i < kRssParts; ++i) {
+      parts[std::string(RssPartName(static_cast<RssPart>(i)))] = bridge.parts[i];
+    }
+    json["parts"] = std::move(parts);
+    json["live_bytes"] = bridge.live_bytes;
+    json["untouched_bytes"] = bridge.untouched_bytes;
+    json["swap_bytes"] = bridge.swap;
+    json["huge_bytes"] = bridge.huge;
+    json["page_table_bytes"] = bridge.page_tables;
+    json["not_exclusive_bytes"] = bridge.zero_or_shared;
+    json["pinned_bytes"] = bridge.pinned_bytes;
+    json["enclosed_bytes"] = bridge.enclosed_bytes;
+    json["pages_left_out"] = bridge.pages_left_out;
+    if (&bridge == peak || &bridge == end) {
+      Json sites = Json::array();
+      for (size_t i = 0; i < bridge.sites.size() && i < top; ++i) {
+        sites.push_back(ResidentSiteJson(view, bridge.sites[i]));
+      }
+      json["sites"] = std::move(sites);
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+}  // namespace memtrace::report::render

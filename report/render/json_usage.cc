@@ -1,0 +1,130 @@
+// Lifetimes, moves, modules, exchanges between threads and stacked timelines, as JSON.
+
+#include "report/render/json_parts.h"
+#include "report/render/stacked_timeline.h"
+#include "report/render/usage_tables.h"
+
+namespace memtrace::report::render {
+namespace {
+
+double Seconds(double ns) { return ns / 1e9; }
+
+Json QuantilesJson(const LifetimeHistogram& lifetimes) {
+  const uint64_t blocks = lifetimes.blocks();
+  if (blocks == 0) return nullptr;
+  return {{"blocks", blocks},
+          {"p50_s", Seconds(lifetimes.Quantile(0.5))},
+          {"p90_s", Seconds(lifetimes.Quantile(0.9))},
+          {"p99_s", Seconds(lifetimes.Quantile(0.99))}};
+}
+
+Json SeriesJson(const StackedTimeline::Series& series) {
+  return {{"name", series.name}, {"live_bytes", series.live_bytes}};
+}
+
+}  // namespace
+
+Json StackedTimelineJson(const ReportView& view) {
+  Json json = Json::object();
+  for (const StackBy by : {StackBy::kSite, StackBy::kThread, StackBy::kModule, StackBy::kFolder}) {
+    const StackedTimeline timeline = StackTimeline(view, by);
+    json["from_s"] = Seconds(static_cast<double>(timeline.from_ns));
+    json["interval_s"] = Seconds(static_cast<double>(timeline.interval_ns));
+    Json series = Json::array();
+    for (const StackedTimeline::Series& one : timeline.series) series.push_back(SeriesJson(one));
+    json[std::string(StackByName(by))] = {{"series", std::move(series)},
+                                          {"other", timeline.other.live_bytes},
+                                          {"others", timeline.others}};
+  }
+  return json;
+}
+
+Json LifetimesJson(const ReportView& view) {
+  const LifetimeHistogram all = Lifetimes(view);
+  Json classes = Json::array();
+  for (size_t i = 0; i < LifetimeHistogram::kClasses; ++i) {
+    if (all.freed[i] == 0) continue;
+    classes.push_back({{"from_s", Seconds(static_cast<double>(LifetimeHistogram::BeginOf(i)))},
+                       {"to_s", Seconds(static_cast<double>(LifetimeHistogram::BeginOf(i + 1)))},
+                       {"blocks", all.freed[i]}});
+  }
+  Json json = QuantilesJson(all);
+  if (json.is_null()) json = {{"blocks", 0}};
+  json["classes"] = std::move(classes);
+  return json;
+}
+
+Json ModulesJson(const ReportView& view) {
+  Json json = Json::array();
+  for (const ModuleUsage& module : Modules(view)) {
+    json.push_back({{"module", module.module},
+                    {"callers", module.callers},
+                    {"allocations", module.allocations},
+                    {"frees", module.frees},
+                    {"bytes_allocated", module.bytes_allocated},
+                    {"live_bytes", module.live_bytes},
+                    {"live_blocks", module.live_blocks},
+                    {"bytes_at_peak", module.bytes_at_peak},
+                    {"wasted_bytes", module.wasted_bytes},
+                    {"temporary", view.sampled() ? Json() : Json(module.temporary)}});
+  }
+  return json;
+}
+
+Json ExchangesJson(const ReportView& view) {
+  const auto tid = [&](ThreadId id) {
+    for (const ThreadSummary& thread : view.analysis().threads) {
+      if (thread.id == id) return Json(thread.tid);
+    }
+    return Json();  // not of the selection
+  };
+  Json json = Json::array();
+  for (const ThreadExchange& one : view.analysis().exchanges) {
+    json.push_back({{"from_tid", tid(one.from)},
+                    {"to_tid", tid(one.to)},
+                    {"blocks", one.blocks},
+                    {"bytes", one.bytes}});
+  }
+  return json;
+}
+
+Json MismatchesJson(const ReportView& view) {
+  Json pairs = Json::array();
+  for (const Mismatch& one : Mismatches(view)) {
+    pairs.push_back({{"allocator", one.allocator},
+                     {"ended_by", "realloc"},
+                     {"times", one.times},
+                     {"allocated_at", view.CallerText(one.allocated)},
+                     {"ended_at", view.CallerText(one.reallocated)}});
+  }
+  // The trace has no stacks of frees: which function freed a block is not known.
+  return {{"frees_known", false}, {"pairs", std::move(pairs)}};
+}
+
+Json SiteLifetimeJson(const Site& site) { return QuantilesJson(site.lifetimes); }
+
+Json SiteMovesJson(const Site& site) {
+  const SiteMoves& moves = site.moves;
+  if (moves.reallocations + moves.container_growths == 0) return nullptr;
+  return {{"reallocations", moves.reallocations},
+          {"grown", moves.grown},
+          {"moved", moves.moved},
+          {"copied_bytes", moves.copied_bytes},
+          {"longest_chain", moves.longest_chain},
+          {"container_growths", moves.container_growths},
+          {"container_copied_bytes", moves.container_copied_bytes}};
+}
+
+Json SiteSizesJson(const Site& site) {
+  Json json = Json::array();
+  for (size_t i = 0; i < kSiteSizeClasses; ++i) {
+    if (site.sizes[i] == 0) continue;
+    const bool last = i + 1 == kSiteSizeClasses;
+    json.push_back({{"from_bytes", i == 0 ? 0 : uint64_t{1} << (i - 1)},
+                    {"to_bytes", last ? Json() : Json(i == 0 ? 0 : (uint64_t{1} << i) - 1)},
+                    {"allocations", site.sizes[i]}});
+  }
+  return json;
+}
+
+}  // namespace memtrace::report::render

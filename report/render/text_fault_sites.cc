@@ -1,0 +1,211 @@
+// WHOSE FAULTS: which sites allocated the memory that faulted, which code touched it, and
+// what the other faults were for; all of them, so that the sums are those of getrusage.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/render/escape.h"
+#include "report/render/fault_words.h"
+#include "report/render/lines.h"
+#include "report/render/table.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+std::string Sums(const FaultSums& sums) {
+  return absl::StrCat(Count(sums.minor), " minor",
+                      sums.major == 0 ? "" : absl::StrCat(", ", Count(sums.major), " major"));
+}
+
+// "memset" of the toucher that has most, with its share if there are others.
+std::string MainToucher(const ReportView& view, const std::vector<FaultToucher>& touchers,
+                        const FaultSums& all, const TextOptions& options) {
+  if (touchers.empty()) return "";
+  const FaultToucher& most = touchers.front();
+  const std::string name = options.style.Name(TouchedBy(view, most));
+  if (most.faults.all() >= all.all()) return name;
+  return absl::StrCat(name, " ", Percent(static_cast<double>(most.faults.all()),
+                                         static_cast<double>(all.all())));
+}
+
+std::string AccountText(const FaultDetails& details, const TextOptions& options) {
+  Lines lines(options);
+  const auto add = [&](absl::string_view label, const FaultSums& sums, absl::string_view what) {
+    if (sums.all() != 0) lines.Add(label, absl::StrCat(Sums(sums), ": ", what));
+  };
+  add("Before", details.before, "the start of the program, by the kernel and the loader");
+  add("Seen", details.told,
+      details.in_kernel.all() == 0
+          ? "each with its address and instruction"
+          : absl::StrCat("each with its address and instruction; of these ",
+                         Sums(details.in_kernel), " in the kernel on the program's behalf"));
+  if (details.lost != 0) {
+    lines.Add("Lost", absl::StrCat(Plural(details.lost, "event"),
+                                   " while nothing was allocated that would have emptied the rings"),
+              Ink::kWarning);
+  }
+  if (details.not_told.all() != 0) {
+    lines.Add("Not seen",
+              absl::StrCat(Sums(details.not_told), ": ",
+                           details.source == format::FaultSource::kUserEvents
+                               ? "taken by the kernel in system calls of the program (a read into "
+                                 "fresh memory), which this user may not see, or behind the last look"
+                               : "behind the last look, or by pages that the kernel filled in "
+                                 "without a fault of the program's"));
+  }
+  return lines.Take();
+}
+
+std::string SitesTable(const ReportView& view, const TextOptions& options) {
+  const FaultDetails& details = view.analysis().fault_details;
+  std::vector<const FaultSite*> sites;
+  for (const FaultSite& site : details.sites) {
+    if (view.Matches(site.stack)) sites.push_back(&site);
+  }
+  if (sites.empty()) return "";
+  const bool major = std::any_of(sites.begin(), sites.end(),
+                                 [](const FaultSite* site) { return site->faults.major != 0; });
+  std::vector<TextTable::Column> columns = {{"minor", false, true}};
+  if (major) columns.push_back({"major"});
+  columns.push_back({"of seen"});
+  if (details.ns_per_fault != 0) columns.push_back({"time"});
+  columns.push_back({"by malloc"});
+  columns.push_back({"touched by", true});
+  TextTable table(std::move(columns), "allocated by");
+  const size_t shown = options.full ? sites.size() : std::min(options.top, sites.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const FaultSite& site = *sites[i];
+    std::vector<std::string> cells = {Count(site.faults.minor)};
+    if (major) cells.push_back(Count(site.faults.major));
+    cells.push_back(Percent(static_cast<double>(site.faults.all()),
+                            static_cast<double>(details.told.all())));
+    if (details.ns_per_fault != 0) {
+      cells.push_back(Duration(site.faults.minor * details.ns_per_fault));
+    }
+    cells.push_back(Count(site.by_allocator));
+    cells.push_back(KeepBeginning(MainToucher(view, site.touchers, site.faults, options), 28,
+                                  options.style.ellipsis()));
+    table.AddRow(std::move(cells), [&view, &site, &options](size_t width) {
+      return CallerCell(view, site.stack, width, options);
+    });
+  }
+  return absl::StrCat(table.Render(options.style, 2),
+                      MoreLine(options, sites.size(), shown, "site"));
+}
+
+// "256 faults came when memset first touched the block allocated by main ...".
+std::string Words(const ReportView& view, const TextOptions& options) {
+  constexpr size_t kMostSentences = 3;
+  constexpr uint64_t kFewestFaults = 16;
+  const FaultDetails& details = view.analysis().fault_details;
+  std::string out;
+  size_t said = 0;
+  for (const FaultSite& site : details.sites) {
+    if (said == kMostSentences || site.faults.all() < kFewestFaults) break;
+    if (!view.Matches(site.stack) || site.touchers.empty()) continue;
+    ++said;
+    const FaultToucher& most = site.touchers.front();
+    const uint64_t end = EndNs(view.analysis());
+    const uint64_t left = end - std::min(end, site.last_time_ns);
+    const bool over = left > 2 * (site.last_time_ns - site.first_time_ns);
+    const Frame* caller = view.Caller(site.stack);
+    Lines lines(options);
+    lines.Add("", absl::StrCat(
+        Count(most.faults.all()), " of ", Plural(site.faults.all(), "fault"), " came when ",
+        options.style.Name(TouchedBy(view, most)), " touched ",
+        site.blocks == 1 ? "the block" : "blocks", " allocated by ",
+        caller == nullptr ? std::string("an unknown caller")
+                          : absl::StrCat(options.style.Name(FrameName(*caller)), " ",
+                                         options.style.Name(FileNameOf(PlaceText(*caller)))),
+        ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
+        over ? absl::StrCat("; none in the ", Duration(left), " after that") : ""));
+    absl::StrAppend(&out, lines.Take());
+  }
+  for (const ThrashStretch& stretch : details.thrash) {
+    Lines lines(options);
+    lines.Add("Thrash", absl::StrCat(
+        "from ", Duration(stretch.begin_ns), " to ", Duration(stretch.end_ns), " ",
+        Plural(stretch.refaults, "page"), " came in from disk that had been there before, while the "
+        "heap stayed at ", HumanBytes(stretch.live_bytes)), Ink::kBad);
+    absl::StrAppend(&out, lines.Take());
+    if (++said >= kMostSentences + options.top) break;
+  }
+  for (const auto& [pair, what] :
+       {std::pair(&details.correlation.live_minor, "the growth of the live heap"),
+        std::pair(&details.correlation.allocated_minor, "the bytes allocated")}) {
+    if (!pair->known || pair->lag_ns == 0) continue;
+    Lines lines(options);
+    lines.Add("", absl::StrCat("Minor faults follow ", what, " ", Duration(pair->lag_ns),
+                               " later (r = ", absl::StrFormat("%.2f", pair->best),
+                               absl::StrFormat("; %.2f at the same time)", pair->now)));
+    absl::StrAppend(&out, lines.Take());
+  }
+  return out;
+}
+
+std::string MappingsTable(const ReportView& view, const TextOptions& options) {
+  const FaultDetails& details = view.analysis().fault_details;
+  if (details.mappings.empty()) return "";
+  TextTable table({{"minor", false, true}, {"major"}, {"touched by", true}},
+                  "mapped by the program in");
+  const size_t all = details.mappings.size();
+  const size_t shown = options.full ? all : std::min(options.top, all);
+  for (size_t i = 0; i < shown; ++i) {
+    const FaultMapping& mapping = details.mappings[i];
+    table.AddRow({Count(mapping.faults.minor), Count(mapping.faults.major),
+                  KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options), 28,
+                                options.style.ellipsis())},
+                 [&](size_t width) {
+                   if (mapping.file.empty()) return CallerCell(view, mapping.stack, width, options);
+                   return KeepEnd(options.style.Name(mapping.file), width,
+                                  options.style.ellipsis());
+                 });
+  }
+  return absl::StrCat("\n", table.Render(options.style, 2),
+                      MoreLine(options, all, shown, "mapping"));
+}
+
+std::string PlacesTable(const FaultDetails& details, const TextOptions& options) {
+  if (details.places.empty()) return "";
+  TextTable table({{"minor", false, true}, {"major"}, {"other memory", true}}, "of");
+  const size_t all = details.places.size();
+  const size_t shown = options.full ? all : std::min(options.top, all);
+  for (size_t i = 0; i < shown; ++i) {
+    const FaultPlace& place = details.places[i];
+    table.AddRow({Count(place.faults.minor), Count(place.faults.major),
+                  std::string(MemoryKindText(place.kind))},
+                 [&](size_t width) {
+                   return KeepEnd(options.style.Name(place.name), width, options.style.ellipsis());
+                 });
+  }
+  return absl::StrCat("\n", table.Render(options.style, 2),
+                      MoreLine(options, all, shown, "place"));
+}
+
+}  // namespace
+
+std::string FaultSitesText(const ReportView& view, const TextOptions& options) {
+  const FaultDetails& details = view.analysis().fault_details;
+  if (!details.known) return "";
+  if (details.source == format::FaultSource::kNone) {
+    return absl::StrCat(Heading(options, "WHOSE FAULTS", "no fault events: counts alone"),
+                        "  ", options.style.Name(details.why), ".\n");
+  }
+  std::string out = Heading(
+      options, "WHOSE FAULTS",
+      details.ns_per_fault == 0
+          ? ""
+          : absl::StrCat("a minor fault took ", Duration(details.ns_per_fault),
+                         " here, events included"));
+  return absl::StrCat(out, AccountText(details, options), Words(view, options),
+                      SitesTable(view, options),
+                      MappingsTable(view, options), PlacesTable(details, options));
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,119 @@
+// Call sites that grow, and what the others do.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "report/render/growing.h"
+#include "report/render/table.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+uint64_t Whole(double value) { return static_cast<uint64_t>(std::max(value, 0.0) + 0.5); }
+
+// "99.4 %"; never 100.
+std::string Confidence(double share) {
+  return share >= 0.9995 ? ">99.9 %" : absl::StrFormat("%.1f %%", share * 100);
+}
+
+// What grows slowly does so by the hour.
+std::string PerTime(double per_second) {
+  if (per_second >= 1) return absl::StrCat(HumanBytes(Whole(per_second)), "/s");
+  if (per_second * 3600 >= 1) return absl::StrCat(HumanBytes(Whole(per_second * 3600)), "/h");
+  return absl::StrCat(HumanBytes(Whole(per_second * 86400)), "/d");
+}
+
+}  // namespace
+
+std::vector<GrowingGroup> GrowingGroups(const ReportView& view) {
+  std::vector<GrowingGroup> groups;
+  for (const SiteGroup& caller : view.callers()) {
+    GrowingGroup group;
+    double window_bytes = 0;
+    for (const Site* site : caller.sites) {
+      const Growth& growth = site->growth;
+      if (growth.verdict != Growth::Verdict::kGrowing) continue;
+      if (group.sites == 0 || growth.bytes_per_s > group.largest_bytes_per_s) {
+        group.stack = site->stack;
+        group.largest_bytes_per_s = growth.bytes_per_s;
+      }
+      ++group.sites;
+      group.bytes_per_s += growth.bytes_per_s;
+      group.allocations += site->allocations;
+      window_bytes += growth.bytes_per_allocation * static_cast<double>(site->allocations);
+      group.confidence = std::max(group.confidence, growth.confidence);
+      group.held |= growth.held_until_exit;
+      group.live_bytes += site->live_bytes;
+    }
+    if (group.sites == 0) continue;
+    group.bytes_per_allocation =
+        window_bytes / static_cast<double>(std::max<uint64_t>(group.allocations, 1));
+    groups.push_back(group);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const GrowingGroup& a, const GrowingGroup& b) {
+    return a.bytes_per_s > b.bytes_per_s;
+  });
+  return groups;
+}
+
+std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
+  const std::vector<GrowingGroup> groups = GrowingGroups(view);
+  if (groups.empty()) return "";
+  double sum = 0;
+  for (const GrowingGroup& group : groups) sum += group.bytes_per_s;
+  const std::string about = view.sampled() ? "~" : "";
+  return absl::StrCat(Plural(groups.size(), "call site"), groups.size() == 1 ? " grows" : " grow",
+                      " without end, by ", about, PerTime(sum),
+                      groups.size() == 1 ? ": " : "; most: ",
+                      options.style.Name(view.CallerText(groups.front().stack)));
+}
+
+std::string GrowingText(const ReportView& view, const TextOptions& options) {
+  const std::vector<GrowingGroup> groups = GrowingGroups(view);
+  size_t counts[6] = {};
+  for (const Site* site : view.sites()) ++counts[static_cast<size_t>(site->growth.verdict)];
+  std::vector<std::string> others;
+  for (const Growth::Verdict verdict : {Growth::Verdict::kSawtooth, Growth::Verdict::kBurst,
+                                        Growth::Verdict::kHeld, Growth::Verdict::kBounded}) {
+    const size_t n = counts[static_cast<size_t>(verdict)];
+    if (n == 0) continue;
+    others.push_back(absl::StrCat(Count(n), " ", VerdictName(verdict),
+                                  verdict == Growth::Verdict::kHeld ? " until exit" : ""));
+  }
+  std::string rest;
+  if (!others.empty()) {
+    rest =
+        options.style.Paint(Ink::kDim, absl::StrCat("  Of the ", groups.empty() ? "" : "other ",
+                                                    "sites: ", absl::StrJoin(others, ", "), "."));
+    rest += "\n";
+  }
+  if (groups.empty()) {
+    return absl::StrCat(Heading(options, "GROWING SITES", "none"), rest);
+  }
+  const Numbers numbers(view, options);
+  const auto about = [&](std::string text) {
+    return numbers.estimated() ? absl::StrCat("~", text) : text;
+  };
+  TextTable table({{"grows by"}, {"an alloc."}, {"confidence"}, {"live"}, {"freed", true}},
+                  "caller");
+  const size_t shown = options.full ? groups.size() : std::min(options.top, groups.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const GrowingGroup& group = groups[i];
+    table.AddRow(
+        {about(PerTime(group.bytes_per_s)),
+         about(absl::StrFormat("%.3g B", group.bytes_per_allocation)), Confidence(group.confidence),
+         numbers.Bytes(group.live_bytes), group.held ? "at exit" : ""},
+        [&view, &options, stack = group.stack](size_t width) {
+          return CallerCell(view, stack, width, options);
+        });
+  }
+  return absl::StrCat(Heading(options, "GROWING SITES", "they went on rising until the end"),
+                      table.Render(options.style, 2),
+                      MoreLine(options, groups.size(), shown, "caller"), rest);
+}
+
+}  // namespace memtrace::report::render

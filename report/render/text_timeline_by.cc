@@ -1,0 +1,58 @@
+// The heap over time by what the user asked for: a line for each part, all of one scale.
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "report/render/escape.h"
+#include "report/render/plot.h"
+#include "report/render/stacked_timeline.h"
+#include "report/render/table.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+
+std::string TimelineByText(const ReportView& view, const TextOptions& options) {
+  if (options.timeline_by == StackBy::kNone) return "";
+  const StackedTimeline timeline = StackTimeline(
+      view, options.timeline_by, options.full ? SIZE_MAX : std::max<size_t>(options.top, 1));
+  const std::string title =
+      absl::StrCat("HEAP OVER TIME BY ", absl::AsciiStrToUpper(StackByName(options.timeline_by)));
+  if (timeline.series.empty()) return Heading(options, title, "nothing was ever live");
+  uint64_t most = std::max<uint64_t>(timeline.other.most(), 1);
+  for (const StackedTimeline::Series& series : timeline.series) {
+    most = std::max(most, series.most());
+  }
+  const Numbers numbers(view, options);
+  const Style& style = options.style;
+  const uint64_t end = EndNs(view.analysis());
+  const TimeAxis axis{timeline.from_ns, std::max(end, timeline.from_ns + 1),
+                      std::clamp<size_t>(style.width / 3, 20, 64)};
+  TextTable table({{"most"}, {"at the end"}},
+                  absl::StrCat("from ", Duration(timeline.from_ns), " to ", Duration(end)));
+  const auto add = [&](const StackedTimeline::Series& series, const std::string& name) {
+    std::vector<Sample> samples;
+    for (size_t i = 0; i < series.live_bytes.size(); ++i) {
+      samples.push_back({std::min(timeline.from_ns + (i + 1) * timeline.interval_ns, axis.to_ns),
+                         static_cast<double>(series.live_bytes[i])});
+    }
+    const std::string line =
+        Bars(ResampleMax(samples, axis), static_cast<double>(most), 1, style)[0];
+    table.AddRow({numbers.Bytes(series.most()), numbers.Bytes(series.live_bytes.back())},
+                 [&style, line, name](size_t width) {
+                   const size_t used = DisplayWidth(line) + 2;
+                   return absl::StrCat(
+                       style.Paint(Ink::kPlot, line), "  ",
+                       KeepBeginning(name, width > used ? width - used : 0, style.ellipsis()));
+                 });
+  };
+  for (const StackedTimeline::Series& series : timeline.series) {
+    add(series, style.Name(series.name));
+  }
+  if (timeline.others > 0) add(timeline.other, absl::StrCat(Count(timeline.others), " others"));
+  return absl::StrCat(Heading(options, title, "live bytes, each line of the same scale"),
+                      table.Render(style, 2));
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,205 @@
+// How long blocks live, how they move and change hands, and who of the modules allocates.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/render/escape.h"
+#include "report/render/plot.h"
+#include "report/render/stacked_timeline.h"
+#include "report/render/table.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+#include "report/render/usage_tables.h"
+
+namespace memtrace::report::render {
+namespace {
+
+// Lines of the histogram: from each of these on.
+constexpr uint64_t kEdges[] = {
+    0,           1'000,         10'000,         100'000,         1'000'000,        10'000'000,
+    100'000'000, 1'000'000'000, 10'000'000'000, 100'000'000'000, 1'000'000'000'000};
+
+std::string QuantileText(const LifetimeHistogram& lifetimes, double q) {
+  return Duration(static_cast<uint64_t>(lifetimes.Quantile(q)));
+}
+
+size_t Shown(const TextOptions& options, size_t rows) {
+  return options.full ? rows : std::min(options.top, rows);
+}
+
+}  // namespace
+
+std::string LifetimesText(const ReportView& view, const TextOptions& options) {
+  const LifetimeHistogram all = Lifetimes(view);
+  const uint64_t freed = all.blocks();
+  if (freed == 0) return Heading(options, "LIFETIMES", "no block was freed");
+  const Style& style = options.style;
+  TextTable table({{"lived", true}, {"blocks"}, {"share"}}, "");
+  std::vector<uint64_t> counts;
+  const auto total = static_cast<double>(freed);
+  for (size_t i = 0; i < std::size(kEdges); ++i) {
+    const double above = all.ShareAbove(static_cast<double>(kEdges[i]));
+    const double next =
+        i + 1 < std::size(kEdges) ? all.ShareAbove(static_cast<double>(kEdges[i + 1])) : 0;
+    counts.push_back(static_cast<uint64_t>((i == 0 ? 1 - next : above - next) * total + 0.5));
+  }
+  const uint64_t most = *std::max_element(counts.begin(), counts.end());
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    const std::string name = i == 0 ? absl::StrCat("below ", Duration(kEdges[1]))
+                                    : absl::StrCat("from ", Duration(kEdges[i]));
+    table.AddRow({name, Count(counts[i]), Percent(static_cast<double>(counts[i]), total)},
+                 [&style, n = counts[i], most](size_t width) {
+                   return style.Paint(
+                       Ink::kPlot, HorizontalBar(static_cast<double>(n), static_cast<double>(most),
+                                                 std::min<size_t>(width, 40), style));
+                 });
+  }
+  std::vector<std::pair<uint64_t, const SiteGroup*>> groups;
+  for (const SiteGroup& group : view.callers()) {
+    const uint64_t blocks = Lifetimes(group).blocks();
+    if (blocks > 0) groups.emplace_back(blocks, &group);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  TextTable callers({{"freed"}, {"median"}, {"90 %"}, {"99 %"}}, "caller");
+  const size_t shown = Shown(options, groups.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const LifetimeHistogram lifetimes = Lifetimes(*groups[i].second);
+    callers.AddRow({ShortCount(groups[i].first), QuantileText(lifetimes, 0.5),
+                    QuantileText(lifetimes, 0.9), QuantileText(lifetimes, 0.99)},
+                   [&view, &options, stack = groups[i].second->stack](size_t width) {
+                     return CallerCell(view, stack, width, options);
+                   });
+  }
+  return absl::StrCat(
+      Heading(options, "LIFETIMES",
+              absl::StrCat("of ", Plural(freed, "block"), view.sampled() ? " of the sample" : "",
+                           " that ", freed == 1 ? "was" : "were", " freed: median ",
+                           QuantileText(all, 0.5), ", 90 % up to ", QuantileText(all, 0.9))),
+      table.Render(style, 2), "\n", callers.Render(style, 2),
+      MoreLine(options, groups.size(), shown, "caller"));
+}
+
+std::string ReallocsText(const ReportView& view, const TextOptions& options) {
+  struct Row {
+    const SiteGroup* group;
+    SiteMoves moves;
+  };
+  std::vector<Row> rows;
+  uint64_t reallocs = 0, copied = 0, growths = 0;
+  for (const SiteGroup& group : view.callers()) {
+    const SiteMoves moves = Moves(group);
+    if (moves.reallocations + moves.container_growths == 0) continue;
+    reallocs += moves.reallocations;
+    growths += moves.container_growths;
+    copied += moves.copied_bytes + moves.container_copied_bytes;
+    rows.push_back({&group, moves});
+  }
+  const std::vector<Mismatch> mismatches = Mismatches(view);
+  std::string out;
+  if (rows.empty()) {
+    out = Heading(options, "REALLOCS AND CONTAINERS", "none");
+  } else {
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return a.moves.copied_bytes + a.moves.container_copied_bytes >
+             b.moves.copied_bytes + b.moves.container_copied_bytes;
+    });
+    TextTable table({{"reallocs"}, {"moved"}, {"longest"}, {"replaced"}, {"copied"}}, "caller");
+    const size_t shown = Shown(options, rows.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const SiteMoves& moves = rows[i].moves;
+      table.AddRow({ShortCount(moves.reallocations),
+                    moves.reallocations == 0 ? "-"
+                                             : Percent(static_cast<double>(moves.moved),
+                                                       static_cast<double>(moves.reallocations)),
+                    ShortCount(moves.longest_chain), ShortCount(moves.container_growths),
+                    HumanBytes(moves.copied_bytes + moves.container_copied_bytes)},
+                   [&view, &options, stack = rows[i].group->stack](size_t width) {
+                     return CallerCell(view, stack, width, options);
+                   });
+    }
+    out = absl::StrCat(
+        Heading(options, "REALLOCS AND CONTAINERS",
+                absl::StrCat(Plural(reallocs, "realloc"), ", ", Plural(growths, "block"),
+                             " replaced by larger ones, ", HumanBytes(copied), " copied")),
+        table.Render(options.style, 2), MoreLine(options, rows.size(), shown, "caller"));
+  }
+  if (!mismatches.empty()) {
+    TextTable table({{"times"}, {"allocated by", true}}, "where, and where realloc took it");
+    const size_t shown = Shown(options, mismatches.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const Mismatch& one = mismatches[i];
+      table.AddRow({ShortCount(one.times), one.allocator}, [&view, &options, one](size_t width) {
+        const size_t half = width > 4 ? (width - 4) / 2 : 0;
+        return absl::StrCat(CallerCell(view, one.allocated, half, options), " -> ",
+                            CallerCell(view, one.reallocated, half, options));
+      });
+    }
+    absl::StrAppend(
+        &out, Heading(options, "MISMATCHED PAIRS", "blocks of operator new that realloc took"),
+        table.Render(options.style, 2), MoreLine(options, mismatches.size(), shown, "pair"));
+  }
+  return out;
+}
+
+std::string ModulesText(const ReportView& view, const TextOptions& options) {
+  const std::vector<ModuleUsage> modules = Modules(view);
+  if (modules.empty()) return "";
+  const Numbers numbers(view, options);
+  TextTable table({{"total"},
+                   {"wasted"},
+                   {"live"},
+                   {numbers.wide() ? "at peak" : "peak"},
+                   {numbers.wide() ? "allocations" : "allocs"},
+                   {"frees"}},
+                  "module of the caller");
+  const size_t shown = Shown(options, modules.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const ModuleUsage& module = modules[i];
+    table.AddRow({numbers.Bytes(module.bytes_allocated), numbers.Bytes(module.wasted_bytes),
+                  numbers.Bytes(module.live_bytes), numbers.Bytes(module.bytes_at_peak),
+                  numbers.Events(module.allocations), numbers.Events(module.frees)},
+                 [&options, path = module.module](size_t width) {
+                   return KeepEnd(
+                       options.style.Name(options.full ? path : std::string(FileNameOf(path))),
+                       width, options.style.ellipsis());
+                 });
+  }
+  return absl::StrCat(
+      Heading(options, "MODULES", modules.size() == 1 ? "one" : Count(modules.size())),
+      table.Render(options.style, 2), MoreLine(options, modules.size(), shown, "module"));
+}
+
+std::string ExchangesText(const ReportView& view, const TextOptions& options) {
+  const std::vector<ThreadExchange>& exchanges = view.analysis().exchanges;
+  if (exchanges.empty()) return "";
+  const auto name = [&](ThreadId id) {
+    for (const ThreadSummary& thread : view.analysis().threads) {
+      if (thread.id == id) {
+        return absl::StrCat(options.style.Name(thread.name), thread.name.empty() ? "" : " ",
+                            thread.tid);
+      }
+    }
+    return std::string("a thread that is not shown");
+  };
+  const Numbers numbers(view, options);
+  uint64_t blocks = 0;
+  for (const ThreadExchange& one : exchanges) blocks += one.blocks;
+  TextTable table({{"blocks"}, {"bytes"}}, "allocated by -> freed by");
+  const size_t shown = Shown(options, exchanges.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const ThreadExchange& one = exchanges[i];
+    table.AddRow(
+        {numbers.Events(one.blocks), numbers.Bytes(one.bytes)},
+        [&options, text = absl::StrCat(name(one.from), " -> ", name(one.to))](size_t width) {
+          return KeepBeginning(text, width, options.style.ellipsis());
+        });
+  }
+  return absl::StrCat(Heading(options, "FREED BY ANOTHER THREAD", numbers.Plural(blocks, "block")),
+                      table.Render(options.style, 2),
+                      MoreLine(options, exchanges.size(), shown, "pair of threads"));
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,78 @@
+#include "report/render/usage_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "report/render/text_report.h"
+
+namespace memtrace::report::render {
+
+std::vector<ModuleUsage> Modules(const ReportView& view) {
+  std::map<std::string, ModuleUsage> by_path;
+  for (const SiteGroup& group : view.callers()) {
+    const Frame* frame = view.Caller(group.stack);
+    const std::string path = frame == nullptr        ? "[no stack]"
+                             : frame->module.empty() ? "[unknown]"
+                                                     : frame->module;
+    ModuleUsage& module = by_path[path];
+    module.module = path;
+    ++module.callers;
+    module.allocations += group.allocations;
+    module.frees += group.frees;
+    module.bytes_allocated += group.bytes_allocated;
+    module.live_bytes += group.live_bytes;
+    module.live_blocks += group.live_blocks;
+    module.bytes_at_peak += group.bytes_at_peak;
+    module.wasted_bytes += group.wasted_bytes;
+    module.temporary += group.temporary;
+  }
+  std::vector<ModuleUsage> modules;
+  for (auto& [path, module] : by_path) modules.push_back(std::move(module));
+  std::stable_sort(modules.begin(), modules.end(), [](const ModuleUsage& a, const ModuleUsage& b) {
+    return std::tuple(b.bytes_allocated, b.allocations) <
+           std::tuple(a.bytes_allocated, a.allocations);
+  });
+  return modules;
+}
+
+LifetimeHistogram Lifetimes(const ReportView& view) {
+  LifetimeHistogram all;
+  for (const Site* site : view.sites()) all.Add(site->lifetimes);
+  return all;
+}
+
+LifetimeHistogram Lifetimes(const SiteGroup& group) {
+  LifetimeHistogram all;
+  for (const Site* site : group.sites) all.Add(site->lifetimes);
+  return all;
+}
+
+SiteMoves Moves(const SiteGroup& group) {
+  SiteMoves all;
+  for (const Site* site : group.sites) {
+    const SiteMoves& one = site->moves;
+    all.reallocations += one.reallocations;
+    all.grown += one.grown;
+    all.moved += one.moved;
+    all.copied_bytes += one.copied_bytes;
+    all.longest_chain = std::max(all.longest_chain, one.longest_chain);
+    all.container_growths += one.container_growths;
+    all.container_copied_bytes += one.container_copied_bytes;
+  }
+  return all;
+}
+
+std::vector<Mismatch> Mismatches(const ReportView& view) {
+  std::vector<Mismatch> found;
+  for (const ReallocHandover& handover : view.analysis().handovers) {
+    if (!view.Matches(handover.from)) continue;
+    const std::string allocator =
+        AllocationName(view, handover.from, format::AllocFunction::kMalloc);
+    if (allocator == "malloc") continue;
+    found.push_back({handover.from, handover.to, allocator, handover.times});
+  }
+  return found;
+}
+
+}  // namespace memtrace::report::render

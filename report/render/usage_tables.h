@@ -1,0 +1,43 @@
+// Tables over the sites of a view that more than one format writes.
+//
+// Pure functions of a ReportView.
+
+#ifndef MEMTRACE_REPORT_RENDER_USAGE_TABLES_H_
+#define MEMTRACE_REPORT_RENDER_USAGE_TABLES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+// What one module's code allocated: the module of the caller.
+struct ModuleUsage {
+  std::string module;  // path; "[no stack]", "[unknown]"
+  size_t callers = 0;
+  uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
+  uint64_t live_bytes = 0, live_blocks = 0, bytes_at_peak = 0;
+  uint64_t wasted_bytes = 0, temporary = 0;
+};
+std::vector<ModuleUsage> Modules(const ReportView& view);  // most bytes first
+
+// Of all sites; of one caller.
+LifetimeHistogram Lifetimes(const ReportView& view);
+LifetimeHistogram Lifetimes(const SiteGroup& group);
+
+// The moves of a caller's sites together.
+SiteMoves Moves(const SiteGroup& group);
+
+// A block of operator new that realloc took over.
+struct Mismatch {
+  StackId allocated, reallocated;
+  std::string allocator;  // "operator new[]"
+  uint64_t times = 0;
+};
+std::vector<Mismatch> Mismatches(const ReportView& view);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_USAGE_TABLES_H_

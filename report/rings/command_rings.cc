@@ -1,0 +1,188 @@
+#include "report/rings/command_rings.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "report/analyzer.h"
+#include "report/commands.h"
+#include "report/memory_limit.h"
+#include "report/options.h"
+#include "report/render/output.h"
+#include "report/render/progress.h"
+#include "report/rings/rings_formats.h"
+#include "report/rings/source_tree.h"
+#include "report/site_symbols.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::report {
+namespace {
+
+struct Flags {
+  render::ReportFlags common;
+  std::string measure = "live", start;
+  std::optional<size_t> depth;
+  bool no_static = false;
+};
+
+std::string WholeNumber(const std::string& text) {
+  uint64_t number;
+  if (absl::SimpleAtoi(text, &number)) return "";
+  return absl::StrCat("\"", text, "\" is not a whole number");
+}
+
+// Of each file that was mapped once, however often it was.
+void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
+                   render::Progress* progress, rings::SourceTree* tree,
+                   std::vector<std::string>* notes) {
+  std::set<std::pair<std::string, std::string>> seen;
+  size_t done = 0, without = 0;
+  std::string first;
+  for (const ModuleInfo& module : analysis.modules) {
+    progress->Report("reading files", static_cast<double>(++done) /
+                                          static_cast<double>(analysis.modules.size()));
+    const bool no_file = module.path.empty() || module.path[0] == '[' ||
+                         (module.flags & (format::kModuleVdso | format::kModuleTracer)) != 0;
+    if (no_file || !seen.insert({module.path, module.build_id}).second) continue;
+    const symbolizer::StaticFootprint footprint =
+        symbolizer::FindFootprint({module.path, module.build_id}, options);
+    tree->AddFootprint(module.path, footprint);
+    if (footprint.state == symbolizer::ModuleState::kDebugInfo ||
+        footprint.state == symbolizer::ModuleState::kSymbolsOnly) {
+      continue;
+    }
+    if (++without == 1) {
+      first = footprint.message.empty() ? absl::StrCat(module.path, " was not found")
+                                        : footprint.message;
+    }
+  }
+  if (without > 0) {
+    notes->push_back(absl::StrCat("the static footprint of ", without,
+                                  without == 1 ? " file" : " files", " is not known: ", first));
+  }
+}
+
+absl::Status Rings(Flags flags) {
+  LimitMemory();
+  const std::string format = flags.common.format;
+  if (format != "text" && format != "json" && format != "csv") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--format: \"", format, "\" is none of text, json, csv"));
+  }
+  const auto weight = rings::ParseWeight(flags.measure);
+  if (!weight.ok()) return weight.status();
+  const auto options = render::ParseReportFlags(flags.common);
+  if (!options.ok()) return options.status();
+  const absl::Status refused = RefuseToReplace(flags.common.file, flags.common.output);
+  if (!refused.ok()) return refused;
+
+  render::Progress progress;
+  AnalyzeOptions analyze = options->analyze;
+  analyze.progress = [&](const ReadProgress& read) {
+    progress.Report("reading", read.share(), read.events);
+  };
+  auto trace = AnalyzeTrace(flags.common.file, analyze);
+  if (!trace.ok()) return trace.status();
+  const StackTable& stacks = *trace->stacks;
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
+  const SiteSymbols symbols(
+      trace->analysis,
+      [&stacks](StackId id, std::vector<RawFrame>* raw) {
+        for (; id; id = stacks.node(id).parent) {
+          raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
+        }
+      },
+      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
+        return symbolizer.Symbolize(module, addresses);
+      },
+      [&](double share) { progress.Report("symbolizing", share); });
+  const auto view = render::ReportView::Create(trace->analysis, symbols, flags.common.match);
+  if (!view.ok()) return view.status();
+
+  rings::SourceTree tree;
+  rings::RingsOptions rings;
+  tree.AddSites(*view);
+  if (!flags.no_static) {
+    AddFootprints(trace->analysis, options->symbolizer, &progress, &tree, &rings.notes);
+  }
+  tree.Finish();
+  const rings::Node* start = &tree.root();
+  if (!flags.start.empty()) {
+    const auto found = tree.Find(flags.start, trace->analysis.process.working_directory);
+    if (!found.ok()) return found.status();
+    start = *found;
+  }
+  progress.Clear();
+
+  auto out = render::Output::Open(flags.common.output);
+  if (!out.ok()) return out.status();
+  rings.weight = *weight;
+  rings.style = render::StyleFor(out->fd(), options->color, flags.common.width);
+  rings.full = flags.common.full;
+  rings.depth = flags.depth.value_or(flags.common.full ? SIZE_MAX : 4);
+  rings.top = flags.common.top.value_or(flags.common.full ? SIZE_MAX : 10);
+  if (format == "json") {
+    RenderRingsJson(tree, *start, flags.common.file, rings, *out);
+  } else if (format == "csv") {
+    RenderRingsCsv(tree, *start, rings, *out);
+  } else {
+    out->Write(RenderRingsText(tree, *start, flags.common.file, rings));
+  }
+  return out->Commit();
+}
+
+}  // namespace
+
+void RegisterRingsCommand(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<Flags>();
+  render::ReportFlags& common = flags->common;
+  CLI::App* command = app.add_subcommand("rings", "Memory by source folder, file and function");
+  command->add_option("FILE", common.file, "The trace")->required()->type_name("");
+  command->add_option("--measure", flags->measure,
+                      "What the tree is sorted by: live (default),\n"
+                      "blocks, allocated, allocations, peak, peak-blocks,\n"
+                      "wasted, temporary, text, data, bss, static")
+      ->type_name("WHAT");
+  command->add_option("--start", flags->start, "Only this folder, file or function: its path or\n"
+                      "the end of it")
+      ->type_name("BRANCH");
+  command->add_option("--depth", flags->depth, "Levels below the start in text, 4 by default")
+      ->type_name("N")->check(WholeNumber, "");
+  command->add_option("--top", common.top, "Rows below each row in text, 10 by default")
+      ->type_name("N")->check(WholeNumber, "");
+  command->add_flag("--full", common.full, "Every level, every row");
+  command->add_flag("--no-static", flags->no_static,
+                    "Without text, data and bss: no file is read for\nthem");
+  command->add_option("-f,--format", common.format, "text (default), json, csv")->type_name("F");
+  command->add_option("-o,--output", common.output, "Write here, whole or not at all")
+      ->type_name("OUT");
+  command->add_option("--from", common.from, "Only blocks allocated from then on:\n1.5, 250ms, 90%")
+      ->type_name("T");
+  command->add_option("--to", common.to, "Only blocks allocated before then")->type_name("T");
+  command->add_option("--thread", common.thread, "Only blocks of threads with this name or tid")
+      ->type_name("NAME|TID");
+  command->add_option("--match", common.match,
+                      "Only sites with a frame whose function, file or\nmodule matches")
+      ->type_name("REGEX");
+  command->add_option("--color", common.color, "auto (default), always, never")->type_name("WHEN");
+  command->add_option("--width", common.width, "Columns of text, 60 to 200")
+      ->type_name("N")->check(WholeNumber, "");
+  command->add_option("--debug-dir", common.debug_dirs,
+                      "Separate debug files are here as well; repeatable")
+      ->type_name("D")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--sysroot", common.sysroot, "The traced machine's files are below here")
+      ->type_name("D");
+  command->add_flag("--debuginfod", common.debuginfod,
+                    "Fetch missing debug files from DEBUGINFOD_URLS");
+  command->footer(
+      "Examples:\n"
+      "  memtrace rings app.mtr --measure peak\n"
+      "  memtrace rings app.mtr --start src/net --depth 2\n"
+      "  memtrace rings app.mtr --measure static --format json -o rings.json");
+  command->callback([flags, exit_code] { *exit_code = ExitCodeOf(Rings(*flags)); });
+}
+
+}  // namespace memtrace::report

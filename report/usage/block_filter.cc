@@ -1,0 +1,93 @@
+#include "report/usage/block_filter.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/instant.h"
+
+namespace memtrace::report {
+namespace {
+
+// `parse` gives the value of one end; nothing: it is none.
+template <typename Parse>
+absl::StatusOr<ValueRange> ParseRange(absl::string_view option, absl::string_view text,
+                                      absl::string_view example, bool one_value, Parse parse) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat(option, ": \"", text, "\" is no range; write ", example));
+  const size_t dots = text.find("..");
+  ValueRange range;
+  if (dots == absl::string_view::npos) {
+    const std::optional<uint64_t> value = one_value ? parse(text) : std::nullopt;
+    if (!value.has_value()) return bad;
+    range.low = range.high = *value;
+    return range;
+  }
+  const absl::string_view low = text.substr(0, dots), high = text.substr(dots + 2);
+  if (low.empty() && high.empty()) return bad;
+  const std::optional<uint64_t> from = low.empty() ? uint64_t{0} : parse(low);
+  const std::optional<uint64_t> to = high.empty() ? UINT64_MAX : parse(high);
+  if (!from.has_value() || !to.has_value()) return bad;
+  if (*from > *to) {
+    return absl::InvalidArgumentError(absl::StrCat(option, ": ", low, " is above ", high));
+  }
+  range.low = *from;
+  range.high = *to;
+  return range;
+}
+
+std::optional<uint64_t> Bytes(absl::string_view text) {
+  static constexpr std::pair<absl::string_view, unsigned> kUnits[] = {
+      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"K", 10}, {"M", 20}, {"G", 30}, {"B", 0}};
+  unsigned shift = 0;
+  for (const auto& [name, bits] : kUnits) {
+    if (absl::ConsumeSuffix(&text, name)) {
+      shift = bits;
+      break;
+    }
+  }
+  uint64_t value;
+  if (text.find_first_not_of("0123456789") != absl::string_view::npos ||
+      !absl::SimpleAtoi(text, &value) || value > UINT64_MAX >> shift) {
+    return std::nullopt;
+  }
+  return value << shift;
+}
+
+std::optional<uint64_t> Nanoseconds(absl::string_view text) {
+  const auto instant = ParseInstant("", text);
+  if (!instant.ok() || instant->share.has_value() || !instant->name.empty()) return std::nullopt;
+  return instant->ns;
+}
+
+}  // namespace
+
+absl::StatusOr<ValueRange> ParseSizeRange(absl::string_view option, absl::string_view text) {
+  return ParseRange(option, text, "64, 1K..64K, ..100 or 1M..", true, Bytes);
+}
+
+absl::StatusOr<ValueRange> ParseTimeRange(absl::string_view option, absl::string_view text) {
+  return ParseRange(option, text, "1ms..2s, ..10us or 1h..", false, Nanoseconds);
+}
+
+void LifetimeWatch::Ended(uint64_t address, bool custom, uint64_t placed_ns, uint64_t time_ns) {
+  const auto at = live_.find(KeyOf(address, custom, placed_ns));
+  if (at == live_.end()) return;
+  if (ages_.all() && lifetimes_.Contains(time_ns - std::min(placed_ns, time_ns))) {
+    chosen_.Set(at->second);
+  }
+  live_.erase(at);
+}
+
+void LifetimeWatch::Finish(uint64_t end_ns) {
+  for (const auto& [key, number] : live_) {
+    const uint64_t age = end_ns - std::min(key.second, end_ns);
+    const bool lived = lifetimes_.high == UINT64_MAX && age >= lifetimes_.low;
+    if (lived && ages_.Contains(age)) chosen_.Set(number);
+  }
+  live_.clear();
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,60 @@
+// What the tables of a report say of sites and threads besides sums: how blocks move and change
+// hands.
+
+#ifndef MEMTRACE_REPORT_USAGE_USAGE_H_
+#define MEMTRACE_REPORT_USAGE_USAGE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "report/strong_id.h"
+
+namespace memtrace::report {
+
+struct ValueRange {
+  uint64_t low = 0, high = UINT64_MAX;  // both belong to it
+  bool all() const { return low == 0 && high == UINT64_MAX; }
+  bool Contains(uint64_t value) const { return value - low <= high - low; }
+  bool operator==(const ValueRange&) const = default;
+};
+
+// Which blocks an analysis is of, besides its range and threads: see block_filter.h.
+struct BlockSelection {
+  ValueRange sizes, lifetimes, ages;
+  bool sites = false;  // of some sites only
+  bool needs_lifetimes() const { return !lifetimes.all() || !ages.all(); }
+  bool all() const { return sizes.all() && !needs_lifetimes() && !sites; }
+};
+
+// How a site's blocks came to be larger or smaller: by realloc, or replaced by others as
+// containers do. Of a sample not weighted.
+struct SiteMoves {
+  uint64_t reallocations = 0;  // whose result is of this site
+  uint64_t grown = 0;          // of these, to a larger size
+  uint64_t moved = 0;          //   to another address: what was in it was copied
+  uint64_t copied_bytes = 0;
+  uint32_t longest_chain = 0;      // reallocs of one block
+  uint64_t container_growths = 0;  // a larger block allocated, this one freed directly behind
+  uint64_t container_copied_bytes = 0;
+};
+
+// Allocations of a site by size. Class k is that of SizeHistogram; the last has all above.
+inline constexpr size_t kSiteSizeClasses = 26;
+using SiteSizes = std::array<uint32_t, kSiteSizeClasses>;
+
+// Blocks that one thread allocated and another freed.
+struct ThreadExchange {
+  ThreadId from, to;
+  uint64_t blocks = 0, bytes = 0;
+};
+
+// Blocks of one site that a realloc of another took over.
+struct ReallocHandover {
+  StackId from, to;
+  uint64_t times = 0;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_USAGE_USAGE_H_

@@ -1,0 +1,103 @@
+// UsageFold: what the tables want of a block's way besides what the heap model counts: which
+// threads free whose blocks, how blocks are reallocated and containers grow, and what each thread
+// held over time.
+//
+// What is not on the path of every event is in usage_fold.cc. Single-threaded.
+
+#ifndef MEMTRACE_REPORT_USAGE_USAGE_FOLD_H_
+#define MEMTRACE_REPORT_USAGE_USAGE_FOLD_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "report/growth/site_series.h"
+#include "report/usage/usage.h"
+
+namespace memtrace::report {
+
+class UsageFold {
+ public:
+  // A block of `owner` was freed by another thread.
+  void FreedByOther(size_t owner, size_t by, uint64_t blocks, uint64_t bytes) {
+    Exchange& exchange = exchanges_[{static_cast<uint32_t>(owner), static_cast<uint32_t>(by)}];
+    exchange.blocks += blocks;
+    exchange.bytes += bytes;
+  }
+
+  // The realloc of a block of `old_site` gave one of `site`. Of a sample not weighted. `earlier`:
+  // the reallocs before that gave the old block: TakeChain().
+  void Reallocated(uint32_t old_site, uint32_t site, uint64_t old_address, uint64_t address,
+                   uint64_t old_size, uint64_t size, uint32_t earlier);
+  uint32_t TakeChain(uint64_t address) {
+    const auto chain = chains_.find(address);
+    if (chain == chains_.end()) return 0;
+    const uint32_t length = chain->second;
+    chains_.erase(chain);
+    return length;
+  }
+  // A block that was reallocated is freed.
+  void EndOfChain(uint64_t address) { chains_.erase(address); }
+
+  // A block was freed directly after its thread had allocated one of the same site that is half
+  // as large again to two and a half times as large: as std::vector and hash tables do.
+  static bool IsContainerGrowth(uint64_t old_size, uint64_t new_size) {
+    return new_size >= old_size + old_size / 3 && new_size <= 2 * old_size + old_size / 2 + 64;
+  }
+  void ContainerGrew(uint32_t site, uint64_t copied) {
+    SiteMoves& moves = moves_[site];
+    ++moves.container_growths;
+    moves.container_copied_bytes += copied;
+  }
+
+  // At the end of an interval of the series: what the threads hold.
+  template <typename LiveOf>
+  void NextInterval(size_t threads, LiveOf live_of) {
+    if (held_.size() < threads) held_.resize(threads);
+    for (size_t i = 0; i < threads; ++i) {
+      held_[i].resize(interval_);  // a thread that came later held nothing
+      held_[i].push_back(live_of(i));
+    }
+    ++interval_;
+  }
+  void MergePairs() {
+    for (std::vector<uint64_t>& thread : held_) {
+      for (size_t i = 0; i < thread.size() / 2; ++i) thread[i] = thread[2 * i + 1];
+      thread.resize(thread.size() / 2);
+    }
+    interval_ /= 2;
+  }
+
+  const absl::flat_hash_map<uint32_t, SiteMoves>& moves() const { return moves_; }
+  struct Exchange {
+    uint64_t blocks = 0, bytes = 0;
+  };
+  using Threads = std::pair<uint32_t, uint32_t>;  // that allocated, that freed: streams
+  const absl::flat_hash_map<Threads, Exchange>& exchanges() const { return exchanges_; }
+  // From a site to another one whose realloc took its blocks over.
+  const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& handed_over() const {
+    return handed_over_;
+  }
+  // Of all intervals that have ended.
+  std::vector<uint64_t> TakeHeld(size_t thread) {
+    std::vector<uint64_t> held;
+    if (thread < held_.size()) held.swap(held_[thread]);
+    held.resize(interval_);
+    return held;
+  }
+
+ private:
+  absl::flat_hash_map<Threads, Exchange> exchanges_;
+  absl::flat_hash_map<uint32_t, SiteMoves> moves_;  // by site
+  absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: reallocs of this block so far
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_;
+  std::vector<std::vector<uint64_t>> held_;  // by thread and interval
+  size_t interval_ = 0;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_USAGE_USAGE_FOLD_H_

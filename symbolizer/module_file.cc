@@ -1,0 +1,54 @@
+#include "symbolizer/module_file.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "symbolizer/sysroot.h"
+
+namespace memtrace::symbolizer {
+
+bool IsNoFile(const std::string& path) {
+  return path.empty() || path.front() == '[' || path.starts_with("linux-vdso") ||
+         path.starts_with("linux-gate");
+}
+
+std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
+                                        ModuleResult* result) {
+  std::string path = module.path;
+  constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
+  if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
+  std::vector<std::string> places = {ResolveInSysroot(options.sysroot, path)};
+  // Outside the sysroot only a file that can be proven to be the same.
+  if (!options.sysroot.empty() && !module.build_id.empty()) places.push_back(path);
+  for (const std::string& place : places) {
+    absl::StatusOr<std::unique_ptr<ElfFile>> file = ElfFile::Open(place);
+    if (file.ok()) {
+      if (absl::Status status = (*file)->CheckLoadable(); !status.ok()) file = status;
+    }
+    ModuleState state = ModuleState::kNotFound;
+    std::string message;
+    if (!file.ok()) {
+      if (!absl::IsNotFound(file.status())) state = ModuleState::kUnreadable;
+      message = std::string(file.status().message());
+    } else if (!module.build_id.empty() && (*file)->build_id() != module.build_id) {
+      state = ModuleState::kBuildIdDiffers;
+      message = absl::StrCat(
+          place, ": replaced since the trace: build-id ",
+          (*file)->build_id().empty() ? "(none)" : HexOf((*file)->build_id()),
+          ", traced ", HexOf(module.build_id));
+    } else {
+      result->state = ModuleState::kSymbolsOnly;
+      result->message.clear();
+      return *std::move(file);
+    }
+    if (place == places.front()) {
+      result->state = state;
+      result->message = std::move(message);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace memtrace::symbolizer

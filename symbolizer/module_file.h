@@ -1,0 +1,23 @@
+// The file of a module: found, and proven to be the one that was traced.
+
+#ifndef MEMTRACE_SYMBOLIZER_MODULE_FILE_H_
+#define MEMTRACE_SYMBOLIZER_MODULE_FILE_H_
+
+#include <memory>
+#include <string>
+
+#include "symbolizer/elf_file.h"
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::symbolizer {
+
+// "[vdso]", "[heap]", "linux-vdso.so.1", "linux-gate.so.1"
+bool IsNoFile(const std::string& path);
+
+// The module's own file. Null, with state and message of `result` set, when there is none to use.
+std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
+                                        ModuleResult* result);
+
+}  // namespace memtrace::symbolizer
+
+#endif  // MEMTRACE_SYMBOLIZER_MODULE_FILE_H_

@@ -1,0 +1,52 @@
+#include "symbolizer/named_functions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "symbolizer/ask_child.h"
+#include "symbolizer/elf_file.h"
+#include "symbolizer/elf_symbols.h"
+#include "symbolizer/module_file.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::symbolizer {
+namespace {
+
+constexpr size_t kMostFunctions = 10'000;
+
+std::string ReadFunctions(const Options& options, const Module& module,
+                          std::span<const std::string_view> prefixes) {
+  std::string out;
+  ModuleResult opened;
+  const std::unique_ptr<ElfFile> file = OpenModuleFile(options, module, &opened);
+  if (file == nullptr) return out;
+  const uint32_t type = file->HasSymbolTable() ? SHT_SYMTAB : SHT_DYNSYM;
+  ForEachSymbol(*file, type, [&](const GElf_Sym& symbol, std::string_view name) {
+    const bool wanted = std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
+      return name.starts_with(prefix);
+    });
+    if (!wanted || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
+    const FunctionRange range = {symbol.st_value, symbol.st_value + symbol.st_size};
+    out.append(reinterpret_cast<const char*>(&range), sizeof(range));
+  });
+  return out;
+}
+
+}  // namespace
+
+std::vector<FunctionRange> FindNamedFunctions(const Options& options, const Module& module,
+                                              std::span<const std::string_view> prefixes) {
+  std::vector<FunctionRange> ranges;
+  if (IsNoFile(module.path)) return ranges;
+  const ChildAnswer answer =
+      AskChild(SymbolizerProcess::LimitsFor(options).module, kMostFunctions * sizeof(FunctionRange),
+               [&] { return ReadFunctions(options, module, prefixes); });
+  if (!answer.given || answer.bytes.size() % sizeof(FunctionRange) != 0) return ranges;
+  ranges.resize(answer.bytes.size() / sizeof(FunctionRange));
+  if (!ranges.empty()) std::memcpy(ranges.data(), answer.bytes.data(), answer.bytes.size());
+  return ranges;
+}
+
+}  // namespace memtrace::symbolizer

@@ -1,0 +1,29 @@
+// FindNamedFunctions: where the functions with certain names lie in a module.
+//
+// By .symtab of the file, or else by .dynsym. The file is read by a child process, as
+// SymbolizerProcess does and for its reasons; what cannot be read has no functions.
+
+#ifndef MEMTRACE_SYMBOLIZER_NAMED_FUNCTIONS_H_
+#define MEMTRACE_SYMBOLIZER_NAMED_FUNCTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "symbolizer/symbolizer.h"
+
+namespace memtrace::symbolizer {
+
+// Relative to the load bias.
+struct FunctionRange {
+  uint64_t begin = 0, end = 0;
+};
+
+// Functions with a size whose linkage names begin with one of `prefixes`.
+std::vector<FunctionRange> FindNamedFunctions(const Options& options, const Module& module,
+                                              std::span<const std::string_view> prefixes);
+
+}  // namespace memtrace::symbolizer
+
+#endif  // MEMTRACE_SYMBOLIZER_NAMED_FUNCTIONS_H_

@@ -1,0 +1,39 @@
+// Files of a cache: of this user and nobody else's business.
+//
+// Written whole or not at all, under a name of their own and then renamed: whoever reads has the
+// old one or the new one, and of several writers the last one stays. Never an error to a user:
+// what cannot be done is not done.
+
+#ifndef MEMTRACE_SYMBOLIZER_PRIVATE_FILE_H_
+#define MEMTRACE_SYMBOLIZER_PRIVATE_FILE_H_
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <string_view>
+
+namespace memtrace::symbolizer {
+
+// $XDG_CACHE_HOME/memtrace, else ~/.cache/memtrace; empty: neither variable is a path.
+std::string UserCacheDirectory();
+
+// With its parents, for this user only. True: it is there.
+bool MakePrivateDirectory(const std::string& path);
+
+// A regular file of this user, not behind a symbolic link, and of at most `most_bytes`. Its time
+// of modification is that of its last use: set to now when it is older than `touch_after` seconds;
+// 0: left alone.
+bool ReadPrivateFile(const std::string& path, uint64_t most_bytes, time_t touch_after,
+                     std::string* bytes);
+
+// With mode 0600.
+bool WritePrivateFile(const std::string& path, std::string_view bytes);
+
+// Removes the files that were used least recently, when all of the directory are more than
+// `most_bytes`, and what killed writers have left. `kept` stays.
+void TrimPrivateDirectory(const std::string& directory, uint64_t most_bytes,
+                          const std::string& kept);
+
+}  // namespace memtrace::symbolizer
+
+#endif  // MEMTRACE_SYMBOLIZER_PRIVATE_FILE_H_

@@ -1,0 +1,262 @@
+// `memtrace report` of a long trace, as a user runs it: the same bytes for any --jobs, memory that
+// does not grow with the events, progress on a terminal, and Ctrl-C.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/report/long_trace.h"
+
+namespace memtrace::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kMemtrace[] = MEMTRACE_BUILD_DIR "/bin/memtrace";
+constexpr char kStalledRead[] = MEMTRACE_BUILD_DIR "/tests/libstalled_read.so";
+
+std::string Content(const fs::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class EngineCommandTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/engine_command.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override {
+    if (process_ > 0) {
+      kill(process_, SIGKILL);
+      waitpid(process_, nullptr, 0);
+    }
+    if (terminal_ >= 0) close(terminal_);
+    fs::remove_all(directory_);
+  }
+
+  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+
+  LongTraceFacts MakeTrace(const std::string& name, const LongTraceOptions& options) {
+    LongTraceFacts facts;
+    const absl::Status status = WriteLongTrace(Path(name), options, &facts);
+    EXPECT_TRUE(status.ok()) << status;
+    return facts;
+  }
+
+  // Standard output goes to the file `out`, the rest to where the test's goes.
+  void Start(const std::vector<std::string>& arguments, bool stalled, bool terminal) {
+    std::vector<std::string> words = {kMemtrace};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    process_ = terminal ? forkpty(&terminal_, nullptr, nullptr, nullptr) : fork();
+    ASSERT_GE(process_, 0);
+    if (process_ != 0) return;
+    const int out = open(Path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    dup2(out, STDOUT_FILENO);
+    if (stalled) {
+      setenv("STALL_AT", "6", 1);
+      setenv("STALL_DIR", directory_.c_str(), 1);
+      setenv("LD_PRELOAD", kStalledRead, 1);
+      const char* asan = getenv("ASAN_OPTIONS");  // whose library wants to be the first
+      setenv("ASAN_OPTIONS",
+             absl::StrCat(asan != nullptr ? asan : "", ":verify_asan_link_order=0").c_str(), 1);
+    }
+    execv(argv[0], argv.data());
+    _exit(97);
+  }
+
+  void AwaitTheStall() {
+    while (!fs::exists(Path("reached"))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  void GoOn() { std::ofstream(Path("go")) << "\n"; }
+
+  int Wait(struct rusage* usage = nullptr) {
+    int status = 0;
+    struct rusage unused;
+    wait4(process_, &status, 0, usage != nullptr ? usage : &unused);
+    process_ = -1;
+    return status;
+  }
+
+  // What the process writes to its terminal until it has ended.
+  std::string ReadTerminal() {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n; (n = read(terminal_, buffer, sizeof(buffer))) > 0;) text.append(buffer, n);
+    return text;  // EIO: nobody has it open any more
+  }
+
+  fs::path directory_;
+  pid_t process_ = -1;
+  int terminal_ = -1;
+};
+
+TEST_F(EngineCommandTest, AnyNumberOfJobsGivesTheSameBytes) {
+  LongTraceOptions options;
+  options.events = 300'000;
+  options.threads = 5;
+  options.live_blocks = 5000;
+  options.sites = 300;
+  const LongTraceFacts facts = MakeTrace("long.mtr", options);
+  std::string one;
+  for (const char* jobs : {"1", "2", "3", "8"}) {
+    Start({"report", "--index", "off", "--format", "json", "--jobs", jobs, Path("long.mtr")}, false, false);
+    EXPECT_EQ(Wait(), 0);
+    const std::string json = Content(Path("out"));
+    if (one.empty()) one = json;
+    EXPECT_EQ(json, one) << jobs;
+  }
+  const auto report = nlohmann::json::parse(one);
+  EXPECT_EQ(report["totals"]["allocations"], facts.allocations);
+  EXPECT_EQ(report["totals"]["frees"], facts.frees);
+  EXPECT_EQ(report["totals"]["bytes_allocated"], facts.bytes_allocated);
+  EXPECT_EQ(report["totals"]["live_bytes"], facts.live_bytes);
+  EXPECT_EQ(report["totals"]["live_blocks"], facts.live_blocks);
+  EXPECT_EQ(report["totals"]["peak_live_bytes"], facts.peak_live_bytes);
+  EXPECT_EQ(report["coverage"]["events"], options.events);
+  EXPECT_EQ(report["coverage"]["unknown_frees"], 0);
+  EXPECT_EQ(report["coverage"]["interrupted"], false);
+}
+
+TEST_F(EngineCommandTest, JobsMustBeANumberOfThreads) {
+  for (const char* jobs : {"257", "-1", "many"}) {
+    Start({"report", "--index", "off", "--jobs", jobs, "x.mtr"}, false, true);
+    const std::string said = ReadTerminal();
+    EXPECT_EQ(WEXITSTATUS(Wait()), 2);
+    EXPECT_THAT(said, HasSubstr("--jobs: "));
+  }
+}
+
+// Five times the events, the same live heap and sites; both more than what is read ahead.
+TEST_F(EngineCommandTest, MemoryDoesNotGrowWithTheEvents) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "what was freed stays in memory for a while";
+#endif
+  LongTraceOptions options;
+  options.threads = 2;
+  options.live_blocks = 20'000;
+  options.sites = 1000;
+  options.level = 1;
+  long kilobytes[2];
+  for (const int i : {0, 1}) {
+    options.events = i == 0 ? 4'000'000 : 20'000'000;
+    MakeTrace("long.mtr", options);
+    Start({"report", "--index", "off", "--table", "summary", "--jobs", "2", Path("long.mtr")}, false, false);
+    struct rusage usage;
+    EXPECT_EQ(Wait(&usage), 0);
+    kilobytes[i] = usage.ru_maxrss;
+    EXPECT_THAT(Content(Path("out")), HasSubstr(i == 0 ? "4,000,000 events, none lost"
+                                                       : "20,000,000 events, none lost"));
+  }
+  EXPECT_LT(kilobytes[1], kilobytes[0] + 24 * 1024);
+  EXPECT_LT(kilobytes[1], 160 * 1024);
+}
+
+TEST_F(EngineCommandTest, ShowsProgressOnATerminal) {
+  LongTraceOptions options;
+  options.events = 3'000'000;
+  MakeTrace("long.mtr", options);
+  Start({"report", "--index", "off", "--jobs", "1", Path("long.mtr")}, true, true);
+  AwaitTheStall();
+  // Nothing is shown of what takes less than a second.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  GoOn();
+  const std::string shown = ReadTerminal();
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(shown, ContainsRegex("memtrace: reading +\\[#+ +\\] +[0-9]+ %, [0-9.]+ M events/s, "
+                                   "[0-9]+:[0-9][0-9] left"));
+  EXPECT_THAT(shown, testing::EndsWith("\r\x1b[K"));  // and is gone in the end
+}
+
+TEST_F(EngineCommandTest, CtrlCReportsWhatWasRead) {
+  LongTraceOptions options;
+  options.events = 3'000'000;
+  MakeTrace("long.mtr", options);
+  for (const char* jobs : {"1", "3"}) {
+    fs::remove(Path("reached"));
+    fs::remove(Path("go"));
+    Start({"report", "--index", "off", "--jobs", jobs, "--format", "json", Path("long.mtr")}, true, true);
+    AwaitTheStall();
+    ASSERT_EQ(write(terminal_, "\x03", 1), 1);
+    // The terminal shows it when it has told the process.
+    char shown[2];
+    ASSERT_EQ(read(terminal_, shown, 2), 2);
+    GoOn();
+    const std::string said = ReadTerminal();
+    const int status = Wait();
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 130);
+    EXPECT_THAT(said, ContainsRegex("memtrace: the reading was interrupted: this is of the first "
+                                    "[0-9.]+ % of the events, up to [0-9.]+ s"));
+    const auto report = nlohmann::json::parse(Content(Path("out")));
+    EXPECT_EQ(report["coverage"]["interrupted"], true);
+    const double share = report["coverage"]["read_share"];
+    EXPECT_LT(share, 0.95);
+    EXPECT_THAT(report["coverage"]["notes"].dump(), HasSubstr("the reading was interrupted"));
+    const uint64_t events = report["coverage"]["events"];
+    EXPECT_LT(events, options.events);
+    EXPECT_EQ(report["range"]["whole"], false);
+    close(terminal_);
+    terminal_ = -1;
+  }
+}
+
+TEST_F(EngineCommandTest, TheTextSaysThatItWasInterrupted) {
+  LongTraceOptions options;
+  options.events = 1'000'000;
+  MakeTrace("long.mtr", options);
+  Start({"report", "--index", "off", "--jobs", "1", Path("long.mtr")}, true, false);
+  AwaitTheStall();
+  kill(process_, SIGINT);
+  GoOn();
+  EXPECT_EQ(WEXITSTATUS(Wait()), 130);
+  const std::string text = Content(Path("out"));
+  EXPECT_THAT(text, ContainsRegex("! the reading was interrupted: this is of the"));
+  EXPECT_THAT(text, ContainsRegex("Only +blocks allocated from "));
+  EXPECT_THAT(text, Not(HasSubstr("every block was freed")));
+}
+
+TEST_F(EngineCommandTest, ASecondCtrlCEndsItAtOnce) {
+  LongTraceOptions options;
+  options.events = 1'000'000;
+  MakeTrace("long.mtr", options);
+  Start({"report", "--index", "off", "--jobs", "2", Path("long.mtr")}, true, false);
+  AwaitTheStall();
+  // Two that come together count as one.
+  int status = 0;
+  while (waitpid(process_, &status, WNOHANG) == 0) {
+    kill(process_, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  process_ = -1;
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+  EXPECT_EQ(Content(Path("out")), "");
+}
+
+}  // namespace
+}  // namespace memtrace::report

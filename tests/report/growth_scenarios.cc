@@ -1,0 +1,366 @@
+#include "tests/report/growth_scenarios.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <random>
+
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+using Verdict = Growth::Verdict;
+
+// Times are shares of the run, which is a second long; the shutdown is behind kEnd.
+constexpr double kEnd = 0.98;
+
+struct Deed {
+  double time;
+  uint32_t site;
+  uint64_t address;
+  uint32_t size;  // 0: a free
+};
+
+// What one site does.
+class Script {
+ public:
+  Script(std::mt19937_64& random, uint32_t site, bool shutdown, uint64_t* next_address,
+         std::vector<Deed>* deeds)
+      : random_(random),
+        site_(site),
+        shutdown_(shutdown),
+        next_address_(next_address),
+        deeds_(deeds) {}
+
+  double Uniform(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
+  int Integer(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
+  double Exponential(double mean) {
+    return std::exponential_distribution<double>(1 / mean)(random_);
+  }
+  uint32_t Size() { return static_cast<uint32_t>(std::exp(Uniform(3, 7))); }
+
+  uint64_t Alloc(double time, uint32_t size) {
+    const uint64_t address = *next_address_ += 0x40;
+    deeds_->push_back({time, site_, address, std::max(size, 1u)});
+    return address;
+  }
+  void Free(double time, uint64_t address) {
+    if (time < kEnd) deeds_->push_back({time, site_, address, 0});
+  }
+  // A block that is freed at `free_time`, unless the run is over by then.
+  void Block(double time, double free_time, uint32_t size) {
+    Free(std::max(free_time, time), Alloc(time, size));
+  }
+  void FreeInShutdown(uint64_t address) {
+    if (shutdown_) deeds_->push_back({Uniform(kEnd + 0.004, 0.9999), site_, address, 0});
+  }
+  // The times of `n` events that know nothing of each other, in order.
+  std::vector<double> Times(int n, double begin, double end) {
+    std::vector<double> times;
+    for (int i = 0; i < n; ++i) times.push_back(Uniform(begin, end));
+    std::sort(times.begin(), times.end());
+    return times;
+  }
+
+ private:
+  std::mt19937_64& random_;
+  const uint32_t site_;
+  const bool shutdown_;
+  uint64_t* const next_address_;
+  std::vector<Deed>* const deeds_;
+};
+
+void Churn(Script& s, int n, double mean_life, double begin, double end) {
+  const uint32_t size = s.Size();
+  for (const double t : s.Times(n, begin, end)) s.Block(t, t + s.Exponential(mean_life), size);
+}
+
+void Teeth(Script& s, int teeth, int blocks, double remaining) {
+  const uint32_t size = s.Size();
+  std::deque<uint64_t> live;
+  for (int tooth = 0; tooth < teeth; ++tooth) {
+    const double begin = kEnd * tooth / teeth, length = kEnd / teeth;
+    for (int i = 0; i < blocks; ++i)
+      live.push_back(s.Alloc(begin + 0.9 * length * i / blocks, size));
+    while (static_cast<double>(live.size()) > remaining * blocks) {
+      s.Free(begin + 0.95 * length, live.front());
+      live.pop_front();
+    }
+  }
+}
+
+// A vector that is filled at an even pace until `end`; it begins small.
+void Doubling(Script& s, double begin, double end, double factor) {
+  const double last = s.Uniform(1e5, 1e6);  // elements at `end`
+  double capacity = 16;
+  uint64_t block = s.Alloc(begin, static_cast<uint32_t>(capacity));
+  while (capacity < last) {
+    const double full = begin + (end - begin) * capacity / last;
+    capacity = std::ceil(capacity * factor);
+    const uint64_t next = s.Alloc(full, static_cast<uint32_t>(capacity));
+    s.Free(full + 1e-7, block);
+    block = next;
+  }
+}
+
+void Burst(Script& s, double begin, double length, int blocks) {
+  const uint32_t size = s.Size();
+  for (int i = 0; i < blocks; ++i) {
+    const double t = begin + length * 0.3 * i / blocks;
+    s.Block(t, begin + length * s.Uniform(0.7, 1), size);
+  }
+}
+
+struct Kind {
+  const char* name;
+  Verdict verdict;
+  bool held;  // then it needs a shutdown
+  void (*play)(Script& s);
+};
+
+const Kind kKinds[] = {
+    {"leak of each block", Verdict::kGrowing, false,
+     [](Script& s) {
+       const uint32_t size = s.Size();
+       for (const double t : s.Times(s.Integer(50, 1500), s.Uniform(0, 0.2), kEnd))
+         s.Alloc(t, size);
+     }},
+    {"a few leaks among thousands that go", Verdict::kGrowing, false,
+     [](Script& s) {
+       Churn(s, 4000, 1e-4, 0, kEnd);
+       for (const double t : s.Times(s.Integer(14, 40), 0, kEnd)) s.Alloc(t, 64);
+     }},
+    {"leaks below a busy level", Verdict::kGrowing, false,
+     [](Script& s) {
+       Churn(s, 4000, s.Uniform(0.005, 0.03), 0, kEnd);
+       for (const double t : s.Times(s.Integer(30, 80), 0, kEnd)) s.Alloc(t, 64);
+     }},
+    {"leaks in batches", Verdict::kGrowing, false,
+     [](Script& s) {
+       const int batches = s.Integer(10, 24);
+       for (int i = 0; i < batches; ++i) {
+         const double t = kEnd * (i + s.Uniform(0, 0.5)) / batches;
+         for (int k = 0; k < 50; ++k) s.Alloc(t + k * 1e-6, 48);
+       }
+     }},
+    {"a leak that begins late", Verdict::kGrowing, false,
+     [](Script& s) {
+       for (int i = 0; i < 20; ++i) s.Alloc(0.001 * i, 100);
+       for (const double t : s.Times(s.Integer(60, 600), s.Uniform(0.3, 0.6), kEnd))
+         s.Alloc(t, 100);
+     }},
+    {"a leak below a sawtooth", Verdict::kGrowing, false,
+     [](Script& s) {
+       Teeth(s, s.Integer(12, 40), s.Integer(40, 120), 0);
+       for (const double t : s.Times(s.Integer(100, 400), 0, kEnd)) s.Alloc(t, 100);
+     }},
+    {"a leak that slows down to half", Verdict::kGrowing, false,
+     [](Script& s) {
+       const int n = s.Integer(100, 500);
+       for (const double t : s.Times(n, 0, kEnd / 2)) s.Alloc(t, 80);
+       for (const double t : s.Times(n / 2, kEnd / 2, kEnd)) s.Alloc(t, 80);
+     }},
+    {"more traffic all the time", Verdict::kGrowing, false,
+     [](Script& s) {
+       const int n = s.Integer(1500, 4000);
+       const double life = s.Uniform(0.02, 0.05);
+       for (int i = 0; i < n; ++i) {
+         const double t = kEnd * std::sqrt(s.Uniform(0.0025, 1));
+         s.Block(t, t + life * s.Uniform(0.5, 1.5), 200);
+       }
+     }},
+    {"a vector that is filled to the end", Verdict::kGrowing, false,
+     [](Script& s) {
+       Doubling(s, s.Uniform(0, 0.1), kEnd * s.Uniform(1, 1.2), s.Integer(0, 1) ? 2 : 1.5);
+     }},
+    {"an arena that takes chunk after chunk", Verdict::kGrowing, false,
+     [](Script& s) {
+       const int chunks = s.Integer(14, 60);
+       for (int i = 0; i < chunks; ++i) s.Alloc(kEnd * (i + s.Uniform(0, 0.8)) / chunks, 65536);
+     }},
+    {"growth that is freed at the exit", Verdict::kGrowing, true,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(50, 800), 0, kEnd))
+         s.FreeInShutdown(s.Alloc(t, 120));
+     }},
+
+    {"a cache that fills", Verdict::kBounded, false,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(50, 1000), 0, s.Uniform(0.05, 0.4))) s.Alloc(t, 150);
+     }},
+    {"a cache that is filled by chance", Verdict::kBounded, false,
+     [](Script& s) {
+       // Each look-up is of any of n keys: what is not there yet is added.
+       const int n = s.Integer(60, 600);
+       std::vector<bool> known(n);
+       for (const double t : s.Times(n * s.Integer(8, 12), 0, kEnd)) {
+         const int key = s.Integer(0, n - 1);
+         if (!known[key]) s.Alloc(t, 90);
+         known[key] = true;
+       }
+     }},
+    {"a cache that throws out the oldest", Verdict::kBounded, false,
+     [](Script& s) {
+       const size_t capacity = s.Integer(50, 400);
+       std::deque<uint64_t> live;
+       for (const double t : s.Times(s.Integer(1000, 4000), 0, kEnd)) {
+         live.push_back(s.Alloc(t, 100));
+         if (live.size() <= capacity) continue;
+         s.Free(t + 1e-8, live.front());
+         live.pop_front();
+       }
+     }},
+    {"a cache that throws out any", Verdict::kBounded, false,
+     [](Script& s) {
+       const size_t capacity = s.Integer(50, 400);
+       std::vector<uint64_t> live;
+       for (const double t : s.Times(s.Integer(1000, 4000), 0, kEnd)) {
+         live.push_back(s.Alloc(t, 100));
+         if (live.size() <= capacity) continue;
+         std::swap(live[s.Integer(0, static_cast<int>(capacity) - 1)], live.back());
+         s.Free(t + 1e-8, live.back());
+         live.pop_back();
+       }
+     }},
+    {"what is set up at the start", Verdict::kBounded, false,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(5, 500), 0, s.Uniform(0.005, 0.08))) s.Alloc(t, 70);
+     }},
+    {"what comes and goes at an even pace", Verdict::kBounded, false,
+     [](Script& s) { Churn(s, s.Integer(1000, 4000), s.Uniform(0.0005, 0.05), 0, kEnd); }},
+    {"lifetimes of all lengths", Verdict::kBounded, false,
+     [](Script& s) {
+       const double shape = s.Uniform(1.2, 2);
+       for (const double t : s.Times(s.Integer(1500, 4000), 0, kEnd)) {
+         s.Block(t, t + 0.0005 * std::pow(s.Uniform(1e-9, 1), -1 / shape), 60);
+       }
+     }},
+    {"temporary blocks", Verdict::kBounded, false,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(500, 3000), 0, kEnd)) s.Block(t, t + 1e-7, s.Size());
+     }},
+    {"a pool taken once", Verdict::kBounded, false,
+     [](Script& s) { s.Alloc(s.Uniform(0, 0.5), 1 << s.Integer(10, 22)); }},
+    {"a vector that was filled", Verdict::kBounded, false,
+     [](Script& s) { Doubling(s, 0, s.Uniform(0.02, 0.35), s.Integer(0, 1) ? 2 : 1.5); }},
+    {"growth that ended", Verdict::kBounded, false,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(50, 600), 0, s.Uniform(0.4, 0.6))) s.Alloc(t, 110);
+     }},
+    {"a few blocks now and then", Verdict::kBounded, false,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(1, 4), 0, kEnd)) s.Alloc(t, s.Size());
+     }},
+    {"work that is under way at the end", Verdict::kBounded, false,
+     [](Script& s) {
+       Churn(s, s.Integer(500, 2000), 0.002, 0, kEnd);
+       for (const double t : s.Times(s.Integer(20, 80), kEnd - 0.02, kEnd)) s.Alloc(t, 64);
+     }},
+    {"connections that stay a while", Verdict::kBounded, false,
+     [](Script& s) {
+       const double life = s.Uniform(0.05, 0.15);
+       for (const double t : s.Times(s.Integer(400, 1500), 0, kEnd)) {
+         s.Block(t, t + life * s.Uniform(0.7, 1.3), 500);
+       }
+     }},
+
+    {"one burst", Verdict::kBurst, false,
+     [](Script& s) {
+       Churn(s, s.Integer(0, 500), 0.002, 0, kEnd);
+       Burst(s, s.Uniform(0.1, 0.7), s.Uniform(0.03, 0.15), s.Integer(200, 900));
+     }},
+    {"a burst at the start", Verdict::kBurst, false,
+     [](Script& s) { Burst(s, 0, s.Uniform(0.03, 0.12), s.Integer(50, 600)); }},
+    {"two bursts", Verdict::kBurst, false,
+     [](Script& s) {
+       const int blocks = s.Integer(100, 500);
+       Burst(s, s.Uniform(0.1, 0.3), 0.06, blocks);
+       Burst(s, s.Uniform(0.5, 0.8), 0.06, blocks);
+     }},
+    {"a large block for a moment", Verdict::kBurst, false,
+     [](Script& s) {
+       const double t = s.Uniform(0, 0.8);
+       s.Block(t, t + s.Uniform(0.01, 0.1), 1 << s.Integer(21, 26));
+     }},
+
+    {"slow teeth", Verdict::kSawtooth, false,
+     [](Script& s) { Teeth(s, s.Integer(4, 20), s.Integer(100, 400), 0); }},
+    {"fast teeth", Verdict::kSawtooth, false,
+     [](Script& s) { Teeth(s, s.Integer(150, 400), s.Integer(12, 30), 0); }},
+    {"teeth that leave a part", Verdict::kSawtooth, false,
+     [](Script& s) { Teeth(s, s.Integer(6, 30), s.Integer(150, 400), s.Uniform(0.05, 0.25)); }},
+    {"up and down by turns", Verdict::kSawtooth, false,
+     [](Script& s) {
+       const int waves = s.Integer(4, 15), blocks = s.Integer(100, 300);
+       const double length = kEnd / waves;
+       for (int wave = 0; wave < waves; ++wave) {
+         for (int i = 0; i < blocks; ++i) {
+           const double t = wave * length + length / 2 * i / blocks;
+           s.Block(t, (2 * wave + 0.99) * length - t, 100);
+         }
+       }
+     }},
+
+    {"a configuration", Verdict::kHeld, true,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(3, 300), 0, 0.05))
+         s.FreeInShutdown(s.Alloc(t, s.Size()));
+     }},
+    {"a cache that is freed at the exit", Verdict::kHeld, true,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(50, 500), 0, s.Uniform(0.1, 0.4))) {
+         s.FreeInShutdown(s.Alloc(t, 100));
+       }
+     }},
+    {"one object", Verdict::kHeld, true,
+     [](Script& s) { s.FreeInShutdown(s.Alloc(s.Uniform(0, 0.6), s.Size())); }},
+};
+
+}  // namespace
+
+World MakeWorld(uint64_t seed, int variants, bool shutdown) {
+  std::mt19937_64 random(seed);
+  std::vector<Deed> deeds;
+  World world;
+  uint64_t next_address = 0x100000000;
+  for (int variant = 0; variant < variants; ++variant) {
+    for (const Kind& kind : kKinds) {
+      if (kind.held && !shutdown) continue;
+      const auto site = static_cast<uint32_t>(world.sites.size());
+      world.sites.push_back({kind.name, kind.verdict, kind.held});
+      Script script(random, site, shutdown, &next_address, &deeds);
+      kind.play(script);
+    }
+  }
+  // A free is never before its block.
+  std::stable_sort(deeds.begin(), deeds.end(),
+                   [](const Deed& a, const Deed& b) { return a.time < b.time; });
+  TraceBuilder trace;
+  ThreadScript& thread = trace.Thread(1);
+  thread.At(1);
+  for (uint32_t site = 0; site < world.sites.size(); ++site) {
+    thread.Node(site + 1, PcOfScenario(site));
+  }
+  uint64_t stamped = 1;
+  size_t since_flush = 0;
+  for (const Deed& deed : deeds) {
+    if (deed.time > 1) break;  // beyond the end of the run
+    const auto now = static_cast<uint64_t>(deed.time * 1e9) + 1000;
+    if (now >= stamped + 1000) thread.At(stamped = now);
+    if (deed.size == 0) {
+      thread.Free(deed.address);
+    } else {
+      thread.Malloc(deed.address, deed.size, deed.site + 1, 8);
+    }
+    if (++since_flush % 4000 == 0) thread.Flush();
+  }
+  thread.At(shutdown ? 1'000'002'000 : static_cast<uint64_t>(kEnd * 1e9) + 2000);
+  if (shutdown) trace.End(0, 1'000'003'000);
+  world.trace = trace.Build();
+  return world;
+}
+
+}  // namespace memtrace::report

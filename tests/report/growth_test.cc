@@ -1,0 +1,198 @@
+// Growth verdicts: the labelled set, by which docs/growth.md's figures are checked, and by hand
+// where a rule wants to be seen.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "report/analyzer.h"
+#include "report/growth/lifetime_histogram.h"
+#include "report/growth/site_series.h"
+#include "tests/report/growth_figures.h"
+#include "tests/report/growth_scenarios.h"
+#include "tests/report/history.h"
+#include "tests/report/test_util.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+using Verdict = Growth::Verdict;
+
+void JudgeWorld(const World& world, GrowthFigures* figures) {
+  const AnalyzedTrace trace = Analyze(world.trace);
+  EXPECT_EQ(trace.analysis.coverage.unknown_frees, 0u);
+  size_t judged = 0;
+  for (const Site& site : trace.analysis.sites) {
+    const size_t index = (trace.stacks->node(site.stack).pc - PcOfScenario(0)) / 64;
+    const LabelledSite& label = world.sites.at(index);
+    figures->Add(label.scenario, label.verdict, site.growth.verdict);
+    if (label.held) {
+      EXPECT_TRUE(site.growth.held_until_exit) << label.scenario;
+    } else {
+      EXPECT_FALSE(site.growth.held_until_exit) << label.scenario;
+    }
+    if (site.growth.verdict == Verdict::kGrowing) {
+      EXPECT_GT(site.growth.bytes_per_s, 0) << label.scenario;
+      EXPECT_LE(site.growth.bytes_per_s_low, site.growth.bytes_per_s) << label.scenario;
+      EXPECT_GE(site.growth.bytes_per_s_high, site.growth.bytes_per_s) << label.scenario;
+      EXPECT_GT(site.growth.confidence, 0.9) << label.scenario;
+      EXPECT_LE(site.growth.confidence, 1) << label.scenario;
+    }
+    ++judged;
+  }
+  EXPECT_EQ(judged, world.sites.size());
+}
+
+TEST(GrowthTest, TheLabelledSetIsJudgedAsWellAsTheDocumentSays) {
+  GrowthFigures figures;
+  const char* seeds = std::getenv("MEMTRACE_GROWTH_SEED");  // to look at others
+  const uint64_t first = seeds != nullptr ? std::strtoull(seeds, nullptr, 10) : 5000;
+  for (uint64_t seed = first; seed < first + 4; ++seed) {
+    JudgeWorld(MakeWorld(seed, 5, /*shutdown=*/true), &figures);
+    JudgeWorld(MakeWorld(seed + 50, 5, /*shutdown=*/false), &figures);
+  }
+  std::printf("%s", figures.Table().c_str());
+  figures.ExpectAsPublished("synthetic");
+}
+
+// What must hold for any site: its series adds up to what else is known of it.
+TEST(GrowthTest, SeriesAndLifetimesAddUpToTheSites) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 300; ++round) {
+    HistoryOptions options;
+    options.deeds = 1 + static_cast<int>(random() % 400);
+    options.longest_step_ns = 1 + random() % 100'000;
+    const AnalyzedTrace trace = Analyze(TraceOf(MakeHistory(options, random), {}, random));
+    ASSERT_GT(trace.analysis.series_interval_ns, 0u);
+    for (const Site& site : trace.analysis.sites) {
+      uint64_t allocations = 0, frees = 0, high = 0;
+      uint32_t last = 0;
+      ASSERT_FALSE(site.series.empty());
+      for (const SeriesPoint& point : site.series) {
+        EXPECT_TRUE(&point == &site.series.front() || point.interval > last);
+        last = point.interval;
+        EXPECT_LT(last, SiteSeries::kMostIntervals);
+        EXPECT_LE(point.low_bytes, point.live_bytes);
+        EXPECT_GE(point.high_bytes, point.live_bytes);
+        allocations += point.allocations;
+        frees += point.frees;
+        high = std::max(high, point.high_bytes);
+      }
+      EXPECT_EQ(allocations, site.allocations);
+      EXPECT_EQ(frees, site.frees);
+      EXPECT_EQ(high, site.peak_bytes);
+      EXPECT_EQ(site.series.back().live_bytes, site.live_bytes);
+      EXPECT_EQ(site.series.back().live_blocks, site.live_blocks);
+      EXPECT_EQ(site.lifetimes.blocks(), site.frees);
+    }
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+TEST(GrowthTest, ABlockThatIsReallocatedDoesNotFallInBetween) {
+  TraceBuilder trace;
+  auto& thread = trace.Thread(1).At(1).Node(1, 0x401000).Realloc(0, 0x1010, 100, 1);
+  for (uint32_t i = 1; i < 50; ++i) {
+    thread.At(i * 1000).Realloc(0x1010 * i, 0x1010 * (i + 1), 100 + i, 1);
+  }
+  thread.At(60'000);
+  const AnalyzedTrace analyzed = Analyze(trace.Build());
+  const Site* site = FindSite(analyzed, 0x401000);
+  ASSERT_NE(site, nullptr);
+  ASSERT_GT(site->series.size(), 5u);
+  for (size_t i = 1; i < site->series.size(); ++i) EXPECT_GE(site->series[i].low_bytes, 100u);
+}
+
+TEST(SiteSeriesTest, IsThatOfTheIntervalsHoweverOftenTheyAreMerged) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 100; ++round) {
+    SiteSeries series;
+    SiteSeries::Now now{};
+    struct Truth {
+      uint64_t low = UINT64_MAX, high = 0, live = 0, allocations = 0;
+    };
+    std::map<uint64_t, Truth> truth;  // by interval as it was before any merge
+    uint64_t step = 0, factor = 1, intervals = 0;
+    bool open = false;
+    const uint64_t steps = 1 + random() % 3000;
+    for (; step < steps; ++step) {
+      if (random() % 4 == 0) {  // an event
+        if (!open) {
+          series.Open(3, now);
+          now.low_bytes = now.high_bytes = now.live_bytes;
+          open = true;
+        }
+        Truth& at = truth[step];
+        at.low = std::min(at.low, now.live_bytes);
+        now.live_bytes = random() % 1000;
+        ++now.allocations;
+        now.low_bytes = std::min(now.low_bytes, now.live_bytes);
+        now.high_bytes = std::max(now.high_bytes, now.live_bytes);
+        at.low = std::min(at.low, now.live_bytes);
+        at.high = std::max(at.high, now.live_bytes);
+        at.live = now.live_bytes;
+        ++at.allocations;
+      }
+      if ((step + 1) % factor != 0) continue;
+      series.NextInterval();
+      open = false;
+      if (++intervals == SiteSeries::kMostIntervals) {
+        series.MergePairs();
+        intervals /= 2;
+        factor *= 2;
+      }
+    }
+    std::map<uint64_t, Truth> merged;
+    for (const auto& [at, one] : truth) {
+      Truth& all = merged[at / factor];
+      all.low = std::min(all.low, one.low);
+      all.high = std::max(all.high, one.high);
+      all.live = one.live;
+      all.allocations += one.allocations;
+    }
+    const std::vector<SeriesPoint> points = series.Take(3, now);
+    ASSERT_EQ(points.size(), merged.size());
+    size_t i = 0;
+    for (const auto& [at, is] : merged) {
+      const SeriesPoint& point = points[i++];
+      EXPECT_EQ(point.interval, at);
+      EXPECT_EQ(point.low_bytes, is.low);
+      EXPECT_EQ(point.live_bytes, is.live);
+      EXPECT_EQ(point.allocations, is.allocations);
+      EXPECT_GE(point.high_bytes, is.high);  // it also has what was live when it began
+    }
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+TEST(LifetimeHistogramTest, EachClassBeginsWhereTheOneBeforeItEnds) {
+  // Of one nanosecond there are no halves: the classes from 4 on are whole.
+  for (size_t i = 4; i < LifetimeHistogram::kClasses; ++i) {
+    const uint64_t begin = LifetimeHistogram::BeginOf(i);
+    EXPECT_GT(begin, LifetimeHistogram::BeginOf(i - 1));
+    EXPECT_EQ(LifetimeHistogram::ClassOf(begin | 1), i);
+    EXPECT_LT(LifetimeHistogram::ClassOf(begin - 1), i);
+  }
+  EXPECT_EQ(LifetimeHistogram::ClassOf(UINT64_MAX), LifetimeHistogram::kClasses - 1);
+  EXPECT_EQ(LifetimeHistogram::ClassOf(0), LifetimeHistogram::ClassOf(1));
+}
+
+TEST(LifetimeHistogramTest, QuantilesAreWithinHalfAnOctave) {
+  LifetimeHistogram histogram;
+  EXPECT_EQ(histogram.Quantile(0.5), 0);
+  for (uint64_t ns = 1000; ns <= 100'000; ns += 10) histogram.Add(ns);
+  EXPECT_NEAR(histogram.Quantile(0.5), 50'000, 10'000);
+  EXPECT_NEAR(histogram.Quantile(0.9), 90'000, 10'000);
+  EXPECT_NEAR(histogram.ShareAbove(50'000), 0.5, 0.1);
+  EXPECT_EQ(histogram.ShareAbove(1e9), 0);
+  EXPECT_EQ(histogram.ShareAbove(0), 1);
+}
+
+}  // namespace
+}  // namespace memtrace::report

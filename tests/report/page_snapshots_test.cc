@@ -1,0 +1,211 @@
+// From the pages of a snapshot to resident bytes by part and by site; fragmentation; thrash;
+// correlation with a lag.
+
+#include "report/faults/page_snapshots.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "format/faults.h"
+#include "format/record_encoder.h"
+#include "report/analyzer.h"
+#include "report/faults/correlation.h"
+#include "report/faults/fragmentation.h"
+#include "report/faults/thrash.h"
+#include "tests/report/test_util.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+using format::FaultTag;
+using format::PageState;
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kPage = 4096;
+
+class PageSnapshotsTest : public ::testing::Test {
+ protected:
+  void Begin(FaultTag tag) { out_.Begin(static_cast<format::RecordTag>(tag)); }
+
+  void Snapshot(uint64_t time_ns) {
+    Begin(FaultTag::kSnapshot);
+    for (uint64_t n : {uint64_t{1}, static_cast<uint64_t>(format::SnapshotReason::kEnd),
+                       trace_.TicksAt(time_ns), static_cast<uint64_t>(format::PageSource::kPagemap),
+                       uint64_t{0}}) {
+      out_.Number(n);
+    }
+    out_.Bytes("0-1 ---p 0 00:00 0 [rollup]\nRss:                 100 kB\nPss: 4 kB\n");
+    out_.Bytes("VmHWM:\t     200 kB\nVmPTE:\t      44 kB\n");
+    out_.Bytes("");
+    out_.End();
+  }
+  void Mapping(uint64_t begin, uint64_t end, std::string_view permissions, uint64_t inode,
+               std::string_view path, uint64_t rss_kib, uint64_t swap_kib = 0) {
+    Begin(FaultTag::kMapping);
+    out_.Number(begin);
+    out_.Number(end);
+    out_.Bytes(permissions);
+    out_.Number(0);
+    out_.Number(inode);
+    out_.Bytes(path);
+    for (int i = 0; i < format::kMappingNumbers; ++i) {
+      out_.Number(i == 0 ? rss_kib : i == 8 ? swap_kib : 0);
+    }
+    out_.End();
+  }
+  void Pages(uint64_t address, std::initializer_list<std::pair<PageState, uint64_t>> runs) {
+    Begin(FaultTag::kPages);
+    out_.Number(address);
+    for (const auto& [state, pages] : runs) {
+      out_.Number(static_cast<uint64_t>(state));
+      out_.Number(pages);
+    }
+    out_.End();
+  }
+  void Done() {
+    Begin(FaultTag::kSnapshotDone);
+    out_.Number(0);
+    out_.End();
+    format::BlockHeader header = {};
+    header.kind = format::BlockKind::kFaults;
+    header.sequence = 1;
+    trace_.Block(header, {reinterpret_cast<const char*>(out_.data()), out_.size()});
+  }
+  uint64_t Part(const RssBridge& bridge, RssPart part) {
+    return bridge.parts[static_cast<size_t>(part)];
+  }
+
+  TraceBuilder trace_;
+  uint8_t buffer_[8192];
+  format::RecordEncoder out_{buffer_, sizeof(buffer_)};
+};
+
+TEST_F(PageSnapshotsTest, ResidentBytesArePartedBetweenBlocksFreeMemoryAndTheRest) {
+  auto& main = trace_.Thread(1, 4242, "main");
+  // A block of four pages of which two are there, one is swapped; another that was freed.
+  main.At(1 * kMs).Node(1, 0x401100).Malloc(0x800010, 4 * kPage - 16, 1, 0);
+  main.At(2 * kMs).Node(2, 0x401200).Malloc(0x804010, kPage - 16, 2, 0);
+  main.At(3 * kMs).Free(0x804010);
+  main.At(9 * kMs).Node(3, 0x401300).Malloc(0x805010, 100, 3, 0);  // behind the snapshot
+  Snapshot(5 * kMs);
+  Mapping(0x800000, 0x808000, "rw-p", 0, "[heap]", 20, 4);
+  Pages(0x800000, {{PageState::kPrivate, 2}, {PageState::kSwapped, 1}, {PageState::kAbsent, 1},
+                   {PageState::kPrivate, 3}});
+  Mapping(0x7f0000000000, 0x7f0000010000, "r--p", 77, "/lib/some.dat", 64);
+  Mapping(0x7ffd00000000, 0x7ffd00010000, "rw-p", 0, "[stack]", 16);
+  Done();
+  trace_.End(0, 20 * kMs);
+  const AnalyzedTrace analyzed = Analyze(trace_.Build());
+  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
+  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  EXPECT_EQ(bridge.rss, uint64_t{100} << 10);
+  EXPECT_EQ(bridge.rollup_rss, uint64_t{100} << 10);
+  EXPECT_EQ(bridge.peak_rss, uint64_t{200} << 10);
+  EXPECT_EQ(bridge.page_tables, uint64_t{44} << 10);
+  EXPECT_EQ(bridge.swap, kPage);
+  // Two pages but for the 16 bytes in front, of which 8 are the header's.
+  EXPECT_EQ(Part(bridge, RssPart::kLive), 2 * kPage - 16);
+  EXPECT_EQ(Part(bridge, RssPart::kWaste), 8u);
+  EXPECT_EQ(Part(bridge, RssPart::kRetained), 3 * kPage + 8);
+  EXPECT_EQ(Part(bridge, RssPart::kMappedFiles), uint64_t{64} << 10);
+  EXPECT_EQ(Part(bridge, RssPart::kStacks), uint64_t{16} << 10);
+  uint64_t sum = 0;
+  for (const uint64_t part : bridge.parts) sum += part;
+  EXPECT_EQ(sum, bridge.rss);
+  EXPECT_EQ(bridge.live_bytes, 4 * kPage - 16);
+  EXPECT_EQ(bridge.untouched_bytes, kPage);
+  ASSERT_EQ(bridge.sites.size(), 1u);
+  EXPECT_EQ(bridge.sites[0].resident_bytes, 2 * kPage - 8);
+  EXPECT_EQ(bridge.sites[0].swapped_bytes, kPage);
+}
+
+TEST(FragmentationTest, FreeBytesAreKeptByTheBlocksOnTheirPage) {
+  const std::vector<PageRun> runs = {{0x10000, 0x18000, PageState::kPrivate}};
+  Fragmentation fragmentation(runs, kPage, 0x10000);
+  fragmentation.Add(0x10000, 0x10400, 1);  // a quarter of page 0
+  fragmentation.Add(0x10400, 0x10800, 2);  // and another
+  fragmentation.Add(0x13000, 0x13100, 1);  // page 3; pages 1 and 2 are free
+  fragmentation.Add(0x14000, 0x17800, 3);  // whole pages, and a half
+  fragmentation.Finish();
+  EXPECT_EQ(fragmentation.pinned_bytes(), 2048u + (4096 - 256) + 2048);
+  EXPECT_EQ(fragmentation.sites().at(1).bytes, 1024u + 3840);
+  EXPECT_EQ(fragmentation.sites().at(1).blocks, 2u);
+  EXPECT_EQ(fragmentation.sites().at(2).bytes, 1024u);
+  EXPECT_EQ(fragmentation.sites().at(3).bytes, 2048u);
+  EXPECT_EQ(fragmentation.enclosed_bytes(), 2 * kPage);
+  EXPECT_EQ(fragmentation.last_site(), 3u);
+}
+
+TEST(FragmentationTest, PagesThatAreNotThereCostNothing) {
+  const std::vector<PageRun> runs = {{0x10000, 0x11000, PageState::kPrivate}};
+  Fragmentation fragmentation(runs, kPage, 0x10000);
+  fragmentation.Add(0x10000, 0x10010, 1);
+  fragmentation.Add(0x20000, 0x20010, 2);
+  fragmentation.Finish();
+  EXPECT_EQ(fragmentation.pinned_bytes(), kPage - 16);
+  EXPECT_FALSE(fragmentation.sites().contains(2));
+  EXPECT_EQ(fragmentation.enclosed_bytes(), 0u);
+}
+
+UsageSample Sample(uint64_t time_ns, uint64_t live, uint64_t minor, uint64_t major = 0) {
+  UsageSample sample;
+  sample.time_ns = time_ns;
+  sample.live_bytes = live;
+  sample.bytes_allocated = live;
+  sample.minor_faults = minor;
+  sample.major_faults = major;
+  return sample;
+}
+
+TEST(ThrashTest, PagesThatComeBackWhileTheHeapStaysAreThrash) {
+  ThrashDetector thrash;
+  const std::vector<UsageSample> samples = {Sample(0, 1000, 0), Sample(900 * kMs, 1000, 0)};
+  for (uint64_t page = 0; page < 100; ++page) thrash.Add(10 * kMs, page, /*major=*/true);
+  EXPECT_EQ(thrash.refaults(), 0u) << "the first read of a file is none";
+  for (uint64_t page = 0; page < 50; ++page) {
+    thrash.Add(250 * kMs, page, true);
+    thrash.Add(350 * kMs, page, true);
+    thrash.Add(600 * kMs, page, false);  // memory that the program gave back
+  }
+  for (uint64_t page = 0; page < 5; ++page) thrash.Add(700 * kMs, page, true);
+  EXPECT_EQ(thrash.refaults(), 105u);
+  const std::vector<ThrashStretch> found = thrash.Stretches(samples);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].begin_ns, 200 * kMs);
+  EXPECT_EQ(found[0].end_ns, 400 * kMs);
+  EXPECT_EQ(found[0].refaults, 100u);
+}
+
+TEST(ThrashTest, AHeapThatGrowsIsNoThrash) {
+  ThrashDetector thrash;
+  for (int time = 0; time < 2; ++time) {
+    for (uint64_t page = 0; page < 50; ++page) thrash.Add(250 * kMs, page, true);
+  }
+  EXPECT_TRUE(thrash.Stretches(std::vector<UsageSample>{Sample(0, 1000, 0),
+                                                        Sample(290 * kMs, 2000, 0)}).empty());
+  EXPECT_EQ(thrash.Stretches(std::vector<UsageSample>{Sample(0, 1000, 0),
+                                                      Sample(290 * kMs, 1010, 0)}).size(), 1u);
+}
+
+// The heap grows in bursts; its pages are touched 40 ms later.
+TEST(CorrelationTest, ALagIsFound) {
+  std::vector<UsageSample> samples;
+  uint64_t live = 0, minor = 0;
+  for (uint64_t i = 0; i < 256; ++i) {
+    if (i * i % 37 < 5) live += 1 << 20;
+    if (i >= 4 && (i - 4) * (i - 4) % 37 < 5) minor += 256;
+    samples.push_back(Sample(i * 10 * kMs, live, minor));
+  }
+  const FaultCorrelation found = CorrelateFaults(samples);
+  ASSERT_TRUE(found.live_minor.known);
+  EXPECT_NEAR(static_cast<double>(found.live_minor.lag_ns), 40.0 * kMs, 11.0 * kMs);
+  EXPECT_GT(found.live_minor.best, 0.9);
+  EXPECT_LT(found.live_minor.now, 0.5);
+  EXPECT_FALSE(found.live_major.known) << "there were none";
+}
+
+}  // namespace
+}  // namespace memtrace::report

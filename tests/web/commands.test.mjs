@@ -1,0 +1,128 @@
+// The pages that the commands write of real traces.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { axe, build, directory, fragmentOf, launch, open } from './browser.mjs';
+
+const source = join(dirname(fileURLToPath(import.meta.url)), '../..');
+const memtrace = (...words) => spawnSync(join(build, 'bin/memtrace'), words, { encoding: 'utf8' });
+const trace = (name) => join(directory, `${name}.mtr`);
+const page = (name) => join(directory, name);
+
+let browser;
+before(async () => {
+  for (const program of ['leaks', 'temporary', 'new_delete']) {
+    const run = memtrace('run', '-o', trace(program), '--', join(build, 'examples', program));
+    assert.equal(run.status, 0, run.stderr);
+  }
+  browser = await launch();
+});
+after(() => browser?.close());
+
+async function on(name, fragment, run, options) {
+  const shown = await open(browser, name, fragment, options);
+  try {
+    await run(shown);
+    assert.deepEqual(shown.problems, []);
+  } finally {
+    await shown.context().close();
+  }
+}
+
+const rows = (shown) => shown.locator('tbody tr[aria-level="1"]');
+
+async function readable(name) {
+  for (const colorScheme of ['light', 'dark']) {
+    await on(name, '', async (shown) => {
+      await shown.evaluate(readFileSync(axe, 'utf8'));
+      const { violations } = await shown.evaluate(() => window.axe.run());
+      assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`), []);
+    }, { colorScheme, bypassCSP: true });
+  }
+}
+
+describe('memtrace report --format html', () => {
+  test('shows the leaks of the example, with their lines', async () => {
+    const out = page('leaks.html');
+    const made = memtrace('report', trace('leaks'), '--format', 'html', '-o', out);
+    assert.equal(made.status, 0, made.stderr);
+    assert.ok(statSync(out).size < 500_000);
+    await on('leaks.html', '#view=leaks', async (shown) => {
+      const text = await shown.locator('#panel-leaks tbody').innerText();
+      assert.match(text, /LeakOneTable/);
+      assert.match(text, /LeakInALoop/);
+      assert.match(text, /leaks\.c:\d+/);
+      assert.match(text, /256 B/);
+      await rows(shown).first().click();
+      assert.match(await shown.getByRole('list', { name: /^Stack/ }).innerText(), /main/);
+    });
+  });
+
+  test('has the totals of --format json', async () => {
+    const made = memtrace('report', trace('temporary'), '--format', 'html', '-o', page('temporary.html'));
+    assert.equal(made.status, 0, made.stderr);
+    const { totals } = JSON.parse(memtrace('report', trace('temporary'), '--format', 'json').stdout);
+    await on('temporary.html', '', async (shown) => {
+      const text = await shown.locator('#panel-summary').innerText();
+      assert.ok(text.includes(`${totals.allocations.toLocaleString('en-US')} allocations`), text);
+      await shown.locator('#tab-flame').click();
+      await shown.getByLabel('Measure').selectOption('allocations');
+      assert.ok((await shown.getByRole('treeitem', { name: /^all/ }).getAttribute('aria-label'))
+        .includes(totals.allocations.toLocaleString('en-US')));
+    });
+  });
+
+  test('goes to standard output, or nowhere when the trace cannot be read', () => {
+    const whole = execFileSync(join(build, 'bin/memtrace'), ['report', trace('leaks'), '--format', 'html'], { encoding: 'utf8' });
+    assert.match(whole, /^<!DOCTYPE html>/);
+    assert.match(whole, /<\/html>\s*$/);
+    const bad = memtrace('report', join(build, 'bin/memtrace'), '--format', 'html', '-o', page('no.html'));
+    assert.equal(bad.status, 2);
+    assert.throws(() => statSync(page('no.html')));
+  });
+});
+
+describe('memtrace diff --format html', () => {
+  before(() => {
+    const made = memtrace('diff', trace('leaks'), trace('new_delete'), '--by', 'allocated', '--format', 'html', '-o', page('diff.html'));
+    assert.equal(made.status, 0, made.stderr);
+  });
+
+  test('says what is new and what is gone, and narrows to it', () => on('diff.html', '', async (shown) => {
+    const { counts, sites } = JSON.parse(memtrace('diff', trace('leaks'), trace('new_delete'), '--by', 'allocated', '--format', 'json').stdout);
+    assert.ok(counts.new > 0 && counts.gone > 0);
+    assert.match(await shown.locator('.verdicts').innerText(), new RegExp(`${counts.new} new, .* ${counts.gone} gone`));
+    assert.equal(await rows(shown).count(), sites.length);
+    await shown.getByRole('checkbox', { name: /^new/ }).uncheck();
+    assert.equal(fragmentOf(shown).get('kinds').includes('new'), false);
+    assert.equal(await rows(shown).count(), sites.length - counts.new);
+    await shown.getByLabel('Filter').fill('LeakOneTable');
+    await shown.waitForFunction(() => location.hash.includes('q=LeakOneTable'));
+    assert.equal(await rows(shown).count(), 1);
+    await rows(shown).first().click();
+    assert.match(await shown.getByRole('list', { name: /^Stack/ }).innerText(), /LeakOneTable/);
+  }));
+
+  test('is readable by a screen reader', () => readable('diff.html'));
+});
+
+describe('memtrace compare --format html', () => {
+  before(() => {
+    const made = memtrace('compare', trace('leaks'), join(source, 'tests/fuzz/valgrind_xml/protocol6.xml'), '--format', 'html', '-o', page('compare.html'));
+    assert.ok([0, 1].includes(made.status), made.stderr);
+  });
+
+  test('has a row for each leak of either side', () => on('compare.html', '', async (shown) => {
+    const { leaks } = JSON.parse(memtrace('compare', trace('leaks'), join(source, 'tests/fuzz/valgrind_xml/protocol6.xml'), '--format', 'json').stdout);
+    assert.ok(leaks.length > 0);
+    assert.equal(await rows(shown).count(), leaks.length);
+    await rows(shown).first().click();
+    assert.ok(await shown.getByRole('list', { name: /^Stack/ }).isVisible());
+  }));
+
+  test('is readable by a screen reader', () => readable('compare.html'));
+});

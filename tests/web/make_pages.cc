@@ -1,0 +1,267 @@
+// make_pages DIRECTORY: pages of --format html for the tests in a browser, of analyses that nobody
+// had to run a program for.
+//
+//   ordinary.html  a program with leaks, threads, phases, faults, mappings
+//   large.html     10,000 sites with 30 frames each
+//   hostile.html   names that would be markup, commands or commotion if they were not data
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "report/html/page.h"
+#include "report/render/formats.h"
+#include "tests/report/render_made_up.h"
+
+namespace memtrace::report {
+namespace {
+
+void AddTimeline(Analysis* analysis, size_t points) {
+  analysis->timeline_interval_ns = analysis->process.duration_ns / points;
+  for (size_t i = 1; i <= points; ++i) {
+    TimelinePoint point;
+    point.time_ns = i * analysis->timeline_interval_ns;
+    const double part = static_cast<double>(i) / static_cast<double>(points);
+    point.live_bytes = static_cast<uint64_t>(part * 8e6 + 2e6 * std::sin(part * 20) + 2e6);
+    point.live_blocks = point.live_bytes / 64;
+    point.max_live_bytes = point.live_bytes + 100'000;
+    point.allocations = 1000 + i % 7 * 100;
+    point.frees = 900 + i % 5 * 100;
+    point.bytes_allocated = point.allocations * 64;
+    point.rss_bytes = point.live_bytes + 4'000'000;
+    point.minor_faults = i % 11 * 3;
+    analysis->timeline.push_back(point);
+    if (point.max_live_bytes > analysis->totals.peak_live_bytes) {
+      analysis->totals.peak_live_bytes = point.max_live_bytes;
+      analysis->totals.peak_live_blocks = point.live_blocks;
+      analysis->totals.peak_time_ns = point.time_ns;
+    }
+  }
+}
+
+void AddThread(Analysis* analysis, uint32_t tid, std::string name) {
+  ThreadSummary thread;
+  thread.id = {tid};
+  thread.tid = tid;
+  thread.name = std::move(name);
+  thread.allocations = tid * 100;
+  thread.frees = tid * 90;
+  thread.bytes_allocated = tid * 6400;
+  thread.live_bytes = tid * 640;
+  thread.live_blocks = tid * 10;
+  thread.last_time_ns = analysis->process.duration_ns;
+  analysis->threads.push_back(std::move(thread));
+}
+
+// Each site allocates evenly from its first time to its last; what it keeps it keeps from then on.
+void AddSeries(Analysis* analysis) {
+  constexpr uint32_t kIntervals = 100;
+  analysis->series_interval_ns = analysis->process.duration_ns / kIntervals;
+  for (Site& site : analysis->sites) {
+    const auto first = static_cast<uint32_t>(site.first_time_ns / analysis->series_interval_ns);
+    const auto last = static_cast<uint32_t>(site.last_time_ns / analysis->series_interval_ns);
+    const uint32_t count = last - first + 1;
+    for (uint32_t i = 0; i < count; ++i) {
+      SeriesPoint point;
+      point.interval = first + i;
+      const auto part = [&](uint64_t all) {
+        return static_cast<uint32_t>(all * (i + 1) / count - all * i / count);
+      };
+      point.allocations = part(site.allocations);
+      point.frees = part(site.frees);
+      point.live_blocks = static_cast<uint32_t>(site.live_blocks * (i + 1) / count);
+      point.live_bytes = site.live_bytes * (i + 1) / count;
+      point.high_bytes = point.live_bytes;
+      site.series.push_back(point);
+    }
+    site.growth.verdict = site.live_blocks == 400 ? Growth::Verdict::kGrowing
+                          : site.live_blocks > 0  ? Growth::Verdict::kHeld
+                                                  : Growth::Verdict::kBounded;
+    if (site.live_blocks == 400) {
+      site.growth.bytes_per_s = 200'000;
+      site.growth.bytes_per_s_low = 190'000;
+      site.growth.bytes_per_s_high = 210'000;
+      site.growth.confidence = 0.999;
+    }
+  }
+}
+
+// A scan for which the sites with live blocks are lost by turns.
+void AddScan(Analysis* analysis) {
+  LeakScan scan;
+  scan.number = 1;
+  scan.state = LeakScan::State::kDone;
+  scan.time_ns = analysis->process.duration_ns;
+  size_t turn = 0;
+  for (const Site& site : analysis->sites) {
+    if (site.live_blocks == 0) continue;
+    LossRecord record;
+    record.kind = turn++ % 3 == 0 ? LeakKind::kDefinite : LeakKind::kReachable;
+    record.stack = site.stack;
+    record.function = site.function;
+    record.bytes = site.live_bytes;
+    record.blocks = site.live_blocks;
+    record.first_time_ns = site.live_first_time_ns;
+    record.last_time_ns = site.live_last_time_ns;
+    scan.totals[static_cast<size_t>(record.kind)].bytes += record.bytes;
+    scan.totals[static_cast<size_t>(record.kind)].blocks += record.blocks;
+    scan.records.push_back(record);
+  }
+  analysis->leak_scans.push_back(std::move(scan));
+}
+
+void Ordinary(MadeUp* made_up) {
+  const std::vector<Step> main = {{"main", "/work/src/main.cc", 40}, Libc("__libc_start_main")};
+  const auto stack = [&](std::vector<Step> inner) {
+    inner.insert(inner.end(), main.begin(), main.end());
+    return made_up->Stack(inner);
+  };
+  made_up->AddSite(stack({{"Parse", "/work/src/parse/parser.cc", 12}, {"Load", "/work/src/load.cc", 7}}),
+                   9000, 64, 0);
+  made_up->AddSite(stack({{"Keep", "/work/src/cache/cache.cc", 88}, {"Load", "/work/src/load.cc", 9}}),
+                   500, 1024, 400);
+  made_up->AddSite(stack({{"Forget", "/work/src/leak.cc", 3}}), 32, 128, 32);
+  // Early only.
+  Site& early = made_up->AddSite(stack({{"Begin", "/work/src/begin.cc", 5}}), 10, 4096, 0);
+  early.last_time_ns = 150'000'000;
+  for (Site& site : made_up->analysis.sites) {
+    site.wasted_bytes = site.allocations * 8;
+    site.temporary = site.frees / 4;
+  }
+  AddSeries(&made_up->analysis);
+  AddTimeline(&made_up->analysis, 200);
+  AddThread(&made_up->analysis, 1, "app");
+  AddThread(&made_up->analysis, 2, "worker");
+  AddScan(&made_up->analysis);
+  Phase phase;
+  phase.name = "load";
+  phase.times = 1;
+  phase.first_begin.time_ns = 500'000'000;
+  made_up->analysis.phases.push_back(phase);
+  MappingSite mapping;
+  mapping.stack = made_up->analysis.sites[0].stack;
+  mapping.calls = 2;
+  mapping.bytes = mapping.live_bytes = 1 << 20;
+  made_up->analysis.mappings.push_back(mapping);
+  made_up->analysis.sizes.allocations[7] = 9000;
+  made_up->analysis.sizes.bytes[7] = 9000 * 64;
+  made_up->analysis.coverage.events = 20'000;
+  made_up->analysis.faults.minor = 1234;
+}
+
+void Large(MadeUp* made_up) {
+  constexpr size_t kSites = 10'000, kFrames = 30, kFunctions = 3000;
+  uint64_t random = 1;
+  const auto below = [&](uint64_t limit) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    return (random >> 33) % limit;
+  };
+  for (size_t i = 0; i < kSites; ++i) {
+    std::vector<Step> steps;
+    for (size_t depth = 0; depth < kFrames; ++depth) {
+      // Outer frames are shared by many stacks, inner ones by few.
+      const size_t choices = 1 + kFunctions * (kFrames - depth) / kFrames;
+      const size_t which = depth + 1 == kFrames ? 0 : below(choices) % (kFrames - depth < 20 ? 8 * (kFrames - depth) : choices);
+      steps.push_back({"project::module" + std::to_string(which % 40) + "::Function" + std::to_string(which) + "(int, char const*)",
+                       "/work/src/module" + std::to_string(which % 40) + "/file" + std::to_string(which % 300) + ".cc",
+                       static_cast<uint32_t>(which % 900 + 1)});
+    }
+    made_up->AddSite(made_up->Stack(steps), 1 + below(1000), 16 + below(4096), below(2));
+  }
+  AddTimeline(&made_up->analysis, 512);
+  AddScan(&made_up->analysis);
+}
+
+const char* const kHostile[] = {
+    "</script><script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "\"'><svg onload=window.hacked=1>",
+    "@@MEMTRACE_DATA@@",
+    "-->]]><!--",
+    "${window.hacked=1}`\\u003cb\\u003e",
+    "right\u202eto left\u2066 isolated\u200b",
+    "bell\a escape\x1b[2J tab\t newline\n return\r null-like\x01",
+    "c1 \xc2\x9b controls \xc2\x85",
+    "\xff\xfe not utf-8 \xc3",
+    "surrogate \xed\xa0\x80 alone",
+    "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d hebrew and \xf0\x9f\x98\x80",
+    "__proto__", "constructor", "javascript:window.hacked=1",
+};
+
+void Hostile(MadeUp* made_up) {
+  Analysis& analysis = made_up->analysis;
+  analysis.process.command.clear();
+  uint32_t line = 1;
+  for (const std::string name : kHostile) {
+    const StackId stack = made_up->Stack({{name, "/work/" + name + "/" + name + ".cc", line++},
+                                          {"main", "/work/main.cc", 1}});
+    made_up->AddSite(stack, 10, 100, 5);
+    AddThread(&analysis, line, name);
+    analysis.process.command.push_back(name);
+    analysis.coverage.notes.push_back(name);
+    analysis.coverage.counters.emplace_back(name, 7);
+    Phase phase;
+    phase.name = name;
+    phase.times = 1;
+    phase.first_begin.time_ns = line * 10'000'000;
+    analysis.phases.push_back(phase);
+    MappingSite mapping;
+    mapping.stack = stack;
+    mapping.file = name;
+    mapping.calls = mapping.bytes = line;
+    analysis.mappings.push_back(mapping);
+    analysis.coverage.unseen_allocators.push_back({name, name, UnseenAllocator::Way::kHidden});
+  }
+  analysis.file = kHostile[0];
+  analysis.process.host = kHostile[1];
+  AddTimeline(&analysis, 50);
+  AddScan(&analysis);
+  analysis.leak_scans[0].notes = {kHostile[0]};
+}
+
+class FileSink : public render::Sink {
+ public:
+  explicit FileSink(const std::string& path) : file_(path, std::ios::binary) {}
+  void Write(absl::string_view text) override {
+    file_.write(text.data(), static_cast<std::streamsize>(text.size()));
+  }
+  bool Close() {
+    file_.close();
+    return file_.good();
+  }
+
+ private:
+  std::ofstream file_;
+};
+
+int Main(const std::string& directory) {
+  const absl::Status there = html::PageIsThere();
+  if (!there.ok()) {
+    std::fprintf(stderr, "%s\n", there.ToString().c_str());
+    return 1;
+  }
+  struct Page {
+    const char* name;
+    void (*fill)(MadeUp*);
+  };
+  for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile}}) {
+    MadeUp made_up;
+    page.fill(&made_up);
+    FileSink out(directory + "/" + page.name + ".html");
+    render::RenderHtml(made_up.View(), render::kHtmlRows, out);
+    if (!out.Close()) {
+      std::fprintf(stderr, "cannot write %s/%s.html\n", directory.c_str(), page.name);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace memtrace::report
+
+int main(int argc, char** argv) {
+  return argc == 2 ? memtrace::report::Main(argv[1]) : 2;
+}

@@ -1,0 +1,367 @@
+// What a reader does with the page of --format html, in a headless Chromium. The pages are made by
+// make_pages; no test depends on how fast anything is.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { axe, build, directory, fragmentOf, launch, open } from './browser.mjs';
+
+let browser;
+before(async () => {
+  execFileSync(join(build, 'tests/make_pages'), [directory]);
+  browser = await launch();
+});
+after(() => browser?.close());
+
+// Runs with a page that is closed after it, and on which nothing may have gone wrong.
+async function on(name, fragment, run, options) {
+  const page = await open(browser, name, fragment, options);
+  try {
+    await run(page);
+    assert.deepEqual(page.problems, []);
+  } finally {
+    await page.context().close();
+  }
+}
+
+const rows = (page, view) => page.locator(`#panel-${view} tbody tr[aria-level="1"], #panel-${view} tbody tr:not([aria-level]):not(.gap)`);
+const callers = (page) => page.locator('#panel-sites tbody tr[data-index] td:nth-last-child(2)').allTextContents();
+// Which there are depends on what the report has.
+const viewsOf = (page) => page.locator('[role=tab]').evaluateAll((tabs) => tabs.map((tab) => tab.id.slice('tab-'.length)));
+const treeItem = (page, name) => page.getByRole('treeitem', { name });
+
+describe('an ordinary page', () => {
+  test('says its verdict before anything else', () => on('ordinary.html', '', async (page) => {
+    const first = page.locator('.page > section').first();
+    assert.equal(await first.getAttribute('aria-label'), 'Verdict');
+    // What Keep keeps is lost, what Forget does is reachable: make_pages says so.
+    assert.match(await first.textContent(), /400 KiB lost for certain.*most in Keep/);
+    assert.match(await page.title(), /^app – memtrace report$/);
+    await first.getByRole('button', { name: /lost for certain/ }).click();
+    assert.equal(fragmentOf(page).get('view'), 'leaks');
+    assert.equal(await page.getByRole('tab', { name: 'Leaks' }).getAttribute('aria-selected'), 'true');
+  }));
+
+  test('shows every view without an error', () => on('ordinary.html', '', async (page) => {
+    const views = await viewsOf(page);
+    for (const view of ['summary', 'flame', 'leaks', 'sites', 'sources', 'threads', 'faults', 'mappings', 'coverage']) {
+      assert.ok(views.includes(view), view);
+    }
+    for (const view of await viewsOf(page)) {
+      await page.locator(`#tab-${view}`).click();
+      const panel = page.locator(`#panel-${view}`);
+      assert.ok(await panel.isVisible(), view);
+      assert.ok((await panel.textContent()).length > 20, view);
+      assert.equal(await page.locator('[role=tabpanel]:visible').count(), 1);
+    }
+  }));
+
+  test('narrows everything to a range that is dragged in the timeline', () => on('ordinary.html', '#view=sites', async (page) => {
+    assert.ok((await callers(page)).includes('Begin'));
+    const box = await page.locator('.timeline .u-over').first().boundingBox();
+    const y = box.y + box.height / 2;
+    await page.mouse.move(box.x + box.width * 0.5, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.8, y, { steps: 5 });
+    await page.mouse.up();
+    const { from, to } = Object.fromEntries(fragmentOf(page));
+    assert.ok(Math.abs(Number(from) - 1.0) < 0.05, from);  // of 2 s
+    assert.ok(Math.abs(Number(to) - 1.6) < 0.05, to);
+    assert.ok(!(await callers(page)).includes('Begin'));  // which allocated until 0.15 s
+    await page.locator('#tab-flame').click();
+    assert.equal(await treeItem(page, /^Begin/).count(), 0);
+    await page.locator('#tab-summary').click();
+    assert.match(await page.locator('#panel-summary').textContent(), /In the chosen time/);
+    await page.getByRole('button', { name: 'Whole run' }).click();
+    assert.equal(fragmentOf(page).get('from'), null);
+    await page.locator('#tab-sites').click();
+    assert.ok((await callers(page)).includes('Begin'));
+  }));
+
+  test('counts in a range what happened in it', () => on('ordinary.html', '#view=sites&from=0.5&to=1', async (page) => {
+    // Keep allocates from 0.1 s to 1.5 s, in 71 intervals of 20 ms: of its 500 the 25 intervals from 0.5 s on have 176.
+    const row = (await rows(page, 'sites').filter({ hasText: 'Keep' }).locator('td').allTextContents()).map((text) => text.replace(/^[▸▾]/, ''));
+    assert.deepEqual(row.slice(0, 3), ['141 KiB', '176', '35']);
+    await page.locator('#tab-flame').click();
+    assert.equal(await page.getByLabel('Measure').inputValue(), 'growth_bytes');
+    assert.match(await treeItem(page, /^Keep/).getAttribute('aria-label'), /141 KiB/);
+    await page.getByLabel('Measure').selectOption('allocations');
+    assert.match(await treeItem(page, /^Keep/).getAttribute('aria-label'), /: 176,/);
+    await page.getByRole('button', { name: 'Whole run' }).click();
+    assert.match(await treeItem(page, /^Keep/).getAttribute('aria-label'), /: 500,/);
+  }));
+
+  test('tells how each site grew', () => on('ordinary.html', '', async (page) => {
+    await page.getByRole('button', { name: /1 site grew without an end/ }).click();
+    const first = rows(page, 'growth').first();
+    assert.match(await first.textContent(), /^▸growing195 KiB\/s.*99\.9 %.*Keep/);
+    assert.equal(await first.locator('svg polyline').count(), 1);
+    await page.getByText('Live heap by who holds it').click();
+    for (const by of ['caller', 'file', 'folder', 'module']) {
+      await page.locator('.timeline details select').selectOption(by);
+      await page.locator('.timeline .u-legend').last().waitFor();
+    }
+    assert.match(await page.locator('.timeline .u-legend').last().textContent(), /\/work\/app/);
+  }));
+
+  test('takes the range from the keyboard as well', () => on('ordinary.html', '', async (page) => {
+    const from = page.getByLabel('From, time of the run');
+    await from.focus();
+    for (let i = 0; i < 5; ++i) await page.keyboard.press('ArrowRight');
+    assert.ok(Math.abs(Number(fragmentOf(page).get('from')) - 0.01) < 1e-9);
+    assert.match(await from.getAttribute('aria-valuetext'), /10 ms/);
+  }));
+
+  test('filters all views by function, file and expression', () => on('ordinary.html', '#view=sites', async (page) => {
+    const filter = page.getByLabel('Filter');
+    for (const [query, left] of [['forget', ['Forget']], ['cache.cc', ['Keep']], ['/^(Parse|Keep)$/', ['Keep', 'Parse']],
+                                 ['load.cc', ['Keep', 'Parse']], ['[', []]]) {
+      await filter.fill(query);
+      await page.waitForFunction((want) => new URLSearchParams(location.hash.slice(1)).get('q') === want, query);
+      assert.deepEqual((await callers(page)).sort(), left, query);
+    }
+    await filter.fill('forget');
+    await page.waitForFunction(() => location.hash.includes('q=forget'));
+    await page.locator('#tab-flame').click();
+    assert.equal(await treeItem(page, /^Forget/).count(), 1);
+    assert.equal(await treeItem(page, /^Keep/).count(), 0);
+    await page.locator('#tab-leaks').click();
+    assert.equal(await rows(page, 'leaks').count(), 1);
+    await page.locator('#tab-sources').click();
+    assert.match(await page.locator('#panel-sources').textContent(), /leak\.cc/);
+  }));
+
+  test('has a flame graph both ways, by any measure', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
+    // 9000 * 64 + 500 * 1024 + 32 * 128 + 10 * 4096 = 1133056 bytes
+    assert.match(await treeItem(page, /^all/).getAttribute('aria-label'), /1\.08 MiB/);
+    assert.match(await treeItem(page, /^Parse/).getAttribute('aria-label'), /^Parse \(parser\.cc:12\): 563 KiB, 50\.8 %$/);
+    assert.equal(await treeItem(page, /^main/).getAttribute('aria-level'), '3');  // all, libc's start, main
+    await page.getByLabel('from the allocation up to its callers').check();
+    assert.equal(await treeItem(page, /^Parse/).getAttribute('aria-level'), '2');
+    assert.equal(fragmentOf(page).get('direction'), 'callers');
+    await page.getByLabel('Measure').selectOption('allocations');
+    assert.match(await treeItem(page, /^Parse/).getAttribute('aria-label'), /9,000, 94\.3 %/);
+    await treeItem(page, /^Keep/).click();
+    assert.equal(await treeItem(page, /^Parse/).count(), 0);
+    assert.match(await page.getByLabel('Path in the flame graph').textContent(), /all.*Keep/);
+    await page.getByRole('button', { name: 'all', exact: true }).click();
+    assert.equal(await treeItem(page, /^Parse/).count(), 1);
+  }));
+
+  test('moves in the flame graph by keys', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
+    const focused = () => page.evaluate(() => document.activeElement.getAttribute('aria-label'));
+    await treeItem(page, /^all/).focus();
+    for (const [key, name] of [['ArrowDown', /^__libc_start_main/], ['ArrowDown', /^main/], ['ArrowDown', /^Load/],
+                               ['ArrowRight', /^Load/], ['ArrowUp', /^main/], ['ArrowDown', /^Load/], ['End', /^Forget/],
+                               ['Home', /^Load/]]) {
+      await page.keyboard.press(key);
+      assert.match(await focused(), name, key);
+    }
+    await page.keyboard.press('Enter');
+    assert.match(await focused(), /^Load/);
+    assert.notEqual(fragmentOf(page).get('frame'), null);
+    await page.keyboard.press('Escape');
+    assert.match(await focused(), /^main/);
+  }));
+
+  test('sorts a table, and opens its stacks by keys', () => on('ordinary.html', '#view=sites', async (page) => {
+    const head = (name) => page.getByRole('columnheader', { name });
+    assert.equal(await head('Total').getAttribute('aria-sort'), 'descending');
+    assert.deepEqual(await callers(page), ['Parse', 'Keep', 'Begin', 'Forget']);
+    await head('Caller').getByRole('button').click();
+    assert.deepEqual(await callers(page), ['Begin', 'Forget', 'Keep', 'Parse']);
+    assert.equal(fragmentOf(page).get('sort'), 'caller');
+    const table = page.getByRole('treegrid', { name: 'Sites' });
+    assert.equal(await table.getAttribute('aria-rowcount'), '5');
+    await rows(page, 'sites').first().focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    const open = page.locator('#panel-sites tr[aria-expanded=true]');
+    assert.match(await open.textContent(), /Forget/);
+    const stack = page.getByRole('list', { name: 'Stack, innermost frame first' });
+    assert.deepEqual(await stack.locator('li .name:not(.place *)').allTextContents(), ['Forget', 'main']);
+    await page.getByRole('button', { name: /^show all 3 frames/ }).click();
+    assert.match(await stack.textContent(), /__libc_start_main/);
+    await open.focus();
+    await page.keyboard.press('ArrowLeft');
+    assert.equal(await open.count(), 0);
+  }));
+
+  test('chooses kinds of leaks', () => on('ordinary.html', '#view=leaks', async (page) => {
+    assert.equal(await rows(page, 'leaks').count(), 2);
+    await page.getByLabel(/still reachable/).uncheck();
+    assert.equal(await rows(page, 'leaks').count(), 1);
+    assert.match(await rows(page, 'leaks').textContent(), /definitely lost/);
+  }));
+
+  test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {
+    const panel = page.locator('#panel-sources');
+    await panel.locator('.bars').getByRole('button', { name: 'work/src' }).click();
+    assert.match(await panel.locator('.bars').textContent(), /parse/);
+    const folder = fragmentOf(page).get('folder');
+    await page.goBack();
+    assert.notEqual(fragmentOf(page).get('folder'), folder);
+    assert.ok(await panel.locator('svg path').count() > 4);
+  }));
+
+  test('shows who gets its address what was chosen', () => on('ordinary.html', '', async (page) => {
+    await page.locator('#tab-sites').click();
+    await page.getByLabel('Measure').selectOption('wasted_bytes');
+    await page.getByLabel('Rows of the table').selectOption('file');
+    await page.getByLabel('Filter').fill('src');
+    await page.waitForFunction(() => location.hash.includes('q=src'));
+    const shown = await page.locator('[role=tabpanel]:visible').innerText();
+    const fragment = new URL(page.url()).hash;
+    await on('ordinary.html', fragment, async (other) => {
+      assert.equal(await other.locator('[role=tabpanel]:visible').innerText(), shown);
+      assert.equal(await other.getByLabel('Filter').inputValue(), 'src');
+    });
+    await page.goBack();
+    assert.equal(await page.getByLabel('Rows of the table').inputValue(), 'caller');
+  }));
+
+  test('survives an address that is nonsense', () => on('ordinary.html',
+    '#view=no&measure=no&from=x&to=-5&frame=99999.-1.x&sort=-no&folder=/no/&group=__proto__&kinds=no&direction=no', async (page) => {
+      for (const view of await viewsOf(page)) await page.locator(`#tab-${view}`).click();
+    }));
+
+  test('is light or dark as the system is, or as one says', async () => {
+    const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    for (const colorScheme of ['light', 'dark']) {
+      await on('ordinary.html', '', async (page) => {
+        const light = 'rgb(255, 255, 255)';
+        assert.equal(await background(page) === light, colorScheme === 'light');
+        const button = page.getByRole('button', { name: /^Colours/ });
+        await button.click();
+        assert.equal(await background(page), light);
+        await button.click();
+        assert.notEqual(await background(page), light);
+      }, { colorScheme });
+    }
+  });
+
+  test('has names and roles that a screen reader can use', async () => {
+    for (const colorScheme of ['light', 'dark']) {
+      await on('ordinary.html', '', async (page) => {
+        await page.evaluate(readFileSync(axe, 'utf8'));
+        for (const view of await viewsOf(page)) {
+          await page.locator(`#tab-${view}`).click();
+          const { violations } = await page.evaluate(() => window.axe.run());
+          assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).slice(0, 3)}`), [], view);
+        }
+      }, { colorScheme, bypassCSP: true });
+    }
+  });
+
+  test('prints all of its views', () => on('ordinary.html', '', async (page) => {
+    const pdf = await page.pdf({ format: 'A4' });
+    assert.ok(pdf.length > 10000);
+    await page.emulateMedia({ media: 'print' });
+    await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+    assert.equal(await page.locator('[role=tabpanel]:visible').count(), (await viewsOf(page)).length);
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
+    assert.ok(!(await page.getByLabel('Filter').isVisible()));
+    await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+    assert.equal(await page.locator('[role=tabpanel]:visible').count(), 1);
+  }, { colorScheme: 'dark' }));
+
+  test('fits a narrow screen', () => on('ordinary.html', '', async (page) => {
+    for (const view of await viewsOf(page)) {
+      await page.locator(`#tab-${view}`).click();
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(width <= 380, `${view}: ${width}`);
+    }
+  }, { viewport: { width: 380, height: 700 } }));
+});
+
+describe('a page of 10,000 sites', () => {
+  test('is small, and has few elements', async () => {
+    assert.ok(statSync(join(directory, 'large.html')).size < 3e6);
+    const start = performance.now();
+    await on('large.html', '', async (page) => {
+      console.log(`# drawn after ${(performance.now() - start).toFixed(0)} ms`);
+      for (const view of await viewsOf(page)) {
+        const from = performance.now();
+        await page.locator(`#tab-${view}`).click();
+        const elements = await page.evaluate(() => document.querySelectorAll('*').length);
+        console.log(`# ${view}: ${(performance.now() - from).toFixed(0)} ms, ${elements} elements`);
+        assert.ok(elements < 6000, `${view}: ${elements}`);
+      }
+    });
+  });
+
+  test('scrolls to its last row, and filters', () => on('large.html', '#view=sites&group=stack', async (page) => {
+    const table = page.getByRole('treegrid', { name: 'Sites' });
+    assert.equal(await table.getAttribute('aria-rowcount'), '10001');
+    await rows(page, 'sites').first().focus();
+    await page.keyboard.press('End');
+    await page.locator('tr[aria-rowindex="10001"]:focus').waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('list', { name: /^Stack/ }).waitFor();
+    await page.getByLabel('Filter').fill('Function1234(');
+    await page.waitForFunction(() => location.hash.includes('Function1234'));
+    const left = Number(await table.getAttribute('aria-rowcount')) - 1;
+    assert.ok(left > 0 && left < 1000, String(left));
+  }));
+});
+
+describe('names that would be something else', () => {
+  test('are text in every view', () => on('hostile.html', '', async (page) => {
+    const inert = async () => {
+      assert.equal(await page.evaluate(() => window.hacked), undefined);
+      assert.equal(await page.locator('img, iframe, object, embed, a[href]').count(), 0);
+      assert.equal(await page.locator('#app script, #app style, #app svg[onload]').count(), 0);
+      // What would turn or hide text is shown as its number.
+      const text = await page.evaluate(() => document.body.innerText +
+        [...document.querySelectorAll('[title], [aria-label]')].map((e) => e.title + e.ariaLabel).join(' ') + document.title);
+      assert.equal(text.match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2066-\u2069]/u)?.[0], undefined);
+    };
+    for (const view of await viewsOf(page)) {
+      await page.locator(`#tab-${view}`).click();
+      await inert();
+      const row = rows(page, view).first();
+      if (await row.count() > 0) await row.click();
+      await inert();
+    }
+    const shown = await page.locator('#panel-coverage').textContent();
+    for (const name of ['</script><script>window.hacked=1</script>', '<img src=x onerror=window.hacked=1>',
+                        'right\\u202eto left\\u2066 isolated\\u200b', 'bell\\x07 escape\\x1b[2J', 'c1 \\x9b controls',
+                        '\ufffd\ufffd not utf-8', 'hebrew and \u{1f600}', '__proto__', '@@MEMTRACE_DATA@@']) {
+      assert.ok(shown.includes(name), `${name} in ${shown}`);
+    }
+  }));
+
+  test('can be filtered for, grouped and looked at', () => on('hostile.html', '#view=sites', async (page) => {
+    for (const group of ['stack', 'file', 'module', 'caller']) {
+      await page.getByLabel('Rows of the table').selectOption(group);
+      assert.ok(await rows(page, 'sites').count() > 0, group);
+    }
+    await page.getByLabel('Filter').fill('<img');
+    await page.waitForFunction(() => location.hash.includes('q='));
+    assert.equal(await rows(page, 'sites').count(), 1);
+    await page.locator('#tab-flame').click();
+    await treeItem(page, /<img/).click();
+    assert.match(await page.getByLabel('Path in the flame graph').textContent(), /<img src=x/);
+    await page.reload();
+    await page.waitForSelector('html[data-ready]');
+    assert.match(await page.getByLabel('Path in the flame graph').textContent(), /<img src=x/);
+  }));
+
+  test('are not run when they are the data itself', async () => {
+    // The policy holds against a page that somebody changed, too.
+    const page = await open(browser, 'hostile.html');
+    const outcome = await page.evaluate(() => {
+      const tried = [];
+      try { document.body.innerHTML = '<img src=x onerror=window.hacked=1>'; tried.push('innerHTML'); } catch { /* refused */ }
+      const script = document.createElement('script');
+      try { script.textContent = 'window.hacked = 1'; document.body.append(script); } catch { /* refused */ }
+      return [tried, window.hacked];
+    });
+    assert.deepEqual(outcome, [[], undefined]);
+    const answer = await page.evaluate(() => fetch('https://example.org/').then(() => 'fetched', () => 'refused'));
+    assert.equal(answer, 'refused');
+    await page.context().close();
+  });
+});

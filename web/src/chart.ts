@@ -1,0 +1,136 @@
+// A plot over time by uPlot, in the page's colours, with a text for those who do not see it.
+
+import uPlot from 'uplot';
+import { h } from './dom';
+import { bytes, seconds } from './text';
+import { colour } from './theme';
+
+// Steps of an axis of bytes.
+const BINARY = Array.from({ length: 6 }, (_, unit) =>
+  [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** unit)).flat();
+
+export interface Series {
+  title: string;
+  colour: string;         // a variable of style.css, or a colour as hsl(...)
+  values: (number | null)[];
+  fill?: boolean;
+  opaque?: boolean;       // what is below is hidden by it
+  told?: number[];        // what the legend says instead of the values
+  steps?: boolean;
+  bars?: boolean;
+}
+
+// `colour` is a variable of style.css, or a colour.
+function shade(series: Series): string {
+  return series.colour.includes('(') ? series.colour : colour(series.colour);
+}
+
+export interface ChartOptions {
+  label: string;          // what it shows, in a sentence
+  height: number;
+  text: (value: number) => string;
+  times: number[];
+  series: Series[];
+  marks?: { name: string; time: number }[];
+  sync?: string;          // charts of one name share the cursor
+  onRange?: (from: number, to: number) => void;  // dragged along the time
+}
+
+export class Chart {
+  readonly element: HTMLElement;
+  private plot: uPlot | null = null;
+  private range: [number, number] | null = null;
+
+  constructor(private readonly options: ChartOptions) {
+    this.element = h('div', { class: 'chart', role: 'img', 'aria-label': options.label });
+    new ResizeObserver(() => this.resize()).observe(this.element);
+  }
+
+  // Shades the time that is chosen.
+  setRange(range: [number, number] | null): void {
+    this.range = range;
+    if (this.plot) this.plot.redraw(false);
+    else this.resize();  // for paper, which does not wait for an observer
+  }
+
+  // Anew, in the colours of now.
+  draw(): void {
+    this.plot?.destroy();
+    this.plot = new uPlot(this.plotOptions(), [
+      this.options.times, ...this.options.series.map((series) => series.values),
+    ] as uPlot.AlignedData, this.element);
+  }
+
+  private resize(): void {
+    const width = this.element.clientWidth;
+    if (width === 0) return;
+    if (!this.plot) this.draw();
+    else if (this.plot.width !== width) this.plot.setSize({ width, height: this.options.height });
+  }
+
+  private plotOptions(): uPlot.Options {
+    const { options } = this;
+    const axis = { stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 },
+                   font: '12px system-ui, sans-serif' };
+    return {
+      width: Math.max(this.element.clientWidth, 200), height: options.height,
+      scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+      axes: [
+        { ...axis, values: (_, values) => values.map(seconds), space: 90, size: 34 },
+        { ...axis, values: (_, values) => values.map(options.text), size: 74, space: 32, ...(options.text === bytes ? { incrs: BINARY } : {}) },
+      ],
+      legend: { live: true },
+      cursor: {
+        drag: { x: options.onRange !== undefined, y: false, setScale: false },
+        ...(options.sync ? { sync: { key: options.sync } } : {}),
+      },
+      series: [
+        { label: 'time', value: (_, value) => (value === null ? '' : seconds(value)) },
+        ...options.series.map((series): uPlot.Series => ({
+          label: series.title, stroke: shade(series), width: series.opaque ? 0.5 : 1.5, points: { show: false },
+          ...(series.fill ? { fill: series.opaque ? shade(series) : `${colour(series.colour)}33` } : {}),
+          ...(series.steps ? { paths: uPlot.paths.stepped!({ align: -1 }) } : {}),
+          ...(series.bars ? { paths: uPlot.paths.bars!({ size: [0.9, 40] }), fill: colour(series.colour), width: 0 } : {}),
+          value: (_, value, __, index) => (value === null || index === null ? '–' : options.text(series.told?.[index] ?? value)),
+        })),
+      ],
+      hooks: {
+        draw: [(plot) => this.drawOver(plot)],
+        setSelect: [(plot) => {
+          if (!options.onRange || plot.select.width < 3) return;
+          options.onRange(plot.posToVal(plot.select.left, 'x'),
+                          plot.posToVal(plot.select.left + plot.select.width, 'x'));
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        }],
+      },
+    };
+  }
+
+  private drawOver(plot: uPlot): void {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    if (this.range) {
+      const left = plot.valToPos(this.range[0], 'x', true);
+      const right = plot.valToPos(this.range[1], 'x', true);
+      ctx.fillStyle = colour('shade');
+      ctx.fillRect(bbox.left, bbox.top, left - bbox.left, bbox.height);
+      ctx.fillRect(right, bbox.top, bbox.left + bbox.width - right, bbox.height);
+    }
+    ctx.strokeStyle = ctx.fillStyle = colour('dim');
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textAlign = 'left';
+    for (const mark of this.options.marks ?? []) {
+      const x = plot.valToPos(mark.time, 'x', true);
+      ctx.beginPath();
+      ctx.setLineDash([4, 4]);
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.fillText(mark.name.slice(0, 40), x + 4, bbox.top + 12 * devicePixelRatio);
+    }
+    ctx.restore();
+  }
+}

@@ -1,0 +1,82 @@
+// The page of `memtrace diff`: what is new, grown, shrunk, gone.
+
+import type { DiffDocument, DiffRow } from './data';
+import { h, name, type Child } from './dom';
+import { about } from './shell';
+import type { State } from './state';
+import { baseName, bytes, count, plural, seconds } from './text';
+import type { ThemeChoice } from './theme';
+import { besides, Rows } from './two_runs';
+import { card } from './verdicts';
+
+const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);
+
+const AMOUNTS: [string, string, (value: number) => string][] = [
+  ['live_bytes', 'Live at the end', bytes], ['live_blocks', 'Blocks at the end', count], ['peak_bytes', 'At the peak', bytes],
+  ['bytes_allocated', 'Bytes allocated', bytes], ['allocations', 'Allocations', count], ['temporary', 'Temporary', count],
+  ['definite_bytes', 'Definitely lost', bytes], ['indirect_bytes', 'Indirectly lost', bytes],
+  ['possible_bytes', 'Possibly lost', bytes], ['reachable_bytes', 'Still reachable', bytes],
+];
+
+export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, state: State, theme: ThemeChoice): void {
+  document.title = 'memtrace diff';
+  const unit = diff.per === 'run' ? '' : ` per ${diff.per}`;
+  const amount = (value: number): string => (COUNTED.has(diff.by)
+    ? diff.per === 'run' ? count(value) : String(Number(value.toPrecision(3))) : bytes(value)) + unit;
+  const signed = (value: number): string => (value > 0 ? '+' : '') + amount(value);
+  const change = diff.sites.reduce((all, row) => all + row.change, 0);
+  const { counts } = diff;
+
+  const rows = new Rows<DiffRow>({
+    rows: diff.sites, label: 'Sites that changed', sort: '-change',
+    key: (row) => `${row.executable ?? ''} ${row.fingerprint}`,
+    columns: [
+      { id: 'verdict', title: 'Verdict', width: '7em', value: (row) => row.verdict,
+        cell: (row) => h('span', { class: `tag ${row.verdict}` }, row.verdict) },
+      { id: 'change', title: 'Change', number: true, width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
+      { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => amount(row.old) },
+      { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => amount(row.new) },
+      { id: 'caller', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => name(row.caller) },
+      { id: 'place', title: 'Place', width: '16em', value: (row) => `${row.file ?? ''}:${row.line ?? ''}`,
+        cell: (row) => h('span', { class: 'place' }, name(row.file ? `${baseName(row.file)}${row.line ? `:${row.line}` : ''}` : '')) },
+    ],
+    detail: (row) => h('div', {},
+      h('p', {}, `${row.allocator}, fingerprint `, h('code', {}, row.fingerprint), row.executable && h('span', {}, ' of ', name(row.executable))),
+      besides(['Old', 'New'], AMOUNTS.filter(([key]) => [row.old_amounts, row.new_amounts].some((side) => side?.[key] != null && side[key] !== 0))
+        .map(([key, title, text]): [string, Child, Child] => [title, side(row.old_amounts, key, text), side(row.new_amounts, key, text)])),
+      h('ol', { class: 'stack', start: 0, 'aria-label': 'Stack, innermost frame first' }, ...row.stack.map((frame) => h('li', {}, name(frame))))),
+    texts: (row) => [row.caller, row.file ?? '', row.executable ?? '', ...row.stack],
+    verdicts: { new: 'new', grown: 'grown', shrunk: 'shrunk', gone: 'gone' },
+    note: diff.sites_total > diff.sites.length
+      ? `; ${count(diff.sites_total - diff.sites.length)} more are not in this page: memtrace diff --full` : '',
+  }, state);
+
+  const run = (text: (run: DiffDocument['diff']['old']) => Child): [Child, Child] => [text(diff.old), text(diff.new)];
+  const grew = counts.new + counts.grown;
+  root.replaceChildren(h('div', { class: 'page' },
+    h('header', {}, h('h1', {}, 'memtrace diff', h('small', {}, ' ', name(diff.old.name), ' → ', name(diff.new.name))), theme.button),
+    h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
+      card({ kind: diff.grew ? 'bad' : 'good', title: diff.grew ? `${plural(grew, 'site')} new or grown` : 'Nothing is new, nothing grew',
+             text: `By ${diff.by}${unit}: ${counts.new} new, ${counts.grown} grown, ${counts.shrunk} shrunk, ${counts.gone} gone, ${counts.same} the same.` }),
+      card({ kind: 'unknown', title: `${signed(change)} in all`, text: 'Over the sites below.' }),
+      ...[diff.old, diff.new].filter((one) => one.notes.length > 0).map((one) =>
+        card({ kind: 'warning', title: 'Not everything was recorded', text: `${one.name}: ${one.notes.join('; ')}` }))),
+    h('main', {},
+      h('h2', {}, 'Runs'),
+      besides([diff.old.name, diff.new.name], [
+        ['Command', ...run((one) => name(one.command))], ['Ended', ...run((one) => name(one.end))],
+        ['Started', ...run((one) => one.start_time)], ['Took', ...run((one) => seconds(one.duration_s))],
+        ['Processes', ...run((one) => count(one.processes))],
+        ...AMOUNTS.filter(([key]) => [diff.old, diff.new].some((one) => one.totals[key] != null))
+          .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one.totals, key, text))]),
+      ]),
+      h('h2', {}, 'Sites'), rows.element),
+    about(version)));
+  state.subscribe(() => rows.update());
+  rows.update();
+}
+
+function side(amounts: { [key: string]: number | null } | null, key: string, text: (value: number) => string): string {
+  const value = amounts?.[key];
+  return amounts === null ? '–' : value == null ? 'not known' : text(value);
+}

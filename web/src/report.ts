@@ -1,0 +1,75 @@
+// The page of one trace: what is above all views, the views, and which of them is shown.
+
+import type { ReportDocument } from './data';
+import { h, name } from './dom';
+import type { Measure } from './measures';
+import { Model, type View } from './model';
+import { about, Shell } from './shell';
+import type { State } from './state';
+import { baseName } from './text';
+import type { ThemeChoice } from './theme';
+import { verdictCards } from './verdicts';
+import { CoverageView } from './views/coverage';
+import { FaultsView } from './views/faults';
+import { FlameView } from './views/flame';
+import { GrowthView } from './views/growth';
+import { LeaksView } from './views/leaks';
+import { MappingsView } from './views/mappings';
+import { ResidentView } from './views/resident';
+import { SitesView } from './views/sites';
+import { SourcesView } from './views/sources';
+import { SummaryView } from './views/summary';
+import { ThreadsView } from './views/threads';
+import { Timeline } from './views/timeline';
+
+const FILTER_DELAY_MS = 150;  // after the last key
+
+export function showReport(root: HTMLElement, document_: ReportDocument, state: State, theme: ThemeChoice): void {
+  const model = new Model(document_, state);
+  const { process } = model.report;
+  const program = baseName(process.command[0] ?? process.executable) || 'program';
+  document.title = `${program} – memtrace report`;
+
+  const views: View[] = [
+    new SummaryView(model), new FlameView(model), new LeaksView(model),
+    ...(model.report.sites.some((site) => typeof site.growth === 'string') ? [new GrowthView(model)] : []),
+    new SitesView(model),
+    new SourcesView(model), new ThreadsView(model), new FaultsView(model, theme),
+    ...((model.report.resident ?? []).length > 0 ? [new ResidentView(model)] : []),
+    new MappingsView(model), new CoverageView(model),
+  ];
+  const timeline = new Timeline(model, theme);
+
+  const measure = h('select', { id: 'measure', on: { change: () => state.set({ measure: measure.value }, true) } });
+  let offered: Measure[] = [];
+  let timer = 0;
+  const filter = h('input', {
+    type: 'search', id: 'filter', placeholder: 'function, file or module; /regex/', spellcheck: 'false', autocomplete: 'off',
+    on: { input: () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => state.set({ q: filter.value, frame: '' }), FILTER_DELAY_MS);
+    } },
+  });
+  const tools = h('div', { class: 'tools', role: 'search' },
+    h('label', { for: 'filter' }, 'Filter'), filter,
+    h('label', { for: 'measure' }, 'Measure'), measure);
+
+  const shell = new Shell(views, state, {
+    header: h('header', {}, h('h1', {}, name(program), h('small', {}, ' ', name(document_.file))), theme.button),
+    above: [verdictCards(model), timeline.element, tools],
+    below: about(document_.version),
+  });
+  root.replaceChildren(shell.element);
+  const update = () => {
+    if (model.measures !== offered) {  // others in a range than of the whole run
+      offered = model.measures;
+      measure.replaceChildren(...offered.map((one) => h('option', { value: one.id }, one.title)));
+    }
+    if (measure.value !== model.measure?.id) measure.value = model.measure?.id ?? '';
+    if (document.activeElement !== filter) filter.value = state.get('q');
+    timeline.update();
+    shell.update();
+  };
+  state.subscribe(update);
+  update();
+}

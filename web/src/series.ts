@@ -1,0 +1,62 @@
+// What each site did over time: the points of report/growth/site_series.h. Intervals in which
+// nothing changed are left out; a site holds then what it held before.
+
+import type { SeriesTable } from './data';
+
+// Columns of a point, in a row after each other.
+const INTERVAL = 0, ALLOCATIONS = 1, FREES = 2, LIVE_BLOCKS = 3, LIVE_BYTES = 4, WIDTH = 5;
+
+export interface InRange {
+  allocations: number;
+  frees: number;
+  live_bytes: number;    // at the end of the range
+  live_blocks: number;
+  growth_bytes: number;  // live at its end minus at its begin
+}
+
+export class Series {
+  constructor(private readonly table: SeriesTable) {}
+
+  // Whole intervals: those that begin in the range.
+  inRange(site: number, from: number, to: number): InRange {
+    const { begin_s, interval_s } = this.table;
+    const first = Math.round((from - begin_s) / interval_s);
+    const behind = Math.max(first + 1, Math.round((to - begin_s) / interval_s));
+    const found = { allocations: 0, frees: 0, live_bytes: 0, live_blocks: 0, growth_bytes: 0 };
+    const points = this.table.points[site] ?? [];
+    let before = 0;
+    for (let i = 0; i < points.length; i += WIDTH) {
+      const interval = points[i + INTERVAL];
+      if (interval >= behind) break;
+      if (interval < first) {
+        before = points[i + LIVE_BYTES];
+      } else {
+        found.allocations += points[i + ALLOCATIONS];
+        found.frees += points[i + FREES];
+      }
+      found.live_bytes = points[i + LIVE_BYTES];
+      found.live_blocks = points[i + LIVE_BLOCKS];
+    }
+    found.growth_bytes = found.live_bytes - before;
+    return found;
+  }
+
+  // Live bytes of some sites together at the end of each interval.
+  liveBytes(sites: number[], end_s: number): { times: number[]; values: number[] } {
+    const { begin_s, interval_s } = this.table;
+    const intervals = Math.max(1, Math.ceil((end_s - begin_s) / interval_s - 1e-9));
+    const values = new Array<number>(intervals).fill(0);
+    for (const site of sites) {
+      const points = this.table.points[site] ?? [];
+      let at = 0, live = 0;
+      for (let i = 0; i < intervals; ++i) {
+        while (at < points.length && points[at + INTERVAL] <= i) {
+          live = points[at + LIVE_BYTES];
+          at += WIDTH;
+        }
+        values[i] += live;
+      }
+    }
+    return { times: values.map((_, i) => begin_s + (i + 1) * interval_s), values };
+  }
+}

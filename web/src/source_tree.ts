@@ -1,0 +1,75 @@
+// A measure by source folder, file and function.
+
+import type { Site } from './data';
+import type { Stacks } from './stacks';
+import { baseName } from './text';
+
+export interface SourceNode {
+  name: string;
+  path: string;   // from the root on, with "/"; tells a node from all others
+  value: number;
+  children: Map<string, SourceNode>;
+}
+
+function node(name: string, path: string): SourceNode {
+  return { name, path, value: 0, children: new Map() };
+}
+
+function child(of: SourceNode, name: string): SourceNode {
+  let found = of.children.get(name);
+  if (!found) {
+    found = node(name, of.path === '' ? name : `${of.path}/${name}`);
+    of.children.set(name, found);
+  }
+  return found;
+}
+
+// By the frame that a table names; where no file is known, by module.
+export function sourceTree(stacks: Stacks, sites: Site[], of: (site: Site) => number): SourceNode {
+  const root = node('all', '');
+  for (const site of sites) {
+    const value = of(site);
+    if (value <= 0) continue;
+    const caller = stacks.caller(site.stack);
+    const file = caller < 0 ? '' : stacks.file(caller);
+    const parts = caller < 0 ? ['[no stack]']
+      : file !== '' ? file.split('/').filter((part) => part !== '' && part !== '.')
+      : ['[no file]', baseName(stacks.module(caller)) || '[no module]'];
+    if (caller >= 0) parts.push(stacks.name(caller));
+    root.value += value;
+    let at = root;
+    for (const part of parts) {
+      at = child(at, part);
+      at.value += value;
+    }
+  }
+  return joined(root);
+}
+
+// Folders that have one folder and nothing else in them are one.
+function joined(at: SourceNode): SourceNode {
+  const children = new Map<string, SourceNode>();
+  for (const each of at.children.values()) {
+    let below = each;
+    while (below.children.size === 1) {
+      const [only] = below.children.values();
+      if (only.children.size === 0) break;
+      below = { ...only, name: `${below.name}/${only.name}` };
+    }
+    const done = joined(below);
+    children.set(done.name, done);
+  }
+  return { ...at, children };
+}
+
+export function find(root: SourceNode, path: string): SourceNode[] {
+  const way = [root];
+  let at = root;
+  while (at.path !== path) {
+    const next = [...at.children.values()].find((each) => path === each.path || path.startsWith(`${each.path}/`));
+    if (!next) return [root];
+    way.push(next);
+    at = next;
+  }
+  return way;
+}

@@ -1,0 +1,103 @@
+// The stacks of the document: a tree of frames, its root above the outermost frames.
+
+import type { Tables } from './data';
+import { baseName } from './text';
+
+export const ROLE = { project: 0, system: 1, allocator: 2, start: 3, invoker: 4, marker: 5 } as const;
+
+export class Stacks {
+  readonly parent: number[];
+  readonly frameOf: number[];
+  readonly frames: number;
+  private matched = new Map<string, Uint8Array>();
+
+  constructor(private readonly tables: Tables) {
+    this.parent = tables.nodes.parent;
+    this.frameOf = tables.nodes.frame;
+    this.frames = tables.frames.name.length;
+  }
+
+  leaf(stack: number): number { return this.tables.stacks.node[stack]; }
+  name(frame: number): string { return this.text(this.tables.frames.name[frame]); }
+  module(frame: number): string { return this.text(this.tables.frames.module[frame]); }
+  file(frame: number): string { return this.text(this.tables.frames.file[frame]); }
+  line(frame: number): number { return this.tables.frames.line[frame]; }
+  role(frame: number): number { return this.tables.frames.flags[frame] & 7; }
+  inlined(frame: number): boolean { return (this.tables.frames.flags[frame] & 8) !== 0; }
+
+  // "file.c:12", or the module where no file is known.
+  place(frame: number, whole = false): string {
+    const file = this.file(frame), line = this.line(frame);
+    if (file) return (whole ? file : baseName(file)) + (line ? `:${line}` : '');
+    const module = baseName(this.module(frame));
+    return module && !this.name(frame).startsWith(`${module}+`) ? module : '';
+  }
+
+  // Innermost first.
+  framesOf(stack: number): number[] {
+    const frames = [];
+    for (let node = this.leaf(stack); node !== 0; node = this.parent[node]) {
+      frames.push(this.frameOf[node]);
+    }
+    return frames;
+  }
+
+  // The part of framesOf() that is worth reading, and the frame that a table names.
+  cut(stack: number): { begin: number; end: number; caller: number } {
+    const { begin, end, caller } = this.tables.stacks;
+    return { begin: begin[stack], end: end[stack], caller: caller[stack] };
+  }
+
+  // -1: there is no stack.
+  caller(stack: number): number {
+    let node = this.leaf(stack);
+    if (node === 0) return -1;
+    for (let i = this.tables.stacks.caller[stack]; i > 0; --i) node = this.parent[node];
+    return this.frameOf[node];
+  }
+
+  callerName(stack: number): string {
+    const frame = this.caller(stack);
+    return frame < 0 ? '[no stack]' : this.name(frame);
+  }
+
+  callerPlace(stack: number): string {
+    const frame = this.caller(stack);
+    return frame < 0 ? '' : this.place(frame);
+  }
+
+  // By node: whether it or a frame further out has the text in its function, file or module.
+  // /.../ is a regular expression, all else is looked for as it is; case does not matter.
+  matchingNodes(query: string): Uint8Array {
+    const known = this.matched.get(query);
+    if (known) return known;
+    const test = matcher(query);
+    const frames = new Uint8Array(this.frames);
+    for (let i = 0; i < this.frames; ++i) {
+      frames[i] = test(this.name(i)) || test(this.file(i)) || test(this.module(i)) ? 1 : 0;
+    }
+    const nodes = new Uint8Array(this.parent.length);
+    for (let i = 1; i < nodes.length; ++i) {
+      nodes[i] = frames[this.frameOf[i]] | nodes[this.parent[i]];
+    }
+    this.matched.clear();
+    this.matched.set(query, nodes);
+    return nodes;
+  }
+
+  private text(index: number): string { return this.tables.strings[index]; }
+}
+
+export function matcher(query: string): (text: string) => boolean {
+  const pattern = /^\/(.+)\/$/.exec(query);
+  if (pattern) {
+    try {
+      const regex = new RegExp(pattern[1], 'i');
+      return (text) => regex.test(text);
+    } catch {
+      // Half typed: looked for as it is.
+    }
+  }
+  const lower = query.toLowerCase();
+  return (text) => text.toLowerCase().includes(lower);
+}

@@ -1,0 +1,285 @@
+// A table of any length: sorted by its heads, rows that open, and only those rows in the document
+// that are in sight. TanStack's table and virtualizer decide what is where; here it becomes a real
+// table, with its rows and their number told to screen readers.
+//
+// Keys, in the body: up and down, Page, Home and End move; Enter, Space and Right open a row, Left
+// closes it.
+
+import {
+  createTable, getCoreRowModel, getSortedRowModel, type ColumnDef, type Row, type SortingState,
+  type Table as Core, type TableState,
+} from '@tanstack/table-core';
+import {
+  elementScroll, observeElementOffset, observeElementRect, Virtualizer,
+} from '@tanstack/virtual-core';
+import { append, h, type Child } from './dom';
+
+export interface Column<T> {
+  id: string;
+  title: string;
+  help?: string;
+  value: (row: T) => number | string;  // what it is sorted by
+  cell: (row: T) => Child;
+  number?: boolean;                    // stands to the right, largest first
+  width: string;                       // of CSS
+}
+
+export interface TableOptions<T> {
+  label: string;
+  columns: Column<T>[];
+  sort: string;                          // "column", or "-column" for the largest first
+  onSort?: (sort: string) => void;
+  key: (row: T) => string;               // tells rows apart, also when the table changes
+  detail?: (row: T) => Node;             // what an open row shows below itself
+  empty: string;
+}
+
+const PRINTED_ROWS = 100;
+const ROW_HEIGHT = 28;
+
+interface Item<T> { row: Row<T>; index: number; detail: boolean }
+
+export class Table<T> {
+  readonly element: HTMLElement;
+  private readonly options: TableOptions<T>;
+  private readonly core: Core<T>;
+  private readonly scroller: HTMLElement;
+  private readonly table: HTMLTableElement;
+  private readonly body: HTMLTableSectionElement;
+  private readonly note: HTMLElement;
+  private readonly heads = new Map<string, HTMLElement>();
+  private readonly virtual: Virtualizer<HTMLElement, HTMLElement>;
+  private coreState: TableState;
+  private items: Item<T>[] = [];
+  private open = new Set<string>();
+  private focused = 0;  // where the keys are
+  private tabbed = 0;   // the row that Tab comes to
+  private whole = false;  // for printing
+
+  constructor(options: TableOptions<T>) {
+    this.options = options;
+    const columns: ColumnDef<T>[] = options.columns.map((column) => ({
+      id: column.id, accessorFn: column.value, sortDescFirst: column.number ?? false,
+      sortingFn: 'basic',
+    }));
+    this.core = createTable<T>({
+      data: [], columns, state: {}, onStateChange: () => {}, renderFallbackValue: null,
+      getCoreRowModel: getCoreRowModel(), getSortedRowModel: getSortedRowModel(),
+      getRowId: options.key, enableSortingRemoval: false,
+    });
+    this.coreState = { ...this.core.initialState, sorting: this.parseSort(options.sort) };
+
+    this.body = h('tbody');
+    this.table = h('table', { role: options.detail ? 'treegrid' : 'grid', 'aria-label': options.label },
+      h('colgroup', {}, ...options.columns.map((column) => h('col', { style: { width: column.width } }))),
+      h('thead', {}, this.headRow()), this.body);
+    this.scroller = h('div', { class: 'scroller', tabindex: '-1', on: { keydown: (event) => this.onKey(event) } },
+      this.table);
+    this.note = h('p', { class: 'note', 'aria-live': 'polite' });
+    this.element = h('div', { class: 'table' }, this.scroller, this.note);
+
+    this.virtual = new Virtualizer<HTMLElement, HTMLElement>(this.virtualOptions(0));
+    this.virtual._didMount();
+  }
+
+  setRows(rows: T[], note = ''): void {
+    this.core.setOptions((previous) => ({
+      ...previous, data: rows, state: this.coreState,
+      onStateChange: (updater: any) => {
+        this.coreState = typeof updater === 'function' ? updater(this.coreState) : updater;
+        this.core.setOptions((old) => ({ ...old, state: this.coreState }));
+      },
+    }));
+    this.note.textContent = note;
+    this.layOut();
+  }
+
+  get sort(): string {
+    const [first] = this.coreState.sorting;
+    return first ? `${first.desc ? '-' : ''}${first.id}` : '';
+  }
+
+  setSort(sort: string): void {
+    this.coreState = { ...this.coreState, sorting: this.parseSort(sort) };
+    this.core.setOptions((previous) => ({ ...previous, state: this.coreState }));
+    this.layOut();
+  }
+
+  // The first rows in full, as paper cannot scroll.
+  setWhole(whole: boolean): void {
+    this.whole = whole;
+    this.draw();
+  }
+
+  private parseSort(sort: string): SortingState {
+    const id = sort.replace(/^-/, '');
+    const known = this.options.columns.some((column) => column.id === id);
+    return known ? [{ id, desc: sort.startsWith('-') }]
+      : [{ id: this.options.sort.replace(/^-/, ''), desc: this.options.sort.startsWith('-') }];
+  }
+
+  private headRow(): HTMLTableRowElement {
+    return h('tr', { 'aria-rowindex': 1 }, ...this.options.columns.map((column) => {
+      const head = h('th', { scope: 'col', class: column.number ? 'number' : '' },
+        h('button', { type: 'button', title: column.help ?? null, on: { click: () => this.sortBy(column) } },
+          column.title));
+      this.heads.set(column.id, head);
+      return head;
+    }));
+  }
+
+  private sortBy(column: Column<T>): void {
+    const [first] = this.coreState.sorting;
+    const desc = first?.id === column.id ? !first.desc : column.number ?? false;
+    this.setSort(`${desc ? '-' : ''}${column.id}`);
+    this.options.onSort?.(this.sort);
+  }
+
+  private layOut(): void {
+    const [first] = this.coreState.sorting;
+    for (const [id, head] of this.heads) {
+      head.setAttribute('aria-sort', id !== first?.id ? 'none' : first.desc ? 'descending' : 'ascending');
+    }
+    this.items = [];
+    this.core.getSortedRowModel().rows.forEach((row, index) => {
+      this.items.push({ row, index, detail: false });
+      if (this.open.has(row.id)) this.items.push({ row, index, detail: true });
+    });
+    this.table.setAttribute('aria-rowcount', String(this.core.getCoreRowModel().rows.length + 1));
+    this.focused = Math.min(this.focused, Math.max(0, this.items.length - 1));
+    this.draw();
+  }
+
+  private virtualOptions(size: number) {
+    return {
+      count: size,
+      getScrollElement: () => this.scroller,
+      estimateSize: (index: number) => (this.items[index]?.detail ? 160 : ROW_HEIGHT),
+      getItemKey: (index: number) => {
+        const item = this.items[index];
+        return item ? `${item.row.id}${item.detail ? ' detail' : ''}` : index;
+      },
+      overscan: 12,
+      scrollToFn: elementScroll,
+      observeElementRect,
+      observeElementOffset,
+      onChange: () => this.draw(),
+    };
+  }
+
+  private drawing = false;
+  private draw(): void {
+    if (this.drawing) return;  // measuring below calls back
+    this.drawing = true;
+    this.virtual.setOptions(this.virtualOptions(this.items.length));
+    this.virtual._willUpdate();
+    const hadFocus = this.body.contains(document.activeElement) || document.activeElement === this.scroller;
+    const rows: HTMLElement[] = [];
+    if (this.items.length === 0) {
+      rows.push(h('tr', {}, h('td', { colspan: this.options.columns.length, class: 'empty' }, this.options.empty)));
+    } else if (this.whole) {
+      this.items.slice(0, PRINTED_ROWS).forEach((_, index) => rows.push(this.rowAt(index)));
+      if (this.items.length > PRINTED_ROWS) {
+        rows.push(h('tr', {}, h('td', { colspan: this.options.columns.length, class: 'empty' },
+          `and ${this.items.length - PRINTED_ROWS} more rows`)));
+      }
+    } else {
+      const visible = this.virtual.getVirtualItems();
+      const before = visible[0]?.start ?? 0;
+      const after = this.virtual.getTotalSize() - (visible[visible.length - 1]?.end ?? 0);
+      if (before > 0) rows.push(this.gap(before));
+      const inSight = visible.map(({ index }) => index);
+      // There is always one that Tab comes to.
+      this.tabbed = inSight.includes(this.focused) ? this.focused
+        : inSight.find((index) => !this.items[index].detail) ?? -1;
+      for (const index of inSight) rows.push(this.rowAt(index));
+      if (after > 0) rows.push(this.gap(after));
+    }
+    this.body.replaceChildren(...rows);
+    if (!this.whole) {
+      for (const row of rows) {
+        if (row.dataset.index !== undefined) this.virtual.measureElement(row);
+      }
+    }
+    // A row that is scrolled out of sight leaves the focus with the table, and gets it back.
+    if (hadFocus) (this.rowElement(this.focused) ?? this.scroller).focus({ preventScroll: true });
+    this.drawing = false;
+  }
+
+  private gap(height: number): HTMLElement {
+    return h('tr', { 'aria-hidden': 'true', class: 'gap' },
+      h('td', { colspan: this.options.columns.length, style: { height: `${height}px` } }));
+  }
+
+  private rowAt(index: number): HTMLElement {
+    const { row, index: place, detail } = this.items[index];
+    const common = { 'data-index': index, 'aria-rowindex': place + 2 };
+    if (detail) {
+      return h('tr', { ...common, class: 'detail', 'aria-level': 2, tabindex: '-1' },
+        h('td', { colspan: this.options.columns.length }, this.options.detail!(row.original)));
+    }
+    const expandable = this.options.detail !== undefined;
+    const open = this.open.has(row.id);
+    const element = h('tr', {
+      ...common, tabindex: index === this.tabbed ? '0' : '-1',
+      class: open ? 'open' : '',
+      'aria-expanded': expandable ? String(open) : null,
+      'aria-level': expandable ? 1 : null,
+      on: {
+        click: () => { this.focused = index; if (expandable && !getSelection()?.toString()) this.toggle(row.id); },
+        focus: () => { this.focused = index; },
+      },
+    });
+    this.options.columns.forEach((column, i) => {
+      const cell = h('td', { role: 'gridcell', class: column.number ? 'number' : '' });
+      if (i === 0 && expandable) cell.append(h('span', { class: 'twist', 'aria-hidden': 'true' }, open ? '▾' : '▸'));
+      append(cell, [column.cell(row.original)]);
+      element.append(cell);
+    });
+    return element;
+  }
+
+  private rowElement(index: number): HTMLElement | null {
+    return this.body.querySelector<HTMLElement>(`tr[data-index="${index}"]`);
+  }
+
+  private toggle(id: string): void {
+    if (!this.open.delete(id)) this.open.add(id);
+    this.layOut();
+    this.rowElement(this.focused)?.focus({ preventScroll: true });
+  }
+
+  private moveTo(index: number): void {
+    const last = this.items.length - 1;
+    let next = Math.max(0, Math.min(last, index));
+    if (this.items[next]?.detail) next += next > this.focused && next < last ? 1 : -1;
+    this.focused = Math.max(0, next);
+    this.virtual.scrollToIndex(this.focused);
+    this.draw();
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    const item = this.items[this.focused];
+    if (!item || (event.target as Element).closest('a, button, input')) return;
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_HEIGHT) - 2);
+    const open = this.open.has(item.row.id);
+    const moves: { [key: string]: () => void } = {
+      ArrowDown: () => this.moveTo(this.focused + 1),
+      ArrowUp: () => this.moveTo(this.focused - 1),
+      PageDown: () => this.moveTo(this.focused + page),
+      PageUp: () => this.moveTo(this.focused - page),
+      Home: () => this.moveTo(0),
+      End: () => this.moveTo(this.items.length - 1),
+    };
+    if (this.options.detail) {
+      moves.Enter = moves[' '] = () => this.toggle(item.row.id);
+      moves.ArrowRight = () => { if (!open) this.toggle(item.row.id); };
+      moves.ArrowLeft = () => { if (open) this.toggle(item.row.id); };
+    }
+    const move = moves[event.key];
+    if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    move();
+  }
+}
+

@@ -1,0 +1,72 @@
+// What names and numbers look like.
+
+// Code units that do not show what they are: controls, marks that reorder or hide text, tags.
+const HIDDEN = /^(00[01].|007f|00[89].|00ad|061c|180e|200[b-f]|202[89a-e]|206.|d83b|db40|feff|fff[9ab])$/;
+const SHORT: { [letter: string]: string } =
+  { b: '08', t: '09', n: '0a', f: '0c', r: '0d' };
+
+// JSON text in ASCII, with every escape of a character that would not show made visible: the
+// string "a\u202eb" becomes one that reads a\u202eb. So it holds for everything in the document.
+export function showHidden(json: string): string {
+  return json.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/g, (all, code, letter) => {
+    if (letter !== undefined) return letter in SHORT ? `\\\\x${SHORT[letter]}` : all;
+    const lower = code.toLowerCase();
+    if (!HIDDEN.test(lower)) return all;
+    return lower.startsWith('00') ? `\\\\x${lower.slice(2)}` : `\\\\u${lower}`;
+  });
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+function threeDigits(value: number): string {
+  return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
+}
+
+export function bytes(value: number): string {
+  const size = Math.abs(value);
+  if (size < 1024) return `${Math.round(value)} B`;
+  let unit = 0, scaled = size;
+  while (scaled >= 1023.5 && unit < UNITS.length - 1) {
+    scaled /= 1024;
+    ++unit;
+  }
+  return `${value < 0 ? '-' : ''}${threeDigits(scaled)} ${UNITS[unit]}`;
+}
+
+const COUNT = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+export function count(value: number): string {
+  return COUNT.format(value);
+}
+
+export function plural(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+export function seconds(value: number): string {
+  if (value === 0) return '0 s';
+  for (const [unit, scale] of [['s', 1], ['ms', 1e3], ['us', 1e6]] as const) {
+    if (Math.abs(value) * scale >= 1) {
+      if (unit === 's' && value >= 600) return longTime(value);
+      return `${Number((value * scale).toPrecision(3))} ${unit}`;
+    }
+  }
+  return `${Math.round(value * 1e9)} ns`;
+}
+
+function longTime(value: number): string {
+  const whole = Math.round(value);
+  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+}
+
+export function share(part: number, whole: number): string {
+  if (whole <= 0 || part === 0) return '0 %';
+  const percent = (100 * part) / whole;
+  if (percent < 0.1) return '<0.1 %';
+  if (percent > 99.9 && part < whole) return '>99.9 %';
+  return `${percent.toFixed(1)} %`;
+}
+
+export function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}

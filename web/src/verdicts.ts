@@ -1,0 +1,114 @@
+// What a reader wants to know first, in sentences.
+
+import type { Report } from './data';
+import { h, name } from './dom';
+import type { Model } from './model';
+import type { Stacks } from './stacks';
+import { bytes, count, plural, seconds, share } from './text';
+
+interface Card {
+  kind: 'good' | 'bad' | 'warning' | 'unknown';
+  title: string;
+  text: string;
+}
+
+interface Verdict extends Card {
+  view: string;  // that tells more
+}
+
+function leakVerdict(report: Report, stacks: Stacks): Verdict {
+  const scan = report.leak_scans.find((one) => one.number === report.leak_scan);
+  const { totals } = report;
+  if (scan?.totals) {
+    const { definite, indirect, possible } = scan.totals;
+    const lost = definite.bytes + indirect.bytes;
+    if (lost > 0) {
+      const worst = report.leaks.find((leak) => leak.kind === 'definite');
+      return {
+        kind: 'bad', view: 'leaks',
+        title: `${bytes(lost)} lost for certain`,
+        text: `${plural(definite.blocks + indirect.blocks, 'block')} that nothing points to any more` +
+          (worst ? `; most in ${stacks.callerName(worst.stack)}` : '') +
+          (possible.bytes > 0 ? `. ${bytes(possible.bytes)} more possibly.` : '.'),
+      };
+    }
+    if (possible.bytes > 0) {
+      return { kind: 'warning', view: 'leaks', title: `${bytes(possible.bytes)} possibly lost`,
+               text: `Only pointers into the middle of ${plural(possible.blocks, 'block')} were found.` };
+    }
+    return { kind: 'good', view: 'leaks', title: 'Nothing is lost',
+             text: `Every block that was still there at ${seconds(scan.time_s)} could be reached` +
+               ` (${bytes(scan.totals.reachable.bytes)}).` };
+  }
+  if (totals.live_blocks === 0) {
+    return totals.allocations === 0
+      ? { kind: 'unknown', view: 'coverage', title: 'No allocation was recorded', text: 'See what the trace covers.' }
+      : { kind: 'good', view: 'leaks', title: 'Every block was freed',
+          text: `${plural(totals.allocations, 'allocation')}, and nothing was left.` };
+  }
+  return {
+    kind: 'unknown', view: 'leaks',
+    title: `${bytes(totals.live_bytes)} not freed`,
+    text: `In ${plural(totals.live_blocks, 'block')}. Whether they are leaks is not known: ${report.no_leak_scan ?? 'there was no scan'}.`,
+  };
+}
+
+function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
+  const { totals } = report;
+  if (totals.peak_live_bytes === 0) return null;
+  const growing = report.sites.filter((site) => site.growth === 'growing');
+  if (growing.length > 0) {
+    const fastest = growing.reduce((most, site) =>
+      (site.growth_rate?.bytes_per_s ?? 0) > (most.growth_rate?.bytes_per_s ?? 0) ? site : most);
+    return { kind: 'bad', view: 'growth', title: `${plural(growing.length, 'site')} grew without an end`,
+             text: `Fastest ${stacks.callerName(fastest.stack)}` +
+               (fastest.growth_rate ? `, ${bytes(fastest.growth_rate.bytes_per_s)} a second.` : '.') };
+  }
+  return {
+    kind: 'unknown', view: 'sites',
+    title: `Peak ${bytes(totals.peak_live_bytes)}`,
+    text: `At ${seconds(totals.peak_time_s)} of ${seconds(report.process.duration_s)}, in ` +
+      `${plural(totals.peak_live_blocks, 'block')}; at the end ${share(totals.live_bytes, totals.peak_live_bytes)} of it was live.`,
+  };
+}
+
+function coverageVerdict(report: Report): Verdict {
+  const { coverage } = report;
+  const problems = [
+    coverage.dropped_events > 0 && `${plural(coverage.dropped_events, 'event')} lost`,
+    coverage.lost_blocks > 0 && `${plural(coverage.lost_blocks, 'block')} of the file missing`,
+    coverage.truncated && 'the trace is incomplete',
+    coverage.unseen_allocators.length > 0 && 'an allocator was not seen',
+    coverage.cross_check_differences > 0 && `${plural(coverage.cross_check_differences, 'stack')} doubtful`,
+    coverage.unordered_events > 0 && `${plural(coverage.unordered_events, 'event')} in doubtful order`,
+  ].filter((problem): problem is string => typeof problem === 'string');
+  if (problems.length > 0) {
+    return { kind: 'warning', view: 'coverage', title: 'Not everything was recorded',
+             text: `${problems.join(', ')}.` };
+  }
+  return { kind: report.totals.estimated ? 'unknown' : 'good', view: 'coverage',
+           title: report.totals.estimated ? 'A sample' : 'Complete',
+           text: report.totals.estimated
+             ? `One of every ${bytes(report.process.sample_bytes)} was recorded: all figures are estimates.`
+             : `All ${count(coverage.events)} events are in the trace.` };
+}
+
+const SIGN = { good: '✓', bad: '✗', warning: '!', unknown: '?' };
+
+export function card({ kind, title, text }: Card, more?: HTMLElement): HTMLElement {
+  return h('div', { class: `verdict ${kind}` },
+    h('span', { class: 'sign', 'aria-hidden': 'true' }, SIGN[kind]),
+    h('div', {}, h('h2', {}, title), h('p', {}, name(text))), more);
+}
+
+// Above everything else: each with a way to the view that tells more.
+export function verdictCards(model: Model): HTMLElement {
+  const { report, stacks, state } = model;
+  const verdicts = [leakVerdict(report, stacks), growthVerdict(report, stacks), coverageVerdict(report)];
+  return h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
+    ...verdicts.filter((verdict) => verdict !== null).map((verdict) =>
+      card(verdict, h('button', {
+        type: 'button', class: 'link', 'aria-label': `Show more: ${verdict.title}`,
+        on: { click: () => state.set({ view: verdict.view, sort: '' }, true) },
+      }, 'Show'))));
+}

@@ -1,0 +1,113 @@
+// Page faults and resident memory beside the heap.
+
+import { Chart } from '../chart';
+import type { FaultCount, FaultSite } from '../data';
+import { h, name, type Child } from '../dom';
+import type { Model, View } from '../model';
+import { stackList } from '../stack_list';
+import { Table } from '../table';
+import type { ThemeChoice } from '../theme';
+import { bytes, count, plural, seconds } from '../text';
+
+function correlation(r: number | null, what: string): string {
+  if (r === null) return `Whether minor faults follow ${what} is not known: too few samples.`;
+  const size = Math.abs(r);
+  const how = r < 0.2 ? 'do not follow' : size >= 0.8 ? 'closely follow' : size >= 0.5 ? 'partly follow' : 'weakly follow';
+  return `Minor faults ${how} ${what} (r = ${r.toFixed(2)}).`;
+}
+
+const ACCOUNT: [string, string][] = [
+  ['counted', 'counted by the kernel'], ['before', 'before the first was seen'], ['seen', 'seen, each with its address'],
+  ['seen_in_kernel', 'of these, in the kernel'], ['not_seen', 'not seen'], ['lost', 'lost'],
+];
+
+const both = (faults: FaultCount) => `${count(faults.minor)} minor` + (faults.major > 0 ? `, ${count(faults.major)} major` : '');
+
+export class FaultsView implements View {
+  readonly id = 'faults';
+  readonly title = 'Faults';
+  readonly element: HTMLElement;
+  private readonly chart: Chart;
+  private table: Table<FaultSite> | null = null;
+
+  constructor(private readonly model: Model, theme: ThemeChoice) {
+    const { faults, timeline } = model.report;
+    const { points } = timeline;
+    const major = points.some((point) => point.major_faults > 0);
+    this.chart = new Chart({
+      height: 180, text: count, times: points.map((point) => point.time_s), sync: 'time',
+      label: `Page faults in each ${seconds(timeline.interval_s)}`,
+      series: [
+        { title: 'minor faults', colour: 'fault', bars: true, values: points.map((point) => point.minor_faults) },
+        ...(major ? [{ title: 'major faults', colour: 'bad', bars: true, values: points.map((point) => point.major_faults) }] : []),
+      ],
+    });
+    this.element = h('div', {},
+      h('dl', { class: 'figures' },
+        h('dt', {}, 'Minor'), h('dd', {}, count(faults.minor)),
+        h('dt', {}, 'Major'), h('dd', {}, count(faults.major)),
+        h('dt', {}, 'memtrace’s own'), h('dd', {}, `${count(faults.tool_minor)} minor, taken off already`),
+        h('dt', {}, 'Peak RSS'), h('dd', {}, faults.peak_rss_bytes === null ? 'not known' : bytes(faults.peak_rss_bytes)),
+        h('dt', {}, 'Source'), h('dd', {}, faults.source)),
+      h('p', {}, correlation(faults.correlation.live_bytes_vs_minor, 'the growth of the live heap')),
+      h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
+      this.chart.element,
+      ...this.thrash(), ...this.account(), ...this.owners());
+    theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
+  }
+
+  private thrash(): Child[] {
+    const stretches = this.model.report.faults.thrash ?? [];
+    return stretches.length === 0 ? [] : [h('h3', {}, 'Pages that came and went'), h('ul', { class: 'notes' },
+      ...stretches.map((one) => h('li', {}, `${seconds(one.from_s)} to ${seconds(one.to_s)}: ${plural(one.refaults, 'fault')} on pages that had been there before, ` +
+        `with ${bytes(one.live_bytes)} live`)))];
+  }
+
+  private account(): Child[] {
+    const { account, by_memory, why_not_perf } = this.model.report.faults;
+    const list = (rows: [string, FaultCount | number][]) => h('dl', { class: 'figures' },
+      ...rows.flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, typeof value === 'number' ? count(value) : both(value))]));
+    return [
+      why_not_perf && h('p', { class: 'note' }, name(`Single faults were not seen: ${why_not_perf}`)),
+      ...(account ? [h('h3', {}, 'Account'), list(ACCOUNT.filter(([key]) => key in account).map(([key, title]) => [title, account[key]]))] : []),
+      ...(by_memory ? [h('h3', {}, 'By kind of memory'),
+        list(Object.entries(by_memory).filter(([, value]) => value.minor + value.major > 0)
+          .map(([kind, value]): [string, FaultCount] => [kind.replaceAll('_', ' '), value]))] : []),
+    ];
+  }
+
+  // Who allocated what was touched, and who touched it.
+  private owners(): Child[] {
+    const { model } = this;
+    const { stacks, state } = model;
+    const { sites } = model.report.faults;
+    if (!sites || sites.length === 0) return [];
+    const go = (frame: number) => state.set({ q: stacks.name(frame) }, true);
+    this.table = new Table<FaultSite>({
+      label: 'Faults by site', sort: '-minor', key: (site) => `${site.stack} ${site.allocator} ${site.by_allocator}`,
+      columns: [
+        { id: 'minor', title: 'Minor', number: true, width: '7em', value: (site) => site.minor, cell: (site) => count(site.minor) },
+        { id: 'major', title: 'Major', number: true, width: '7em', value: (site) => site.major, cell: (site) => count(site.major) },
+        { id: 'caller', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },
+        { id: 'touched', title: 'Touched most by', width: '30%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => name(site.touched_by[0]?.function ?? '') },
+      ],
+      detail: (site) => h('div', {}, h('p', {}, `${site.allocator}, fingerprint `, h('code', {}, site.fingerprint)), stackList(stacks, site.stack, go),
+        ...site.touched_by.slice(0, 5).map((one) => h('div', {}, h('p', {}, `${both(one)} by `, name(one.function), one.in_kernel && ' (kernel)'),
+          typeof one.stack === 'number' && stackList(stacks, one.stack, go)))),
+      empty: 'None is left by the filter.',
+    });
+    return [h('h3', {}, 'Who owns the faults'), this.table.element];
+  }
+
+  setWhole(whole: boolean): void { this.table?.setWhole(whole); }
+
+  update(): void {
+    const { model } = this;
+    if (this.table) {
+      const rows = model.report.faults.sites!.filter((site) => model.keeps(site.stack));
+      this.table.setRows(rows, plural(rows.length, 'site'));
+    }
+    const { from, to, ranged } = this.model.state;
+    this.chart.setRange(ranged ? [from ?? 0, to ?? Infinity] : null);
+  }
+}

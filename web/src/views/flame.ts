@@ -1,0 +1,69 @@
+// The flame graph, both ways, by the measure that is chosen.
+
+import { h } from '../dom';
+import { FlameChart } from '../flame_chart';
+import { calleeTree, callerTree, through, type FlameNode } from '../flame_tree';
+import type { Model, View } from '../model';
+import { ROLE } from '../stacks';
+import { share } from '../text';
+
+const HUES = ['project', 'system', 'allocator', 'start', 'start', 'marker'];
+
+export class FlameView implements View {
+  readonly id = 'flame';
+  readonly title = 'Flame graph';
+  readonly element: HTMLElement;
+  private readonly chart: FlameChart;
+  private readonly empty = h('p', { class: 'empty' });
+  private readonly buttons: [string, HTMLInputElement][];
+  private total = 0;
+
+  constructor(private readonly model: Model) {
+    const { stacks, state } = model;
+    this.chart = new FlameChart({
+      label: (node) => (node.frame < 0 ? 'all' : stacks.name(node.frame)),
+      describe: (node) => this.describe(node),
+      hue: (node) => (node.frame < 0 ? 'start' : HUES[stacks.role(node.frame)]),
+      matches: () => false,
+      onZoom: (path) => state.set({ frame: path.join('.') }, true),
+    });
+    const radio = (value: string, text: string) => {
+      const input = h('input', { type: 'radio', name: 'direction', value,
+                                 on: { change: () => state.set({ direction: value, frame: '' }, true) } });
+      this.buttons.push([value, input]);
+      return h('label', {}, input, ` ${text}`);
+    };
+    this.buttons = [];
+    this.element = h('div', {},
+      h('fieldset', { class: 'choice' }, h('legend', {}, 'Direction'),
+        radio('callees', 'from main down to the allocation'), radio('callers', 'from the allocation up to its callers')),
+      this.empty, this.chart.element);
+  }
+
+  update(): void {
+    const { model } = this;
+    const { state, stacks, measure } = model;
+    const callers = state.get('direction') === 'callers';
+    for (const [value, input] of this.buttons) input.checked = (value === 'callers') === callers;
+    const sites = measure ? model.sites().map((site) => ({ stack: site.stack, value: measure.of(site) })) : [];
+    this.total = sites.reduce((all, site) => all + site.value, 0);
+    this.chart.element.hidden = this.total === 0;
+    this.empty.hidden = this.total > 0;
+    this.empty.textContent = 'No site has anything of it.';
+    if (this.total === 0) return;
+    const path = state.get('frame').split('.').filter((part) => part !== '').map(Number)
+      .filter((frame) => Number.isInteger(frame) && frame >= 0 && frame < stacks.frames);
+    const within = through(stacks, sites, path, callers);
+    const root = (callers ? callerTree : calleeTree)(stacks, within);
+    this.chart.draw(root, path, path.map((frame) => stacks.name(frame)));
+  }
+
+  private describe(node: FlameNode): string {
+    const { stacks, measure } = this.model;
+    const figures = `${measure!.text(node.value)}, ${share(node.value, this.total)}`;
+    if (node.frame < 0) return `all: ${measure!.title.toLowerCase()} ${measure!.text(node.value)}`;
+    const place = stacks.place(node.frame);
+    const role = stacks.role(node.frame) === ROLE.marker ? ', where the stack ends' : '';
+    return `${stacks.name(node.frame)}${place ? ` (${place})` : ''}: ${figures}${role}`;
+  }
+}

@@ -1,0 +1,73 @@
+// How each site's memory went over the run: the verdict of report/growth, and a picture of it.
+
+import type { Site } from '../data';
+import { h, name, svg } from '../dom';
+import type { Model, View } from '../model';
+import { stackList } from '../stack_list';
+import { Table, type Column } from '../table';
+import { bytes, count, plural } from '../text';
+
+const WORST = ['growing', 'sawtooth', 'burst', 'held', 'bounded'];
+
+const WIDTH = 120, HEIGHT = 22;
+
+export class GrowthView implements View {
+  readonly id = 'growth';
+  readonly title = 'Growth';
+  readonly element: HTMLElement;
+  private readonly table: Table<Site>;
+
+  constructor(private readonly model: Model) {
+    const { stacks, state } = model;
+    const rate = (id: string, title: string, help: string, of: (site: Site) => number | null, text: (value: number) => string): Column<Site> => ({
+      id, title, help, number: true, width: '8em', value: (site) => of(site) ?? -Infinity,
+      cell: (site) => (of(site) === null ? '' : text(of(site)!)),
+    });
+    this.table = new Table<Site>({
+      label: 'Growth', sort: state.get('view') === this.id && state.get('sort') || 'verdict', onSort: (sort) => state.set({ sort }),
+      key: (site) => String(model.place(site)),
+      columns: [
+        { id: 'verdict', title: 'Verdict', width: '9em',
+          value: (site) => WORST.indexOf(site.growth ?? '') * 1e15 - Math.min(site.growth_rate?.bytes_per_s ?? 0, 1e14),
+          cell: (site) => h('span', { class: `tag ${site.growth}` }, site.growth, site.held_until_exit && site.growth !== 'held' && ', held') },
+        ...(model.series ? [{ id: 'picture', title: 'Live over time', width: '10em', number: true, value: (site: Site) => site.peak_bytes, cell: (site: Site) => this.picture(site) }] : []),
+        rate('rate', 'Bytes/s', 'With its 95 % interval in the open row', (site) => site.growth_rate?.bytes_per_s ?? null, (value) => `${bytes(value)}/s`),
+        rate('each', 'Per allocation', 'Bytes that stay of each allocation', (site) => site.growth_rate?.bytes_per_allocation ?? null, bytes),
+        rate('confidence', 'Confidence', 'How unlikely such a series is without growth', (site) => site.growth_rate?.confidence ?? null, (value) => `${(100 * value).toFixed(1)} %`),
+        { id: 'live', title: 'Live', number: true, width: '7em', value: (site) => site.live_bytes, cell: (site) => bytes(site.live_bytes) },
+        { id: 'peak', title: 'Its peak', number: true, width: '7em', value: (site) => site.peak_bytes, cell: (site) => bytes(site.peak_bytes) },
+        { id: 'caller', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },
+        { id: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
+          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+      ],
+      detail: (site) => h('div', {}, this.details(site), stackList(stacks, site.stack, (frame) => state.set({ q: stacks.name(frame) }, true))),
+      empty: 'No site is left by the filter.',
+    });
+    this.element = h('div', {}, this.table.element);
+  }
+
+  update(): void {
+    const sites = this.model.sites();
+    const growing = sites.filter((site) => site.growth === 'growing').length;
+    this.table.setRows(sites, `${plural(sites.length, 'site')}, ${count(growing)} growing; verdicts and rates are of the whole run`);
+  }
+
+  setWhole(whole: boolean): void { this.table.setWhole(whole); }
+
+  private details(site: Site): HTMLElement {
+    const rate = site.growth_rate;
+    return h('p', {}, `${plural(site.allocations, 'allocation')}, ${plural(site.frees, 'free')}. `,
+      rate && `Grows by ${bytes(rate.bytes_per_s)} (${bytes(rate.bytes_per_s_low)} to ${bytes(rate.bytes_per_s_high)}) and ` +
+        `${Number(rate.blocks_per_s.toPrecision(3))} blocks a second. `,
+      site.held_until_exit && 'Nothing was freed before the end, and then nearly all.');
+  }
+
+  private picture(site: Site): SVGSVGElement {
+    const { model } = this;
+    const { values } = model.series!.liveBytes([model.place(site)], model.report.process.duration_s);
+    const most = Math.max(1, ...values);
+    const points = values.map((value, i) => `${((WIDTH * i) / Math.max(1, values.length - 1)).toFixed(1)},${(HEIGHT - 1 - ((HEIGHT - 2) * value) / most).toFixed(1)}`);
+    return svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'spark', 'aria-hidden': 'true' },
+      svg('polyline', { points: points.join(' ') }));
+  }
+}

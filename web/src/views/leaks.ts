@@ -1,0 +1,91 @@
+// What was not freed: by kind where the memory was scanned.
+
+import type { Leak } from '../data';
+import { h, name } from '../dom';
+import type { Model, View } from '../model';
+import { stackList } from '../stack_list';
+import { Table, type Column } from '../table';
+import { bytes, count, plural, seconds } from '../text';
+
+const KINDS: { [kind: string]: string } = {
+  definite: 'definitely lost', indirect: 'indirectly lost', possible: 'possibly lost',
+  reachable: 'still reachable', unfreed: 'unfreed',
+};
+
+export class LeaksView implements View {
+  readonly id = 'leaks';
+  readonly title: string;
+  readonly element: HTMLElement;
+  private readonly table: Table<Leak>;
+  private readonly boxes: HTMLInputElement[] = [];
+
+  constructor(private readonly model: Model) {
+    const { report, stacks, state } = model;
+    const scanned = report.leak_scan !== null;
+    this.title = scanned ? 'Leaks' : 'Unfreed';
+    const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Leak> => ({
+      id, title, number: true, width: '6.5em', value: (leak) => leak[id], cell: (leak) => seconds(leak[id]),
+    });
+    const columns: Column<Leak>[] = [
+      { id: 'kind', title: 'Kind', width: '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
+        cell: (leak) => h('span', { class: `tag ${leak.kind}` }, KINDS[leak.kind] ?? leak.kind) },
+      { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (leak) => leak.bytes, cell: (leak) => bytes(leak.bytes) },
+      { id: 'blocks', title: 'Blocks', number: true, width: '5.5em', value: (leak) => leak.blocks, cell: (leak) => count(leak.blocks) },
+      ...(scanned ? [{
+        id: 'indirect', title: 'Indirect', help: 'Bytes of the blocks that only these lead to', number: true, width: '7em',
+        value: (leak: Leak) => leak.indirect_bytes ?? 0,
+        cell: (leak: Leak) => (leak.indirect_bytes ? bytes(leak.indirect_bytes) : ''),
+      }] : []),
+      time('first_time_s', 'First'), time('last_time_s', 'Last'),
+      { id: 'caller', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
+        cell: (leak) => name(stacks.callerName(leak.stack)) },
+      { id: 'place', title: 'Place', width: '14em', value: (leak) => stacks.callerPlace(leak.stack),
+        cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
+    ];
+    this.table = new Table<Leak>({
+      label: this.title, columns, sort: state.get('view') === this.id && state.get('sort') || '-bytes',
+      onSort: (sort) => state.set({ sort }),
+      key: (leak) => `${leak.kind} ${leak.fingerprint} ${leak.stack} ${leak.record ?? ''}`,
+      detail: (leak) => h('div', {},
+        h('p', {}, `${leak.allocator}, fingerprint `, h('code', {}, leak.fingerprint)),
+        stackList(stacks, leak.stack, (frame) => state.set({ q: stacks.name(frame) }, true))),
+      empty: scanned ? 'No leak is left by the filter.' : 'Every block was freed, or the filter leaves none.',
+    });
+    this.element = h('div', {}, this.head(), this.table.element);
+  }
+
+  update(): void {
+    const wanted = this.model.state.get('kinds');
+    const kinds = wanted.split(',');
+    for (const box of this.boxes) box.checked = wanted === '' || kinds.includes(box.value);
+    const leaks = this.model.leaks();
+    const more = this.model.report.leaks_total - this.model.report.leaks.length;
+    this.table.setRows(leaks, `${plural(leaks.length, 'row')}` +
+      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
+  }
+
+  setWhole(whole: boolean): void { this.table.setWhole(whole); }
+
+  private head(): HTMLElement {
+    const { report, state } = this.model;
+    if (report.leak_scan === null) {
+      return h('p', { class: 'note' },
+        `Nothing is known about what is reachable: ${report.no_leak_scan}. No scan is not the same as no leaks.`);
+    }
+    const scan = report.leak_scans.find((one) => one.number === report.leak_scan)!;
+    const boxes = Object.keys(KINDS).filter((kind) => scan.totals && kind in scan.totals).map((kind) => {
+      const amount = scan.totals![kind];
+      const box = h('input', { type: 'checkbox', value: kind, on: { change: () => {
+        const on = this.boxes.filter((each) => each.checked).map((each) => each.value);
+        state.set({ kinds: on.length === this.boxes.length ? '' : on.join(',') || 'none' }, true);
+      } } });
+      this.boxes.push(box);
+      return h('label', { class: 'kind' }, box, ' ', h('span', { class: `tag ${kind}` }, KINDS[kind]),
+        ` ${bytes(amount.bytes)} in ${plural(amount.blocks, 'block')}`);
+    });
+    return h('div', {},
+      h('p', { class: 'note' }, `Scan ${scan.number} (${scan.reason}${scan.label ? `, ${scan.label}` : ''}) at ${seconds(scan.time_s)}.`,
+        ...scan.notes.map((note) => h('span', { class: 'warning' }, ` ${note}.`))),
+      h('fieldset', { class: 'choice' }, h('legend', {}, 'Kinds'), ...boxes));
+  }
+}

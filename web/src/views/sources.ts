@@ -1,0 +1,94 @@
+// The source tree as rings: a folder around its parent, a file around its folder, a function around
+// its file. Beside it the same as a list, for the keyboard and for those who want the numbers.
+
+import { hierarchy, partition, type HierarchyRectangularNode } from 'd3-hierarchy';
+import { arc } from 'd3-shape';
+import { h, name, svg } from '../dom';
+import type { Model, View } from '../model';
+import { find, sourceTree, type SourceNode } from '../source_tree';
+import { share } from '../text';
+
+type Ring = HierarchyRectangularNode<SourceNode>;
+const RADIUS = 240;
+const RINGS = 6;         // of the tree, at one time
+const NARROWEST = 0.004;  // of the circle
+
+export class SourcesView implements View {
+  readonly id = 'sources';
+  readonly title = 'Source tree';
+  readonly element: HTMLElement;
+  private readonly path = h('nav', { class: 'path', 'aria-label': 'Path in the source tree' });
+  private readonly rings = svg('svg', { viewBox: `${-RADIUS} ${-RADIUS} ${2 * RADIUS} ${2 * RADIUS}`, class: 'rings', role: 'img' });
+  private readonly list = h('ul', { class: 'bars' });
+  private readonly details = h('p', { class: 'details' });
+
+  constructor(private readonly model: Model) {
+    this.element = h('div', {}, this.path, h('div', { class: 'columns' },
+      h('div', {}, this.rings, this.details), this.list));
+  }
+
+  update(): void {
+    const { model } = this;
+    const { measure, state } = model;
+    if (!measure) {
+      this.list.replaceChildren(h('li', {}, 'No site allocated.'));
+      return;
+    }
+    const root = sourceTree(model.stacks, model.sites(), measure.of);
+    const way = find(root, state.get('folder'));
+    const at = way[way.length - 1];
+    this.path.replaceChildren(...way.map((each, i) => i === way.length - 1
+      ? h('span', { 'aria-current': 'location' }, name(each.name))
+      : this.button(each)));
+    this.drawRings(at, measure.text, measure.title);
+    const children = [...at.children.values()].sort((a, b) => b.value - a.value);
+    this.list.replaceChildren(...children.slice(0, 200).map((each) => h('li', {},
+      h('span', { class: 'bar', style: { width: `${(100 * each.value) / children[0].value}%` } }),
+      h('span', { class: 'value' }, measure.text(each.value), h('small', {}, ` ${share(each.value, at.value)}`)),
+      h('span', { class: 'what' }, each.children.size > 0 ? this.button(each) : name(each.name)))));
+    this.details.textContent = `${at.name}: ${measure.text(at.value)}`;
+  }
+
+  // The name, where there is room for some of it.
+  private label(ring: Ring, [x, y]: [number, number], radius: (level: number) => number): SVGTextElement | '' {
+    const middle = (radius(ring.depth) + radius(ring.depth + 1)) / 2;
+    if (ring.depth > 0 && (ring.x1 - ring.x0) * middle < 14) return '';
+    const letters = ring.depth === 0 ? 14 : Math.floor((radius(ring.depth + 1) - radius(ring.depth)) / 5.6);
+    const text = ring.data.name.length > letters ? `${ring.data.name.slice(0, letters - 1)}…` : ring.data.name;
+    if (ring.depth === 0) return svg('text', {}, text);
+    const degrees = ((ring.x0 + ring.x1) / 2) * (180 / Math.PI) - 90;
+    const upright = degrees > 90 ? degrees + 180 : degrees;
+    return svg('text', { transform: `translate(${x},${y}) rotate(${upright})` }, text);
+  }
+
+  private button(to: SourceNode): HTMLElement {
+    return h('button', { type: 'button', class: 'link', on: { click: () => this.go(to) } }, name(to.name));
+  }
+
+  private go(to: SourceNode): void { this.model.state.set({ folder: to.path }, true); }
+
+  private drawRings(at: SourceNode, text: (value: number) => string, title: string): void {
+    const root = hierarchy(at, (each) => [...each.children.values()].filter((one) => one.value >= at.value * NARROWEST))
+      .each((each: any) => { each.value = each.data.value; })
+      .sort((a, b) => b.data.value - a.data.value) as Ring;
+    partition<SourceNode>().size([2 * Math.PI, root.height + 1])(root);
+    const levels = Math.min(root.height + 1, RINGS);
+    const radius = (level: number) => (RADIUS * Math.min(level, levels)) / levels;
+    const shape = arc<Ring>().startAngle((each) => each.x0).endAngle((each) => each.x1)
+      .innerRadius((each) => radius(each.depth)).outerRadius((each) => radius(each.depth + 1) - 1).padAngle(0.002);
+    this.rings.setAttribute('aria-label', `${title} by source folder, file and function; the list beside it has the figures`);
+    this.rings.replaceChildren(...root.descendants().filter((each) => each.depth < levels).map((each) => {
+      const hue = Math.round(((each.x0 + each.x1) / (4 * Math.PI)) * 360);
+      const path = svg('path', {
+        d: shape(each) ?? '', class: each.depth === 0 ? 'middle' : each.data.children.size > 0 ? 'folder' : 'leaf',
+        style: { '--hue': String(hue), '--depth': String(each.depth) },
+        on: {
+          click: () => { if (each.data.children.size > 0) this.go(each.data); },
+          pointerover: () => { this.details.textContent = `${each.data.path || 'all'}: ${text(each.data.value)}, ${share(each.data.value, at.value)}`; },
+        },
+      });
+      path.append(svg('title', {}, `${each.data.path || 'all'}: ${text(each.data.value)}`));
+      return path;
+    }), ...root.descendants().filter((each) => each.depth < levels).map((each) => this.label(each, shape.centroid(each), radius)));
+  }
+}

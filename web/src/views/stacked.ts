@@ -1,0 +1,92 @@
+// The live heap over time, by who holds it: the largest callers, files or modules on top of each
+// other, and the rest.
+
+import { Chart } from '../chart';
+import { h } from '../dom';
+import type { Model } from '../model';
+import type { Site } from '../data';
+import { bytes } from '../text';
+
+const LARGEST = 7;
+const BY: [string, string][] = [['caller', 'caller'], ['file', 'source file'], ['folder', 'source folder'], ['module', 'module']];
+
+export class StackedTimeline {
+  readonly element: HTMLElement;
+  private readonly select: HTMLSelectElement;
+  private readonly place = h('div');
+  private chart: Chart | null = null;
+  private drawn = '';
+
+  constructor(private readonly model: Model) {
+    const by = model.report.timeline.stacked?.thread ? [...BY, ['thread', 'thread']] : BY;
+    this.select = h('select', { on: { change: () => this.update() } },
+      ...by.map(([value, title]) => h('option', { value }, title)));
+    const details = h('details', { on: { toggle: () => this.update() } },
+      h('summary', {}, 'Live heap by who holds it'), h('label', {}, 'by ', this.select), this.place);
+    this.element = details;
+  }
+
+  redraw(): void { if (this.chart && this.chart.element.clientWidth > 0) this.chart.draw(); }
+
+  update(): void {
+    const details = this.element as HTMLDetailsElement;
+    const wanted = `${this.select.value} ${this.model.state.get('q')}`;
+    if (!details.open || wanted === this.drawn) return;
+    this.drawn = wanted;
+    const { times, groups } = this.groups();
+    // Each on top of those before it; the highest is drawn first.
+    const sums = new Array<number>(times.length).fill(0);
+    const series = groups.map(({ title, values }, i) => {
+      values.forEach((value, at) => { sums[at] += value; });
+      return { title, colour: `hsl(${(i * 47 + 210) % 360} 55% 55%)`, fill: true, opaque: true, values: [...sums], told: values };
+    }).reverse();
+    this.chart = new Chart({
+      height: 200, text: bytes, times, series, sync: 'time',
+      label: `Live heap by ${this.select.value}: most hold ${groups.slice(0, 3).map((group) => group.title).join(', ')}`,
+    });
+    this.place.replaceChildren(this.chart.element);
+  }
+
+  private keyOf(site: Site): string {
+    const { stacks } = this.model;
+    const caller = stacks.caller(site.stack);
+    if (caller < 0) return '[no stack]';
+    const file = stacks.file(caller);
+    switch (this.select.value) {
+      case 'file': return file || '[no file]';
+      case 'folder': return file.slice(0, file.lastIndexOf('/')) || '[no file]';
+      case 'module': return stacks.module(caller) || '[no module]';
+      default: return stacks.name(caller);
+    }
+  }
+
+  // Told by the report, and so not narrowed by the filter.
+  private threads(): { times: number[]; groups: { title: string; values: number[] }[] } {
+    const { from_s, interval_s, thread } = this.model.report.timeline.stacked!;
+    const groups = thread!.series.map((one) => ({ title: one.name, values: one.live_bytes }));
+    if (thread!.others > 0) groups.push({ title: `${thread!.others} others`, values: thread!.other });
+    return { times: (groups[0]?.values ?? []).map((_, i) => from_s + (i + 1) * interval_s), groups };
+  }
+
+  private groups(): { times: number[]; groups: { title: string; values: number[] }[] } {
+    const { model } = this;
+    if (this.select.value === 'thread') return this.threads();
+    const members = new Map<string, number[]>();
+    for (const site of model.filteredSites()) {
+      const key = this.keyOf(site);
+      const sites = members.get(key);
+      if (sites) sites.push(model.place(site));
+      else members.set(key, [model.place(site)]);
+    }
+    const end = model.report.process.duration_s;
+    const all = [...members].map(([title, sites]) => ({ title, ...model.series!.liveBytes(sites, end) }));
+    const size = (values: number[]) => values.reduce((sum, value) => sum + value, 0);
+    all.sort((a, b) => size(b.values) - size(a.values));
+    const groups = all.slice(0, LARGEST).map(({ title, values }) => ({ title, values }));
+    const rest = all.slice(LARGEST);
+    if (rest.length > 0) {
+      groups.push({ title: `${rest.length} others`, values: rest[0].values.map((_, at) => rest.reduce((sum, one) => sum + one.values[at], 0)) });
+    }
+    return { times: all[0]?.times ?? [], groups };
+  }
+}

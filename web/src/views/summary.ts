@@ -1,0 +1,91 @@
+// The figures of the run, and who has most.
+
+import { h, name, type Child } from '../dom';
+import type { Model, View } from '../model';
+import { bytes, count, plural, seconds, share } from '../text';
+
+function ended(model: Model): string {
+  const { process } = model.report;
+  switch (process.end) {
+    case 'exit': return `exit status ${process.exit_status}`;
+    case 'signal': return `killed by signal ${process.end_signal}`;
+    case 'exec': return 'replaced itself by exec';
+    default: return 'not in the trace: killed, still running, or it could no longer write';
+  }
+}
+
+export class SummaryView implements View {
+  readonly id = 'summary';
+  readonly title = 'Summary';
+  readonly element = h('div', { class: 'summary' });
+
+  constructor(private readonly model: Model) {}
+
+  update(): void {
+    this.element.replaceChildren(
+      this.range() ?? '',
+      h('div', { class: 'columns' }, this.figures(), this.largest()));
+  }
+
+  // What happened in the time that is chosen.
+  private range(): HTMLElement | null {
+    if (!this.model.state.ranged) return null;
+    const points = this.model.points();
+    if (points.length === 0) return null;
+    const sum = (of: (point: (typeof points)[0]) => number) => points.reduce((all, point) => all + of(point), 0);
+    const first = points[0], last = points[points.length - 1];
+    return h('section', { class: 'range' }, h('h3', {}, 'In the chosen time'),
+      h('p', {}, `${plural(sum((p) => p.allocations), 'allocation')} of ${bytes(sum((p) => p.bytes_allocated))}, ` +
+        `${plural(sum((p) => p.frees), 'free')}; live from ${bytes(first.live_bytes)} to ${bytes(last.live_bytes)}, ` +
+        `at most ${bytes(points.reduce((most, point) => Math.max(most, point.max_live_bytes), 0))}; ` +
+        `${plural(sum((p) => p.minor_faults), 'minor fault')}.`));
+  }
+
+  private figures(): HTMLElement {
+    const { report } = this.model;
+    const { process, totals, faults } = report;
+    const rows: [string, Child][] = [
+      ['Program', name(process.command.join(' ') || process.executable)],
+      ['Trace', name(this.model.document.file)],
+      ['Ended', `${ended(this.model)}, after ${seconds(process.duration_s)}`],
+      ['Started', h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
+      ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)} in all`],
+      ['Peak', `${bytes(totals.peak_live_bytes)} in ${plural(totals.peak_live_blocks, 'block')} at ${seconds(totals.peak_time_s)}`],
+      ['Unfreed', totals.live_blocks === 0 ? 'nothing' : `${bytes(totals.live_bytes)} in ${plural(totals.live_blocks, 'block')}`],
+      ['Temporary', totals.temporary_allocations === null ? 'not known of a sample'
+        : `${plural(totals.temporary_allocations, 'allocation')} (${share(totals.temporary_allocations, totals.allocations)}) freed before the thread’s next`],
+      ['Wasted', `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
+      ['Failed', totals.failed_allocations > 0 && `${plural(totals.failed_allocations, 'allocation')} returned NULL`],
+      ['Faults', `${count(faults.minor)} minor, ${count(faults.major)} major`],
+      ['Memory', faults.peak_rss_bytes === null ? 'peak RSS not known' : `peak RSS ${bytes(faults.peak_rss_bytes)}`],
+    ];
+    if (!report.range.whole) {
+      rows.splice(2, 0, ['Only', `blocks allocated from ${seconds(report.range.from_s)} to ${seconds(report.range.to_s)}`]);
+    }
+    if (report.range.match) rows.splice(2, 0, ['Only', h('span', {}, 'sites that match ', name(report.range.match))]);
+    return h('section', {}, h('h3', {}, 'Figures'),
+      h('dl', { class: 'figures' }, ...rows.filter(([, value]) => value !== false)
+        .flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, value)])));
+  }
+
+  private largest(): HTMLElement {
+    const { model } = this;
+    const { measure } = model;
+    if (!measure) return h('section', {}, h('h3', {}, 'Sites'), h('p', {}, 'No site allocated.'));
+    const byCaller = new Map<number, number>();
+    let all = 0;
+    for (const site of model.sites()) {
+      const caller = model.stacks.caller(site.stack), value = measure.of(site);
+      byCaller.set(caller, (byCaller.get(caller) ?? 0) + value);
+      all += value;
+    }
+    const largest = [...byCaller].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]).slice(0, 8);
+    return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`),
+      h('ol', { class: 'bars' }, ...largest.map(([caller, value]) => h('li', {},
+        h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1]}%` } }),
+        h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
+        caller < 0 ? '[no stack]'
+          : h('span', { class: 'what' }, name(model.stacks.name(caller)), ' ',
+              h('span', { class: 'place' }, name(model.stacks.place(caller))))))));
+  }
+}

@@ -1,0 +1,62 @@
+import type { Thread } from '../data';
+import { h, name, type Child } from '../dom';
+import type { Model, View } from '../model';
+import { plainTable } from '../plain_table';
+import { Table, type Column } from '../table';
+import { bytes, count, plural, seconds } from '../text';
+
+const MOST = 100;  // rows of the short tables
+
+export class ThreadsView implements View {
+  readonly id = 'threads';
+  readonly title = 'Threads';
+  readonly element: HTMLElement;
+  private readonly table: Table<Thread>;
+
+  constructor(private readonly model: Model) {
+    type Key = 'allocations' | 'frees' | 'bytes_allocated' | 'live_bytes' | 'live_blocks' | 'temporary' | 'first_time_s' | 'last_time_s';
+    const number = (id: Key, title: string, text: (value: number) => string): Column<Thread> => ({
+      id, title, number: true, width: '8em', value: (thread) => thread[id] ?? 0,
+      cell: (thread) => (thread[id] === null ? '–' : text(thread[id]!)),
+    });
+    this.table = new Table<Thread>({
+      label: 'Threads', sort: model.state.get('view') === this.id && model.state.get('sort') || '-bytes_allocated',
+      onSort: (sort) => model.state.set({ sort }),
+      key: (thread) => `${thread.tid} ${thread.in_signal_handlers} ${thread.first_time_s}`,
+      columns: [
+        { id: 'tid', title: 'tid', number: true, width: '6em', value: (thread) => thread.tid, cell: (thread) => String(thread.tid) },
+        { id: 'name', title: 'Name', width: 'auto', value: (thread) => thread.name,
+          cell: (thread) => h('span', {}, name(thread.name), thread.in_signal_handlers && ' (signal handlers)') },
+        number('bytes_allocated', 'Total', bytes), number('allocations', 'Allocations', count), number('frees', 'Frees', count),
+        number('live_bytes', 'Live', bytes), number('live_blocks', 'Blocks', count), number('temporary', 'Temporary', count),
+        number('first_time_s', 'First', seconds), number('last_time_s', 'Last', seconds),
+      ],
+      empty: 'No thread is left by the chosen time.',
+    });
+    this.element = h('div', {}, this.table.element, ...this.exchanges(), ...this.modules());
+  }
+
+  update(): void {
+    const { from, to } = this.model.state;
+    const threads = this.model.report.threads.filter((thread) =>
+      (from === null || thread.last_time_s >= from) && (to === null || thread.first_time_s <= to));
+    this.table.setRows(threads, plural(threads.length, 'thread'));
+  }
+
+  private exchanges(): Child[] {
+    const rows = this.model.report.thread_exchanges ?? [];
+    const tid = (id: number | null) => (id === null ? 'another' : String(id));
+    return rows.length === 0 ? [] : [h('h3', {}, 'Blocks that another thread freed'),
+      plainTable(['Allocated by tid', 'Freed by tid', 'Blocks', 'Bytes'],
+        rows.slice(0, MOST).map((row) => [tid(row.from_tid), tid(row.to_tid), count(row.blocks), bytes(row.bytes)]))];
+  }
+
+  private modules(): Child[] {
+    const rows = this.model.report.modules ?? [];
+    return rows.length === 0 ? [] : [h('h3', {}, 'Modules'),
+      plainTable(['Module', 'Total', 'Allocations', 'Live', 'At peak', 'Wasted'], rows.slice(0, MOST).map((row) =>
+        [name(row.module || '[no module]'), bytes(row.bytes_allocated), count(row.allocations), bytes(row.live_bytes), bytes(row.bytes_at_peak), bytes(row.wasted_bytes)]))];
+  }
+
+  setWhole(whole: boolean): void { this.table.setWhole(whole); }
+}
