@@ -14,6 +14,7 @@ function(memtrace_test)
     MEMTRACE_BUILD_DIR="${PROJECT_BINARY_DIR}" MEMTRACE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Half of the build is tests; what they test is optimized as users get it.
   target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
+  memtrace_common_headers(${T_NAME} TEST)
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)

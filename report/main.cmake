@@ -10,6 +10,7 @@ target_compile_definitions(memtrace PRIVATE MEMTRACE_VERSION="${PROJECT_VERSION}
 target_link_libraries(memtrace PRIVATE memtrace_pages memtrace_gate memtrace_trend memtrace_diff memtrace_tree memtrace_valgrind memtrace_index memtrace_render memtrace_report_core memtrace_run
   memtrace_symbolizer CLI11::CLI11 memtrace_warnings memtrace_sanitizers)
 target_link_libraries(memtrace PRIVATE memtrace_viewers memtrace_sqlite memtrace_import memtrace_rings)
+memtrace_common_headers(memtrace JSON)
 install(TARGETS memtrace RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
 # The same executable under the name of the driver that stands in for Valgrind.
