@@ -14,11 +14,12 @@ set(MEMTRACE_STANDARD_HEADERS <algorithm> <array> <cstdint> <cstring> <functiona
 set(MEMTRACE_REPORT_HEADERS ${MEMTRACE_STANDARD_HEADERS} <absl/container/flat_hash_map.h>
   <absl/status/statusor.h> <absl/strings/match.h> <absl/strings/str_cat.h>
   <absl/strings/str_format.h> <absl/strings/str_join.h>)
+set(MEMTRACE_HOT_HEADERS ${MEMTRACE_REPORT_HEADERS})
 set(MEMTRACE_JSON_HEADERS ${MEMTRACE_REPORT_HEADERS} <nlohmann/json.hpp>)
 set(MEMTRACE_TEST_HEADERS ${MEMTRACE_STANDARD_HEADERS} <chrono> <filesystem> <fstream> <random>
   <regex> <sstream> <thread> <gmock/gmock.h> <gtest/gtest.h>)
 
-# memtrace_common_headers(TARGET REPORT|JSON|TEST)
+# memtrace_common_headers(TARGET HOT|REPORT|JSON|TEST)
 # The first target of a kind makes them, the others must be compiled with the same options.
 function(memtrace_common_headers target kind)
   if(NOT MEMTRACE_PRECOMPILED_HEADERS)
