@@ -180,7 +180,7 @@ absl::Status AppendNight(const std::string& directory, const Night& night) {
   if (before.st_size > 0) {
     char last = '\n';
     if (pread(file.get(), &last, 1, before.st_size - 1) != 1) return Failed("read", path);
-    if (last != '\n') text.insert(0, "\n");  // what was cut there ends here
+    if (last != '\n') text = absl::StrCat("\n", text);  // what was cut there ends here
   }
   if (!WriteWhole(file.get(), text) || fsync(file.get()) != 0) {
     const absl::Status failed = Failed("append to", path);

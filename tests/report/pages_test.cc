@@ -42,6 +42,8 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 // Data of this program's, in pages of their own.
 [[gnu::used]] alignas(kPage) char g_data[4 * kPage] = {1};
+// A page of .bss behind the last that the file fills.
+[[gnu::used]] alignas(kPage) char g_zeros[2 * kPage];
 // And text: written to by a child.
 __attribute__((noinline, aligned(4096))) int TextPage(int x) { return x * 3 + 1; }
 
