@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "preload/leak_scan/leak_scan.h"
+#include "preload/leak_scan/thread_stop.h"
 #include "preload/lifecycle.h"
 #include "preload/real_allocator.h"
 
@@ -22,10 +23,17 @@ F* Next(const char* name) {
   return reinterpret_cast<F*>(memtrace::FindNext(name));
 }
 
-void Replacing() {
-  memtrace::FinishScan();
-  memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0);
-}
+// Lives until the exec has failed.
+class Replacing {
+ public:
+  Replacing() {
+    memtrace::FinishScan();
+    memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0);
+  }
+
+ private:
+  const memtrace::ExecUnderWay exec_;
+};
 
 // The arguments of execl and its kin, up to and including the null pointer.
 size_t CountArguments(va_list list) {
@@ -37,33 +45,33 @@ size_t CountArguments(va_list list) {
 }  // namespace
 
 EXPORTED int execve(const char* path, char* const argv[], char* const envp[]) {
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[], char* const[])>("execve")(path, argv, envp);
 }
 
 EXPORTED int execv(const char* path, char* const argv[]) {
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[])>("execv")(path, argv);
 }
 
 EXPORTED int execvp(const char* file, char* const argv[]) {
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[])>("execvp")(file, argv);
 }
 
 EXPORTED int execvpe(const char* file, char* const argv[], char* const envp[]) {
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[], char* const[])>("execvpe")(file, argv, envp);
 }
 
 EXPORTED int fexecve(int fd, char* const argv[], char* const envp[]) {
-  Replacing();
+  const Replacing replacing;
   return Next<int(int, char* const[], char* const[])>("fexecve")(fd, argv, envp);
 }
 
 EXPORTED int execveat(int fd, const char* path, char* const argv[], char* const envp[],
                       int flags) {
-  Replacing();
+  const Replacing replacing;
   return Next<int(int, const char*, char* const[], char* const[], int)>("execveat")(
       fd, path, argv, envp, flags);
 }
@@ -82,14 +90,14 @@ EXPORTED int execveat(int fd, const char* path, char* const argv[], char* const 
 EXPORTED int execl(const char* path, const char* first, ...) {
   COLLECT_ARGUMENTS(argv, first, list);
   va_end(list);
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[])>("execv")(path, const_cast<char* const*>(argv));
 }
 
 EXPORTED int execlp(const char* file, const char* first, ...) {
   COLLECT_ARGUMENTS(argv, first, list);
   va_end(list);
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[])>("execvp")(file, const_cast<char* const*>(argv));
 }
 
@@ -97,7 +105,7 @@ EXPORTED int execle(const char* path, const char* first, ...) {
   COLLECT_ARGUMENTS(argv, first, list);
   char* const* environment = va_arg(list, char* const*);
   va_end(list);
-  Replacing();
+  const Replacing replacing;
   return Next<int(const char*, char* const[], char* const[])>("execve")(
       path, const_cast<char* const*>(argv), environment);
 }

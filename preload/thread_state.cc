@@ -75,14 +75,15 @@ bool IsGone(const ThreadState* state, int tid, int self) {
   return sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
 }
 
-// A state that nobody owns or whose thread is gone, now owned by `tid`.
-ThreadState* TakeOver(int tid) {
+// A state that nobody owns or whose thread is gone, now owned by `tid`. It has a ring, if
+// `has_ring`.
+ThreadState* TakeOver(int tid, int limit = kSearchLimit, bool has_ring = false) {
   ThreadState* state = g_search.load(std::memory_order_acquire);
-  for (int i = 0; i < kSearchLimit; ++i) {
+  for (int i = 0; i < limit; ++i) {
     if (state == nullptr) state = g_threads.load(std::memory_order_acquire);
     if (state == nullptr) return nullptr;
     int owner = state->owner_tid.load(std::memory_order_acquire);
-    if ((owner == 0 || IsGone(state, owner, tid)) &&
+    if ((!has_ring || state->ring.attached()) && (owner == 0 || IsGone(state, owner, tid)) &&
         state->owner_tid.compare_exchange_strong(owner, tid, std::memory_order_acq_rel)) {
       g_search.store(state->next_state, std::memory_order_release);
       OwnerIsGone(state);
@@ -276,6 +277,22 @@ ThreadState* FirstThread() { return g_threads.load(std::memory_order_acquire); }
 
 namespace {
 
+// Where there is no memory for a further thread's state: a new thread mostly comes when another
+// has ended, whose kernel task may be there a little longer, and until then its state is taken.
+// All such threads of the process together wait a second at most.
+ThreadState* AwaitTakeOver(int tid) {
+  constexpr int kAllNaps = 1000, kNapsOfOne = 100, kAllStates = 4096;
+  static constinit std::atomic<int> naps{0};
+  const timespec nap = {0, 1'000'000};
+  for (int i = 0; i < kNapsOfOne; ++i) {
+    ThreadState* const state = TakeOver(tid, kAllStates, /*has_ring=*/true);
+    if (state != nullptr) return state;
+    if (naps.fetch_add(1, std::memory_order_relaxed) >= kAllNaps) break;
+    sys::Call(SYS_nanosleep, reinterpret_cast<long>(&nap), 0);
+  }
+  return nullptr;
+}
+
 // `interrupted`: the new state is for the handlers of the thread that has it; null: for the
 // thread itself.
 ThreadState* Attach(const ThreadState* interrupted) {
@@ -284,22 +301,33 @@ ThreadState* Attach(const ThreadState* interrupted) {
   const int tid = calls ? sys::Gettid() : kUnknownOwner;
   const int owner = calls && sys::Getpid() == g_process.pid ? tid : kUnknownOwner;
   ThreadState* state = calls ? TakeOver(owner) : TakeOverByControlBlock();
-  if (state != nullptr) {
-    if (state->ring.attached()) {
-      state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
-      SpoolThread(*state);
-    }
-  } else {
-    state = MakeState(owner);
-    if (state == nullptr) return nullptr;
-  }
-  state->owner_control_block.store(arch::ThreadPointer(), std::memory_order_relaxed);
-  const uint32_t previous = state->serial;
-  state->serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
-  if (state->serial > 1 && !BeginSharing()) {
-    state->owner_tid.store(0, std::memory_order_release);
+  if (state == nullptr) state = MakeState(owner);
+  const uint32_t serial = g_process.next_serial.fetch_add(1, std::memory_order_relaxed);
+  if (serial > 1 && !BeginSharing()) {
+    if (state != nullptr) state->owner_tid.store(0, std::memory_order_release);
     return nullptr;
   }
+  bool has_new_ring = false;
+  if (state != nullptr && !state->ring.attached()) {
+    state->serial = serial;
+    state->sequence = 1;
+    has_new_ring = GiveRing(*state);
+    if (!has_new_ring) {
+      state->serial = 0;
+      state->owner_tid.store(0, std::memory_order_release);
+      state = nullptr;
+    }
+  }
+  if (state == nullptr && calls) state = AwaitTakeOver(owner);
+  if (state == nullptr) return nullptr;
+  uint32_t previous = 0;
+  if (!has_new_ring) {
+    state->ring.DropUncommitted();  // its owner may have ended in the midst of an event
+    SpoolThread(*state);
+    previous = state->serial;
+  }
+  state->owner_control_block.store(arch::ThreadPointer(), std::memory_order_relaxed);
+  state->serial = serial;
   state->sequence = 1;
   state->dropped_events = 0;
   state->for_handlers = nullptr;
@@ -311,12 +339,7 @@ ThreadState* Attach(const ThreadState* interrupted) {
   state->in_use = false;
   state->unwinder.Reset();
   ForgetStacks(*state);
-  if (state->ring.attached()) {
-    state->ring.Restart(state->serial, 1, 0);
-  } else if (!GiveRing(*state)) {
-    state->owner_tid.store(0, std::memory_order_release);
-    return nullptr;
-  }
+  if (!has_new_ring) state->ring.Restart(state->serial, 1, 0);
   const uint64_t now = g_clock.Now();
   state->ring.set_clock(now, g_clock.MonotonicNs());
   memset(state->name, 0, sizeof(state->name));

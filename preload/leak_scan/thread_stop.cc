@@ -1,5 +1,6 @@
 #include "preload/leak_scan/thread_stop.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 
@@ -8,8 +9,10 @@
 #include <new>
 #include <string_view>
 
+#include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
+#include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/text.h"
 
@@ -27,6 +30,11 @@ constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
 
 constexpr int kEsrch = 3;
+
+// Who sends says so and then looks for execs; who execs says so and then looks for senders. Of two
+// at a time one sees the other.
+constinit std::atomic<uint32_t> g_execs{0};
+constinit std::atomic<bool> g_sending{false};
 
 // What the handlers see. A stop has a number; the handler of an earlier one, which comes late,
 // finds another number and goes.
@@ -178,7 +186,7 @@ bool ThreadStop::ChooseSignal() {
 }
 
 // Not a thread that blocks the signal, which would stay pending; nor one that waits for it
-// by sigwait, which would take it for the program's.
+// by sigwait, which would take it for the program's; nor one in an exec that we were not told of.
 bool ThreadStop::MaySend(int tid) {
   const uint64_t bit = uint64_t{1} << (signal_ - 1);
   Text<64> path;
@@ -190,8 +198,9 @@ bool ThreadStop::MaySend(int tid) {
   path << "/proc/self/task/" << tid << "/syscall";
   bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
   if (bytes <= 0) return true;
-  static_assert(SYS_rt_sigtimedwait == 128);
-  return !std::string_view(buffer_, static_cast<size_t>(bytes)).starts_with("128 ");
+  static_assert(SYS_rt_sigtimedwait == 128 && SYS_execve == 59 && SYS_execveat == 322);
+  const std::string_view call(buffer_, static_cast<size_t>(bytes));
+  return !call.starts_with("128 ") && !call.starts_with("59 ") && !call.starts_with("322 ");
 }
 
 void ThreadStop::Send(size_t index) {
@@ -200,8 +209,12 @@ void ThreadStop::Send(size_t index) {
   info.code = SI_QUEUE;
   info.pid = sys::Getpid();
   info.value = uint64_t{g_number.load(std::memory_order_relaxed)} << 32 | index;
-  const long result = sys::Call(SYS_rt_tgsigqueueinfo, info.pid, threads_[index].tid, signal_,
-                                reinterpret_cast<long>(&info));
+  g_sending.store(true);
+  const long result = g_execs.load() != 0
+                          ? -EAGAIN
+                          : sys::Call(SYS_rt_tgsigqueueinfo, info.pid, threads_[index].tid,
+                                      signal_, reinterpret_cast<long>(&info));
+  g_sending.store(false);
   if (sys::Failed(result)) {
     threads_[index].state.store(StoppedThread::kGivenUp);
     if (result == -kEsrch) threads_[index].tid = 0;  // it has ended
@@ -319,6 +332,21 @@ void ThreadStop::Release() {
   }
   SetAction(signal_, &before_, nullptr);
   installed_ = false;
+}
+
+ExecUnderWay::ExecUnderWay() {
+  const OtherCalls calls;
+  if (!calls || sys::Getpid() != g_process.pid) return;
+  counted_ = true;
+  g_execs.fetch_add(1);
+  // On return from a call to the kernel a signal that is pending is taken.
+  do sys::Call(SYS_sched_yield);
+  while (g_sending.load());
+  sys::Gettid();
+}
+
+ExecUnderWay::~ExecUnderWay() {
+  if (counted_) g_execs.fetch_sub(1);
 }
 
 }  // namespace memtrace

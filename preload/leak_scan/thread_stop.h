@@ -10,6 +10,9 @@
 // A thread that blocks our signal, or that waits for it by sigwait, is not sent any. Threads
 // that begin meanwhile are found by looking at the list again until there are no new ones.
 //
+// Nor is any thread while one is about to exec (ExecUnderWay): a signal that is pending then
+// outlives the program and ends the next one, which has no handler for it.
+//
 // A thread may stand anywhere, inside the tracer or with a lock of libc: whoever stops threads
 // calls nothing but the kernel until Release().
 //
@@ -82,6 +85,19 @@ class ThreadStop {
   int self_ = 0;
   char* buffer_ = nullptr;
   arch::KernelAction before_ = {};
+};
+
+// From before the call of exec until it failed. Waits for a signal that is just being sent, so that
+// the calling thread takes it before its program is replaced. In a vfork child nothing.
+class ExecUnderWay {
+ public:
+  ExecUnderWay();
+  ~ExecUnderWay();
+  ExecUnderWay(const ExecUnderWay&) = delete;
+  ExecUnderWay& operator=(const ExecUnderWay&) = delete;
+
+ private:
+  bool counted_ = false;
 };
 
 }  // namespace memtrace

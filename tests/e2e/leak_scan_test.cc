@@ -268,6 +268,16 @@ TEST_F(LeakScanTest, AskedFromOutside) {
   }
 }
 
+// A signal that is sent to the thread that execs would end the program that it begins.
+TEST_F(LeakScanTest, AnExecMeanwhileIsNotHarmed) {
+  for (int i = 0; i < 60; ++i) {
+    TempDir traces;
+    const Result run = RunCommand(Traced(
+        {.arguments = {TraceePath("execs_while_scanned"), std::to_string(500 * i)}}, traces.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << "after " << 500 * i << " us: " << run.err;
+  }
+}
+
 TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {
   const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(getpid())}});
   EXPECT_EQ(leaks.exit_status, 2);

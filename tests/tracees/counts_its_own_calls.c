@@ -31,6 +31,7 @@ static struct CountsPage* g_counts;
 static const char* g_end;
 static uint64_t g_end_calls;
 static int g_lanes;
+static atomic_int g_replacing; /* exec is under way: no thread can be made any more */
 
 /* From each lane to the next; one slot is one block. */
 struct Mailbox {
@@ -94,6 +95,7 @@ static void End(void) {
   if (strcmp(g_end, "exit") == 0) exit(5);
   if (strcmp(g_end, "exec") == 0) {
     unsetenv("LD_PRELOAD");
+    g_replacing = 1;
     execl("/bin/true", "true", (char*)NULL);
   }
   if (strcmp(g_end, "exec-fails") == 0) {
@@ -154,7 +156,10 @@ static void* Work(void* of_lane) {
 static void* Manage(void* of_lane) {
   for (;;) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, Work, of_lane) != 0) _exit(7);
+    if (pthread_create(&thread, NULL, Work, of_lane) != 0) {
+      while (g_replacing) pause();
+      _exit(7);
+    }
     pthread_join(thread, NULL);
   }
   return NULL;
@@ -176,7 +181,10 @@ int main(int argc, char** argv) {
   for (int i = 0; i < g_lanes; ++i) {
     g_lane[i].number = i;
     pthread_t manager;
-    if (pthread_create(&manager, NULL, Manage, &g_lane[i]) != 0) return 7;
+    if (pthread_create(&manager, NULL, Manage, &g_lane[i]) != 0) {
+      while (g_replacing) pause();
+      return 7;
+    }
   }
   for (;;) pause();
 }
