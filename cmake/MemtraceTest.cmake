@@ -1,8 +1,9 @@
-# memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL])
-# A GoogleTest program that CTest runs as one test. Its directory of tests/ is
+# memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL] [OWN_FLAGS])
+# A GoogleTest program that CTest runs as one test. OWN_FLAGS: it is compiled with flags that its
+# code depends on, and without the headers that were compiled without them. Its directory of tests/ is
 # one of its labels: ctest -L report.
 function(memtrace_test)
-  cmake_parse_arguments(T "SERIAL" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "SERIAL;OWN_FLAGS" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${T_NAME} ${T_SOURCES})
   set_target_properties(${T_NAME} PROPERTIES
@@ -14,7 +15,9 @@ function(memtrace_test)
     MEMTRACE_BUILD_DIR="${PROJECT_BINARY_DIR}" MEMTRACE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # Half of the build is tests; what they test is optimized as users get it.
   target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
-  memtrace_common_headers(${T_NAME} TEST)
+  if(NOT T_OWN_FLAGS)
+    memtrace_common_headers(${T_NAME} TEST)
+  endif()
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)

@@ -93,7 +93,8 @@ TEST_F(TraceFileTest, NeverTakesANameThatExists) {
 TEST_F(TraceFileTest, TellsWhyItCannotBeCreated) {
   TraceFile file;
   EXPECT_EQ(Create(file, "no/such/directory/x.mtr"), -ENOENT);
-  EXPECT_EQ(Create(file, (std::string(5000, 'a') + ".mtr").c_str()), -ENAMETOOLONG);
+  const std::string long_name(5000, 'a');
+  EXPECT_EQ(Create(file, long_name.c_str()), -ENAMETOOLONG);
 }
 
 TEST_F(TraceFileTest, KeepsTheBlocksOfManyThreadsApart) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "report/gate/memcheck_stack.h"
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/suppressions.h"
@@ -216,7 +217,7 @@ TEST(SuppressionsTest, WildcardsGiveBackWhatTheyTook) {
   EXPECT_FALSE(WildcardMatches("", "a"));
   EXPECT_FALSE(WildcardMatches("?", ""));
   // Quadratic at worst: a pattern from a file must not take forever.
-  const std::string stars = std::string(2000, '*') + "b";
+  const std::string stars = absl::StrCat(std::string(2000, '*'), "b");
   EXPECT_FALSE(WildcardMatches(stars, std::string(20000, 'a')));
 }
 
