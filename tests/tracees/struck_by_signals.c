@@ -2,7 +2,7 @@
  * handlers that allocate, at 10 kHz. They interrupt each other, and everything else.
  * Behind safe_allocator.c: so they may.
  *
- *   storm     three timers for each thread, three handlers, one of them on an alternate
+ *   storm     three timers for each thread, 10 kHz together, three handlers, one of them on an alternate
  *             stack; blocks go from main to handlers and back
  *   jump      every handler that is not below another leaves by siglongjmp()
  *   switch    the handler goes over to another context, three times, and not back
@@ -109,7 +109,7 @@ static void* Struck(void* unused) {
   UseAlternateStack();
   const int signals[kHandlers] = {SIGUSR1, SIGUSR2, SIGRTMIN};
   timer_t timers[kHandlers];
-  for (int i = 0; i < kHandlers; ++i) timers[i] = StartTimer(signals[i], 100000);
+  for (int i = 0; i < kHandlers; ++i) timers[i] = StartTimer(signals[i], 300000);
   for (int round = 0; g_signals < g_wanted; ++round) Deeper(round % 7, round);
   for (int i = 0; i < kHandlers; ++i) timer_delete(timers[i]);
   return unused;
