@@ -71,7 +71,9 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
   if (sites.empty()) return "";
   const bool major = std::any_of(sites.begin(), sites.end(),
                                  [](const FaultSite* site) { return site->faults.major != 0; });
-  std::vector<TextTable::Column> columns = {{"minor", false, true}};
+  std::vector<TextTable::Column> columns;
+  columns.reserve(6);
+  columns.push_back({"minor", false, true});
   if (major) columns.push_back({"major"});
   columns.push_back({"of seen"});
   if (details.ns_per_fault != 0) columns.push_back({"time"});
