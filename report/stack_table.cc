@@ -1,6 +1,7 @@
 #include "report/stack_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <random>
 
 namespace memtrace::report {
@@ -132,6 +133,12 @@ const ModuleInfo* ModuleIndex::Find(uint32_t instance, uint64_t pc) const {
 }
 
 void SlotMap::Set(uint32_t slot, StackId id) {
+  if (sets_ != UINT32_MAX) ++sets_;
+  if (slot >= low_.size() && slot / 4 < sets_) GrowLow(slot);
+  if (slot < low_.size()) {
+    low_[slot] = id;
+    return;
+  }
   const size_t index = slot >> 2 * kBits;
   if (index >= pages_.size()) pages_.resize(index + 1);
   if (pages_[index] == nullptr) pages_[index] = std::make_unique<Pages>();
@@ -140,8 +147,17 @@ void SlotMap::Set(uint32_t slot, StackId id) {
   (*page)[slot & kMask] = id;
 }
 
+void SlotMap::GrowLow(uint32_t slot) {
+  const size_t size = std::max<size_t>(std::bit_ceil(slot + 1u), 16);
+  std::vector<StackId> low(size);
+  for (uint32_t i = 0; i < size && (i < low_.size() || !pages_.empty()); ++i) low[i] = Get(i);
+  low_ = std::move(low);
+}
+
 void SlotMap::Clear() {
+  low_.clear();
   pages_.clear();
+  sets_ = 0;
 }
 
 }  // namespace memtrace::report

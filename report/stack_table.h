@@ -102,6 +102,7 @@ class ModuleIndex {
 class SlotMap {
  public:
   StackId Get(uint32_t slot) const {
+    if (slot < low_.size()) [[likely]] return low_[slot];
     const size_t index = slot >> 2 * kBits;
     if (index >= pages_.size() || pages_[index] == nullptr) return {};
     const Page* page = (*pages_[index])[slot >> kBits & kMask].get();
@@ -114,18 +115,23 @@ class SlotMap {
   // Of each slot that was set, in their order.
   template <typename Function>
   void ForEach(Function function) const {
+    for (uint32_t slot = 0; slot < low_.size(); ++slot) {
+      if (low_[slot]) function(slot, low_[slot]);
+    }
     for (uint32_t i = 0; i < pages_.size(); ++i) {
       for (uint32_t j = 0; pages_[i] != nullptr && j < kEntries; ++j) {
         const Page* page = (*pages_[i])[j].get();
         for (uint32_t k = 0; page != nullptr && k < kEntries; ++k) {
-          if ((*page)[k]) function(i << 2 * kBits | j << kBits | k, (*page)[k]);
+          const uint32_t slot = i << 2 * kBits | j << kBits | k;
+          if (slot >= low_.size() && (*page)[k]) function(slot, (*page)[k]);
         }
       }
     }
   }
 
  private:
-  // Three levels of 8 bits each. A slot number costs a page of 1 KiB and one of the level
+  // The library gives out slots in turn: an array of those up to a few times as many as were set.
+  // Others are in three levels of 8 bits each. A slot number costs a page of 1 KiB and one of the level
   // above, not the range below it; a stream without stacks nothing.
   static constexpr unsigned kBits = 8;
   static constexpr uint32_t kEntries = 1u << kBits, kMask = kEntries - 1;
@@ -133,6 +139,10 @@ class SlotMap {
   using Page = std::array<StackId, kEntries>;
   using Pages = std::array<std::unique_ptr<Page>, kEntries>;
 
+  void GrowLow(uint32_t slot);
+
+  std::vector<StackId> low_;  // by slot; what pages_ has of these does not count
+  uint32_t sets_ = 0;         // at most UINT32_MAX
   std::vector<std::unique_ptr<Pages>> pages_;  // as far as used
 };
 
