@@ -81,8 +81,9 @@ class LiveTable {
   // The block at `address`: the live one, or a new one with nothing but its address
   // and `*inserted` set.
   HeldBlock* FindOrInsert(uint64_t address, bool* inserted) {
-    if (size_ >= limit_) Grow();
-    for (size_t i = Home(address);; i = (i + 1) & mask_) {
+    if (size_ >= limit_) [[unlikely]] Grow();
+    const size_t home = Home(address);
+    for (size_t i = home;; i = (i + 1) & mask_) {
       HeldBlock& slot = slots_[i];
       if (slot.address() == address) {
         *inserted = false;
@@ -92,7 +93,7 @@ class LiveTable {
         slot.address_flags = address;
         ++size_;
         *inserted = true;
-        if (((i - Home(address)) & mask_) > kMaxProbes && !reseeded_) [[unlikely]] {
+        if (((i - home) & mask_) > kMaxProbes && !reseeded_) [[unlikely]] {
           Reseed();
           return Find(address);
         }
@@ -142,7 +143,8 @@ class LiveTable {
     slots_ = static_cast<HeldBlock*>(memory);  // all zero: all empty
     mask_ = slots - 1;
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));
-    limit_ = slots / 2 + slots / 8;
+    // Half of them at most: each entry more that a lookup has to pass is a branch nobody foresees.
+    limit_ = slots / 2;
   }
 
   void Grow() { Rehash((mask_ + 1) * 2); }
