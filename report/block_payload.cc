@@ -31,7 +31,9 @@ absl::Status BlockPayload::Read(const ByteSource& source, const ScannedBlock& bl
 
 absl::Status BlockPayload::ReadWords(const ByteSource& source, const ScannedBlock& block,
                                      std::vector<uint64_t>* words) {
+  ForgetStamps();
   absl::Status status = ReadInto(source, block, words);
+  if (!status.ok()) ForgetStamps();
   words->resize(status.ok() ? block.header.content_bytes / sizeof(uint64_t) : 0);
   return status;
 }

@@ -31,6 +31,9 @@ class BlockPayload {
   // The same of events, as whole words.
   absl::Status ReadWords(const ByteSource& source, const ScannedBlock& block,
                          std::vector<uint64_t>* words);
+  // Of what ReadWords() gave last: EventColumns::stamps(). Empty: it knows none.
+  std::span<const EventColumns::Stamp> stamps() { return columns_.stamps(); }
+  void ForgetStamps() { columns_.stamps().clear(); }
 
  private:
   // `Content` is a vector of bytes or of words.

@@ -28,27 +28,38 @@ void ReadEventBlock(const TraceReader& reader, const ThreadStream& stream, const
   block->begin_ticks = ticks;
   const uint64_t* words = block->words.data();
   const size_t size = block->words.size();
-  size_t i = 0;
   uint32_t events = 0;
-  while (i < size) {
-    const uint64_t head = words[i];
-    if (format::KindOf(head) == EventKind::kTime) {
-      low = std::max(low, clock.ToNs(format::TicksOf(head), &clock_hint));
-      ticks = std::max(ticks, format::TicksOf(head));
-      block->spans.push_back(
-          {static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1), events, low, ticks});
-      events = 0;
-      ++i;
-      continue;
+  const auto end_span = [&](size_t at, uint32_t its_events) {
+    low = std::max(low, clock.ToNs(format::TicksOf(words[at]), &clock_hint));
+    ticks = std::max(ticks, format::TicksOf(words[at]));
+    block->spans.push_back(
+        {static_cast<uint32_t>(at), static_cast<uint32_t>(at + 1), its_events, low, ticks});
+  };
+  if (const auto stamps = payload->stamps(); !stamps.empty() && stamps.back().word == size) {
+    // The decoder has seen to it that these are events.
+    block->spans.reserve(stamps.size());
+    for (const EventColumns::Stamp& stamp : stamps.first(stamps.size() - 1)) {
+      end_span(stamp.word, stamp.events);
     }
-    const uint32_t n = WordsOf(head);
-    if (n == 0 || n > size - i) {
-      block->bad_word = i;
-      block->words.resize(i);
-      break;
+    events = stamps.back().events;
+  } else {
+    for (size_t i = 0; i < size;) {
+      const uint64_t head = words[i];
+      if (format::KindOf(head) == EventKind::kTime) {
+        end_span(i, events);
+        events = 0;
+        ++i;
+        continue;
+      }
+      const uint32_t n = WordsOf(head);
+      if (n == 0 || n > size - i) {
+        block->bad_word = i;
+        block->words.resize(i);
+        break;
+      }
+      events += TakesTime(head);
+      i += n;
     }
-    events += TakesTime(head);
-    i += n;
   }
   uint64_t high = UINT64_MAX;
   if (!ref.open_ended && ref.clock_ticks != 0) {

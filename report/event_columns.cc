@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "format/event_words.h"
 #include "format/varint.h"
+#include "report/event_block.h"
 
 namespace memtrace::report {
 
@@ -24,7 +25,6 @@ constexpr uint8_t kWithStack = 0x20;
 // kPath:
 constexpr uint8_t kParentIsLast = 0x10, kSlotIsNext = 0x20, kOneNode = 0x40;
 
-constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
 constexpr unsigned kTableBits = 14;
 constexpr uint32_t kTableMask = (1u << kTableBits) - 1;
 // Words of one literal, at most: longer ones are several.
@@ -49,7 +49,7 @@ uint64_t UnpackDifference(uint64_t packed, uint64_t b) {
 
 // What glibc makes usable for a request of `size` when it splits nothing off.
 uint64_t GuessedUsable(uint64_t size) {
-  return size <= 24 ? 24 : ((size + 23) & ~uint64_t{15}) - 8;
+  return std::max<uint64_t>(24, ((size + 23) & ~uint64_t{15}) - 8);
 }
 uint32_t GuessedDetail(uint64_t size, uint32_t arena) {
   return static_cast<uint32_t>(GuessedUsable(size) - size) | arena;
@@ -388,11 +388,19 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
     return t.last_slot = guess;
   };
 
+  stamps_.clear();
+  bool all_events = true;
+  uint32_t events = 0;  // since the last stamp
   uint64_t* out = words.data();
   uint64_t* const end = out + words.size();
+  const uint64_t* const last = words.empty() ? out : end - 1;
+  const auto stamp = [&](const uint64_t* at) {
+    stamps_.push_back({static_cast<uint32_t>(at - words.data()), events});
+    events = 0;
+  };
   for (const uint8_t byte : columns_[kKinds]) {
     // Two words are what any event but a literal needs at most.
-    if (end - out < 2 && (out == end || (byte & 15) != kLiteral)) {
+    if (out >= last && (out == end || (byte & 15) != kLiteral)) [[unlikely]] {
       const auto kind = static_cast<EventKind>(byte & 15);
       const bool one_word = kind == EventKind::kTime ||
                             ((kind == EventKind::kFree || kind == EventKind::kReallocIntent) &&
@@ -432,6 +440,7 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         out[0] = format::Head(kind, address, detail);
         out[1] = size | uint64_t{its_slot} << 32;
         out += 2;
+        ++events;
         t.Allocated(address, size, detail);
         break;
       }
@@ -451,6 +460,7 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         const bool with_stack = (byte & kWithStack) != 0;
         *out++ = format::Head(static_cast<EventKind>(byte & 15), address, with_stack);
         if (with_stack) *out++ = slot(byte);
+        ++events;
         break;
       }
       case EventKind::kPath: {
@@ -486,6 +496,7 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
       }
       case EventKind::kTime:
         t.last_ticks = (t.last_ticks + times.Number()) & kTickMask;
+        stamp(out);
         *out++ = format::TimeWord(t.last_ticks);
         break;
       case static_cast<EventKind>(kLiteral): {
@@ -493,6 +504,17 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         if (n == 0 || n > static_cast<size_t>(end - out) ||
             !literals.Bytes(out, n * sizeof(uint64_t))) {
           return false;
+        }
+        for (uint64_t i = 0; i < n;) {
+          const uint32_t of_event = WordsOf(out[i]);
+          all_events &= of_event != 0 && of_event <= n - i;
+          if (!all_events) break;
+          if (format::KindOf(out[i]) == EventKind::kTime) {
+            stamp(out + i);
+          } else {
+            events += TakesTime(out[i]);
+          }
+          i += of_event;
         }
         out += n;
         break;
@@ -506,6 +528,8 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         &new_pcs, &times, &literals}) {
     if (!reader->ok() || !reader->at_end()) return false;
   }
+  stamp(out);
+  if (!all_events) stamps_.clear();
   return out == end;
 }
 

@@ -54,8 +54,18 @@ class EventColumns {
   // Fills the columns.
   void Encode(std::span<const uint64_t> words);
 
+  // Where the decoded words hold a time stamp, and the events before it, since the one before,
+  // that take time (event_block.h).
+  struct Stamp {
+    uint32_t word;
+    uint32_t events;
+  };
+
   // Fills `words` from the columns. False: they do not make up these many words.
   bool Decode(std::span<uint64_t> words);
+  // Of what was decoded last; the last is behind all words and no stamp. Empty: some of the words
+  // are no events, and have to be looked through.
+  std::vector<Stamp>& stamps() { return stamps_; }
 
   std::vector<uint8_t>& column(size_t i) { return columns_[i]; }
 
@@ -63,6 +73,7 @@ class EventColumns {
   struct Tables;  // what both sides guess from
 
   std::array<std::vector<uint8_t>, kColumns> columns_;
+  std::vector<Stamp> stamps_;
   std::unique_ptr<Tables> tables_;
 };
 

@@ -312,6 +312,7 @@ void TraceReader::MakeStreams() {
 absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRef& ref,
                                        BlockPayload* payload,
                                        std::vector<uint64_t>* words) const {
+  payload->ForgetStamps();  // what comes from a ring has none
   BlockScanner scanner(source_.get());
   ScannedBlock block;
   auto state = scanner.At(ref.offset, &block);
