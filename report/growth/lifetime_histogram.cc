@@ -23,11 +23,11 @@ double LifetimeHistogram::Quantile(double q) const {
 double LifetimeHistogram::ShareAbove(double ns) const {
   const auto all = static_cast<double>(blocks());
   if (all == 0) return 0;
-  double above = 0;
-  for (size_t i = 0; i < kClasses; ++i) {
-    const auto begin = static_cast<double>(BeginOf(i)), end = static_cast<double>(BeginOf(i + 1));
-    above += static_cast<double>(freed[i]) * std::clamp((end - ns) / (end - begin), 0.0, 1.0);
-  }
+  // The class that it falls into counts in part, those above as a whole.
+  const size_t at = ns >= 0x1p63 ? kClasses - 1 : ClassOf(static_cast<uint64_t>(std::max(ns, 0.0)));
+  const auto begin = static_cast<double>(BeginOf(at)), end = static_cast<double>(BeginOf(at + 1));
+  double above = static_cast<double>(freed[at]) * std::clamp((end - ns) / (end - begin), 0.0, 1.0);
+  for (size_t i = at + 1; i < kClasses; ++i) above += static_cast<double>(freed[i]);
   return above / all;
 }
 

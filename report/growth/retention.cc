@@ -73,6 +73,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   size_t with_births = 0;
   for (size_t i = 0; i < parts; ++i) {
     const size_t at = kWarmUpParts + i;
+    if (history.births.blocks[at] < 0.5) continue;
     const double age_ns = (static_cast<double>(Births::kParts - at) - 0.5) * part_ns;
     // Twice what the lifetimes of the others explain: their classes are coarse.
     const double explained = history.held
