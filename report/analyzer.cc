@@ -16,6 +16,7 @@
 #include "report/faults/page_snapshots.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
+#include "report/heap_run.h"
 #include "report/mapping_model.h"
 #include "report/memory_map.h"
 #include "report/phases.h"
@@ -63,7 +64,7 @@ class Analyzer {
     model_.ForgetPending(stream, nobody);
   }
   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits);
-  int ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits);
+  int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
   void Prefetch(uint64_t address) { model_.Prefetch(address); }
   bool Tick() {
     if (options_.progress && order_ != nullptr) {
@@ -95,6 +96,8 @@ class Analyzer {
     return time >= range_.from_ns &&
            (threads_.empty() || threads_.contains(reader_->streams()[stream].thread));
   }
+  bool IsRun(const EventCursor& cursor) const;
+  int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
   void ApplyExtended(size_t stream, const EventCursor& cursor);
   void AddUsage(const ExtendedEvent& event, uint64_t time);
   void FillProcess(Analysis* analysis) const;
@@ -175,15 +178,18 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   return true;
 }
 
+// What Apply() looks at for each event cannot come in the cursor's span.
+bool Analyzer::IsRun(const EventCursor& cursor) const {
+  return !fault_matcher_.any() && cursor.low_ticks() <= page_snapshots_.next_ticks() &&
+         cursor.low_ticks() <= leaks_.next_ticks() && cursor.low() >= window_begin_ns_ &&
+         cursor.low() >= range_.from_ns && cursor.high() <= range_.to_ns;
+}
+
 // Apply() for events that there are many of, with all that is the same for a span done once.
-int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits) {
+int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits) {
+  if (!IsRun(*cursor)) return 0;
+  if (HeapRun::Suits(model_, stream)) return ApplyPlainRun(stream, cursor, last_ticks, waits);
   const uint64_t low = cursor->low(), high = cursor->high();
-  // What Apply() looks at for each event cannot come in this span.
-  if (fault_matcher_.any() || cursor->low_ticks() > page_snapshots_.next_ticks() ||
-      cursor->low_ticks() > leaks_.next_ticks() || low < window_begin_ns_ ||
-      low < range_.from_ns || high > range_.to_ns) {
-    return 0;
-  }
   StreamState& state = streams_[stream];
   const bool open_ended = cursor->open_ended();
   int taken = 0;
@@ -208,6 +214,82 @@ int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits) {
   events_ += counted;
   if (open_ended) from_rings_ += counted;
   return taken;
+}
+
+// The same over spans, as long as the model finds nothing out of the ordinary.
+int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks,
+                            WaitList& waits) {
+  constexpr uint32_t kMostEvents = 8192;
+  StreamState& state = streams_[stream];
+  HeapRun run(&model_, stream);
+  uint32_t taken = 0;
+  bool plain = true;
+  do {
+    const uint64_t low = cursor->low(), high = cursor->high();
+    const bool open_ended = cursor->open_ended();
+    uint32_t paths = 0, intents = 0;
+    const auto advance = [&](uint64_t time) {
+      if (!timeline_.IsDue(time)) [[likely]] return;
+      run.Pause();
+      timeline_.Advance(time, model_);
+      run.Resume();
+    };
+    {
+      SpanSteps steps(cursor);
+      uint32_t words_here = 0;
+      do {
+        const uint64_t head = steps.words()[0];
+        const EventKind kind = format::KindOf(head);
+        if (kind == EventKind::kFree) {
+          model_.Prefetch(steps.AddressAhead());
+          const uint64_t time = steps.Time();
+          advance(time);
+          words_here = 1 + (format::DetailOf(head) & 1);
+          if (run.Free(format::AddressOf(head), time)) [[likely]] continue;
+        } else if (kind == EventKind::kMalloc || kind == EventKind::kCalloc) {
+          model_.Prefetch(steps.AddressAhead());
+          const uint64_t time = steps.Time();
+          advance(time);
+          words_here = 2;
+          const AllocEvent e = DecodeShortAlloc(steps.words());
+          if (e.slot != format::kStoppedSlot &&
+              run.Alloc(e.address, static_cast<uint32_t>(e.size), static_cast<uint32_t>(e.waste),
+                        state.StackOf(e.slot, stacks_), e.function, time)) [[likely]] {
+            continue;
+          }
+        } else if (kind == EventKind::kPath) {
+          words_here = WordsOf(head);
+          state.Define(steps.words(), stacks_);
+          ++paths;
+          continue;
+        } else if (kind == EventKind::kExtended) {
+          plain = false;
+          break;
+        } else {
+          model_.Prefetch(steps.AddressAhead());
+          advance(steps.Time());
+          words_here = WordsOf(head);
+          intents += kind == EventKind::kReallocIntent;
+        }
+        run.Pause();
+        ApplyHeapEvent(model_, state, stacks_, stream, steps.words(),
+                       {steps.latest(), low, high}, /*force=*/true, waits);
+        run.Resume();
+        if (!HeapRun::Suits(model_, stream)) [[unlikely]] {
+          steps.Next(words_here);
+          plain = false;
+          break;
+        }
+      } while (steps.Next(words_here));
+      if (steps.times() != 0) latest_ns_ = std::max(latest_ns_, steps.latest());
+      taken += steps.times() + paths;
+      const uint32_t counted = steps.times() - intents;
+      events_ += counted;
+      if (open_ended) from_rings_ += counted;
+    }
+  } while (plain && taken < kMostEvents && !cursor->done() && !cursor->after_hole() &&
+           cursor->low_ticks() <= last_ticks && IsRun(*cursor));
+  return static_cast<int>(taken);
 }
 
 void Analyzer::ApplyExtended(size_t stream, const EventCursor& cursor) {

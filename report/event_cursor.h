@@ -93,6 +93,7 @@ class EventCursor {
 
  private:
   friend class SpanWalk;
+  friend class SpanSteps;
   static constexpr size_t kAheadWords = 16;
 
   const ThreadStream& stream() const { return reader_->streams()[stream_]; }
@@ -207,6 +208,87 @@ class SpanWalk {
   const uint64_t low_, high_;
   uint64_t time_;
   uint32_t taken_ = 0;
+};
+
+// SpanSteps: the same for a loop that asks for the kind of each event anyway, and so knows how many
+// words it has and whether it takes time.
+//
+//   SpanSteps steps(&cursor);
+//   do {
+//     if (no event for this loop) break;
+//     if (it takes time) use(steps.words(), steps.Time()); else use(steps.words());
+//   } while (steps.Next(words of the event));
+//
+// Time() is called once for each event that takes time and that the loop took, and for no other.
+class SpanSteps {
+ public:
+  explicit SpanSteps(EventCursor* cursor)
+      : cursor_(cursor),
+        word_(cursor->words_ + cursor->word_),
+        end_(cursor->words_ + cursor->span_end_),
+        prefetch_end_(cursor->words_ + cursor->block_words_ - 1),
+        position_(cursor->position_),
+        // The cursor has come to its event already.
+        next_(TakesTime(*word_) ? position_ : position_ + cursor->pace_),
+        pace_(cursor->pace_),
+        low_(cursor->low_),
+        high_(cursor->high_),
+        time_(cursor->time_),
+        entered_(TakesTime(*word_)) {}
+  ~SpanSteps() {
+    EventCursor& cursor = *cursor_;
+    cursor.word_ = static_cast<size_t>(word_ - cursor.words_);
+    if (word_ >= end_) {
+      cursor.words_here_ = 0;
+      cursor.Next();
+      return;
+    }
+    cursor.words_here_ = WordsOf(*word_);
+    if (TakesTime(*word_)) Time();
+    cursor.position_ = position_;
+    cursor.time_ = time_;
+    cursor.events_left_ -= times_ - entered_;
+  }
+  SpanSteps(const SpanSteps&) = delete;
+  SpanSteps& operator=(const SpanSteps&) = delete;
+
+  const uint64_t* words() const { return word_; }
+  uint64_t Time() {
+    position_ = next_;
+    next_ += pace_;
+    ++times_;
+    // Below 2^63: EnterSpan() sees to it.
+    return time_ = std::min(low_ + static_cast<uint64_t>(static_cast<int64_t>(position_)), high_);
+  }
+  uint32_t times() const { return times_; }  // Time() was called
+  uint64_t latest() const { return time_; }
+
+  // See EventCursor::AddressAhead().
+  uint64_t AddressAhead() const {
+    const uint64_t* ahead = word_ + EventCursor::kAheadWords;
+    if (ahead >= prefetch_end_) return 0;
+    ahead += format::KindOf(*ahead) == format::EventKind::kInvalid;
+    return *ahead & format::kAddressMask;
+  }
+
+  // False: the span ends.
+  bool Next(uint32_t words) {
+    word_ += words;
+    return word_ < end_;
+  }
+
+ private:
+  EventCursor* const cursor_;
+  const uint64_t* word_;
+  const uint64_t* const end_;
+  const uint64_t* const prefetch_end_;
+  double position_;  // of the latest event that takes time
+  double next_;      //   and of the one behind it
+  const double pace_;
+  const uint64_t low_, high_;
+  uint64_t time_;
+  uint32_t times_ = 0;
+  const uint32_t entered_;
 };
 
 }  // namespace memtrace::report

@@ -98,9 +98,10 @@ class WaitList {
 //   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits)
 //        false: not yet, because of the address of the event; never when `force`
 //   void Prefetch(uint64_t address)
-//   int ApplyRun(size_t stream, EventCursor* cursor, WaitList& waits)    may be absent
-//        takes as many events as it likes from the cursor's on to the end of the span, none of
-//        them "not yet", and moves the cursor behind them (SpanWalk); how many
+//   int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits)
+//        may be absent; takes as many events as it likes from the cursor's on, none of them "not
+//        yet", and moves the cursor behind them (SpanWalk); how many. Of spans that begin behind
+//        `last_ticks`, or after a hole, none but the cursor's
 //   bool Tick()                                    every few thousand events; false: stop
 template <typename Consumer>
 class EventOrder {
@@ -231,9 +232,9 @@ bool EventOrder<Consumer>::RunSpans() {
     if (cursor.parked()) cursor.Unpark();
     const uint64_t last = ready_.empty() ? UINT64_MAX : ready_.front().time;
     while (!cursor.done() && cursor.low_ticks() <= last) {
-      if constexpr (requires { consumer_->ApplyRun(stream, &cursor, waits_); }) {
+      if constexpr (requires { consumer_->ApplyRun(stream, &cursor, last, waits_); }) {
         if (!cursor.after_hole()) {
-          const int taken = consumer_->ApplyRun(stream, &cursor, waits_);
+          const int taken = consumer_->ApplyRun(stream, &cursor, last, waits_);
           until_tick_ -= taken;
           if (taken != 0) {
             if (TickIsDue() && !consumer_->Tick()) return false;

@@ -222,41 +222,45 @@ class HeapModel {
   }
 
  private:
+  friend class HeapRun;  // the same for the events that there are most of
+
   // Reallocs of one thread that signal handlers interrupt, each the one before.
   static constexpr size_t kMostInterrupted = 8;
   // All counts and bytes are in the units of SampleWeight, here and in `counters_`;
   // Finish() rounds them.
-  struct SiteState {
-    // What an allocation touches.
-    uint64_t allocations = 0;
-    uint64_t bytes_allocated = 0;
+  struct alignas(64) SiteState {
+    // A cache line of what both an allocation and a free touch,
     uint64_t live_bytes = 0;
     uint64_t live_blocks = 0;
-    uint64_t peak_bytes = 0;
     uint64_t changed_at = 0;      // number of the event that changed it last
+    uint64_t interval_low = 0;    // the least and the most live bytes since the site's series
+    uint64_t interval_high = 0;   //   was opened last
+    uint64_t frees = 0;
+    double lifetime_ns = 0;       // of the blocks that were freed, added up
+    uint32_t turns = 0;           // allocations with a free just before
+    uint16_t falling = 0;         // 1: its latest event was a free
+    format::AllocFunction function = format::AllocFunction::kMalloc;
+    bool chosen = true;           // BlockFilter::sites
+    // and one of the rest of an allocation.
+    uint64_t allocations = 0;
+    uint64_t bytes_allocated = 0;
     uint64_t last_time_ns = 0;
     uint64_t largest_bytes = 0;
     uint64_t wasted_bytes = 0;
-    uint64_t frees = 0;
+    uint64_t peak_bytes = 0;
+    uint64_t blocks_at_own_peak = 0;
+    uint64_t temporary = 0;
     uint64_t snapshot_bytes = 0;  // held at the latest peak, if changed since
     uint64_t snapshot_blocks = 0;
-    uint64_t temporary = 0;
     uint64_t freed_by_other_thread = 0;
-    double lifetime_ns = 0;       // of the blocks that were freed, added up
-    uint64_t blocks_at_own_peak = 0;
-    uint64_t interval_low = 0;    // the least and the most live bytes since the site's series
-    uint64_t interval_high = 0;   //   was opened last
-    uint32_t turns = 0;           // allocations with a free just before
-    uint32_t falling = 0;         // 1: its latest event was a free
     uint64_t first_free_ns = 0;
     uint64_t first_time_ns = 0;
     uint64_t mapped_calls = 0;    // blocks with a mapping of their own
     uint64_t mapped_bytes = 0;
     StackId stack;
-    format::AllocFunction function = format::AllocFunction::kMalloc;
-    bool chosen = true;           // BlockFilter::sites
     uint32_t next = 0;            // the site of the same stack and another function
   };
+  static_assert(sizeof(SiteState) == 192);
 
   struct Threads {
     uint32_t serial = 0;

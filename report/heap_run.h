@@ -1,0 +1,204 @@
+// HeapRun: short events of one thread, one after the other, through a heap model in which nothing is
+// out of the ordinary. It does what HeapModel::Alloc() and Free() do, with what every event
+// changes in registers; they are what it is judged by (engine_test.cc).
+//
+//   if (HeapRun::Suits(model, stream)) {
+//     HeapRun run(&model, stream);
+//     ... run.Alloc(), run.Free(): false: not for it. Then
+//     run.Pause();  the model takes the event itself, or tells what it counted;  run.Resume();
+//   }
+//
+// Out of the ordinary are: a selection, a sample, custom blocks, an order that is not exact, blocks
+// in another's shadow, the first event of a thread (the times of its others are later). What else it cannot do it finds at the event: an address that is live
+// already or not at all, a realloc, a block whose end is more than a free.
+//
+// The model must not be used while a run has not paused. Its end pauses it.
+
+#ifndef MEMTRACE_REPORT_HEAP_RUN_H_
+#define MEMTRACE_REPORT_HEAP_RUN_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "report/heap_model.h"
+
+namespace memtrace::report {
+
+class HeapRun {
+ public:
+  static bool Suits(const HeapModel& model, size_t stream) {
+    return model.everything_ && model.options_.exact && model.options_.sample_bytes == 0 &&
+           model.options_.watch == nullptr && model.custom_ == nullptr && model.shadows_.empty() &&
+           model.debts_.empty() && !model.threads_[stream].leaks_disabled &&
+           model.threads_[stream].first_time_ns != UINT64_MAX;
+  }
+
+  HeapRun(HeapModel* model, size_t stream)
+      : model_(*model), stream_(static_cast<uint32_t>(stream)) {
+    Resume();
+  }
+  ~HeapRun() { Pause(); }
+  HeapRun(const HeapRun&) = delete;
+  HeapRun& operator=(const HeapRun&) = delete;
+
+  // Of less than 4 GiB, with no mapping of its own.
+  [[gnu::always_inline]] bool Alloc(uint64_t address, uint32_t size, uint32_t waste, StackId stack,
+                                    format::AllocFunction function, uint64_t time) {
+    if (address == 0) [[unlikely]] return false;
+    bool inserted;
+    HeldBlock* const block = model_.table_.FindOrInsert(address, &inserted);
+    if (!inserted) [[unlikely]] return false;
+    const uint32_t site_index = model_.SiteOf(stack, function);
+    block->size_waste = size | uint64_t{waste} << HeldBlock::kSizeBits;
+    block->site = site_index;
+    block->thread = stream_;
+    block->time_ns = time;
+    last_alloc_ = address;
+    last_size_ = size;
+    last_site_ = site_index;
+    last_ns_ = time;
+
+    HeapModel::SiteState& site = model_.sites_[site_index];
+    if (site.changed_at <= model_.checkpoint_) [[unlikely]] {
+      model_.Keep(site);
+      if (site.allocations == 0) site.first_time_ns = time;  // never changed before
+    }
+    site.changed_at = ++event_;
+    ++site.allocations;
+    site.last_time_ns = time;
+    site.bytes_allocated += size;
+    site.live_bytes += size;
+    ++site.live_blocks;
+    HeapModel::Rose(site);
+    site.largest_bytes = std::max<uint64_t>(site.largest_bytes, size);
+    site.wasted_bytes += waste;
+    const auto size_class = static_cast<size_t>(std::bit_width(size));
+    ++model_.sizes_.allocations[size_class];
+    model_.sizes_.bytes[size_class] += size;
+    ++model_.site_sizes_[site_index][std::min(size_class, kSiteSizeClasses - 1)];
+
+    ++allocations_;
+    bytes_allocated_ += size;
+    wasted_ += waste;
+    live_bytes_ += size;
+    if (live_bytes_ > window_max_) {  // which the peak is not below
+      window_max_ = live_bytes_;
+      if (live_bytes_ > model_.peak_bytes_) {
+        model_.peak_bytes_ = live_bytes_;
+        model_.peak_blocks_ = live_blocks_ + allocations_ - frees_;
+        model_.peak_time_ns_ = time;
+        model_.peak_event_ = model_.checkpoint_ = event_;
+      }
+    }
+    return true;
+  }
+
+  [[gnu::always_inline]] bool Free(uint64_t address, uint64_t time) {
+    if (address == 0) [[unlikely]] return false;
+    HeldBlock* const block = model_.table_.Find(address);
+    constexpr uint64_t kPlain = uint64_t{HeldBlock::kMapped | HeldBlock::kIgnored} << 48;
+    if (block == nullptr || (block->address_flags & ~kPlain) != address) [[unlikely]] return false;
+    const uint64_t size = block->size();
+    const uint32_t site_index = block->site, owner = block->thread;
+    const uint64_t lifetime_ns = time - std::min(time, block->time_ns);
+    wasted_ -= block->waste();
+    model_.table_.Erase(block);
+    last_ns_ = time;
+    ++frees_;
+    bytes_freed_ += size;
+    live_bytes_ -= size;
+
+    HeapModel::SiteState& site = model_.sites_[site_index];
+    if (site.changed_at <= model_.checkpoint_) [[unlikely]] model_.Keep(site);
+    site.changed_at = ++event_;
+    // Below 2^63, and signed numbers are converted in one instruction.
+    site.lifetime_ns += static_cast<double>(static_cast<int64_t>(lifetime_ns));
+    site.live_bytes -= size;
+    --site.live_blocks;
+    model_.Fell(site, site_index, time, lifetime_ns);
+    ++site.frees;
+    if (owner == stream_) [[likely]] {
+      if (last_alloc_ == address) {
+        ++site.temporary;
+        ++temporary_;
+      }
+    } else {
+      FreeOfAnother(owner, address, size, &site);
+    }
+    if (last_site_ == site_index && last_alloc_ != address &&
+        UsageFold::IsContainerGrowth(size, last_size_)) {
+      model_.usage_.ContainerGrew(site_index, size);
+      last_site_ = 0;  // it has its partner
+    }
+    return true;
+  }
+
+  // Gives the model what the run has counted.
+  void Pause() {
+    HeapModel::Threads& thread = model_.threads_[stream_];
+    thread.allocations += allocations_;
+    thread.bytes_allocated += bytes_allocated_;
+    thread.frees += frees_;
+    thread.live_bytes += bytes_allocated_ - (bytes_freed_ - freed_of_others_);
+    thread.temporary += temporary_;
+    thread.last_alloc = last_alloc_;
+    thread.last_size = last_size_;
+    thread.last_site = last_site_;
+    thread.last_time_ns = std::max(thread.last_time_ns, last_ns_);
+    HeapCounters& counters = model_.counters_;
+    counters.allocations += allocations_;
+    counters.frees += frees_;
+    counters.bytes_allocated += bytes_allocated_;
+    counters.live_bytes = live_bytes_;
+    counters.live_blocks += allocations_ - frees_;
+    counters.live_wasted_bytes += wasted_;
+    model_.window_max_ = window_max_;
+    model_.event_ = event_;
+  }
+
+  void Resume() {
+    const HeapModel::Threads& thread = model_.threads_[stream_];
+    last_alloc_ = thread.last_alloc;
+    last_size_ = thread.last_size;
+    last_site_ = thread.last_site;
+    live_bytes_ = model_.counters_.live_bytes;
+    live_blocks_ = model_.counters_.live_blocks;
+    window_max_ = model_.window_max_;
+    event_ = model_.event_;
+    allocations_ = frees_ = bytes_allocated_ = bytes_freed_ = freed_of_others_ = temporary_ = 0;
+    wasted_ = 0;
+    last_ns_ = 0;
+  }
+
+ private:
+  [[gnu::noinline]] void FreeOfAnother(uint32_t owner, uint64_t address, uint64_t size,
+                                       HeapModel::SiteState* site) {
+    HeapModel::Threads& thread = model_.threads_[owner];
+    freed_of_others_ += size;
+    thread.live_bytes -= size;
+    if (thread.last_alloc == address) {
+      ++site->temporary;
+      ++thread.temporary;
+    }
+    ++site->freed_by_other_thread;
+    model_.usage_.FreedByOther(owner, stream_, 1, size);
+  }
+
+  HeapModel& model_;
+  const uint32_t stream_;
+  // Of the model.
+  uint64_t live_bytes_, live_blocks_, window_max_, event_;
+  // Of the thread.
+  uint64_t last_alloc_, last_size_;
+  uint32_t last_site_;
+  // Since Resume().
+  uint64_t allocations_, frees_, bytes_allocated_, bytes_freed_, freed_of_others_, temporary_;
+  uint64_t wasted_;  // modulo 2^64
+  uint64_t last_ns_;  // of the latest event
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_HEAP_RUN_H_
