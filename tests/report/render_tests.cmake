@@ -23,3 +23,7 @@ memtrace_test(NAME engine_command_test
   SOURCES engine_command_test.cc
   LIBS memtrace_long_trace nlohmann_json::nlohmann_json util)
 add_dependencies(engine_command_test memtrace stalled_read)
+# What an event costs, in instructions.
+memtrace_test(NAME reader_instructions_test SOURCES reader_instructions_test.cc
+  LIBS memtrace_long_trace)
+add_dependencies(reader_instructions_test memtrace)

@@ -1,0 +1,90 @@
+// What an event costs in the reporter, in instructions: numbers that do not wobble with the
+// machine, so that a line too much in the loop over billions of events is seen.
+//
+// Valgrind's callgrind counts whole reports of made-up traces (long_trace.h) of n and of 2 n
+// events; the difference is what n events cost from the packed file to the figures: reading, zstd,
+// columns, order, heap model. What does not grow with the events falls out.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/report/long_trace.h"
+
+namespace memtrace::report {
+namespace {
+
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && defined(__x86_64__) && \
+    defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+constexpr bool kSameCompiler = true;
+#else
+constexpr bool kSameCompiler = false;
+#endif
+
+constexpr uint64_t kEvents = 200'000;
+constexpr double kTolerance = 0.05;
+
+struct Program {
+  const char* name;
+  uint32_t threads;
+  double golden;  // instructions an event
+};
+
+class ReaderInstructionsTest : public testing::TestWithParam<Program> {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/memtrace-reader-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  double Instructions(uint64_t events) const {
+    const std::string trace = directory_ + "/" + std::to_string(events) + ".mtr";
+    LongTraceOptions options;
+    options.events = events;
+    options.threads = GetParam().threads;
+    options.live_blocks = 5000;
+    options.sites = 300;
+    LongTraceFacts facts;
+    EXPECT_TRUE(WriteLongTrace(trace, options, &facts).ok());
+    const std::string command =
+        "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMTRACE_BUILD_DIR
+        "/bin/memtrace report --index off --jobs 1 --table summary " + trace + " 2>&1";
+    FILE* const pipe = popen(command.c_str(), "r");
+    std::string output;
+    char buffer[4096];
+    size_t bytes;
+    while ((bytes = fread(buffer, 1, sizeof(buffer), pipe)) > 0) output.append(buffer, bytes);
+    EXPECT_EQ(pclose(pipe), 0) << output;
+    // A line for each process; those that it forks end before it has done its work.
+    double most = 0;
+    for (size_t at = 0; (at = output.find("Collected : ", at)) != std::string::npos; at += 12) {
+      most = std::max(most, std::atof(output.c_str() + at + 12));
+    }
+    EXPECT_GT(most, 0) << output;
+    return most;
+  }
+
+  std::string directory_;
+};
+
+TEST_P(ReaderInstructionsTest, IsTheGoldenNumber) {
+  if (!kSameCompiler) GTEST_SKIP() << "the golden numbers are of gcc 12 on x86-64, optimized";
+  const double an_event =
+      (Instructions(2 * kEvents) - Instructions(kEvents)) / static_cast<double>(kEvents);
+  EXPECT_NEAR(an_event, GetParam().golden, GetParam().golden * kTolerance)
+      << "when the way of an event was changed on purpose, this is the new number";
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ReaderInstructionsTest,
+                         testing::Values(Program{"OneThread", 1, 417},
+                                         Program{"FourThreads", 4, 480}),
+                         [](const auto& program) { return std::string(program.param.name); });
+
+}  // namespace
+}  // namespace memtrace::report
