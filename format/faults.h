@@ -52,6 +52,10 @@ enum class FaultTag : uint32_t {
   // Private_Dirty, Anonymous, AnonHugePages, Swap, SwapPss, Locked, ShmemPmdMapped,
   // FilePmdMapped. Its pages follow where it is writable and any is resident or swapped.
   kMapping = 9,
+  // Memory of the library itself came or went: a fault there is the library's, whoever's
+  // instruction took it (libc's memcpy, a system call). Not in order. number ns; begin; end;
+  // 1 it came, 0 it goes
+  kOwnMemory = 10,
 };
 inline constexpr int kMappingNumbers = 13;  // of those in KiB
 

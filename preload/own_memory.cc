@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "preload/allowed_calls.h"
+#include "preload/clock.h"
 #include "preload/sys.h"
 #include "preload/unwind/rule_table.h"
 
@@ -48,6 +49,32 @@ void Forget(const void* address) {
   }
 }
 
+struct Change {
+  enum : uint32_t { kFree, kFilling, kFull };
+  std::atomic<uint32_t> state{kFree};
+  OwnMemoryChange change = {};
+};
+constexpr size_t kMostChanges = 256;
+constinit Change g_changes[kMostChanges];
+constinit std::atomic<bool> g_watched{false};
+constinit std::atomic<uint32_t> g_change_count{0};
+
+void Tell(uint64_t ns, void* address, size_t bytes, bool came) {
+  if (!g_watched.load(std::memory_order_relaxed)) return;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  for (Change& each : g_changes) {
+    uint32_t free = Change::kFree;
+    if (each.state.load(std::memory_order_relaxed) != Change::kFree ||
+        !each.state.compare_exchange_strong(free, Change::kFilling, std::memory_order_acquire)) {
+      continue;
+    }
+    each.change = {ns, begin, begin + bytes, came};
+    each.state.store(Change::kFull, std::memory_order_release);  // with Take()
+    g_change_count.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+}
+
 int64_t ThreadMinorFaults() {
   const OtherCalls calls;
   if (!calls) return -1;
@@ -58,23 +85,54 @@ int64_t ThreadMinorFaults() {
 }  // namespace
 
 void* OwnMap(size_t bytes, bool touch) {
+  const uint64_t ns = g_watched.load(std::memory_order_relaxed) ? NowNs(CLOCK_MONOTONIC) : 0;
   void* memory = sys::Mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | (touch ? MAP_POPULATE : 0));
   if (sys::MmapFailed(memory)) return nullptr;
   sys::NameMapping(memory, bytes, "memtrace");
   CountOwnBytes(static_cast<int64_t>(bytes));
   Note(memory, bytes);
+  Tell(ns, memory, bytes, /*came=*/true);
   return memory;
 }
 
 void OwnUnmap(void* address, size_t bytes) {
   Forget(address);
+  // Told before: when it is gone it may be anybody's.
+  if (g_watched.load(std::memory_order_relaxed)) {
+    Tell(NowNs(CLOCK_MONOTONIC), address, bytes, /*came=*/false);
+  }
   sys::Munmap(address, bytes);
   CountOwnBytes(-static_cast<int64_t>(bytes));
 }
 
+void OwnMemoryChanges::Watch() { g_watched.store(true, std::memory_order_relaxed); }
+void OwnMemoryChanges::Forget() {
+  g_watched.store(false, std::memory_order_relaxed);
+  for (Change& each : g_changes) each.state.store(Change::kFree, std::memory_order_relaxed);
+  g_change_count.store(0, std::memory_order_relaxed);
+}
+bool OwnMemoryChanges::AreMany() {
+  return g_change_count.load(std::memory_order_relaxed) > kMostChanges / 2;
+}
+bool OwnMemoryChanges::Take(OwnMemoryChange* change) {
+  if (g_change_count.load(std::memory_order_relaxed) == 0) return false;
+  for (Change& each : g_changes) {
+    if (each.state.load(std::memory_order_acquire) != Change::kFull) continue;
+    *change = each.change;
+    each.state.store(Change::kFree, std::memory_order_release);
+    g_change_count.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
 size_t OwnRanges(OwnRange* out, size_t capacity) {
+  // The stack engine maps its rule table itself: it stands below this file.
   size_t count = 0;
+  size_t table_bytes = 0;
+  const auto table = reinterpret_cast<uintptr_t>(unwind::RuleTable::memory(&table_bytes));
+  if (table != 0 && capacity > 0) out[count++] = {table, table + table_bytes};
   const size_t used = g_used_entries.load(std::memory_order_acquire);
   for (size_t i = 0; i < used && count < capacity; ++i) {
     const uintptr_t begin = g_entries[i].begin.load(std::memory_order_acquire);
@@ -84,7 +142,6 @@ size_t OwnRanges(OwnRange* out, size_t capacity) {
   return count;
 }
 
-// The stack engine maps its rule table itself: it stands below this file.
 uint64_t own_bytes() {
   return g_own_bytes.load(std::memory_order_relaxed) + unwind::RuleTable::memory_bytes();
 }

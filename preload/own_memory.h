@@ -18,12 +18,28 @@ namespace memtrace {
 void* OwnMap(size_t bytes, bool touch);
 void OwnUnmap(void* address, size_t bytes);
 
-// What OwnMap() gave out and is still mapped, as far as it is known: of thousands of mappings
-// the latest may be missing.
+// What OwnMap() gave out and is still mapped, and the stack engine's table, as far as it is known:
+// of thousands of mappings the latest may be missing.
 struct OwnRange {
   uintptr_t begin, end;
 };
 size_t OwnRanges(OwnRange* out, size_t capacity);
+
+// When memory of ours came and went, for as long as somebody takes notice: a fault there is ours,
+// also where libc's memcpy or the kernel took it. A small table; what has no room is lost.
+struct OwnMemoryChange {
+  uint64_t ns;  // CLOCK_MONOTONIC, before the one and before the other
+  uintptr_t begin, end;
+  bool came;
+};
+class OwnMemoryChanges {
+ public:
+  static void Watch();   // from now on
+  static void Forget();  // in a fork child
+  static bool AreMany();
+  // Takes one out; false: there is none. One thread at a time.
+  static bool Take(OwnMemoryChange* change);
+};
 
 uint64_t own_bytes();  // mapped
 uint64_t own_minor_faults();

@@ -60,6 +60,17 @@ const MappingSite* MappingModel::Find(uint64_t address) const {
   return address < range.end && range.site != UINT32_MAX ? &sites_[range.site] : nullptr;
 }
 
+MappingModel::Stretch MappingModel::At(uint64_t address) const {
+  const auto after = ranges_.upper_bound(address);
+  if (after != ranges_.begin()) {
+    const Range& range = std::prev(after)->second;
+    if (address < range.end) {
+      return {range.site != UINT32_MAX ? &sites_[range.site] : nullptr, range.end};
+    }
+  }
+  return {nullptr, after != ranges_.end() ? after->first : UINT64_MAX};
+}
+
 void MappingModel::Map(uint64_t address, uint64_t length, const Call& call) {
   if (length == 0 || length > kAddressEnd || address > kAddressEnd) return;
   const uint32_t site = SiteOf(call);

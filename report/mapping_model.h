@@ -49,6 +49,12 @@ class MappingModel {
 
   // Whose the range is that has `address`; nullptr: nobody's, or not of the selection.
   const MappingSite* Find(uint64_t address) const;
+  // From `address` on until the answer changes: whose it is, as Find() says.
+  struct Stretch {
+    const MappingSite* site;
+    uint64_t end;
+  };
+  Stretch At(uint64_t address) const;
 
   // Appends the sites to `analysis` and adds up what the memory map is explained with.
   void Finish(Analysis* analysis) const;

@@ -124,6 +124,26 @@ void WriteLost(FaultWriter& writer, uint64_t faults, uint64_t ns) {
   writer.End();
 }
 
+void WriteOwnMemory(FaultWriter& writer, const OwnMemoryChange& change) {
+  format::RecordEncoder& out = writer.Begin(format::FaultTag::kOwnMemory);
+  out.Number(change.ns);
+  out.Number(change.begin);
+  out.Number(change.end);
+  out.Number(change.came ? 1 : 0);
+  writer.End();
+}
+
+// What there is already.
+void WriteOwnRanges() {
+  constexpr size_t kMost = 128;
+  OwnRange ranges[kMost];
+  FaultWriter writer(g_buffer, kBufferBytes);
+  const size_t count = OwnRanges(ranges, kMost);
+  for (size_t i = 0; i < count; ++i) {
+    WriteOwnMemory(writer, {0, ranges[i].begin, ranges[i].end, /*came=*/true});
+  }
+}
+
 // One turn, with FaultLock held.
 class Turn {
  public:
@@ -135,6 +155,13 @@ class Turn {
     out.Number(static_cast<uint64_t>(usage.ru_minflt));
     out.Number(static_cast<uint64_t>(usage.ru_majflt));
     writer_.End();
+  }
+  // Before the faults: the reader has to know by then.
+  void OwnMemory() {
+    OwnMemoryChange change;
+    while (writer_.room() > kBufferBytes / 2 && OwnMemoryChanges::Take(&change)) {
+      WriteOwnMemory(writer_, change);
+    }
   }
   void Add(const FaultRecord& fault) {
     if (writer_.room() < 2 * kMostBytesOfFault) Close();
@@ -226,16 +253,22 @@ void OpenFaults() {
                       : result.with_kernel ? format::FaultSource::kAllEvents
                                            : format::FaultSource::kUserEvents;
   WriteSource(source, ns, usage, result.error, why, ns_per_fault);
+  if (g_rings.count() == 0) return;
+  OwnMemoryChanges::Watch();
+  WriteOwnRanges();
 }
 
 void ForgetFaults() {
   g_rings.Forget();
+  OwnMemoryChanges::Forget();
   FaultLock::Forget();
 }
 
 void DrainFaults(DrainWhen when) {
   if (g_rings.count() == 0) return;
-  if (when == DrainWhen::kIfDue && !g_rings.ShouldDrain()) return;
+  if (when == DrainWhen::kIfDue && !g_rings.ShouldDrain() && !OwnMemoryChanges::AreMany()) {
+    return;
+  }
   const FaultLock lock;
   if (!lock) return;
   const SignalsBlocked no_handler;
@@ -247,6 +280,7 @@ void DrainFaults(DrainWhen when) {
     rusage usage;
     if (calls && !sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) turn.Usage(usage);
   }
+  turn.OwnMemory();
   g_rings.Drain([&turn](const FaultRecord& fault) { turn.Add(fault); });
   turn.Finish();
 }

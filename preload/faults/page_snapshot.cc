@@ -29,6 +29,13 @@ constexpr size_t kSmallestText = 256 << 10, kLargestText = 64 << 20;
 constexpr size_t kWriterBytes = 64 << 10;
 constexpr size_t kMostOwn = 512;
 
+// What the kernel will write to: the faults are ours, see sys::ReadFile.
+void Touch(volatile void* memory, size_t bytes) {
+  auto* const at = static_cast<volatile char*>(memory);
+  for (size_t i = 0; i < bytes; i += arch::kPageBytes) at[i] = 0;
+  at[bytes - 1] = 0;
+}
+
 constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
 constinit std::atomic<uint32_t> g_snapshots{0};
 constinit std::atomic<uint32_t> g_at_marks{0};
@@ -39,7 +46,7 @@ struct Work {
   uint64_t entries[kChunkPages];
   unsigned char resident[kChunkPages];
   OwnRange own[kMostOwn];
-  char small_text[8 << 10];
+  char rollup[4 << 10], status[4 << 10];
 };
 
 struct Mapping {
@@ -141,9 +148,11 @@ PageState StateOf(uint64_t entry) {
 
 class Snapshot {
  public:
-  Snapshot(Work& work, long pagemap) : work_(work), writer_(work.writer, kWriterBytes), pagemap_(pagemap) {}
+  Snapshot(Work& work, long pagemap)
+      : work_(work), writer_(work.writer, kWriterBytes), pagemap_(pagemap) {}
 
-  void Begin(format::SnapshotReason reason, std::string_view name) {
+  void Begin(format::SnapshotReason reason, std::string_view name, std::string_view rollup,
+             std::string_view status) {
     format::RecordEncoder& out = writer_.Begin(FaultTag::kSnapshot);
     out.Number(g_snapshots.fetch_add(1, std::memory_order_relaxed) + 1);
     out.Number(static_cast<uint64_t>(reason));
@@ -151,10 +160,8 @@ class Snapshot {
     out.Number(static_cast<uint64_t>(sys::Failed(pagemap_) ? format::PageSource::kMincore
                                                            : format::PageSource::kPagemap));
     out.Number(sys::Failed(pagemap_) ? static_cast<uint64_t>(-pagemap_) : 0);
-    for (const char* path : {"/proc/self/smaps_rollup", "/proc/self/status"}) {
-      const long bytes = sys::ReadFile(path, work_.small_text, sizeof(work_.small_text));
-      out.Bytes({work_.small_text, bytes > 0 ? static_cast<size_t>(bytes) : 0});
-    }
+    out.Bytes(rollup);
+    out.Bytes(status);
     out.Bytes(First(name, 256));
     writer_.End();
     const size_t own = OwnRanges(work_.own, kMostOwn);
@@ -269,6 +276,39 @@ class Snapshot {
   uint64_t asked_ = 0, left_out_ = 0;
 };
 
+std::string_view ReadText(const char* path, char* buffer, size_t capacity) {
+  const long bytes = sys::ReadFile(path, buffer, capacity);
+  return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
+}
+
+// False: the text has no room in `capacity` bytes.
+bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason reason,
+              std::string_view name) {
+  // The pages that this needs are touched first, for the kernel is about to count them: some 700
+  // bytes of smaps for each mapping.
+  constexpr size_t kBytesOfMapping = 768;
+  const std::string_view maps = ReadText("/proc/self/maps", text, capacity);
+  size_t bytes = maps.size();
+  for (const char c : maps) bytes += c == '\n' ? kBytesOfMapping : 0;
+  if (bytes > capacity && capacity < kLargestText) return false;
+  Touch(text, bytes < capacity ? bytes : capacity);
+  Touch(&work, sizeof(work));
+  const long pagemap = sys::Open("/proc/self/pagemap", O_RDONLY);
+  const std::string_view rollup = ReadText("/proc/self/smaps_rollup", work.rollup, sizeof(work.rollup));
+  const std::string_view smaps_text = ReadText("/proc/self/smaps", text, capacity);
+  const bool whole = smaps_text.size() < capacity;
+  if (whole && !smaps_text.empty()) {
+    const std::string_view status = ReadText("/proc/self/status", work.status, sizeof(work.status));
+    Snapshot snapshot(work, pagemap);
+    snapshot.Begin(reason, name, rollup, status);
+    SmapsReader smaps(smaps_text);
+    for (Mapping mapping; smaps.Next(&mapping);) snapshot.Add(mapping);
+    snapshot.Finish();
+  }
+  if (!sys::Failed(pagemap)) sys::Close(pagemap);
+  return whole;
+}
+
 }  // namespace
 
 void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
@@ -283,28 +323,16 @@ void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
   if (!lock) return;
   const SignalsBlocked no_handler;
   const OwnFaultsScope own;
+  auto* const work = static_cast<Work*>(OwnMap(sizeof(Work), /*touch=*/false));
+  if (work == nullptr) return;
   for (size_t capacity = kSmallestText; capacity <= kLargestText; capacity *= 4) {
     auto* const text = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
-    if (text == nullptr) return;
-    const long bytes = sys::ReadFile("/proc/self/smaps", text, capacity);
-    const bool whole = bytes > 0 && static_cast<size_t>(bytes) < capacity;
-    auto* const work =
-        whole ? static_cast<Work*>(OwnMap(sizeof(Work), /*touch=*/false)) : nullptr;
-    if (work != nullptr) {
-      const long pagemap = sys::Open("/proc/self/pagemap", O_RDONLY);
-      {
-        Snapshot snapshot(*work, pagemap);
-        snapshot.Begin(reason, name);
-        SmapsReader smaps({text, static_cast<size_t>(bytes)});
-        for (Mapping mapping; smaps.Next(&mapping);) snapshot.Add(mapping);
-        snapshot.Finish();
-      }
-      if (!sys::Failed(pagemap)) sys::Close(pagemap);
-      OwnUnmap(work, sizeof(Work));
-    }
+    if (text == nullptr) break;
+    const bool done = TakeWith(*work, text, capacity, reason, name);
     OwnUnmap(text, capacity);
-    if (bytes <= 0 || whole) return;
+    if (done) break;
   }
+  OwnUnmap(work, sizeof(Work));
 }
 
 bool TakePageSnapshotIfGrown(const rusage& usage) {

@@ -70,6 +70,13 @@ class RuleTable {
 
   // Of all tables, in memory.
   static uint64_t memory_bytes() { return g_instance.memory_bytes_.load(std::memory_order_relaxed); }
+  // The table that is used, and its bytes; nullptr: there is none yet.
+  static const void* memory(size_t* bytes) {
+    const Table table = g_instance.table_.load(std::memory_order_acquire);
+    if (table.word == 0) return nullptr;
+    *bytes = sizeof(Entry) << table.bits();
+    return table.entries();
+  }
   // By the tables' own pages: each is touched once, when its table is made.
   static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
 

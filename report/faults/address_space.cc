@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "report/memory_map.h"
-
 namespace memtrace::report {
 namespace {
 
@@ -33,52 +31,63 @@ const AddressSpace::Module* AddressSpace::ModuleOf(uint64_t address) const {
   return address < module.end ? &module : nullptr;
 }
 
-void AddressSpace::AddMap(std::string_view text) {
+void AddressSpace::AddLine(const MapLine& before, const MapLine& line,
+                           std::vector<Region>* regions) const {
+  Region region{line.begin, line.end, MemoryKind::kUnknown, std::string(line.name)};
+  const bool writable = line.permissions[1] == 'w', code = line.permissions[2] == 'x';
+  const bool shared = line.permissions[3] == 's';
+  const Module* module = shared ? nullptr : ModuleOf(line.begin);
+  if (IsTraceMapping(line) || line.name.starts_with("anon_inode:[perf_event]") ||
+      line.name == "[anon:memtrace]" || (module != nullptr && module->tool)) {
+    region.kind = MemoryKind::kTool;
+  } else if (IsKernels(line.name)) {
+    region.kind = MemoryKind::kKernel;
+  } else if (line.name.starts_with("[stack")) {
+    region.kind = MemoryKind::kStack;
+  } else if (line.name == "[heap]") {
+    region.kind = MemoryKind::kAllocator;
+  } else if (shared) {
+    region.kind = line.anonymous ? MemoryKind::kShared : MemoryKind::kFile;
+  } else if (module != nullptr) {
+    region.name = module->path;
+    region.kind = code ? MemoryKind::kText
+                  : line.anonymous ? MemoryKind::kBss
+                  : writable ? MemoryKind::kData
+                             : MemoryKind::kReadOnly;
+    // The kernel merges what follows the .bss with it.
+    if (line.anonymous && region.end > module->end) {
+      const uint64_t page_end = (module->end + 4095) & ~uint64_t{4095};
+      if (page_end < region.end) {
+        regions->push_back({page_end, region.end, MemoryKind::kAllocator, ""});
+        region.end = page_end;
+      }
+    }
+  } else if (!line.anonymous) {
+    region.kind = MemoryKind::kFile;
+  } else if (IsGuarded(before, line)) {
+    region.kind = MemoryKind::kStack;
+  } else if (writable) {
+    region.kind = MemoryKind::kAllocator;
+  }
+  regions->push_back(std::move(region));
+}
+
+std::vector<AddressSpace::Region> AddressSpace::Classify(const std::vector<MapLine>& lines) const {
   std::vector<Region> regions;
   MapLine before;
-  ForEachMapLine(text, [&](const MapLine& line) {
-    Region region{line.begin, line.end, MemoryKind::kUnknown, std::string(line.name)};
-    const bool writable = line.permissions[1] == 'w', code = line.permissions[2] == 'x';
-    const bool shared = line.permissions[3] == 's';
-    const Module* module = shared ? nullptr : ModuleOf(line.begin);
-    if (IsTraceMapping(line) || line.name.starts_with("anon_inode:[perf_event]") ||
-        line.name == "[anon:memtrace]" || (module != nullptr && module->tool)) {
-      region.kind = MemoryKind::kTool;
-    } else if (IsKernels(line.name)) {
-      region.kind = MemoryKind::kKernel;
-    } else if (line.name.starts_with("[stack")) {
-      region.kind = MemoryKind::kStack;
-    } else if (line.name == "[heap]") {
-      region.kind = MemoryKind::kAllocator;
-    } else if (shared) {
-      region.kind = line.anonymous ? MemoryKind::kShared : MemoryKind::kFile;
-    } else if (module != nullptr) {
-      region.name = module->path;
-      region.kind = code ? MemoryKind::kText
-                    : line.anonymous ? MemoryKind::kBss
-                    : writable ? MemoryKind::kData
-                               : MemoryKind::kReadOnly;
-      // The kernel merges what follows the .bss with it.
-      if (line.anonymous && region.end > module->end) {
-        const uint64_t page_end = (module->end + 4095) & ~uint64_t{4095};
-        if (page_end < region.end) {
-          regions.push_back({page_end, region.end, MemoryKind::kAllocator, ""});
-          region.end = page_end;
-        }
-      }
-    } else if (!line.anonymous) {
-      region.kind = MemoryKind::kFile;
-    } else if (IsGuarded(before, line)) {
-      region.kind = MemoryKind::kStack;
-    } else if (writable) {
-      region.kind = MemoryKind::kAllocator;
-    }
-    regions.push_back(std::move(region));
+  for (const MapLine& line : lines) {
+    AddLine(before, line, &regions);
     before = line;
-  });
+  }
   std::stable_sort(regions.begin(), regions.end(),
                    [](const Region& a, const Region& b) { return a.begin < b.begin; });
-  maps_.push_back(std::move(regions));
+  return regions;
+}
+
+void AddressSpace::AddMap(std::string_view text) {
+  std::vector<MapLine> lines;
+  ForEachMapLine(text, [&lines](const MapLine& line) { lines.push_back(line); });
+  maps_.push_back(Classify(lines));
 }
 
 const AddressSpace::Region* AddressSpace::FindIn(const std::vector<Region>& regions,

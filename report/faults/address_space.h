@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "report/faults/fault_details.h"
+#include "report/memory_map.h"
 #include "report/trace_metadata.h"
 
 namespace memtrace::report {
@@ -30,6 +31,10 @@ class AddressSpace {
   // nullptr: in no map that the trace has.
   const Region* Find(uint64_t address) const;
 
+  // What each of these mappings is, by address; one that the kernel merged may be several.
+  // `lines` are by address, all of the process at a moment.
+  std::vector<Region> Classify(const std::vector<MapLine>& lines) const;
+
   // The instance of the module whose code `pc` is; format::kNoModule: none is known.
   uint32_t InstanceOf(uint64_t pc) const;
   // The instruction is the library's.
@@ -37,6 +42,7 @@ class AddressSpace {
 
  private:
   void AddMap(std::string_view text);
+  void AddLine(const MapLine& before, const MapLine& line, std::vector<Region>* regions) const;
   const Region* FindIn(const std::vector<Region>& regions, uint64_t address) const;
 
   struct Module {

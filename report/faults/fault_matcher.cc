@@ -33,7 +33,7 @@ void FaultMatcher::Advance(uint64_t time_ns, HeapModel& model, const MappingMode
   while (!stream_.done() && stream_.front().time_ns < time_ns) {
     const Fault& fault = stream_.front();
     if (fault.time_ns >= range_.from_ns && fault.time_ns <= range_.to_ns) {
-      Take(fault, model, mappings);
+      Take(fault, stream_.FrontIsOwn(), model, mappings);
     }
     stream_.Pop();
   }
@@ -83,13 +83,13 @@ void FaultMatcher::NoteLarge(uint64_t address, const HeapModel& model) {
   clean_at_ = std::max<size_t>(1024, large_.size() * 2);
 }
 
-void FaultMatcher::Take(const Fault& fault, HeapModel& model, const MappingModel& mappings) {
+void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings) {
   const Waiting waiting{fault.time_ns, fault.tid, CodeOf(fault), fault.major, fault.in_kernel};
   told_.Add(fault.major);
   thrash_.Add(fault.time_ns, fault.address >> 12, fault.major);
   if (fault.in_kernel) in_kernel_.Add(fault.major);
   touchers_[waiting.code].Add(fault.major);
-  if (!fault.in_kernel && space_.IsTool(fault.pc)) {
+  if (own || (!fault.in_kernel && space_.IsTool(fault.pc))) {
     by_kind_[static_cast<size_t>(MemoryKind::kTool)].Add(fault.major);
     places_[{static_cast<uint8_t>(MemoryKind::kTool), ""}].Add(fault.major);
     return;

@@ -90,7 +90,7 @@ class FaultMatcher {
     Touchers touchers;
   };
 
-  void Take(const Fault& fault, HeapModel& model, const MappingModel& mappings);
+  void Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings);
   const HeldBlock* FindBlock(uint64_t address, HeapModel& model);
   void NoteLarge(uint64_t address, const HeapModel& model);
   bool MayWait(uint64_t begin, uint64_t end) const {

@@ -11,6 +11,7 @@ namespace {
 using format::FaultTag;
 using format::RecordBody;
 
+constexpr size_t kMostOwnChanges = 1 << 20;
 constexpr size_t kLongestSentence = 1000;
 
 uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
@@ -53,6 +54,15 @@ void FaultStream::ReadLog() {
         case FaultTag::kUsage:
           log_.latest = ReadUsage(body);
           break;
+        case FaultTag::kOwnMemory: {
+          OwnChange change;
+          change.ns = body.Number();
+          change.begin = body.Number();
+          change.end = body.Number();
+          change.came = body.Number() != 0;
+          if (own_changes_.size() < kMostOwnChanges) own_changes_.push_back(change);
+          break;
+        }
         case FaultTag::kLost:
           log_.lost += body.Number();
           break;
@@ -61,6 +71,25 @@ void FaultStream::ReadLog() {
       }
     }
   }
+  const uint64_t start = reader_->metadata().start_monotonic_ns;
+  for (OwnChange& change : own_changes_) change.ns -= std::min(change.ns, start);
+  std::stable_sort(own_changes_.begin(), own_changes_.end(),
+                   [](const OwnChange& a, const OwnChange& b) { return a.ns < b.ns; });
+}
+
+bool FaultStream::FrontIsOwn() {
+  const Fault& fault = held_.front();
+  for (; next_change_ < own_changes_.size() && own_changes_[next_change_].ns <= fault.time_ns;
+       ++next_change_) {
+    const OwnChange& change = own_changes_[next_change_];
+    if (change.came) {
+      own_now_[change.begin] = change.end;
+    } else {
+      own_now_.erase(change.begin);
+    }
+  }
+  auto after = own_now_.upper_bound(fault.address);
+  return after != own_now_.begin() && fault.address < std::prev(after)->second;
 }
 
 // The faults of one block.

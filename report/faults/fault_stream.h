@@ -1,13 +1,14 @@
 // FaultStream: the fault events of a trace (format/faults.h) in the order of time.
 //
 // Opening reads the rest of what kFaults blocks say: the source, usage, what was lost. Then
-// faults are given out one after the other; held are those of one turn, as many as the rings
+// faults are given out one after the other (the few changes of the library's own memory are held); held are those of one turn, as many as the rings
 // have room for. A fault that comes later than its turn promised is given out at once.
 
 #ifndef MEMTRACE_REPORT_FAULTS_FAULT_STREAM_H_
 #define MEMTRACE_REPORT_FAULTS_FAULT_STREAM_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,8 +51,16 @@ class FaultStream {
   const Fault& front() const { return held_.front(); }
   void Pop();
 
+  // Whether the library had that memory at the time of the front.
+  bool FrontIsOwn();
+
  private:
   static constexpr size_t kMostHeld = 1 << 20;
+
+  struct OwnChange {
+    uint64_t ns, begin, end;
+    bool came;
+  };
 
   void ReadLog();
   void Refill();
@@ -61,6 +70,9 @@ class FaultStream {
   FaultLog log_;
   size_t next_block_ = 0;
   uint64_t until_ns_ = 0;      // what is held up to here may go
+  std::vector<OwnChange> own_changes_;    // by time
+  size_t next_change_ = 0;
+  std::map<uint64_t, uint64_t> own_now_;  // begin -> end
   std::vector<Fault> held_;    // a heap, the earliest in front
 };
 

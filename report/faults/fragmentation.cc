@@ -15,7 +15,8 @@ void Fragmentation::Add(uint64_t begin, uint64_t end, uint32_t site) {
   // Pages in the middle of a large block have nothing free.
   if (last - first > 1) {
     if (!sites_of_page_.empty()) ClosePage();
-    used_pages_ += walk_.Resident((first + 1) * page_bytes_, last * page_bytes_) / page_bytes_;
+    used_pages_ += walk_.Resident(std::max(begin_, (first + 1) * page_bytes_), last * page_bytes_) /
+                   page_bytes_;
   }
   AddToPage(last, end - last * page_bytes_, site, /*again=*/true);
 }
@@ -34,9 +35,9 @@ void Fragmentation::AddToPage(uint64_t page, uint64_t bytes, uint32_t site, bool
 void Fragmentation::ClosePage() {
   const uint64_t begin = page_ * page_bytes_;
   const bool resident = walk_.Resident(begin, begin + page_bytes_) == page_bytes_;
-  last_page_used_ = resident;
+  last_page_used_ = resident && begin >= begin_;
   if (resident) {
-    ++used_pages_;
+    if (last_page_used_) ++used_pages_;
     const uint64_t free = page_bytes_ - std::min(covered_, page_bytes_);
     if (free > 0) {
       pinned_ += free;

@@ -7,7 +7,9 @@
 //   enclosed   resident pages without any live byte, below the last live block: the allocator
 //              gives back from the end of a heap only (malloc_trim() gives these back as well)
 //
-// Blocks come in the order of addresses; those with a mapping of their own are left out.
+// Blocks come in the order of addresses; those with a mapping of their own are left out. What the
+// allocator keeps for itself (a thread's cache, an arena's head, some 650 to 2200 bytes at the
+// begin of a heap) counts as free on a page with live blocks, for nothing tells of it.
 
 #ifndef MEMTRACE_REPORT_FAULTS_FRAGMENTATION_H_
 #define MEMTRACE_REPORT_FAULTS_FRAGMENTATION_H_
@@ -27,6 +29,8 @@ struct PinnedBytes {
 
 class Fragmentation {
  public:
+  // `runs`: pages of the allocator. Enclosed are those from `begin` on: the first page of a heap
+  // has the allocator's own bookkeeping, and is never given back.
   Fragmentation(const std::vector<PageRun>& runs, uint64_t page_bytes, uint64_t begin)
       : walk_(runs), below_(runs), page_bytes_(page_bytes), begin_(begin) {}
 

@@ -1,336 +1,272 @@
 #include "report/faults/page_snapshots.h"
 
 #include <algorithm>
-#include <charconv>
-#include <string_view>
+#include <array>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "format/record_decoder.h"
 #include "report/faults/fragmentation.h"
+#include "report/faults/page_owners.h"
 #include "report/faults/page_runs.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
 namespace {
 
-using format::FaultTag;
 using format::PageState;
-using format::RecordBody;
 
-constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
-constexpr size_t kMostSnapshots = 256;
-constexpr size_t kLongestText = 4096;
-constexpr uint64_t kHeader = 16;  // glibc's, in front of a block
+constexpr uint64_t kHeader = 8;  // a block's own, in front of it
+constexpr uint64_t kArenaBytes = uint64_t{64} << 20;
 
-struct Mapping {
-  uint64_t begin = 0, end = 0;
-  std::string permissions, path;
-  uint64_t inode = 0;
-  uint64_t rss = 0, shared_clean = 0, anonymous = 0, huge = 0, swap = 0;  // bytes
-};
+using Parts = std::array<uint64_t, kRssParts>;
 
-struct Snapshot {
-  RssBridge bridge;
-  std::vector<Mapping> mappings;
-  std::vector<PageRun> runs;          // by begin
-  std::vector<std::pair<uint64_t, uint64_t>> own;
-  bool done = false;
-};
-
-// "Rss:        1234 kB" -> bytes.
-uint64_t KibOf(std::string_view text, std::string_view name) {
-  const size_t at = text.find(name);
-  if (at == std::string_view::npos) return 0;
-  text.remove_prefix(at + name.size());
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  uint64_t kib = 0;
-  std::from_chars(text.data(), text.data() + text.size(), kib);
-  return kib << 10;
+uint64_t Sum(const Parts& parts) {
+  uint64_t sum = 0;
+  for (const uint64_t part : parts) sum += part;
+  return sum;
 }
 
-std::string Text(RecordBody& body) {
-  return std::string(body.Bytes().substr(0, kLongestText));
-}
-
-void ReadBegin(RecordBody& body, RssBridge* bridge, uint64_t* ticks) {
-  bridge->number = static_cast<uint32_t>(body.Number());
-  bridge->reason = static_cast<format::SnapshotReason>(body.Number());
-  *ticks = body.Number() & kTickMask;
-  bridge->source = static_cast<format::PageSource>(body.Number());
-  body.Number();  // errno
-  const std::string_view rollup = body.Bytes();
-  bridge->rollup_rss = KibOf(rollup, "\nRss:");
-  const std::string_view status = body.Bytes();
-  bridge->peak_rss = KibOf(status, "VmHWM:");
-  bridge->page_tables = KibOf(status, "VmPTE:");
-  bridge->name = Text(body);
-}
-
-Mapping ReadMapping(RecordBody& body) {
-  Mapping mapping;
-  mapping.begin = body.Number();
-  mapping.end = body.Number();
-  mapping.permissions = Text(body);
-  body.Number();  // offset
-  mapping.inode = body.Number();
-  mapping.path = Text(body);
-  uint64_t kib[format::kMappingNumbers];
-  for (uint64_t& number : kib) number = std::min(body.Number(), uint64_t{1} << 44);
-  mapping.rss = kib[0] << 10;
-  mapping.anonymous = kib[6] << 10;
-  mapping.huge = (kib[7] + kib[11] + kib[12]) << 10;
-  mapping.swap = kib[8] << 10;
-  return mapping;
-}
-
-void ReadPages(RecordBody& body, uint64_t page_bytes, std::vector<PageRun>* runs) {
-  uint64_t address = body.Number();
-  while (!body.at_end()) {
-    const auto state = static_cast<PageState>(body.Number());
-    const uint64_t pages = std::min(body.Number(), uint64_t{1} << 36);
-    const uint64_t end = address + pages * page_bytes;
-    if (end < address) return;
-    if (state != PageState::kAbsent) runs->push_back({address, end, state});
-    address = end;
+// What the pages say and what smaps counts may differ by what other threads did meanwhile: smaps
+// is right, and what is known of blocks the last to give way.
+void Fit(uint64_t rss, RssPart whole, Parts* parts) {
+  const uint64_t sum = Sum(*parts);
+  uint64_t& rest = (*parts)[static_cast<size_t>(whole)];
+  if (sum <= rss) {
+    rest += rss - sum;
+    return;
   }
+  uint64_t over = sum - rss;
+  const auto take = [&over](uint64_t* part) {
+    const uint64_t taken = std::min(over, *part);
+    *part -= taken;
+    over -= taken;
+  };
+  take(&rest);
+  for (size_t i = kRssParts; i > 0; --i) take(&(*parts)[i - 1]);
 }
+
+// Lays the live blocks of an instant over the pages of a snapshot.
+class Layer {
+ public:
+  Layer(const RawSnapshot& snapshot, PageOwners& owners, uint64_t page_bytes,
+        const HeapModel& model, RssBridge* bridge)
+      : snapshot_(snapshot), owners_(owners), page_bytes_(page_bytes), bridge_(*bridge),
+        live_(model.CopyLive()) {
+    std::sort(live_.begin(), live_.end(), [](const HeldBlock& a, const HeldBlock& b) {
+      return a.address() < b.address();
+    });
+    for (const HeldBlock& block : live_) {
+      ResidentSite& site = sites_[block.site];
+      site.live_bytes += block.size();
+      site.untouched_bytes += block.size();  // until its pages are seen
+      ++site.blocks;
+    }
+  }
+
+  // By address.
+  void Add(const SnapshotMapping& mapping) {
+    bridge_.rss += mapping.rss();
+    bridge_.swap += mapping.swap();
+    bridge_.huge += mapping.huge();
+    while (next_run_ < snapshot_.runs.size() && snapshot_.runs[next_run_].end <= mapping.begin) {
+      ++next_run_;
+    }
+    while (next_block_ < live_.size() && EndOf(live_[next_block_]) <= mapping.begin) ++next_block_;
+    const bool has_blocks = next_block_ < live_.size() && BeginOf(live_[next_block_]) < mapping.end;
+    owners_.Begin(mapping, has_blocks);
+    Parts parts{};
+    if (mapping.writable()) {
+      std::vector<PageRun> pages = PagesOf(mapping);
+      if (has_blocks) Blocks(mapping, pages, &parts);
+      Owners(pages, &parts);
+    }
+    Fit(mapping.rss(), owners_.whole(), &parts);
+    for (size_t i = 0; i < kRssParts; ++i) bridge_.parts[i] += parts[i];
+  }
+
+  void Finish(const HeapModel& model) {
+    for (auto& [number, site] : sites_) {
+      site.stack = model.SiteStack(number);
+      site.function = model.SiteFunction(number);
+      bridge_.live_bytes += site.live_bytes;
+      bridge_.untouched_bytes += site.untouched_bytes;
+      bridge_.sites.push_back(site);
+    }
+    std::sort(bridge_.sites.begin(), bridge_.sites.end(),
+              [](const ResidentSite& a, const ResidentSite& b) {
+                return a.resident_bytes != b.resident_bytes ? a.resident_bytes > b.resident_bytes
+                                                            : a.stack.value < b.stack.value;
+              });
+  }
+
+ private:
+  // With the bookkeeping in front: 8 bytes of the block's own with glibc.
+  static uint64_t BeginOf(const HeldBlock& block) {
+    return block.address() - std::min(kHeader, block.address());
+  }
+  static uint64_t EndOf(const HeldBlock& block) {
+    return block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
+  }
+
+  // Those of the mapping that are resident, cut to it. The page of zeros is in no Rss: where smaps
+  // counts so much less than there are pages that others have as well, they are that page.
+  std::vector<PageRun> PagesOf(const SnapshotMapping& mapping) {
+    std::vector<PageRun> pages;
+    uint64_t all = 0, shared = 0;
+    for (size_t i = next_run_; i < snapshot_.runs.size() && snapshot_.runs[i].begin < mapping.end;
+         ++i) {
+      PageRun run = snapshot_.runs[i];
+      run.begin = std::max(run.begin, mapping.begin);
+      run.end = std::min(run.end, mapping.end);
+      if (run.begin >= run.end) continue;
+      pages.push_back(run);
+      if (run.state == PageState::kSwapped) continue;
+      all += run.end - run.begin;
+      if (run.state == PageState::kShared) shared += run.end - run.begin;
+    }
+    if (shared != 0 && all >= mapping.rss() + shared) {
+      std::erase_if(pages, [](const PageRun& run) { return run.state == PageState::kShared; });
+    } else {
+      bridge_.zero_or_shared += shared;
+    }
+    return pages;
+  }
+
+  // Calls visit(part, bytes) for what [begin, end) of the mapping is in. Mostly one and the same.
+  template <typename Visit>
+  void ForEachOwner(uint64_t begin, uint64_t end, Visit visit) {
+    while (begin < end) {
+      if (begin < known_from_ || begin >= known_.end) {
+        known_ = owners_.At(begin);
+        known_from_ = begin;
+      }
+      const uint64_t to = std::min(end, known_.end);
+      visit(known_.part, to - begin);
+      begin = to;
+    }
+  }
+
+  // Adds the live blocks of the mapping, and takes them from what their memory is in.
+  void Blocks(const SnapshotMapping& mapping, const std::vector<PageRun>& pages, Parts* parts) {
+    std::vector<PageRun> heap;  // of `pages`, what is the allocator's
+    for (const PageRun& run : pages) {
+      uint64_t at = run.begin;
+      if (run.state == PageState::kSwapped) continue;
+      ForEachOwner(run.begin, run.end, [&](RssPart part, uint64_t bytes) {
+        if (part == RssPart::kRetained) heap.push_back({at, at + bytes, run.state});
+        at += bytes;
+      });
+    }
+    const bool begins_heap = mapping.path == "[heap]" || mapping.begin % kArenaBytes == 0;
+    Fragmentation fragmentation(heap, page_bytes_,
+                                mapping.begin + (begins_heap ? page_bytes_ : 0));
+    size_t first_run = 0;
+    uint64_t before = mapping.begin;  // the end of the block before
+    for (size_t i = next_block_; i < live_.size() && BeginOf(live_[i]) < mapping.end; ++i) {
+      const HeldBlock& block = live_[i];
+      const uint64_t address = block.address();
+      const uint64_t asked_end = address + block.size();
+      const uint64_t begin = std::max({BeginOf(block), before, mapping.begin});
+      const uint64_t end = std::min(EndOf(block), mapping.end);
+      if (begin >= end) continue;
+      before = end;
+      if (!block.has(HeldBlock::kMapped)) fragmentation.Add(begin, end, block.site);
+      ResidentSite& site = sites_[block.site];
+      while (first_run < pages.size() && pages[first_run].end <= begin) ++first_run;
+      for (size_t r = first_run; r < pages.size() && pages[r].begin < end; ++r) {
+        const uint64_t asked =
+            OverlapOf(pages[r].begin, pages[r].end, std::max(address, begin), std::min(asked_end, end));
+        const uint64_t there = OverlapOf(pages[r].begin, pages[r].end, begin, end);
+        site.untouched_bytes -= std::min(asked, site.untouched_bytes);
+        if (pages[r].state == PageState::kSwapped) {
+          site.swapped_bytes += there;
+          continue;
+        }
+        site.resident_bytes += there;
+        (*parts)[static_cast<size_t>(RssPart::kLive)] += asked;
+        (*parts)[static_cast<size_t>(RssPart::kWaste)] += there - asked;
+        ForEachOwner(std::max(begin, pages[r].begin), std::min(end, pages[r].end),
+                     [&](RssPart part, uint64_t bytes) {
+                       in_blocks_[static_cast<size_t>(part)] += bytes;
+                     });
+      }
+    }
+    fragmentation.Finish();
+    for (const auto& [number, pinned] : fragmentation.sites()) {
+      sites_[number].pinned_bytes += pinned.bytes;
+      sites_[number].pinning_blocks += pinned.blocks;
+    }
+    bridge_.pinned_bytes += fragmentation.pinned_bytes();
+    if (fragmentation.enclosed_bytes() != 0) {
+      bridge_.enclosed_bytes += fragmentation.enclosed_bytes();
+      sites_[fragmentation.last_site()].enclosed_bytes += fragmentation.enclosed_bytes();
+    }
+  }
+
+  // Adds the rest of the pages.
+  void Owners(const std::vector<PageRun>& pages, Parts* parts) {
+    for (const PageRun& run : pages) {
+      if (run.state == PageState::kSwapped) continue;
+      ForEachOwner(run.begin, run.end, [&](RssPart part, uint64_t bytes) {
+        (*parts)[static_cast<size_t>(part)] += bytes;
+      });
+    }
+    for (size_t i = 0; i < kRssParts; ++i) {
+      (*parts)[i] -= std::min(in_blocks_[i], (*parts)[i]);
+      in_blocks_[i] = 0;
+    }
+    known_ = {};
+  }
+
+  const RawSnapshot& snapshot_;
+  PageOwners& owners_;
+  const uint64_t page_bytes_;
+  RssBridge& bridge_;
+  std::vector<HeldBlock> live_;  // by address
+  absl::flat_hash_map<uint32_t, ResidentSite> sites_;
+  size_t next_block_ = 0, next_run_ = 0;
+  PageOwners::Stretch known_{};  // from known_from_ on, in the mapping
+  uint64_t known_from_ = 0;
+  Parts in_blocks_{};            // bytes of the mapping's blocks, by what their memory is in
+};
 
 }  // namespace
 
 PageSnapshots::PageSnapshots(TraceReader* reader, const Range& range)
-    : reader_(reader), range_(range), space_(reader->metadata()) {
-  std::vector<uint8_t> content;
-  const auto& blocks = reader->fault_blocks();
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    if (!reader->ReadFaultBlock(blocks[i], &content)) continue;
-    format::RecordDecoder decoder(content.data(), content.size());
-    for (size_t record = 0; decoder.Next(); ++record) {
-      if (static_cast<FaultTag>(decoder.tag()) != FaultTag::kSnapshot) continue;
-      if (waiting_.size() >= kMostSnapshots) break;
-      RssBridge bridge;
-      Waiting waiting{i, record, 0};
-      ReadBegin(decoder.body(), &bridge, &waiting.ticks);
-      waiting_.push_back(waiting);
-    }
-  }
+    : reader_(reader), range_(range), space_(reader->metadata()), waiting_(FindSnapshots(reader)) {
   std::reverse(waiting_.begin(), waiting_.end());
-  if (!waiting_.empty()) next_ticks_ = waiting_.back().ticks;
+  if (!waiting_.empty()) next_ticks_ = waiting_.back().head.ticks;
 }
 
 void PageSnapshots::Take(const HeapModel& model, const MappingModel& mappings, uint64_t ticks) {
-  while (!waiting_.empty() && waiting_.back().ticks < ticks) {
-    const Waiting waiting = waiting_.back();
+  while (!waiting_.empty() && waiting_.back().head.ticks < ticks) {
+    const SnapshotPlace place = std::move(waiting_.back());
     waiting_.pop_back();
-    const uint64_t time = reader_->clock().ToNs(waiting.ticks);
-    if (time >= range_.from_ns && time <= range_.to_ns) TakeOne(model, mappings, waiting);
+    const uint64_t time = reader_->clock().ToNs(place.head.ticks);
+    if (time >= range_.from_ns && time <= range_.to_ns) TakeOne(model, mappings, place);
   }
-  next_ticks_ = waiting_.empty() ? UINT64_MAX : waiting_.back().ticks;
+  next_ticks_ = waiting_.empty() ? UINT64_MAX : waiting_.back().head.ticks;
 }
-
-namespace {
-
-// Reads on from the snapshot's first record to its last.
-Snapshot ReadSnapshot(TraceReader* reader, size_t block, size_t record, uint64_t page_bytes) {
-  Snapshot snapshot;
-  std::vector<uint8_t> content;
-  bool begun = false;
-  const auto& blocks = reader->fault_blocks();
-  for (; block < blocks.size() && !snapshot.done; ++block) {
-    if (!reader->ReadFaultBlock(blocks[block], &content)) break;
-    format::RecordDecoder decoder(content.data(), content.size());
-    for (size_t i = 0; decoder.Next() && !snapshot.done; ++i) {
-      if (!begun && i < record) continue;
-      RecordBody& body = decoder.body();
-      switch (static_cast<FaultTag>(decoder.tag())) {
-        case FaultTag::kSnapshot: {
-          if (begun) return snapshot;  // the one before was cut short
-          begun = true;
-          uint64_t ticks;
-          ReadBegin(body, &snapshot.bridge, &ticks);
-          break;
-        }
-        case FaultTag::kMapping:
-          snapshot.mappings.push_back(ReadMapping(body));
-          break;
-        case FaultTag::kPages:
-          ReadPages(body, page_bytes, &snapshot.runs);
-          break;
-        case FaultTag::kOwnRange: {
-          const uint64_t begin = body.Number();
-          snapshot.own.emplace_back(begin, body.Number());
-          break;
-        }
-        case FaultTag::kSnapshotDone:
-          snapshot.bridge.pages_left_out = body.Number();
-          snapshot.done = true;
-          break;
-        default:
-          break;
-      }
-    }
-  }
-  return snapshot;
-}
-
-bool IsOwn(const Snapshot& snapshot, uint64_t begin, uint64_t end) {
-  for (const auto& [from, to] : snapshot.own) {
-    if (begin < to && from < end) return true;
-  }
-  return false;
-}
-
-RssPart PartOf(const Mapping& mapping, const AddressSpace& space, const MappingModel& mappings) {
-  if (mapping.path.find(".mtr") != std::string::npos ||
-      mapping.path.starts_with("anon_inode:[perf_event]") || mapping.path == "[anon:memtrace]") {
-    return RssPart::kTool;
-  }
-  const AddressSpace::Region* region = space.Find(mapping.begin);
-  const MemoryKind kind = region != nullptr ? region->kind : MemoryKind::kUnknown;
-  switch (kind) {
-    case MemoryKind::kTool: return RssPart::kTool;
-    case MemoryKind::kText: return RssPart::kCode;
-    case MemoryKind::kData:
-    case MemoryKind::kBss:
-    case MemoryKind::kReadOnly: return RssPart::kData;
-    case MemoryKind::kStack: return RssPart::kStacks;
-    default: break;
-  }
-  if (mapping.path.starts_with("[stack")) return RssPart::kStacks;
-  const bool shared = mapping.permissions.size() == 4 && mapping.permissions[3] == 's';
-  if (shared && (mapping.path.starts_with("/dev/zero") || mapping.path.starts_with("/SYSV") ||
-                 mapping.path.starts_with("/dev/shm/") || mapping.path.starts_with("/memfd:"))) {
-    return RssPart::kShared;
-  }
-  if (mapping.inode != 0) return RssPart::kMappedFiles;
-  const MappingSite* site = mappings.Find(mapping.begin);
-  if (site != nullptr && (site->kind == MappingSite::Kind::kMmap ||
-                          site->kind == MappingSite::Kind::kShm)) {
-    return site->kind == MappingSite::Kind::kShm ? RssPart::kShared : RssPart::kProgramMap;
-  }
-  return RssPart::kOther;
-}
-
-}  // namespace
 
 void PageSnapshots::TakeOne(const HeapModel& model, const MappingModel& mappings,
-                            const Waiting& waiting) {
+                            const SnapshotPlace& place) {
   const uint64_t page = std::max<uint64_t>(reader_->metadata().process.page_bytes, 512);
-  Snapshot snapshot = ReadSnapshot(reader_, waiting.block, waiting.record, page);
+  const RawSnapshot snapshot = ReadSnapshot(reader_, place, page);
   if (!snapshot.done) return;
-  RssBridge& bridge = snapshot.bridge;
-  bridge.time_ns = reader_->clock().ToNs(waiting.ticks);
-  std::sort(snapshot.runs.begin(), snapshot.runs.end(),
-            [](const PageRun& a, const PageRun& b) { return a.begin < b.begin; });
-  std::vector<HeldBlock> live = model.CopyLive();
-  std::sort(live.begin(), live.end(),
-            [](const HeldBlock& a, const HeldBlock& b) { return a.address() < b.address(); });
-
-  absl::flat_hash_map<uint32_t, ResidentSite> sites;
-  size_t next_block = 0, next_run = 0;
-  uint64_t before = 0;  // the end of the block before
-  for (const Mapping& mapping : snapshot.mappings) {
-    bridge.rss += mapping.rss;
-    bridge.swap += mapping.swap;
-    bridge.huge += mapping.huge;
-    RssPart part = PartOf(mapping, space_, mappings);
-    if (part == RssPart::kOther && IsOwn(snapshot, mapping.begin, mapping.end)) {
-      // The kernel merges neighbours: what is ours of it is taken page by page below.
-      part = RssPart::kTool;
-    }
-    while (next_run < snapshot.runs.size() && snapshot.runs[next_run].end <= mapping.begin) {
-      ++next_run;
-    }
-    while (next_block < live.size() && live[next_block].address() < mapping.begin + kHeader) {
-      ++next_block;
-    }
-    const bool has_blocks = next_block < live.size() && live[next_block].address() < mapping.end;
-    const bool heap = mapping.path == "[heap]" || has_blocks;
-    if (!heap) {
-      const bool tool_in_part = part == RssPart::kTool && mapping.inode == 0 &&
-                                mapping.path.empty();
-      if (!tool_in_part) {
-        if (part == RssPart::kOther && mapping.permissions.starts_with("rw-p") &&
-            mapping.path.empty() && mapping.begin % (uint64_t{64} << 20) == 0) {
-          part = RssPart::kRetained;  // an arena without blocks
-        }
-        bridge.parts[static_cast<size_t>(part)] += mapping.rss;
-        continue;
-      }
-    }
-    // Page by page: what of it is a block's, free, or ours. The runs say which pages are there;
-    // smaps has the sum, which counts the page of zeros as none.
-    uint64_t blocks_resident = 0, requested_resident = 0, own = 0;
-    for (size_t r = next_run; r < snapshot.runs.size() && snapshot.runs[r].begin < mapping.end; ++r) {
-      const PageRun& run = snapshot.runs[r];
-      if (run.state == PageState::kSwapped) continue;
-      if (run.state == PageState::kShared) bridge.zero_or_shared += run.end - run.begin;
-      for (const auto& [from, to] : snapshot.own) own += OverlapOf(run.begin, run.end, from, to);
-    }
-    size_t r = next_run;
-    Fragmentation fragmentation(snapshot.runs, page, mapping.begin);
-    for (; next_block < live.size() && live[next_block].address() < mapping.end; ++next_block) {
-      const HeldBlock& block = live[next_block];
-      const uint64_t address = block.address();
-      // The bookkeeping in front of it: 8 bytes of its own with glibc, never the block before.
-      const uint64_t begin = std::max(address - 8, before);
-      const uint64_t requested_end = std::min(address + block.size(), mapping.end);
-      const uint64_t end = std::min(address + block.size() + block.waste(), mapping.end);
-      before = end;
-      if (!block.has(HeldBlock::kMapped)) fragmentation.Add(begin, end, block.site);
-      ResidentSite& site = sites[block.site];
-      site.live_bytes += block.size();
-      ++site.blocks;
-      while (r < snapshot.runs.size() && snapshot.runs[r].end <= begin) ++r;
-      uint64_t there = 0, of_requested = 0;
-      for (size_t i = r; i < snapshot.runs.size() && snapshot.runs[i].begin < end; ++i) {
-        const PageRun& run = snapshot.runs[i];
-        if (run.state == PageState::kSwapped) {
-          site.swapped_bytes += OverlapOf(run.begin, run.end, begin, end);
-          of_requested += OverlapOf(run.begin, run.end, address, requested_end);
-          continue;
-        }
-        there += OverlapOf(run.begin, run.end, begin, end);
-        const uint64_t asked = OverlapOf(run.begin, run.end, address, requested_end);
-        of_requested += asked;
-        requested_resident += asked;
-      }
-      site.resident_bytes += there;
-      blocks_resident += there;
-      site.untouched_bytes += requested_end - address - std::min(of_requested, requested_end - address);
-    }
-    fragmentation.Finish();
-    for (const auto& [number, pinned] : fragmentation.sites()) {
-      sites[number].pinned_bytes += pinned.bytes;
-      sites[number].pinning_blocks += pinned.blocks;
-    }
-    bridge.pinned_bytes += fragmentation.pinned_bytes();
-    if (fragmentation.enclosed_bytes() != 0) {
-      bridge.enclosed_bytes += fragmentation.enclosed_bytes();
-      sites[fragmentation.last_site()].enclosed_bytes += fragmentation.enclosed_bytes();
-    }
-    // Where smaps and the pages differ (other threads go on; the page of zeros), smaps counts.
-    const uint64_t rss = mapping.rss;
-    const uint64_t live_part = std::min(requested_resident, rss);
-    const uint64_t waste_part = std::min(blocks_resident - requested_resident, rss - live_part);
-    const uint64_t own_part = std::min(own, rss - live_part - waste_part);
-    bridge.parts[static_cast<size_t>(RssPart::kLive)] += live_part;
-    bridge.parts[static_cast<size_t>(RssPart::kWaste)] += waste_part;
-    bridge.parts[static_cast<size_t>(RssPart::kTool)] += own_part;
-    const uint64_t rest = rss - live_part - waste_part - own_part;
-    bridge.parts[static_cast<size_t>(heap ? RssPart::kRetained : RssPart::kOther)] += rest;
-  }
-  for (auto& [number, site] : sites) {
-    site.stack = model.SiteStack(number);
-    site.function = model.SiteFunction(number);
-    bridge.live_bytes += site.live_bytes;
-    bridge.untouched_bytes += site.untouched_bytes;
-    bridge.sites.push_back(site);
-  }
-  std::sort(bridge.sites.begin(), bridge.sites.end(),
-            [](const ResidentSite& a, const ResidentSite& b) {
-              return a.resident_bytes != b.resident_bytes ? a.resident_bytes > b.resident_bytes
-                                                          : a.stack.value < b.stack.value;
-            });
+  RssBridge bridge;
+  bridge.number = snapshot.head.number;
+  bridge.reason = snapshot.head.reason;
+  bridge.source = snapshot.head.source;
+  bridge.name = snapshot.head.name;
+  bridge.time_ns = reader_->clock().ToNs(snapshot.head.ticks);
+  bridge.rollup_rss = snapshot.head.rollup_rss;
+  bridge.peak_rss = snapshot.head.peak_rss;
+  bridge.page_tables = snapshot.head.page_tables;
+  bridge.pages_left_out = snapshot.pages_left_out;
+  PageOwners owners(snapshot, space_, mappings);
+  Layer layer(snapshot, owners, page, model, &bridge);
+  for (const SnapshotMapping& mapping : snapshot.mappings) layer.Add(mapping);
+  layer.Finish(model);
   found_.bridges.push_back(std::move(bridge));
 }
 

@@ -18,6 +18,7 @@
 #include "report/analysis.h"
 #include "report/faults/address_space.h"
 #include "report/faults/rss_bridge.h"
+#include "report/faults/snapshot_reader.h"
 #include "report/heap_model.h"
 #include "report/mapping_model.h"
 
@@ -34,17 +35,12 @@ class PageSnapshots {
   void Finish(ResidentMemory* resident);
 
  private:
-  struct Waiting {
-    size_t block = 0;   // of reader.fault_blocks(), where it begins
-    size_t record = 0;  // and in that
-    uint64_t ticks = 0;
-  };
-  void TakeOne(const HeapModel& model, const MappingModel& mappings, const Waiting& waiting);
+  void TakeOne(const HeapModel& model, const MappingModel& mappings, const SnapshotPlace& place);
 
   TraceReader* const reader_;
   const Range range_;
   const AddressSpace space_;
-  std::vector<Waiting> waiting_;  // the next one last
+  std::vector<SnapshotPlace> waiting_;  // the next one last
   uint64_t next_ticks_ = UINT64_MAX;
   ResidentMemory found_;
 };

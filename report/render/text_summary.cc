@@ -132,7 +132,7 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
                                    " cross-checked with libunwind: no difference"));
   }
   if (analysis.process.stack_mode == format::StackMode::kOff) {
-    remarks.push_back("stacks were off: no call sites");
+    remarks.emplace_back("stacks were off: no call sites");
   }
   // The analyzer's notes tell of lost blocks, of frees it did not see, of an early stop.
   for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));

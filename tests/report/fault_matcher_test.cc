@@ -52,6 +52,12 @@ class FaultScript {
     out_.End();
     return *this;
   }
+  FaultScript& OwnMemory(uint64_t time_ns, uint64_t begin, uint64_t end, bool came) {
+    Begin(FaultTag::kOwnMemory);
+    for (uint64_t n : {kStart + time_ns, begin, end, uint64_t{came}}) out_.Number(n);
+    out_.End();
+    return *this;
+  }
   FaultScript& Turn(std::initializer_list<Fault> faults, uint64_t until_ns) {
     Begin(FaultTag::kFaults);
     out_.Number(until_ns == 0 ? 0 : kStart + until_ns);
@@ -159,6 +165,22 @@ TEST_F(FaultMatcherTest, APageThatTheAllocatorBringsInIsForTheBlockThatComesToLi
   EXPECT_EQ(details.sites[0].faults.minor, 2u);
   EXPECT_EQ(details.sites[0].by_allocator, 2u);
   EXPECT_EQ(Of(details, MemoryKind::kAllocator).minor, 1u);
+}
+
+// Touched by libc's memcpy and by system calls of the library: not for the block that comes next.
+TEST_F(FaultMatcherTest, MemoryOfTheLibraryIsItsForAsLongAsItHasIt) {
+  trace_.Thread(1, kTid, "main").At(5 * kMs).Node(1, 0x401100).Calloc(0x811010, 0x8000, 1, 8);
+  faults_.Source(format::FaultSource::kAllEvents, 0)
+      .OwnMemory(4 * kMs, 0x811000, 0x819000, false)
+      .OwnMemory(1 * kMs, 0x811000, 0x819000, true)
+      .Turn({At(2 * kMs, 0x812000), {.time_ns = 3 * kMs, .address = 0x813000, .tid = kTid, .in_kernel = true},
+             At(6 * kMs, 0x812000), At(7 * kMs, 0x814000)}, 10 * kMs)
+      .AddTo(&trace_, 1);
+  const FaultDetails details = Details();
+  EXPECT_EQ(Of(details, MemoryKind::kTool).minor, 2u);
+  ASSERT_EQ(details.sites.size(), 1u);
+  EXPECT_EQ(details.sites[0].faults.minor, 2u);
+  EXPECT_EQ(details.sites[0].by_allocator, 0u);
 }
 
 TEST_F(FaultMatcherTest, OtherMemoryIsNamedByMapsAndModules) {

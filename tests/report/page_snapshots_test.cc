@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,99 @@ TEST_F(PageSnapshotsTest, ResidentBytesArePartedBetweenBlocksFreeMemoryAndTheRes
   ASSERT_EQ(bridge.sites.size(), 1u);
   EXPECT_EQ(bridge.sites[0].resident_bytes, 2 * kPage - 8);
   EXPECT_EQ(bridge.sites[0].swapped_bytes, kPage);
+}
+
+// madvise and mprotect split a mapping: a block may begin with one, and go on in the next.
+TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
+  auto& main = trace_.Thread(1, 4242, "main");
+  main.At(1 * kMs).Node(1, 0x401100).Malloc(0x7e0000202000, 8 * kPage, 1, 0);
+  Snapshot(5 * kMs);
+  Mapping(0x7e0000201000, 0x7e0000202000, "rw-p", 0, "", 4);
+  Pages(0x7e0000201000, {{PageState::kPrivate, 1}});
+  Mapping(0x7e0000202000, 0x7e0000206000, "rw-p", 0, "", 12);
+  Pages(0x7e0000202000, {{PageState::kPrivate, 3}, {PageState::kAbsent, 1}});
+  Mapping(0x7e0000206000, 0x7e0000210000, "rw-p", 0, "", 8);
+  // One page of the block, the page of zeros, which is in no Rss, and one behind the block.
+  Pages(0x7e0000206000, {{PageState::kPrivate, 1}, {PageState::kShared, 1}, {PageState::kAbsent, 2},
+                         {PageState::kPrivate, 1}});
+  Done();
+  trace_.End(0, 20 * kMs);
+  const AnalyzedTrace analyzed = Analyze(trace_.Build());
+  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
+  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  EXPECT_EQ(Part(bridge, RssPart::kLive), 4 * kPage);
+  EXPECT_EQ(Part(bridge, RssPart::kWaste), 8u);
+  EXPECT_EQ(Part(bridge, RssPart::kRetained), 2 * kPage - 8);
+  EXPECT_EQ(bridge.rss, 6 * kPage);
+  EXPECT_EQ(bridge.live_bytes, 8 * kPage);
+  EXPECT_EQ(bridge.untouched_bytes, 4 * kPage);
+  ASSERT_EQ(bridge.sites.size(), 1u);
+  EXPECT_EQ(bridge.sites[0].blocks, 1u);
+  EXPECT_EQ(bridge.sites[0].resident_bytes, 4 * kPage + 8);
+}
+
+// The kernel merges neighbours: one mapping has the library's memory, a mapping of the program and
+// the mapping of a block.
+TEST_F(PageSnapshotsTest, WhatTheKernelMergedIsPartedByWhoMappedIt) {
+  auto& main = trace_.Thread(1, 4242, "main");
+  main.At(1 * kMs).Node(1, 0x401100).Mmap(0x7e0000100000, 4 * kPage, 1);
+  main.At(2 * kMs).Node(2, 0x401200).Malloc(0x7e0000104010, 2 * kPage - 16, 2, 0);
+  Snapshot(5 * kMs);
+  Begin(FaultTag::kOwnRange);
+  out_.Number(0x7e0000106000);
+  out_.Number(0x7e0000107800);
+  out_.End();
+  Mapping(0x7e0000100000, 0x7e0000110000, "rw-p", 0, "", 32);
+  Pages(0x7e0000100000, {{PageState::kPrivate, 8}});
+  Done();
+  trace_.End(0, 20 * kMs);
+  const AnalyzedTrace analyzed = Analyze(trace_.Build());
+  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
+  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  EXPECT_EQ(Part(bridge, RssPart::kProgramMap), 4 * kPage);
+  EXPECT_EQ(Part(bridge, RssPart::kLive), 2 * kPage - 16);
+  EXPECT_EQ(Part(bridge, RssPart::kTool), 2 * kPage);
+  EXPECT_EQ(bridge.rss, 8 * kPage);
+}
+
+// Against a count byte by byte.
+TEST(FragmentationTest, FreeBytesAreExactWhateverTheSizes) {
+  uint64_t random = 12345;
+  const auto next = [&random](uint64_t below) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    return (random >> 33) % below;
+  };
+  for (int round = 0; round < 50; ++round) {
+    constexpr uint64_t kBegin = 0x100000, kPages = 64;
+    std::vector<PageRun> runs;
+    std::vector<bool> there(kPages);
+    for (uint64_t page = 0; page < kPages; ++page) {
+      there[page] = next(5) != 0;
+      const uint64_t at = kBegin + page * kPage;
+      if (there[page]) runs.push_back({at, at + kPage, PageState::kPrivate});
+    }
+    std::vector<bool> used(kPages * kPage);
+    Fragmentation fragmentation(runs, kPage, kBegin);
+    uint64_t end = 0;
+    for (uint64_t at = next(5000); at < kPages * kPage; at = end + 16 * next(400)) {
+      end = std::min(at + 16 + (next(10) == 0 ? next(20000) : next(300)), kPages * kPage);
+      fragmentation.Add(kBegin + at, kBegin + end, static_cast<uint32_t>(1 + next(3)));
+      for (uint64_t byte = at; byte < end; ++byte) used[byte] = true;
+    }
+    fragmentation.Finish();
+    uint64_t pinned = 0, enclosed = 0;
+    for (uint64_t page = 0; page < kPages; ++page) {
+      uint64_t live = 0;
+      for (uint64_t i = 0; i < kPage; ++i) live += used[page * kPage + i];
+      if (there[page] && live != 0) pinned += kPage - live;
+      if (there[page] && live == 0 && (page + 1) * kPage <= end) enclosed += kPage;
+    }
+    EXPECT_EQ(fragmentation.pinned_bytes(), pinned) << round;
+    EXPECT_EQ(fragmentation.enclosed_bytes(), enclosed) << round;
+    uint64_t of_sites = 0;
+    for (const auto& [site, each] : fragmentation.sites()) of_sites += each.bytes;
+    EXPECT_EQ(of_sites, pinned) << round;
+  }
 }
 
 TEST(FragmentationTest, FreeBytesAreKeptByTheBlocksOnTheirPage) {
