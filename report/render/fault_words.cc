@@ -1,5 +1,13 @@
 #include "report/render/fault_words.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+
 namespace memtrace::report::render {
 
 absl::string_view MemoryKindText(MemoryKind kind) {
@@ -80,6 +88,41 @@ absl::string_view RssPartName(RssPart part) {
     case RssPart::kOther: break;
   }
   return "other";
+}
+
+std::vector<std::string> FaultSentences(
+    const ReportView& view, const std::function<std::string(absl::string_view)>& name) {
+  constexpr size_t kMostSites = 3;
+  constexpr uint64_t kFewestFaults = 16;
+  const FaultDetails& details = view.analysis().fault_details;
+  std::vector<std::string> sentences;
+  for (const FaultSite& site : details.sites) {
+    if (sentences.size() == kMostSites || site.faults.all() < kFewestFaults) break;
+    if (!view.Matches(site.stack) || site.touchers.empty()) continue;
+    const FaultToucher& most = site.touchers.front();
+    const uint64_t end = EndNs(view.analysis());
+    const uint64_t left = end - std::min(end, site.last_time_ns);
+    const bool over = left > 2 * (site.last_time_ns - site.first_time_ns);
+    const Frame* caller = view.Caller(site.stack);
+    sentences.push_back(absl::StrCat(
+        Count(most.faults.all()), " of ", Plural(site.faults.all(), "fault"), " came when ",
+        name(TouchedBy(view, most)), " touched ", site.blocks == 1 ? "the block" : "blocks",
+        " allocated by ",
+        caller == nullptr ? std::string("an unknown caller")
+                          : absl::StrCat(name(FrameName(*caller)), " ",
+                                         name(FileNameOf(PlaceText(*caller)))),
+        ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
+        over ? absl::StrCat("; none in the ", Duration(left), " after that") : ""));
+  }
+  for (const auto& [pair, what] :
+       {std::pair(&details.correlation.live_minor, "the growth of the live heap"),
+        std::pair(&details.correlation.allocated_minor, "the bytes allocated")}) {
+    if (!pair->known || pair->lag_ns == 0) continue;
+    sentences.push_back(absl::StrCat("Minor faults follow ", what, " ", Duration(pair->lag_ns),
+                                     " later (r = ", absl::StrFormat("%.2f", pair->best),
+                                     absl::StrFormat("; %.2f at the same time)", pair->now)));
+  }
+  return sentences;
 }
 
 std::string TouchedBy(const ReportView& view, const FaultToucher& toucher) {

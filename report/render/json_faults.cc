@@ -83,6 +83,7 @@ Json FaultsJson(const ReportView& view, size_t top) {
   json["why_not_perf"] = details.why.empty() ? Json() : Json(details.why);
   if (details.source == format::FaultSource::kNone) return json;
   json["with_kernel"] = details.source == format::FaultSource::kAllEvents;
+  json["words"] = FaultSentences(view, [](absl::string_view text) { return std::string(text); });
   json["refaults"] = details.refaults;
   json["ns_per_minor"] = details.ns_per_fault;
   json["account"] = {{"counted", SumsJson(details.counted)},

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "report/render/escape.h"
 #include "report/render/fault_words.h"
 #include "report/render/lines.h"
@@ -101,32 +100,15 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
                       MoreLine(options, sites.size(), shown, "site"));
 }
 
-// "256 faults came when memset first touched the block allocated by main ...".
 std::string Words(const ReportView& view, const TextOptions& options) {
-  constexpr size_t kMostSentences = 3;
-  constexpr uint64_t kFewestFaults = 16;
+  constexpr size_t kMostThrash = 3;
   const FaultDetails& details = view.analysis().fault_details;
   std::string out;
   size_t said = 0;
-  for (const FaultSite& site : details.sites) {
-    if (said == kMostSentences || site.faults.all() < kFewestFaults) break;
-    if (!view.Matches(site.stack) || site.touchers.empty()) continue;
-    ++said;
-    const FaultToucher& most = site.touchers.front();
-    const uint64_t end = EndNs(view.analysis());
-    const uint64_t left = end - std::min(end, site.last_time_ns);
-    const bool over = left > 2 * (site.last_time_ns - site.first_time_ns);
-    const Frame* caller = view.Caller(site.stack);
+  const auto name = [&options](absl::string_view text) { return options.style.Name(text); };
+  for (const std::string& sentence : FaultSentences(view, name)) {
     Lines lines(options);
-    lines.Add("", absl::StrCat(
-        Count(most.faults.all()), " of ", Plural(site.faults.all(), "fault"), " came when ",
-        options.style.Name(TouchedBy(view, most)), " touched ",
-        site.blocks == 1 ? "the block" : "blocks", " allocated by ",
-        caller == nullptr ? std::string("an unknown caller")
-                          : absl::StrCat(options.style.Name(FrameName(*caller)), " ",
-                                         options.style.Name(FileNameOf(PlaceText(*caller)))),
-        ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
-        over ? absl::StrCat("; none in the ", Duration(left), " after that") : ""));
+    lines.Add("", sentence);
     absl::StrAppend(&out, lines.Take());
   }
   for (const ThrashStretch& stretch : details.thrash) {
@@ -136,17 +118,7 @@ std::string Words(const ReportView& view, const TextOptions& options) {
         Plural(stretch.refaults, "page"), " came in from disk that had been there before, while the "
         "heap stayed at ", HumanBytes(stretch.live_bytes)), Ink::kBad);
     absl::StrAppend(&out, lines.Take());
-    if (++said >= kMostSentences + options.top) break;
-  }
-  for (const auto& [pair, what] :
-       {std::pair(&details.correlation.live_minor, "the growth of the live heap"),
-        std::pair(&details.correlation.allocated_minor, "the bytes allocated")}) {
-    if (!pair->known || pair->lag_ns == 0) continue;
-    Lines lines(options);
-    lines.Add("", absl::StrCat("Minor faults follow ", what, " ", Duration(pair->lag_ns),
-                               " later (r = ", absl::StrFormat("%.2f", pair->best),
-                               absl::StrFormat("; %.2f at the same time)", pair->now)));
-    absl::StrAppend(&out, lines.Take());
+    if (++said >= kMostThrash + options.top) break;
   }
   return out;
 }

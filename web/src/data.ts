@@ -125,6 +125,7 @@ export interface Report {
     source: string; minor: number; major: number; tool_minor: number;
     attributed_minor: number | null; peak_rss_bytes: number | null;
     correlation: { live_bytes_vs_minor: number | null; allocated_bytes_vs_minor: number | null };
+    words?: string[];  // what was found, in sentences
     thrash?: { from_s: number; to_s: number; refaults: number; live_bytes: number }[];
     account?: { [part: string]: FaultCount | number }; by_memory?: { [kind: string]: FaultCount };
     sites?: FaultSite[]; places?: (FaultCount & { memory: string; name: string })[]; touched_by?: Toucher[];

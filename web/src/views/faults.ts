@@ -39,7 +39,7 @@ export class FaultsView implements View {
       label: `Page faults in each ${seconds(timeline.interval_s)}`,
       series: [
         { title: 'minor faults', colour: 'fault', bars: true, values: points.map((point) => point.minor_faults) },
-        ...(major ? [{ title: 'major faults', colour: 'bad', bars: true, values: points.map((point) => point.major_faults) }] : []),
+        ...(major ? [{ title: 'major faults', colour: 'rss', bars: true, values: points.map((point) => point.major_faults) }] : []),
       ],
     });
     this.element = h('div', {},
@@ -51,6 +51,7 @@ export class FaultsView implements View {
         h('dt', {}, 'Source'), h('dd', {}, faults.source)),
       h('p', {}, correlation(faults.correlation.live_bytes_vs_minor, 'the growth of the live heap')),
       h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
+      ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
       this.chart.element,
       ...this.thrash(), ...this.account(), ...this.owners());
     theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
