@@ -11,6 +11,8 @@
 //   expect: /faults/minor >= 256
 //   expect faults: site at @buffer in main: minor_faults == 257
 //   expect faults: text "256 of 257 faults came when"
+//   expect faults: text "none\s+in the .*\s+after that"
+//   expect faults: words "256 of 257 faults came when .* touched the block allocated by main first_touch.c:.*; none in the .* after that"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

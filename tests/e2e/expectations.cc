@@ -180,6 +180,7 @@ std::string Check(const Example& example, const Expectation& expectation, const 
   static const std::regex kNoLeak("no leak" + kAt);
   static const std::regex kFirst(R"(first leak is @(\w+))");
   static const std::regex kSite("site" + kAt + ": (.*)");
+  static const std::regex kResident("resident site" + kAt + ": (.*)");
   static const std::regex kPointer(R"((/[\w/]+) (==|>=|<=) (\d+))");
   static const std::regex kThread("thread \"([^\"]+)\" (.*)");
   static const std::regex kMapping("mapping (\\w+)" + kAt + ": (.*)");
@@ -187,6 +188,7 @@ std::string Check(const Example& example, const Expectation& expectation, const 
   static const std::regex kFaults(R"(minor faults from @(\w+) to @(\w+) == (\d+))");
   static const std::regex kLive(R"(live bytes at (\d+)% == (\d+))");
   static const std::regex kLiveBetween(R"(live bytes at (\d+)% between (\d+) (\d+))");
+  static const std::regex kWords("words \"(.*)\"");
   static const std::regex kText("text \"(.*)\"");
   const std::string& words = expectation.text;
   std::smatch m;
@@ -208,6 +210,12 @@ std::string Check(const Example& example, const Expectation& expectation, const 
     const auto sites = EntriesAt(example, report, "sites", PlaceOf(example, m[1], m[2]));
     if (sites.empty()) return "there is no such site";
     return CheckMembers(sites, m[3]);
+  }
+  if (std::regex_match(words, m, kResident)) {
+    if (report.at("resident").empty()) return "there is no snapshot of the pages";
+    const auto sites =
+        EntriesAt(example, report.at("resident").back(), "sites", PlaceOf(example, m[1], m[2]));
+    return sites.empty() ? "no such site holds pages" : CheckMembers(sites, m[3]);
   }
   if (std::regex_match(words, m, kPointer)) {
     const Json::json_pointer pointer(m[1]);
@@ -243,6 +251,13 @@ std::string Check(const Example& example, const Expectation& expectation, const 
     const double live = LiveBytesAt(report, std::stod(m[1]) / 100);
     const bool between = live >= std::stod(m[2]) && live <= std::stod(m[3]);
     return between ? "" : "it is " + std::to_string(live);
+  }
+  if (std::regex_match(words, m, kWords)) {
+    const std::regex wanted(m[1].str());
+    for (const Json& sentence : report.at("faults").at("words")) {
+      if (std::regex_match(sentence.get<std::string>(), wanted)) return "";
+    }
+    return "no such sentence in " + report.at("faults").at("words").dump();
   }
   if (std::regex_match(words, m, kText)) {
     return std::regex_search(text, std::regex(m[1].str())) ? "" : "the text has no such words";

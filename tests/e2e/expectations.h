@@ -9,12 +9,14 @@
 //   no leak at @name  |  no leak in Function
 //   first leak is @name                                 the entry of the most bytes
 //   site at @name in Function: key == number, ...       the site's members in the JSON
+//   resident site at @name in Function: key == number   the same of the pages at the end
 //   /json/pointer == number                             or >=, <=
 //   thread "name" key == number                         the one thread of that name
 //   mapping KIND at @name in Function: key == number    summed over such mappings
 //   mapping live bytes of KIND in Function == number
 //   minor faults from @a to @b == number                @a, @b: sites with one block
 //   live bytes at 50% == number | between low high      of the run, from the timeline
+//   words "regex"                                       a sentence about the faults, whole
 //   text "regex"                                        somewhere in the text report
 //
 // "in Function" means that the frame at @name, or any frame of a stack when no line
