@@ -133,7 +133,7 @@ _memtrace() {
             options='--help --by --per --min --match --exit-code --format --output --top --full --color
                 --width --debug-dir --sysroot --debuginfod' ;;
         pages)
-            options='--help --all --maps --format --table --output --no-counts --no-compare --top --color --width' ;;
+            options='--help --all --maps --snapshot --format --table --output --no-counts --no-compare --top --color --width' ;;
         trend)
             options='--help --add --label --by --per --min --match --last --nights --chance --exit-code
                 --format --output --top --full --color --width --debug-dir --sysroot --debuginfod' ;;

@@ -115,6 +115,7 @@ complete -c memtrace -n '__memtrace_command report' -l index -xa '(__fish_comple
 complete -c memtrace -n '__memtrace_command pages' -s h -l help -d 'Explain the options'
 complete -c memtrace -n '__memtrace_command pages' -l all -d 'Every process'
 complete -c memtrace -n '__memtrace_command pages' -l maps -d 'A line for each mapping, with its page map'
+complete -c memtrace -n '__memtrace_command pages' -l snapshot -x -d 'Of a trace: which'
 complete -c memtrace -n '__memtrace_command pages' -s f -l format -xa 'text csv json html svg raw' -d 'How it is written'
 complete -c memtrace -n '__memtrace_command pages' -l table -xa 'regions mappings units alerts' -d 'Of csv'
 complete -c memtrace -n '__memtrace_command pages' -s o -l output -rF -d 'Write to this file'

@@ -49,34 +49,6 @@ std::vector<uint32_t> AllPids() {
   return pids;
 }
 
-// Huge mappings lie at multiples of their size, and are whole.
-void MarkHuge(MappedRegion* region, uint64_t page_bytes) {
-  const Mapping& m = region->mapping;
-  if (m.huge == 0) return;
-  std::vector<Page>& pages = region->pages;
-  const size_t pages_each = kHugeBytes / page_bytes;
-  std::vector<size_t> whole;  // where one may begin
-  for (size_t i = 0; i + pages_each <= pages.size();) {
-    const bool begins = pages[i].address % kHugeBytes == 0 && pages[i].is(Page::kPresent);
-    const Page& last = pages[i + pages_each - 1];
-    const bool in_one_piece =
-        last.address == pages[i].address + kHugeBytes - page_bytes && last.is(Page::kPresent) &&
-        (pages[i].frame == 0 || (pages[i].frame % pages_each == 0 &&
-                                 last.frame == pages[i].frame + pages_each - 1));
-    if (begins && in_one_piece) {
-      whole.push_back(i);
-      i += pages_each;
-    } else {
-      ++i;
-    }
-  }
-  // Without frames, small pages that fill such a place look the same: then nothing is said.
-  if (whole.size() * kHugeBytes != m.huge) return;
-  for (const size_t first : whole) {
-    for (size_t i = first; i < first + pages_each; ++i) pages[i].bits |= Page::kHuge;
-  }
-}
-
 class Collector {
  public:
   explicit Collector(const CollectOptions& options)
@@ -232,6 +204,33 @@ absl::StatusOr<PagesSnapshot> Collector::Run() {
 }
 
 }  // namespace
+
+void MarkHuge(MappedRegion* region, uint64_t page_bytes) {
+  const Mapping& m = region->mapping;
+  if (m.huge == 0) return;
+  std::vector<Page>& pages = region->pages;
+  const size_t pages_each = kHugeBytes / page_bytes;
+  std::vector<size_t> whole;  // where one may begin
+  for (size_t i = 0; i + pages_each <= pages.size();) {
+    const bool begins = pages[i].address % kHugeBytes == 0 && pages[i].is(Page::kPresent);
+    const Page& last = pages[i + pages_each - 1];
+    const bool in_one_piece =
+        last.address == pages[i].address + kHugeBytes - page_bytes && last.is(Page::kPresent) &&
+        (pages[i].frame == 0 || (pages[i].frame % pages_each == 0 &&
+                                 last.frame == pages[i].frame + pages_each - 1));
+    if (begins && in_one_piece) {
+      whole.push_back(i);
+      i += pages_each;
+    } else {
+      ++i;
+    }
+  }
+  // Without frames, small pages that fill such a place look the same: then nothing is said.
+  if (whole.size() * kHugeBytes != m.huge) return;
+  for (const size_t first : whole) {
+    for (size_t i = first; i < first + pages_each; ++i) pages[i].bits |= Page::kHuge;
+  }
+}
 
 absl::StatusOr<PagesSnapshot> Collect(const CollectOptions& options) {
   return Collector(options).Run();

@@ -23,6 +23,9 @@ struct CollectOptions {
 // Fails when a process that was named is not there, or none can be read.
 absl::StatusOr<PagesSnapshot> Collect(const CollectOptions& options);
 
+// Marks the pages of huge ones: those lie at multiples of their size, and are whole.
+void MarkHuge(MappedRegion* region, uint64_t page_bytes);
+
 }  // namespace memtrace::report::pages
 
 #endif  // MEMTRACE_REPORT_PAGES_COLLECT_H_

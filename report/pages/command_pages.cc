@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "report/memory_limit.h"
 #include "report/pages/collect.h"
 #include "report/pages/pages_report.h"
+#include "report/pages/trace_pages.h"
 #include "report/render/output.h"
 
 namespace memtrace::report {
@@ -28,11 +31,13 @@ constexpr char kFooter[] =
     "\n"
     "Examples:\n"
     "  memtrace pages 4711 --maps\n"
+    "  memtrace pages app.mtr --maps\n"
     "  memtrace pages --all --format json -o pages.json\n"
     "  memtrace pages --all --format html -o pages.html";
 
 struct PagesFlags {
   std::vector<std::string> targets;
+  uint32_t snapshot = 0;
   bool all = false;
   bool maps = false;
   bool no_counts = false;
@@ -52,7 +57,7 @@ absl::StatusOr<CollectOptions> ParseTargets(const PagesFlags& flags) {
     uint32_t pid = 0;
     if (!absl::SimpleAtoi(target, &pid) || pid == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", target, "' is no process id; memtrace pages takes numbers, or --all"));
+          absl::StrCat("'", target, "' is no process id and no file; memtrace pages takes numbers, a trace, or --all"));
     }
     options.pids.push_back(pid);
   }
@@ -67,14 +72,36 @@ absl::StatusOr<CollectOptions> ParseTargets(const PagesFlags& flags) {
   return options;
 }
 
-absl::Status Pages(const PagesFlags& flags) {
-  LimitMemory();
+// A trace's name; nullptr: processes are asked for. A number is a process, also where there is a
+// file of that name ("./4711" is the file).
+const std::string* TraceOf(const PagesFlags& flags) {
+  uint32_t pid = 0;
+  const bool one = flags.targets.size() == 1 && !flags.all;
+  if (!one || absl::SimpleAtoi(flags.targets[0], &pid)) return nullptr;
+  std::error_code error;
+  return std::filesystem::exists(flags.targets[0], error) ? &flags.targets[0] : nullptr;
+}
+
+absl::StatusOr<PagesSnapshot> Take(const PagesFlags& flags) {
+  if (const std::string* trace = TraceOf(flags)) return PagesOfTrace(*trace, flags.snapshot);
+  if (flags.snapshot != 0) {
+    return absl::InvalidArgumentError("--snapshot is of a trace; give its file");
+  }
   const auto options = ParseTargets(flags);
   if (!options.ok()) return options.status();
   auto snapshot = Collect(*options);
-  if (!snapshot.ok()) return snapshot.status();
+  if (!snapshot.ok()) return snapshot;
   snapshot->source = flags.all ? "of all processes" : "of " + absl::StrJoin(options->pids, ", ");
-  const PagesReport report = MakeReport(*std::move(snapshot), !flags.no_compare);
+  return snapshot;
+}
+
+absl::Status Pages(const PagesFlags& flags) {
+  LimitMemory();
+  auto snapshot = Take(flags);
+  if (!snapshot.ok()) return snapshot.status();
+  // The contents of pages are not in a trace.
+  const bool compare = !flags.no_compare && TraceOf(flags) == nullptr;
+  const PagesReport report = MakeReport(*std::move(snapshot), compare);
   auto out = render::Output::Open(flags.output);
   if (!out.ok()) return out.status();
   if (flags.format == "text") {
@@ -108,7 +135,11 @@ void RegisterPagesCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<PagesFlags>();
   CLI::App* pages = app.add_subcommand("pages", "The pages of processes: whose, shared by whom");
   pages->footer(kFooter);
-  pages->add_option("PID", flags->targets, "Processes, by number")->type_name("");
+  pages->add_option("PID", flags->targets, "Processes, by number; or a trace with snapshots (memtrace run --faults auto)")
+      ->type_name("");
+  pages->add_option("--snapshot", flags->snapshot, "Of a trace: which, by number; default: the last")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
   pages->add_flag("--all", flags->all, "Every process");
   pages->add_flag("--maps", flags->maps, "A line for each mapping, with its page map");
   pages->add_option("-f,--format", flags->format, "text, csv, json, html, svg, or raw: every page")

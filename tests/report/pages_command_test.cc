@@ -131,7 +131,8 @@ TEST_F(PagesCommandTest, SaysWhatIsWrong) {
   for (const auto& [words, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "whose pages? Give process ids, or --all"},
            {{"--all", "1"}, "leave the numbers out"},
-           {{"none.mtr"}, "'none.mtr' is no process id"},
+           {{"none.mtr"}, "'none.mtr' is no process id and no file"},
+           {{"1", "--snapshot", "2"}, "--snapshot is of a trace"},
            {{"0"}, "is no process id"},
            {{"4000000"}, "there is no process 4000000"},
            {{"1", "--format", "pdf"}, "pdf"}}) {
