@@ -332,7 +332,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                    "csv: one of sites leaks timeline threads mappings\n"
                    "sizes lifetimes reallocs modules exchanges\n"
                    "site-sizes timeline-by-site (-thread, -module,\n"
-                   "-folder); of several traces: summary processes\n"
+                   "-folder) pressure; of several traces: summary processes\n"
                    "executables leaks sites")
       ->type_name("LIST")
       ->expected(1)

@@ -24,6 +24,7 @@ constexpr std::pair<CsvTable, absl::string_view> kTables[] = {
     {CsvTable::kTimelineByThread, "timeline-by-thread"},
     {CsvTable::kTimelineByModule, "timeline-by-module"},
     {CsvTable::kTimelineByFolder, "timeline-by-folder"},
+    {CsvTable::kPressure, "pressure"},
 };
 
 void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) {
@@ -139,6 +140,27 @@ void WriteSizes(const SizeHistogram& sizes, Sink& out) {
   }
 }
 
+// What `memtrace run` saw from outside; empty: not known then. The names of columns are the trace's.
+void WritePressure(const PressureLane& lane, Sink& out) {
+  std::string head = "time_s";
+  for (const std::string& column : lane.columns) absl::StrAppend(&head, ",", CsvField(column));
+  out.Write(absl::StrCat(head, "\r\n"));
+  for (const PressureLane::Point& point : lane.points) {
+    if (out.done()) return;
+    CsvRecord record;
+    record.Seconds(point.time_ns);
+    for (size_t i = 0; i < lane.columns.size(); ++i) {
+      const bool known = i < point.values.size() && point.values[i] != PressureLane::kNotKnown;
+      if (known) {
+        record.Number(point.values[i]);
+      } else {
+        record.Text("");
+      }
+    }
+    record.WriteTo(out);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name) {
@@ -158,6 +180,7 @@ void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t t
     case CsvTable::kTimeline: return WriteTimeline(view.analysis(), out);
     case CsvTable::kThreads: return WriteThreads(view, out);
     case CsvTable::kMappings: return WriteMappings(view, top, out);
+    case CsvTable::kPressure: return WritePressure(view.analysis().pressure, out);
     case CsvTable::kSizes: return WriteSizes(view.analysis().sizes, out);
     default: return RenderUsageCsv(view, table, top, out);
   }

@@ -34,7 +34,7 @@ inline constexpr size_t kHtmlRows = 20000;
 enum class CsvTable {
   kSites, kLeaks, kTimeline, kThreads, kMappings, kSizes, kLifetimes, kReallocs, kModules,
   kExchanges, kSiteSizes, kTimelineBySite, kTimelineByThread, kTimelineByModule,
-  kTimelineByFolder,
+  kTimelineByFolder, kPressure,
 };
 absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name);
 // RFC 4180 with a header record; `sort` orders sites.

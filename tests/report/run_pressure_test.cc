@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -128,6 +129,13 @@ TEST_F(PressureRunTest, SeesFromOutsideWhatTheProgramSeesFromInside) {
   }
   EXPECT_NEAR(in_timeline, inside, 1 << 20);
   EXPECT_THAT(Text("report"), HasSubstr("\nPRESSURE  "));
+  const std::string csv = Running({RUN_MEMTRACE, "report", directory_ / "out.mtr", "--format", "csv",
+                                   "--table", "pressure"}, directory_.path()).Wait().out;
+  std::string head = "time_s";
+  for (const Json& column : lane["columns"]) head += "," + column.get<std::string>();
+  EXPECT_THAT(csv, StartsWith(head + "\r\n"));
+  EXPECT_EQ(static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')),
+            lane["points"].size() + 1);
   EXPECT_THAT(Text("info"), HasSubstr("\nsamples from outside\n"));
 }
 
