@@ -332,8 +332,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                    "csv: one of sites leaks timeline threads mappings\n"
                    "sizes lifetimes reallocs modules exchanges\n"
                    "site-sizes timeline-by-site (-thread, -module,\n"
-                   "-folder) pressure; of several traces: summary processes\n"
-                   "executables leaks sites")
+                   "-folder) pressure; of several traces:\n"
+                   "summary processes executables leaks sites")
       ->type_name("LIST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
