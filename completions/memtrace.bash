@@ -109,7 +109,7 @@ _memtrace() {
         --children) COMPREPLY=($(compgen -W 'follow off' -- "$cur")); return ;;
         --debug-dir | --sysroot | --finish | --symbol-cache | --index) _filedir -d; return ;;
         -o | --output | --library | --suppressions | --system-map) _filedir; return ;;
-        --start | --depth | --from | --to | --level | --executable | --thread | --match | --function | --file | --module | --size | --lifetime | --age | --top | --width | --jobs | --sample-bytes | --max-bytes | \
+        --start | --depth | --at | --from | --to | --level | --executable | --thread | --match | --function | --file | --module | --size | --lifetime | --age | --top | --width | --jobs | --sample-bytes | --max-bytes | \
             --cross-check | --sample-interval | --min | --label | --last | --nights | --chance | --timeout | --why | --who-points-at) return ;;
     esac
     $split && return
@@ -119,7 +119,7 @@ _memtrace() {
             options='--help --output --stacks --children --leak-check --faults --sample-bytes --max-bytes --keep --cross-check
                 --sample-interval --no-samples --library --finish --quiet --verbose' ;;
         report)
-            options='--help --format --output --from --to --executable --thread --match --function --file --module
+            options='--help --format --output --at --from --to --series --executable --thread --match --function --file --module
                 --size --lifetime --age --timeline-by --top --sort --measure --table
                 --tables --scan --show-leak-kinds --leak-resolution --leak-check-heuristics --leader
                 --suppressions --suppress-children --graph --why --who-points-at

@@ -110,6 +110,8 @@ complete -c memtrace -n '__memtrace_command report' -l debug-dir -xa '(__fish_co
 complete -c memtrace -n '__memtrace_command report' -l sysroot -xa '(__fish_complete_directories)' -d 'The files of the traced machine are below here'
 complete -c memtrace -n '__memtrace_command report' -l debuginfod -d 'Fetch missing debug files'
 complete -c memtrace -n '__memtrace_command report' -l symbol-cache -xa '(__fish_complete_directories) off' -d 'Keep names here for the next report'
+complete -c memtrace -n '__memtrace_command report' -l at -x -d 'The heap as it was at that instant'
+complete -c memtrace -n '__memtrace_command report' -l series -d 'Each site over time'
 complete -c memtrace -n '__memtrace_command report' -l index -xa '(__fish_complete_directories) off' -d 'Keep here what makes the next report of the trace fast'
 
 complete -c memtrace -n '__memtrace_command pages' -s h -l help -d 'Explain the options'

@@ -17,8 +17,10 @@
 #include "report/heap_events.h"
 #include "report/heap_model.h"
 #include "report/heap_run.h"
+#include "report/index/state_archive.h"
 #include "report/mapping_model.h"
 #include "report/memory_map.h"
+#include "report/pass_state.h"
 #include "report/phases.h"
 #include "report/selection.h"
 #include "report/stream_state.h"
@@ -74,15 +76,21 @@ class Analyzer {
         options_.progress(progress);
       }
     }
-    if (options_.stop && !past_end_ && options_.stop()) {
+    if (options_.stop && options_.stop()) {
       interrupted_ = true;
       read_share_ = Progress().share();
     }
-    return !past_end_ && !interrupted_;
+    wants_keep_ = options_.keeper != nullptr && !interrupted_ && options_.keeper->Wants(Point());
+    return !interrupted_;
   }
+  bool IsPast(uint64_t ns) const { return ns > range_.to_ns; }
+  bool WantsKeep() const { return wants_keep_; }
+  void Keep();
 
-  void Run();
+  // DataLoss: the state that the options' source gave is not one of this trace.
+  absl::Status Run();
   void Finish(Analysis* analysis);
+  uint64_t bytes_decoded() const { return bytes_decoded_; }
 
  private:
   static constexpr uint64_t kProgressBytes = 4 << 20;
@@ -98,6 +106,14 @@ class Analyzer {
   }
   bool IsRun(const EventCursor& cursor) const;
   int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
+  PassPoint Point() const {
+    return {std::max({latest_ns_, latest_low_ns_, order_->latest_low()}), latest_low_ticks_,
+            order_->content_bytes_read(), events_, model_.live_table_size(), model_.site_count()};
+  }
+  template <typename Archive>
+  void Fold(Archive& archive);
+  bool TakeUp(const PassState& state);
+  bool TakeUpPieces(const PassState& state);
   void ApplyExtended(size_t stream, const EventCursor& cursor);
   void AddUsage(const ExtendedEvent& event, uint64_t time);
   void FillProcess(Analysis* analysis) const;
@@ -130,7 +146,12 @@ class Analyzer {
   uint64_t from_rings_ = 0;
   uint64_t latest_ns_ = 0;
   uint64_t reported_ = 0;
-  bool past_end_ = false;
+  uint64_t latest_low_ns_ = 0, latest_low_ticks_ = 0;  // of any event
+  bool wants_keep_ = false;
+  uint32_t kept_stacks_ = 0;  // up to these, stacks and sites are in pieces that were kept
+  size_t kept_sites_ = 0;
+  uint64_t bytes_before_ = 0;
+  uint64_t bytes_decoded_ = 0;
   bool interrupted_ = false;
   double read_share_ = 1;
 };
@@ -145,6 +166,8 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   if (cursor.low_ticks() > page_snapshots_.next_ticks()) [[unlikely]] {
     page_snapshots_.Take(model_, mappings_, cursor.low_ticks());
   }
+  latest_low_ns_ = std::max(latest_low_ns_, cursor.low());
+  latest_low_ticks_ = std::max(latest_low_ticks_, cursor.low_ticks());
   StreamState& state = streams_[stream];
   if (kind == EventKind::kPath) {
     state.Define(words, stacks_);
@@ -153,7 +176,6 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   const uint64_t time = cursor.time();
   if (time < window_begin_ns_) [[unlikely]] return true;  // there by chance
   if (time > range_.to_ns) [[unlikely]] {
-    past_end_ |= cursor.low() > range_.to_ns;
     return true;
   }
   if (time >= range_.from_ns) timeline_.Advance(time, model_);
@@ -190,6 +212,8 @@ int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, 
   if (!IsRun(*cursor)) return 0;
   if (HeapRun::Suits(model_, stream)) return ApplyPlainRun(stream, cursor, last_ticks, waits);
   const uint64_t low = cursor->low(), high = cursor->high();
+  latest_low_ns_ = std::max(latest_low_ns_, low);
+  latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
   StreamState& state = streams_[stream];
   const bool open_ended = cursor->open_ended();
   int taken = 0;
@@ -226,6 +250,8 @@ int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ti
   bool plain = true;
   do {
     const uint64_t low = cursor->low(), high = cursor->high();
+    latest_low_ns_ = std::max(latest_low_ns_, low);
+    latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
     const bool open_ended = cursor->open_ended();
     uint32_t paths = 0, intents = 0;
     const auto advance = [&](uint64_t time) {
@@ -398,11 +424,122 @@ void Analyzer::AddUsage(const ExtendedEvent& event, uint64_t time) {
   usage_ = sample;
 }
 
-void Analyzer::Run() {
+// The members; what the archive has of stacks and sites is in pieces of their own.
+template <typename Archive>
+void Analyzer::Fold(Archive& archive) {
+  uint64_t stacks = stacks_->size(), sites = model_.site_count();
+  archive(stacks, sites);
+  archive.Check(stacks <= stacks_->size() && sites == model_.site_count());
+  archive(rss_bytes_, usage_, before_first_mapping_, mapped_at_start_, stops_, stopped_ns_,
+          stopped_at_ns_, names_, events_, from_rings_, latest_ns_);
+  model_.Fold(archive);
+  mappings_.Fold(archive);
+  faults_.Fold(archive);
+  fault_matcher_.Fold(archive);
+  timeline_.Fold(archive);
+  phases_.Fold(archive);
+  uint64_t streams = streams_.size();
+  archive(streams);
+  archive.Check(streams <= reader_->streams().size());
+  if (!archive.ok()) return;
+  streams_.resize(streams);
+  for (StreamState& stream : streams_) stream.Fold(archive);
+  order_->Fold(archive);
+  auto damages = reader_->event_damages();
+  archive(damages);
+  if constexpr (Archive::kReads) {
+    archive.Check(archive.at_end());
+    if (archive.ok()) reader_->NoteAgain(damages);
+  }
+}
+
+void Analyzer::Keep() {
+  wants_keep_ = false;
+  index::StateWriter piece, state;
+  std::vector<StackNode> nodes;
+  std::vector<std::pair<StackId, format::AllocFunction>> sites;
+  while (kept_stacks_ < stacks_->size()) nodes.push_back(stacks_->node({++kept_stacks_}));
+  for (; kept_sites_ + 1 < model_.site_count(); ++kept_sites_) {
+    const auto site = static_cast<uint32_t>(kept_sites_ + 1);
+    sites.emplace_back(model_.SiteStack(site), model_.SiteFunction(site));
+  }
+  piece(nodes, sites);
+  Fold(state);
+  options_.keeper->Keep(Point(), piece.Take(), state.Take());
+}
+
+// Stacks may be there already, of an earlier pass over this trace.
+bool Analyzer::TakeUpPieces(const PassState& state) {
+  uint32_t stacks = 0;
+  for (const std::string& bytes : state.pieces) {
+    index::StateReader piece(bytes);
+    piece.set_stacks(UINT32_MAX);
+    std::vector<StackNode> nodes;
+    std::vector<std::pair<StackId, format::AllocFunction>> sites;
+    piece(nodes, sites);
+    if (!piece.ok() || !piece.at_end()) return false;
+    for (const StackNode& node : nodes) {
+      if (node.parent.value > stacks) return false;
+      if (stacks_->Intern(node.parent, node.pc, node.instance).value != ++stacks) return false;
+    }
+    for (const auto& [stack, function] : sites) {
+      const size_t before = model_.site_count();
+      if (stack.value > stacks) return false;
+      model_.AddSite(stack, function);
+      if (model_.site_count() != before + 1) return false;
+    }
+  }
+  return true;
+}
+
+bool Analyzer::TakeUp(const PassState& state) {
+  if (!TakeUpPieces(state)) return false;
+  index::StateReader reader(state.state);
+  reader.set_stacks(stacks_->size());
+  Fold(reader);
+  if (!reader.ok() || streams_.size() < model_.thread_count() || !order_->Resume()) return false;
+  for (size_t i = 0; i < reader_->streams().size(); ++i) {
+    if (order_->begun(i) && i >= model_.thread_count()) return false;
+  }
+  if (range_.from_ns > window_begin_ns_) {
+    model_.ForgetFigures();
+    mappings_.ForgetFigures();
+    faults_.ForgetFigures();
+    fault_matcher_.ForgetFigures();
+    phases_.ForgetFigures();
+    timeline_ = Timeline(range_.from_ns);
+    usage_.live_bytes = usage_.bytes_allocated = 0;
+    events_ = from_rings_ = 0;
+  }
+  bytes_before_ = order_->content_bytes_read();
+  return true;
+}
+
+absl::Status Analyzer::Run() {
   EventOrder<Analyzer> order(reader_, ClockSlackNs(reader_->metadata().process.clock),
                              options_.jobs != 0 ? options_.jobs : DefaultJobs(), this);
   order_ = &order;
+  if (options_.keeper != nullptr) order.set_tick_events(options_.keeper->every_events());
+  if (options_.source != nullptr && !options_.filter.selection().needs_lifetimes()) {
+    // What was found at scans and snapshots of pages is in no state: begin before the first one that
+    // is of the selection.
+    const bool as_it_is = range_.from_ns <= window_begin_ns_;
+    PassState state;
+    bool found = false;
+    if (!as_it_is) {
+      found = options_.source->Find(range_.from_ns, UINT64_MAX, &state);
+    } else if (threads_.empty() && options_.filter.selection().all()) {
+      found = options_.source->Find(range_.to_ns == UINT64_MAX ? UINT64_MAX : range_.to_ns + 1,
+                                    std::min(leaks_.next_ticks(), page_snapshots_.next_ticks()),
+                                    &state);
+    }
+    if (found && !TakeUp(state)) {
+      order_ = nullptr;
+      return absl::DataLossError("the index is not one of this trace");
+    }
+  }
   order.Run();
+  bytes_decoded_ = order.content_bytes_read() - bytes_before_;
   order_ = nullptr;
   // As if the user had asked for no more than was read.
   if (interrupted_) range_.to_ns = std::min(range_.to_ns, latest_ns_);
@@ -410,6 +547,7 @@ void Analyzer::Run() {
     const uint64_t total = reader_->statistics().event_content_bytes;
     options_.progress({total, total, events_});
   }
+  return absl::OkStatus();
 }
 
 void Analyzer::FillProcess(Analysis* analysis) const {
@@ -529,16 +667,20 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     AnalyzeOptions quiet = options;
     quiet.leak_observer = nullptr;
     quiet.progress = nullptr;
+    quiet.keeper = nullptr;
     Analyzer first(&reader, quiet, *selection, stacks, nullptr, &*watch);
-    first.Run();
+    absl::Status status = first.Run();
+    if (!status.ok()) return status;
     Analysis ends;
     first.Finish(&ends);
     watch->Finish(std::min(ends.process.duration_ns, selection->range.to_ns));
   }
   Analyzer analyzer(&reader, options, *selection, stacks,
                     watch.has_value() ? &watch->chosen() : nullptr, nullptr);
-  analyzer.Run();
+  absl::Status status = analyzer.Run();
+  if (!status.ok()) return status;
   analyzer.Finish(&trace.analysis);
+  trace.event_bytes_decoded = analyzer.bytes_decoded();
   return trace;
 }
 

@@ -30,6 +30,8 @@
 
 namespace memtrace::report {
 
+class PassKeeper;
+class PassSource;
 class TraceReader;
 
 // Of one pass over the events.
@@ -63,6 +65,11 @@ struct AnalyzeOptions {
   leak::LeakCheck::Observer leak_observer;
   // Called every few megabytes.
   std::function<void(const ReadProgress&)> progress;
+  // Of a pass over the whole trace: told of states in the middle of it (pass_state.h); may be null.
+  PassKeeper* keeper = nullptr;
+  // Asked for a state to begin with; may be null. One that is not of this trace, or damaged, is an error
+  // (DataLoss), after which the reader is of no use.
+  PassSource* source = nullptr;
   // Asked every few thousand events: true ends the reading there. The result is of the part that
   // was read, and says so (Coverage::interrupted).
   std::function<bool()> stop;
@@ -72,6 +79,7 @@ struct AnalyzedTrace {
   Analysis analysis;
   // What the StackIds in `analysis` mean; null where AnalyzeOptions::stacks does.
   std::unique_ptr<StackTable> stacks;
+  uint64_t event_bytes_decoded = 0;  // by this pass, as decoded
 };
 
 // Reads the trace at `path`. A damaged trace is no error: what could be read is

@@ -18,6 +18,7 @@
 #include "report/gate/suppress_records.h"
 #include "report/heap_questions.h"
 #include "report/html/page.h"
+#include "report/index/indexed_analysis.h"
 #include "report/index/summary_store.h"
 #include "report/interruption.h"
 #include "report/memory_limit.h"
@@ -26,6 +27,7 @@
 #include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
+#include "report/render/site_series_table.h"
 #include "report/render/valgrind_report.h"
 #include "report/site_symbols.h"
 #include "report/sqlite/sqlite_report.h"
@@ -147,6 +149,17 @@ absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
   return absl::OkStatus();
 }
 
+index::IndexOptions IndexOf(const ReportOptions& options) {
+  index::IndexOptions index;
+  index.use = options.index_beside || !options.summary_dir.empty();
+  index.directory = options.summary_dir;
+  index.beside = options.index_beside;
+  index.warn = [](const std::string& why) {
+    std::fprintf(stderr, "memtrace: %s\n", EscapeControls(why).c_str());
+  };
+  return index;
+}
+
 // Ctrl-C ends the reading, not the report.
 absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
                                                       ReportOptions* options) {
@@ -157,12 +170,36 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   // are not made for.
   const bool second_pass =
       options->format == ReportFormat::kHeaptrack || !options->frames.all();
-  auto trace = index::SummaryStore(second_pass ? "" : options->summary_dir)
-                   .Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
-                     FillUnseenAllocators(ModuleNamesIn(sysroot), analysis);
-                   });
+  if (options->series) {
+    auto series = index::SeriesByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+    options->analyze.stop = nullptr;
+    return series;
+  }
+  index::SummaryStore store(second_pass ? "" : options->summary_dir);
+  store.set_index(IndexOf(*options));
+  auto trace = store.Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
+    FillUnseenAllocators(ModuleNamesIn(sysroot), analysis);
+  });
   options->analyze.stop = nullptr;
   return trace;
+}
+
+absl::Status WriteSeries(const ReportFlags& flags, const ReportOptions& options,
+                         const ReportView& view) {
+  absl::StatusOr<Output> out = Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  if (options.format == ReportFormat::kText) {
+    TextOptions text;
+    text.style = StyleFor(out->fd(), options.color, flags.width);
+    text.top = options.text_top;
+    text.full = flags.full;
+    out->Write(SeriesText(view, text));
+  } else if (options.format == ReportFormat::kCsv) {
+    SeriesCsv(view, options.csv_top, *out);
+  } else {
+    SeriesJson(view, options.json_top, *out);
+  }
+  return out->Commit();
 }
 
 absl::Status Report(const ReportFlags& flags, int* exit_code) {
@@ -227,16 +264,21 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!view.ok()) return view.status();
   // Which sites are asked for is known now that they have names: then every figure is of these.
   AnalyzedTrace chosen;
-  if (view->filtered()) {
+  if (view->filtered() && !options->series) {
     options->analyze.stacks = trace->stacks.get();
     if (trace->analysis.coverage.interrupted) options->analyze.range = trace->analysis.range;
     options->analyze.filter.sites = [&](StackId stack) { return view->Matches(stack); };
-    absl::StatusOr<AnalyzedTrace> again = AnalyzeTrace(flags.file, options->analyze);
+    absl::StatusOr<AnalyzedTrace> again =
+        index::AnalyzeByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
     if (!again.ok()) return again.status();
     chosen = *std::move(again);
     chosen.analysis.coverage = trace->analysis.coverage;  // it is about the trace, not the sites
     view = ReportView::Create(chosen.analysis, symbols, options->frames);
     if (!view.ok()) return view.status();
+  }
+  if (options->series) {
+    progress.Clear();
+    return WriteSeries(flags, *options, *view);
   }
   status = view->ChooseLeaks(options->scan, options->leak_kinds);
   if (!status.ok()) return status;
@@ -283,6 +325,11 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                   "1.5, 250ms, 90%")
       ->type_name("T");
   command->add_option("--to", flags->to, "Only blocks allocated before then")->type_name("T");
+  command->add_option("--at", flags->at, "The heap as it was at that instant: as --to T")
+      ->type_name("T");
+  command->add_flag("--series", flags->series,
+                    "Each site over time: live, allocated, freed; of text,\n"
+                    "csv and json");
   command->add_option("--thread", flags->thread, "Only blocks of threads with this name or tid")
       ->type_name("NAME|TID");
   command->add_option("--match", flags->match,
@@ -390,7 +437,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("D");
   command->add_option("--index", flags->index,
                       "Keep here what makes the next report of a trace\n"
-                      "fast, or off; default: ~/.cache/memtrace")
+                      "fast, or off; default: ~/.cache/memtrace, and\n"
+                      "FILE.idx for --at, --from, --to, --series")
       ->type_name("D");
   command->footer(
       "Examples:\n"
@@ -398,6 +446,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       "  memtrace report app.mtr --sort wasted --top 30\n"
       "  memtrace report traces/ --executable app\n"
       "  memtrace report app.mtr --from 90% --match 'cache|pool'\n"
+      "  memtrace report app.mtr --at 90%\n"
+      "  memtrace report app.mtr --series --top 5\n"
       "  memtrace report app.mtr --why 1\n"
       "  memtrace report app.mtr --format json -o report.json\n"
       "  memtrace report app.mtr --format html -o report.html\n"

@@ -81,6 +81,12 @@ class CustomBlocks {
   std::vector<Pool>& pools() { return pools_; }
   const std::vector<Pool>& pools() const { return pools_; }
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  void ForgetFigures();
+
  private:
   struct PoolInstance {
     uint32_t pool = 0;

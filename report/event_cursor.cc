@@ -116,4 +116,21 @@ void EventCursor::Unpark() {
   ++block_;
 }
 
+bool EventCursor::Resume() {
+  if (done_ || block_ == 0) return false;
+  --block_;
+  const bool read = Read();
+  ++block_;
+  if (!read || span_ == 0 || span_ > events_.spans.size()) return false;
+  if (span_end_ != events_.spans[span_ - 1].end || word_ >= span_end_) return false;
+  size_t word = span_ == 1 ? 0 : events_.spans[span_ - 2].next;
+  while (word < word_) word += WordsOf(words_[word]);
+  if (word != word_ || words_here_ != WordsOf(words_[word])) return false;
+  uint32_t left = 0;
+  for (word += words_here_; word < span_end_; word += WordsOf(words_[word])) {
+    left += TakesTime(words_[word]);
+  }
+  return left == events_left_;
+}
+
 }  // namespace memtrace::report

@@ -90,6 +90,16 @@ class EventCursor {
   }
 
   uint64_t content_bytes_read() const { return content_bytes_read_; }
+  // The first of its blocks that it will still ask for.
+  size_t next_block() const { return block_ > 0 && !done_ ? block_ - 1 : block_; }
+
+  // Its place, into or out of an archive (index/state_archive.h). A cursor that has taken one up that
+  // was not at the end has yet to Resume() there.
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // Reads the block that it stands in. False: there is no event at this place.
+  bool Resume();
+  bool untouched() const { return block_ == 0 && !done_; }
 
  private:
   friend class SpanWalk;

@@ -103,6 +103,10 @@ class WaitList {
 //        yet", and moves the cursor behind them (SpanWalk); how many. Of spans that begin behind
 //        `last_ticks`, or after a hole, none but the cursor's
 //   bool Tick()                                    every few thousand events; false: stop
+// and, where it has these:
+//   bool IsPast(uint64_t ns)     nothing from then on matters to it: no stream is read further
+//   bool WantsKeep(), Keep()     asked behind Tick(): then Keep() is called soon, between two events,
+//                                where Fold() tells all that there is
 template <typename Consumer>
 class EventOrder {
  public:
@@ -124,9 +128,59 @@ class EventOrder {
   }
 
   // False: the consumer stopped it.
-  bool Run() { return exact_ ? RunSpans() : RunByWaiting(); }
+  bool Run() {
+    if (begun_.empty()) Start();
+    return exact_ ? RunSpans() : RunByWaiting();
+  }
+
+  // The order so far, into or out of an archive (index/state_archive.h); before Run() or from within
+  // Keep(). What was read is not believed before Resume().
+  template <typename Archive>
+  void Fold(Archive& archive) {
+    std::vector<std::pair<uint64_t, size_t>> ready;
+    if constexpr (!Archive::kReads) {
+      for (const Ready& each : ready_) ready.emplace_back(each.time, each.stream);
+    }
+    archive(begun_, ready, blocked_, forced_);
+    archive.Check(begun_.size() == cursors_.size());
+    for (EventCursor& cursor : cursors_) cursor.Fold(archive);
+    if constexpr (Archive::kReads) {
+      for (const Blocked& each : blocked_) ready.emplace_back(each.time, each.stream);
+      std::vector<bool> in_line(cursors_.size());
+      for (const auto& [time, stream] : ready) {
+        archive.Check(stream < cursors_.size() && !in_line[stream]);
+        if (!archive.ok()) return;
+        in_line[stream] = true;
+      }
+      ready.resize(ready.size() - blocked_.size());
+      ready_.clear();
+      for (const auto& [time, stream] : ready) PushReady(time, stream);
+    }
+  }
+  // Reads the blocks in which the streams stand. False: it is no place of this trace.
+  bool Resume() {
+    std::vector<size_t> first(cursors_.size());
+    for (size_t i = 0; i < cursors_.size(); ++i) first[i] = cursors_[i].next_block();
+    ahead_.Skip(first);
+    for (const Ready& each : ready_) {
+      EventCursor& cursor = cursors_[each.stream];
+      if (begun_[each.stream] ? !cursor.Resume() : !cursor.untouched()) return false;
+    }
+    for (const Blocked& each : blocked_) {
+      if (!begun_[each.stream] || !cursors_[each.stream].Resume()) return false;
+    }
+    UpdateBlocked();
+    ParkSome();
+    return true;
+  }
+
+  // Between two calls of Tick().
+  void set_tick_events(int events) { tick_events_ = until_tick_ = events; }
 
   uint64_t forced() const { return forced_; }
+  bool begun(size_t stream) const { return begun_[stream]; }
+  // No stream was asked for an event that is surely later than this.
+  uint64_t latest_low() const { return latest_low_; }
   uint64_t content_bytes_read() const {
     uint64_t bytes = 0;
     for (const EventCursor& cursor : cursors_) bytes += cursor.content_bytes_read();
@@ -161,8 +215,30 @@ class EventOrder {
     ready_.pop_back();
     return stream;
   }
+  void Start();
   bool RunSpans();
   bool RunByWaiting();
+  bool IsPast(uint64_t ns) const {
+    if constexpr (requires { consumer_->IsPast(ns); }) {
+      return consumer_->IsPast(ns);
+    } else {
+      return false;
+    }
+  }
+  // Whether to leave off this stream, which comes next again, so that Keep() can be called.
+  bool KeepIsDue(uint64_t time, size_t stream) const {
+    if constexpr (requires { consumer_->WantsKeep(); }) {
+      if (!consumer_->WantsKeep()) return false;
+      return ready_.empty() || ready_.front() > Ready{time, stream};
+    } else {
+      return false;
+    }
+  }
+  void KeepIfWanted() {
+    if constexpr (requires { consumer_->WantsKeep(); }) {
+      if (consumer_->WantsKeep()) [[unlikely]] consumer_->Keep();
+    }
+  }
   bool ApplyNext(size_t stream, bool force) {
     EventCursor& cursor = cursors_[stream];
     if (cursor.after_hole()) {
@@ -174,7 +250,7 @@ class EventOrder {
   }
   bool TickIsDue() {
     if (--until_tick_ > 0) return false;
-    until_tick_ = kTickEvents;
+    until_tick_ = tick_events_;
     return true;
   }
   bool Begin(size_t stream);
@@ -199,6 +275,8 @@ class EventOrder {
   uint64_t blocked_high_ = UINT64_MAX;  // the lowest upper bound among them
   WaitList waits_;
   uint64_t forced_ = 0;
+  uint64_t latest_low_ = 0;
+  int tick_events_ = kTickEvents;
   int until_tick_ = kTickEvents;
   size_t begun_since_park_ = 0;
 };
@@ -213,18 +291,29 @@ bool EventOrder<Consumer>::Begin(size_t stream) {
   return !cursors_[stream].done();
 }
 
+// Puts all streams in line.
+template <typename Consumer>
+void EventOrder<Consumer>::Start() {
+  begun_.assign(cursors_.size(), false);
+  for (size_t i = 0; i < cursors_.size(); ++i) {
+    const EventCursor& cursor = cursors_[i];
+    // A thread's record tells when it began: its first block can wait until then.
+    if ((exact_ ? cursor.low_ticks() : cursor.time()) != 0 || Begin(i)) {
+      PushReady(exact_ ? cursor.low_ticks() : cursor.time(), i);
+    }
+  }
+}
+
 // Ready::time is in ticks here. Nothing waits: what is not as it should be, because the
 // trace lacks something, the consumer takes as it is.
 template <typename Consumer>
 bool EventOrder<Consumer>::RunSpans() {
-  begun_.assign(cursors_.size(), false);
-  for (size_t i = 0; i < cursors_.size(); ++i) {
-    // A thread's record tells when it began: its first block can wait until then.
-    if (cursors_[i].low_ticks() != 0 || Begin(i)) PushReady(cursors_[i].low_ticks(), i);
-  }
   while (!ready_.empty()) {
+    KeepIfWanted();
     const size_t stream = PopReady();
     EventCursor& cursor = cursors_[stream];
+    latest_low_ = std::max(latest_low_, cursor.low());
+    if (IsPast(cursor.low())) continue;
     if (!begun_[stream]) {
       if (Begin(stream)) PushReady(cursor.low_ticks(), stream);
       continue;
@@ -237,14 +326,21 @@ bool EventOrder<Consumer>::RunSpans() {
           const int taken = consumer_->ApplyRun(stream, &cursor, last, waits_);
           until_tick_ -= taken;
           if (taken != 0) {
-            if (TickIsDue() && !consumer_->Tick()) return false;
+            if (TickIsDue()) {
+              if (!consumer_->Tick()) return false;
+              if (!cursor.done() && KeepIsDue(cursor.low_ticks(), stream)) break;
+            }
             continue;
           }
         }
       }
+      if (IsPast(cursor.low())) break;
       ApplyNext(stream, /*force=*/true);
       cursor.Next();
-      if (TickIsDue() && !consumer_->Tick()) return false;
+      if (TickIsDue()) {
+        if (!consumer_->Tick()) return false;
+        if (!cursor.done() && KeepIsDue(cursor.low_ticks(), stream)) break;
+      }
     }
     if (!cursor.done()) PushReady(cursor.low_ticks(), stream);
   }
@@ -253,16 +349,8 @@ bool EventOrder<Consumer>::RunSpans() {
 
 template <typename Consumer>
 bool EventOrder<Consumer>::RunByWaiting() {
-  begun_.assign(cursors_.size(), false);
-  for (size_t i = 0; i < cursors_.size(); ++i) {
-    // A thread's record tells when it began: its first block can wait until then.
-    if (cursors_[i].time() != 0) {
-      PushReady(cursors_[i].time(), i);
-    } else if (Begin(i)) {
-      PushReady(cursors_[i].time(), i);
-    }
-  }
   for (;;) {
+    KeepIfWanted();
     size_t stream;
     bool force = false, out_of_line = false;
     if (ready_.empty()) {
@@ -286,6 +374,8 @@ bool EventOrder<Consumer>::RunByWaiting() {
       ++forced_;
     } else {
       if (!out_of_line) stream = PopReady();
+      latest_low_ = std::max(latest_low_, cursors_[stream].low());
+      if (IsPast(cursors_[stream].low())) continue;
       if (!begun_[stream]) {
         if (Begin(stream)) PushReady(cursors_[stream].time(), stream);
         continue;
@@ -338,9 +428,14 @@ typename EventOrder<Consumer>::Stopped EventOrder<Consumer>::RunStream(size_t st
     force = false;
     cursor.Next();
     if (cursor.done()) return Stopped::kEnded;
-    if (TickIsDue() && !consumer_->Tick()) return Stopped::kByConsumer;
+    if (TickIsDue()) {
+      if (!consumer_->Tick()) return Stopped::kByConsumer;
+      if (!out_of_line && KeepIsDue(cursor.time(), stream)) return Stopped::kAhead;
+    }
     if (!waits_.changed_.empty()) return Stopped::kWoke;
-    if (cursor.low() > last_low || cursor.time() > last_time) return Stopped::kAhead;
+    if (cursor.low() > last_low || cursor.time() > last_time || IsPast(cursor.low())) {
+      return Stopped::kAhead;
+    }
   }
 }
 

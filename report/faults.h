@@ -30,6 +30,12 @@ class FaultCollector {
   // Faults of the range, correlations, thinned samples.
   void Finish(const Range& range, Faults* faults);
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  void ForgetFigures();
+
  private:
   std::vector<UsageSample> samples_;
   UsageSample last_;  // taken, perhaps not kept

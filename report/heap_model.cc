@@ -201,6 +201,7 @@ void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
 
 // A block at `address` was not freed, as far as the order goes that was found.
 void HeapModel::CountUnseenFree(uint64_t address, uint64_t time) {
+  if (!InRange(time)) return;
   if (TakePartner(address, time, &spare_frees_)) {
     --unknown_frees_;
     ++unordered_;
@@ -479,14 +480,16 @@ void HeapModel::FinishLive(Analysis* analysis) {
   const double unit = UnitOf(options_.sample_bytes);
   std::vector<uint64_t> mapped_live(sites_.size());
   std::vector<uint64_t> first_time(sites_.size(), UINT64_MAX);
-  table_.ForEach([&](const HeldBlock& block) {
+  // In integers: the sum is the same in whatever order the table has the blocks.
+  std::vector<unsigned __int128> time_sums(sites_.size());
+  const auto add = [&](const HeldBlock& block) {
     if (block.has(HeldBlock::kUncounted)) return;
     Site& site = analysis->sites[block.site - 1];
     const uint64_t size = block.size();
     const SampleWeight weight = WeightOf(size);
     if (options_.sample_bytes != 0) site.live_sample.Add(size, options_.sample_bytes);
     site.live_wasted_bytes += block.waste() * weight.blocks;
-    site.live_time_sum_ns += static_cast<double>(block.time_ns) * static_cast<double>(weight.blocks);
+    time_sums[block.site] += static_cast<unsigned __int128>(block.time_ns) * weight.blocks;
     uint64_t& first = first_time[block.site];
     first = std::min(first, block.time_ns);
     site.live_last_time_ns = std::max(site.live_last_time_ns, block.time_ns);
@@ -498,10 +501,21 @@ void HeapModel::FinishLive(Analysis* analysis) {
     analysis->sizes.live_bytes[size_class] += weight.bytes;
     if (block.has(HeldBlock::kMapped))
       mapped_live[block.site] += MappingBytes(size + block.waste()) * weight.blocks;
-  });
-  for (Site& site : analysis->sites) {
+  };
+  if (options_.sample_bytes == 0) {
+    table_.ForEach(add);
+  } else {  // sums of fractions: in the order of addresses, for the same reason
+    std::vector<HeldBlock> blocks;
+    table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
+    std::sort(blocks.begin(), blocks.end(), [](const HeldBlock& a, const HeldBlock& b) {
+      return a.address() < b.address();
+    });
+    for (const HeldBlock& block : blocks) add(block);
+  }
+  for (size_t i = 1; i < sites_.size(); ++i) {
+    Site& site = analysis->sites[i - 1];
     site.live_wasted_bytes = Round(site.live_wasted_bytes);
-    site.live_time_sum_ns /= unit;
+    site.live_time_sum_ns = static_cast<double>(time_sums[i]) / unit;
   }
   for (ThreadSummary& thread : analysis->threads) {
     thread.live_bytes = Round(thread.live_bytes);

@@ -198,6 +198,8 @@ class HeapModel {
   std::vector<HeldBlock> CopyLive() const;
   // Of HeldBlock::site: 1 .. site_count() - 1.
   size_t site_count() const { return sites_.size(); }
+  void AddSite(StackId stack, format::AllocFunction function) { SiteOf(stack, function); }
+  size_t thread_count() const { return threads_.size(); }
   StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
   // Events of now whose order is not known yet.
@@ -213,6 +215,12 @@ class HeapModel {
     series_.MergePairs();
     usage_.MergePairs();
   }
+
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  void ForgetFigures();
 
   // The most live bytes since the last call, and a new start.
   uint64_t TakeWindowMax() {
@@ -326,6 +334,7 @@ class HeapModel {
     if (!everything_ || alloc.stopped) [[unlikely]] {
       if (!IsChosen(thread, sites_[site_index], size, time) || alloc.stopped) {
         block->set(HeldBlock::kUncounted);
+        thread.last_site = 0;  // no container of the selection grew
         return;
       }
     }
@@ -399,8 +408,8 @@ class HeapModel {
     }
     if (block.has(HeldBlock::kReallocated)) [[unlikely]] usage_.EndOfChain(block.address());
     Threads& thread = threads_[stream];
-    thread.last_time_ns = std::max(thread.last_time_ns, time);
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
+      if (InRange(time)) thread.last_time_ns = std::max(thread.last_time_ns, time);
       if (block.has(HeldBlock::kStopped)) {
         ++stopped_frees_;
         return;
@@ -408,6 +417,7 @@ class HeapModel {
       if (InRange(time)) earlier_frees_ += WeightOf(block.size()).blocks;
       return;
     }
+    thread.last_time_ns = std::max(thread.last_time_ns, time);
     const SampleWeight weight = WeightOf(block.size());
     thread.frees += weight.blocks;
     thread.first_time_ns = std::min(thread.first_time_ns, time);
@@ -456,7 +466,8 @@ class HeapModel {
   void OpenSeries(SiteState& site);
   SiteSeries::Now SeriesNow(const SiteState& site) const {
     return {Round(site.allocations),  Round(site.frees),        Round(site.live_bytes),
-            Round(site.live_blocks), Round(site.interval_low), Round(site.interval_high)};
+            Round(site.live_blocks), Round(site.interval_low), Round(site.interval_high),
+            Round(site.bytes_allocated)};
   }
 
   SampleWeight WeightOf(uint64_t size) const { return {size, options_.sample_bytes}; }

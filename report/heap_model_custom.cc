@@ -130,7 +130,9 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   custom_->Erase(at);
   if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
   Threads& thread = threads_[stream];
-  thread.last_time_ns = std::max(thread.last_time_ns, time);
+  if (!held.has(HeldBlock::kUncounted) || InRange(time)) {
+    thread.last_time_ns = std::max(thread.last_time_ns, time);
+  }
   if (held.has(HeldBlock::kStopped)) {
     ++stopped_frees_;
     return;

@@ -25,11 +25,11 @@ uint32_t MappingModel::SiteOf(const Call& call) {
   return at->second;
 }
 
-void MappingModel::Insert(uint64_t begin, uint64_t end, uint32_t site, bool anonymous) {
-  if (begin >= end || end > kAddressEnd) return;
-  Erase(begin, end, nullptr);
-  ranges_[begin] = {end, site, anonymous};
-  if (site != UINT32_MAX) sites_[site].live_bytes += end - begin;
+void MappingModel::Insert(uint64_t begin, const Range& range) {
+  if (begin >= range.end || range.end > kAddressEnd) return;
+  Erase(begin, range.end, nullptr);
+  ranges_[begin] = range;
+  if (range.site != UINT32_MAX) sites_[range.site].live_bytes += range.end - begin;
 }
 
 void MappingModel::Erase(uint64_t begin, uint64_t end,
@@ -45,10 +45,16 @@ void MappingModel::Erase(uint64_t begin, uint64_t end,
     }
     const uint64_t cut_begin = std::max(begin, its_begin), cut_end = std::min(end, range.end);
     at = ranges_.erase(at);
-    if (its_begin < cut_begin) ranges_[its_begin] = {cut_begin, range.site, range.anonymous};
+    if (its_begin < cut_begin) {
+      ranges_[its_begin] = range;
+      ranges_[its_begin].end = cut_begin;
+    }
     if (cut_end < range.end) ranges_[cut_end] = range;
     if (range.site != UINT32_MAX) sites_[range.site].live_bytes -= cut_end - cut_begin;
-    if (taken != nullptr) taken->push_back({cut_begin, {cut_end, range.site, range.anonymous}});
+    if (taken != nullptr) {
+      taken->push_back({cut_begin, range});
+      taken->back().second.end = cut_end;
+    }
     at = ranges_.lower_bound(cut_end);
   }
 }
@@ -78,7 +84,7 @@ void MappingModel::Map(uint64_t address, uint64_t length, const Call& call) {
     ++sites_[site].calls;
     sites_[site].bytes += length;
   }
-  Insert(address, address + length, site, call.anonymous);
+  Insert(address, {address + length, site, call.anonymous, call.kind});
 }
 
 void MappingModel::Unmap(size_t stream, uint64_t address, uint64_t length) {
@@ -91,7 +97,7 @@ void MappingModel::Unmap(size_t stream, uint64_t address, uint64_t length) {
 void MappingModel::UnmapFailed(size_t stream, uint64_t address) {
   auto& taken = last_unmapped_[stream];
   for (const auto& [begin, range] : taken) {
-    if (begin >= address) Insert(begin, range.end, range.site, range.anonymous);
+    if (begin >= address) Insert(begin, range);
   }
   taken.clear();
 }
@@ -105,8 +111,10 @@ void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new
   uint64_t kept = std::min(old_length, new_length);
   bool anonymous = call.anonymous;
   if (!moved.empty()) {
-    anonymous = moved.front().second.anonymous;
-    Insert(new_address, new_address + kept, moved.front().second.site, anonymous);
+    Range owner = moved.front().second;
+    anonymous = owner.anonymous;
+    owner.end = new_address + kept;
+    Insert(new_address, owner);
   } else {
     kept = 0;
   }
@@ -132,9 +140,7 @@ void MappingModel::Arena(uint64_t base, uint64_t bytes, const Call& call) {
   // What the heap has beyond its last range grew now; what it lost was trimmed.
   uint64_t end = base;
   for (auto at = ranges_.find(base); at != ranges_.end() && at->first == end; ++at) {
-    if (at->second.site == UINT32_MAX || sites_[at->second.site].kind != Kind::kArenaGrowth) {
-      if (at->second.site != UINT32_MAX) break;
-    }
+    if (at->second.kind != Kind::kArenaGrowth) break;
     end = at->second.end;
   }
   if (base + bytes > end) {

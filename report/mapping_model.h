@@ -56,19 +56,26 @@ class MappingModel {
   };
   Stretch At(uint64_t address) const;
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  void ForgetFigures();
+
   // Appends the sites to `analysis` and adds up what the memory map is explained with.
   void Finish(Analysis* analysis) const;
 
  private:
   struct Range {
     uint64_t end;
-    uint32_t site;  // index in sites_
+    uint32_t site;  // index in sites_; UINT32_MAX: none, its call is not of the selection
     bool anonymous;
+    Kind kind;
   };
   using Ranges = std::map<uint64_t, Range>;  // by begin
 
   uint32_t SiteOf(const Call& call);
-  void Insert(uint64_t begin, uint64_t end, uint32_t site, bool anonymous);
+  void Insert(uint64_t begin, const Range& range);
   // Takes [begin, end) out of the map; `taken` receives the pieces.
   void Erase(uint64_t begin, uint64_t end, std::vector<std::pair<uint64_t, Range>>* taken);
 

@@ -156,7 +156,14 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   if (!sort.ok()) return sort.status();
   options.sort = *sort;
 
-  const auto range = ParseInstants(flags.from, flags.to);
+  if (!flags.at.empty() && !(flags.from.empty() && flags.to.empty())) {
+    return absl::InvalidArgumentError("--at is one instant; --from and --to are a range");
+  }
+  if (!flags.at.empty()) {
+    const auto at = ParseInstant("--at", flags.at);
+    if (!at.ok()) return at.status();
+  }
+  const auto range = ParseInstants(flags.from, flags.at.empty() ? flags.to : flags.at);
   if (!range.ok()) return range.status();
   const auto& [from, to] = *range;
   if (from == to && from.name.empty()) return absl::InvalidArgumentError("--from must be before --to");
@@ -235,6 +242,19 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.symbolizer.sysroot = flags.sysroot;
   options.symbolizer.debuginfod = flags.debuginfod;
   options.symbolizer.cache_dir = symbolizer::SymbolCacheDirectory(flags.symbol_cache);
+  if (flags.series) {
+    if (options.format != ReportFormat::kText && options.format != ReportFormat::kCsv &&
+        options.format != ReportFormat::kJson) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--series: is for --format text, csv and json, not ", flags.format));
+    }
+    if (!tables.empty()) return absl::InvalidArgumentError("--series is a table of its own");
+    if (!options.analyze.filter.selection().all()) {
+      return absl::InvalidArgumentError("--series: is of all sizes, lifetimes and ages");
+    }
+    options.series = true;
+  }
+  options.index_beside = flags.index.empty();
   options.summary_dir = flags.index == "off"    ? ""
                         : flags.index.empty() ? symbolizer::UserCacheDirectory()
                                               : flags.index;

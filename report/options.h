@@ -27,7 +27,7 @@ namespace memtrace::report::render {
 
 // The options as typed. Empty: not given.
 struct ReportFlags {
-  std::string file, format = "text", output, from, to, thread, match, sort = "total";
+  std::string file, format = "text", output, from, to, at, thread, match, sort = "total";
   std::string executable;
   std::string color = "auto", sysroot, symbol_cache, index;
   std::string function, source_file, module, size, age, lifetime, timeline_by;
@@ -43,6 +43,7 @@ struct ReportFlags {
   bool suppress_children = false;
   bool full = false;
   bool debuginfod = false;
+  bool series = false;
 };
 
 enum class ReportFormat {
@@ -54,7 +55,9 @@ struct ReportOptions {
   ReportFormat format = ReportFormat::kText;
   AnalyzeOptions analyze;
   symbolizer::Options symbolizer;
-  std::string summary_dir;  // of index/summary_store.h
+  std::string summary_dir;  // of index/summary_store.h; empty: nothing is kept
+  bool index_beside = false;  // of index/indexed_analysis.h: beside the trace
+  bool series = false;        // render/site_series_table.h, and nothing else
   ColorMode color = ColorMode::kAuto;
   SortColumn sort = SortColumn::kTotal;
   SiteMeasure measure = SiteMeasure::kLive;

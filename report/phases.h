@@ -29,6 +29,12 @@ class PhaseCollector {
   void Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
               Analysis* analysis);
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  void ForgetFigures();
+
  private:
   static constexpr size_t kMostNames = 10'000;
   static constexpr size_t kMostOpen = 100'000;

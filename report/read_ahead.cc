@@ -63,13 +63,24 @@ ReadAhead::ReadAhead(const TraceReader* reader, unsigned workers) : reader_(read
   for (size_t i = 0; i < jobs_.size(); ++i) {
     job_of_[jobs_[i].stream][jobs_[i].block] = static_cast<uint32_t>(i);
   }
+  wanted_workers_ = static_cast<unsigned>(std::min<size_t>(workers, blocks - 1));
+}
+
+void ReadAhead::Skip(const std::vector<size_t>& first) {
+  for (Job& job : jobs_) {
+    if (job.block < first[job.stream]) job.state = State::kTaken;
+  }
+}
+
+// With the first block that is wanted.
+void ReadAhead::StartWorkers() {
   const SignalsBlocked blocked;
-  workers = static_cast<unsigned>(std::min<size_t>(workers, blocks - 1));
-  for (unsigned i = 0; i < workers; ++i) {
+  for (; wanted_workers_ > 0; --wanted_workers_) {
     try {
       workers_.emplace_back(&ReadAhead::Work, this);
     } catch (const std::system_error&) {
-      break;  // no more threads to be had: the consumer does what they would
+      wanted_workers_ = 0;  // no more threads to be had: the consumer does what they would
+      break;
     }
   }
 }
@@ -126,6 +137,7 @@ void ReadAhead::Work() {
 }
 
 void ReadAhead::Take(size_t stream, size_t block, EventBlock* out) {
+  if (wanted_workers_ > 0) [[unlikely]] StartWorkers();
   if (workers_.empty()) {
     ReadEventBlock(*reader_, reader_->streams()[stream], reader_->streams()[stream].blocks[block],
                    &payload_, out);

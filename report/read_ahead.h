@@ -41,6 +41,9 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
+  // Before the first Take(): of each stream, blocks before this one will not be asked for.
+  void Skip(const std::vector<size_t>& first);
+
   // Puts block `block` of stream `stream` in the place of `*out`, whose buffers are used again.
   // Throws what the worker threw, which is std::bad_alloc.
   void Take(size_t stream, size_t block, EventBlock* out);
@@ -66,8 +69,10 @@ class ReadAhead {
   }
   void Read(const Job& job, BlockPayload* payload, EventBlock* block) const;
   void Work();
+  void StartWorkers();
 
   const TraceReader* const reader_;
+  unsigned wanted_workers_ = 0;           // that are not started yet
   std::vector<Job> jobs_;                 // in the order of the plan
   std::vector<std::vector<uint32_t>> job_of_;  // by stream and block
   BlockPayload payload_;                  // the consumer's

@@ -37,6 +37,10 @@ class StreamState {
 
   void Forget() { slots_.Clear(); }
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+
  private:
   SlotMap slots_;
 };

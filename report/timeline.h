@@ -42,6 +42,10 @@ class Timeline {
   void Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSample> samples,
               Analysis* analysis);
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+
  private:
   void Close(HeapModel& model);
   void Halve(HeapModel& model);

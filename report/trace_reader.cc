@@ -341,7 +341,7 @@ absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRe
 
 bool TraceReader::NoteOutcome(const BlockRef& ref, const absl::Status& status) {
   if (status.ok()) return true;
-  if (NoteDamage(ref.offset, status.message())) ++statistics_.lost_blocks;
+  NoteAgain({{ref.offset, std::string(status.message()), true}});
   return false;
 }
 
@@ -372,10 +372,19 @@ bool TraceReader::ReadBlockAt(uint64_t offset, uint32_t content_bytes,
   return false;
 }
 
+void TraceReader::NoteAgain(const std::vector<EventDamage>& damages) {
+  for (const EventDamage& damage : damages) {
+    const bool is_new = NoteDamage(damage.offset, damage.message);
+    if (damage.lost && is_new) ++statistics_.lost_blocks;
+    event_damages_.push_back(damage);
+  }
+}
+
 void TraceReader::NoteBadEvent(const BlockRef& block, size_t word) {
-  NoteDamage(block.offset,
-             absl::StrCat("damaged at byte ", block.offset, ": word ", word,
-                          " of the block is not an event; the rest of the block was left out"));
+  NoteAgain({{block.offset,
+              absl::StrCat("damaged at byte ", block.offset, ": word ", word,
+                           " of the block is not an event; the rest of the block was left out"),
+              false}});
 }
 
 }  // namespace memtrace::report

@@ -125,6 +125,15 @@ class TraceReader {
     return ReadBlockAt(block.offset, block.content_bytes, content);
   }
 
+  // Damage that NoteOutcome() and NoteBadEvent() noted, in the order of the calls; and noting it again without them.
+  struct EventDamage {
+    uint64_t offset = 0;
+    std::string message;
+    bool lost = false;  // the block with all that was in it
+  };
+  const std::vector<EventDamage>& event_damages() const { return event_damages_; }
+  void NoteAgain(const std::vector<EventDamage>& damages);
+
   // The words of a block were not whole events: noted as damage at that word.
   void NoteBadEvent(const BlockRef& block, size_t word);
 
@@ -184,6 +193,7 @@ class TraceReader {
   uint64_t damage_offset_ = UINT64_MAX;
   absl::flat_hash_set<uint64_t> damages_;  // offsets of all
   std::string damage_;
+  std::vector<EventDamage> event_damages_;
   bool cut_ = false;
   std::string cut_place_;
 };

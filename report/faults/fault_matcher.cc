@@ -34,6 +34,8 @@ void FaultMatcher::Advance(uint64_t time_ns, HeapModel& model, const MappingMode
     const Fault& fault = stream_.front();
     if (fault.time_ns >= range_.from_ns && fault.time_ns <= range_.to_ns) {
       Take(fault, stream_.FrontIsOwn(), model, mappings);
+    } else if (fault.time_ns < range_.from_ns) {
+      CodeOf(fault);  // so that stacks have the same ids wherever the range begins
     }
     stream_.Pop();
   }
@@ -224,8 +226,9 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
     details->sites.push_back(std::move(site));
   }
   std::sort(details->sites.begin(), details->sites.end(), [](const FaultSite& a, const FaultSite& b) {
-    return a.faults.all() != b.faults.all() ? More(a.faults, b.faults)
-                                            : a.stack.value < b.stack.value;
+    return a.faults.all() != b.faults.all()
+               ? More(a.faults, b.faults)
+               : std::pair(a.stack.value, a.function) < std::pair(b.stack.value, b.function);
   });
   for (const auto& [key, state] : mappings_) {
     details->mappings.push_back(

@@ -66,6 +66,12 @@ class FaultMatcher {
   void Finish(HeapModel& model, const MappingModel& mappings, uint64_t minor, uint64_t major,
               std::span<const UsageSample> samples, FaultDetails* details);
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  void ForgetFigures();
+
  private:
   static constexpr uint64_t kSmall = 512;
   static constexpr uint64_t kStep = 8;

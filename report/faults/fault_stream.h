@@ -53,6 +53,9 @@ class FaultStream {
 
   // Whether the library had that memory at the time of the front.
   bool FrontIsOwn();
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
 
  private:
   static constexpr size_t kMostHeld = 1 << 20;

@@ -32,6 +32,10 @@ class ThrashDetector {
 
   void Add(uint64_t time_ns, uint64_t page, bool major);
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+
   uint64_t refaults() const { return refaults_; }
   bool limited() const { return limited_; }
   // `samples` in the order of time: what the live heap was.

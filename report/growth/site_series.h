@@ -24,6 +24,7 @@ struct SeriesPoint {
   uint32_t live_blocks = 0;                // at its end, at most UINT32_MAX
   uint64_t low_bytes = 0, high_bytes = 0;  // live in it, the least and the most
   uint64_t live_bytes = 0;                 // at its end
+  uint64_t bytes_allocated = 0;            // in it
 };
 
 class SiteSeries {
@@ -34,6 +35,7 @@ class SiteSeries {
   struct Now {
     uint64_t allocations, frees, live_bytes, live_blocks;  // in all
     uint64_t low_bytes, high_bytes;
+    uint64_t bytes_allocated;  // in all
   };
 
   // A site that had not changed in this interval is about to: keeps its last one.
@@ -45,6 +47,7 @@ class SiteSeries {
     open.interval = interval_;
     open.allocations = now.allocations;
     open.frees = now.frees;
+    open.bytes_allocated = now.bytes_allocated;
   }
 
   void NextInterval() { ++interval_; }
@@ -70,11 +73,15 @@ class SiteSeries {
     return std::move(sites_[site].points);
   }
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct OpenSite {
     uint32_t interval = kNone;            // in which it changed last
-    uint64_t allocations = 0, frees = 0;  // before that
+    uint64_t allocations = 0, frees = 0, bytes_allocated = 0;  // before that
     std::vector<SeriesPoint> points;
   };
 
@@ -85,7 +92,7 @@ class SiteSeries {
     if (site->interval == kNone) return;
     Add({site->interval, Saturated(now.allocations - site->allocations),
          Saturated(now.frees - site->frees), Saturated(now.live_blocks), now.low_bytes,
-         now.high_bytes, now.live_bytes},
+         now.high_bytes, now.live_bytes, now.bytes_allocated - site->bytes_allocated},
         &site->points);
   }
   static void Add(const SeriesPoint& point, std::vector<SeriesPoint>* points) {
@@ -99,6 +106,7 @@ class SiteSeries {
     last.low_bytes = std::min(last.low_bytes, point.low_bytes);
     last.high_bytes = std::max(last.high_bytes, point.high_bytes);
     last.live_bytes = point.live_bytes;
+    last.bytes_allocated += point.bytes_allocated;
     last.live_blocks = point.live_blocks;
   }
 

@@ -94,7 +94,7 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
       }
     }
   }
-  auto trace = AnalyzeTrace(path, options);
+  auto trace = AnalyzeByIndex(path, options, index_, nullptr);
   if (!trace.ok()) return trace.status();
   if (complete) complete(&trace->analysis);
   if (!file.empty() && trace->analysis.process.end != ProcessInfo::End::kCut &&

@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "report/analyzer.h"
+#include "report/index/indexed_analysis.h"
 #include "report/index/trace_identity.h"
 
 namespace memtrace::report::index {
@@ -42,6 +43,9 @@ class SummaryStore {
   absl::StatusOr<AnalyzedTrace> Analyze(const std::string& path, const AnalyzeOptions& options,
                                         const std::string& sysroot, const Complete& complete);
 
+  // With which traces are read that have to be.
+  void set_index(const IndexOptions& index) { index_ = index; }
+
   // The last call had no need to read the events.
   bool recalled() const { return recalled_; }
 
@@ -53,6 +57,7 @@ class SummaryStore {
 
   const std::string directory_;
   const uint64_t least_trace_bytes_;
+  IndexOptions index_;
   bool recalled_ = false;
 };
 

@@ -62,6 +62,8 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(option, ": is for the report of one trace, not of several"));
   };
+  if (!flags.at.empty()) return refuse("--at");
+  if (flags.series) return refuse("--series");
   if (!flags.from.empty()) return refuse("--from");
   if (!flags.to.empty()) return refuse("--to");
   if (!flags.thread.empty()) return refuse("--thread");

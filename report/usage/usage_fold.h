@@ -89,6 +89,10 @@ class UsageFold {
     return held;
   }
 
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+
  private:
   absl::flat_hash_map<Threads, Exchange> exchanges_;
   absl::flat_hash_map<uint32_t, SiteMoves> moves_;  // by site

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace memtrace::report::render {
 namespace {
 
@@ -97,6 +99,47 @@ TEST(SuggestTest, FindsWhatWasProbablyMeant) {
   EXPECT_THAT(Suggest("rnu", commands), ElementsAre("run"));
   EXPECT_THAT(Suggest("frobnicate", commands), IsEmpty());
   EXPECT_THAT(Suggest("--fromat", {"--format", "--from"}), ElementsAre("--format", "--from"));
+}
+
+TEST(ReportFlagsTest, AnInstantIsARangeFromTheBegin) {
+  ReportFlags flags;
+  flags.at = "2s";
+  const auto options = ParseReportFlags(flags);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->analyze.range.from_ns, 0u);
+  EXPECT_EQ(options->analyze.range.to_ns, 2'000'000'000u);
+  flags.at = "50%";
+  EXPECT_EQ(ParseReportFlags(flags)->analyze.to_share, 0.5);
+  flags.at = "soon";
+  EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--at"));
+  flags.at = "2s";
+  flags.from = "1s";
+  EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--at"));
+}
+
+TEST(ReportFlagsTest, SeriesAreOfThreeFormatsAndAllBlocks) {
+  ReportFlags flags;
+  flags.series = true;
+  for (const char* format : {"text", "csv", "json"}) {
+    flags.format = format;
+    EXPECT_TRUE(ParseReportFlags(flags).ok()) << format;
+  }
+  flags.format = "massif";
+  EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--series"));
+  flags.format = "csv";
+  flags.size = "10..";
+  EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--series"));
+}
+
+TEST(ReportFlagsTest, TheIndexIsBesideTheTraceUnlessADirectoryIsNamed) {
+  ReportFlags flags;
+  EXPECT_TRUE(ParseReportFlags(flags)->index_beside);
+  flags.index = "/somewhere";
+  EXPECT_FALSE(ParseReportFlags(flags)->index_beside);
+  EXPECT_EQ(ParseReportFlags(flags)->summary_dir, "/somewhere");
+  flags.index = "off";
+  EXPECT_FALSE(ParseReportFlags(flags)->index_beside);
+  EXPECT_EQ(ParseReportFlags(flags)->summary_dir, "");
 }
 
 }  // namespace

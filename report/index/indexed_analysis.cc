@@ -1,0 +1,270 @@
+#include "report/index/indexed_analysis.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "report/index/analysis_codec.h"
+#include "report/index/index_file.h"
+#include "report/index/trace_identity.h"
+#include "report/pass_state.h"
+#include "report/trace_reader.h"
+#include "symbolizer/private_file.h"
+
+namespace memtrace::report::index {
+namespace {
+
+constexpr uint64_t kMostCacheBytes = uint64_t{1} << 30;
+
+// Chooses the states that become part of an index.
+class IndexBuilder : public PassKeeper {
+ public:
+  IndexBuilder(IndexFile* file, const TraceStatistics& statistics, const IndexOptions& options)
+      : file_(file),
+        least_gap_(std::max<uint64_t>(options.least_gap_bytes, 1)),
+        stored_share_(static_cast<double>(statistics.event_bytes) /
+                      static_cast<double>(std::max<uint64_t>(statistics.event_content_bytes, 1))),
+        every_(options.every_events) {}
+
+  int every_events() const override { return every_; }
+
+  bool Wants(const PassPoint& point) override {
+    if (failed_) return false;
+    const uint64_t gap = StoredAt(point) - std::min(StoredAt(point), stored_at_last_);
+    return gap >= std::max(least_gap_, kTimes * Expected(point));
+  }
+
+  void Keep(const PassPoint& point, std::string piece, std::string state) override {
+    failed_ = !file_->Add(point, piece, state);
+    stored_at_last_ = StoredAt(point);
+    bytes_per_item_ = static_cast<double>(file_->last_state_bytes()) /
+                      static_cast<double>(std::max<uint64_t>(ItemsOf(point), 1));
+  }
+
+ private:
+  // So many times its size a state lies behind the one before: the index has no more than a tenth.
+  static constexpr uint64_t kTimes = 10;
+
+  static uint64_t ItemsOf(const PassPoint& point) { return point.live_blocks + 8 * point.sites; }
+  uint64_t StoredAt(const PassPoint& point) const {
+    return static_cast<uint64_t>(static_cast<double>(point.content_bytes) * stored_share_);
+  }
+  uint64_t Expected(const PassPoint& point) const {
+    return static_cast<uint64_t>(bytes_per_item_ * static_cast<double>(ItemsOf(point)));
+  }
+
+  IndexFile* const file_;
+  const uint64_t least_gap_;
+  const double stored_share_;
+  const int every_;
+  double bytes_per_item_ = 8;
+  uint64_t stored_at_last_ = 0;
+  bool failed_ = false;
+};
+
+std::string PathIn(const std::string& directory, const TraceIdentity& identity) {
+  return absl::StrCat(directory, "/", absl::Hex(identity.trace_id, absl::kZeroPad16), ".idx");
+}
+
+// The part of an analysis that the series are shown with.
+std::string EncodeSeries(AnalyzedTrace trace) {
+  Analysis& a = trace.analysis;
+  a.leak_scans.clear();
+  a.live.clear();
+  a.faults.samples.clear();
+  a.fault_details = {};
+  a.resident = {};
+  a.pressure = {};
+  a.exchanges.clear();
+  a.handovers.clear();
+  a.checked_stacks.clear();
+  for (Site& site : a.sites) {
+    site.lifetimes = {};
+    site.sizes = {};
+  }
+  return EncodeTrace(trace);
+}
+
+// The index of one trace.
+class Indexer {
+ public:
+  Indexer(const std::string& trace, const AnalyzeOptions& options, const IndexOptions& index,
+          IndexUse* use)
+      : trace_(trace), options_(options), index_(index), use_(use) {}
+
+  // Null: there can be none.
+  absl::StatusOr<std::unique_ptr<IndexFile>> OpenOrBuild() {
+    const auto identity = IdentifyTrace(trace_);
+    if (!identity.ok()) return identity.status();
+    identity_ = *identity;
+    if (identity_.bytes < index_.least_trace_bytes || stat(trace_.c_str(), &st_) != 0) return nullptr;
+    for (const std::string& path : Places()) {
+      auto file = IndexFile::Open(path, identity_, st_.st_uid);
+      if (file != nullptr) return file;
+    }
+    return Build();
+  }
+
+  // It was of no use: there is another one, or none.
+  absl::StatusOr<std::unique_ptr<IndexFile>> Rebuild() { return Build(); }
+
+ private:
+  std::vector<std::string> Places() const {
+    std::vector<std::string> places;
+    if (index_.beside) places.push_back(IndexPathBeside(trace_));
+    if (!index_.directory.empty()) places.push_back(PathIn(index_.directory, identity_));
+    return places;
+  }
+
+  absl::StatusOr<std::unique_ptr<IndexFile>> Create() {
+    absl::Status why = absl::NotFoundError("there is no directory for it");
+    for (const std::string& path : Places()) {
+      if (path.starts_with(index_.directory + "/") && !index_.directory.empty()) {
+        symbolizer::MakePrivateDirectory(index_.directory);
+      }
+      auto file = IndexFile::Create(path, st_.st_mode);
+      if (file.ok()) return file;
+      why = file.status();
+    }
+    return why;
+  }
+
+  absl::StatusOr<std::unique_ptr<IndexFile>> Build() {
+    auto reader = TraceReader::Open(trace_);
+    if (!reader.ok()) return reader.status();
+    if (!(*reader)->metadata().end.has_value()) return nullptr;
+    auto file = Create();
+    if (!file.ok()) {
+      Warn(file.status());
+      return nullptr;
+    }
+    IndexBuilder builder(file->get(), (*reader)->statistics(), index_);
+    AnalyzeOptions whole;
+    whole.jobs = options_.jobs;
+    whole.progress = options_.progress;
+    whole.stop = options_.stop;
+    whole.keeper = &builder;
+    auto trace = AnalyzeTrace(**reader, whole);
+    if (!trace.ok()) return trace.status();
+    // What there is of it serves the question that was interrupted, and then goes.
+    if (trace->analysis.coverage.interrupted) return file;
+    const auto after = IdentifyTrace(trace_);
+    if (!after.ok() || *after != identity_) return nullptr;  // it is being written
+    absl::Status status = (*file)->Finish(identity_, EncodeSeries(*std::move(trace)));
+    if (status.ok()) status = (*file)->Place();
+    if (status.ok()) {
+      use_->built = true;
+      use_->path = (*file)->path();
+      if (!index_.directory.empty() && use_->path.starts_with(index_.directory + "/")) {
+        symbolizer::TrimPrivateDirectory(index_.directory, kMostCacheBytes, use_->path);
+      }
+    } else {
+      Warn(status);
+    }
+    return file;
+  }
+
+  void Warn(const absl::Status& status) const {
+    if (index_.warn) index_.warn(absl::StrCat("no index is kept: ", status.message()));
+  }
+
+  const std::string& trace_;
+  const AnalyzeOptions& options_;
+  const IndexOptions& index_;
+  IndexUse* const use_;
+  TraceIdentity identity_;
+  struct stat st_ = {};
+};
+
+bool AsksForAPart(const AnalyzeOptions& options) {
+  return !options.range.whole() || options.from_share.has_value() ||
+         options.to_share.has_value() || !options.from_name.empty() || !options.to_name.empty();
+}
+
+// Nothing: the index was of no use.
+absl::StatusOr<AnalyzedTrace> Answer(const std::string& path, AnalyzeOptions options,
+                                     IndexFile* file, bool* damaged) {
+  *damaged = false;
+  options.source = file;
+  try {
+    auto trace = AnalyzeTrace(path, options);
+    *damaged = absl::IsDataLoss(trace.status()) && file != nullptr && file->gave();
+    return trace;
+  } catch (const std::bad_alloc&) {
+    // One that is not what it says may ask for any memory.
+    if (file == nullptr || !file->gave()) throw;
+    *damaged = true;
+    return absl::DataLossError("the index asks for too much memory");
+  }
+}
+
+void Note(const IndexFile* file, const AnalyzedTrace& trace, IndexUse* use) {
+  use->event_bytes_decoded = trace.event_bytes_decoded;
+  if (file == nullptr) return;
+  use->used = file->gave();
+  use->bytes = file->bytes();
+  use->states = file->states();
+}
+
+}  // namespace
+
+absl::StatusOr<AnalyzedTrace> AnalyzeByIndex(const std::string& path, const AnalyzeOptions& options,
+                                             const IndexOptions& index, IndexUse* use) {
+  IndexUse unused;
+  if (use == nullptr) use = &unused;
+  *use = {};
+  std::unique_ptr<IndexFile> file;
+  Indexer indexer(path, options, index, use);
+  // Stacks of an earlier pass are of the same trace; so an observer's, which asks for its scans.
+  if (index.use && AsksForAPart(options) && !options.filter.selection().needs_lifetimes()) {
+    auto opened = indexer.OpenOrBuild();
+    if (!opened.ok()) return opened.status();
+    file = *std::move(opened);
+  }
+  bool damaged;
+  auto trace = Answer(path, options, file.get(), &damaged);
+  if (damaged) {
+    auto again = indexer.Rebuild();
+    file = again.ok() ? *std::move(again) : nullptr;
+    trace = Answer(path, options, file.get(), &damaged);
+  }
+  if (damaged) {
+    file = nullptr;
+    trace = Answer(path, options, nullptr, &damaged);
+  }
+  if (trace.ok()) Note(file.get(), *trace, use);
+  return trace;
+}
+
+absl::StatusOr<AnalyzedTrace> SeriesByIndex(const std::string& path, const AnalyzeOptions& options,
+                                            const IndexOptions& index, IndexUse* use) {
+  IndexUse unused;
+  if (use == nullptr) use = &unused;
+  *use = {};
+  if (index.use && !AsksForAPart(options)) {
+    Indexer indexer(path, options, index, use);
+    auto file = indexer.OpenOrBuild();
+    for (int i = 0; i < 2 && file.ok() && *file != nullptr; ++i) {
+      std::string series;
+      AnalyzedTrace trace;
+      if ((*file)->ReadSeries(&series) && DecodeTrace(series, &trace)) {
+        trace.analysis.file = path;
+        Note(file->get(), trace, use);
+        use->used = true;
+        return trace;
+      }
+      if (use->built || i > 0) break;
+      file = indexer.Rebuild();
+    }
+    if (!file.ok()) return file.status();
+  }
+  return AnalyzeByIndex(path, options, index, use);
+}
+
+}  // namespace memtrace::report::index

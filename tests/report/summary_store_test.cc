@@ -1,0 +1,119 @@
+// A summary is taken for the trace, options and modules that it was made for, and for no others; a
+// damaged one is as if it were not there.
+
+#include "report/index/summary_store.h"
+
+#include <gtest/gtest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "report/index/analysis_codec.h"
+#include "tests/report/long_trace.h"
+
+namespace memtrace::report::index {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SummaryStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/summary_store.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    trace_ = (directory_ / "a.mtr").string();
+    LongTraceOptions options;
+    options.events = 20'000;
+    options.live_blocks = 500;
+    options.sites = 50;
+    LongTraceFacts facts;
+    ASSERT_TRUE(WriteLongTrace(trace_, options, &facts).ok());
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  // The bytes of the analysis; `recalled_` tells where it is from.
+  std::string Report(const AnalyzeOptions& options = {}, const std::string& sysroot = "") {
+    SummaryStore store((directory_ / "cache").string(), 0);
+    const auto trace = store.Analyze(trace_, options, sysroot, [&](Analysis* analysis) {
+      ++completed_;
+      analysis->coverage.modules_not_examined = 7;
+    });
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    recalled_ = store.recalled();
+    return trace.ok() ? EncodeTrace(*trace) : "";
+  }
+  fs::path Stored() const {
+    for (const auto& file : fs::directory_iterator(directory_ / "cache")) {
+      if (file.path().extension() == ".sum") return file.path();
+    }
+    return {};
+  }
+
+  fs::path directory_;
+  std::string trace_;
+  bool recalled_ = false;
+  int completed_ = 0;
+};
+
+TEST_F(SummaryStoreTest, TheSecondReportIsTheFirst) {
+  const std::string first = Report();
+  EXPECT_FALSE(recalled_);
+  EXPECT_TRUE(Report() == first);
+  EXPECT_TRUE(recalled_);
+  EXPECT_EQ(completed_, 1);
+}
+
+TEST_F(SummaryStoreTest, OtherOptionsHaveOtherSummaries) {
+  Report();
+  AnalyzeOptions part;
+  part.range.to_ns = 1'000'000;
+  Report(part);
+  EXPECT_FALSE(recalled_);
+  AnalyzeOptions kept;
+  kept.keep_live_blocks = true;
+  Report(kept);
+  EXPECT_FALSE(recalled_);
+  Report({}, (directory_ / "sysroot").string());
+  EXPECT_FALSE(recalled_);
+  Report(part);
+  EXPECT_TRUE(recalled_);
+}
+
+TEST_F(SummaryStoreTest, AChangedTraceIsReadAgain) {
+  Report();
+  const struct timespec times[2] = {{1000, 0}, {1000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, trace_.c_str(), times, 0), 0);
+  Report();
+  EXPECT_FALSE(recalled_);
+  Report();
+  EXPECT_TRUE(recalled_);
+  std::ofstream(trace_, std::ios::app) << std::string(64, '\0');
+  Report();
+  EXPECT_FALSE(recalled_);
+}
+
+TEST_F(SummaryStoreTest, ADamagedSummaryIsNotThere) {
+  const std::string first = Report();
+  std::stringstream content;
+  content << std::ifstream(Stored()).rdbuf();
+  const std::string good = content.str();
+  std::mt19937_64 random(20261126);
+  for (int i = 0; i < 40; ++i) {
+    std::string bad = good;
+    bad[i < 20 ? random() % 64 : random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
+    if (i % 8 == 7) bad.resize(random() % bad.size());
+    std::ofstream(Stored(), std::ios::trunc) << bad;
+    EXPECT_TRUE(Report() == first);
+    EXPECT_FALSE(recalled_) << i;
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::report::index
