@@ -328,8 +328,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--at", flags->at, "The heap as it was at that instant: as --to T")
       ->type_name("T");
   command->add_flag("--series", flags->series,
-                    "Each site over time: live, allocated, freed; of text,\n"
-                    "csv and json");
+                    "Each site over time: live, allocated, freed;\n"
+                    "in text, csv and json");
   command->add_option("--thread", flags->thread, "Only blocks of threads with this name or tid")
       ->type_name("NAME|TID");
   command->add_option("--match", flags->match,
