@@ -48,8 +48,11 @@ HeapModel::HeapModel(const Options& options, StackTable* stacks)
 void HeapModel::AddThread(size_t stream, uint32_t serial, uint32_t handlers_of) {
   if (stream >= threads_.size()) threads_.resize(stream + 1);
   const uint32_t of_thread = handlers_of != 0 ? handlers_of : serial;
-  for (const Threads& other : threads_) {
-    if (other.of_thread == of_thread) threads_[stream].leaks_disabled |= other.leaks_disabled;
+  // Nothing to ask the others for where no thread ever did.
+  for (size_t i = 0; leaks_were_disabled_ && i < threads_.size(); ++i) {
+    if (threads_[i].of_thread == of_thread) {
+      threads_[stream].leaks_disabled |= threads_[i].leaks_disabled;
+    }
   }
   threads_[stream].serial = serial;
   threads_[stream].of_thread = of_thread;

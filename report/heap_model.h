@@ -552,6 +552,7 @@ class HeapModel {
   std::unique_ptr<CustomBlocks> custom_;  // from the first custom block on
   bool stays_in_place_ = false;           // a realloc, which ends no custom block
   std::vector<Threads> threads_;          // by stream
+  bool leaks_were_disabled_ = false;      // of any of them, at any time
   std::vector<SiteState> sites_;          // [0] unused
   std::vector<LifetimeHistogram> lifetimes_;  // by site
   std::vector<SiteSizes> site_sizes_;     // by site

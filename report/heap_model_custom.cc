@@ -254,6 +254,7 @@ void HeapModel::DisableLeaks(uint32_t serial, bool disabled) {
   }
   for (Threads& thread : threads_) {
     if (thread.of_thread == of_thread) thread.leaks_disabled = disabled;
+    leaks_were_disabled_ |= thread.leaks_disabled;
   }
 }
 

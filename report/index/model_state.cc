@@ -129,7 +129,7 @@ void HeapModel::Fold(Archive& archive) {
   }
   FoldBlocks(archive, blocks);
 
-  archive(threads_, shadows_, debts_, look_through_debts_at_, spare_frees_, missing_frees_);
+  archive(threads_, leaks_were_disabled_, shadows_, debts_, look_through_debts_at_, spare_frees_, missing_frees_);
   std::vector<std::pair<uint32_t, DoubtfulFree>> doubtful;
   if constexpr (!Archive::kReads) {
     for (size_t i = 0; i < doubtful_frees_.size(); ++i) {

@@ -3,6 +3,7 @@
 // and keeps it from breaking again.
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One input, sanitizers and a loaded machine included. Most take a millisecond.
+// Of processor time for one input, sanitizers included. Most take a millisecond.
 constexpr auto kLongest = std::chrono::seconds(10);
 // For all variants of a seed; what is left out then is said.
 constexpr auto kPerSeed = std::chrono::seconds(3);
@@ -52,11 +53,18 @@ std::vector<Seed> Corpus() {
   return seeds;
 }
 
+// Of this process: what the machine does besides does not count.
+std::chrono::nanoseconds ProcessorTime() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 void Replay(const std::string& bytes, const std::string& what) {
   SCOPED_TRACE(what);
-  const auto begin = Clock::now();
+  const auto begin = ProcessorTime();
   FuzzTrace(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  EXPECT_LT(Clock::now() - begin, kLongest) << what;
+  EXPECT_LT(ProcessorTime() - begin, kLongest) << what;
 }
 
 TEST(FuzzReplayTest, TheCorpusHasSeedsThatTheReaderReads) {

@@ -13,7 +13,7 @@ memtrace_test(NAME html_test
 memtrace_test(NAME report_command_test
   SOURCES render_command_test.cc
   LIBS memtrace_trace_builder nlohmann_json::nlohmann_json memtrace_render
-  LABELS unit)
+  LABELS unit TIMEOUT 300)
 add_dependencies(report_command_test memtrace)
 add_library(stalled_read MODULE stalled_read.c)
 set_target_properties(stalled_read PROPERTIES C_STANDARD 11
