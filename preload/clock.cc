@@ -1,15 +1,35 @@
 #include "preload/clock.h"
 
-#include <string_view>
+#include <algorithm>
 
 #include "preload/sys.h"
 
 namespace memtrace {
+namespace {
+
+// Whether the vDSO answers by itself: a system call takes longer than the cheapest there is,
+// by the best of some tries.
+bool IsMonotonicWithoutCall() {
+  constexpr int kTries = 16;
+  uint64_t clock = UINT64_MAX, call = UINT64_MAX;
+  for (int i = 0; i < kTries; ++i) {
+    const uint64_t begin = arch::TicksInOrder();
+    NowNs(CLOCK_MONOTONIC);
+    const uint64_t between = arch::TicksInOrder();
+    sys::Call(SYS_getpid);
+    const uint64_t end = arch::TicksInOrder();
+    clock = std::min(clock, between - begin);
+    call = std::min(call, end - between);
+  }
+  return clock < call;
+}
+
+}  // namespace
 
 constinit Clock g_clock;
 
 uint64_t Clock::CoarseOrderedNow() {
-  const uint64_t now = NowNs(CLOCK_MONOTONIC_COARSE);
+  const uint64_t now = CoarseNow();
   uint64_t last = last_coarse_.load(std::memory_order_relaxed);
   uint64_t next;
   do {
@@ -23,7 +43,16 @@ void Clock::Init() {
   const long bytes = sys::ReadFile(
       "/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof(source));
   const std::string_view name(source, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  if (!name.starts_with(arch::kClockSource)) return;
+  Init(name, !name.starts_with(arch::kClockSource) && IsMonotonicWithoutCall());
+}
+
+void Clock::Init(std::string_view clock_source, bool monotonic_without_call) {
+  if (!clock_source.starts_with(arch::kClockSource)) {
+    if (!monotonic_without_call) return;
+    kind_ = format::ClockKind::kMonotonicNs;
+    source_.store(Source::kMonotonic, std::memory_order_relaxed);
+    return;
+  }
   // About 20 us of waiting give the frequency to a percent.
   const uint64_t ns = NowNs(CLOCK_MONOTONIC);
   const uint64_t ticks = arch::Ticks();
@@ -34,6 +63,14 @@ void Clock::Init() {
   if (per_us < 10) return;
   kind_ = format::ClockKind::kTsc;
   ticks_per_us_ = per_us;
+  source_.store(Source::kTsc, std::memory_order_relaxed);
+}
+
+void Clock::ForgoCalls() {
+  if (source_.load(std::memory_order_relaxed) != Source::kMonotonic) return;
+  // However late the tick is.
+  last_coarse_.store(NowNs(CLOCK_MONOTONIC), std::memory_order_relaxed);
+  source_.store(Source::kCoarse);
 }
 
 }  // namespace memtrace

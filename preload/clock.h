@@ -1,9 +1,17 @@
 // Clock: the time of events.
 //
-// Raw TSC where the kernel itself trusts it as its clock source (then it is
-// invariant and the same on all cores), else CLOCK_MONOTONIC_COARSE through the
-// vDSO. The reader converts ticks by the (ticks, CLOCK_MONOTONIC) pairs that
-// every block carries, so the frequency need not be known here.
+//   kTsc        raw TSC, where the kernel itself trusts it as its clock source: then it is
+//               invariant and the same on all cores
+//   kMonotonic  CLOCK_MONOTONIC, where its clock source is another that the vDSO reads: the
+//               paravirtual clocks of virtual machines (kvm-clock, Hyper-V's page). Some 30 ns
+//   kCoarse     CLOCK_MONOTONIC_COARSE, which the vDSO always reads: 1 to 10 ms a tick
+//
+// The reader converts ticks by the (ticks, CLOCK_MONOTONIC) pairs that every block carries, so
+// the frequency of the TSC need not be known here.
+//
+// Whether the vDSO reads a paravirtual clock is the hypervisor's to say, at any moment: when it
+// moves the machine to another host the same function may become a system call. So before the
+// program enters a sandbox that may kill for one, kMonotonic becomes kCoarse, for ever.
 
 #ifndef MEMTRACE_PRELOAD_CLOCK_H_
 #define MEMTRACE_PRELOAD_CLOCK_H_
@@ -12,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "format/records.h"
 #include "preload/allowed_calls.h"
@@ -27,38 +36,60 @@ inline uint64_t NowNs(clockid_t clock) {
 
 class Clock {
  public:
-  // Decides between the two clocks. Once, before the first event.
+  enum class Source : uint8_t { kTsc, kMonotonic, kCoarse };
+
+  // Decides which. Once, before the first event.
   void Init();
+  // The same of a machine whose kernel has this clock source, and where CLOCK_MONOTONIC is no system call.
+  void Init(std::string_view clock_source, bool monotonic_without_call);
 
   uint64_t Now() const {
-    if (kind_ == format::ClockKind::kTsc) [[likely]] return arch::Ticks();
-    return NowNs(CLOCK_MONOTONIC_COARSE);
+    const Source source = source_.load(std::memory_order_relaxed);
+    if (source == Source::kTsc) [[likely]] return arch::Ticks();
+    return source == Source::kMonotonic ? NowNs(CLOCK_MONOTONIC) : CoarseNow();
   }
 
   // For stamps: read after everything before it and before everything behind it, as a plain
   // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
   // equal, and one that is read behind another is greater, whichever threads do it.
   uint64_t OrderedNow() {
-    if (kind_ == format::ClockKind::kTsc) [[likely]] return arch::TicksInOrder();
-    return CoarseOrderedNow();
+    const Source source = source_.load(std::memory_order_relaxed);
+    if (source == Source::kTsc) [[likely]] return arch::TicksInOrder();
+    if (source == Source::kCoarse) return CoarseOrderedNow();
+    arch::FinishInstructions();
+    const uint64_t now = NowNs(CLOCK_MONOTONIC);
+    arch::FinishInstructions();
+    return now;
   }
 
-  // CLOCK_MONOTONIC, for the pairs by which the reader converts. Where the kernel's clock
-  // source is none that the vDSO reads, CLOCK_MONOTONIC is a system call: inside a sandbox
-  // that may allow none, the coarse one stands for it.
+  // CLOCK_MONOTONIC, for the pairs by which the reader converts. Where it may be a system call,
+  // inside a sandbox that may allow none, the coarse one stands for it.
   uint64_t MonotonicNs() const {
-    const bool call_free = kind_ == format::ClockKind::kTsc ||
-                           !g_memory_calls_only.load(std::memory_order_relaxed);
-    return NowNs(call_free ? CLOCK_MONOTONIC : CLOCK_MONOTONIC_COARSE);
+    if (source_.load(std::memory_order_relaxed) != Source::kCoarse) return NowNs(CLOCK_MONOTONIC);
+    if (kind_ == format::ClockKind::kMonotonicNs) return CoarseNow();
+    return NowNs(g_memory_calls_only.load(std::memory_order_relaxed) ? CLOCK_MONOTONIC_COARSE
+                                                                     : CLOCK_MONOTONIC);
   }
+
+  // From now on without system calls, whatever happens to the machine.
+  void ForgoCalls();
 
   format::ClockKind kind() const { return kind_; }
   // An estimate good enough for thresholds; never used for conversion.
   uint64_t ticks_per_us() const { return ticks_per_us_; }
 
  private:
+  // What kMonotonic becomes is ahead of it by the longest tick, so that no stamp of the coarse
+  // clock is earlier than one that another thread took before of the fine one.
+  static constexpr uint64_t kLongestTickNs = 10'000'000;
+
+  uint64_t CoarseNow() const {
+    const uint64_t ahead = kind_ == format::ClockKind::kMonotonicNs ? kLongestTickNs : 0;
+    return NowNs(CLOCK_MONOTONIC_COARSE) + ahead;
+  }
   uint64_t CoarseOrderedNow();
 
+  std::atomic<Source> source_{Source::kCoarse};
   format::ClockKind kind_ = format::ClockKind::kMonotonicCoarseNs;
   uint64_t ticks_per_us_ = 1000;
   std::atomic<uint64_t> last_coarse_{0};

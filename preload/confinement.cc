@@ -96,6 +96,7 @@ bool PrepareForFilter() {
       if (!TakeLeave(section.state())) return false;
     }
   }
+  g_clock.ForgoCalls();
   g_memory_calls_only.store(true);
   for (int i = 0; i < kWaits && g_other_calls.load() != 0; ++i) {
     const timespec pause = {0, kWaitNs};

@@ -27,6 +27,9 @@ inline uint64_t TicksInOrder() {
   return now;
 }
 
+// What stands before is done, before anything behind begins.
+inline void FinishInstructions() { _mm_lfence(); }
+
 // until -= bytes; was it `bytes` at the most? One read-modify-write whose flags are the
 // answer: compilers make five instructions of the comparison and the difference.
 [[gnu::always_inline]] inline bool SubtractReaches(uint64_t& until, uint64_t bytes) {

@@ -1,0 +1,101 @@
+// Clock: which of its sources it takes, and that stamps are in order whichever it is, across
+// the change to the one without system calls too.
+
+#include "preload/clock.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace memtrace {
+namespace {
+
+using format::ClockKind;
+
+TEST(ClockTest, TakesTheFinestThatTheKernelTrusts) {
+  const auto kind = [](std::string_view source, bool without_call) {
+    Clock clock;
+    clock.Init(source, without_call);
+    return clock.kind();
+  };
+  EXPECT_EQ(kind("tsc\n", true), ClockKind::kTsc);
+  EXPECT_EQ(kind("tsc\n", false), ClockKind::kTsc);
+  EXPECT_EQ(kind("kvm-clock\n", true), ClockKind::kMonotonicNs);
+  EXPECT_EQ(kind("hyperv_clocksource_tsc_page\n", true), ClockKind::kMonotonicNs);
+  EXPECT_EQ(kind("kvm-clock\n", false), ClockKind::kMonotonicCoarseNs) << "the host does not vouch for it";
+  EXPECT_EQ(kind("hpet\n", false), ClockKind::kMonotonicCoarseNs);
+  EXPECT_EQ(kind("", false), ClockKind::kMonotonicCoarseNs);
+}
+
+TEST(ClockTest, IsThatOfThisMachine) {
+  Clock clock;
+  clock.Init();
+  const uint64_t ticks = clock.Now(), ns = clock.MonotonicNs();
+  EXPECT_GE(ns, NowNs(CLOCK_MONOTONIC_COARSE));
+  if (clock.kind() == ClockKind::kTsc) return;
+  EXPECT_NEAR(static_cast<double>(ticks), static_cast<double>(ns), 100e6) << "nanoseconds already";
+}
+
+// Threads hand a turn around; each stamp has to be later than the one before it, of another thread.
+// In the midst of it the clock forgoes system calls.
+void ExpectOrder(std::string_view source) {
+  constexpr int kThreads = 3, kTurns = 20'000;
+  Clock clock;
+  clock.Init(source, true);
+  const ClockKind kind = clock.kind();
+  std::atomic<int> turn{0};
+  uint64_t last = 0;
+  int backwards = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = i; n < kTurns; n += kThreads) {
+        while (turn.load(std::memory_order_acquire) != n) std::this_thread::yield();
+        if (n == kTurns / 2) clock.ForgoCalls();
+        const uint64_t now = clock.OrderedNow();
+        backwards += now <= last;
+        last = now;
+        turn.store(n + 1, std::memory_order_release);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(backwards, 0);
+  EXPECT_EQ(clock.kind(), kind) << "it is in the trace already";
+}
+
+TEST(ClockTest, StampsAreInOrderOfTheTsc) {
+  Clock here;
+  here.Init();
+  if (here.kind() != ClockKind::kTsc) GTEST_SKIP() << "the kernel does not trust it here";
+  ExpectOrder("tsc\n");
+}
+TEST(ClockTest, StampsAreInOrderOfAParavirtualClock) { ExpectOrder("kvm-clock\n"); }
+TEST(ClockTest, StampsAreInOrderOfTheCoarseClock) {
+  Clock clock;  // not even initialised
+  uint64_t last = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const uint64_t now = clock.OrderedNow();
+    ASSERT_GT(now, last);
+    last = now;
+  }
+}
+
+TEST(ClockTest, WithoutCallsItIsNotBehindWhatWasTakenBefore) {
+  for (int i = 0; i < 1000; ++i) {
+    Clock clock;
+    clock.Init("kvm-clock\n", true);
+    const uint64_t before = clock.OrderedNow(), plain = clock.Now(), ns = clock.MonotonicNs();
+    clock.ForgoCalls();
+    ASSERT_GT(clock.OrderedNow(), before);
+    ASSERT_GE(clock.Now(), plain);
+    ASSERT_GE(clock.MonotonicNs(), ns);
+    // A pair has both of one clock, so the reader's conversion has no jump.
+    ASSERT_NEAR(static_cast<double>(clock.MonotonicNs()), static_cast<double>(clock.Now()), 20e6);
+  }
+}
+
+}  // namespace
+}  // namespace memtrace
