@@ -219,6 +219,7 @@ bool StartProcess() {
     g_process.config.Parse(environment.text(), MaySay);
   }
   g_clock.Init();
+  unwind::StackMemo::faults_of_a_page_read_first = FaultsOfPageReadFirst();
   ReadLink("/proc/self/exe", g_process.executable);
   ReadLink("/proc/self/cwd", g_process.working_directory);
   g_process.allocator_is_glibc = RealAllocatorIsGlibc();

@@ -155,6 +155,17 @@ void ForgetOwnMinorFaults() {
 void CountOwnMinorFaults(uint64_t faults) {
   g_own_minor_faults.fetch_add(faults, std::memory_order_relaxed);
 }
+uint32_t FaultsOfPageReadFirst() {
+  constexpr uint32_t kUsual = 2;
+  auto* const page = static_cast<volatile char*>(OwnMap(arch::kPageBytes, /*touch=*/false));
+  if (page == nullptr) return kUsual;
+  static_cast<void>(page[0]);
+  const int64_t before = ThreadMinorFaults();
+  page[0] = 1;
+  const int64_t after = ThreadMinorFaults();
+  OwnUnmap(const_cast<char*>(page), arch::kPageBytes);
+  return before >= 0 && after == before ? 1 : kUsual;
+}
 uint64_t own_private_bytes() {
   return own_bytes() - g_ring_bytes.load(std::memory_order_relaxed);
 }

@@ -48,6 +48,9 @@ uint64_t own_private_bytes();
 void CountOwnBytes(int64_t bytes);
 void CountRingBytes(int64_t bytes);
 void CountOwnMinorFaults(uint64_t faults);
+// Page faults of a page of fresh memory that is read first and written then, by trying it:
+// 2 where the kernel maps its page of zeros for the reading, else 1.
+uint32_t FaultsOfPageReadFirst();
 // In a fork child, whose faults the kernel counts from 0 again.
 void ForgetOwnMinorFaults();
 

@@ -91,7 +91,7 @@ uint32_t StackMemo::Commit(size_t set) {
     const uintptr_t address = start << kPageBits > begin ? start << kPageBits : begin;
     // One access that writes: to read first would be a fault of its own.
     __atomic_fetch_or(reinterpret_cast<uint8_t*>(address), 0, __ATOMIC_RELAXED);
-    faults += page <= looked_at ? 2 : 1;
+    faults += page <= looked_at ? faults_of_a_page_read_first : 1;
   }
   return faults;
 }

@@ -99,6 +99,10 @@ class StackMemo {
   // A new owner: its names mean nothing any more.
   void Forget();
 
+  // What a page of fresh memory costs that is read first and written then: 2 where the kernel maps
+  // its page of zeros for the reading, 1 where it gives a page at once. Written before the first event.
+  static inline constinit uint32_t faults_of_a_page_read_first = 2;
+
  private:
   // The words may be anything by now, also what AddressSanitizer has poisoned in a test.
   [[gnu::no_sanitize_address]] uint64_t Descend(const CallSite& site, StackWindow stack) const {
