@@ -281,13 +281,14 @@ std::string_view ReadText(const char* path, char* buffer, size_t capacity) {
   return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
 }
 
-// False: the text has no room in `capacity` bytes.
+// False: a larger one is needed, for the text has no room in `capacity` bytes.
 bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason reason,
               std::string_view name) {
   // The pages that this needs are touched first, for the kernel is about to count them: some 700
   // bytes of smaps for each mapping.
   constexpr size_t kBytesOfMapping = 768;
   const std::string_view maps = ReadText("/proc/self/maps", text, capacity);
+  if (maps.empty()) return true;  // no /proc, or no descriptor is to be had: nor will more room help
   size_t bytes = maps.size();
   for (const char c : maps) bytes += c == '\n' ? kBytesOfMapping : 0;
   if (bytes > capacity && capacity < kLargestText) return false;
