@@ -26,6 +26,10 @@ constexpr uint64_t kSlowUs = 50;
 // Usage samples: getrusage costs 0.6 us, /proc/self/statm 3 us more.
 constexpr uint64_t kSampleUs = 1'000;
 constexpr uint64_t kResidentUs = 10'000;
+// Where allocations are sampled the events themselves are about a millisecond apart, and a usage
+// sample with each would cost a third of what the event does.
+constexpr uint64_t kSparseSampleUs = 10'000;
+constexpr uint64_t kSparseResidentUs = 50'000;
 // A call of the kernel anyway (a mapping): a sample is cheap beside it.
 constexpr uint64_t kMappingSampleUs = 100;
 
@@ -98,6 +102,8 @@ void NumberEvent(ThreadState& state) {
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   uint64_t last = g_last_sample.load(std::memory_order_relaxed);
   if (now - last < min_us * g_clock.ticks_per_us()) return;
+  const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
+  if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
   // One thread takes the sample; the others go on.
   if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
   uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
@@ -116,7 +122,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   if (TakePageSnapshotIfGrown(usage)) now = g_clock.OrderedNow();
   uint64_t resident = 0;
   uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
-  if (now - last_resident >= kResidentUs * g_clock.ticks_per_us() &&
+  if (now - last_resident >= (sparse ? kSparseResidentUs : kResidentUs) * g_clock.ticks_per_us() &&
       g_last_resident.compare_exchange_strong(last_resident, now, std::memory_order_relaxed)) {
     resident = ResidentBytes();
   }
