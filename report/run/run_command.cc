@@ -98,6 +98,7 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
                   "user code alone, by snapshots, or not; auto, user,\n"
                   "snapshots or off")
       ->type_name("HOW")
+      ->default_str("auto")
       ->check(CLI::IsMember({"auto", "user", "snapshots", "off"}));
   run->add_option("--sample-bytes", options->sample_bytes,
                   "Record one allocation in so many bytes, for a\n"

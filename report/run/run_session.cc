@@ -89,6 +89,16 @@ std::string CheckOutput(const std::string& output) {
   return "";
 }
 
+// Page faults are looked for unless somebody said otherwise. In a sampled program hardly a block is
+// known that one could belong to.
+std::string FaultsToLookFor(const RunOptions& options) {
+  if (!options.faults.empty() || getenv("MEMTRACE_FAULTS") != nullptr) return options.faults;
+  const char* variable = getenv("MEMTRACE_SAMPLE_BYTES");
+  const std::string sample_bytes =
+      !options.sample_bytes.empty() ? options.sample_bytes : variable != nullptr ? variable : "0";
+  return sample_bytes == "0" ? "auto" : "";
+}
+
 std::vector<std::string> Environment(const RunOptions& options, const std::string& library,
                                      const std::string& out_pattern) {
   std::vector<std::pair<std::string, std::string>> set;
@@ -102,7 +112,7 @@ std::vector<std::string> Environment(const RunOptions& options, const std::strin
   option("MEMTRACE_STACKS", options.stacks);
   option("MEMTRACE_CHILDREN", options.children);
   option("MEMTRACE_LEAK_CHECK", options.leak_check);
-  option("MEMTRACE_FAULTS", options.faults);
+  option("MEMTRACE_FAULTS", FaultsToLookFor(options));
   option("MEMTRACE_SAMPLE_BYTES", options.sample_bytes);
   option("MEMTRACE_MAX_BYTES", options.max_bytes);
   option("MEMTRACE_KEEP", options.keep);

@@ -113,7 +113,26 @@ TEST_F(RunTest, ChangesNothingButItsOwnVariables) {
   EXPECT_THAT(take(&seen, "MEMTRACE_OUT"),
               MatchesRegex(".*/\\.out\\.mtr\\.spool\\.......%?/%e\\.%p\\.%t\\.mtr"));
   EXPECT_EQ(take(&seen, "MEMTRACE_MAX_BYTES"), "1G");
+  EXPECT_EQ(take(&seen, "MEMTRACE_FAULTS"), "auto");
   EXPECT_EQ(seen, expected) << "order included";
+}
+
+TEST_F(RunTest, LooksForPageFaultsUnlessTheProgramIsSampledOrSomebodySaysOtherwise) {
+  const auto faults = [&](const std::vector<std::string>& options, const char* variable = nullptr,
+                          const char* value = "") {
+    const Outcome outcome = Run({"/bin/sh", "-c", "echo \"${MEMTRACE_FAULTS-unset}\""}, options, "",
+                                [=] { if (variable != nullptr) setenv(variable, value, 1); });
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_EQ(faults({}), "auto\n");
+  EXPECT_EQ(faults({"--faults", "snapshots"}), "snapshots\n");
+  EXPECT_EQ(faults({}, "MEMTRACE_FAULTS", "off"), "off\n");
+  EXPECT_EQ(faults({"--faults", "user"}, "MEMTRACE_FAULTS", "off"), "user\n");
+  EXPECT_EQ(faults({"--sample-bytes", "512K"}), "unset\n");
+  EXPECT_EQ(faults({}, "MEMTRACE_SAMPLE_BYTES", "524288"), "unset\n");
+  EXPECT_EQ(faults({"--sample-bytes", "0"}, "MEMTRACE_SAMPLE_BYTES", "524288"), "auto\n");
+  EXPECT_EQ(faults({"--sample-bytes", "512K", "--faults", "auto"}), "auto\n");
 }
 
 TEST_F(RunTest, GivesTheProgramNoDescriptorOfOurs) {
