@@ -23,6 +23,7 @@
 #include "report/pass_state.h"
 #include "report/phases.h"
 #include "report/selection.h"
+#include "report/span_walk.h"
 #include "report/stream_state.h"
 #include "report/timeline.h"
 #include "report/trace_reader.h"
@@ -561,7 +562,7 @@ void Analyzer::FillProcess(Analysis* analysis) const {
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
     events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
-    if (range_.to_ns == UINT64_MAX) process.duration_ns = std::max(latest_ns_, end);
+    process.duration_ns = std::max(latest_ns_, end);
   }
   FillEnd(metadata, events_after_end, &process);
 }

@@ -12,11 +12,11 @@
 
 namespace memtrace::symbolizer {
 
-// Calls function(const GElf_Sym&, std::string_view name) for each named symbol that the
-// sections of `type` (SHT_SYMTAB, SHT_DYNSYM) define. Versions are not part of the name
-// ("read@@GLIBC_2.2.5" is "read").
+// Calls function(const GElf_Sym&, std::string_view name) for each named symbol in the sections
+// of `type` (SHT_SYMTAB, SHT_DYNSYM), those among them that other files define. Versions are not
+// part of the name ("read@@GLIBC_2.2.5" is "read").
 template <typename Function>
-void ForEachSymbol(const ElfFile& file, uint32_t type, Function function) {
+void ForEachNamedSymbol(const ElfFile& file, uint32_t type, Function function) {
   for (const ElfSection& section : file.SectionsOfType(type)) {
     Elf_Data* data = elf_getdata(section.scn, nullptr);
     if (data == nullptr || section.header.sh_entsize == 0) continue;
@@ -24,7 +24,6 @@ void ForEachSymbol(const ElfFile& file, uint32_t type, Function function) {
     for (size_t i = 1; i < count; ++i) {
       GElf_Sym symbol;
       if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx == SHN_ABS) continue;
       const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
       if (text == nullptr || *text == 0) continue;
       std::string_view name = text;
@@ -34,6 +33,14 @@ void ForEachSymbol(const ElfFile& file, uint32_t type, Function function) {
       function(symbol, name);
     }
   }
+}
+
+// The same for those that have a place in the file.
+template <typename Function>
+void ForEachSymbol(const ElfFile& file, uint32_t type, Function function) {
+  ForEachNamedSymbol(file, type, [&](const GElf_Sym& symbol, std::string_view name) {
+    if (symbol.st_shndx != SHN_UNDEF && symbol.st_shndx != SHN_ABS) function(symbol, name);
+  });
 }
 
 }  // namespace memtrace::symbolizer

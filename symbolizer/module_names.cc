@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "symbolizer/ask_child.h"
 #include "symbolizer/elf_file.h"
+#include "symbolizer/elf_symbols.h"
 #include "symbolizer/sysroot.h"
 
 namespace memtrace::symbolizer {
@@ -14,31 +15,20 @@ namespace {
 using Index = absl::flat_hash_map<std::string_view, size_t>;
 
 void AddUses(const ElfFile& file, uint32_t type, const Index& index, std::vector<NameUse>* uses) {
-  for (const ElfSection& section : file.SectionsOfType(type)) {
-    Elf_Data* data = elf_getdata(section.scn, nullptr);
-    if (data == nullptr || section.header.sh_entsize == 0) continue;
-    const size_t count = data->d_size / section.header.sh_entsize;
-    for (size_t i = 1; i < count; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
-      const int kind = GELF_ST_TYPE(symbol.st_info);
-      if (kind != STT_FUNC && kind != STT_NOTYPE && kind != STT_GNU_IFUNC) continue;
-      const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
-      if (text == nullptr) continue;
-      std::string_view name = text;
-      name = name.substr(0, name.find('@'));
-      const auto found = index.find(name);
-      if (found == index.end()) continue;
-      NameUse& use = (*uses)[found->second];
-      if (symbol.st_shndx == SHN_UNDEF) {
-        use.wanted = true;
-      } else if (type == SHT_DYNSYM) {
-        use.exported = true;
-      } else if (kind != STT_NOTYPE) {
-        use.hidden = true;
-      }
+  ForEachNamedSymbol(file, type, [&](const GElf_Sym& symbol, std::string_view name) {
+    const int kind = GELF_ST_TYPE(symbol.st_info);
+    if (kind != STT_FUNC && kind != STT_NOTYPE && kind != STT_GNU_IFUNC) return;
+    const auto found = index.find(name);
+    if (found == index.end()) return;
+    NameUse& use = (*uses)[found->second];
+    if (symbol.st_shndx == SHN_UNDEF) {
+      use.wanted = true;
+    } else if (type == SHT_DYNSYM) {
+      use.exported = true;
+    } else if (kind != STT_NOTYPE) {
+      use.hidden = true;
     }
-  }
+  });
 }
 
 bool IsSymbolic(const ElfFile& file) {
