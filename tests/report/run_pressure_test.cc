@@ -81,8 +81,10 @@ TEST_F(PressureRunTest, SeesFromOutsideWhatTheProgramSeesFromInside) {
   double inside = 0, seen = 0, rolled_up = 0;
   // How long until a sample, and one of the seldom ones with smaps_rollup, falls into the wait is
   // the scheduler's affair.
-  for (int hold_ms = 50; hold_ms <= 6400 && std::min(seen, rolled_up) < inside * 0.9 + 1;
-       hold_ms *= 2) {
+  const auto seen_in_full = [&] {
+    return inside != 0 && std::min(seen, rolled_up) > inside - (1 << 20);
+  };
+  for (int hold_ms = 50; hold_ms <= 6400 && !seen_in_full(); hold_ms *= 2) {
     Running run(Command({tracee_, "grow", "40"}, {"--sample-interval", "5ms"}), directory_.path());
     run.WaitFor("\n");
     std::this_thread::sleep_for(std::chrono::milliseconds(hold_ms));
@@ -117,9 +119,8 @@ TEST_F(PressureRunTest, SeesFromOutsideWhatTheProgramSeesFromInside) {
   EXPECT_GT(last["sampler.cpu_us"], 0);
   bool of_tree = false;
   for (const Json& point : lane["points"]) {
-    if (point.contains("rollup.rss_bytes") && point["rollup.rss_bytes"] > 40 << 20) {
+    if (point.contains("rollup.rss_bytes")) {
       EXPECT_LE(point["rollup.pss_bytes"], point["rollup.rss_bytes"]);
-      EXPECT_NEAR(point["rollup.rss_bytes"].get<double>(), inside, 1 << 20);
     }
     of_tree |= point.contains("tree.processes") && point["tree.processes"] == 1;
   }

@@ -149,6 +149,16 @@ void Ordinary(MadeUp* made_up) {
   made_up->analysis.sizes.bytes[7] = 9000 * 64;
   made_up->analysis.coverage.events = 20'000;
   made_up->analysis.faults.minor = 1234;
+  FaultDetails& faults = made_up->analysis.fault_details;
+  faults.known = true;
+  faults.source = format::FaultSource::kAllEvents;
+  faults.told.minor = faults.counted.minor = faults.by_kind[0].minor = 1234;
+  const StackId code = made_up->Stack({{"Fill", "fill.c", 7}});
+  faults.sites.push_back({.stack = made_up->analysis.sites[0].stack, .faults = {1200, 0},
+                          .blocks = 3, .first_time_ns = 100'000'000, .last_time_ns = 200'000'000,
+                          .touchers = {{code, {1190, 0}}, {StackId{}, {10, 0}}}});
+  faults.touchers = faults.sites[0].touchers;
+  faults.correlation.live_minor = {.known = true, .now = 0.1, .best = 0.9, .lag_ns = 40'000'000};
 }
 
 void Large(MadeUp* made_up) {

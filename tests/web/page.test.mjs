@@ -58,6 +58,15 @@ describe('an ordinary page', () => {
     }
   }));
 
+  test('says in words what was found about page faults', () => on('ordinary.html', '#view=faults', async (page) => {
+    const panel = page.locator('#panel-faults');
+    const words = await panel.locator('ul.notes li').allTextContents();
+    assert.equal(words.length, 2);
+    assert.match(words[0], /^1,190 of 1,200 faults came when Fill touched blocks allocated by .*, from 100 ms to 200 ms; none in the 1\.80? s after that\.$/);
+    assert.match(words[1], /^Minor faults follow the growth of the live heap 40(\.0)? ms later \(r = 0\.90; 0\.10 at the same time\)\.$/);
+    assert.match(await panel.textContent(), /1,234 minor/);
+  }));
+
   test('narrows everything to a range that is dragged in the timeline', () => on('ordinary.html', '#view=sites', async (page) => {
     assert.ok((await callers(page)).includes('Begin'));
     const box = await page.locator('.timeline .u-over').first().boundingBox();

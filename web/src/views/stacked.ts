@@ -78,7 +78,7 @@ export class StackedTimeline {
       if (sites) sites.push(model.place(site));
       else members.set(key, [model.place(site)]);
     }
-    const end = model.report.process.duration_s;
+    const end = model.report.range.to_s;
     const all = [...members].map(([title, sites]) => ({ title, ...model.series!.liveBytes(sites, end) }));
     const size = (values: number[]) => values.reduce((sum, value) => sum + value, 0);
     all.sort((a, b) => size(b.values) - size(a.values));
