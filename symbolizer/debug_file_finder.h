@@ -38,10 +38,11 @@ class DebugFileFinder {
   // The file that `debug` names in .gnu_debugaltlink as (name, build_id).
   std::unique_ptr<ElfFile> FindAlternate(const ElfFile& debug, const std::string& name,
                                          const std::string& build_id) const;
+  // Where FindByBuildId() looks; empty where there is no build-id to speak of.
+  std::vector<std::string> BuildIdPlaces(const std::string& build_id) const;
 
  private:
   std::vector<std::string> Places(const std::string& path) const;
-  std::vector<std::string> BuildIdPlaces(const std::string& build_id) const;
 
   const Options& options_;
 };

@@ -1,10 +1,16 @@
 #include "symbolizer/module_file.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "symbolizer/debug_file_finder.h"
+#include "symbolizer/file_stamp.h"
 #include "symbolizer/sysroot.h"
 
 namespace memtrace::symbolizer {
@@ -14,14 +20,42 @@ bool IsNoFile(const std::string& path) {
          path.starts_with("linux-gate");
 }
 
-std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
-                                        ModuleResult* result) {
+namespace {
+
+std::vector<std::string> PlacesOf(const Options& options, const Module& module) {
   std::string path = module.path;
   constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
   if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
   std::vector<std::string> places = {ResolveInSysroot(options.sysroot, path)};
   // Outside the sysroot only a file that can be proven to be the same.
   if (!options.sysroot.empty() && !module.build_id.empty()) places.push_back(path);
+  return places;
+}
+
+}  // namespace
+
+std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Module& module,
+                                               size_t addresses) {
+  if (options.debuginfod || IsNoFile(module.path)) return std::nullopt;
+  ModuleResult result;
+  result.state = ModuleState::kNotFound;
+  result.frames.resize(addresses);
+  std::vector<std::string> places = PlacesOf(options, module);
+  for (std::string& place : DebugFileFinder(options).BuildIdPlaces(module.build_id)) {
+    places.push_back(std::move(place));
+  }
+  for (const std::string& place : places) {
+    struct stat st;
+    if (stat(place.c_str(), &st) == 0 || (errno != ENOENT && errno != ENOTDIR)) return std::nullopt;
+    if (result.message.empty()) result.message = absl::StrCat(place, ": ", std::strerror(errno));
+    result.files.push_back(FileStamp::Of(place));
+  }
+  return result;
+}
+
+std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
+                                        ModuleResult* result) {
+  const std::vector<std::string> places = PlacesOf(options, module);
   for (const std::string& place : places) {
     absl::StatusOr<std::unique_ptr<ElfFile>> file = ElfFile::Open(place);
     if (file.ok()) {

@@ -4,6 +4,7 @@
 #define MEMTRACE_SYMBOLIZER_MODULE_FILE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "symbolizer/elf_file.h"
@@ -17,6 +18,12 @@ bool IsNoFile(const std::string& path);
 // The module's own file. Null, with state and message of `result` set, when there is none to use.
 std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
                                         ModuleResult* result);
+
+// The answer for `addresses` addresses where neither the module's file nor a debug file of its
+// build-id is on this machine. Nothing is opened to find that out; nullopt: there is something to
+// open, or to ask a server for.
+std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Module& module,
+                                               size_t addresses);
 
 }  // namespace memtrace::symbolizer
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "symbolizer/ask_child.h"
 #include "symbolizer/module_answer.h"
+#include "symbolizer/module_file.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -47,6 +48,10 @@ ModuleResult SymbolizerProcess::Symbolize(const Module& module,
 
 ModuleResult SymbolizerProcess::AskProcess(const Module& module,
                                            std::span<const Address> addresses) {
+  // Of a trace from another machine that may be all of them, and a process costs milliseconds.
+  if (std::optional<ModuleResult> none = AnswerWithoutFiles(options_, module, addresses.size())) {
+    return *std::move(none);
+  }
   const milliseconds time = std::min(limits_.module, limits_.all - spent_);
   if (time.count() <= 0) {
     return Failed(module, addresses.size(), "the modules before it took too long");

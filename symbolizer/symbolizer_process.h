@@ -11,7 +11,7 @@
 // keeps nothing after its answer, dies with its parent, leaves no core, and its standard
 // error is closed to it. What it answers is checked like any other input.
 //
-// With Options::cache_dir only what no cache knows is asked of a child (symbol_cache.h).
+// A module of which there is no file costs no child. With Options::cache_dir only what no cache knows is asked of a child (symbol_cache.h).
 //
 // Threads: as Symbolizer; and no other thread of the process may be inside the
 // allocator, for the child allocates.

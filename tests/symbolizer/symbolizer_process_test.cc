@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Module kModule = {.path = "/lib/module.so"};
+const Module kModule = {.path = "/bin/true"};
 const std::vector<Address> kAddresses = {{0x1000}, {0x2000}};
 
 ModuleResult ResultOf(SymbolizerProcess::Work work, SymbolizerProcess::Limits limits = {}) {
@@ -35,7 +35,7 @@ ModuleResult ResultOf(SymbolizerProcess::Work work, SymbolizerProcess::Limits li
 
 void ExpectNoNames(const ModuleResult& result, const std::string& why) {
   EXPECT_EQ(result.state, ModuleState::kUnreadable);
-  EXPECT_THAT(result.message, HasSubstr("/lib/module.so"));
+  EXPECT_THAT(result.message, HasSubstr("/bin/true"));
   EXPECT_THAT(result.message, HasSubstr(why));
   EXPECT_EQ(result.frames.size(), kAddresses.size());
 }
@@ -142,6 +142,21 @@ TEST(SymbolizerProcessTest, AnAnswerWithoutEndIsNotAwaited) {
                   return result;
                 }, limits),
                 "too many names");
+}
+
+TEST(SymbolizerProcessTest, AModuleWithoutAFileCostsNoProcess) {
+  const Module missing = {.path = "/nowhere/module.so", .build_id = std::string(20, 'x')};
+  SymbolizerProcess process({});
+  process.ReplaceWorkForTesting([](const Module&, std::span<const Address>) { return Known(); });
+  const ModuleResult result = process.Symbolize(missing, kAddresses);
+  EXPECT_EQ(result.state, ModuleState::kNotFound) << "nobody was asked";
+  EXPECT_EQ(result.message, "/nowhere/module.so: No such file or directory");
+  EXPECT_EQ(result.frames.size(), kAddresses.size());
+  // What the search itself says, and what it looked at.
+  const ModuleResult searched = Symbolizer({}).Symbolize(missing, kAddresses);
+  EXPECT_EQ(searched.state, result.state);
+  EXPECT_EQ(searched.message, result.message);
+  EXPECT_EQ(searched.files, result.files);
 }
 
 TEST(SymbolizerProcessTest, TheNumberOfModulesIsLimited) {
