@@ -343,12 +343,14 @@ TEST(TextReportTest, SaysThatFaultsFollowTheHeapLater) {
   MadeUp trace;
   FaultDetails& details = trace.analysis.fault_details;
   details.known = true;
+  details.source = format::FaultSource::kAllEvents;
+  details.told.minor = details.counted.minor = trace.analysis.faults.minor = 1000;
   details.correlation.live_minor = {.known = true, .now = 0.1, .best = 0.9, .lag_ns = 40'000'000};
   details.correlation.allocated_minor = {.known = true, .now = 0.9, .best = 0.9, .lag_ns = 0};
   TextOptions options = Options(200, false);
   options.sections = {TextSection::kFaults};
   const std::string text = RenderText(trace.View(), options);
-  EXPECT_THAT(text, HasSubstr("Minor faults follow the growth of the live heap 40 ms later (r = 0.90; "
+  EXPECT_THAT(text, HasSubstr("Minor faults follow the growth of the live heap 40.0 ms later (r = 0.90; "
                               "0.10 at the same time)"));
   EXPECT_THAT(text, Not(HasSubstr("Minor faults follow the bytes allocated")));
 }
