@@ -158,6 +158,12 @@ void Ordinary(MadeUp* made_up) {
                           .blocks = 3, .first_time_ns = 100'000'000, .last_time_ns = 200'000'000,
                           .touchers = {{code, {1190, 0}}, {StackId{}, {10, 0}}}});
   faults.touchers = faults.sites[0].touchers;
+  PressureLane& lane = made_up->analysis.pressure;
+  lane.samples = 200;
+  lane.columns = {"rss_anon_bytes", "rss_file_bytes", "major_faults", "cgroup.limit_bytes"};
+  for (uint64_t i = 0; i < 100; ++i) {
+    lane.points.push_back({i * 20'000'000, {i << 16, 1 << 20, i / 50 * 7, PressureLane::kNotKnown}});
+  }
   faults.correlation.live_minor = {.known = true, .now = 0.1, .best = 0.9, .lag_ns = 40'000'000};
 }
 

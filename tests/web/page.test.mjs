@@ -67,6 +67,15 @@ describe('an ordinary page', () => {
     assert.match(await panel.textContent(), /1,234 minor/);
   }));
 
+  test('shows what was sampled from outside', () => on('ordinary.html', '#view=pressure', async (page) => {
+    const panel = page.locator('#panel-pressure');
+    assert.match(await panel.textContent(), /200 samples of the process and of the machine.*100 are here/);
+    assert.deepEqual(await panel.locator('h3').allTextContents(), ['Memory', 'Taken back and wanted again', 'All that was sampled']);
+    assert.equal(await panel.locator('.chart canvas').count(), 2);
+    const rows = await panel.locator('table.plain tbody tr').allTextContents();
+    assert.deepEqual(rows, ['rss_anon_bytes0 B6.19 MiB6.19 MiB at 1.98 s', 'rss_file_bytes1.00 MiB1.00 MiB1.00 MiB at 0 s', 'major_faults07+7']);
+  }));
+
   test('narrows everything to a range that is dragged in the timeline', () => on('ordinary.html', '#view=sites', async (page) => {
     assert.ok((await callers(page)).includes('Begin'));
     const box = await page.locator('.timeline .u-over').first().boundingBox();

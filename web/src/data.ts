@@ -95,11 +95,17 @@ export interface Resident {
   parts: { [part: string]: number }; sites?: ResidentSite[];
 }
 
+// Samples from outside; a column is in a point only where it is known.
+export interface Pressure {
+  samples: number; columns: string[]; notes: string[]; points: { [column: string]: number }[];
+}
+
 export interface Report {
   process: {
     pid: number; command: string[]; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string; duration_s: number; end: string;
     exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
+    oom_killed?: boolean | null; oom_evidence?: string | null;
   };
   range: { from_s: number; to_s: number; whole: boolean; match: string };
   coverage: {
@@ -138,7 +144,7 @@ export interface Report {
            live_blocks: number; live_bytes: number }[];
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[];
   lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
-  resident?: Resident[];
+  resident?: Resident[]; pressure?: Pressure | null;
   phases: Phase[]; marks: Mark[];
 }
 

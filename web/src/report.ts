@@ -15,6 +15,7 @@ import { FlameView } from './views/flame';
 import { GrowthView } from './views/growth';
 import { LeaksView } from './views/leaks';
 import { MappingsView } from './views/mappings';
+import { PressureView } from './views/pressure';
 import { ResidentView } from './views/resident';
 import { SitesView } from './views/sites';
 import { SourcesView } from './views/sources';
@@ -36,6 +37,7 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
     new SitesView(model),
     new SourcesView(model), new ThreadsView(model), new FaultsView(model, theme),
     ...((model.report.resident ?? []).length > 0 ? [new ResidentView(model)] : []),
+    ...(model.report.pressure ? [new PressureView(model, theme)] : []),
     new MappingsView(model), new CoverageView(model),
   ];
   const timeline = new Timeline(model, theme);
