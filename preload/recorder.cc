@@ -119,6 +119,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
   if (TakePageSnapshotIfGrown(usage)) now = g_clock.OrderedNow();
   uint64_t resident = 0;
   uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
@@ -129,7 +130,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   Put(state, format::TimeWord(now));
   PutExtended(state, format::ExtendedType::kUsage,
               {static_cast<uint64_t>(usage.ru_minflt), static_cast<uint64_t>(usage.ru_majflt),
-               resident, static_cast<uint64_t>(usage.ru_maxrss) * 1024, own_minor_faults(),
+               resident, static_cast<uint64_t>(usage.ru_maxrss) * 1024, own_faults,
                Pair(static_cast<uint64_t>(usage.ru_nvcsw),
                     static_cast<uint64_t>(usage.ru_nivcsw))});
 }

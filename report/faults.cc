@@ -33,13 +33,17 @@ uint64_t OwnMinor(const UsageSample& sample) {
 
 }  // namespace
 
-void FaultCollector::Add(const UsageSample& sample) {
+void FaultCollector::Add(UsageSample sample) {
   // No process has as many: the sample is damaged, and differences must not overflow.
   constexpr uint64_t kImpossible = uint64_t{1} << 52;
   if (std::max(sample.minor_faults, sample.major_faults) >= kImpossible) return;
   if (any_ && (sample.minor_faults < last_.minor_faults ||
                sample.major_faults < last_.major_faults || sample.time_ns < last_.time_ns)) {
     return;
+  }
+  // The library may have counted faults of its own that the kernel's figure does not have yet.
+  if (any_ && OwnMinor(sample) < OwnMinor(last_)) {
+    sample.tool_minor_faults = sample.minor_faults - OwnMinor(last_);
   }
   any_ = true;
   last_ = sample;

@@ -23,7 +23,7 @@ class FaultCollector {
 
   // In about the order of time. Counters never go back: a sample of a thread that
   // was late is left out.
-  void Add(const UsageSample& sample);
+  void Add(UsageSample sample);
 
   std::span<const UsageSample> samples();
 

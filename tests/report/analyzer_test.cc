@@ -186,6 +186,22 @@ TEST(AnalyzerTest, ResidentBytesStandUntilTheNextSampleThatHasThem) {
   }
 }
 
+TEST(AnalyzerTest, FaultsOfTheToolThatAreCountedTooEarlyTakeNothingAway) {
+  constexpr uint64_t kMs = 1'000'000;
+  TraceBuilder trace;
+  trace.Thread(1, 100, "main")
+      .At(1 * kMs).Usage(100, 0, 4096, 10).Malloc(0x1010, 10)
+      .At(2 * kMs).Usage(101, 0, 4096, 40)  // 30 of these the kernel tells of next time
+      .At(3 * kMs).Usage(140, 0, 4096, 40).Malloc(0x2010, 10).At(4 * kMs);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  uint64_t minor = 0;
+  for (const TimelinePoint& point : a.timeline) {
+    EXPECT_LE(point.minor_faults, 10u);
+    minor += point.minor_faults;
+  }
+  EXPECT_EQ(minor, 10u) << "of 90 at the first sample, 100 in the end";
+}
+
 TEST(AnalyzerTest, FaultsAreSeenWhenTheyHappenWithoutTheTracersOwn) {
   TraceBuilder trace;
   auto& t = trace.Thread(1, 100, "main");

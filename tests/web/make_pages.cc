@@ -158,6 +158,8 @@ void Ordinary(MadeUp* made_up) {
                           .blocks = 3, .first_time_ns = 100'000'000, .last_time_ns = 200'000'000,
                           .touchers = {{code, {1190, 0}}, {StackId{}, {10, 0}}}});
   faults.touchers = faults.sites[0].touchers;
+  faults.ns_per_fault = 500;
+  faults.places.push_back({MemoryKind::kStack, "main thread", {34, 0}});
   PressureLane& lane = made_up->analysis.pressure;
   lane.samples = 200;
   lane.columns = {"rss_anon_bytes", "rss_file_bytes", "major_faults", "cgroup.limit_bytes"};

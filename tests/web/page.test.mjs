@@ -65,6 +65,8 @@ describe('an ordinary page', () => {
     assert.match(words[0], /^1,190 of 1,200 faults came when Fill touched blocks allocated by .*, from 100 ms to 200 ms; none in the 1\.80? s after that\.$/);
     assert.match(words[1], /^Minor faults follow the growth of the live heap 40(\.0)? ms later \(r = 0\.90; 0\.10 at the same time\)\.$/);
     assert.match(await panel.textContent(), /1,234 minor/);
+    assert.match(await panel.locator('tr[data-index]').first().textContent(), /1,2000600 .s/);  // 1200 minor, no major, of 500 ns each
+    assert.deepEqual(await panel.locator('table.plain tbody tr').allTextContents(), ['stack of main thread340']);
   }));
 
   test('shows what was sampled from outside', () => on('ordinary.html', '#view=pressure', async (page) => {

@@ -82,7 +82,7 @@ export interface FaultCount { minor: number; major: number }
 // Code whose access took a fault; in the kernel on behalf of it there is no stack.
 export interface Toucher extends FaultCount { function: string; in_kernel: boolean; stack: number | [] }
 export interface FaultSite extends FaultCount {
-  by_allocator: boolean; allocator: string; fingerprint: string; stack: number; touched_by: Toucher[];
+  by_allocator: number; allocator: string; fingerprint: string; stack: number; touched_by: Toucher[];
 }
 
 export interface ResidentSite {
@@ -134,7 +134,9 @@ export interface Report {
     words?: string[];  // what was found, in sentences
     thrash?: { from_s: number; to_s: number; refaults: number; live_bytes: number }[];
     account?: { [part: string]: FaultCount | number }; by_memory?: { [kind: string]: FaultCount };
+    ns_per_minor?: number;  // 0: not measured
     sites?: FaultSite[]; places?: (FaultCount & { memory: string; name: string })[]; touched_by?: Toucher[];
+    mappings?: (FaultCount & { file: string; stack: number })[];
     why_not_perf?: string | null;
     [key: string]: unknown;
   };

@@ -4,6 +4,7 @@ import { Chart } from '../chart';
 import type { FaultCount, FaultSite } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
+import { plainTable } from '../plain_table';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import type { ThemeChoice } from '../theme';
@@ -20,6 +21,8 @@ const ACCOUNT: [string, string][] = [
   ['counted', 'counted by the kernel'], ['before', 'before the first was seen'], ['seen', 'seen, each with its address'],
   ['seen_in_kernel', 'of these, in the kernel'], ['not_seen', 'not seen'], ['lost', 'lost'],
 ];
+
+const MOST_OTHERS = 100;
 
 const both = (faults: FaultCount) => `${count(faults.minor)} minor` + (faults.major > 0 ? `, ${count(faults.major)} major` : '');
 
@@ -53,7 +56,7 @@ export class FaultsView implements View {
       h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
       ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
       this.chart.element,
-      ...this.thrash(), ...this.account(), ...this.owners());
+      ...this.thrash(), ...this.account(), ...this.owners(), ...this.others());
     theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
   }
 
@@ -81,7 +84,7 @@ export class FaultsView implements View {
   private owners(): Child[] {
     const { model } = this;
     const { stacks, state } = model;
-    const { sites } = model.report.faults;
+    const { sites, ns_per_minor } = model.report.faults;
     if (!sites || sites.length === 0) return [];
     const go = (frame: number) => state.set({ q: stacks.name(frame) }, true);
     this.table = new Table<FaultSite>({
@@ -89,6 +92,8 @@ export class FaultsView implements View {
       columns: [
         { id: 'minor', title: 'Minor', number: true, width: '7em', value: (site) => site.minor, cell: (site) => count(site.minor) },
         { id: 'major', title: 'Major', number: true, width: '7em', value: (site) => site.major, cell: (site) => count(site.major) },
+        ...(ns_per_minor ? [{ id: 'time', title: 'Time', number: true, width: '7em', help: 'Of the minor faults, by what one took at the start of the process',
+          value: (site: FaultSite) => site.minor, cell: (site: FaultSite) => seconds((site.minor * ns_per_minor) / 1e9) }] : []),
         { id: 'caller', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },
         { id: 'touched', title: 'Touched most by', width: '30%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => name(site.touched_by[0]?.function ?? '') },
       ],
@@ -98,6 +103,18 @@ export class FaultsView implements View {
       empty: 'None is left by the filter.',
     });
     return [h('h3', {}, 'Who owns the faults'), this.table.element];
+  }
+
+  // What lies in no block: mappings of the program by who asked for them, and all other memory.
+  private others(): Child[] {
+    const { stacks } = this.model;
+    const { mappings, places } = this.model.report.faults;
+    const rows = [
+      ...(mappings ?? []).map((one) => ({ ...one, what: `mapping of ${stacks.callerName(one.stack)}${one.file && `, ${one.file}`}` })),
+      ...(places ?? []).map((one) => ({ ...one, what: `${one.memory.replaceAll('_', ' ')}${one.name && ` of ${one.name}`}` })),
+    ].sort((a, b) => b.minor + b.major - a.minor - a.major);
+    return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
+      plainTable(['Memory', 'Minor', 'Major'], rows.slice(0, MOST_OTHERS).map((one) => [name(one.what), count(one.minor), count(one.major)]))];
   }
 
   setWhole(whole: boolean): void { this.table?.setWhole(whole); }
