@@ -137,6 +137,7 @@ void Ordinary(MadeUp* made_up) {
   AddScan(&made_up->analysis);
   Phase phase;
   phase.name = "load";
+  phase.minor_faults = 256;
   phase.times = 1;
   phase.first_begin.time_ns = 500'000'000;
   made_up->analysis.phases.push_back(phase);

@@ -66,7 +66,7 @@ describe('an ordinary page', () => {
     assert.match(words[1], /^Minor faults follow the growth of the live heap 40(\.0)? ms later \(r = 0\.90; 0\.10 at the same time\)\.$/);
     assert.match(await panel.textContent(), /1,234 minor/);
     assert.match(await panel.locator('tr[data-index]').first().textContent(), /1,2000600 .s/);  // 1200 minor, no major, of 500 ns each
-    assert.deepEqual(await panel.locator('table.plain tbody tr').allTextContents(), ['stack of main thread340']);
+    assert.deepEqual(await panel.locator('table.plain tbody tr').allTextContents(), ['load125600 B0 B', 'stack of main thread340']);
   }));
 
   test('shows what was sampled from outside', () => on('ordinary.html', '#view=pressure', async (page) => {

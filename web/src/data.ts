@@ -58,7 +58,10 @@ export interface Mapping {
   kind: string; calls: number; bytes: number; live_bytes: number; file?: string; stack: number;
 }
 
-export interface Phase { name: string; first_begin: { time_s: number } }
+export interface Phase {
+  name: string; first_begin: { time_s: number }; times: number;
+  minor_faults: number; major_faults: number; bytes_allocated: number; growth_bytes: number;
+}
 export interface Mark { name: string; time_s: number }
 
 // The live heap by thread, as by other things that the series of the sites tell here.

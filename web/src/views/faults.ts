@@ -56,7 +56,7 @@ export class FaultsView implements View {
       h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
       ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
       this.chart.element,
-      ...this.thrash(), ...this.account(), ...this.owners(), ...this.others());
+      ...this.thrash(), ...this.account(), ...this.phases(), ...this.owners(), ...this.others());
     theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
   }
 
@@ -103,6 +103,15 @@ export class FaultsView implements View {
       empty: 'None is left by the filter.',
     });
     return [h('h3', {}, 'Who owns the faults'), this.table.element];
+  }
+
+  // With what the heap did in the same phase.
+  private phases(): Child[] {
+    const { phases } = this.model.report;
+    return phases.length === 0 ? [] : [h('h3', {}, 'By phase'),
+      plainTable(['Phase', 'Times', 'Minor', 'Major', 'Allocated', 'Live heap grew by'], phases.map((phase) => [
+        name(phase.name), count(phase.times), count(phase.minor_faults), count(phase.major_faults), bytes(phase.bytes_allocated),
+        phase.growth_bytes < 0 ? `-${bytes(-phase.growth_bytes)}` : bytes(phase.growth_bytes)]))];
   }
 
   // What lies in no block: mappings of the program by who asked for them, and all other memory.
