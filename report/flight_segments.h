@@ -35,6 +35,12 @@ class FlightSegments {
   // A remnant of what a segment held before.
   bool IsVoid(const ScannedBlock& block) const;
 
+  // Where the next block may be. Behind the header of a remnant: its place was given to a block
+  // that was never written, which may have been shorter, so that others begin within its bytes.
+  uint64_t NextAfter(const ScannedBlock& block) const {
+    return IsVoid(block) ? block.payload_offset() : block.end();
+  }
+
   // Between blocks anything may stand here.
   bool Contains(uint64_t offset) const {
     return count_ != 0 && offset >= area_.segments_begin;

@@ -93,7 +93,7 @@ absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vec
       auto taken = Take(block, final);
       if (!taken.ok()) return taken.status();
       if (*taken) {
-        *position = block.end();
+        *position = segments_.NextAfter(block);
         continue;
       }
     }

@@ -80,18 +80,20 @@ absl::Status TraceReader::Index() {
   absl::Status segments = segments_.Read(*source_, header_);
   if (!segments.ok()) return segments;
   BlockScanner scanner(source_.get());
+  uint64_t whole_to = 0;  // to there the bytes are those of whole blocks, remnants too
   for (uint64_t position = AlignToBlock(header_.header_bytes);;) {
     ScannedBlock block;
     auto state = scanner.At(position, &block);
     if (!state.ok()) return state.status();
     if (*state == BlockState::kEnd) {
-      if (position < source_->Size()) NoteCutWithinBlock();
+      if (std::max(position, whole_to) < source_->Size()) NoteCutWithinBlock();
       break;
     }
     if (*state == BlockState::kBlock) {
+      whole_to = std::max(whole_to, block.payload_end());
       absl::Status status = IndexBlock(block);
       if (!status.ok()) return status;
-      position = block.end();
+      position = segments_.NextAfter(block);
       continue;
     }
     if (*state == BlockState::kIncomplete) {

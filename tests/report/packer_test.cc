@@ -8,10 +8,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <random>
 
+#include "format/checksum.h"
+#include "report/block_scanner.h"
 #include "report/pack.h"
 #include "tests/report/history.h"
 #include "tests/report/test_util.h"
@@ -66,6 +70,47 @@ std::string Pack(const std::string& raw, const PackerOptions& options = {}) {
   return out.bytes();
 }
 
+// A flight recorder's file of the blocks of `trace`: those of its first events are in segment 0,
+// behind a place that was taken for a block of 512 bytes and still has the beginning of the longer
+// one that stood there before.
+std::string WithAnUnwrittenPlace(const std::string& trace) {
+  constexpr uint64_t kSegments = 4096, kPlace = 512;
+  format::FileHeader file;
+  memcpy(&file, trace.data(), sizeof(file));
+  file.flags |= format::kFileNewest;
+  file.header_checksum = format::HeaderChecksum(file);
+  format::BlockHeader status{};
+  status.magic = format::kBlockMagic;
+  status.kind = format::BlockKind::kStatus;
+  status.payload_bytes = status.content_bytes = sizeof(format::StatusArea);
+  status.header_checksum = format::HeaderChecksum(status);
+  format::StatusArea area{};
+  area.magic = format::kStatusMagic;
+  area.bytes = sizeof(area);
+  area.segments_begin = area.segment_bytes = kSegments;
+  area.segments = 4;
+  area.segments_begun = area.segment_beginning = 8;
+  std::fill_n(area.segment_ticks, 4, TraceBuilder::kStartTicks + 2);
+  format::BlockHeader remnant = status;
+  remnant.kind = format::BlockKind::kEvents;
+  remnant.thread = 9;
+  remnant.sequence = 1;
+  remnant.clock_ticks = TraceBuilder::kStartTicks + 1;
+  remnant.monotonic_ns = TraceBuilder::kStartNs + 1;
+  remnant.payload_bytes = remnant.content_bytes = 2 * kPlace;
+  remnant.header_checksum = format::HeaderChecksum(remnant);
+
+  std::string bytes(kSegments + kPlace, '\0');
+  const auto put = [&bytes](uint64_t at, const auto& what) {
+    bytes.replace(at, sizeof(what), reinterpret_cast<const char*>(&what), sizeof(what));
+  };
+  put(0, file);
+  put(sizeof(file), status);
+  put(sizeof(file) + sizeof(status), area);
+  put(kSegments, remnant);
+  return bytes + trace.substr(AlignToBlock(sizeof(file)));
+}
+
 void ExpectSame(const AnalyzedTrace& a, const AnalyzedTrace& b) {
   const Analysis &x = a.analysis, &y = b.analysis;
   EXPECT_EQ(x.totals.allocations, y.totals.allocations);
@@ -104,6 +149,21 @@ AnalyzeOptions KeepLive() {
   AnalyzeOptions options;
   options.keep_live_blocks = true;
   return options;
+}
+
+TEST(PackerTest, ABlockBehindAPlaceThatWasNotWrittenIsReadInAFlightRecorder) {
+  TraceBuilder trace;
+  auto& main = trace.Thread(1, 100, "main");
+  main.At(1000).Node(1, 0x401000).Malloc(0x1010, 10, 1).Malloc(0x2010, 20, 1).Flush(2000);
+  main.At(3000).Free(0x1010).Flush(4000);
+  trace.End(0, 5000);
+  const std::string raw = WithAnUnwrittenPlace(trace.Build());
+  const AnalyzedTrace expected = Analyze(raw);
+  EXPECT_EQ(expected.analysis.totals.allocations, 2u);
+  EXPECT_EQ(expected.analysis.totals.frees, 1u);
+  EXPECT_EQ(expected.analysis.coverage.lost_blocks, 0u);
+  EXPECT_FALSE(expected.analysis.coverage.truncated);
+  ExpectSame(expected, Analyze(Pack(raw)));
 }
 
 TEST(PackerTest, ThePackedTraceSaysTheSame) {
