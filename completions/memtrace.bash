@@ -88,9 +88,9 @@ _memtrace() {
             return ;;
         --measure)
             if [[ ${words[1]} == rings ]]; then
-                COMPREPLY=($(compgen -W 'live blocks allocated allocations peak peak-blocks wasted temporary text data bss static' -- "$cur"))
+                COMPREPLY=($(compgen -W 'live blocks allocated allocations peak peak-blocks wasted temporary resident peak-resident text data bss static' -- "$cur"))
             else
-                COMPREPLY=($(compgen -W 'live blocks allocated allocations peak peak-blocks wasted temporary' -- "$cur"))
+                COMPREPLY=($(compgen -W 'live blocks allocated allocations peak peak-blocks wasted temporary resident peak-resident' -- "$cur"))
             fi
             return ;;
         --sort)
@@ -116,7 +116,7 @@ _memtrace() {
 
     case ${words[1]} in
         run)
-            options='--help --output --stacks --children --leak-check --faults --sample-bytes --max-bytes --keep --cross-check
+            options='--help --output --stacks --free-stacks --children --leak-check --faults --sample-bytes --max-bytes --keep --cross-check
                 --sample-interval --no-samples --library --finish --quiet --verbose' ;;
         report)
             options='--help --format --output --at --from --to --series --executable --thread --match --function --file --module

@@ -22,6 +22,9 @@ struct Setter {
     return true;
   }
   bool Stacks(std::string_view value) { return Either(value, "all", "off", &config.stacks); }
+  bool FreeStacks(std::string_view value) {
+    return Either(value, "on", "off", &config.free_stacks);
+  }
   bool Children(std::string_view value) { return Either(value, "follow", "off", &config.children); }
   bool Join(std::string_view value) { return Either(value, "1", "0", &config.join); }
   bool CrossCheck(std::string_view value) {

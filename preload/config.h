@@ -28,6 +28,7 @@ enum class FaultMode : uint8_t { kOff, kAuto, kUser, kSnapshots };
 struct Config {
   Text<4096> out;          // MEMTRACE_OUT
   bool stacks = true;      // MEMTRACE_STACKS
+  bool free_stacks = false;  // MEMTRACE_FREE_STACKS
   bool children = true;    // MEMTRACE_CHILDREN
   bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours

@@ -91,8 +91,16 @@ namespace memtrace {
   return block;
 }
 
+// Jumped to, so that the caller is still the caller. Of a block that is ours to record.
+[[gnu::noinline]] static void RecordedFreeWithStack(void* block) {
+  RecordFreeInAnyMode(block, CALL_SITE());
+  g_real.free(block);
+  NoticeTrim();
+}
+
 [[gnu::noinline]] void RecordedFree(void* block) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) [[unlikely]] return;
+  if (g_process.config.free_stacks) [[unlikely]] return RecordedFreeWithStack(block);
   RecordFree(block);
   g_real.free(block);
   NoticeTrim();
@@ -100,6 +108,7 @@ namespace memtrace {
 
 [[gnu::noinline]] void RecordedFreeSized(void* block, size_t bytes) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) [[unlikely]] return;
+  if (g_process.config.free_stacks) [[unlikely]] return RecordedFreeWithStack(block);
   RecordFree(block);
   g_real.free_sized(block, bytes);
   NoticeTrim();
@@ -107,6 +116,7 @@ namespace memtrace {
 
 [[gnu::noinline]] void RecordedFreeAlignedSized(void* block, size_t alignment, size_t bytes) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) [[unlikely]] return;
+  if (g_process.config.free_stacks) [[unlikely]] return RecordedFreeWithStack(block);
   RecordFree(block);
   g_real.free_aligned_sized(block, alignment, bytes);
   NoticeTrim();
@@ -220,7 +230,7 @@ bool TakeAndPrepare(size_t bytes) {
 
 [[gnu::noinline]] void SlowFree(void* block) {
   if (block == nullptr || g_bootstrap_arena.Owns(block)) return;
-  if (PrepareFree(block)) RecordFreeInAnyMode(block);
+  if (PrepareFree(block)) RecordFreeInAnyMode(block, CALL_SITE());
   g_real.free(block);
 }
 

@@ -294,12 +294,20 @@ void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, s
   WriteAlloc(section.state(), kind, function, block, bytes, SlotOf(section.state(), site));
 }
 
-void RecordFreeInAnyMode(void* block) {
-  const Section section;
+void RecordFreeInAnyMode(void* block, const CallSite& site) {
+  const Section section(site.cfa);
   if (!section) return;
-  StampIfSampling(section.state());
-  BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
-  Put(section.state(), format::Head(EventKind::kFree, reinterpret_cast<uintptr_t>(block)));
+  ThreadState& state = section.state();
+  StampIfSampling(state);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  if (g_process.config.free_stacks && !Stopped()) {
+    const uint32_t slot = CaptureStack(state, site);
+    BeginEvent(state, address);
+    Put(state, format::Head(EventKind::kFree, address, 1), slot);
+    return;
+  }
+  BeginEvent(state, address);
+  Put(state, format::Head(EventKind::kFree, address));
 }
 
 void RecordAllocWhileStopped(EventKind kind, AllocFunction function, void* block, size_t bytes,
@@ -308,7 +316,7 @@ void RecordAllocWhileStopped(EventKind kind, AllocFunction function, void* block
 }
 
 void RecordFreeWhileStopped(void* block) {
-  if (Stopped()) RecordFreeInAnyMode(block);
+  if (Stopped()) RecordFreeInAnyMode(block, {});
 }
 
 void RecordReallocIntentWhileStopped(void* block) {

@@ -246,7 +246,7 @@ inline void RecordAlloc(EventKind kind, AllocFunction function, void* block, siz
   RecordAllocWhileStopped(kind, function, block, bytes, site);
 }
 
-// Before the real free.
+// Before the real free, where frees are recorded without their stacks.
 inline void RecordFree(void* block) {
   const RecordingSection section;
   if (!section) [[unlikely]] return RecordFreeWhileStopped(block);
@@ -275,7 +275,8 @@ inline void RecordReallocIntent(void* block) {
 // The same for a thread in any mode, after PrepareAlloc() or PrepareFree() said yes.
 void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, size_t bytes,
                           const CallSite& site);
-void RecordFreeInAnyMode(void* block);
+// With MEMTRACE_FREE_STACKS=on the free's stack is told too.
+void RecordFreeInAnyMode(void* block, const CallSite& site);
 void RecordReallocIntentInAnyMode(void* block);
 // The real realloc of `block` failed, after the intent: it is live still.
 void KeepReallocated(void* block);

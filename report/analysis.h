@@ -6,6 +6,7 @@
 #ifndef MEMTRACE_REPORT_ANALYSIS_H_
 #define MEMTRACE_REPORT_ANALYSIS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -191,6 +192,10 @@ struct UsageSample {
   uint64_t rss_bytes = 0;       // last known, 0 never known: not every sample asks for it
   uint64_t peak_rss_bytes = 0;
   uint64_t live_bytes = 0, bytes_allocated = 0;  // of the heap at that time
+
+  uint64_t program_minor_faults() const {
+    return minor_faults - std::min(tool_minor_faults, minor_faults);
+  }
 };
 
 struct Faults {
@@ -327,6 +332,7 @@ struct Analysis {
   std::string file;  // as named by the user
   Range range;
   BlockSelection selection;
+  bool some_threads = false;  // of what these allocated only
   ProcessInfo process;
   Coverage coverage;
   Totals totals;
@@ -342,7 +348,8 @@ struct Analysis {
   std::vector<Site> sites;              // no particular order
   std::vector<ThreadSummary> threads;
   std::vector<ThreadExchange> exchanges;    // most blocks first
-  std::vector<ReallocHandover> handovers;   // most first; of sites of a selection alone
+  std::vector<BlockEnds> block_ends;        // most first; of sites of a selection alone
+  uint64_t frees_with_stack = 0;            // MEMTRACE_FREE_STACKS; 0: block_ends has reallocs alone
   std::vector<MappingSite> mappings;
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;

@@ -271,8 +271,9 @@ int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ti
           model_.Prefetch(steps.AddressAhead());
           const uint64_t time = steps.Time();
           advance(time);
-          words_here = 1 + (format::DetailOf(head) & 1);
-          if (run.Free(format::AddressOf(head), time)) [[likely]] continue;
+          const bool with_stack = (format::DetailOf(head) & 1) != 0;
+          words_here = 1 + with_stack;
+          if (!with_stack && run.Free(format::AddressOf(head), time)) [[likely]] continue;
         } else if (kind == EventKind::kMalloc || kind == EventKind::kCalloc) {
           model_.Prefetch(steps.AddressAhead());
           const uint64_t time = steps.Time();
@@ -602,6 +603,7 @@ void Analyzer::Finish(Analysis* analysis) {
   analysis->file = reader_->name();
   analysis->range = range_;
   analysis->selection = options_.filter.selection();
+  analysis->some_threads = !threads_.empty();
   FillProcess(analysis);
   FillModules(analysis);
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);

@@ -45,6 +45,8 @@ using namespace render;  // NOLINT: this file joins the two
 // Renders what was analyzed into `out`.
 absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
                     const ReportView& view, const GraphView* graph, Output& out) {
+  const absl::Status known = CheckMeasure(view.analysis(), options.measure);
+  if (!known.ok()) return known;
   switch (options.format) {
     case ReportFormat::kText: {
       TextOptions text;
@@ -369,7 +371,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--measure", flags->measure,
                       "Of folded, pprof, speedscope, callgrind the number\n"
                       "of each site: live (default), blocks, allocated,\n"
-                      "allocations, peak, peak-blocks, wasted, temporary")
+                      "allocations, peak, peak-blocks, wasted, temporary,\n"
+                      "resident, peak-resident")
       ->type_name("WHAT");
   command
       ->add_option("--table,--tables", flags->tables,

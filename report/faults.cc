@@ -27,10 +27,6 @@ class Correlation {
   double n_ = 0, mean_x_ = 0, mean_y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
 };
 
-uint64_t OwnMinor(const UsageSample& sample) {
-  return sample.minor_faults - std::min(sample.tool_minor_faults, sample.minor_faults);
-}
-
 }  // namespace
 
 void FaultCollector::Add(UsageSample sample) {
@@ -42,8 +38,8 @@ void FaultCollector::Add(UsageSample sample) {
     return;
   }
   // The library may have counted faults of its own that the kernel's figure does not have yet.
-  if (any_ && OwnMinor(sample) < OwnMinor(last_)) {
-    sample.tool_minor_faults = sample.minor_faults - OwnMinor(last_);
+  if (any_ && sample.program_minor_faults() < last_.program_minor_faults()) {
+    sample.tool_minor_faults = sample.minor_faults - last_.program_minor_faults();
   }
   any_ = true;
   last_ = sample;
@@ -74,8 +70,8 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
     if (sample.time_ns < range.from_ns || sample.time_ns > range.to_ns) continue;
     if (!inside.empty()) {
       const UsageSample& before = inside.back();
-      const auto minor =
-          static_cast<double>(OwnMinor(sample)) - static_cast<double>(OwnMinor(before));
+      const auto minor = static_cast<double>(sample.program_minor_faults()) -
+                         static_cast<double>(before.program_minor_faults());
       live.Add(static_cast<double>(sample.live_bytes) - static_cast<double>(before.live_bytes),
                minor);
       allocated.Add(static_cast<double>(sample.bytes_allocated - before.bytes_allocated), minor);
@@ -84,7 +80,7 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
   }
   if (range.whole()) {
     // Also the faults before the first sample: of the program's start.
-    faults->minor = OwnMinor(all.back());
+    faults->minor = all.back().program_minor_faults();
     faults->major = all.back().major_faults;
     faults->tool_minor = all.back().tool_minor_faults;
   } else {

@@ -26,6 +26,11 @@ inline bool ApplyHeapEvent(HeapModel& model, StreamState& state, StackTable* sta
   using format::EventKind;
   const EventKind kind = format::KindOf(words[0]);
   if (kind == EventKind::kFree) {  // half of all
+    if ((format::DetailOf(words[0]) & 1) != 0) [[unlikely]] {
+      const auto slot = static_cast<uint32_t>(words[1]);
+      return model.FreeWithStack(stream, format::AddressOf(words[0]),
+                                 state.StackOf(slot, stacks), when, force, waits);
+    }
     return model.Free(stream, format::AddressOf(words[0]), when, force, waits);
   }
   switch (kind) {

@@ -1,5 +1,6 @@
 #include "report/heap_model.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "report/growth/growth_finder.h"
@@ -222,6 +223,18 @@ HeldBlock* HeapModel::FindInLimbo(uint64_t address) {
   return &shadow->second.block;
 }
 
+bool HeapModel::FreeWithStack(size_t stream, uint64_t address, StackId stack, EventTime when,
+                              bool force, WaitList& waits) {
+  const HeldBlock* const block = table_.Find(address);
+  const bool counts = block != nullptr && !block->has(HeldBlock::kLimbo) &&
+                      !block->has(HeldBlock::kUncounted);
+  const uint32_t site = counts ? block->site : 0;
+  if (!Free(stream, address, when, force, waits)) return false;
+  usage_.FreeHasStack();
+  if (site != 0) usage_.FreedAt(site, stack);
+  return true;
+}
+
 bool HeapModel::ReallocIntent(size_t stream, uint64_t address, EventTime when, bool force,
                               WaitList& waits) {
   if (address == 0) return true;  // realloc(NULL, n): the result is an allocation
@@ -333,8 +346,13 @@ void HeapModel::Finish(Analysis* analysis) {
   for (size_t stream = 0; stream < threads_.size(); ++stream) ForgetPending(stream, nobody);
   for (const auto& [address, debt] : debts_) WriteOff(address, debt);
   debts_.clear();
-  // Two blocks cannot be live at one address.
-  for (const auto& [address, shadow] : shadows_) {
+  // Two blocks cannot be live at one address. In order, because blocks of a pool that lie in several
+  // end with the first of these.
+  std::vector<uint64_t> in_shadow;
+  for (const auto& [address, shadow] : shadows_) in_shadow.push_back(address);
+  std::sort(in_shadow.begin(), in_shadow.end());
+  for (const uint64_t address : in_shadow) {
+    const Shadow& shadow = shadows_.at(address);
     if (shadow.surely_first) {
       CountUnseenFree(address, shadow.block.time_ns);
     } else {
@@ -442,14 +460,21 @@ void HeapModel::FinishUsage(Analysis* analysis) {
                      std::tuple(a.blocks, a.bytes, b.from, b.to);
             });
   // Sites move when those of no selected block are left out: by their stacks.
+  std::vector<BlockEnds>& ends = analysis->block_ends;
   for (const auto& [sites, times] : usage_.handed_over()) {
-    analysis->handovers.push_back({analysis->sites[sites.first - 1].stack,
-                                   analysis->sites[sites.second - 1].stack, times});
+    const Site& from = analysis->sites[sites.first - 1];
+    ends.push_back({from.stack, analysis->sites[sites.second - 1].stack, from.function,
+                    BlockEnds::By::kRealloc, times});
   }
-  std::sort(analysis->handovers.begin(), analysis->handovers.end(),
-            [](const ReallocHandover& a, const ReallocHandover& b) {
-              return std::tuple(b.times, a.from, a.to) < std::tuple(a.times, b.from, b.to);
-            });
+  for (const auto& [freed, times] : usage_.freed_at()) {
+    const Site& from = analysis->sites[freed.first - 1];
+    ends.push_back({from.stack, StackId{freed.second}, from.function, BlockEnds::By::kFree, times});
+  }
+  std::sort(ends.begin(), ends.end(), [](const BlockEnds& a, const BlockEnds& b) {
+    return std::tuple(b.times, a.from, a.from_function, a.to, a.by) <
+           std::tuple(a.times, b.from, b.from_function, b.to, b.by);
+  });
+  analysis->frees_with_stack = usage_.frees_with_stack();
 }
 
 // Series, and what they say.

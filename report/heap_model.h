@@ -159,6 +159,10 @@ class HeapModel {
     return true;
   }
 
+  // The same of a trace that has the stacks of frees.
+  bool FreeWithStack(size_t stream, uint64_t address, StackId stack, EventTime when, bool force,
+                     WaitList& waits);
+
   bool ReallocIntent(size_t stream, uint64_t address, EventTime when, bool force, WaitList& waits);
   bool ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime when, bool force,
                      WaitList& waits);

@@ -25,7 +25,7 @@ Phase::Instant At(uint64_t time_ns, const HeapCounters& heap, const UsageSample&
           heap.allocations,
           heap.frees,
           heap.bytes_allocated,
-          usage.minor_faults - std::min(usage.tool_minor_faults, usage.minor_faults),
+          usage.program_minor_faults(),
           usage.major_faults};
 }
 

@@ -1,6 +1,7 @@
 #include "report/site_symbols.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -109,6 +110,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
     for (const FaultToucher& toucher : mapping.touchers) collect(toucher.code);
   }
   for (const FaultToucher& toucher : analysis.fault_details.touchers) collect(toucher.code);
+  for (const BlockEnds& ends : analysis.block_ends) collect(ends.to);
   for (const StackId stack : more) collect(stack);
 
   absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;
@@ -149,6 +151,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
     AddModule(files[i], symbolize);
     if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
   }
+  if (analysis.frees_with_stack != 0) FindCalled(analysis, symbolize);
   if (noted_.size() > notes_.size()) {
     notes_.push_back(absl::StrCat(noted_.size() - notes_.size(),
                                   " more modules have no names for similar reasons"));
@@ -213,6 +216,57 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
       ++i;
     }
   }
+}
+
+// Asked for apart, because few addresses are.
+void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize) {
+  absl::flat_hash_set<StackId> seen;
+  std::map<uint32_t, std::vector<uint64_t>> by_module;
+  std::vector<RawFrame> raw;
+  const auto collect = [&](StackId stack) {
+    if (!stack || !seen.insert(stack).second) return;
+    raw.clear();
+    stacks_(stack, &raw);
+    for (size_t i = 0; i < std::min(raw.size(), kInnermostCalls); ++i) {
+      const Address address{Resolve(raw[i]), raw[i].pc};
+      if (!modules_.contains(address.first) || !called_.try_emplace(address).second) continue;
+      by_module[address.first].push_back(address.second);
+    }
+  };
+  for (const BlockEnds& ends : analysis.block_ends) {
+    collect(ends.from);
+    collect(ends.to);
+  }
+  for (auto& [instance, pcs] : by_module) {
+    const ModuleInfo& module = *modules_.at(instance);
+    if (format::IsFunctionModule(module.path)) continue;
+    std::vector<symbolizer::Address> asked;
+    for (const uint64_t pc : pcs) {
+      asked.push_back({.offset = pc - module.bias, .called = true});
+    }
+    const symbolizer::ModuleResult result = symbolize({module.path, module.build_id}, asked);
+    for (size_t i = 0; i < std::min(asked.size(), result.frames.size()); ++i) {
+      if (result.frames[i].empty()) continue;
+      called_[{instance, pcs[i]}] = Shortened(result.frames[i].front().function);
+    }
+  }
+}
+
+std::vector<SiteSymbols::Call> SiteSymbols::InnermostCalls(StackId stack) const {
+  std::vector<Call> calls;
+  if (!stack) return calls;
+  std::vector<RawFrame> raw;
+  stacks_(stack, &raw);
+  for (size_t i = 0; i < std::min(raw.size(), kInnermostCalls); ++i) {
+    Call call;
+    const Run run = RunOf(raw[i]);
+    // The last one is that which the others were inlined into.
+    if (run.count != 0) call.function = frames_[run.begin + run.count - 1].function;
+    const auto called = called_.find(Address{Resolve(raw[i]), raw[i].pc});
+    if (called != called_.end()) call.called = called->second;
+    calls.push_back(std::move(call));
+  }
+  return calls;
 }
 
 void SiteSymbols::AddFrame(Frame frame) {

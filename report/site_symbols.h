@@ -55,6 +55,15 @@ class SiteSymbols {
   const Frame& frame(FrameId id) const { return frames_[id.value]; }
   size_t frame_count() const { return frames_.size(); }
 
+  // The innermost calls of a stack: the function that each is in, and the one that it names
+  // (symbolizer/call_targets.h), which need not be on the stack. Empty: not known. Only of stacks in
+  // Analysis::block_ends, of a trace that has the stacks of frees.
+  struct Call {
+    std::string function, called;
+  };
+  static constexpr size_t kInnermostCalls = 3;
+  std::vector<Call> InnermostCalls(StackId stack) const;
+
   // One sentence per module whose names could not be had; of the first kMostNotes.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -78,12 +87,14 @@ class SiteSymbols {
   // All instances are of one file.
   void AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize);
   void AddFrame(Frame frame);
+  void FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize);
   void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
 
   StackSource stacks_;
   absl::flat_hash_map<uint32_t, const ModuleInfo*> modules_;
   std::vector<const ModuleInfo*> permanent_;  // by start
   absl::flat_hash_map<Address, Run> runs_;
+  absl::flat_hash_map<Address, std::string> called_;
   // The latest answers of RunOf(): stacks have most of their steps in common.
   struct Memo {
     RawFrame raw;

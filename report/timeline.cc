@@ -61,7 +61,7 @@ void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSa
 FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns) {
   if (samples.empty()) return {};
   const auto own = [](const UsageSample& s) {
-    return static_cast<double>(s.minor_faults - std::min(s.tool_minor_faults, s.minor_faults));
+    return static_cast<double>(s.program_minor_faults());
   };
   const auto after = std::upper_bound(
       samples.begin(), samples.end(), time_ns,

@@ -5,8 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
-
-#include "absl/container/flat_hash_map.h"
+#include <utility>
 
 namespace memtrace::symbolizer {
 namespace {
@@ -89,7 +88,7 @@ std::optional<uint64_t> SlotOf(std::string_view code, uint64_t address,
 
 void PltNames::Build(const ElfFile& module, const SymbolTable& symbols) {
   if (module.machine() != EM_X86_64) return;
-  const Relocations relocations = ReadRelocations(module, symbols);
+  Relocations relocations = ReadRelocations(module, symbols);
   if (relocations.by_slot.empty()) return;
   for (const char* name : {".plt", ".plt.sec", ".plt.got", ".iplt", ".plt.bnd"}) {
     const ElfSection section = module.Section(name);
@@ -106,11 +105,17 @@ void PltNames::Build(const ElfFile& module, const SymbolTable& symbols) {
     }
   }
   stubs_.Build();
+  by_got_word_ = std::move(relocations.by_slot);
 }
 
 const std::string* PltNames::Find(uint64_t address) const {
   const uint32_t* index = stubs_.Find(address);
   return index == nullptr ? nullptr : &names_[*index];
+}
+
+const std::string* PltNames::FindGotWord(uint64_t address) const {
+  const auto found = by_got_word_.find(address);
+  return found == by_got_word_.end() ? nullptr : &found->second;
 }
 
 }  // namespace memtrace::symbolizer

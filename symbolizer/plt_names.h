@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "symbolizer/address_map.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/symbol_table.h"
@@ -31,10 +32,13 @@ class PltNames {
   void Build(const ElfFile& module, const SymbolTable& symbols);
   // The name before "@plt"; null when the address is in no known stub.
   const std::string* Find(uint64_t address) const;
+  // The function whose address the loader writes into this word of the GOT; null: none.
+  const std::string* FindGotWord(uint64_t address) const;
 
  private:
   AddressMap<uint32_t> stubs_;  // index into names_
   std::vector<std::string> names_;
+  absl::flat_hash_map<uint64_t, std::string> by_got_word_;
 };
 
 }  // namespace memtrace::symbolizer

@@ -97,9 +97,11 @@ void SymbolCache::Store(const std::string& path, const Entry& entry) {
 
 ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module,
                                     std::span<const Address> addresses, const Ask& ask) {
-  const auto is_exact = [](const Address& address) { return !address.is_return_address; };
+  const auto is_other = [](const Address& address) {
+    return !address.is_return_address || address.called;
+  };
   if (directory_.empty() || module.build_id.empty() || module.build_id.size() > kLongestBuildId ||
-      OwnBuildId().empty() || std::any_of(addresses.begin(), addresses.end(), is_exact)) {
+      OwnBuildId().empty() || std::any_of(addresses.begin(), addresses.end(), is_other)) {
     misses_ += addresses.size();
     return ask(module, addresses);
   }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "symbolizer/call_targets.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/demangle.h"
 #include "symbolizer/dwarf_module.h"
@@ -124,6 +125,7 @@ class Symbolizer::Impl {
     OpenDwarf(code, &sources, &result);
     LoadSymbols(code, &sources);
     LookUp(sources, addresses, &result);
+    if (sources.file != nullptr) NameCalled(sources, addresses, &result);
     return result;
   }
 
@@ -173,7 +175,7 @@ class Symbolizer::Impl {
     std::vector<std::pair<uint64_t, size_t>> asked;  // (looked up, index in `addresses`)
     asked.reserve(addresses.size());
     for (size_t i = 0; i < addresses.size(); ++i) {
-      asked.emplace_back(LookupAddress(addresses[i]), i);
+      if (!addresses[i].called) asked.emplace_back(LookupAddress(addresses[i]), i);
     }
     std::sort(asked.begin(), asked.end());
     std::vector<uint64_t> distinct;
@@ -197,6 +199,20 @@ class Symbolizer::Impl {
           wanted = frames[i];
         }
       }
+    }
+  }
+
+  static void NameCalled(const NameSources& sources, std::span<const Address> addresses,
+                         ModuleResult* result) {
+    const CallTargets targets(*sources.file, sources.symbols, sources.plt);
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (!addresses[i].called) continue;
+      std::string name = targets.Find(addresses[i].offset);
+      if (name.empty()) continue;
+      Frame frame;
+      frame.function = Demangle(name);
+      if (IsMangled(name)) frame.linkage_name = std::move(name);
+      result->frames[i].push_back(std::move(frame));
     }
   }
 

@@ -37,6 +37,9 @@ struct Module {
 struct Address {
   uint64_t offset = 0;
   bool is_return_address = true;
+  // Asks for what the call in front of this return address calls, in place of where it is: one
+  // frame with its names alone, or none where the call names no function (call_targets.h).
+  bool called = false;
 };
 
 struct Frame {

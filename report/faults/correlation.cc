@@ -83,7 +83,7 @@ FaultCorrelation CorrelateFaults(std::span<const UsageSample> samples) {
   const auto allocated =
       increments([](const UsageSample& s) { return static_cast<double>(s.bytes_allocated); });
   const auto minor = increments([](const UsageSample& s) {
-    return static_cast<double>(s.minor_faults - std::min(s.tool_minor_faults, s.minor_faults));
+    return static_cast<double>(s.program_minor_faults());
   });
   const auto major =
       increments([](const UsageSample& s) { return static_cast<double>(s.major_faults); });

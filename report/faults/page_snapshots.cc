@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -94,8 +95,8 @@ class Layer {
     }
     std::sort(bridge_.sites.begin(), bridge_.sites.end(),
               [](const ResidentSite& a, const ResidentSite& b) {
-                return a.resident_bytes != b.resident_bytes ? a.resident_bytes > b.resident_bytes
-                                                            : a.stack.value < b.stack.value;
+                return std::tuple(b.resident_bytes, a.stack, a.function) <
+                       std::tuple(a.resident_bytes, b.stack, b.function);
               });
   }
 

@@ -82,7 +82,7 @@ std::string EncodeSeries(AnalyzedTrace trace) {
   a.resident = {};
   a.pressure = {};
   a.exchanges.clear();
-  a.handovers.clear();
+  a.block_ends.clear();
   a.checked_stacks.clear();
   for (Site& site : a.sites) {
     site.lifetimes = {};

@@ -112,7 +112,7 @@ void SiteSeries::Fold(Archive& archive) {
 
 template <typename Archive>
 void UsageFold::Fold(Archive& archive) {
-  archive(exchanges_, moves_, chains_, handed_over_, held_, interval_);
+  archive(exchanges_, moves_, chains_, handed_over_, freed_at_, frees_with_stack_, held_, interval_);
   archive.Check(interval_ <= SiteSeries::kMostIntervals);
   for (const std::vector<uint64_t>& thread : held_) archive.Check(thread.size() <= interval_);
 }
@@ -196,6 +196,10 @@ void HeapModel::Fold(Archive& archive) {
     for (const auto& [sites, times] : usage_.handed_over()) {
       archive.Check(std::min(sites.first, sites.second) > 0 &&
                     std::max(sites.first, sites.second) < sites_.size());
+    }
+    for (const auto& [freed, times] : usage_.freed_at()) {
+      archive.Check(freed.first > 0 && freed.first < sites_.size() &&
+                    freed.second <= stacks_->size());
     }
     if (has_custom) custom_ = std::make_unique<CustomBlocks>();
   }

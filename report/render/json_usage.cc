@@ -2,6 +2,7 @@
 
 #include "report/render/json_parts.h"
 #include "report/render/stacked_timeline.h"
+#include "report/render/mismatches.h"
 #include "report/render/usage_tables.h"
 
 namespace memtrace::report::render {
@@ -92,13 +93,13 @@ Json MismatchesJson(const ReportView& view) {
   Json pairs = Json::array();
   for (const Mismatch& one : Mismatches(view)) {
     pairs.push_back({{"allocator", one.allocator},
-                     {"ended_by", "realloc"},
+                     {"ended_by", one.ended_by},
                      {"times", one.times},
                      {"allocated_at", view.CallerText(one.allocated)},
-                     {"ended_at", view.CallerText(one.reallocated)}});
+                     {"ended_at", view.CallerText(one.ended)}});
   }
-  // The trace has no stacks of frees: which function freed a block is not known.
-  return {{"frees_known", false}, {"pairs", std::move(pairs)}};
+  // Without the stacks of frees it is not known which function freed a block.
+  return {{"frees_known", view.analysis().frees_with_stack != 0}, {"pairs", std::move(pairs)}};
 }
 
 Json SiteLifetimeJson(const Site& site) { return QuantilesJson(site.lifetimes); }

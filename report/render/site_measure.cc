@@ -1,5 +1,7 @@
 #include "report/render/site_measure.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,8 @@ absl::string_view SiteMeasureName(SiteMeasure measure) {
     case SiteMeasure::kPeakBlocks: return "peak-blocks";
     case SiteMeasure::kWasted: return "wasted";
     case SiteMeasure::kTemporary: return "temporary";
+    case SiteMeasure::kResident: return "resident";
+    case SiteMeasure::kPeakResident: return "peak-resident";
   }
   return "";
 }
@@ -37,6 +41,8 @@ bool IsBytes(SiteMeasure measure) {
     case SiteMeasure::kAllocated:
     case SiteMeasure::kPeak:
     case SiteMeasure::kWasted:
+    case SiteMeasure::kResident:
+    case SiteMeasure::kPeakResident:
       return true;
     case SiteMeasure::kBlocks:
     case SiteMeasure::kAllocations:
@@ -47,7 +53,33 @@ bool IsBytes(SiteMeasure measure) {
   return false;
 }
 
-uint64_t ValueOf(const Site& site, SiteMeasure measure) {
+std::span<const SiteMeasure> MeasuresOf(const Analysis& analysis) {
+  const std::span<const SiteMeasure> all = kAllSiteMeasures;
+  const BlockSelection& selection = analysis.selection;
+  const bool all_blocks = analysis.range.whole() && !analysis.some_threads &&
+                          selection.sizes.all() && !selection.needs_lifetimes();
+  // The two of the pages are the last ones.
+  return analysis.resident.bridges.empty() || !all_blocks ? all.first(all.size() - 2) : all;
+}
+
+absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure) {
+  const std::span<const SiteMeasure> known = MeasuresOf(analysis);
+  if (std::find(known.begin(), known.end(), measure) != known.end()) return absl::OkStatus();
+  const std::string option = absl::StrCat("--measure ", SiteMeasureName(measure), ": ");
+  if (analysis.resident.bridges.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        option, "the trace has no snapshot of the resident pages; record it by memtrace run, or "
+        "with MEMTRACE_FAULTS=auto or snapshots"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(option, "which pages are resident is known of all blocks of a site together, "
+                   "not of a choice of them by time, thread, size, age or lifetime"));
+}
+
+uint64_t ValueOf(const ReportView& view, const Site& site, SiteMeasure measure) {
+  const auto resident = [](const ResidentSite* pages) {
+    return pages == nullptr ? 0 : pages->resident_bytes;
+  };
   switch (measure) {
     case SiteMeasure::kLive: return site.live_bytes;
     case SiteMeasure::kBlocks: return site.live_blocks;
@@ -57,20 +89,9 @@ uint64_t ValueOf(const Site& site, SiteMeasure measure) {
     case SiteMeasure::kPeakBlocks: return site.blocks_at_peak;
     case SiteMeasure::kWasted: return site.wasted_bytes;
     case SiteMeasure::kTemporary: return site.temporary;
-  }
-  return 0;
-}
-
-uint64_t TotalOf(const Totals& totals, SiteMeasure measure) {
-  switch (measure) {
-    case SiteMeasure::kLive: return totals.live_bytes;
-    case SiteMeasure::kBlocks: return totals.live_blocks;
-    case SiteMeasure::kAllocated: return totals.bytes_allocated;
-    case SiteMeasure::kAllocations: return totals.allocations;
-    case SiteMeasure::kPeak: return totals.peak_live_bytes;
-    case SiteMeasure::kPeakBlocks: return totals.peak_live_blocks;
-    case SiteMeasure::kWasted: return totals.wasted_bytes;
-    case SiteMeasure::kTemporary: return totals.temporary_allocations;
+    case SiteMeasure::kResident: return resident(view.ResidentOf(site.stack, site.function));
+    case SiteMeasure::kPeakResident:
+      return resident(view.ResidentAtPeak(site.stack, site.function));
   }
   return 0;
 }

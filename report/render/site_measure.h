@@ -1,6 +1,6 @@
 // Measure of a site: the one number that a picture shows of each.
 //
-// Pure functions, any thread.
+// Pure functions of a view that does not change, any thread.
 
 #ifndef MEMTRACE_REPORT_RENDER_SITE_MEASURE_H_
 #define MEMTRACE_REPORT_RENDER_SITE_MEASURE_H_
@@ -8,10 +8,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analysis.h"
+#include "report/render/view.h"
 
 namespace memtrace::report::render {
 
@@ -24,21 +26,27 @@ enum class SiteMeasure : uint8_t {
   kPeakBlocks,   // blocks live then
   kWasted,       // bytes usable but not asked for, over all allocations
   kTemporary,    // allocations freed before the thread's next
+  // Of the trace's snapshots of pages, where it has any (ResidentMemory).
+  kResident,      // resident bytes of the blocks live at the end
+  kPeakResident,  // of those live when most memory was resident
 };
-inline constexpr size_t kSiteMeasures = 8;
+inline constexpr size_t kSiteMeasures = 10;
 inline constexpr std::array<SiteMeasure, kSiteMeasures> kAllSiteMeasures = {
     SiteMeasure::kLive,  SiteMeasure::kBlocks,     SiteMeasure::kAllocated,
     SiteMeasure::kAllocations, SiteMeasure::kPeak, SiteMeasure::kPeakBlocks,
-    SiteMeasure::kWasted, SiteMeasure::kTemporary};
+    SiteMeasure::kWasted, SiteMeasure::kTemporary, SiteMeasure::kResident,
+    SiteMeasure::kPeakResident};
 
 // The names --measure takes: "live", "blocks", ...
 absl::StatusOr<SiteMeasure> ParseSiteMeasure(absl::string_view name);
 absl::string_view SiteMeasureName(SiteMeasure measure);
 
 bool IsBytes(SiteMeasure measure);
-uint64_t ValueOf(const Site& site, SiteMeasure measure);
-// What the values of all sites add up to.
-uint64_t TotalOf(const Totals& totals, SiteMeasure measure);
+// Those that the trace tells of.
+std::span<const SiteMeasure> MeasuresOf(const Analysis& analysis);
+// FailedPrecondition, with the cure: `measure` is none of these.
+absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure);
+uint64_t ValueOf(const ReportView& view, const Site& site, SiteMeasure measure);
 
 }  // namespace memtrace::report::render
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/render/csv_record.h"
+#include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/table.h"
 #include "report/render/units.h"
@@ -28,14 +29,15 @@ std::vector<SeriesStep> StepsOf(const Analysis& analysis, const Site& site, size
   const uint64_t interval = analysis.series_interval_ns;
   const uint64_t begin = BeginOf(analysis), end = std::max(EndOf(analysis), begin);
   if (interval == 0) return steps;
-  const size_t count = (end - begin) / interval + 1;
+  const size_t count = std::max<size_t>((end - begin + interval - 1) / interval, 1);
   const size_t each = most >= count ? 1 : (count + most - 1) / most;
   auto point = site.series.begin();
   uint64_t live_bytes = 0, live_blocks = 0;
   for (size_t i = 0; i < count; i += each) {
     SeriesStep step;
     step.time_ns = std::min(begin + (i + each) * interval, end);
-    for (; point != site.series.end() && point->interval < i + each; ++point) {
+    const bool is_last = i + each >= count;  // it has what is at the very end
+    for (; point != site.series.end() && (is_last || point->interval < i + each); ++point) {
       step.allocations += point->allocations;
       step.bytes_allocated += point->bytes_allocated;
       step.frees += point->frees;
@@ -66,8 +68,13 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
                              absl::StrCat(Count(sites.size()), " of ", Count(view.sites().size()),
                                           " sites, highest peak first"));
   for (const Site* site : sites) {
-    text += absl::StrCat("\n  ", options.style.Name(view.CallerText(site->stack)), "  ",
-                         view.Fingerprint(site->stack, site->function), "\n");
+    const std::string fingerprint = view.Fingerprint(site->stack, site->function);
+    std::string caller = options.style.Name(view.CallerText(site->stack));
+    if (!options.full) {
+      const size_t room = options.style.width - fingerprint.size() - 4;
+      caller = KeepBeginning(caller, room, options.style.ellipsis());
+    }
+    text += absl::StrCat("\n  ", caller, "  ", fingerprint, "\n");
     TextTable table({{"until"}, {"live"}, {"blocks"}, {"allocated"}, {"allocations"}, {"frees"}}, "");
     for (const SeriesStep& step :
          StepsOf(analysis, *site, options.full ? SIZE_MAX : kTextSteps)) {

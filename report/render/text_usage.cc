@@ -10,6 +10,7 @@
 #include "report/render/table.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
+#include "report/render/mismatches.h"
 #include "report/render/usage_tables.h"
 
 namespace memtrace::report::render {
@@ -127,18 +128,23 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
         table.Render(options.style, 2), MoreLine(options, rows.size(), shown, "caller"));
   }
   if (!mismatches.empty()) {
-    TextTable table({{"times"}, {"allocated by", true}}, "where, and where realloc took it");
+    TextTable table({{"times"}, {"allocated by", true}, {"ended by", true}},
+                    "where, and where it ended");
     const size_t shown = Shown(options, mismatches.size());
     for (size_t i = 0; i < shown; ++i) {
       const Mismatch& one = mismatches[i];
-      table.AddRow({ShortCount(one.times), one.allocator}, [&view, &options, one](size_t width) {
+      table.AddRow({ShortCount(one.times), one.allocator, one.ended_by}, [&view, &options, one](size_t width) {
         const size_t half = width > 4 ? (width - 4) / 2 : 0;
         return absl::StrCat(CallerCell(view, one.allocated, half, options), " -> ",
-                            CallerCell(view, one.reallocated, half, options));
+                            CallerCell(view, one.ended, half, options));
       });
     }
     absl::StrAppend(
-        &out, Heading(options, "MISMATCHED PAIRS", "blocks of operator new that realloc took"),
+        &out,
+        Heading(options, "MISMATCHED PAIRS",
+                view.analysis().frees_with_stack != 0
+                    ? "blocks that ended by another kind of function than they came from"
+                    : "blocks of operator new that realloc took; frees were recorded without stacks"),
         table.Render(options.style, 2), MoreLine(options, mismatches.size(), shown, "pair"));
   }
   return out;

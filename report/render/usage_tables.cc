@@ -4,7 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "report/render/text_report.h"
 
 namespace memtrace::report::render {
 
@@ -61,18 +60,6 @@ SiteMoves Moves(const SiteGroup& group) {
     all.container_copied_bytes += one.container_copied_bytes;
   }
   return all;
-}
-
-std::vector<Mismatch> Mismatches(const ReportView& view) {
-  std::vector<Mismatch> found;
-  for (const ReallocHandover& handover : view.analysis().handovers) {
-    if (!view.Matches(handover.from)) continue;
-    const std::string allocator =
-        AllocationName(view, handover.from, format::AllocFunction::kMalloc);
-    if (allocator == "malloc") continue;
-    found.push_back({handover.from, handover.to, allocator, handover.times});
-  }
-  return found;
 }
 
 }  // namespace memtrace::report::render

@@ -30,14 +30,6 @@ LifetimeHistogram Lifetimes(const SiteGroup& group);
 // The moves of a caller's sites together.
 SiteMoves Moves(const SiteGroup& group);
 
-// A block of operator new that realloc took over.
-struct Mismatch {
-  StackId allocated, reallocated;
-  std::string allocator;  // "operator new[]"
-  uint64_t times = 0;
-};
-std::vector<Mismatch> Mismatches(const ReportView& view);
-
 }  // namespace memtrace::report::render
 
 #endif  // MEMTRACE_REPORT_RENDER_USAGE_TABLES_H_

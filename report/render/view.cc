@@ -17,6 +17,13 @@
 namespace memtrace::report::render {
 namespace {
 
+// Of a map by stack and function; nullptr: none.
+template <typename Map>
+typename Map::mapped_type Find(const Map& map, StackId stack, format::AllocFunction function) {
+  const auto at = map.find({stack.value, static_cast<uint8_t>(function)});
+  return at == map.end() ? nullptr : at->second;
+}
+
 using format::AllocFunction;
 
 constexpr std::pair<SortColumn, absl::string_view> kSortColumns[] = {
@@ -221,23 +228,29 @@ absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const Si
   for (const FaultSite& site : analysis.fault_details.sites) {
     view.fault_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
   }
-  if (const RssBridge* end = analysis.resident.End()) {
-    for (const ResidentSite& site : end->sites) {
-      view.resident_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
+  const auto collect = [](const RssBridge* bridge, ResidentSites* sites) {
+    if (bridge == nullptr) return;
+    for (const ResidentSite& site : bridge->sites) {
+      (*sites)[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
     }
-  }
+  };
+  collect(analysis.resident.End(), &view.resident_sites_);
+  collect(analysis.resident.Peak(), &view.resident_at_peak_);
   view.Group();
   return view;
 }
 
 const ResidentSite* ReportView::ResidentOf(StackId stack, format::AllocFunction function) const {
-  const auto at = resident_sites_.find({stack.value, static_cast<uint8_t>(function)});
-  return at == resident_sites_.end() ? nullptr : at->second;
+  return Find(resident_sites_, stack, function);
+}
+
+const ResidentSite* ReportView::ResidentAtPeak(StackId stack,
+                                               format::AllocFunction function) const {
+  return Find(resident_at_peak_, stack, function);
 }
 
 const FaultSite* ReportView::FaultsOf(StackId stack, format::AllocFunction function) const {
-  const auto at = fault_sites_.find({stack.value, static_cast<uint8_t>(function)});
-  return at == fault_sites_.end() ? nullptr : at->second;
+  return Find(fault_sites_, stack, function);
 }
 
 absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<leak::KindSet> kinds) {

@@ -119,6 +119,8 @@ class ReportView {
   const FaultSite* FaultsOf(StackId stack, format::AllocFunction function) const;
   // At the end; nullptr: nothing was live, or nothing is known.
   const ResidentSite* ResidentOf(StackId stack, format::AllocFunction function) const;
+  // The same when most memory was resident.
+  const ResidentSite* ResidentAtPeak(StackId stack, format::AllocFunction function) const;
 
  private:
   ReportView() = default;
@@ -137,7 +139,8 @@ class ReportView {
   std::vector<SiteGroup> callers_;
   std::vector<const MappingSite*> mappings_;
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const FaultSite*> fault_sites_;
-  absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const ResidentSite*> resident_sites_;
+  using ResidentSites = absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const ResidentSite*>;
+  ResidentSites resident_sites_, resident_at_peak_;
   uint64_t unfreed_bytes_ = 0;
   uint64_t unfreed_blocks_ = 0;
 };

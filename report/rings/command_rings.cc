@@ -101,6 +101,8 @@ absl::Status Rings(Flags flags) {
       [&](double share) { progress.Report("symbolizing", share); });
   const auto view = render::ReportView::Create(trace->analysis, symbols, flags.common.match);
   if (!view.ok()) return view.status();
+  const absl::Status known = render::CheckMeasure(trace->analysis, weight->measure);
+  if (!known.ok()) return known;
 
   rings::SourceTree tree;
   rings::RingsOptions rings;
@@ -144,7 +146,8 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
   command->add_option("--measure", flags->measure,
                       "What the tree is sorted by: live (default),\n"
                       "blocks, allocated, allocations, peak, peak-blocks,\n"
-                      "wasted, temporary, text, data, bss, static")
+                      "wasted, temporary, resident, peak-resident, text,\n"
+                      "data, bss, static")
       ->type_name("WHAT");
   command->add_option("--start", flags->start, "Only this folder, file or function: its path or\n"
                       "the end of it")

@@ -19,7 +19,8 @@ constexpr std::pair<SiteMeasure, const char*> kKeys[] = {
     {SiteMeasure::kLive, "live_bytes"},         {SiteMeasure::kBlocks, "live_blocks"},
     {SiteMeasure::kAllocated, "bytes_allocated"}, {SiteMeasure::kAllocations, "allocations"},
     {SiteMeasure::kPeak, "bytes_at_peak"},      {SiteMeasure::kPeakBlocks, "blocks_at_peak"},
-    {SiteMeasure::kWasted, "wasted_bytes"},     {SiteMeasure::kTemporary, "temporary"}};
+    {SiteMeasure::kWasted, "wasted_bytes"},     {SiteMeasure::kTemporary, "temporary"},
+    {SiteMeasure::kResident, "resident_bytes"}, {SiteMeasure::kPeakResident, "resident_bytes_at_peak"}};
 
 const char* KindName(Node::Kind kind) {
   switch (kind) {

@@ -52,6 +52,8 @@ class Tree {
     if (!wide_ && name == "allocations") name = "allocs";
     if (!wide_ && name == "peak-blocks") name = "pkblks";
     if (!wide_ && name == "temporary") name = "temp.";
+    if (name == "resident") return wide_ ? name : "resid.";
+    if (name == "peak-resident") return wide_ ? "peak resid." : "pk.res";
     return name;
   }
 

@@ -138,8 +138,8 @@ void SourceTree::Add(absl::string_view path, absl::string_view module, absl::str
 void SourceTree::AddSites(const render::ReportView& view) {
   for (const Site* site : view.sites()) {
     Amounts amounts;
-    for (const SiteMeasure measure : render::kAllSiteMeasures) {
-      amounts.heap[static_cast<size_t>(measure)] = ValueOf(*site, measure);
+    for (const SiteMeasure measure : render::MeasuresOf(view.analysis())) {
+      amounts.heap[static_cast<size_t>(measure)] = ValueOf(view, *site, measure);
     }
     const Frame* caller = view.Caller(site->stack);
     if (caller == nullptr) {

@@ -82,6 +82,10 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
   run->add_option("--stacks", options->stacks, "Record the stack of every allocation: all or off")
       ->type_name("MODE")
       ->check(CLI::IsMember({"all", "off"}));
+  run->add_flag("--free-stacks", options->free_stacks,
+                "Record the stack of every free too: the report\n"
+                "then has the pairs of new and free, malloc and\n"
+                "delete, that do not match");
   run->add_option("--children", options->children,
                   "Trace the processes that the program starts:\n"
                   "follow or off")

@@ -110,6 +110,7 @@ std::vector<std::string> Environment(const RunOptions& options, const std::strin
     if (!value.empty()) set.emplace_back(name, value);
   };
   option("MEMTRACE_STACKS", options.stacks);
+  option("MEMTRACE_FREE_STACKS", options.free_stacks ? "on" : "");
   option("MEMTRACE_CHILDREN", options.children);
   option("MEMTRACE_LEAK_CHECK", options.leak_check);
   option("MEMTRACE_FAULTS", FaultsToLookFor(options));

@@ -12,6 +12,7 @@ namespace memtrace::report {
 struct RunOptions {
   std::string output;
   std::string stacks, children, leak_check, sample_bytes, max_bytes, keep, cross_check;
+  bool free_stacks = false;
   std::string faults;
   std::string library;
   std::string sample_interval;  // as absl::ParseDuration() takes it

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "format/event_words.h"
 #include "report/strong_id.h"
 
 namespace memtrace::report {
@@ -49,9 +50,13 @@ struct ThreadExchange {
   uint64_t blocks = 0, bytes = 0;
 };
 
-// Blocks of one site that a realloc of another took over.
-struct ReallocHandover {
+// Where blocks of a site ended: a realloc of another site took them over; or they were freed, in a
+// trace that has the stacks of frees.
+struct BlockEnds {
+  enum class By : uint8_t { kRealloc, kFree };
   StackId from, to;
+  format::AllocFunction from_function = format::AllocFunction::kMalloc;
+  By by = By::kRealloc;
   uint64_t times = 0;
 };
 

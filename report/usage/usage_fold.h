@@ -53,6 +53,10 @@ class UsageFold {
     moves.container_copied_bytes += copied;
   }
 
+  // A block was freed where `stack` is.
+  void FreedAt(uint32_t site, StackId stack) { ++freed_at_[{site, stack.value}]; }
+  void FreeHasStack() { ++frees_with_stack_; }
+
   // At the end of an interval of the series: what the threads hold.
   template <typename LiveOf>
   void NextInterval(size_t threads, LiveOf live_of) {
@@ -81,6 +85,11 @@ class UsageFold {
   const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& handed_over() const {
     return handed_over_;
   }
+  // From a site to the stacks of the frees of its blocks.
+  const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& freed_at() const {
+    return freed_at_;
+  }
+  uint64_t frees_with_stack() const { return frees_with_stack_; }
   // Of all intervals that have ended.
   std::vector<uint64_t> TakeHeld(size_t thread) {
     std::vector<uint64_t> held;
@@ -97,7 +106,8 @@ class UsageFold {
   absl::flat_hash_map<Threads, Exchange> exchanges_;
   absl::flat_hash_map<uint32_t, SiteMoves> moves_;  // by site
   absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: reallocs of this block so far
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_;
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_, freed_at_;
+  uint64_t frees_with_stack_ = 0;
   std::vector<std::vector<uint64_t>> held_;  // by thread and interval
   size_t interval_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,13 +24,11 @@
 namespace memtrace::report::viewers {
 namespace {
 
-using Costs = std::array<uint64_t, render::kSiteMeasures>;
+using Costs = std::array<uint64_t, render::kSiteMeasures>;  // in the order of the events
 
 void Add(const Costs& more, Costs* sum) {
   for (size_t i = 0; i < more.size(); ++i) (*sum)[i] += more[i];
 }
-
-std::string Text(const Costs& costs) { return absl::StrJoin(costs, " "); }
 
 struct Function {
   std::string object, file, name;
@@ -43,16 +42,16 @@ struct Function {
 
 class Graph {
  public:
-  explicit Graph(SiteMeasure first) {
+  Graph(const Analysis& analysis, SiteMeasure first) {
     order_.push_back(first);
-    for (const SiteMeasure measure : render::kAllSiteMeasures) {
+    for (const SiteMeasure measure : render::MeasuresOf(analysis)) {
       if (measure != first) order_.push_back(measure);
     }
   }
 
   void Add(const ReportView& view, const Site& site) {
     Costs costs{};
-    for (size_t i = 0; i < order_.size(); ++i) costs[i] = ValueOf(site, order_[i]);
+    for (size_t i = 0; i < order_.size(); ++i) costs[i] = ValueOf(view, site, order_[i]);
     viewers::Add(costs, &totals_);
     const std::vector<const Frame*> frames = view.Frames(site.stack);
     if (frames.empty()) {
@@ -107,6 +106,10 @@ class Graph {
   }
 
  private:
+  std::string Text(const Costs& costs) const {
+    return absl::StrJoin(std::span(costs).first(order_.size()), " ");
+  }
+
   using Numbers = absl::flat_hash_map<std::string, size_t>;
 
   size_t IdOf(const Frame& frame) {
@@ -136,7 +139,7 @@ class Graph {
 }  // namespace
 
 void RenderCallgrind(const ReportView& view, SiteMeasure measure, Sink& out) {
-  Graph graph(measure);
+  Graph graph(view.analysis(), measure);
   for (const Site* site : view.sites()) graph.Add(view, *site);
   graph.Write(view.analysis().process, out);
 }

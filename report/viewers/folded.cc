@@ -22,7 +22,7 @@ std::string Name(absl::string_view name) {
 void RenderFolded(const ReportView& view, SiteMeasure measure, Sink& out) {
   std::map<std::string, uint64_t> lines;
   for (const Site* site : view.sites()) {
-    const uint64_t value = ValueOf(*site, measure);
+    const uint64_t value = ValueOf(view, *site, measure);
     if (value == 0) continue;
     const std::vector<const Frame*> frames = view.Frames(site->stack);
     std::string line;

@@ -52,6 +52,8 @@ absl::string_view SampleTypeName(SiteMeasure measure) {
     case SiteMeasure::kPeakBlocks: return "peak_objects";
     case SiteMeasure::kWasted: return "wasted_space";
     case SiteMeasure::kTemporary: return "temporary_objects";
+    case SiteMeasure::kResident: return "resident_space";
+    case SiteMeasure::kPeakResident: return "peak_resident_space";
   }
   return "";
 }
@@ -86,7 +88,7 @@ class Profile {
   }
 
   void WriteTypes(SiteMeasure measure) {
-    for (const SiteMeasure one : render::kAllSiteMeasures) {
+    for (const SiteMeasure one : render::MeasuresOf(view_.analysis())) {
       pbf_writer type(writer_, ProfileField::kSampleType);
       type.add_int64(ValueTypeField::kType, String(SampleTypeName(one)));
       type.add_int64(ValueTypeField::kUnit, String(IsBytes(one) ? "bytes" : "count"));
@@ -104,8 +106,8 @@ class Profile {
       i = end + 1;
     }
     std::vector<int64_t> values;
-    for (const SiteMeasure measure : render::kAllSiteMeasures) {
-      values.push_back(static_cast<int64_t>(ValueOf(site, measure)));
+    for (const SiteMeasure measure : render::MeasuresOf(view_.analysis())) {
+      values.push_back(static_cast<int64_t>(ValueOf(view_, site, measure)));
     }
     // All strings first: a message that is open must be the last in the buffer.
     const int64_t key = String("allocator"), name = String(render::FunctionName(site.function));

@@ -42,11 +42,12 @@ struct Stack {
   std::vector<size_t> frames;  // outermost first
 };
 
-void WriteProfile(const std::vector<Stack>& stacks, SiteMeasure measure, Sink& out) {
+void WriteProfile(const ReportView& view, const std::vector<Stack>& stacks, SiteMeasure measure,
+                  Sink& out) {
   uint64_t total = 0;
   std::vector<const Stack*> shown;
   for (const Stack& stack : stacks) {
-    const uint64_t value = ValueOf(*stack.site, measure);
+    const uint64_t value = ValueOf(view, *stack.site, measure);
     if (value == 0) continue;
     total += value;
     shown.push_back(&stack);
@@ -58,7 +59,8 @@ void WriteProfile(const std::vector<Stack>& stacks, SiteMeasure measure, Sink& o
                      out);
   out.Write(", \"weights\": ");
   render::WriteArray(shown, shown.size(),
-                     [&](const Stack* stack) { return Json(ValueOf(*stack->site, measure)); }, out);
+                     [&](const Stack* stack) { return Json(ValueOf(view, *stack->site, measure)); },
+                     out);
   out.Write("}");
 }
 
@@ -77,9 +79,9 @@ void RenderSpeedscope(const ReportView& view, SiteMeasure measure, Sink& out) {
   }
 
   std::vector<SiteMeasure> shown;
-  for (const SiteMeasure one : render::kAllSiteMeasures) {
+  for (const SiteMeasure one : render::MeasuresOf(view.analysis())) {
     const bool any = std::any_of(stacks.begin(), stacks.end(), [&](const Stack& stack) {
-      return ValueOf(*stack.site, one) != 0;
+      return ValueOf(view, *stack.site, one) != 0;
     });
     if (any || one == measure) shown.push_back(one);
   }
@@ -98,7 +100,7 @@ void RenderSpeedscope(const ReportView& view, SiteMeasure measure, Sink& out) {
   out.Write("},\n \"profiles\": [");
   for (size_t i = 0; i < shown.size() && !out.done(); ++i) {
     out.Write(i == 0 ? "\n  " : ",\n  ");
-    WriteProfile(stacks, shown[i], out);
+    WriteProfile(view, stacks, shown[i], out);
   }
   out.Write("]}\n");
 }

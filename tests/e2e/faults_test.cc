@@ -394,6 +394,45 @@ TEST(FaultsTest, ABlockIsInTheBridgeForAsLongAsItLives) {
   EXPECT_GE(end.at("parts").at("retained").get<long>(), kListed * 9 / 10);
 }
 
+TEST(FaultsTest, RingsAndPicturesShowWhatIsResident) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Under({.arguments = {TraceePath("faults_of_each_kind")}}, traces.path(), "snapshots"));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string trace = TraceOf(traces.path(), "faults_of_each_kind", run.pid);
+  const Json report = Report(trace);
+  const auto sum_of = [](const Json& sites) {
+    long sum = 0;
+    for (const Json& site : sites) sum += site.at("resident_bytes").get<long>();
+    return sum;
+  };
+  const long at_end = sum_of(report.at("resident").back().at("sites"));
+  ASSERT_GT(at_end, kPages * 4096);
+  long at_peak = 0;
+  for (const Json& bridge : report.at("resident")) {
+    if (bridge.at("peak").get<bool>()) at_peak = sum_of(bridge.at("sites"));
+  }
+  const Result rings = RunCommand({.arguments = {ToolPath(), "rings", trace, "--measure", "resident",
+                                                 "--no-static", "--format", "json"}});
+  ASSERT_EQ(rings.Outcome(), "exit 0") << rings.err;
+  const Json tree = Json::parse(rings.out).at("tree");
+  EXPECT_EQ(tree.at("resident_bytes"), at_end);
+  EXPECT_EQ(tree.at("resident_bytes_at_peak"), at_peak);
+  const Result folded = RunCommand({.arguments = {ToolPath(), "report", trace, "--format", "folded",
+                                                  "--measure", "resident"}});
+  ASSERT_EQ(folded.Outcome(), "exit 0") << folded.err;
+  std::istringstream lines(folded.out);
+  long of_lines = 0;
+  for (std::string line; std::getline(lines, line);) {
+    of_lines += std::stol(line.substr(line.rfind(' ')));
+  }
+  EXPECT_EQ(of_lines, at_end);
+  const Result part = RunCommand({.arguments = {ToolPath(), "rings", trace, "--measure", "resident",
+                                                "--from", "50%"}});
+  EXPECT_EQ(part.exit_status, 2);
+  EXPECT_THAT(part.err, HasSubstr("--measure resident: which pages are resident is known of all"));
+}
+
 TEST(FaultsTest, PagesShowsASnapshotOfATraceInEveryFormat) {
   TempDir traces;
   const Result run = RunCommand(

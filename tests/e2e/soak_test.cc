@@ -111,7 +111,8 @@ class Lasting {
     return children.empty() ? 0 : children.front();
   }
   void Stop() const { process_->Signal(SIGTERM); }
-  Result Wait() const { return process_->Wait(120); }
+  // `memtrace run` may still have to pack what the program wrote while others had the processors.
+  Result Wait() const { return process_->Wait(120 + SoakSeconds() / 4); }
 
  private:
   std::string name_, trace_;

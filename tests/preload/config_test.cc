@@ -31,6 +31,7 @@ TEST(ConfigTest, HasTheDocumentedDefaults) {
   const Parsed parsed = Parse(Environment({"PATH=/bin", "HOME=/root"}));
   EXPECT_EQ(parsed.config.out.view(), "memtrace.%e.%p.mtr");
   EXPECT_TRUE(parsed.config.stacks);
+  EXPECT_FALSE(parsed.config.free_stacks);
   EXPECT_TRUE(parsed.config.children);
   EXPECT_EQ(parsed.config.max_bytes, 0u);
   EXPECT_EQ(parsed.said, "");
@@ -44,9 +45,11 @@ TEST(ConfigTest, NotesWhereCharacterSetsAre) {
 
 TEST(ConfigTest, TakesEveryVariable) {
   const Parsed parsed = Parse(Environment({"MEMTRACE_OUT=/tmp/x.mtr", "MEMTRACE_STACKS=off",
-                                           "MEMTRACE_CHILDREN=off", "MEMTRACE_MAX_BYTES=500M"}));
+                                           "MEMTRACE_CHILDREN=off", "MEMTRACE_MAX_BYTES=500M",
+                                           "MEMTRACE_FREE_STACKS=on"}));
   EXPECT_EQ(parsed.config.out.view(), "/tmp/x.mtr");
   EXPECT_FALSE(parsed.config.stacks);
+  EXPECT_TRUE(parsed.config.free_stacks);
   EXPECT_FALSE(parsed.config.children);
   EXPECT_EQ(parsed.config.max_bytes, 500u << 20);
   EXPECT_EQ(parsed.said, "");

@@ -17,6 +17,7 @@
 #include "format/event_words.h"
 #include "format/trace_format.h"
 #include "format/word_codec.h"
+#include "preload/call_site.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/thread_state.h"
@@ -87,18 +88,15 @@ constexpr int kAtOnce = 6, kPassed = 32;
 std::atomic<void*> g_passed[kPassed];
 
 [[gnu::noinline]] void* Allocate(size_t bytes) {
-  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const CallSite site = {reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
-                         frame + arch::kFrameAddressToCfa,
-                         *reinterpret_cast<const uintptr_t*>(frame)};
+  const CallSite site = CALL_SITE();
   void* block = std::malloc(bytes);
   RecordAllocInAnyMode(EventKind::kMalloc, AllocFunction::kMalloc, block, bytes, site);
   return block;
 }
 
-void Free(void* block) {
+[[gnu::noinline]] void Free(void* block) {
   if (block == nullptr) return;
-  RecordFreeInAnyMode(block);
+  RecordFreeInAnyMode(block, CALL_SITE());
   std::free(block);
 }
 

@@ -99,8 +99,9 @@ std::string Describe(const AnalyzedTrace& trace) {
   for (const ThreadExchange& e : a.exchanges) {
     write("exchange", e.from.value, e.to.value, e.blocks, e.bytes);
   }
-  for (const ReallocHandover& h : a.handovers) {
-    write("handover", h.from.value, h.to.value, h.times);
+  for (const BlockEnds& e : a.block_ends) {
+    write("ends", e.from.value, static_cast<int>(e.from_function), e.to.value,
+          static_cast<int>(e.by), e.times);
   }
   for (const TimelinePoint& p : a.timeline) {
     write("point", p.time_ns, p.live_bytes, p.live_blocks, p.usable_bytes, p.max_live_bytes,

@@ -132,7 +132,7 @@ TEST(SourceTreeTest, HostilePathsAreNodesLikeOthers) {
 }
 
 TEST(WeightTest, NamesAreMeasuresAndPartsOfTheFootprint) {
-  for (const char* name : {"live", "peak", "wasted", "text", "data", "bss", "static"}) {
+  for (const char* name : {"live", "peak", "wasted", "resident", "peak-resident", "text", "data", "bss", "static"}) {
     EXPECT_EQ(WeightName(*ParseWeight(name)), name);
   }
   EXPECT_THAT(std::string(ParseWeight("rss").status().message()),
@@ -214,9 +214,10 @@ TEST(RingsDataTest, CsvHasARowForEachNode) {
   RenderRingsCsv(tree, **tree.Find("src/main.cc", "/"), {}, out);
   EXPECT_EQ(out.text(),
             "path,kind,live_bytes,live_blocks,bytes_allocated,allocations,bytes_at_peak,"
-            "blocks_at_peak,wasted_bytes,temporary,text_bytes,data_bytes,bss_bytes\r\n"
-            "/home/user/app/src/main.cc,file,5,0,0,0,0,0,0,0,77,0,0\r\n"
-            "/home/user/app/src/main.cc/main,function,5,0,0,0,0,0,0,0,77,0,0\r\n");
+            "blocks_at_peak,wasted_bytes,temporary,resident_bytes,resident_bytes_at_peak,text_bytes,"
+            "data_bytes,bss_bytes\r\n"
+            "/home/user/app/src/main.cc,file,5,0,0,0,0,0,0,0,0,0,77,0,0\r\n"
+            "/home/user/app/src/main.cc/main,function,5,0,0,0,0,0,0,0,0,0,77,0,0\r\n");
 }
 
 class FootprintTest : public ::testing::Test {

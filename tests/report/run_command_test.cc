@@ -94,7 +94,8 @@ TEST_F(RunTest, ChangesNothingButItsOwnVariables) {
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);  // where memtrace itself is built so
   };
   const Outcome plain = Plain({"/usr/bin/env"}, "", with_variables);
-  const Outcome traced = Run({"/usr/bin/env"}, {"--max-bytes", "1G"}, "", with_variables);
+  const Outcome traced = Run({"/usr/bin/env"}, {"--max-bytes", "1G", "--free-stacks"}, "",
+                             with_variables);
   EXPECT_EQ(traced.status, 0);
   std::vector<std::string> expected = Lines(plain.out), seen = Lines(traced.out);
   const auto take = [](std::vector<std::string>* lines, const std::string& name) {
@@ -114,6 +115,7 @@ TEST_F(RunTest, ChangesNothingButItsOwnVariables) {
               MatchesRegex(".*/\\.out\\.mtr\\.spool\\.......%?/%e\\.%p\\.%t\\.mtr"));
   EXPECT_EQ(take(&seen, "MEMTRACE_MAX_BYTES"), "1G");
   EXPECT_EQ(take(&seen, "MEMTRACE_FAULTS"), "auto");
+  EXPECT_EQ(take(&seen, "MEMTRACE_FREE_STACKS"), "on");
   EXPECT_EQ(seen, expected) << "order included";
 }
 

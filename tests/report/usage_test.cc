@@ -174,9 +174,30 @@ TEST(UsageTest, ReallocsMakeChains) {
   EXPECT_EQ(site->moves.moved, 3u);
   EXPECT_EQ(site->moves.copied_bytes, 200u + 300 + 10);
   EXPECT_EQ(site->moves.longest_chain, 3u) << "the free ended the first chain";
-  ASSERT_EQ(analyzed.analysis.handovers.size(), 1u);
-  EXPECT_EQ(analyzed.analysis.handovers[0].times, 2u);
-  EXPECT_EQ(analyzed.analysis.handovers[0].from, FindSite(analyzed, 0x401000)->stack);
+  ASSERT_EQ(analyzed.analysis.block_ends.size(), 1u);
+  EXPECT_EQ(analyzed.analysis.block_ends[0].times, 2u);
+  EXPECT_EQ(analyzed.analysis.block_ends[0].from, FindSite(analyzed, 0x401000)->stack);
+}
+
+TEST(UsageTest, FreesWithStacksEndTheBlocksOfTheirSites) {
+  TraceBuilder trace;
+  ThreadScript& thread = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000).Node(3, 0x403000);
+  for (int i = 0; i < 3; ++i) thread.Malloc(0x1010, 100, 1).FreeWithStack(0x1010, 3);
+  thread.Malloc(0x1010, 100, 2).FreeWithStack(0x1010, 3);
+  thread.Malloc(0x1010, 100, 2).Free(0x1010);
+  thread.FreeWithStack(0x9010, 3).At(2);  // of nobody knows what
+  const AnalyzedTrace analyzed = Analyze(trace.Build());
+  const Analysis& a = analyzed.analysis;
+  EXPECT_EQ(a.frees_with_stack, 5u);
+  EXPECT_EQ(a.totals.frees, 5u);
+  ASSERT_EQ(a.block_ends.size(), 2u);
+  EXPECT_EQ(a.block_ends[0].from, FindSite(analyzed, 0x401000)->stack);
+  EXPECT_EQ(a.block_ends[0].times, 3u);
+  EXPECT_EQ(a.block_ends[0].by, BlockEnds::By::kFree);
+  EXPECT_EQ(analyzed.stacks->node(a.block_ends[0].to).pc, 0x403000u);
+  EXPECT_EQ(a.block_ends[1].from, FindSite(analyzed, 0x402000)->stack);
+  EXPECT_EQ(a.block_ends[1].times, 1u);
+  EXPECT_EQ(a.block_ends[1].to, a.block_ends[0].to);
 }
 
 TEST(UsageTest, ContainersReplaceTheirBlocksByLargerOnes) {

@@ -45,6 +45,50 @@ TEST(SiteMeasureTest, EveryNameIsItsOwn) {
                         "peak, peak-blocks, wasted, temporary"));
 }
 
+// A site of two pages at the end, of three when most was resident.
+void AddResident(MadeUp& made_up, StackId stack) {
+  RssBridge growth, end;
+  growth.reason = format::SnapshotReason::kGrowth;
+  growth.rss = 5 * 4096;
+  growth.sites.push_back({.stack = stack, .resident_bytes = 3 * 4096});
+  end.rss = 4 * 4096;
+  end.sites.push_back({.stack = stack, .resident_bytes = 2 * 4096});
+  made_up.analysis.resident.bridges = {growth, end};
+}
+
+TEST(SiteMeasureTest, ResidentIsThatOfTheSnapshots) {
+  MadeUp made_up;
+  const StackId stack = made_up.Stack({{"f", "a.c", 1}});
+  made_up.AddSite(stack, 1, 20000, 1);
+  made_up.AddSite(made_up.Stack({{"g", "a.c", 2}}), 1, 30, 1);  // has none
+  AddResident(made_up, stack);
+  EXPECT_EQ(Folded(made_up, SiteMeasure::kResident), "f;malloc 8192\n");
+  EXPECT_EQ(Folded(made_up, SiteMeasure::kPeakResident), "f;malloc 12288\n");
+  EXPECT_THAT(Callgrind(made_up, SiteMeasure::kLive), HasSubstr(" temporary resident peak-resident\n"
+                                                                "summary: 20030 2 20030 2 20030 2 "
+                                                                "0 0 8192 12288\n"));
+}
+
+TEST(SiteMeasureTest, WhereItIsNotKnownTheReasonAndTheCureAreSaid) {
+  MadeUp made_up;
+  const auto refused = [&](SiteMeasure measure) {
+    return std::string(render::CheckMeasure(made_up.analysis, measure).message());
+  };
+  EXPECT_EQ(refused(SiteMeasure::kWasted), "");
+  EXPECT_THAT(refused(SiteMeasure::kResident),
+              HasSubstr("--measure resident: the trace has no snapshot of the resident pages; record "
+                        "it by memtrace run"));
+  AddResident(made_up, {});
+  EXPECT_EQ(refused(SiteMeasure::kPeakResident), "");
+  made_up.analysis.selection.sites = true;  // whole sites, of these all blocks
+  EXPECT_EQ(refused(SiteMeasure::kPeakResident), "");
+  made_up.analysis.some_threads = true;
+  EXPECT_THAT(refused(SiteMeasure::kPeakResident), HasSubstr("of all blocks of a site together"));
+  made_up.analysis.some_threads = false;
+  made_up.analysis.range.from_ns = 1;
+  EXPECT_THAT(refused(SiteMeasure::kPeakResident), HasSubstr("of all blocks of a site together"));
+}
+
 TEST(FoldedTest, AStackIsALineFromTheOutermostFrameOn) {
   MadeUpLeaks made_up;
   EXPECT_EQ(Folded(made_up, SiteMeasure::kLive),

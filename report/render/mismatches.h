@@ -1,0 +1,53 @@
+// Mismatched pairs: blocks that ended by another kind of function than they came from: operator new
+// and free or realloc, operator new[] and operator delete, malloc and operator delete.
+//
+// realloc of a block of operator new is seen in every trace, frees in those that have the stacks of
+// frees (MEMTRACE_FREE_STACKS). What a place called is told by the stack, and by the call
+// instruction where the called function had jumped on (symbolizer/call_targets.h): libstdc++'s
+// operator new[] jumps to operator new, its operators delete to free. Where neither says it (calls
+// through pointers, a function of the program's own that jumps on) a pair is not called mismatched.
+//
+// Pure functions of a ReportView.
+
+#ifndef MEMTRACE_REPORT_RENDER_MISMATCHES_H_
+#define MEMTRACE_REPORT_RENDER_MISMATCHES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+// How a block came to be, or ended.
+enum class HeapCall : uint8_t {
+  kUnknown,
+  kMalloc,       // and all that free() ends
+  kNew,
+  kNewArray,
+  kNewEither,    // one of these two
+  kFree,
+  kDelete,
+  kDeleteArray,
+  kDeleteEither,
+  kRealloc,
+};
+bool AreMismatched(HeapCall allocated, HeapCall ended);
+
+// What the program called where `calls` are the innermost of a stack, innermost first.
+HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls);
+HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls);
+
+struct Mismatch {
+  StackId allocated, ended;
+  std::string allocator;  // "operator new[]", "calloc"
+  std::string ended_by;   // "realloc", "free", "operator delete"
+  uint64_t times = 0;
+};
+// Most times first.
+std::vector<Mismatch> Mismatches(const ReportView& view);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_MISMATCHES_H_
