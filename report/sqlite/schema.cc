@@ -220,6 +220,15 @@ CREATE TABLE mappings (  -- memory from the kernel, by stack
   live_bytes INTEGER NOT NULL
 );
 
+CREATE TABLE block_ends (  -- where realloc took blocks of a site over, and where they were freed,
+                           -- if the trace has the stacks of frees
+  site INTEGER NOT NULL REFERENCES sites,
+  ended_by TEXT NOT NULL,           -- realloc, free; what a mismatched one was: operator delete
+  stack INTEGER REFERENCES stacks,  -- of that call; NULL: none was recorded
+  times INTEGER NOT NULL,
+  mismatched INTEGER NOT NULL       -- 1: not by what ends such a block
+);
+
 CREATE TABLE size_classes (
   from_bytes INTEGER PRIMARY KEY,
   to_bytes INTEGER NOT NULL,
@@ -246,6 +255,7 @@ CREATE INDEX frames_by_file ON frames (file, line);
 CREATE INDEX stack_frames_by_frame ON stack_frames (frame);
 CREATE INDEX sites_by_stack ON sites (stack);
 CREATE INDEX sites_by_fingerprint ON sites (fingerprint);
+CREATE INDEX block_ends_by_site ON block_ends (site);
 CREATE INDEX leaks_by_stack ON leaks (stack);
 CREATE INDEX live_blocks_by_address ON live_blocks (address);
 CREATE INDEX live_blocks_by_site ON live_blocks (site);

@@ -11,6 +11,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/output_file.h"
 #include "report/render/frames_filter.h"
+#include "report/render/mismatches.h"
 #include "report/sqlite/database.h"
 #include "report/sqlite/schema.h"
 #include "report/trace_metadata.h"
@@ -61,6 +62,7 @@ class Writer {
     WritePhases();
     WritePools();
     WriteMappings();
+    WriteBlockEnds();
     WriteSizes();
     WriteLiveBlocks();
     database_->Execute(kIndices);
@@ -84,6 +86,7 @@ class Writer {
   void WritePhases();
   void WritePools();
   void WriteMappings();
+  void WriteBlockEnds();
   void WriteSizes();
   void WriteLiveBlocks();
 
@@ -216,6 +219,9 @@ void Writer::WriteStacks() {
   for (const Site* site : view_.sites()) write(site->stack);
   for (const MappingSite* mapping : view_.mappings()) write(mapping->stack);
   for (const Pool& pool : analysis().pools) write(pool.stack);
+  for (const BlockEnds& ends : analysis().block_ends) {
+    if (view_.Matches(ends.from)) write(ends.to);
+  }
   for (const LeakScan& scan : analysis().leak_scans) {
     for (const LossRecord& record : scan.records) write(record.stack);
   }
@@ -332,6 +338,25 @@ void Writer::WriteMappings() {
     Stack(mapping->stack, &row);
     row.TextOrNull(mapping->file).Number(mapping->calls).Number(mapping->bytes)
         .Number(mapping->live_bytes).Row();
+  }
+}
+
+void Writer::WriteBlockEnds() {
+  absl::flat_hash_map<std::pair<StackId, StackId>, std::string> mismatched;
+  for (const render::Mismatch& one : render::Mismatches(view_)) {
+    mismatched[{one.allocated, one.ended}] = one.ended_by;
+  }
+  Insert row(database_, "block_ends", 5);
+  for (const BlockEnds& ends : analysis().block_ends) {
+    const auto site = site_ids_.find({ends.from.value, ends.from_function});
+    if (site == site_ids_.end()) continue;
+    const auto wrong = mismatched.find({ends.from, ends.to});
+    const bool is_realloc = ends.by == BlockEnds::By::kRealloc;
+    row.Number(site->second)
+        .Text(wrong != mismatched.end() ? absl::string_view(wrong->second)
+                                        : is_realloc ? "realloc" : "free");
+    Stack(ends.to, &row);
+    row.Number(ends.times).Number(wrong != mismatched.end()).Row();
   }
 }
 

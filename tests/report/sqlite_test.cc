@@ -58,6 +58,10 @@ class MadeUpRun : public MadeUpLeaks {
     mapping.calls = 1;
     mapping.bytes = 65536;
     analysis.mappings.push_back(mapping);
+    analysis.block_ends = {
+        {.from = node.stack, .to = mapping.stack, .by = BlockEnds::By::kFree, .times = 98},
+        {.from = analysis.sites[1].stack, .to = mapping.stack, .times = 4}};
+    analysis.frees_with_stack = 98;
     analysis.sizes.allocations[5] = 100;
     analysis.sizes.live_bytes[5] = 32;
     analysis.sizes.allocations[10] = 5;
@@ -225,6 +229,8 @@ TEST_F(SqliteTest, TheQueriesOfTheDocumentGiveWhatTheySay) {
       {"How long freed blocks lived",
        "MakeNode(int)|4|2.0\nInlined<int>::Make()|4|0.0\nCache::Get()|98|0.0\n"},
       {"Freed by another thread", "MakeNode(int)|3|4\n"},
+      {"Who ends whose blocks",
+       "MakeNode(int)|free|Cache::Get()|98|0\nInlined<int>::Make()|realloc|Cache::Get()|4|1\n"},
       {"The oldest live blocks", "0x20000|32|5|MakeNode(int)\n0x10000|32|7|MakeNode(int)\n"},
       {"Live blocks of one size", "32|2|64\n"},
       {"The block that an address lies in", "0x10000|32\n"},
