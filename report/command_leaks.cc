@@ -224,7 +224,7 @@ absl::StatusOr<std::string> Snapshot(const std::string& trace, const std::string
   auto follower = TraceFollower::Resume(copy);
   if (!follower.ok()) return follower.status();
   if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;
-  return copy + kPackedSuffix;
+  return (*follower)->Publish(copy + ".whole", /*replace=*/true);
 }
 
 // By this program itself, as a command of its own.

@@ -268,6 +268,30 @@ TEST_F(LeakScanTest, AskedFromOutside) {
   }
 }
 
+// What is packed already and what is not yet are one trace, whenever one asks.
+TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
+  const std::string trace = directory_ / "run.mtr";
+  Process tool({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                              TraceePath("kept_by"), "talks"}});
+  for (int i = 0; i < 1000 && !tool.HasWritten("ready\n"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::string children = "/proc/" + std::to_string(tool.pid()) + "/task/" +
+                               std::to_string(tool.pid()) + "/children";
+  const pid_t program = std::stoi(ReadFile(children));
+  for (int i = 0; i < 5; ++i) {
+    const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(program)}});
+    EXPECT_EQ(leaks.Outcome(), "exit 0") << i << ": " << leaks.err;
+    EXPECT_NE(leaks.out.find("Lose"), std::string::npos) << i << ": " << leaks.out;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50 * i));
+  }
+  kill(program, SIGTERM);
+  const Result run = tool.Wait(60);
+  EXPECT_EQ(run.Outcome(), "exit 143") << run.err;
+  Load(trace);
+  EXPECT_EQ(scans_.size(), 5u);
+}
+
 // A signal that is sent to the thread that execs would end the program that it begins.
 TEST_F(LeakScanTest, AnExecMeanwhileIsNotHarmed) {
   for (int i = 0; i < 60; ++i) {
