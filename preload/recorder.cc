@@ -169,6 +169,7 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
     if (chunk.mapped()) flags |= format::kWideMapped;
     if (chunk.other_arena()) flags |= format::kWideOtherArena;
   }
+  if (bytes >= kStampedBytes) state.events_to_stamp = 1;
   if (flags & format::kWideMapped) SampleUsage(state, g_clock.Now(), kMappingSampleUs);
   BeginEvent(state, reinterpret_cast<uintptr_t>(block));
   uint64_t* words = state.ring.next();
@@ -299,6 +300,7 @@ void RecordFreeInAnyMode(void* block, const CallSite& site) {
   if (!section) return;
   ThreadState& state = section.state();
   StampIfSampling(state);
+  StampIfLarge(state, block);
   const auto address = reinterpret_cast<uintptr_t>(block);
   if (g_process.config.free_stacks && !Stopped()) {
     const uint32_t slot = CaptureStack(state, site);
@@ -327,6 +329,7 @@ void RecordReallocIntentInAnyMode(void* block) {
   const Section section;
   if (!section) return;
   StampIfSampling(section.state());
+  StampIfLarge(section.state(), block);
   BeginEvent(section.state(), reinterpret_cast<uintptr_t>(block));
   Put(section.state(), format::Head(EventKind::kReallocIntent, reinterpret_cast<uintptr_t>(block)));
 }

@@ -375,6 +375,27 @@ TEST(TracingTest, HeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated) {
   }
 }
 
+// Stamps are seldom where events are fast; a pause among them must not be missed where it matters.
+TEST(TracingTest, LargeBlocksLiveAsLongAsTheyDid) {
+  for (const char* free_stacks : {"off", "on"}) {
+    TempDir traces;
+    const Result run = RunCommand(Traced({.arguments = {TraceePath("holds_large_blocks")},
+                                          .environment = {{"MEMTRACE_FREE_STACKS", free_stacks}}},
+                                         traces.path()));
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const Json report = Report(TraceOf(traces.path(), "holds_large_blocks", run.pid));
+    int large = 0;
+    for (const Json& site : report.at("sites")) {
+      if (site.at("bytes_allocated").get<uint64_t>() < (1 << 20)) continue;
+      ++large;
+      // Of 50 ms, as far as classes of half an octave tell.
+      EXPECT_GE(site.at("lifetime").at("p50_s"), 0.035) << site.at("allocator");
+      EXPECT_LT(site.at("lifetime").at("p50_s"), 1) << site.at("allocator");
+    }
+    EXPECT_EQ(large, 2) << "malloc and realloc";
+  }
+}
+
 // gdb counts the calls of glibc's functions in a run without the library.
 TEST(TracingTest, AllocationsAreThoseThatGdbCounts) {
   TempDir work;
