@@ -287,7 +287,8 @@ bool EventOrder<Consumer>::Begin(size_t stream) {
   begun_[stream] = true;
   consumer_->Started(stream, cursors_[stream].thread());
   cursors_[stream].Next();
-  if ((++begun_since_park_ & 63) == 0) ParkSome();
+  // Which looks at all streams: a trace may have a million of them.
+  if (++begun_since_park_ >= std::max<size_t>(64, cursors_.size() / 256)) ParkSome();
   return !cursors_[stream].done();
 }
 
@@ -479,6 +480,7 @@ void EventOrder<Consumer>::UpdateBlocked() {
 
 template <typename Consumer>
 void EventOrder<Consumer>::ParkSome() {
+  begun_since_park_ = 0;
   size_t held = 0;
   for (const EventCursor& cursor : cursors_) held += cursor.held_bytes();
   if (held <= kHeldBytes) return;
