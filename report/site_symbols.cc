@@ -247,7 +247,9 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& sy
     const symbolizer::ModuleResult result = symbolize({module.path, module.build_id}, asked);
     for (size_t i = 0; i < std::min(asked.size(), result.frames.size()); ++i) {
       if (result.frames[i].empty()) continue;
-      called_[{instance, pcs[i]}] = Shortened(result.frames[i].front().function);
+      const symbolizer::Frame& found = result.frames[i].front();
+      called_[{instance, pcs[i]}] =
+          Shortened(found.linkage_name.empty() ? found.function : found.linkage_name);
     }
   }
 }
@@ -255,18 +257,28 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& sy
 std::vector<SiteSymbols::Call> SiteSymbols::InnermostCalls(StackId stack) const {
   std::vector<Call> calls;
   if (!stack) return calls;
+  const auto name = [](const Frame& frame) {
+    return frame.linkage_name.empty() ? frame.function : frame.linkage_name;
+  };
   std::vector<RawFrame> raw;
   stacks_(stack, &raw);
   for (size_t i = 0; i < std::min(raw.size(), kInnermostCalls); ++i) {
-    Call call;
+    const auto at = called_.find(Address{Resolve(raw[i]), raw[i].pc});
+    std::string called = at == called_.end() ? "" : at->second;
     const Run run = RunOf(raw[i]);
-    // The last one is that which the others were inlined into.
-    if (run.count != 0) call.function = frames_[run.begin + run.count - 1].function;
-    const auto called = called_.find(Address{Resolve(raw[i]), raw[i].pc});
-    if (called != called_.end()) call.called = called->second;
-    calls.push_back(std::move(call));
+    for (uint32_t k = 0; k < run.count; ++k) {
+      const Frame& frame = frames_[run.begin + k];
+      calls.push_back({name(frame), std::move(called), IsCxxRuntime(frame.module)});
+      called = name(frame);  // an inlined function is called by the next frame
+    }
   }
   return calls;
+}
+
+bool SiteSymbols::IsCxxRuntime(absl::string_view module) {
+  const absl::string_view file = module.substr(module.rfind('/') + 1);  // npos + 1 is 0
+  return absl::StartsWith(file, "libstdc++.so") || absl::StartsWith(file, "libc++.so") ||
+         absl::StartsWith(file, "libc++abi.so");
 }
 
 void SiteSymbols::AddFrame(Frame frame) {

@@ -55,14 +55,18 @@ class SiteSymbols {
   const Frame& frame(FrameId id) const { return frames_[id.value]; }
   size_t frame_count() const { return frames_.size(); }
 
-  // The innermost calls of a stack: the function that each is in, and the one that it names
-  // (symbolizer/call_targets.h), which need not be on the stack. Empty: not known. Only of stacks in
-  // Analysis::block_ends, of a trace that has the stacks of frees.
+  // The innermost calls of a stack, those of inlined functions too: the function that each is in,
+  // and the one that it calls, which need not be on the stack (symbolizer/call_targets.h) and is
+  // known of the stacks in Analysis::block_ends of a trace that has the stacks of frees. Mangled
+  // where they are C++; empty: not known.
   struct Call {
     std::string function, called;
+    bool in_cxx_runtime = false;  // in libstdc++ or libc++ as a library
   };
-  static constexpr size_t kInnermostCalls = 3;
+  static constexpr size_t kInnermostCalls = 3;  // not counting inlined ones
   std::vector<Call> InnermostCalls(StackId stack) const;
+  // libstdc++ or libc++, by the name of the file.
+  static bool IsCxxRuntime(absl::string_view module);
 
   // One sentence per module whose names could not be had; of the first kMostNotes.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -13,6 +13,20 @@ uint64_t Destination(std::string_view code, uint64_t return_address) {
   return return_address + static_cast<uint64_t>(static_cast<int64_t>(displacement));
 }
 
+// One of them is an operator new or delete, and another is something else: "_Znw", "_Zna", "_Zdl",
+// "_Zda" are those of new, new[], delete, delete[].
+bool IsFoldedOperator(const std::vector<std::string_view>& names) {
+  const auto kind = [](std::string_view name) {
+    const std::string_view start = name.substr(0, 4);
+    const bool is_operator = start == "_Znw" || start == "_Zna" || start == "_Zdl" || start == "_Zda";
+    return is_operator ? start : std::string_view();
+  };
+  for (const std::string_view name : names) {
+    if (kind(name) != kind(names.front())) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 CallTargets::CallTargets(const ElfFile& module, const SymbolTable& symbols, const PltNames& plt)
@@ -33,7 +47,9 @@ std::string CallTargets::Find(uint64_t return_address) const {
       const uint64_t target = Destination(code, return_address);
       if (const std::string* stub = plt_.Find(target); stub != nullptr) return *stub;
       const SymbolTable::Symbol* symbol = symbols_.Find(target);
-      if (symbol != nullptr && symbol->address == target) return symbol->name;
+      if (symbol != nullptr && symbol->address == target) {
+        return IsFoldedOperator(symbols_.NamesAt(target)) ? "" : symbol->name;
+      }
     }
     if (code.size() >= kCallByWord &&
         code.substr(code.size() - kCallByWord, 2) == std::string_view("\xff\x15", 2)) {

@@ -9,7 +9,9 @@
 //
 // Instructions have no fixed length, so bytes that look like this may be others'. Only a target
 // that is the first byte of a function or of a stub, or such a word, is believed. Calls through
-// registers and memory name nothing. x86-64 only; elsewhere nothing is found.
+// registers and memory name nothing. Where a linker has folded an allocating or freeing operator with
+// another function of the same code, nobody can tell which was meant, and nothing is found. x86-64 only;
+// elsewhere nothing is found.
 
 #ifndef MEMTRACE_SYMBOLIZER_CALL_TARGETS_H_
 #define MEMTRACE_SYMBOLIZER_CALL_TARGETS_H_

@@ -74,6 +74,15 @@ void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
   unsized_.Build();
 }
 
+std::vector<std::string_view> SymbolTable::NamesAt(uint64_t address) const {
+  std::vector<std::string_view> names;
+  auto at = std::lower_bound(
+      symbols_.begin(), symbols_.end(), address,
+      [](const Symbol& symbol, uint64_t wanted) { return symbol.address < wanted; });
+  for (; at != symbols_.end() && at->address == address; ++at) names.push_back(at->name);
+  return names;
+}
+
 const SymbolTable::Symbol* SymbolTable::Find(uint64_t address) const {
   const uint32_t* index = sized_.Find(address);
   if (index == nullptr) index = unsized_.Find(address);

@@ -44,6 +44,8 @@ class SymbolTable {
 
   // Null when no symbol covers the address.
   const Symbol* Find(uint64_t address) const;
+  // The names of all symbols that begin here: aliases, and functions that a linker has folded.
+  std::vector<std::string_view> NamesAt(uint64_t address) const;
   bool empty() const { return symbols_.empty(); }
 
  private:

@@ -1,9 +1,10 @@
 #include "report/render/mismatches.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "report/render/frames_filter.h"
-#include "report/render/text_report.h"
+#include "absl/strings/match.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -18,17 +19,30 @@ constexpr std::pair<absl::string_view, HeapCall> kFunctions[] = {
     {"memalign", HeapCall::kMalloc},
     {"valloc", HeapCall::kMalloc},
     {"pvalloc", HeapCall::kMalloc},
-    {"operator new", HeapCall::kNew},
-    {"operator new[]", HeapCall::kNewArray},
     {"free", HeapCall::kFree},
     {"free_sized", HeapCall::kFree},
     {"free_aligned_sized", HeapCall::kFree},
-    {"operator delete", HeapCall::kDelete},
-    {"operator delete[]", HeapCall::kDeleteArray},
+    {"_Znw", HeapCall::kNew},
+    {"_Zna", HeapCall::kNewArray},
+    {"_Zdl", HeapCall::kDelete},
+    {"_Zda", HeapCall::kDeleteArray},
 };
 
-HeapCall CallOf(const std::string& function) {
-  const absl::string_view name = QualifiedName(function);
+// What may follow the first four letters of an operator: the forms that the standard knows. A program
+// may have others, whose blocks end as it likes: operator new(size_t, Arena&).
+constexpr absl::string_view kForms[] = {
+    "m", "mRKSt9nothrow_t", "mSt11align_val_t", "mSt11align_val_tRKSt9nothrow_t",
+    "Pv", "Pvm", "PvSt11align_val_t", "PvmSt11align_val_t", "PvRKSt9nothrow_t",
+    "PvSt11align_val_tRKSt9nothrow_t"};
+
+HeapCall CallOf(absl::string_view name) {
+  if (absl::StartsWith(name, "_Z")) {
+    const absl::string_view form = name.substr(std::min<size_t>(4, name.size()));
+    if (std::find(std::begin(kForms), std::end(kForms), form) == std::end(kForms)) {
+      return HeapCall::kUnknown;
+    }
+    name = name.substr(0, 4);
+  }
   for (const auto& [known, call] : kFunctions) {
     if (known == name) return call;
   }
@@ -37,18 +51,25 @@ HeapCall CallOf(const std::string& function) {
 
 // From the innermost call outwards: what a step names, and while a step is inside of an operator,
 // that operator, and what the next one says of it. `single` may have been reached by a jump from
-// `array`, so that by itself it is `either`.
+// `array`, so that by itself it is `either`. `in_operator`: the first of these, if any.
 HeapCall Classify(const std::vector<SiteSymbols::Call>& calls, HeapCall plain, HeapCall single,
-                  HeapCall array, HeapCall either) {
+                  HeapCall array, HeapCall either, const SiteSymbols::Call** in_operator) {
   HeapCall found = HeapCall::kUnknown;
+  *in_operator = nullptr;
   for (const SiteSymbols::Call& call : calls) {
     const HeapCall named = CallOf(call.called);
     if (named == plain || named == single || named == array) found = named;
     const HeapCall inside = CallOf(call.function);
     if (inside != single && inside != array) break;
+    if (*in_operator == nullptr) *in_operator = &call;
     found = inside == single ? either : array;
   }
-  return found;
+  // An operator of the program's own that leaves the work to another function.
+  const bool for_operator = std::any_of(calls.begin(), calls.end(), [&](const auto& call) {
+    const HeapCall inside = CallOf(call.function);
+    return inside == single || inside == array;
+  });
+  return found == plain && for_operator ? HeapCall::kUnknown : found;
 }
 
 absl::string_view NameOf(HeapCall call) {
@@ -86,32 +107,41 @@ bool AreMismatched(HeapCall allocated, HeapCall ended) {
   }
 }
 
-HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls) {
-  return Classify(calls, HeapCall::kMalloc, HeapCall::kNew, HeapCall::kNewArray,
-                  HeapCall::kNewEither);
+HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls, bool has_cxx_runtime) {
+  const SiteSymbols::Call* in_operator;
+  const HeapCall found = Classify(calls, HeapCall::kMalloc, HeapCall::kNew, HeapCall::kNewArray,
+                                  HeapCall::kNewEither, &in_operator);
+  if (found == HeapCall::kMalloc || found == HeapCall::kUnknown) return found;
+  // An operator new of the runtime is on the stack. One that is not, or is another's, is the program's
+  // own, and so is what ends its blocks.
+  const bool is_runtimes =
+      in_operator != nullptr && (in_operator->in_cxx_runtime || !has_cxx_runtime);
+  return is_runtimes ? found : HeapCall::kUnknown;
 }
 
 HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls) {
+  const SiteSymbols::Call* in_operator;
   return Classify(calls, HeapCall::kFree, HeapCall::kDelete, HeapCall::kDeleteArray,
-                  HeapCall::kDeleteEither);
+                  HeapCall::kDeleteEither, &in_operator);
 }
 
 std::vector<Mismatch> Mismatches(const ReportView& view) {
   std::vector<Mismatch> found;
   const SiteSymbols& symbols = view.symbols();
+  const std::vector<ModuleInfo>& modules = view.analysis().modules;
+  const bool has_cxx_runtime =
+      std::any_of(modules.begin(), modules.end(),
+                  [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); });
   for (const BlockEnds& ends : view.analysis().block_ends) {
     if (!view.Matches(ends.from)) continue;
-    const std::string by_stack = AllocationName(view, ends.from, ends.from_function);
-    HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from));
-    if (allocated == HeapCall::kUnknown && by_stack != FunctionName(ends.from_function)) {
-      allocated = HeapCall::kNewEither;
-    }
+    const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), has_cxx_runtime);
     const HeapCall ended = ends.by == BlockEnds::By::kRealloc
                                ? HeapCall::kRealloc
                                : FreedBy(symbols.InnermostCalls(ends.to));
     if (!AreMismatched(allocated, ended)) continue;
-    const bool by_name = allocated == HeapCall::kNew || allocated == HeapCall::kNewArray;
-    found.push_back({ends.from, ends.to, by_name ? std::string(NameOf(allocated)) : by_stack,
+    found.push_back({ends.from, ends.to,
+                     std::string(allocated == HeapCall::kMalloc ? FunctionName(ends.from_function)
+                                                                : NameOf(allocated)),
                      std::string(NameOf(ended)), ends.times});
   }
   return found;

@@ -5,7 +5,8 @@
 // frees (MEMTRACE_FREE_STACKS). What a place called is told by the stack, and by the call
 // instruction where the called function had jumped on (symbolizer/call_targets.h): libstdc++'s
 // operator new[] jumps to operator new, its operators delete to free. Where neither says it (calls
-// through pointers, a function of the program's own that jumps on) a pair is not called mismatched.
+// through pointers, a function of the program's own that jumps on) a pair is not called mismatched, nor are
+// blocks of an operator new that the program has replaced: it has replaced what ends them, too.
 //
 // Pure functions of a ReportView.
 
@@ -36,7 +37,8 @@ enum class HeapCall : uint8_t {
 bool AreMismatched(HeapCall allocated, HeapCall ended);
 
 // What the program called where `calls` are the innermost of a stack, innermost first.
-HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls);
+// `has_cxx_runtime`: libstdc++ or libc++ is there as a library, and not within the program.
+HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls, bool has_cxx_runtime);
 HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls);
 
 struct Mismatch {

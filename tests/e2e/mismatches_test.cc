@@ -133,6 +133,23 @@ TEST(FreeStacksTest, TextHasTheTable) {
   EXPECT_THAT(all, Not(HasSubstr("frees were recorded without stacks")));
 }
 
+TEST(FreeStacksTest, TheDatabaseHasWhereBlocksEnded) {
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {TraceePath("mismatched_pairs")},
+                                        .environment = {{"MEMTRACE_FREE_STACKS", "on"}}},
+                                       traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  ReportText(TraceOf(traces.path(), "mismatched_pairs", run.pid),
+             {"--format", "sqlite", "-o", traces / "app.db"});
+  long wrong = 0;
+  for (const auto& [function, pair] : Expected()) wrong += pair.second;
+  const Result query = RunCommand(
+      {.arguments = {"sqlite3", traces / "app.db",
+                     "SELECT sum(times) FROM block_ends WHERE mismatched;"
+                     "SELECT sum(times) >= 100 FROM block_ends WHERE NOT mismatched;"}});
+  EXPECT_EQ(query.out, std::to_string(wrong) + "\n1\n") << query.err;
+}
+
 // Everything but the mismatches is as it was, for programs whose threads hand blocks over too.
 TEST(FreeStacksTest, NothingElseChanges) {
   const Words programs[] = {{"hand_blocks_over", "3", "2000"}, {"counted_pairs", "turns", "5000"}};

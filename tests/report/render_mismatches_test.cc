@@ -9,42 +9,57 @@ namespace {
 
 using Calls = std::vector<SiteSymbols::Call>;
 
-constexpr char kNew[] = "operator new(unsigned long)";
-constexpr char kNewArray[] = "operator new[](unsigned long)";
-constexpr char kDelete[] = "operator delete(void*, unsigned long)";
-constexpr char kDeleteArray[] = "operator delete[](void*)";
+constexpr char kNew[] = "_Znwm";
+constexpr char kNewArray[] = "_Znam";
+constexpr char kNewArrayNothrow[] = "_ZnamRKSt9nothrow_t";
+constexpr char kDelete[] = "_ZdlPvm";
+constexpr char kDeleteArray[] = "_ZdaPv";
 
-TEST(AllocatedByTest, WhatTheCallNamesComesFirst) {
-  EXPECT_EQ(AllocatedBy({{"main", "malloc"}}), HeapCall::kMalloc);
-  EXPECT_EQ(AllocatedBy({{"main", "aligned_alloc"}}), HeapCall::kMalloc);
-  EXPECT_EQ(AllocatedBy({{"main", kNew}}), HeapCall::kNew) << "which jumped to malloc";
-  EXPECT_EQ(AllocatedBy({{"main", kNewArray}}), HeapCall::kNewArray);
-  EXPECT_EQ(AllocatedBy({{"main", "Wrapper()"}}), HeapCall::kUnknown) << "which jumped";
-  EXPECT_EQ(AllocatedBy({{"main", ""}}), HeapCall::kUnknown);
-  EXPECT_EQ(AllocatedBy({}), HeapCall::kUnknown);
+// libstdc++ as a library.
+HeapCall Allocated(Calls calls) {
+  for (SiteSymbols::Call& call : calls) call.in_cxx_runtime = call.function.starts_with("_Zn");
+  return AllocatedBy(calls, true);
+}
+
+TEST(AllocatedByTest, CFunctionsAreKnownByTheirNames) {
+  EXPECT_EQ(Allocated({{"main", "malloc"}}), HeapCall::kMalloc);
+  EXPECT_EQ(Allocated({{"main", "aligned_alloc"}}), HeapCall::kMalloc);
+  EXPECT_EQ(Allocated({{"main", "_Z7Wrapperv"}}), HeapCall::kUnknown) << "which jumped";
+  EXPECT_EQ(Allocated({{"main", ""}}), HeapCall::kUnknown);
+  EXPECT_EQ(Allocated({}), HeapCall::kUnknown);
 }
 
 TEST(AllocatedByTest, AnOperatorOnTheStackIsSoWithWhatCalledIt) {
-  EXPECT_EQ(AllocatedBy({{kNew, "malloc"}, {"main", kNew}}), HeapCall::kNew);
-  EXPECT_EQ(AllocatedBy({{kNew, "malloc"}, {"main", kNewArray}}), HeapCall::kNewArray);
-  EXPECT_EQ(AllocatedBy({{kNew, "malloc"}, {"main", ""}}), HeapCall::kNewEither);
-  EXPECT_EQ(AllocatedBy({{kNew, ""}, {"main", "Jumps()"}}), HeapCall::kNewEither);
-  EXPECT_EQ(AllocatedBy({{kNew, "malloc"},
-                         {"operator new[](unsigned long, std::nothrow_t const&)", kNewArray},
-                         {"main", "operator new[](unsigned long, std::nothrow_t const&)"}}),
+  EXPECT_EQ(Allocated({{kNew, "malloc"}, {"main", kNew}}), HeapCall::kNew);
+  EXPECT_EQ(Allocated({{kNew, "malloc"}, {"main", kNewArray}}), HeapCall::kNewArray);
+  EXPECT_EQ(Allocated({{kNew, "malloc"}, {"main", ""}}), HeapCall::kNewEither);
+  EXPECT_EQ(Allocated({{kNew, ""}, {"main", "_Z5Jumpsv"}}), HeapCall::kNewEither);
+  EXPECT_EQ(Allocated({{kNew, "malloc"}, {kNewArrayNothrow, kNewArray}, {"main", kNewArrayNothrow}}),
             HeapCall::kNewArray);
 }
 
-TEST(AllocatedByTest, AnOperatorOfAClassIsAFunctionLikeOthers) {
-  EXPECT_EQ(AllocatedBy({{"Node::operator new(unsigned long)", "malloc"}, {"main", kNew}}),
-            HeapCall::kMalloc);
+TEST(AllocatedByTest, OperatorsOfTheProgramsOwnAreFunctionsLikeOthers) {
+  EXPECT_EQ(Allocated({{"_ZN4NodenwEm", "malloc"}, {"main", "_ZN4NodenwEm"}}), HeapCall::kMalloc)
+      << "of a class";
+  EXPECT_EQ(Allocated({{"_ZnwmR4Heap", "malloc"}, {"main", "_ZnwmR4Heap"}}), HeapCall::kMalloc)
+      << "another form";
+  EXPECT_EQ(Allocated({{"_Z4Takem", "malloc"}, {kNew, "_Z4Takem"}, {"main", kNew}}), HeapCall::kUnknown)
+      << "replaced, by way of a function";
+  EXPECT_EQ(FreedBy({{"_Z4GivePv", "free"}, {kDelete, "_Z4GivePv"}, {"main", kDelete}}),
+            HeapCall::kUnknown);
+  EXPECT_EQ(Allocated({{"main", kNew}}), HeapCall::kUnknown) << "replaced, and jumped to malloc";
+  const Calls replaced = {{kNew, "malloc"}, {"main", kNew}};
+  EXPECT_EQ(AllocatedBy(replaced, /*has_cxx_runtime=*/true), HeapCall::kUnknown);
+  EXPECT_EQ(AllocatedBy(replaced, /*has_cxx_runtime=*/false), HeapCall::kNew)
+      << "of the runtime, linked statically";
 }
 
 TEST(FreedByTest, OperatorsThatJumpAreKnownByTheirCalls) {
   EXPECT_EQ(FreedBy({{"main", "free"}}), HeapCall::kFree);
   EXPECT_EQ(FreedBy({{"main", kDelete}}), HeapCall::kDelete);
   EXPECT_EQ(FreedBy({{"main", kDeleteArray}}), HeapCall::kDeleteArray);
-  EXPECT_EQ(FreedBy({{"main", "Node::~Node()"}}), HeapCall::kUnknown);
+  EXPECT_EQ(FreedBy({{"main", "_ZN4NodeD1Ev"}}), HeapCall::kUnknown);
+  EXPECT_EQ(FreedBy({{"main", "_ZdlPvR4Heap"}}), HeapCall::kUnknown);
   EXPECT_EQ(FreedBy({{kDelete, "free"}, {"main", ""}}), HeapCall::kDeleteEither);
   EXPECT_EQ(FreedBy({{kDelete, "free"}, {"main", kDeleteArray}}), HeapCall::kDeleteArray);
   EXPECT_EQ(FreedBy({{kDeleteArray, "free"}, {"main", ""}}), HeapCall::kDeleteArray);

@@ -229,8 +229,10 @@ TEST_F(SqliteTest, TheQueriesOfTheDocumentGiveWhatTheySay) {
       {"How long freed blocks lived",
        "MakeNode(int)|4|2.0\nInlined<int>::Make()|4|0.0\nCache::Get()|98|0.0\n"},
       {"Freed by another thread", "MakeNode(int)|3|4\n"},
+      // Made-up frames have no mangled names, so that nothing is known of their operators:
+      // mismatches_test has those.
       {"Who ends whose blocks",
-       "MakeNode(int)|free|Cache::Get()|98|0\nInlined<int>::Make()|realloc|Cache::Get()|4|1\n"},
+       "MakeNode(int)|free|Cache::Get()|98|0\nInlined<int>::Make()|realloc|Cache::Get()|4|0\n"},
       {"The oldest live blocks", "0x20000|32|5|MakeNode(int)\n0x10000|32|7|MakeNode(int)\n"},
       {"Live blocks of one size", "32|2|64\n"},
       {"The block that an address lies in", "0x10000|32\n"},
