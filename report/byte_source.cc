@@ -18,7 +18,8 @@ absl::Status ErrnoStatus(absl::string_view what, absl::string_view path, int err
 }
 
 absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Not waiting for who would write a FIFO: it is refused below.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return ErrnoStatus("cannot open", path, errno);
   auto source = std::make_unique<FileSource>(fd);
   source->owned_ = true;

@@ -377,8 +377,9 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option("--table,--tables", flags->tables,
                    "text: summary leaks growing sites growth faults\n"
-                   "temporary lifetimes reallocs sizes modules threads\n"
-                   "mappings, separated by commas;\n"
+                   "pressure temporary lifetimes reallocs (and pairs\n"
+                   "that do not match) sizes modules threads mappings,\n"
+                   "separated by commas;\n"
                    "csv: one of sites leaks timeline threads mappings\n"
                    "sizes lifetimes reallocs modules exchanges\n"
                    "site-sizes timeline-by-site (-thread, -module,\n"

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include "preload/sys.h"
@@ -11,7 +12,7 @@ namespace memtrace {
 bool FaultEventsAreHarmless() {
   if (sys::Call(SYS_prctl, PR_GET_SECCOMP) == 0) return true;
   // As fork, with no exit signal: the program's wait() and SIGCHLD know nothing of it.
-  const long child = sys::Call(SYS_clone, 0, 0, 0, 0, 0);
+  const long child = sys::Call(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
   if (child == 0) {
     const uint64_t no_core[2] = {0, 0};
     sys::Call(SYS_prlimit64, 0, RLIMIT_CORE, reinterpret_cast<long>(no_core), 0);

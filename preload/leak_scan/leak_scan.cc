@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -257,8 +258,9 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
       const bool may_copy = g_process.file.is_shared_with_copies();
       if (may_copy) {
         g_process.file.LetCopyAppend(true);
-        // As fork, without what libc does about it; with no signal at its end.
-        copy = sys::Call(SYS_clone, 0, 0, 0, 0, 0);
+        // As fork, without what libc does about it; with no signal at its end, and nothing for who
+        // traces this process: gdb would announce a new thread.
+        copy = sys::Call(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
         if (copy == 0) BeTheCopy(job, wait);
         g_process.file.LetCopyAppend(false);
       }

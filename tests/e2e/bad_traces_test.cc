@@ -91,6 +91,11 @@ TEST_F(BadTracesTest, ADirectoryIsRefused) {
   ExpectRefused(work_ / "directory.mtr", "directory");
 }
 
+TEST_F(BadTracesTest, AFifoIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(mkfifo((work_ / "fifo").c_str(), 0600), 0);
+  ExpectRefused(work_ / "fifo", "not a regular file");
+}
+
 TEST_F(BadTracesTest, AnEmptyFileIsRefused) { ExpectRefused(Write("empty.mtr", ""), "empty"); }
 
 TEST_F(BadTracesTest, AForeignFileIsRefused) {

@@ -268,6 +268,21 @@ TEST_F(LeakScanTest, AskedFromOutside) {
   }
 }
 
+// gdb stops at nothing that the program did not do, and announces no thread or process of ours.
+TEST_F(LeakScanTest, ADebuggerSeesNoNewThread) {
+  for (int i = 0; i < 5; ++i) {
+    Command command{.arguments = {"gdb", "-nx", "-batch", "-ex", "set startup-with-shell off", "-ex",
+                                  "set environment LD_PRELOAD " + LibraryPath(), "-ex",
+                                  "set environment MEMTRACE_OUT " + (directory_ / "%e.%p.mtr"), "-ex", "run",
+                                  "--args", TraceePath("kept_by"), "globals"}};
+    const Result gdb = RunCommand(command);
+    ASSERT_EQ(gdb.Outcome(), "exit 0") << gdb.err;
+    EXPECT_EQ(gdb.out.find("[New "), std::string::npos) << gdb.out;
+    EXPECT_NE(gdb.out.find("exited normally"), std::string::npos) << gdb.out;
+  }
+  EXPECT_EQ(FilesIn(directory_.path(), ".mtr").size(), 5u);
+}
+
 // What is packed already and what is not yet are one trace, whenever one asks.
 TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   const std::string trace = directory_ / "run.mtr";
