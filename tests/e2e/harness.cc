@@ -240,7 +240,7 @@ Command Counted(Command command, const std::string& counts) {
 std::string ReportText(const std::string& trace, const Words& more) {
   Words words = {ToolPath(), "report", trace};
   words.insert(words.end(), more.begin(), more.end());
-  const Result result = RunCommand({.arguments = words, .timeout_seconds = 300});
+  const Result result = RunCommand({.arguments = words, .timeout_seconds = 1800});  // of an hour's soak
   if (result.exit_status != 0) {
     Fail("memtrace report " + trace + ": " + result.Outcome() + ": " + result.err);
   }
