@@ -35,7 +35,7 @@ absl::string_view MarkerText(uint64_t marker) {
     case StackMarker::kContextEnd:
       return "[start of a makecontext context]";
     case StackMarker::kLost:
-      return "[frames lost: the library could not write them]";
+      return "[frames lost: what defines them is not in the trace]";
   }
   return "[stack ends for an unknown reason]";
 }
