@@ -37,6 +37,7 @@ bool EventCursor::LoadBlock() {
       continue;
     }
     content_bytes_read_ += block_words_ * sizeof(uint64_t);
+    ahead_->CountUsed(block_words_ * sizeof(uint64_t));
     low_ = std::max(low_, events_.begin_ns);
     low_ticks_ = std::max(low_ticks_, events_.begin_ticks);
     open_ended_ = blocks[block_].open_ended;

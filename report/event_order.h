@@ -181,11 +181,7 @@ class EventOrder {
   bool begun(size_t stream) const { return begun_[stream]; }
   // No stream was asked for an event that is surely later than this.
   uint64_t latest_low() const { return latest_low_; }
-  uint64_t content_bytes_read() const {
-    uint64_t bytes = 0;
-    for (const EventCursor& cursor : cursors_) bytes += cursor.content_bytes_read();
-    return bytes;
-  }
+  uint64_t content_bytes_read() const { return ahead_.used_bytes(); }
 
  private:
   struct Ready {

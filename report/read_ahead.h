@@ -48,6 +48,10 @@ class ReadAhead {
   // Throws what the worker threw, which is std::bad_alloc.
   void Take(size_t stream, size_t block, EventBlock* out);
 
+  // The consumer's own sum over all streams, of which there may be very many.
+  void CountUsed(uint64_t content_bytes) { used_bytes_ += content_bytes; }
+  uint64_t used_bytes() const { return used_bytes_; }
+
  private:
   static constexpr size_t kAheadBytes = size_t{8} << 20;  // of content
   // No writer makes larger blocks than this. One may decode to very much: it is left to the consumer,
@@ -76,6 +80,7 @@ class ReadAhead {
   std::vector<Job> jobs_;                 // in the order of the plan
   std::vector<std::vector<uint32_t>> job_of_;  // by stream and block
   BlockPayload payload_;                  // the consumer's
+  uint64_t used_bytes_ = 0;               // the consumer's
 
   std::mutex mutex_;  // of all that follows, and of the states and results in jobs_
   std::condition_variable work_;   // there is room, or the end

@@ -81,7 +81,7 @@ const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {
 void FaultMatcher::NoteLarge(uint64_t address, const HeapModel& model) {
   large_.insert(address);
   if (large_.size() < clean_at_) return;
-  std::erase_if(large_, [&](uint64_t each) { return !model.IsLive(each); });
+  absl::erase_if(large_, [&](uint64_t each) { return !model.IsLive(each); });
   clean_at_ = std::max<size_t>(1024, large_.size() * 2);
 }
 

@@ -23,12 +23,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "report/analysis.h"
 #include "report/faults/address_space.h"
@@ -122,7 +122,7 @@ class FaultMatcher {
   FaultStream stream_;
   AddressSpace space_;
   uint64_t next_ns_ = UINT64_MAX;
-  std::set<uint64_t> large_;
+  absl::btree_set<uint64_t> large_;
   size_t clean_at_ = 1024;
   std::multimap<uint64_t, Waiting> waiting_;  // by address
   std::array<uint64_t, kFilterBits / 64> filter_{};

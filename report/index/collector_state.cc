@@ -28,6 +28,7 @@ void EventCursor::Fold(Archive& archive) {
     constexpr double kMost = 0x1.fp62;  // ns: what becomes a whole number of 64 bits, with its sign
     const size_t blocks = stream().blocks.size();
     archive.Check(block_ <= blocks && content_bytes_read_ < uint64_t{1} << 62);
+    ahead_->CountUsed(content_bytes_read_);
     if (block_ == 0) archive.Check(span_ == 0 && word_ == 0 && span_end_ == 0 && words_here_ == 0);
     archive.Check(low_ < uint64_t{1} << 63 && (high_ >= low_ || block_ == 0 || done_));
     archive.Check(pace_ >= 0 && pace_ <= kMost && last_pace_ >= -1 && last_pace_ <= 0x1p64 &&

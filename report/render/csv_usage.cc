@@ -79,11 +79,9 @@ void WriteExchanges(const ReportView& view, size_t top, Sink& out) {
   for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
     CsvRecord record;
     for (const ThreadId id : {rows[i].from, rows[i].to}) {
-      const auto& threads = view.analysis().threads;
-      const auto at = std::find_if(threads.begin(), threads.end(),
-                                   [id](const ThreadSummary& one) { return one.id == id; });
-      if (at != threads.end()) {
-        record.Number(at->tid);
+      const ThreadSummary* thread = view.ThreadOf(id);
+      if (thread != nullptr) {
+        record.Number(thread->tid);
       } else {
         record.Text("");
       }

@@ -74,10 +74,8 @@ Json ModulesJson(const ReportView& view) {
 
 Json ExchangesJson(const ReportView& view) {
   const auto tid = [&](ThreadId id) {
-    for (const ThreadSummary& thread : view.analysis().threads) {
-      if (thread.id == id) return Json(thread.tid);
-    }
-    return Json();  // not of the selection
+    const ThreadSummary* thread = view.ThreadOf(id);
+    return thread != nullptr ? Json(thread->tid) : Json();
   };
   Json json = Json::array();
   for (const ThreadExchange& one : view.analysis().exchanges) {

@@ -182,13 +182,10 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
   const std::vector<ThreadExchange>& exchanges = view.analysis().exchanges;
   if (exchanges.empty()) return "";
   const auto name = [&](ThreadId id) {
-    for (const ThreadSummary& thread : view.analysis().threads) {
-      if (thread.id == id) {
-        return absl::StrCat(options.style.Name(thread.name), thread.name.empty() ? "" : " ",
-                            thread.tid);
-      }
-    }
-    return std::string("a thread that is not shown");
+    const ThreadSummary* thread = view.ThreadOf(id);
+    if (thread == nullptr) return std::string("a thread that is not shown");
+    return absl::StrCat(options.style.Name(thread->name), thread->name.empty() ? "" : " ",
+                        thread->tid);
   };
   const Numbers numbers(view, options);
   uint64_t blocks = 0;

@@ -225,6 +225,7 @@ absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const Si
   view.leak_scan_ = leak::ChooseScan(analysis, 0);
   absl::Status status = view.MatchFrames();
   if (!status.ok()) return status;
+  for (const ThreadSummary& thread : analysis.threads) view.threads_[thread.id.value] = &thread;
   for (const FaultSite& site : analysis.fault_details.sites) {
     view.fault_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
   }
@@ -247,6 +248,11 @@ const ResidentSite* ReportView::ResidentOf(StackId stack, format::AllocFunction 
 const ResidentSite* ReportView::ResidentAtPeak(StackId stack,
                                                format::AllocFunction function) const {
   return Find(resident_at_peak_, stack, function);
+}
+
+const ThreadSummary* ReportView::ThreadOf(ThreadId id) const {
+  const auto at = threads_.find(id.value);
+  return at == threads_.end() ? nullptr : at->second;
 }
 
 const FaultSite* ReportView::FaultsOf(StackId stack, format::AllocFunction function) const {

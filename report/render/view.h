@@ -111,6 +111,8 @@ class ReportView {
   std::string StrictFingerprint(StackId stack, format::AllocFunction function) const;
 
   bool Matches(StackId stack) const;
+  // nullptr: it is not of the selection.
+  const ThreadSummary* ThreadOf(ThreadId id) const;
 
   // JSON names stacks by these numbers where they are set, instead of writing each out.
   void set_stack_numbers(StackNumbers* numbers) { stack_numbers_ = numbers; }
@@ -138,6 +140,7 @@ class ReportView {
   std::vector<SiteGroup> unfreed_;
   std::vector<SiteGroup> callers_;
   std::vector<const MappingSite*> mappings_;
+  absl::flat_hash_map<uint32_t, const ThreadSummary*> threads_;  // by ThreadId
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const FaultSite*> fault_sites_;
   using ResidentSites = absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const ResidentSite*>;
   ResidentSites resident_sites_, resident_at_peak_;
