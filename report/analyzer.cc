@@ -106,6 +106,7 @@ class Analyzer {
            (threads_.empty() || threads_.contains(reader_->streams()[stream].thread));
   }
   bool IsRun(const EventCursor& cursor) const;
+  void Allocated(EventKind kind, const uint64_t* words);
   int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
   PassPoint Point() const {
     return {std::max({latest_ns_, latest_low_ns_, order_->latest_low()}), latest_low_ticks_,
@@ -189,11 +190,7 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
     return true;
   }
   if (!ApplyHeapEvent(model_, state, stacks_, stream, cursor, force, waits)) return false;
-  if (fault_matcher_.any() && kind != EventKind::kFree && kind != EventKind::kReallocIntent) {
-    const uint64_t address = format::AddressOf(words[0]);
-    const HeldBlock* block = address != 0 ? model_.FindLive(address) : nullptr;
-    if (block != nullptr) fault_matcher_.Allocated(*block, model_);
-  }
+  if (fault_matcher_.any()) Allocated(kind, words);
   if (time >= range_.from_ns && kind != EventKind::kReallocIntent) {
     ++events_;
     from_rings_ += cursor.open_ended();
@@ -201,9 +198,19 @@ bool Analyzer::Apply(size_t stream, const EventCursor& cursor, bool force, WaitL
   return true;
 }
 
+// A heap event was applied: faults may have waited for its block.
+void Analyzer::Allocated(EventKind kind, const uint64_t* words) {
+  if (kind == EventKind::kFree || kind == EventKind::kReallocIntent) return;
+  const uint64_t address = format::AddressOf(words[0]);
+  const HeldBlock* block = address != 0 ? model_.FindLive(address) : nullptr;
+  if (block != nullptr && fault_matcher_.Noted(address, block->size() + block->waste(), model_)) {
+    fault_matcher_.Claim(*block, model_);
+  }
+}
+
 // What Apply() looks at for each event cannot come in the cursor's span.
 bool Analyzer::IsRun(const EventCursor& cursor) const {
-  return !fault_matcher_.any() && cursor.low_ticks() <= page_snapshots_.next_ticks() &&
+  return cursor.low_ticks() <= page_snapshots_.next_ticks() &&
          cursor.low_ticks() <= leaks_.next_ticks() && cursor.low() >= window_begin_ns_ &&
          cursor.low() >= range_.from_ns && cursor.high() <= range_.to_ns;
 }
@@ -216,7 +223,7 @@ int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, 
   latest_low_ns_ = std::max(latest_low_ns_, low);
   latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
   StreamState& state = streams_[stream];
-  const bool open_ended = cursor->open_ended();
+  const bool open_ended = cursor->open_ended(), faults = fault_matcher_.any();
   int taken = 0;
   uint64_t counted = 0;
   SpanWalk walk(cursor);
@@ -232,7 +239,11 @@ int Analyzer::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, 
       continue;
     }
     timeline_.Advance(time, model_);
+    if (time > fault_matcher_.next_ns()) [[unlikely]] {
+      fault_matcher_.Advance(time, model_, mappings_);
+    }
     ApplyHeapEvent(model_, state, stacks_, stream, words, {time, low, high}, /*force=*/true, waits);
+    if (faults) Allocated(kind, words);
     latest_ns_ = std::max(latest_ns_, time);
     counted += kind != EventKind::kReallocIntent;
   } while (walk.Next(WordsOf(*walk.words())));
@@ -247,6 +258,7 @@ int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ti
   constexpr uint32_t kMostEvents = 8192;
   StreamState& state = streams_[stream];
   HeapRun run(&model_, stream);
+  const bool faults = fault_matcher_.any();
   uint32_t taken = 0;
   bool plain = true;
   do {
@@ -256,9 +268,10 @@ int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ti
     const bool open_ended = cursor->open_ended();
     uint32_t paths = 0, intents = 0;
     const auto advance = [&](uint64_t time) {
-      if (!timeline_.IsDue(time)) [[likely]] return;
+      if (!timeline_.IsDue(time) && time <= fault_matcher_.next_ns()) [[likely]] return;
       run.Pause();
       timeline_.Advance(time, model_);
+      fault_matcher_.Advance(time, model_, mappings_);
       run.Resume();
     };
     {
@@ -283,6 +296,9 @@ int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ti
           if (e.slot != format::kStoppedSlot &&
               run.Alloc(e.address, static_cast<uint32_t>(e.size), static_cast<uint32_t>(e.waste),
                         state.StackOf(e.slot, stacks_), e.function, time)) [[likely]] {
+            if (faults && fault_matcher_.Noted(e.address, e.size + e.waste, model_)) [[unlikely]] {
+              fault_matcher_.Claim(*model_.FindLive(e.address), model_);
+            }
             continue;
           }
         } else if (kind == EventKind::kPath) {
@@ -302,6 +318,7 @@ int Analyzer::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ti
         run.Pause();
         ApplyHeapEvent(model_, state, stacks_, stream, steps.words(),
                        {steps.latest(), low, high}, /*force=*/true, waits);
+        if (faults) Allocated(kind, steps.words());
         run.Resume();
         if (!HeapRun::Suits(model_, stream)) [[unlikely]] {
           steps.Next(words_here);

@@ -12,7 +12,8 @@
 // in another's shadow, the first event of a thread (the times of its others are later). What else it cannot do it finds at the event: an address that is live
 // already or not at all, a realloc, a block whose end is more than a free.
 //
-// The model must not be used while a run has not paused. Its end pauses it.
+// The model must not be used while a run has not paused, but for what is live and of which site. Its
+// end pauses it.
 
 #ifndef MEMTRACE_REPORT_HEAP_RUN_H_
 #define MEMTRACE_REPORT_HEAP_RUN_H_

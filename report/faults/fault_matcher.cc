@@ -66,6 +66,7 @@ const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {
     const HeldBlock* block = model.FindLive(begin);
     if (covers(block)) return block;
   }
+  SortIn(model);
   for (auto at = large_.upper_bound(highest); at != large_.begin();) {
     --at;
     const HeldBlock* block = model.FindLive(*at);
@@ -78,8 +79,11 @@ const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {
   return nullptr;
 }
 
-void FaultMatcher::NoteLarge(uint64_t address, const HeapModel& model) {
-  large_.insert(address);
+void FaultMatcher::SortIn(const HeapModel& model) {
+  for (const uint64_t address : aside_) {
+    if (model.IsLive(address)) large_.insert(address);
+  }
+  aside_.clear();
   if (large_.size() < clean_at_) return;
   absl::erase_if(large_, [&](uint64_t each) { return !model.IsLive(each); });
   clean_at_ = std::max<size_t>(1024, large_.size() * 2);

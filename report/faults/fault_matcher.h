@@ -2,13 +2,15 @@
 //
 //   FaultMatcher matcher(&reader, stacks, range);
 //   before each event: if (its time > matcher.next_ns()) matcher.Advance(its time, model, mappings)
-//   behind each allocation that was applied: matcher.Allocated(*model.FindLive(address))
+//   behind each allocation that was applied: if (matcher.Noted(address, usable bytes, model))
+//                                              matcher.Claim(*model.FindLive(address), model)
 //   matcher.Finish(model, mappings, usage at the end, &details)
 //
 // A fault looks for its block among those that are live at its time: a block that begins up
 // to kSmall bytes before it is asked of the live table, step by step; larger ones are in an
-// ordered set of their own. It is cleaned of dead ones when it has doubled, so that memory grows
-// with the live heap.
+// ordered set of their own. There are few faults among very many allocations, so that these
+// are put aside, and only what is still live at the next fault comes into the set. It is cleaned of
+// dead ones when it has doubled, so that memory grows with the live heap.
 //
 // Where there is none, and no mapping of the program's either, it lies in memory of the
 // allocator, which brought the page in: for the block that comes to lie there next. (So does a
@@ -52,14 +54,17 @@ class FaultMatcher {
   // All faults before `time_ns`.
   void Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings);
 
-  void Allocated(const HeldBlock& block, const HeapModel& model) {
-    const uint64_t bytes = block.size() + block.waste();
-    if (next_ns_ == UINT64_MAX && waiting_.empty()) return;
-    if (bytes >= kSmall) NoteLarge(block.address(), model);
-    if (!waiting_.empty() && MayWait(block.address() - kHeader, block.address() + bytes)) {
-      Claim(block, model);
+  // `address` is not 0; of the model only what is live is asked. True: faults may have waited
+  // for this block.
+  bool Noted(uint64_t address, uint64_t bytes, const HeapModel& model) {
+    if (bytes >= kSmall && next_ns_ != UINT64_MAX) {
+      aside_.push_back(address);
+      if (aside_.size() >= kMostAside) [[unlikely]] SortIn(model);
     }
+    return !waiting_.empty() && MayWait(address - kHeader, address + bytes);
   }
+  // The faults that waited for the block are its own.
+  void Claim(const HeldBlock& block, const HeapModel& model);
 
   // `minor` and `major`: of the process at its end, as getrusage says; 0 where that is not known.
   // `samples`: how the heap went, in the order of time.
@@ -77,6 +82,7 @@ class FaultMatcher {
   static constexpr uint64_t kStep = 8;
   static constexpr uint64_t kHeader = 16;
   static constexpr size_t kMostWaiting = 1 << 16;
+  static constexpr size_t kMostAside = 1 << 12;
   static constexpr size_t kMostTouchers = 8;  // kept of a site
 
   struct Waiting {
@@ -98,7 +104,7 @@ class FaultMatcher {
 
   void Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings);
   const HeldBlock* FindBlock(uint64_t address, HeapModel& model);
-  void NoteLarge(uint64_t address, const HeapModel& model);
+  void SortIn(const HeapModel& model);
   bool MayWait(uint64_t begin, uint64_t end) const {
     // A filter by page: most blocks are in pages that nobody waits for.
     for (uint64_t page = begin >> 12; page <= (end - 1) >> 12; ++page) {
@@ -108,7 +114,6 @@ class FaultMatcher {
     }
     return false;
   }
-  void Claim(const HeldBlock& block, const HeapModel& model);
   void AddToSite(const HeldBlock& block, const HeapModel& model, const Waiting& fault,
                  bool by_allocator);
   void AddToPlace(uint64_t address, const Waiting& fault);
@@ -123,6 +128,7 @@ class FaultMatcher {
   AddressSpace space_;
   uint64_t next_ns_ = UINT64_MAX;
   absl::btree_set<uint64_t> large_;
+  std::vector<uint64_t> aside_;  // not in large_ yet
   size_t clean_at_ = 1024;
   std::multimap<uint64_t, Waiting> waiting_;  // by address
   std::array<uint64_t, kFilterBits / 64> filter_{};

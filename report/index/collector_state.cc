@@ -137,6 +137,10 @@ void ThrashDetector::Fold(Archive& archive) {
 template <typename Archive>
 void FaultMatcher::Fold(Archive& archive) {
   if (!any()) return;
+  if constexpr (!Archive::kReads) {
+    large_.insert(aside_.begin(), aside_.end());
+    aside_.clear();
+  }
   stream_.Fold(archive);
   thrash_.Fold(archive);
   archive(large_, clean_at_, waiting_, filter_, filtered_, told_, in_kernel_, by_kind_, sites_,
