@@ -24,6 +24,7 @@
 #include "report/pressure/pressure_lane.h"
 #include "report/sampling.h"
 #include "report/strong_id.h"
+#include "report/usage/held_series.h"
 #include "report/usage/usage.h"
 
 namespace memtrace::report {
@@ -172,7 +173,7 @@ struct ThreadSummary {
   uint64_t live_blocks = 0;
   uint64_t temporary = 0;
   uint64_t first_time_ns = 0, last_time_ns = 0;
-  std::vector<uint64_t> held;  // live bytes at the end of each interval of the series, and now
+  HeldSeries held;  // live bytes at the end of each interval of the series, and now
 };
 
 struct TimelinePoint {
@@ -347,7 +348,9 @@ struct Analysis {
   std::vector<TimelinePoint> timeline;  // a few hundred
   std::vector<Site> sites;              // no particular order
   std::vector<ThreadSummary> threads;
+  uint32_t held_intervals = 0;              // of ThreadSummary::held
   std::vector<ThreadExchange> exchanges;    // most blocks first
+  ExchangeSum exchanges_left_out;           // by more pairs of threads than are told apart
   std::vector<BlockEnds> block_ends;        // most first; of sites of a selection alone
   uint64_t frees_with_stack = 0;            // MEMTRACE_FREE_STACKS; 0: block_ends has reallocs alone
   std::vector<MappingSite> mappings;

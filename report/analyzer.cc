@@ -66,6 +66,8 @@ class Analyzer {
     streams_[stream].Forget();
     model_.ForgetPending(stream, nobody);
   }
+  // A trace may have very many short threads.
+  void Ended(size_t stream) { streams_[stream].Forget(); }
   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits);
   int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
   void Prefetch(uint64_t address) { model_.Prefetch(address); }

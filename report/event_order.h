@@ -97,6 +97,7 @@ class WaitList {
 //   void Hole(size_t stream)                       blocks of the stream are missing here
 //   bool Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits)
 //        false: not yet, because of the address of the event; never when `force`
+//   void Ended(size_t stream)                      no event of it comes any more
 //   void Prefetch(uint64_t address)
 //   int ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits)
 //        may be absent; takes as many events as it likes from the cursor's on, none of them "not
@@ -250,6 +251,9 @@ class EventOrder {
     return true;
   }
   bool Begin(size_t stream);
+  void End(size_t stream) {
+    if constexpr (requires { consumer_->Ended(stream); }) consumer_->Ended(stream);
+  }
   uint64_t LowOf(const Ready& ready) const {
     return begun_[ready.stream] ? cursors_[ready.stream].low() : ready.time;
   }
@@ -283,6 +287,7 @@ bool EventOrder<Consumer>::Begin(size_t stream) {
   begun_[stream] = true;
   consumer_->Started(stream, cursors_[stream].thread());
   cursors_[stream].Next();
+  if (cursors_[stream].done()) End(stream);
   // Which looks at all streams: a trace may have a million of them.
   if (++begun_since_park_ >= std::max<size_t>(64, cursors_.size() / 256)) ParkSome();
   return !cursors_[stream].done();
@@ -339,7 +344,11 @@ bool EventOrder<Consumer>::RunSpans() {
         if (!cursor.done() && KeepIsDue(cursor.low_ticks(), stream)) break;
       }
     }
-    if (!cursor.done()) PushReady(cursor.low_ticks(), stream);
+    if (cursor.done()) {
+      End(stream);
+    } else {
+      PushReady(cursor.low_ticks(), stream);
+    }
   }
   return true;
 }
@@ -380,10 +389,14 @@ bool EventOrder<Consumer>::RunByWaiting() {
     }
     if (cursors_[stream].parked()) {
       cursors_[stream].Unpark();
-      if (cursors_[stream].done()) continue;
+      if (cursors_[stream].done()) {
+        End(stream);
+        continue;
+      }
     }
     const Stopped why = RunStream(stream, force, out_of_line);
     if (why == Stopped::kByConsumer) return false;
+    if (why == Stopped::kEnded) End(stream);
     if (why == Stopped::kBlocked) Block(stream);
     if (!waits_.changed_.empty()) Wake(cursors_[stream].time());
     if (why == Stopped::kAhead || why == Stopped::kWoke) {

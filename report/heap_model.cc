@@ -447,8 +447,11 @@ void HeapModel::FinishUsage(Analysis* analysis) {
     ThreadSummary& thread = analysis->threads[i];
     thread.held = usage_.TakeHeld(i);
     // What the open interval has so far.
-    thread.held.push_back(thread.live_bytes);
+    thread.held.Set(usage_.intervals(), thread.live_bytes);
   }
+  analysis->held_intervals = usage_.intervals() + 1;
+  analysis->exchanges_left_out = {Round(usage_.other_exchanges().blocks),
+                                  Round(usage_.other_exchanges().bytes)};
   for (const auto& [threads, exchange] : usage_.exchanges()) {
     analysis->exchanges.push_back({ThreadId{threads_[threads.first].serial},
                                    ThreadId{threads_[threads.second].serial},

@@ -155,9 +155,7 @@ void SlotMap::GrowLow(uint32_t slot) {
 }
 
 void SlotMap::Clear() {
-  low_.clear();
-  pages_.clear();
-  sets_ = 0;
+  *this = {};  // and gives the memory back
 }
 
 }  // namespace memtrace::report

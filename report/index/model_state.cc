@@ -112,9 +112,13 @@ void SiteSeries::Fold(Archive& archive) {
 
 template <typename Archive>
 void UsageFold::Fold(Archive& archive) {
-  archive(exchanges_, moves_, chains_, handed_over_, freed_at_, frees_with_stack_, held_, interval_);
+  archive(exchanges_, other_exchanges_, moves_, chains_, handed_over_, freed_at_,
+          frees_with_stack_, held_, interval_);
   archive.Check(interval_ <= SiteSeries::kMostIntervals);
-  for (const std::vector<uint64_t>& thread : held_) archive.Check(thread.size() <= interval_);
+  archive.Check(exchanges_.size() <= kMostExchanges);
+  for (const HeldSeries& thread : held_) {
+    archive.Check(thread.first <= interval_ && thread.values.size() <= interval_ - thread.first);
+  }
 }
 
 template <typename Archive>

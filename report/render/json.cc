@@ -500,7 +500,11 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
   member("sizes", SizesJson(analysis.sizes));
   member("lifetimes", LifetimesJson(view));
   member("modules", ModulesJson(view));
-  member("thread_exchanges", ExchangesJson(view));
+  out.Write(",\n  \"thread_exchanges\": ");
+  WriteArray(analysis.exchanges, kAllRows,
+             [&](const ThreadExchange& one) { return ExchangeJson(view, one); }, out);
+  member("thread_exchanges_left_out", {{"blocks", analysis.exchanges_left_out.blocks},
+                                       {"bytes", analysis.exchanges_left_out.bytes}});
   member("mismatches", MismatchesJson(view));
   out.Write(",\n  \"phases\": ");
   WriteArray(analysis.phases, kAllRows, PhaseJson, out);

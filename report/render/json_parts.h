@@ -28,7 +28,7 @@ Json SiteJson(const ReportView& view, const Site& site);
 Json StackedTimelineJson(const ReportView& view);
 Json LifetimesJson(const ReportView& view);
 Json ModulesJson(const ReportView& view);
-Json ExchangesJson(const ReportView& view);
+Json ExchangeJson(const ReportView& view, const ThreadExchange& exchange);
 Json MismatchesJson(const ReportView& view);
 Json SiteLifetimeJson(const Site& site);
 Json SiteMovesJson(const Site& site);

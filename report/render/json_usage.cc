@@ -72,19 +72,15 @@ Json ModulesJson(const ReportView& view) {
   return json;
 }
 
-Json ExchangesJson(const ReportView& view) {
+Json ExchangeJson(const ReportView& view, const ThreadExchange& exchange) {
   const auto tid = [&](ThreadId id) {
     const ThreadSummary* thread = view.ThreadOf(id);
     return thread != nullptr ? Json(thread->tid) : Json();
   };
-  Json json = Json::array();
-  for (const ThreadExchange& one : view.analysis().exchanges) {
-    json.push_back({{"from_tid", tid(one.from)},
-                    {"to_tid", tid(one.to)},
-                    {"blocks", one.blocks},
-                    {"bytes", one.bytes}});
-  }
-  return json;
+  return {{"from_tid", tid(exchange.from)},
+          {"to_tid", tid(exchange.to)},
+          {"blocks", exchange.blocks},
+          {"bytes", exchange.bytes}};
 }
 
 Json MismatchesJson(const ReportView& view) {

@@ -11,6 +11,14 @@
 namespace memtrace::report::render {
 namespace {
 
+// What one series is made of: one thread, or sites.
+struct Part {
+  std::string name;
+  const ThreadSummary* thread = nullptr;
+  std::vector<const Site*> sites = {};
+  double area = 0;  // what it held over the run
+};
+
 // Adds what a site held at the end of each interval.
 void AddSite(const Site& site, std::vector<uint64_t>* to) {
   uint64_t live = 0;
@@ -23,8 +31,38 @@ void AddSite(const Site& site, std::vector<uint64_t>* to) {
   }
 }
 
-double Area(const std::vector<uint64_t>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
+void AddPart(const Part& part, uint32_t held_intervals, std::vector<uint64_t>* to) {
+  for (const Site* site : part.sites) AddSite(*site, to);
+  if (part.thread == nullptr || held_intervals == 0) return;
+  for (size_t i = 0; i < to->size(); ++i) {
+    (*to)[i] += part.thread->held.At(std::min<size_t>(i, held_intervals - 1));
+  }
+}
+
+std::string ThreadText(const ThreadSummary& thread) {
+  return absl::StrCat(thread.name, thread.name.empty() ? "" : " ", thread.tid);
+}
+
+std::vector<Part> PartsOf(const ReportView& view, StackBy by) {
+  const Analysis& analysis = view.analysis();
+  std::vector<Part> parts;
+  if (by == StackBy::kThread) {
+    for (const ThreadSummary& thread : analysis.threads) parts.push_back({{}, &thread});
+    return parts;
+  }
+  std::map<std::string, size_t> index;
+  for (const SiteGroup& group : view.callers()) {
+    const Frame* frame = view.Caller(group.stack);
+    const std::string name = by == StackBy::kModule ? ModuleOf(frame)
+                             : by == StackBy::kFolder
+                                 ? FolderOf(frame, analysis.process.working_directory)
+                                 : view.CallerText(group.stack);
+    const auto [at, is_new] = index.try_emplace(name, parts.size());
+    if (is_new) parts.push_back({name});
+    std::vector<const Site*>& sites = parts[at->second].sites;
+    sites.insert(sites.end(), group.sites.begin(), group.sites.end());
+  }
+  return parts;
 }
 
 }  // namespace
@@ -77,38 +115,30 @@ StackedTimeline StackTimeline(const ReportView& view, StackBy by, size_t top) {
   const auto intervals = static_cast<size_t>(std::min<uint64_t>(
       (end - timeline.from_ns) / timeline.interval_ns + 1, SiteSeries::kMostIntervals));
 
-  std::vector<StackedTimeline::Series> all;
-  if (by == StackBy::kThread) {
-    for (const ThreadSummary& thread : analysis.threads) {
-      if (thread.held.empty()) continue;
-      std::vector<uint64_t> held = thread.held;
-      held.resize(intervals, held.back());
-      all.push_back(
-          {absl::StrCat(thread.name, thread.name.empty() ? "" : " ", thread.tid), std::move(held)});
-    }
-  } else {
-    std::map<std::string, size_t> index;
-    for (const SiteGroup& group : view.callers()) {
-      const Frame* frame = view.Caller(group.stack);
-      const std::string name = by == StackBy::kModule ? ModuleOf(frame)
-                               : by == StackBy::kFolder
-                                   ? FolderOf(frame, analysis.process.working_directory)
-                                   : view.CallerText(group.stack);
-      const auto [at, is_new] = index.try_emplace(name, all.size());
-      if (is_new) all.push_back({name, std::vector<uint64_t>(intervals)});
-      for (const Site* site : group.sites) AddSite(*site, &all[at->second].live_bytes);
-    }
+  // There may be very many threads: one series at a time, and those of the first alone are kept.
+  std::vector<Part> parts = PartsOf(view, by);
+  std::vector<uint64_t> series;
+  const auto series_of = [&](const Part& part) {
+    series.assign(intervals, 0);
+    AddPart(part, analysis.held_intervals, &series);
+  };
+  for (Part& part : parts) {
+    series_of(part);
+    part.area = std::accumulate(series.begin(), series.end(), 0.0);
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return Area(a.live_bytes) > Area(b.live_bytes);
-  });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.area > b.area; });
   timeline.other.live_bytes.resize(intervals);
-  for (size_t i = top; i < all.size(); ++i) {
-    for (size_t k = 0; k < intervals; ++k) timeline.other.live_bytes[k] += all[i].live_bytes[k];
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i >= top) {
+      AddPart(parts[i], analysis.held_intervals, &timeline.other.live_bytes);
+      continue;
+    }
+    series_of(parts[i]);
+    timeline.series.push_back(
+        {parts[i].thread != nullptr ? ThreadText(*parts[i].thread) : parts[i].name, series});
   }
-  timeline.others = all.size() - std::min(top, all.size());
-  if (all.size() > top) all.resize(top);
-  timeline.series = std::move(all);
+  timeline.others = parts.size() - std::min(top, parts.size());
   return timeline;
 }
 

@@ -188,7 +188,8 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
                         thread->tid);
   };
   const Numbers numbers(view, options);
-  uint64_t blocks = 0;
+  const ExchangeSum& left_out = view.analysis().exchanges_left_out;
+  uint64_t blocks = left_out.blocks;
   for (const ThreadExchange& one : exchanges) blocks += one.blocks;
   TextTable table({{"blocks"}, {"bytes"}}, "allocated by -> freed by");
   const size_t shown = Shown(options, exchanges.size());
@@ -202,7 +203,11 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
   }
   return absl::StrCat(Heading(options, "FREED BY ANOTHER THREAD", numbers.Plural(blocks, "block")),
                       table.Render(options.style, 2),
-                      MoreLine(options, exchanges.size(), shown, "pair of threads"));
+                      MoreLine(options, exchanges.size(), shown, "thread pair"),
+                      left_out.blocks == 0
+                          ? ""
+                          : absl::StrCat("  ", numbers.Plural(left_out.blocks, "block"),
+                                         " of more pairs of threads, which are not told apart\n"));
 }
 
 }  // namespace memtrace::report::render

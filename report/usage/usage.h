@@ -50,6 +50,10 @@ struct ThreadExchange {
   uint64_t blocks = 0, bytes = 0;
 };
 
+struct ExchangeSum {
+  uint64_t blocks = 0, bytes = 0;
+};
+
 // Where blocks of a site ended: a realloc of another site took them over; or they were freed, in a
 // trace that has the stacks of frees.
 struct BlockEnds {

@@ -15,15 +15,20 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "report/growth/site_series.h"
+#include "report/usage/held_series.h"
 #include "report/usage/usage.h"
 
 namespace memtrace::report {
 
 class UsageFold {
  public:
+  // Pairs of threads that are told apart: of programs with a thread for each request there would be
+  // as many as events.
+  static constexpr size_t kMostExchanges = 1 << 16;
+
   // A block of `owner` was freed by another thread.
   void FreedByOther(size_t owner, size_t by, uint64_t blocks, uint64_t bytes) {
-    Exchange& exchange = exchanges_[{static_cast<uint32_t>(owner), static_cast<uint32_t>(by)}];
+    Exchange& exchange = ExchangeOf({static_cast<uint32_t>(owner), static_cast<uint32_t>(by)});
     exchange.blocks += blocks;
     exchange.bytes += bytes;
   }
@@ -62,16 +67,12 @@ class UsageFold {
   void NextInterval(size_t threads, LiveOf live_of) {
     if (held_.size() < threads) held_.resize(threads);
     for (size_t i = 0; i < threads; ++i) {
-      held_[i].resize(interval_);  // a thread that came later held nothing
-      held_[i].push_back(live_of(i));
+      held_[i].Set(interval_, live_of(i));
     }
     ++interval_;
   }
   void MergePairs() {
-    for (std::vector<uint64_t>& thread : held_) {
-      for (size_t i = 0; i < thread.size() / 2; ++i) thread[i] = thread[2 * i + 1];
-      thread.resize(thread.size() / 2);
-    }
+    for (HeldSeries& thread : held_) thread.MergePairs();
     interval_ /= 2;
   }
 
@@ -81,6 +82,8 @@ class UsageFold {
   };
   using Threads = std::pair<uint32_t, uint32_t>;  // that allocated, that freed: streams
   const absl::flat_hash_map<Threads, Exchange>& exchanges() const { return exchanges_; }
+  // Of all other pairs.
+  const Exchange& other_exchanges() const { return other_exchanges_; }
   // From a site to another one whose realloc took its blocks over.
   const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& handed_over() const {
     return handed_over_;
@@ -90,26 +93,31 @@ class UsageFold {
     return freed_at_;
   }
   uint64_t frees_with_stack() const { return frees_with_stack_; }
-  // Of all intervals that have ended.
-  std::vector<uint64_t> TakeHeld(size_t thread) {
-    std::vector<uint64_t> held;
-    if (thread < held_.size()) held.swap(held_[thread]);
-    held.resize(interval_);
-    return held;
+  // Of all intervals that have ended, which are so many.
+  HeldSeries TakeHeld(size_t thread) {
+    return thread < held_.size() ? std::move(held_[thread]) : HeldSeries{};
   }
+  uint32_t intervals() const { return interval_; }
 
   // Its state, into or out of an archive (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 
  private:
+  Exchange& ExchangeOf(const Threads& threads) {
+    if (exchanges_.size() < kMostExchanges) return exchanges_[threads];
+    const auto at = exchanges_.find(threads);
+    return at != exchanges_.end() ? at->second : other_exchanges_;
+  }
+
   absl::flat_hash_map<Threads, Exchange> exchanges_;
+  Exchange other_exchanges_;
   absl::flat_hash_map<uint32_t, SiteMoves> moves_;  // by site
   absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: reallocs of this block so far
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_, freed_at_;
   uint64_t frees_with_stack_ = 0;
-  std::vector<std::vector<uint64_t>> held_;  // by thread and interval
-  size_t interval_ = 0;
+  std::vector<HeldSeries> held_;  // by thread
+  uint32_t interval_ = 0;
 };
 
 }  // namespace memtrace::report

@@ -94,7 +94,7 @@ std::string Describe(const AnalyzedTrace& trace) {
   for (const ThreadSummary& t : a.threads) {
     write("thread", t.id.value, t.allocations, t.frees, t.bytes_allocated, t.live_bytes,
           t.live_blocks, t.temporary, t.first_time_ns, t.last_time_ns);
-    for (const uint64_t held : t.held) out << held << ' ';
+    for (uint32_t i = 0; i < a.held_intervals; ++i) out << t.held.At(i) << ' ';
   }
   for (const ThreadExchange& e : a.exchanges) {
     write("exchange", e.from.value, e.to.value, e.blocks, e.bytes);

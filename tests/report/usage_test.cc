@@ -9,6 +9,7 @@
 
 #include "report/analyzer.h"
 #include "report/usage/block_filter.h"
+#include "report/usage/usage_fold.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -232,6 +233,39 @@ TEST(UsageTest, BlocksFreedByOthersAreCountedByPairsOfThreads) {
   EXPECT_EQ(a.exchanges[0].bytes, 150u);
 }
 
+TEST(UsageTest, PairsOfThreadsAreBounded) {
+  UsageFold fold;
+  for (int turn = 0; turn < 2; ++turn) {
+    for (size_t from = 0; from < 300; ++from) {
+      for (size_t by = 0; by < 300; ++by) fold.FreedByOther(from, by, 1, 10);
+    }
+  }
+  EXPECT_EQ(fold.exchanges().size(), UsageFold::kMostExchanges);
+  for (const auto& [threads, exchange] : fold.exchanges()) ASSERT_EQ(exchange.blocks, 2u);
+  EXPECT_EQ(fold.other_exchanges().blocks, 2 * (300 * 300 - UsageFold::kMostExchanges));
+  EXPECT_EQ(fold.other_exchanges().bytes, 20 * (300 * 300 - UsageFold::kMostExchanges));
+}
+
+TEST(UsageTest, ASeriesIsWhatAThreadHeldWhereverItBeginsAndEnds) {
+  for (uint32_t first = 0; first < 5; ++first) {
+    for (uint32_t end = first; end < first + 6; ++end) {
+      std::vector<uint64_t> plain(12);
+      HeldSeries series;
+      for (uint32_t i = 0; i < plain.size(); ++i) {
+        plain[i] = i >= first && i < end && i != first + 1 ? 100 + i : 0;
+        series.Set(i, plain[i]);
+      }
+      for (size_t step = 1; step <= 4; step *= 2) {
+        for (size_t i = 0; i < plain.size() / step; ++i) {
+          ASSERT_EQ(series.At(i), plain[step * (i + 1) - 1]) << first << " " << end << " " << step;
+        }
+        ASSERT_LE(series.values.size(), 6u);
+        series.MergePairs();
+      }
+    }
+  }
+}
+
 TEST(UsageTest, WhatThreadsHoldAddsUpToWhatIsLive) {
   TraceBuilder trace;
   for (uint32_t serial = 1; serial <= 3; ++serial) {
@@ -243,13 +277,12 @@ TEST(UsageTest, WhatThreadsHoldAddsUpToWhatIsLive) {
     thread.At(3'000'000);
   }
   const Analysis a = Analyze(trace.Build()).analysis;
-  const size_t intervals = a.threads[0].held.size();
+  const size_t intervals = a.held_intervals;
   ASSERT_GT(intervals, 40u);
   for (size_t i = 0; i < intervals; ++i) {
     uint64_t by_threads = 0, by_sites = 0;
     for (const ThreadSummary& thread : a.threads) {
-      ASSERT_EQ(thread.held.size(), intervals);
-      by_threads += thread.held[i];
+      by_threads += thread.held.At(i);
     }
     for (const Site& site : a.sites) {
       uint64_t live = 0;
@@ -260,8 +293,9 @@ TEST(UsageTest, WhatThreadsHoldAddsUpToWhatIsLive) {
     }
     EXPECT_EQ(by_threads, by_sites) << i;
   }
-  EXPECT_EQ(a.threads[0].held.back() + a.threads[1].held.back() + a.threads[2].held.back(),
-            a.totals.live_bytes);
+  uint64_t at_last = 0;
+  for (const ThreadSummary& thread : a.threads) at_last += thread.held.At(intervals - 1);
+  EXPECT_EQ(at_last, a.totals.live_bytes);
 }
 
 TEST(UsageTest, SizesOfASiteAndUsableBytes) {
