@@ -1,9 +1,10 @@
 // make_pages DIRECTORY: pages of --format html for the tests in a browser, of analyses that nobody
 // had to run a program for.
 //
-//   ordinary.html  a program with leaks, threads, phases, faults, mappings
-//   large.html     10,000 sites with 30 frames each
-//   hostile.html   names that would be markup, commands or commotion if they were not data
+//   ordinary.html    a program with leaks, threads, phases, faults, mappings
+//   large.html       10,000 sites with 30 frames each
+//   hostile.html     names that would be markup, commands or commotion if they were not data
+//   mismatched.html  a block of operator new that went to realloc
 
 #include <cmath>
 #include <cstdio>
@@ -170,6 +171,14 @@ void Ordinary(MadeUp* made_up) {
   faults.correlation.live_minor = {.known = true, .now = 0.1, .best = 0.9, .lag_ns = 40'000'000};
 }
 
+void Mismatched(MadeUp* made_up) {
+  const StackId made = made_up->Stack({{"_Znwm"}, {"Make", "/work/src/make.cc", 21}});
+  const StackId grown = made_up->Stack({{"Grow", "/work/src/grow.cc", 5}});
+  for (const StackId stack : {made, grown}) made_up->AddSite(stack, 1, 16, 0);
+  made_up->analysis.block_ends.push_back(
+      {made, grown, format::AllocFunction::kMalloc, BlockEnds::By::kRealloc, 1234});
+}
+
 void Large(MadeUp* made_up) {
   constexpr size_t kSites = 10'000, kFrames = 30, kFunctions = 3000;
   uint64_t random = 1;
@@ -265,7 +274,8 @@ int Main(const std::string& directory) {
     const char* name;
     void (*fill)(MadeUp*);
   };
-  for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile}}) {
+  for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile},
+                           Page{"mismatched", Mismatched}}) {
     MadeUp made_up;
     page.fill(&made_up);
     FileSink out(directory + "/" + page.name + ".html");

@@ -216,6 +216,11 @@ describe('an ordinary page', () => {
     assert.match(await rows(page, 'leaks').textContent(), /definitely lost/);
   }));
 
+  test('lists blocks that ended by the wrong function', () => on('mismatched.html', '#view=leaks', async (page) => {
+    const table = page.locator('#panel-leaks table.plain');
+    assert.match(await table.textContent(), /operator new.*Grow .*grow\.cc:5.*realloc.*1,234/);
+  }));
+
   test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {
     const panel = page.locator('#panel-sources');
     await panel.locator('.bars').getByRole('button', { name: 'work/src' }).click();

@@ -103,6 +103,11 @@ export interface Pressure {
   samples: number; columns: string[]; notes: string[]; points: { [column: string]: number }[];
 }
 
+// Blocks that ended by another kind of function than they came from.
+export interface Mismatch {
+  allocator: string; ended_by: string; times: number; allocated_at: string; ended_at: string;
+}
+
 export interface Report {
   process: {
     pid: number; command: string[]; executable: string; build_id: string; host: string;
@@ -148,6 +153,7 @@ export interface Report {
   sizes: { from_bytes: number; to_bytes: number; allocations: number; bytes: number;
            live_blocks: number; live_bytes: number }[];
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[];
+  mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
   resident?: Resident[]; pressure?: Pressure | null;
   phases: Phase[]; marks: Mark[];

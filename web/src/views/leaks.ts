@@ -1,8 +1,9 @@
-// What was not freed: by kind where the memory was scanned.
+// What was not freed: by kind where the memory was scanned. And what was freed by the wrong function.
 
 import type { Leak } from '../data';
-import { h, name } from '../dom';
+import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
+import { plainTable } from '../plain_table';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, count, plural, seconds } from '../text';
@@ -11,6 +12,8 @@ const KINDS: { [kind: string]: string } = {
   definite: 'definitely lost', indirect: 'indirectly lost', possible: 'possibly lost',
   reachable: 'still reachable', unfreed: 'unfreed',
 };
+
+const MOST = 100;  // mismatched pairs
 
 export class LeaksView implements View {
   readonly id = 'leaks';
@@ -51,7 +54,7 @@ export class LeaksView implements View {
         stackList(stacks, leak.stack, (frame) => state.set({ q: stacks.name(frame) }, true))),
       empty: scanned ? 'No leak is left by the filter.' : 'Every block was freed, or the filter leaves none.',
     });
-    this.element = h('div', {}, this.head(), this.table.element);
+    this.element = h('div', {}, this.head(), this.table.element, ...this.mismatches());
   }
 
   update(): void {
@@ -65,6 +68,13 @@ export class LeaksView implements View {
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
+
+  private mismatches(): Child[] {
+    const pairs = this.model.report.mismatches?.pairs ?? [];
+    return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'),
+      plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs.slice(0, MOST).map((pair) =>
+        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, count(pair.times)]))];
+  }
 
   private head(): HTMLElement {
     const { report, state } = this.model;
