@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/event_decoder.h"
 #include "report/instant.h"
@@ -81,6 +82,16 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
     const auto found = FindInstant(reader, name, end);
     if (!found.ok()) return found.status();
     (end ? selection.range.to_ns : selection.range.from_ns) = *found;
+  }
+  if (reader.metadata().end.has_value()) {
+    const uint64_t last = std::max(reader.clock().LastNs(),
+                                   reader.clock().ToNs(reader.metadata().end->ticks));
+    if (selection.range.from_ns > last) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("--from lies behind the end of %s, which ran for %.6f s", reader.name(),
+                          static_cast<double>(last) / 1e9));
+    }
+    if (selection.range.to_ns > last) selection.range.to_ns = UINT64_MAX;
   }
   selection.range.from_ns = std::max(selection.range.from_ns, reader.window_begin_ns());
   if (selection.range.from_ns > selection.range.to_ns) {

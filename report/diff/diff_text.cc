@@ -71,6 +71,7 @@ std::string Share(double old_value, double change) {
   if (old_value <= 0) return change > 0 ? "new" : "-";
   const double percent = 100 * change / old_value;
   if (std::fabs(percent) >= 99999.5) return percent > 0 ? ">+99999 %" : "-";
+  if (change != 0 && std::fabs(percent) < 0.05) return percent > 0 ? "<+0.1 %" : ">-0.1 %";
   return absl::StrFormat("%+.1f %%", percent);
 }
 

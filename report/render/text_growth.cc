@@ -250,9 +250,9 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   const double pages_per_mib = 1048576.0 / static_cast<double>(analysis.process.page_bytes);
   if (growth >= 65536 && until_peak > 0) {
     absl::StrAppend(&out, absl::StrFormat(
-        "  Up to the peak %s minor faults for %s of growth: %.0f per MiB.\n"
+        "  Up to the peak %s for %s of growth: %.0f per MiB.\n"
         "  (%.0f is every page of it touched once; code, stacks and files fault as well.)\n",
-        Count(until_peak),
+        Plural(until_peak, "minor fault"),
         view.sampled() ? Numbers(view, options).Amount(growth) : HumanBytes(growth),
         static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0),
         pages_per_mib));

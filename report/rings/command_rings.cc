@@ -166,6 +166,9 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
       ->type_name("T");
   command->add_option("--to", common.to, "Only blocks allocated before then")->type_name("T");
   command->add_option("--thread", common.thread, "Only blocks of threads with this name or tid")
+      ->check([](const std::string& thread) {
+        return thread.empty() ? "a thread has a name or a tid, and this is empty" : "";
+      })
       ->type_name("NAME|TID");
   command->add_option("--match", common.match,
                       "Only sites with a frame whose function, file or\nmodule matches")

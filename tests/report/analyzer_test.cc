@@ -104,6 +104,19 @@ TEST(AnalyzerTest, ARangeThatEndsBeforeItBeginsIsRefused) {
   EXPECT_FALSE(AnalyzeTrace(**reader, RangeOf(5, 4)).ok());
 }
 
+TEST(AnalyzerTest, ARangeMayEndButNotBeginBehindTheEnd) {
+  TraceBuilder trace;
+  trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 10).At(2'000'000'000);
+  trace.End(0, 2'500'000'000);
+  const std::string bytes = trace.Build();
+  EXPECT_TRUE(Analyze(bytes, RangeOf(0, 2'600'000'000)).analysis.range.whole());
+  EXPECT_FALSE(Analyze(bytes, RangeOf(0, 2'400'000'000)).analysis.range.whole());
+  EXPECT_EQ(Analyze(bytes, RangeOf(2'400'000'000, 2'600'000'000)).analysis.totals.allocations, 0u);
+  auto reader = Read(bytes);
+  EXPECT_EQ(AnalyzeTrace(**reader, RangeOf(2'600'000'000, UINT64_MAX)).status().message(),
+            "--from lies behind the end of test.mtr, which ran for 2.500000 s");
+}
+
 TEST(AnalyzerTest, NothingIsInARangeWithoutEvents) {
   const Analysis a = Analyze(FourSeconds(), RangeOf(3'500'000'000, 3'600'000'000)).analysis;
   EXPECT_EQ(a.totals.allocations, 0u);

@@ -73,7 +73,8 @@ export class LeaksView implements View {
     const pairs = this.model.report.mismatches?.pairs ?? [];
     return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'),
       plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs.slice(0, MOST).map((pair) =>
-        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, count(pair.times)]))];
+        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, count(pair.times)]),
+        [1, 2, 3])];
   }
 
   private head(): HTMLElement {
