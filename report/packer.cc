@@ -58,9 +58,15 @@ absl::Status Packer::Advance() {
   }
   gaps_ = std::move(left);
   absl::Status status = Walk(&position_, UINT64_MAX, false, &gaps_);
-  for (auto& [thread, pending] : pending_) {
-    const bool lags = pending.any && position_ - pending.raw_offset > options_.lag_bytes;
-    if (status.ok() && lags) status = Flush(pending);
+  // Threads come and go: of those that have nothing to be written nothing is kept.
+  for (auto at = pending_.begin(); status.ok() && at != pending_.end();) {
+    Pending& pending = at->second;
+    if (pending.any && position_ - pending.raw_offset > options_.lag_bytes) status = Flush(pending);
+    if (pending.any) {
+      ++at;
+    } else {
+      pending_.erase(at++);
+    }
   }
   return status;
 }

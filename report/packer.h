@@ -77,6 +77,7 @@ class Packer {
   uint64_t bytes_written() const { return writer_.bytes_written(); }
   uint64_t blocks() const { return blocks_; }            // taken over
   uint64_t damaged_blocks() const { return damaged_blocks_; }
+  size_t buffered_threads() const { return pending_.size(); }
   uint64_t recovered_blocks() const { return recovered_blocks_; }  // from rings
   // After Finish(): what the raw file said in place, of losses and of its end.
   const std::optional<format::StatusArea>& status() const { return status_; }

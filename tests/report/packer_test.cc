@@ -238,6 +238,33 @@ TEST(PackerTest, FollowsAFileThatGrowsByteByByte) {
   ExpectSame(Analyze(raw, KeepLive()), Analyze(out.bytes(), KeepLive()));
 }
 
+TEST(PackerTest, KeepsNothingOfThreadsThatAreLongGone) {
+  constexpr uint32_t kThreads = 1000;
+  TraceBuilder trace;
+  for (uint32_t serial = 1; serial <= kThreads; ++serial) {
+    trace.Thread(serial).At(serial * 1000).Malloc(serial << 12 | 0x10, 100).Free(serial << 12 | 0x10);
+  }
+  const std::string raw = trace.Build();
+  GrowingSource source(raw);
+  TemporaryFile out;
+  PackerOptions options;
+  options.lag_bytes = raw.size() / 50;
+  Packer packer(&source, out.fd(), out.path(), options);
+  size_t most = 0;
+  for (size_t part = 1; part <= 100; ++part) {
+    source.Show(raw.size() * part / 100);
+    if (part == 1) {
+      ASSERT_TRUE(packer.Start().ok());
+    }
+    ASSERT_TRUE(packer.Advance().ok());
+    most = std::max(most, packer.buffered_threads());
+  }
+  EXPECT_LE(most, kThreads / 10);
+  EXPECT_GT(most, 0u);
+  ASSERT_TRUE(packer.Finish().ok());
+  ExpectSame(Analyze(raw, KeepLive()), Analyze(out.bytes(), KeepLive()));
+}
+
 TEST(PackerTest, ABlockThatIsFinishedBehindLaterOnesIsNotForgotten) {
   const std::string raw = TraceWithEverything();
   auto reader = Read(raw);
