@@ -44,7 +44,9 @@ namespace memtrace::report {
 
 struct PackerOptions {
   int level = 9;                       // of zstd
-  size_t merge_bytes = 1 << 20;        // of content per block and thread
+  // Of content per block and thread. What the coder learns it forgets with each block: of 1 MiB they
+  // take 6 % more of cc1plus.
+  size_t merge_bytes = 2 << 20;
   size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
   uint64_t lag_bytes = 64 << 20;       // Advance() writes what is buffered since longer ago
   // Sees every block that is taken over, decoded, rings included.
