@@ -39,6 +39,13 @@ inline const uint8_t* GetVarint(const uint8_t* p, const uint8_t* end, uint64_t* 
   return nullptr;
 }
 
+// Signed differences, of 64 bits and modulo 2^64, as small unsigned numbers: 0, -1, 1, -2, ...
+// https://protobuf.dev/programming-guides/encoding/#signed-ints
+inline uint64_t ZigZag(uint64_t difference) {
+  return difference << 1 ^ static_cast<uint64_t>(static_cast<int64_t>(difference) >> 63);
+}
+inline uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
+
 }  // namespace memtrace::format
 
 #endif  // MEMTRACE_FORMAT_VARINT_H_

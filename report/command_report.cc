@@ -333,10 +333,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                     "Each site over time: live, allocated, freed;\n"
                     "in text, csv and json");
   command->add_option("--thread", flags->thread, "Only blocks of threads with this name or tid")
-      ->check([](const std::string& thread) {
-        return thread.empty() ? "a thread has a name or a tid, and this is empty" : "";
-      })
-      ->type_name("NAME|TID");
+      ->type_name("NAME|TID")->check(ThreadName, "");
   command->add_option("--match", flags->match,
                       "Only sites with a frame whose function, file or\n"
                       "module matches: all figures are of these")

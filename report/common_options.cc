@@ -45,4 +45,8 @@ std::string WholeNumber(const std::string& text) {
   return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
 }
 
+std::string ThreadName(const std::string& text) {
+  return text.empty() ? "a thread has a name or a tid, and this is empty" : "";
+}
+
 }  // namespace memtrace::report

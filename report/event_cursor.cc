@@ -36,7 +36,6 @@ bool EventCursor::LoadBlock() {
       after_hole_ = true;
       continue;
     }
-    content_bytes_read_ += block_words_ * sizeof(uint64_t);
     ahead_->CountUsed(block_words_ * sizeof(uint64_t));
     low_ = std::max(low_, events_.begin_ns);
     low_ticks_ = std::max(low_ticks_, events_.begin_ticks);

@@ -89,7 +89,6 @@ class EventCursor {
     return words_[ahead] & format::kAddressMask;
   }
 
-  uint64_t content_bytes_read() const { return content_bytes_read_; }
   // The first of its blocks that it will still ask for.
   size_t next_block() const { return block_ > 0 && !done_ ? block_ - 1 : block_; }
 
@@ -145,7 +144,6 @@ class EventCursor {
   double last_pace_ = -1;   // the even pace of the span before; negative: none yet
   double position_ = 0;     // ns since low_
   uint32_t events_left_ = 0;  // in this span, that take time
-  uint64_t content_bytes_read_ = 0;
 };
 
 }  // namespace memtrace::report

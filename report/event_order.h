@@ -142,8 +142,10 @@ class EventOrder {
     if constexpr (!Archive::kReads) {
       for (const Ready& each : ready_) ready.emplace_back(each.time, each.stream);
     }
-    archive(begun_, ready, blocked_, forced_);
-    archive.Check(begun_.size() == cursors_.size());
+    uint64_t content_bytes = content_bytes_read();
+    archive(begun_, ready, blocked_, forced_, content_bytes);
+    archive.Check(begun_.size() == cursors_.size() && content_bytes < uint64_t{1} << 62);
+    if constexpr (Archive::kReads) ahead_.CountUsed(content_bytes);
     for (EventCursor& cursor : cursors_) cursor.Fold(archive);
     if constexpr (Archive::kReads) {
       for (const Blocked& each : blocked_) ready.emplace_back(each.time, each.stream);

@@ -17,10 +17,6 @@ namespace {
 constexpr size_t kClockPairsPerRecord = 4096;
 constexpr uint32_t kMaxMerged = 0xffff;
 
-uint64_t ZigZag(uint64_t difference) {
-  return difference << 1 ^ (static_cast<int64_t>(difference) < 0 ? ~uint64_t{0} : 0);
-}
-
 void AppendVarint(std::vector<uint8_t>* out, uint64_t value) {
   uint8_t buffer[format::kMaxVarintBytes];
   out->insert(out->end(), buffer, format::PutVarint(buffer, value));
@@ -224,8 +220,8 @@ absl::Status Packer::WriteClockPairs() {
   std::pair<uint64_t, uint64_t> last;
   format::BlockHeader header{};
   for (const auto& pair : clock_pairs_) {
-    AppendVarint(&body, ZigZag(pair.first - last.first));
-    AppendVarint(&body, ZigZag(pair.second - last.second));
+    AppendVarint(&body, format::ZigZag(pair.first - last.first));
+    AppendVarint(&body, format::ZigZag(pair.second - last.second));
     last = pair;
   }
   AppendVarint(&record, static_cast<uint64_t>(format::RecordTag::kClockPairs));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/record_decoder.h"
+#include "format/varint.h"
 
 namespace memtrace::report {
 namespace {
@@ -12,8 +13,6 @@ using format::RecordTag;
 
 // The library tells 16; a hostile trace might tell millions.
 constexpr size_t kMostConfinements = 64;
-
-uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
 std::string Text(RecordBody& body, size_t longest = TraceMetadata::kLongestText) {
   const std::string_view text = body.Bytes();
@@ -184,8 +183,8 @@ void ReadCrossCheck(RecordBody& body, TraceMetadata* out) {
 void ReadClockPairs(RecordBody& body, ClockMap* clock) {
   uint64_t ticks = 0, ns = 0;
   while (!body.at_end()) {
-    ticks += UnZigZag(body.Number());
-    ns += UnZigZag(body.Number());
+    ticks += format::UnZigZag(body.Number());
+    ns += format::UnZigZag(body.Number());
     clock->Add(ticks, ns);
   }
 }

@@ -47,10 +47,6 @@ class FaultWriter {
   // False: what was in the buffer is lost.
   bool Flush();
 
-  static constexpr uint64_t Signed(uint64_t difference) {
-    return difference << 1 ^ (static_cast<int64_t>(difference) < 0 ? ~uint64_t{0} : 0);
-  }
-
   static void RestartSequence() { sequence_ = 0; }
 
  private:

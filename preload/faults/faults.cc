@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "format/varint.h"
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/faults/fault_probe.h"
@@ -173,10 +174,10 @@ class Turn {
     if (!open_) Open(0);
     const uint64_t flags = (fault.major ? format::kFaultMajor : 0) |
                            (fault.in_kernel ? format::kFaultInKernel : 0);
-    out_->Number(FaultWriter::Signed(fault.ns - before_.ns) << 2 | flags);
-    out_->Number(FaultWriter::Signed(uint64_t{fault.tid} - before_.tid));
-    out_->Number(FaultWriter::Signed(fault.address - before_.address));
-    out_->Number(FaultWriter::Signed(fault.pc - before_.pc));
+    out_->Number(format::ZigZag(fault.ns - before_.ns) << 2 | flags);
+    out_->Number(format::ZigZag(uint64_t{fault.tid} - before_.tid));
+    out_->Number(format::ZigZag(fault.address - before_.address));
+    out_->Number(format::ZigZag(fault.pc - before_.pc));
     before_ = fault;
     ++in_buffer_;
   }

@@ -16,6 +16,7 @@
 
 #include <new>
 
+#include "format/varint.h"
 #include "preload/arch/arch.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/page_plan.h"
@@ -40,10 +41,6 @@ using format::ScanTag;
 using format::ScanThreadState;
 
 constexpr size_t kPiece = 256 << 10;  // read at a time
-
-constexpr uint64_t Zigzag(uint64_t difference) {
-  return difference << 1 ^ static_cast<uint64_t>(static_cast<int64_t>(difference) >> 63);
-}
 
 uint64_t Nanoseconds(clockid_t clock) {
   timespec now = {};
@@ -228,7 +225,7 @@ void MemoryScanner::AddWord(uintptr_t address, uint64_t value) {
     words_open_ = true;
   } else {
     out_->encoder().Number((address - last_word_) / kWord);
-    out_->encoder().Number(Zigzag(value - last_value_));
+    out_->encoder().Number(format::ZigZag(value - last_value_));
   }
   last_word_ = address;
   last_value_ = value;

@@ -29,7 +29,8 @@ FaultMatcher::FaultMatcher(TraceReader* reader, StackTable* stacks, const Range&
   if (!stream_.done()) next_ns_ = stream_.front().time_ns;
 }
 
-void FaultMatcher::Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings) {
+void FaultMatcher::TakeBefore(uint64_t time_ns, HeapModel& model,
+                              const MappingModel& mappings) {
   while (!stream_.done() && stream_.front().time_ns < time_ns) {
     const Fault& fault = stream_.front();
     if (fault.time_ns >= range_.from_ns && fault.time_ns <= range_.to_ns) {

@@ -1,7 +1,7 @@
 // FaultMatcher: each fault of a trace to the block, mapping or place it was taken on.
 //
 //   FaultMatcher matcher(&reader, stacks, range);
-//   before each event: if (its time > matcher.next_ns()) matcher.Advance(its time, model, mappings)
+//   before each event: matcher.Advance(its time, model, mappings)
 //   behind each allocation that was applied: if (matcher.Noted(address, usable bytes, model))
 //                                              matcher.Claim(*model.FindLive(address), model)
 //   matcher.Finish(model, mappings, usage at the end, &details)
@@ -52,7 +52,9 @@ class FaultMatcher {
   bool any() const { return stream_.log().known; }
 
   // All faults before `time_ns`.
-  void Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings);
+  void Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings) {
+    if (time_ns > next_ns_) [[unlikely]] TakeBefore(time_ns, model, mappings);
+  }
 
   // `address` is not 0; of the model only what is live is asked. True: faults may have waited
   // for this block.
@@ -102,6 +104,7 @@ class FaultMatcher {
     Touchers touchers;
   };
 
+  void TakeBefore(uint64_t time_ns, HeapModel& model, const MappingModel& mappings);
   void Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings);
   const HeldBlock* FindBlock(uint64_t address, HeapModel& model);
   void SortIn(const HeapModel& model);

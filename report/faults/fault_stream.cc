@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/record_decoder.h"
+#include "format/varint.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -13,8 +14,6 @@ using format::RecordBody;
 
 constexpr size_t kMostOwnChanges = 1 << 20;
 constexpr size_t kLongestSentence = 1000;
-
-uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
 bool Later(const Fault& a, const Fault& b) { return a.time_ns > b.time_ns; }
 
@@ -104,10 +103,10 @@ void FaultStream::ReadFaults(const std::vector<uint8_t>& content) {
     uint64_t ns = 0, tid = 0, address = 0, pc = 0;
     while (!body.at_end()) {
       const uint64_t word = body.Number();
-      ns += UnZigZag(word >> 2);
-      tid += UnZigZag(body.Number());
-      address += UnZigZag(body.Number());
-      pc += UnZigZag(body.Number());
+      ns += format::UnZigZag(word >> 2);
+      tid += format::UnZigZag(body.Number());
+      address += format::UnZigZag(body.Number());
+      pc += format::UnZigZag(body.Number());
       if (ns < log_.at_start.ns) continue;  // of `before`
       held_.push_back({ns > start ? ns - start : 0, address, pc, static_cast<uint32_t>(tid),
                        (word & format::kFaultMajor) != 0, (word & format::kFaultInKernel) != 0});

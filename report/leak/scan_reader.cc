@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "format/varint.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report::leak {
@@ -19,8 +20,6 @@ std::string Text(RecordBody& body) {
   if (text.size() <= kLongestText) return std::string(text);
   return absl::StrCat(absl::string_view(text.data(), kLongestText), "...");
 }
-
-uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
 ScanBegin ReadBegin(RecordBody& body) {
   ScanBegin begin;
@@ -85,7 +84,7 @@ void ReadWords(RecordBody& body, Scan* scan, ScanVisitor* visitor) {
     if (body.at_end()) return;
     address += body.Number() * 8;
     if (body.at_end()) return;  // half a pair
-    value += UnZigZag(body.Number());
+    value += format::UnZigZag(body.Number());
   }
 }
 

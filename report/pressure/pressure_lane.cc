@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "format/varint.h"
+
 namespace memtrace::report {
 namespace {
 
 constexpr size_t kLongestName = 64;
-
-uint64_t UnZigZag(uint64_t value) { return value >> 1 ^ (~(value & 1) + 1); }
 
 uint64_t ValueAt(const PressureLane::Point& point, size_t column) {
   return column < point.values.size() ? point.values[column] : PressureLane::kNotKnown;
@@ -88,7 +88,7 @@ void PressureCollector::ReadSamples(format::RecordBody& body) {
       if (body.at_end()) return;  // cut short
       const uint64_t code = body.Number();
       if (code == 0) continue;
-      last[i] += UnZigZag(code - 1);
+      last[i] += format::UnZigZag(code - 1);
       if (places[i] < point.values.size()) point.values[places[i]] = last[i];
     }
     Add(std::move(point));

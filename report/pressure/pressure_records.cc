@@ -12,10 +12,6 @@ namespace {
 constexpr size_t kSamplesARecord = 64;
 constexpr size_t kLongestNote = 1000;
 
-uint64_t ZigZag(uint64_t difference) {
-  return difference << 1 ^ (difference >> 63 != 0 ? ~uint64_t{0} : 0);
-}
-
 void Append(const format::RecordEncoder& encoder, std::vector<uint8_t>* records) {
   records->insert(records->end(), encoder.data(), encoder.data() + encoder.size());
 }
@@ -42,7 +38,7 @@ void AppendSamples(std::span<const PressureSample> samples, std::vector<uint8_t>
           encoder.Number(0);
           continue;
         }
-        encoder.Number(1 + ZigZag(value - last[i]));
+        encoder.Number(1 + format::ZigZag(value - last[i]));
         last[i] = value;
       }
     }

@@ -88,6 +88,9 @@ void WriteExchanges(const ReportView& view, size_t top, Sink& out) {
     }
     record.Number(rows[i].blocks).Number(rows[i].bytes).WriteTo(out);
   }
+  const ExchangeSum& rest = view.analysis().exchanges_left_out;
+  if (top <= rows.size() || rest.blocks == 0 || out.done()) return;
+  CsvRecord().Text("").Text("").Number(rest.blocks).Number(rest.bytes).WriteTo(out);
 }
 
 void WriteSiteSizes(const ReportView& view, size_t top, Sink& out) {

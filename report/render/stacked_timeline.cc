@@ -117,6 +117,7 @@ StackedTimeline StackTimeline(const ReportView& view, StackBy by, size_t top) {
 
   // There may be very many threads: one series at a time, and those of the first alone are kept.
   std::vector<Part> parts = PartsOf(view, by);
+  timeline.other.live_bytes.resize(intervals);  // all of them, and then those less that are told
   std::vector<uint64_t> series;
   const auto series_of = [&](const Part& part) {
     series.assign(intervals, 0);
@@ -125,16 +126,13 @@ StackedTimeline StackTimeline(const ReportView& view, StackBy by, size_t top) {
   for (Part& part : parts) {
     series_of(part);
     part.area = std::accumulate(series.begin(), series.end(), 0.0);
+    for (size_t k = 0; k < intervals; ++k) timeline.other.live_bytes[k] += series[k];
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const Part& a, const Part& b) { return a.area > b.area; });
-  timeline.other.live_bytes.resize(intervals);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (i >= top) {
-      AddPart(parts[i], analysis.held_intervals, &timeline.other.live_bytes);
-      continue;
-    }
+  for (size_t i = 0; i < std::min(top, parts.size()); ++i) {
     series_of(parts[i]);
+    for (size_t k = 0; k < intervals; ++k) timeline.other.live_bytes[k] -= series[k];
     timeline.series.push_back(
         {parts[i].thread != nullptr ? ThreadText(*parts[i].thread) : parts[i].name, series});
   }

@@ -5,10 +5,10 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "report/analyzer.h"
 #include "report/commands.h"
+#include "report/common_options.h"
 #include "report/memory_limit.h"
 #include "report/options.h"
 #include "report/render/output.h"
@@ -27,12 +27,6 @@ struct Flags {
   std::optional<size_t> depth;
   bool no_static = false;
 };
-
-std::string WholeNumber(const std::string& text) {
-  uint64_t number;
-  if (absl::SimpleAtoi(text, &number)) return "";
-  return absl::StrCat("\"", text, "\" is not a whole number");
-}
 
 // Of each file that was mapped once, however often it was.
 void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
@@ -166,10 +160,7 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
       ->type_name("T");
   command->add_option("--to", common.to, "Only blocks allocated before then")->type_name("T");
   command->add_option("--thread", common.thread, "Only blocks of threads with this name or tid")
-      ->check([](const std::string& thread) {
-        return thread.empty() ? "a thread has a name or a tid, and this is empty" : "";
-      })
-      ->type_name("NAME|TID");
+      ->type_name("NAME|TID")->check(ThreadName, "");
   command->add_option("--match", common.match,
                       "Only sites with a frame whose function, file or\nmodule matches")
       ->type_name("REGEX");

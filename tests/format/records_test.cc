@@ -26,6 +26,18 @@ TEST(VarintTest, RefusesMoreThanSixtyFourBits) {
   EXPECT_EQ(GetVarint(too_long, too_long + sizeof(too_long), &value), nullptr);
 }
 
+TEST(ZigZagTest, SmallDifferencesAreSmallNumbers) {
+  EXPECT_EQ(ZigZag(0), 0u);
+  EXPECT_EQ(ZigZag(uint64_t{0} - 1), 1u);
+  EXPECT_EQ(ZigZag(1), 2u);
+  EXPECT_EQ(ZigZag(uint64_t{1} << 63), UINT64_MAX);
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const uint64_t difference = uint64_t{1} << bit;
+    EXPECT_EQ(UnZigZag(ZigZag(difference)), difference);
+    EXPECT_EQ(UnZigZag(ZigZag(0 - difference)), 0 - difference);
+  }
+}
+
 TEST(RecordTest, ReadsBackWhatWasWritten) {
   uint8_t buffer[256];
   RecordEncoder encoder(buffer, sizeof(buffer));

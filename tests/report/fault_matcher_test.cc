@@ -9,6 +9,7 @@
 
 #include "format/faults.h"
 #include "format/record_encoder.h"
+#include "format/varint.h"
 #include "report/analyzer.h"
 #include "report/faults/fault_stream.h"
 #include "report/trace_reader.h"
@@ -23,8 +24,6 @@ using format::FaultTag;
 constexpr uint64_t kStart = TraceBuilder::kStartNs;
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint32_t kTid = 4242;
-
-uint64_t ZigZag(uint64_t d) { return d << 1 ^ (static_cast<int64_t>(d) < 0 ? ~uint64_t{0} : 0); }
 
 // The records of one kFaults block.
 class FaultScript {
@@ -64,11 +63,11 @@ class FaultScript {
     Fault before;
     uint64_t ns = 0;
     for (const Fault& fault : faults) {
-      out_.Number(ZigZag(kStart + fault.time_ns - ns) << 2 | (fault.major ? 1 : 0) |
+      out_.Number(format::ZigZag(kStart + fault.time_ns - ns) << 2 | (fault.major ? 1 : 0) |
                   (fault.in_kernel ? 2 : 0));
-      out_.Number(ZigZag(uint64_t{fault.tid} - before.tid));
-      out_.Number(ZigZag(fault.address - before.address));
-      out_.Number(ZigZag(fault.pc - before.pc));
+      out_.Number(format::ZigZag(uint64_t{fault.tid} - before.tid));
+      out_.Number(format::ZigZag(fault.address - before.address));
+      out_.Number(format::ZigZag(fault.pc - before.pc));
       ns = kStart + fault.time_ns;
       before = fault;
     }

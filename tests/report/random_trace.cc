@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "format/faults.h"
 #include "format/record_encoder.h"
+#include "format/varint.h"
 #include "tests/report/scan_builder.h"
 #include "tests/report/trace_builder.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 using format::ExtendedType;
 using format::FaultTag;
-
-uint64_t ZigZag(uint64_t d) { return d << 1 ^ (static_cast<int64_t>(d) < 0 ? ~uint64_t{0} : 0); }
 
 class Maker {
  public:
@@ -165,10 +164,10 @@ class Maker {
       const uint64_t at = TraceBuilder::kStartNs + now_ - random_() % std::min<uint64_t>(now_, 20'000);
       const uint64_t where = Chance(70) ? Address() + random_() % 600 : Page() + random_() % 4096;
       const uint64_t code = 0x400000 + random_() % 200 * 8;
-      out_.Number(ZigZag(at - ns) << 2 | random_() % 4);
-      out_.Number(ZigZag(101 - tid));
-      out_.Number(ZigZag(where - address));
-      out_.Number(ZigZag(code - pc));
+      out_.Number(format::ZigZag(at - ns) << 2 | random_() % 4);
+      out_.Number(format::ZigZag(101 - tid));
+      out_.Number(format::ZigZag(where - address));
+      out_.Number(format::ZigZag(code - pc));
       ns = at;
       tid = 101;
       address = where;

@@ -386,6 +386,10 @@ TEST_F(ReportCommandTest, RangesAndThreadsSelectBlocks) {
   EXPECT_EQ(totals("--to 0.5")["allocations"], 2000);
   EXPECT_EQ(totals("--thread worker")["allocations"], 1);
   EXPECT_EQ(totals("--thread 4242")["allocations"], 2000);
+  for (const char* command : {"report", "rings"}) {
+    ExpectRefused(absl::StrCat("$M ", command, " $T --thread ''"),
+                  "--thread: a thread has a name or a tid, and this is empty");
+  }
   EXPECT_THAT(Shell("$M report $T --from 65%").out, HasSubstr("Only       blocks allocated from "
                                                               "650 ms to 1.00 s"));
 }

@@ -56,6 +56,26 @@ std::string Cell(const std::vector<Row>& rows, size_t row, const std::string& co
   return "";
 }
 
+TEST(CsvTest, ExchangesThatWereNotToldApartAreTheLastRow) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"Make", "make.cc", 1}}), 1, 16, 0);
+  for (const uint32_t tid : {7u, 8u}) {
+    ThreadSummary thread;
+    thread.id = {tid};
+    thread.tid = 100 + tid;
+    trace.analysis.threads.push_back(thread);
+  }
+  trace.analysis.exchanges = {{ThreadId{7}, ThreadId{8}, 3, 48}, {ThreadId{7}, ThreadId{9}, 2, 32}};
+  EXPECT_THAT(Rendered(trace.View(), CsvTable::kExchanges),
+              testing::ElementsAre(Row{"from_tid", "to_tid", "blocks", "bytes"},
+                                   Row{"107", "108", "3", "48"}, Row{"107", "", "2", "32"}));
+  trace.analysis.exchanges_left_out = {5, 80};
+  const std::vector<Row> rows = Rendered(trace.View(), CsvTable::kExchanges);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows.back(), (Row{"", "", "5", "80"}));
+  EXPECT_EQ(Rendered(trace.View(), CsvTable::kExchanges, 2).size(), 3u) << "not among the first two";
+}
+
 TEST(CsvTest, EveryTableHasAHeaderAndRowsOfItsLength) {
   MadeUp trace;
   const StackId stack = trace.Stack({{"void f<int, char>(int)", "a b,c.c", 3}, {"main", "m.c", 1}});

@@ -14,10 +14,6 @@ void Append(std::string* out, uint64_t value) {
               static_cast<size_t>(format::PutVarint(buffer, value) - buffer));
 }
 
-uint64_t ZigZag(uint64_t difference) {
-  return difference << 1 ^ (static_cast<int64_t>(difference) < 0 ? ~uint64_t{0} : 0);
-}
-
 }  // namespace
 
 void ScanBuilder::Number(uint64_t value) { Append(&body_, value); }
@@ -79,7 +75,7 @@ ScanBuilder& ScanBuilder::Words(uint32_t region, const std::vector<At>& words) {
   Number(words[0].value);
   for (size_t i = 1; i < words.size(); ++i) {
     Number((words[i].address - words[i - 1].address) / 8);
-    Number(ZigZag(words[i].value - words[i - 1].value));
+    Number(format::ZigZag(words[i].value - words[i - 1].value));
   }
   End(ScanTag::kWords);
   return *this;

@@ -2,7 +2,7 @@
 // had to run a program for.
 //
 //   ordinary.html    a program with leaks, threads, phases, faults, mappings
-//   large.html       10,000 sites with 30 frames each
+//   large.html       10,000 sites with 30 frames each, 150 pairs of threads that exchange blocks
 //   hostile.html     names that would be markup, commands or commotion if they were not data
 //   mismatched.html  a block of operator new that went to realloc
 
@@ -200,6 +200,11 @@ void Large(MadeUp* made_up) {
   }
   AddTimeline(&made_up->analysis, 512);
   AddScan(&made_up->analysis);
+  for (uint32_t tid = 1; tid <= 150; ++tid) {
+    AddThread(&made_up->analysis, tid, "worker");
+    made_up->analysis.exchanges.push_back({ThreadId{tid}, ThreadId{tid % 150 + 1}, 1000 - tid, 64});
+  }
+  made_up->analysis.exchanges_left_out = {77, 4096};
 }
 
 const char* const kHostile[] = {

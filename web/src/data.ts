@@ -152,7 +152,7 @@ export interface Report {
   memory_map: { [key: string]: number } | null;
   sizes: { from_bytes: number; to_bytes: number; allocations: number; bytes: number;
            live_blocks: number; live_bytes: number }[];
-  modules?: ModuleUsage[]; thread_exchanges?: Exchange[];
+  modules?: ModuleUsage[]; thread_exchanges?: Exchange[]; thread_exchanges_left_out?: { blocks: number; bytes: number };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
   resident?: Resident[]; pressure?: Pressure | null;

@@ -22,7 +22,6 @@ const ACCOUNT: [string, string][] = [
   ['seen_in_kernel', 'of these, in the kernel'], ['not_seen', 'not seen'], ['lost', 'lost'],
 ];
 
-const MOST_OTHERS = 100;
 
 const both = (faults: FaultCount) => `${count(faults.minor)} minor` + (faults.major > 0 ? `, ${count(faults.major)} major` : '');
 
@@ -109,9 +108,9 @@ export class FaultsView implements View {
   private phases(): Child[] {
     const { phases } = this.model.report;
     return phases.length === 0 ? [] : [h('h3', {}, 'By phase'),
-      plainTable(['Phase', 'Times', 'Minor', 'Major', 'Allocated', 'Live heap grew by'], phases.map((phase) => [
+      plainTable(['Phase', 'Times', 'Minor', 'Major', 'Allocated', 'Live heap grew by'], phases, (phase) => [
         name(phase.name), count(phase.times), count(phase.minor_faults), count(phase.major_faults), bytes(phase.bytes_allocated),
-        phase.growth_bytes < 0 ? `-${bytes(-phase.growth_bytes)}` : bytes(phase.growth_bytes)]))];
+        phase.growth_bytes < 0 ? `-${bytes(-phase.growth_bytes)}` : bytes(phase.growth_bytes)])];
   }
 
   // What lies in no block: mappings of the program by who asked for them, and all other memory.
@@ -123,7 +122,7 @@ export class FaultsView implements View {
       ...(places ?? []).map((one) => ({ ...one, what: `${one.memory.replaceAll('_', ' ')}${one.name && ` of ${one.name}`}` })),
     ].sort((a, b) => b.minor + b.major - a.minor - a.major);
     return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
-      plainTable(['Memory', 'Minor', 'Major'], rows.slice(0, MOST_OTHERS).map((one) => [name(one.what), count(one.minor), count(one.major)]))];
+      plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [name(one.what), count(one.minor), count(one.major)])];
   }
 
   setWhole(whole: boolean): void { this.table?.setWhole(whole); }

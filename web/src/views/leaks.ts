@@ -13,8 +13,6 @@ const KINDS: { [kind: string]: string } = {
   reachable: 'still reachable', unfreed: 'unfreed',
 };
 
-const MOST = 100;  // mismatched pairs
-
 export class LeaksView implements View {
   readonly id = 'leaks';
   readonly title: string;
@@ -72,8 +70,8 @@ export class LeaksView implements View {
   private mismatches(): Child[] {
     const pairs = this.model.report.mismatches?.pairs ?? [];
     return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'),
-      plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs.slice(0, MOST).map((pair) =>
-        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, count(pair.times)]),
+      plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs, (pair) =>
+        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, count(pair.times)],
         [1, 2, 3])];
   }
 

@@ -63,8 +63,8 @@ export class MappingsView implements View {
     if (classes.length === 0) return [];
     const most = Math.max(...classes.map((one) => one.blocks));
     return [h('h3', {}, 'Lifetimes of blocks that were freed'),
-      plainTable(['Lived', 'Blocks', 'Part'], classes.map((one) => [`${seconds(one.from_s)} to ${seconds(one.to_s)}`, count(one.blocks),
-        h('span', { class: 'inline-bar', style: { width: `${(12 * one.blocks) / most}em` } })]))];
+      plainTable(['Lived', 'Blocks', 'Part'], classes, (one) => [`${seconds(one.from_s)} to ${seconds(one.to_s)}`, count(one.blocks),
+        h('span', { class: 'inline-bar', style: { width: `${(12 * one.blocks) / most}em` } })])];
   }
 
   private memoryMap(): HTMLElement | null {

@@ -78,14 +78,14 @@ export class PressureView implements View {
   }
 
   private table(lane: Pressure): HTMLElement {
-    return plainTable(['Column', 'First', 'Last', 'Most, or added'], lane.columns.flatMap((column) => {
+    const columns = lane.columns.filter((column) => lane.points.some((point) => point[column] !== undefined));
+    return plainTable(['Column', 'First', 'Last', 'Most, or added'], columns, (column) => {
       const known = lane.points.filter((point) => point[column] !== undefined);
-      if (known.length === 0) return [];
       const value = (number: number) => (column.endsWith('_bytes') ? bytes(number) : column.endsWith('_us') ? seconds(number / 1e6) : count(number));
       const most = known.reduce((best, point) => (point[column] > best[column] ? point : best));
       const first = known[0][column], last = known[known.length - 1][column];
-      return [[name(column), value(first), value(last),
-        isAmount(column) ? `${value(most[column])} at ${seconds(most.time_s)}` : `+${value(Math.max(0, last - first))}`]];
-    }));
+      return [name(column), value(first), value(last),
+        isAmount(column) ? `${value(most[column])} at ${seconds(most.time_s)}` : `+${value(Math.max(0, last - first))}`];
+    });
   }
 }

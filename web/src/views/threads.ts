@@ -5,8 +5,6 @@ import { plainTable } from '../plain_table';
 import { Table, type Column } from '../table';
 import { bytes, count, plural, seconds } from '../text';
 
-const MOST = 100;  // rows of the short tables
-
 export class ThreadsView implements View {
   readonly id = 'threads';
   readonly title = 'Threads';
@@ -44,18 +42,20 @@ export class ThreadsView implements View {
   }
 
   private exchanges(): Child[] {
-    const rows = this.model.report.thread_exchanges ?? [];
+    const { thread_exchanges: rows = [], thread_exchanges_left_out: rest } = this.model.report;
     const tid = (id: number | null) => (id === null ? 'another' : String(id));
     return rows.length === 0 ? [] : [h('h3', {}, 'Blocks that another thread freed'),
       plainTable(['Allocated by tid', 'Freed by tid', 'Blocks', 'Bytes'],
-        rows.slice(0, MOST).map((row) => [tid(row.from_tid), tid(row.to_tid), count(row.blocks), bytes(row.bytes)]))];
+        rows, (row) => [tid(row.from_tid), tid(row.to_tid), count(row.blocks), bytes(row.bytes)]),
+      rest !== undefined && rest.blocks > 0 && h('p', {},
+        `Between pairs of threads that were not told apart: ${plural(rest.blocks, 'block')}, ${bytes(rest.bytes)}`)];
   }
 
   private modules(): Child[] {
     const rows = this.model.report.modules ?? [];
     return rows.length === 0 ? [] : [h('h3', {}, 'Modules'),
-      plainTable(['Module', 'Total', 'Allocations', 'Live', 'At peak', 'Wasted'], rows.slice(0, MOST).map((row) =>
-        [name(row.module || '[no module]'), bytes(row.bytes_allocated), count(row.allocations), bytes(row.live_bytes), bytes(row.bytes_at_peak), bytes(row.wasted_bytes)]))];
+      plainTable(['Module', 'Total', 'Allocations', 'Live', 'At peak', 'Wasted'], rows, (row) =>
+        [name(row.module || '[no module]'), bytes(row.bytes_allocated), count(row.allocations), bytes(row.live_bytes), bytes(row.bytes_at_peak), bytes(row.wasted_bytes)])];
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <utility>
+
+#include "report/analyzer_pass.h"
+#include "report/checked_stacks.h"
+#include "report/faults/correlation.h"
+#include "report/memory_map.h"
+
+namespace memtrace::report {
+
+void AnalyzerPass::FillProcess(Analysis* analysis) const {
+  const TraceMetadata& metadata = reader_->metadata();
+  ProcessInfo& process = analysis->process;
+  process = metadata.process;
+  process.pid = reader_->header().pid;
+  process.forked = (reader_->header().flags & format::kFileForked) != 0;
+  process.duration_ns = latest_ns_;
+  bool events_after_end = false;
+  if (metadata.end.has_value()) {
+    const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
+    events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
+    process.duration_ns = std::max(latest_ns_, end);
+  }
+  FillEnd(metadata, events_after_end, &process);
+}
+
+void AnalyzerPass::FillModules(Analysis* analysis) const {
+  for (const ModuleRecord& record : reader_->metadata().modules) {
+    ModuleInfo module = record.info;
+    module.load_time_ns = reader_->clock().ToNs(record.load_ticks);
+    if (record.unload_ticks != 0) {
+      module.unload_time_ns = std::max<uint64_t>(reader_->clock().ToNs(record.unload_ticks), 1);
+    }
+    analysis->modules.push_back(std::move(module));
+  }
+}
+
+// The model knows threads by the order of their streams; add who they were.
+void AnalyzerPass::FillThreads(Analysis* analysis) const {
+  const auto& records = reader_->metadata().threads;
+  for (ThreadSummary& thread : analysis->threads) {
+    const auto record = records.find(thread.id.value);
+    if (record != records.end()) {
+      thread.tid = record->second.tid;
+      thread.name = record->second.name;
+      thread.in_signal_handlers = record->second.handlers_of != 0;
+    }
+    const auto name = names_.find(thread.id.value);
+    if (name != names_.end()) thread.name = name->second;
+  }
+  if (!threads_.empty()) {
+    std::erase_if(analysis->threads, [&](const ThreadSummary& thread) {
+      return !threads_.contains(thread.id.value);
+    });
+  }
+}
+
+void AnalyzerPass::Finish(Analysis* analysis) {
+  analysis->file = reader_->name();
+  analysis->range = range_;
+  analysis->selection = options_.filter.selection();
+  analysis->some_threads = !threads_.empty();
+  FillProcess(analysis);
+  FillModules(analysis);
+  const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
+  if (!interrupted_) {
+    leaks_.Take(model_, UINT64_MAX);
+    page_snapshots_.Take(model_, mappings_, UINT64_MAX);
+  }
+  page_snapshots_.Finish(&analysis->resident);
+  analysis->leak_scans = leaks_.Finish();
+  timeline_.Finish(end, model_, faults_.samples(), analysis);
+  phases_.Finish(end, model_.counters(), usage_, analysis);
+  if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);
+  analysis->coverage.interrupted = interrupted_;
+  analysis->coverage.read_share = read_share_;
+  analysis->coverage.stops = stops_;
+  analysis->coverage.stopped_ns = stopped_ns_;
+  model_.Finish(analysis);
+  if (window_begin_ns_ != 0) {
+    // Of blocks that were allocated before the window.
+    analysis->totals.earlier_frees += analysis->coverage.unknown_frees;
+    analysis->coverage.unknown_frees = 0;
+    analysis->coverage.window_begin_ns = window_begin_ns_;
+  }
+  FillThreads(analysis);
+  analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
+  FillResident(analysis->pressure, &analysis->timeline);
+  faults_.Finish(range_, &analysis->faults);
+  analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
+  // What was counted last: at the end, or by a sample of a process that was killed.
+  uint64_t minor = usage_.minor_faults, major = usage_.major_faults;
+  if (const auto& end_record = reader_->metadata().end; end_record.has_value()) {
+    minor = std::max(minor, end_record->minor_faults);
+    major = std::max(major, end_record->major_faults);
+  }
+  fault_matcher_.Finish(model_, mappings_, minor, major, analysis->faults.samples,
+                        &analysis->fault_details);
+  mappings_.Finish(analysis);
+  if (range_.whole() && threads_.empty()) {
+    analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;
+    ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);
+    if (reader_->metadata().end.has_value()) {
+      Faults& faults = analysis->faults;
+      faults.peak_rss_bytes =
+          std::max(faults.peak_rss_bytes, reader_->metadata().end->peak_rss_bytes);
+    }
+  }
+  analysis->coverage.events = events_;
+  if (!reader_->metadata().end.has_value()) analysis->coverage.recovered_events = from_rings_;
+  FillCoverage(*reader_, analysis);
+  FillCheckedStacks(*reader_, analysis);
+}
+
+}  // namespace memtrace::report
