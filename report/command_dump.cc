@@ -12,7 +12,7 @@
 namespace memtrace::report {
 namespace {
 
-constexpr char kFooter[] = R"(
+constexpr char kDumpFooter[] = R"(
 Each line is TIME THREAD EVENT ADDRESS key=value...; frames of stacks are
 defined before they are used, and lines that begin with # are about the trace.
 
@@ -41,7 +41,7 @@ absl::Status Dump(DumpFlags& flags) {
 void RegisterDumpCommand(CLI::App& app, int* exit_code) {
   CLI::App* dump = app.add_subcommand("dump", "Print every event in order, one per line");
   auto flags = std::make_shared<DumpFlags>();
-  dump->footer(kFooter);
+  dump->footer(kDumpFooter);
   dump->add_option("FILE", flags->options.file, "The trace")->required()->type_name("");
   dump->add_option("-o,--output", flags->output, "Where the lines go; standard output if not given")
       ->type_name("FILE");

@@ -17,7 +17,7 @@
 namespace memtrace::report {
 namespace {
 
-constexpr char kFooter[] = R"(
+constexpr char kInfoFooter[] = R"(
 Example:
   memtrace info app.mtr)";
 
@@ -56,7 +56,7 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
   CLI::App* info = app.add_subcommand(
       "info", "What was traced, what is missing, what it cost");
   auto options = std::make_shared<InfoOptions>();
-  info->footer(kFooter);
+  info->footer(kInfoFooter);
   info->add_option("FILE", options->file, "The trace")->required()->type_name("");
   auto symbols = std::make_shared<symbolizer::Options>();
   auto debug_dirs = std::make_shared<std::vector<std::string>>();

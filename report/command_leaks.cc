@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFooter[] = R"(
+constexpr char kLeaksFooter[] = R"(
 The process goes on while a copy of it looks through its memory. It answers at its
 next allocation; started with MEMTRACE_LEAK_SIGNAL=N it answers at once.
 
@@ -269,7 +269,7 @@ absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
 void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
   CLI::App* leaks = app.add_subcommand("leaks", "Ask a running program for its leaks");
   auto flags = std::make_shared<LeaksFlags>();
-  leaks->footer(kFooter);
+  leaks->footer(kLeaksFooter);
   leaks->add_option("PID", flags->pid, "The process")
       ->required()
       ->type_name("")

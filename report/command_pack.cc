@@ -14,7 +14,7 @@
 namespace memtrace::report {
 namespace {
 
-constexpr char kFooter[] = R"(
+constexpr char kPackFooter[] = R"(
 The raw trace stays. Wait until its program has ended: what it writes later is
 not packed.
 
@@ -47,7 +47,7 @@ int Pack(const PackOptions& options) {
 void RegisterPackCommand(CLI::App& app, int* exit_code) {
   CLI::App* pack = app.add_subcommand("pack", "Make a raw trace small");
   auto options = std::make_shared<PackOptions>();
-  pack->footer(kFooter);
+  pack->footer(kPackFooter);
   pack->add_option("FILE", options->file, "The raw trace")->required()->type_name("");
   pack->add_option("-o,--output", options->output, "Where the packed trace goes")
       ->type_name("FILE");

@@ -10,7 +10,7 @@ namespace memtrace::report {
 namespace {
 
 // operator new(unsigned long, ...), operator new[](unsigned long, ...)
-constexpr std::string_view kNames[] = {"_Znwm", "_Znam"};
+constexpr std::string_view kNewNames[] = {"_Znwm", "_Znam"};
 
 }  // namespace
 
@@ -23,8 +23,8 @@ std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& mo
         std::string_view(module.path).substr(module.path.rfind('/') + 1);  // npos + 1 is 0
     if (!name.starts_with("libstdc++") && !name.starts_with("libc++")) continue;
     const bool permanent = (module.flags & format::kModulePermanent) != 0;
-    for (const symbolizer::FunctionRange& range :
-         symbolizer::FindNamedFunctions(symbolizer, {module.path, module.build_id}, kNames)) {
+    for (const symbolizer::NamedRange& range :
+         symbolizer::FindNamedFunctions(symbolizer, {module.path, module.build_id}, kNewNames)) {
       ranges.push_back({permanent ? format::kPermanentInstance : module.id.value,
                         module.bias + range.begin, module.bias + range.end});
     }

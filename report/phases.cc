@@ -16,7 +16,7 @@ namespace {
 using format::PhaseEdge;
 
 constexpr absl::string_view kPhasePrefix = "phase:", kMarkPrefix = "mark:";
-constexpr size_t kNamesInMessage = 20;
+constexpr size_t kPhasesInMessage = 20;
 
 Phase::Instant At(uint64_t time_ns, const HeapCounters& heap, const UsageSample& usage) {
   return {time_ns,
@@ -170,7 +170,7 @@ absl::StatusOr<uint64_t> FindInstant(TraceReader& reader, absl::string_view want
     std::string text =
         absl::StrCat(one.edge == PhaseEdge::kMark ? kMarkPrefix : kPhasePrefix, one.name);
     if (std::find(names.begin(), names.end(), text) == names.end()) names.push_back(std::move(text));
-    if (names.size() == kNamesInMessage) break;
+    if (names.size() == kPhasesInMessage) break;
   }
   return absl::NotFoundError(absl::StrCat(
       reader.name(), " has no '", wanted, "'; ",

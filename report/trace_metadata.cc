@@ -4,6 +4,7 @@
 
 #include "format/record_decoder.h"
 #include "format/varint.h"
+#include "report/record_text.h"
 
 namespace memtrace::report {
 namespace {
@@ -14,20 +15,14 @@ using format::RecordTag;
 // The library tells 16; a hostile trace might tell millions.
 constexpr size_t kMostConfinements = 64;
 
-std::string Text(RecordBody& body, size_t longest = TraceMetadata::kLongestText) {
-  const std::string_view text = body.Bytes();
-  if (text.size() <= longest) return std::string(text);
-  return std::string(text.substr(0, longest - 3)) + "...";
-}
-
 void ReadProcess(RecordBody& body, TraceMetadata* out) {
   ProcessInfo& p = out->process;
-  p.library_version = Text(body);
-  p.executable = Text(body);
-  p.build_id = HexOf(Text(body));
+  p.library_version = RecordText(body);
+  p.executable = RecordText(body);
+  p.build_id = HexOf(RecordText(body));
   p.command.clear();
   for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
-    p.command.push_back(Text(body, TraceMetadata::kLongestArgument));
+    p.command.push_back(RecordText(body, TraceMetadata::kLongestArgument));
   }
   p.start_realtime_ns = static_cast<int64_t>(body.Number());
   out->start_monotonic_ns = body.Number();
@@ -38,9 +33,9 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   if (page >= 1024 && page <= (1 << 20)) p.page_bytes = page;
   p.ppid = static_cast<uint32_t>(body.Number());
   out->parent_tid = static_cast<uint32_t>(body.Number());
-  p.kernel = Text(body);
-  p.host = Text(body);
-  p.working_directory = Text(body);
+  p.kernel = RecordText(body);
+  p.host = RecordText(body);
+  p.working_directory = RecordText(body);
   p.allocator = static_cast<format::AllocatorKind>(body.Number());
   p.stack_mode = static_cast<format::StackMode>(body.Number());
   p.sample_bytes = body.Number();
@@ -58,10 +53,10 @@ void ReadModule(RecordBody& body, TraceMetadata* out) {
   module.info.start = body.Number();
   module.info.end = body.Number();
   module.info.bias = body.Number();
-  module.info.path = Text(body);
-  module.info.build_id = Text(body);
+  module.info.path = RecordText(body);
+  module.info.build_id = RecordText(body);
   module.load_ticks = body.Number();
-  Text(body);  // soname
+  RecordText(body);  // soname
   module.info.below_thread_pointer = body.Number();
   module.info.thread_local_bytes = body.Number();
   const auto known = out->module_index.find(module.info.id.value);
@@ -128,14 +123,14 @@ void ReadKill(RecordBody& body, TraceMetadata* out) {
       verdict == static_cast<uint64_t>(format::KillVerdict::kNotOomKiller)) {
     kill.verdict = static_cast<format::KillVerdict>(verdict);
   }
-  kill.why = Text(body);
-  kill.cgroup = Text(body);
+  kill.why = RecordText(body);
+  kill.cgroup = RecordText(body);
   kill.limit_bytes = body.Number();
   out->kill = std::move(kill);
 }
 
 void ReadCounter(RecordBody& body, TraceMetadata* out) {
-  std::string name = Text(body);
+  std::string name = RecordText(body);
   const uint64_t value = body.Number();
   if (out->counters.size() >= TraceMetadata::kMostCounters &&
       !out->counter_index.contains(name)) {
@@ -210,7 +205,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         // Written again when the thread got another name: then without this.
         const uint64_t first_ticks = body.Number();
         if (first_ticks != 0) thread.first_ticks = first_ticks;
-        thread.name = Text(body);
+        thread.name = RecordText(body);
         if (thread.names.empty() || thread.names.back() != thread.name) {
           thread.names.push_back(thread.name);
         }
@@ -227,7 +222,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
       case RecordTag::kCounter: ReadCounter(body, this); break;
       case RecordTag::kNote:
         if (notes.size() < kMostNotes) {
-          notes.push_back(Text(body));
+          notes.push_back(RecordText(body));
         } else {
           ++notes_left_out;
         }
@@ -263,7 +258,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         break;
       case RecordTag::kWindow: window_ticks = body.Number(); break;
       case RecordTag::kPressure: pressure.ReadSamples(body); break;
-      case RecordTag::kPressureNote: pressure.AddNote(Text(body)); break;
+      case RecordTag::kPressureNote: pressure.AddNote(RecordText(body)); break;
       case RecordTag::kKillVerdict: ReadKill(body, this); break;
     }
   }

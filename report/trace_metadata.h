@@ -89,7 +89,6 @@ struct CheckedStackRecord {
 };
 
 struct TraceMetadata {
-  static constexpr size_t kLongestText = 4096;            // PATH_MAX
   static constexpr size_t kLongestArgument = 128 << 10;   // MAX_ARG_STRLEN
   static constexpr size_t kMostNotes = 1000;
   static constexpr size_t kMostCounters = 1000;           // the library has a few dozen

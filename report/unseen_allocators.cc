@@ -23,7 +23,7 @@ struct Name {
 };
 
 // A mark tells whose code it is. An entry is a mark that programs call to allocate.
-constexpr Name kNames[] = {
+constexpr Name kAllocatorNames[] = {
     {"malloc", Kind::kMalloc},
     {"_Znwm", Kind::kOperatorNew},
     {"_Znam", Kind::kOperatorNew},
@@ -52,7 +52,7 @@ constexpr Name kNames[] = {
     {"GC_malloc_atomic", Kind::kEntry, "Boehm's collector"},
     {"runtime.mallocgc", Kind::kEntry, "Go's collector"},
 };
-constexpr size_t kNameCount = std::size(kNames);
+constexpr size_t kNameCount = std::size(kAllocatorNames);
 
 // What allocators say of themselves: they are known by it where the names were stripped.
 struct Text {
@@ -72,7 +72,7 @@ struct Examined {
   const symbolizer::NameUse& use(size_t name) const { return names.uses[name]; }
   bool Exports(Kind kind) const {
     for (size_t i = 0; i < kNameCount; ++i) {
-      if (kNames[i].kind == kind && use(i).exported) return true;
+      if (kAllocatorNames[i].kind == kind && use(i).exported) return true;
     }
     return false;
   }
@@ -82,7 +82,7 @@ class Survey {
  public:
   Survey(const FindModuleNames& find, Analysis* analysis) : analysis_(*analysis) {
     std::array<std::string_view, kNameCount> names;
-    for (size_t i = 0; i < kNameCount; ++i) names[i] = kNames[i].name;
+    for (size_t i = 0; i < kNameCount; ++i) names[i] = kAllocatorNames[i].name;
     std::array<std::string_view, std::size(kTexts)> texts;
     for (size_t i = 0; i < texts.size(); ++i) texts[i] = kTexts[i].text;
     for (const ModuleInfo& module : analysis_.modules) {
@@ -118,8 +118,8 @@ class Survey {
 
   const char* AllocatorOf(const Examined& one) const {
     for (size_t i = 0; i < kNameCount; ++i) {
-      if (kNames[i].allocator[0] != 0 && (one.use(i).exported || one.use(i).hidden)) {
-        return kNames[i].allocator;
+      if (kAllocatorNames[i].allocator[0] != 0 && (one.use(i).exported || one.use(i).hidden)) {
+        return kAllocatorNames[i].allocator;
       }
     }
     for (size_t i = 0; i < one.names.contains.size(); ++i) {
@@ -142,7 +142,7 @@ class Survey {
   std::vector<std::string> CalledNames(size_t at) const {
     std::vector<std::string> called;
     for (size_t name = 0; name < kNameCount; ++name) {
-      const Kind kind = kNames[name].kind;
+      const Kind kind = kAllocatorNames[name].kind;
       if ((kind != Kind::kEntry && kind != Kind::kOperatorNew) || !all_[at].use(name).exported ||
           DefinedBefore(name, at)) {
         continue;
@@ -152,7 +152,7 @@ class Survey {
       });
       if (!wanted) continue;
       const std::string shown = kind == Kind::kOperatorNew ? "operator new"
-                                                           : std::string(kNames[name].name);
+                                                           : std::string(kAllocatorNames[name].name);
       if (std::find(called.begin(), called.end(), shown) == called.end()) called.push_back(shown);
     }
     return called;
@@ -204,7 +204,7 @@ class Survey {
   bool IsLinkedIn(const Examined& one) const {
     if (one.module->flags & format::kModuleExecutable) return true;
     for (size_t i = 0; i < kNameCount; ++i) {
-      if (kNames[i].allocator[0] != 0 && one.use(i).hidden) return true;
+      if (kAllocatorNames[i].allocator[0] != 0 && one.use(i).hidden) return true;
     }
     return false;
   }

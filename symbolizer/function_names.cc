@@ -10,7 +10,7 @@ namespace memtrace::symbolizer {
 namespace {
 
 // Real chains have three links; a damaged file may have a loop.
-constexpr int kMaxLinks = 16;
+constexpr int kMostReferences = 16;
 
 struct Found {
   Dwarf_Attribute linkage_name = {};
@@ -62,7 +62,7 @@ FunctionNames::RawName FunctionNames::RawOf(Dwarf_Die* die, int depth) {
     for (Dwarf_Attribute* link : {&found.origin, &found.specification}) {
       Dwarf_Die next;
       if ((raw.linkage_name != nullptr && raw.name != nullptr) || link->valp == nullptr ||
-          depth >= kMaxLinks || dwarf_formref_die(link, &next) == nullptr) {
+          depth >= kMostReferences || dwarf_formref_die(link, &next) == nullptr) {
         continue;
       }
       const RawName further = RawOf(&next, depth + 1);

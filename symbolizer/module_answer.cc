@@ -1,69 +1,12 @@
 #include "symbolizer/module_answer.h"
 
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "symbolizer/answer_bytes.h"
 
 namespace memtrace::symbolizer {
-namespace {
-
-void Put(uint32_t number, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
-void Put(const std::string& text, std::string* out) {
-  Put(static_cast<uint32_t>(text.size()), out);
-  out->append(text);
-}
-
-void Put64(uint64_t number, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-
-  uint32_t Number() {
-    uint32_t number = 0;
-    if (!Has(sizeof(number))) return 0;
-    std::memcpy(&number, rest_.data(), sizeof(number));
-    rest_.remove_prefix(sizeof(number));
-    return number;
-  }
-  uint64_t Number64() {
-    uint64_t number = 0;
-    if (!Has(sizeof(number))) return 0;
-    std::memcpy(&number, rest_.data(), sizeof(number));
-    rest_.remove_prefix(sizeof(number));
-    return number;
-  }
-  std::string_view Text() {
-    const size_t bytes = Number();
-    if (!Has(bytes)) return {};
-    const std::string_view text = rest_.substr(0, bytes);
-    rest_.remove_prefix(bytes);
-    return text;
-  }
-  // How many things follow, of at least so many bytes each.
-  size_t Count(size_t bytes) {
-    const size_t count = Number();
-    ok_ &= count <= rest_.size() / bytes;
-    return ok_ ? count : 0;
-  }
-  bool ok() const { return ok_; }
-  bool at_end() const { return rest_.empty(); }
-
- private:
-  bool Has(size_t bytes) { return ok_ &= bytes <= rest_.size(); }
-
-  std::string_view rest_;
-  bool ok_ = true;
-};
-
-}  // namespace
 
 std::string EncodeAnswer(const ModuleResult& result) {
   absl::flat_hash_map<std::string_view, uint32_t> numbers;
@@ -104,7 +47,7 @@ std::string EncodeAnswer(const ModuleResult& result) {
 }
 
 bool DecodeAnswer(std::string_view bytes, size_t addresses, ModuleResult* result) {
-  Reader in(bytes);
+  AnswerReader in(bytes);
   const uint32_t state = in.Number();
   if (state > static_cast<uint32_t>(ModuleState::kUnreadable)) return false;
   result->state = static_cast<ModuleState>(state);

@@ -28,7 +28,7 @@ std::string ReadFunctions(const Options& options, const Module& module,
       return name.starts_with(prefix);
     });
     if (!wanted || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
-    const FunctionRange range = {symbol.st_value, symbol.st_value + symbol.st_size};
+    const NamedRange range = {symbol.st_value, symbol.st_value + symbol.st_size};
     out.append(reinterpret_cast<const char*>(&range), sizeof(range));
   });
   return out;
@@ -36,15 +36,15 @@ std::string ReadFunctions(const Options& options, const Module& module,
 
 }  // namespace
 
-std::vector<FunctionRange> FindNamedFunctions(const Options& options, const Module& module,
+std::vector<NamedRange> FindNamedFunctions(const Options& options, const Module& module,
                                               std::span<const std::string_view> prefixes) {
-  std::vector<FunctionRange> ranges;
+  std::vector<NamedRange> ranges;
   if (IsNoFile(module.path)) return ranges;
   const ChildAnswer answer =
-      AskChild(SymbolizerProcess::LimitsFor(options).module, kMostFunctions * sizeof(FunctionRange),
+      AskChild(SymbolizerProcess::LimitsFor(options).module, kMostFunctions * sizeof(NamedRange),
                [&] { return ReadFunctions(options, module, prefixes); });
-  if (!answer.given || answer.bytes.size() % sizeof(FunctionRange) != 0) return ranges;
-  ranges.resize(answer.bytes.size() / sizeof(FunctionRange));
+  if (!answer.given || answer.bytes.size() % sizeof(NamedRange) != 0) return ranges;
+  ranges.resize(answer.bytes.size() / sizeof(NamedRange));
   if (!ranges.empty()) std::memcpy(ranges.data(), answer.bytes.data(), answer.bytes.size());
   return ranges;
 }

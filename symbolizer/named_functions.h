@@ -16,12 +16,12 @@
 namespace memtrace::symbolizer {
 
 // Relative to the load bias.
-struct FunctionRange {
+struct NamedRange {
   uint64_t begin = 0, end = 0;
 };
 
 // Functions with a size whose linkage names begin with one of `prefixes`.
-std::vector<FunctionRange> FindNamedFunctions(const Options& options, const Module& module,
+std::vector<NamedRange> FindNamedFunctions(const Options& options, const Module& module,
                                               std::span<const std::string_view> prefixes);
 
 }  // namespace memtrace::symbolizer

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "symbolizer/address_map.h"
+#include "symbolizer/answer_bytes.h"
 #include "symbolizer/ask_child.h"
 #include "symbolizer/data_units.h"
 #include "symbolizer/debug_file_finder.h"
@@ -178,85 +179,42 @@ StaticFootprint ReadFootprint(const Module& module, const Options& options) {
   return result;
 }
 
-// Numbers and texts one after the other, each text behind its length.
-void Put(uint64_t number, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-void Put(const std::string& text, std::string* out) {
-  Put(text.size(), out);
-  out->append(text);
-}
-void Put(const FootprintBytes& bytes, std::string* out) {
-  Put(bytes.text, out);
-  Put(bytes.data, out);
-  Put(bytes.bss, out);
+void PutBytes(const FootprintBytes& bytes, std::string* out) {
+  for (const uint64_t number : {bytes.text, bytes.data, bytes.bss}) Put64(number, out);
 }
 
-class Answer {
- public:
-  explicit Answer(std::string_view bytes) : rest_(bytes) {}
-
-  uint64_t Number() {
-    uint64_t number = 0;
-    if (rest_.size() < sizeof(number)) {
-      ok_ = false;
-      return 0;
-    }
-    std::memcpy(&number, rest_.data(), sizeof(number));
-    rest_.remove_prefix(sizeof(number));
-    return number;
-  }
-  std::string Text() {
-    const uint64_t bytes = Number();
-    if (bytes > rest_.size()) {
-      ok_ = false;
-      return "";
-    }
-    const std::string text(rest_.substr(0, bytes));
-    rest_.remove_prefix(bytes);
-    return text;
-  }
-  FootprintBytes Bytes() {
-    FootprintBytes bytes;
-    bytes.text = Number();
-    bytes.data = Number();
-    bytes.bss = Number();
-    return bytes;
-  }
-  bool ok() const { return ok_; }
-  bool at_end() const { return rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool ok_ = true;
-};
+FootprintBytes TakeBytes(AnswerReader& answer) {
+  FootprintBytes bytes;
+  for (uint64_t* number : {&bytes.text, &bytes.data, &bytes.bss}) *number = answer.Number64();
+  return bytes;
+}
 
 std::string Encode(const StaticFootprint& footprint) {
   std::string out;
-  Put(static_cast<uint64_t>(footprint.state), &out);
+  Put(static_cast<uint32_t>(footprint.state), &out);
   Put(footprint.message, &out);
-  Put(footprint.total, &out);
+  PutBytes(footprint.total, &out);
   for (const FootprintItem& item : footprint.items) {
     Put(item.unit, &out);
     Put(item.name, &out);
-    Put(item.bytes, &out);
+    PutBytes(item.bytes, &out);
   }
   return out;
 }
 
 bool Decode(std::string_view bytes, StaticFootprint* out) {
-  Answer answer(bytes);
-  const uint64_t state = answer.Number();
+  AnswerReader answer(bytes);
+  const uint32_t state = answer.Number();
   out->message = answer.Text();
-  out->total = answer.Bytes();
+  out->total = TakeBytes(answer);
   while (answer.ok() && !answer.at_end()) {
     FootprintItem item;
     item.unit = answer.Text();
     item.name = answer.Text();
-    item.bytes = answer.Bytes();
+    item.bytes = TakeBytes(answer);
     out->items.push_back(std::move(item));
   }
-  if (!answer.ok() || state > static_cast<uint64_t>(ModuleState::kUnreadable)) return false;
+  if (!answer.ok() || state > static_cast<uint32_t>(ModuleState::kUnreadable)) return false;
   out->state = static_cast<ModuleState>(state);
   return true;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "symbolizer/address_map.h"
+#include "symbolizer/answer_bytes.h"
 #include "symbolizer/ask_child.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/demangle.h"
@@ -86,37 +87,13 @@ VariablesResult ReadVariables(const Options& options, const Module& module,
   return result;
 }
 
-void Put(uint64_t number, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-
-void Put(const std::string& text, std::string* out) {
-  Put(text.size(), out);
-  out->append(text);
-}
-
-bool Take(std::string_view* bytes, uint64_t* number) {
-  if (bytes->size() < sizeof(*number)) return false;
-  std::memcpy(number, bytes->data(), sizeof(*number));
-  bytes->remove_prefix(sizeof(*number));
-  return true;
-}
-
-bool Take(std::string_view* bytes, std::string* text) {
-  uint64_t size;
-  if (!Take(bytes, &size) || size > bytes->size()) return false;
-  *text = bytes->substr(0, size);
-  bytes->remove_prefix(size);
-  return true;
-}
-
 }  // namespace
 
 std::string EncodeVariables(const VariablesResult& result) {
   std::string out;
   Put(result.message, &out);
   for (const Variable& variable : result.variables) {
-    Put(variable.start, &out);
+    Put64(variable.start, &out);
     Put(variable.name, &out);
   }
   return out;
@@ -124,11 +101,13 @@ std::string EncodeVariables(const VariablesResult& result) {
 
 bool DecodeVariables(std::string_view bytes, size_t queries, VariablesResult* result) {
   result->variables.assign(queries, {});
-  if (!Take(&bytes, &result->message)) return false;
+  AnswerReader in(bytes);
+  result->message = in.Text();
   for (Variable& variable : result->variables) {
-    if (!Take(&bytes, &variable.start) || !Take(&bytes, &variable.name)) return false;
+    variable.start = in.Number64();
+    variable.name = in.Text();
   }
-  return bytes.empty();
+  return in.ok() && in.at_end();
 }
 
 VariablesResult FindVariables(const Options& options, const Module& module,

@@ -18,6 +18,9 @@
 
 namespace memtrace::report {
 
+// The heaps of glibc's other arenas begin at multiples of this.
+inline constexpr uint64_t kArenaBytes = uint64_t{64} << 20;
+
 class AddressSpace {
  public:
   struct Region {

@@ -8,8 +8,6 @@ namespace {
 
 using Kind = MappingSite::Kind;
 
-constexpr uint64_t kArenaBytes = uint64_t{64} << 20;  // glibc's heaps begin at multiples of it
-
 std::vector<AddressSpace::Region> Regions(const RawSnapshot& snapshot, const AddressSpace& space) {
   std::vector<MapLine> lines;
   lines.reserve(snapshot.mappings.size());

@@ -17,7 +17,6 @@ namespace {
 using format::PageState;
 
 constexpr uint64_t kHeader = 8;  // a block's own, in front of it
-constexpr uint64_t kArenaBytes = uint64_t{64} << 20;
 
 using Parts = std::array<uint64_t, kRssParts>;
 

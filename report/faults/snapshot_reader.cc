@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "format/record_decoder.h"
+#include "report/record_text.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -15,7 +16,6 @@ using format::PageState;
 using format::RecordBody;
 
 constexpr uint64_t kTickMask = (uint64_t{1} << 60) - 1;
-constexpr size_t kLongestText = 4096;
 constexpr uint64_t kMostKib = uint64_t{1} << 44;
 
 // "Rss:        1234 kB" -> bytes.
@@ -27,10 +27,6 @@ uint64_t KibOf(std::string_view text, std::string_view name) {
   uint64_t kib = 0;
   std::from_chars(text.data(), text.data() + text.size(), kib);
   return std::min(kib, kMostKib) << 10;
-}
-
-std::string Text(RecordBody& body) {
-  return std::string(body.Bytes().substr(0, kLongestText));
 }
 
 SnapshotHead ReadHead(RecordBody& body) {
@@ -45,7 +41,7 @@ SnapshotHead ReadHead(RecordBody& body) {
   const std::string_view status = body.Bytes();
   head.peak_rss = KibOf(status, "VmHWM:");
   head.page_tables = KibOf(status, "VmPTE:");
-  head.name = Text(body);
+  head.name = RecordText(body);
   return head;
 }
 
@@ -53,11 +49,11 @@ SnapshotMapping ReadMapping(RecordBody& body) {
   SnapshotMapping mapping;
   mapping.begin = body.Number();
   mapping.end = std::max(body.Number(), mapping.begin);
-  mapping.permissions = Text(body);
+  mapping.permissions = RecordText(body);
   mapping.permissions.resize(4, '-');
   mapping.offset = body.Number();
   mapping.inode = body.Number();
-  mapping.path = Text(body);
+  mapping.path = RecordText(body);
   for (uint64_t& number : mapping.kib) number = std::min(body.Number(), kMostKib);
   return mapping;
 }

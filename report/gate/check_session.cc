@@ -34,6 +34,7 @@
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/run/run_session.h"
+#include "report/scratch_directory.h"
 #include "report/site_symbols.h"
 #include "report/tree/trace_set.h"
 #include "symbolizer/symbolizer_process.h"
@@ -276,35 +277,13 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
   return result.exit_code();
 }
 
-// Removed with everything in it.
-class ScratchDirectory {
- public:
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  absl::StatusOr<std::string> Create() {
-    const char* place = getenv("TMPDIR");
-    std::string path = absl::StrCat(place == nullptr || *place == '\0' ? "/tmp" : place,
-                                    "/memtrace-check.XXXXXX");
-    if (mkdtemp(path.data()) == nullptr) {
-      return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
-    }
-    return path_ = path;
-  }
-
- private:
-  std::string path_;
-};
-
 // The program's own failure is what counts; the gate's verdict is printed all the same.
 int RunAndCheck(const CheckFlags& flags, CheckOptions options) {
-  ScratchDirectory scratch;
+  std::optional<ScratchDirectory> scratch;
   std::string directory = flags.traces;
   if (directory.empty()) {
-    const auto made = scratch.Create();
-    if (!made.ok()) return ExitCodeOf(made.status());
-    directory = *made;
+    directory = scratch.emplace("memtrace-check").path();
+    if (directory.empty()) return ExitCodeOf(absl::UnavailableError(scratch->error()));
   } else if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
     return ExitCodeOf(absl::UnavailableError(absl::StrCat(directory, ": ", strerror(errno))));
   }

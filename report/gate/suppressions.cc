@@ -16,7 +16,7 @@
 namespace memtrace::report::gate {
 namespace {
 
-constexpr size_t kMostFrames = 24;  // Valgrind's VG_MAX_SUPP_CALLERS
+constexpr size_t kMostCallers = 24;  // Valgrind's VG_MAX_SUPP_CALLERS
 
 // The kinds of memcheck besides Leak; some have a line more, which is not looked at.
 constexpr absl::string_view kOtherKinds[] = {
@@ -243,8 +243,8 @@ absl::Status Suppressions::AddValgrind(absl::string_view text, const std::string
       if (!frame.ok()) return frame.status();
       any_frame |= frame->what != FramePattern::What::kAnyFrames;
       one.frames.push_back(*std::move(frame));
-      if (one.frames.size() > kMostFrames) {
-        return lines.Error(absl::StrCat("more than ", kMostFrames, " frames"));
+      if (one.frames.size() > kMostCallers) {
+        return lines.Error(absl::StrCat("more than ", kMostCallers, " frames"));
       }
     }
     if (!is_leak) continue;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kMostSteps = 32;  // of the series that is tested
 constexpr size_t kFewestSteps = 9;
-constexpr size_t kFewestLevels = 6;  // a few blocks now and then are no rate
-constexpr double kSignificance = 0.01;
+constexpr size_t kFewestFloors = 6;  // a few blocks now and then are no rate
+constexpr double kFloorSignificance = 0.01;
 constexpr double kLeastRise = 0.05;     // of the level at the end
 constexpr double kLeastGoingOn = 0.25;  // what the last third rises, of what the one before did
 
@@ -80,10 +80,10 @@ GrowthEvidence FloorEvidence(const SiteHistory& history) {
       last - middle < kLeastGoingOn * (middle - first) || history.levels.back().live < 0.7 * last) {
     return {};
   }
-  if (std::set<double>(floor.begin(), floor.end()).size() < kFewestLevels) return {};
+  if (std::set<double>(floor.begin(), floor.end()).size() < kFewestFloors) return {};
   const RankTrend trend = FindTrend(floor);
   const double chance = ChanceOfRise(floor, trend);
-  if (trend.slope <= 0 || chance >= kSignificance) return {};
+  if (trend.slope <= 0 || chance >= kFloorSignificance) return {};
   const double per_second = 1e9 / step_ns;
   return {true, trend.slope * per_second, std::max(trend.slope_low, 0.0) * per_second,
           trend.slope_high * per_second, 1 - chance};

@@ -8,7 +8,7 @@
 namespace memtrace::report::leak {
 namespace {
 
-constexpr std::pair<Pointer, absl::string_view> kNames[] = {
+constexpr std::pair<Pointer, absl::string_view> kHeuristicNames[] = {
     {Pointer::kStdString, "stdstring"},
     {Pointer::kLength64, "length64"},
     {Pointer::kNewArray, "newarray"},
@@ -18,7 +18,7 @@ constexpr std::pair<Pointer, absl::string_view> kNames[] = {
 }  // namespace
 
 absl::string_view HeuristicName(Pointer heuristic) {
-  for (const auto& [known, name] : kNames) {
+  for (const auto& [known, name] : kHeuristicNames) {
     if (known == heuristic) return name;
   }
   return "";
@@ -30,7 +30,7 @@ absl::StatusOr<HeuristicSet> ParseHeuristics(absl::string_view list) {
   HeuristicSet set = 0;
   for (const absl::string_view word : absl::StrSplit(list, ',')) {
     HeuristicSet bit = 0;
-    for (const auto& [heuristic, name] : kNames) {
+    for (const auto& [heuristic, name] : kHeuristicNames) {
       if (name == word) bit = 1u << static_cast<int>(heuristic);
     }
     if (bit == 0) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/varint.h"
+#include "report/record_text.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report::leak {
@@ -12,14 +13,7 @@ namespace {
 using format::RecordBody;
 using format::ScanTag;
 
-constexpr size_t kLongestText = 4096;   // PATH_MAX
 constexpr uint64_t kMostRegisters = 512;
-
-std::string Text(RecordBody& body) {
-  std::string_view text = body.Bytes();
-  if (text.size() <= kLongestText) return std::string(text);
-  return absl::StrCat(absl::string_view(text.data(), kLongestText), "...");
-}
 
 ScanBegin ReadBegin(RecordBody& body) {
   ScanBegin begin;
@@ -27,12 +21,12 @@ ScanBegin ReadBegin(RecordBody& body) {
   begin.ticks = body.Number();
   begin.monotonic_ns = body.Number();
   begin.tid = static_cast<uint32_t>(body.Number());
-  begin.label = Text(body);
+  begin.label = RecordText(body);
   begin.show = static_cast<format::ScanShow>(body.Number());
   begin.stood_ns = body.Number();
   begin.fork_ns = body.Number();
   begin.scanner_pid = static_cast<uint32_t>(body.Number());
-  begin.note = Text(body);
+  begin.note = RecordText(body);
   return begin;
 }
 
@@ -63,7 +57,7 @@ ScanRegion ReadRegion(RecordBody& body) {
   region.end = body.Number();
   region.protection = static_cast<uint32_t>(body.Number());
   region.thread = body.Number();
-  region.path = Text(body);
+  region.path = RecordText(body);
   region.bytes_read = body.Number();
   region.bytes_absent = body.Number();
   region.bytes_failed = body.Number();
@@ -159,7 +153,7 @@ bool ReadScanRecords(std::span<const uint8_t> content, Scan* scan, ScanVisitor* 
         scan->done = ReadDone(body);
         break;
       case ScanTag::kFailed:
-        scan->failure = Text(body);
+        scan->failure = RecordText(body);
         if (scan->failure.empty()) scan->failure = "no reason was written";
         break;
     }

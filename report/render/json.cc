@@ -23,8 +23,6 @@
 namespace memtrace::report::render {
 namespace {
 
-double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
-
 // null: all. An end that is open is null.
 Json RangeJson(const ValueRange& range, double unit) {
   if (range.all()) return nullptr;

@@ -19,9 +19,9 @@ Json AmountJson(const LeakAmount& amount) {
   return {{"bytes", amount.bytes}, {"blocks", amount.blocks}};
 }
 
-class Writer {
+class GraphJsonWriter {
  public:
-  explicit Writer(const GraphView& graph) : graph_(graph), report_(graph.report()) {}
+  explicit GraphJsonWriter(const GraphView& graph) : graph_(graph), report_(graph.report()) {}
 
   Json Summary(const leak::HeapSummary& summary, size_t top) const {
     Json roots = Json::array(), sites = Json::array();
@@ -164,7 +164,7 @@ class Writer {
 }  // namespace
 
 void WriteGraphJson(const GraphView& graph, size_t top, Sink& out) {
-  const Writer writer(graph);
+  const GraphJsonWriter writer(graph);
   const auto member = [&](absl::string_view key, const Json& value) {
     out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
   };

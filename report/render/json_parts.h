@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +16,9 @@
 namespace memtrace::report::render {
 
 using Json = nlohmann::ordered_json;
+
+inline double Seconds(double ns) { return ns / 1e9; }
+inline double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 // On one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
 std::string Dump(const Json& json);

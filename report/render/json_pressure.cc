@@ -5,12 +5,6 @@
 #include <string>
 
 namespace memtrace::report::render {
-namespace {
-
-double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
-
-}  // namespace
-
 void AddKillJson(const ProcessInfo& process, Json* json) {
   const bool known = process.kill.told() &&
                      process.kill.verdict != format::KillVerdict::kNotKnown;

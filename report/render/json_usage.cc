@@ -8,8 +8,6 @@
 namespace memtrace::report::render {
 namespace {
 
-double Seconds(double ns) { return ns / 1e9; }
-
 Json QuantilesJson(const LifetimeHistogram& lifetimes) {
   const uint64_t blocks = lifetimes.blocks();
   if (blocks == 0) return nullptr;

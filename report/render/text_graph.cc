@@ -25,13 +25,9 @@ std::string InBlocks(const LeakAmount& amount) {
   return absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ", Plural(amount.blocks, "block"));
 }
 
-size_t Shown(const TextOptions& options, size_t rows) {
-  return options.full ? rows : std::min(options.top, rows);
-}
-
-class Writer {
+class GraphTextWriter {
  public:
-  Writer(const GraphView& graph, const TextOptions& options)
+  GraphTextWriter(const GraphView& graph, const TextOptions& options)
       : graph_(graph), report_(graph.report()), options_(options) {}
 
   void Summary(const leak::HeapSummary& summary);
@@ -76,7 +72,7 @@ class Writer {
   std::string out_;
 };
 
-void Writer::Summary(const leak::HeapSummary& summary) {
+void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
   Title("HEAP GRAPH",
         absl::StrCat("scan ", report_.held().scan.number, ": ", Plural(summary.blocks, "block"), ", ",
                      Plural(summary.pointers, "pointer"), " between them, ",
@@ -90,7 +86,7 @@ void Writer::Summary(const leak::HeapSummary& summary) {
   TextTable roots({{"retained"}, {"blocks"}, {"words"}}, "root");
   size_t keeping = 0;
   for (const leak::KeepingRoot& root : summary.roots) keeping += root.retained.blocks != 0;
-  const size_t shown_roots = Shown(options_, keeping);
+  const size_t shown_roots = options_.Shown(keeping);
   for (size_t i = 0; i < shown_roots; ++i) {
     const leak::KeepingRoot& root = summary.roots[i];
     roots.AddRow({HumanBytes(root.retained.bytes), Count(root.retained.blocks), Count(root.words)},
@@ -104,7 +100,7 @@ void Writer::Summary(const leak::HeapSummary& summary) {
 
   Title("RETAINED BY SITE", "what would go with all its blocks; --why FINGERPRINT says what keeps them");
   TextTable sites({{"retained"}, {"own"}, {"blocks"}, {"fingerprint", true}}, "caller");
-  const size_t shown_sites = Shown(options_, summary.sites.size());
+  const size_t shown_sites = options_.Shown(summary.sites.size());
   for (size_t i = 0; i < shown_sites; ++i) {
     const leak::RetainingSite& site = summary.sites[i].site;
     sites.AddRow({absl::StrCat(site.exact ? "" : ">=", HumanBytes(site.retained.bytes)),
@@ -118,7 +114,7 @@ void Writer::Summary(const leak::HeapSummary& summary) {
                   MoreLine(options_, summary.sites.size(), shown_sites, "site"));
 }
 
-void Writer::Step(const KeepPaths::Step& step, bool is_first) {
+void GraphTextWriter::Step(const KeepPaths::Step& step, bool is_first) {
   std::string how = is_first ? "to " : absl::StrFormat("+%d to ", step.offset);
   if (step.how != leak::Pointer::kStart) absl::StrAppend(&how, "the inside of ");
   std::string text = absl::StrCat(how, Block(step.block));
@@ -128,7 +124,7 @@ void Writer::Step(const KeepPaths::Step& step, bool is_first) {
   Line(6, text);
 }
 
-void Writer::Chain(uint32_t block) {
+void GraphTextWriter::Chain(uint32_t block) {
   const std::vector<KeepPaths::Step> chain = report_.paths().ChainOf(block);
   const uint32_t root = report_.paths().RootOf(block);
   if (root != KeepPaths::kNone) {
@@ -152,7 +148,7 @@ void Writer::Chain(uint32_t block) {
   }
 }
 
-void Writer::Why(const leak::WhyAnswer& answer) {
+void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
   const uint32_t first = answer.blocks.front();
   const leak::BlockSite& site = report_.SiteOf(first);
   LeakAmount all;
@@ -178,7 +174,7 @@ void Writer::Why(const leak::WhyAnswer& answer) {
                            ExactOrHumanBytes(report_.retention().of[node].bytes)));
   }
   absl::StrAppend(&out_, lines.Take());
-  const size_t shown = Shown(options_, answer.keepers.size());
+  const size_t shown = options_.Shown(answer.keepers.size());
   for (size_t i = 0; i < shown; ++i) {
     const leak::WhyAnswer::Keeper& keeper = answer.keepers[i];
     std::string head;
@@ -199,7 +195,7 @@ void Writer::Why(const leak::WhyAnswer& answer) {
   absl::StrAppend(&out_, MoreLine(options_, answer.keepers.size(), shown, "root"));
 }
 
-void Writer::Pointers(const leak::PointersAnswer& answer) {
+void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
   const uint64_t start = report_.graph().blocks().start(answer.block);
   Title("WHO POINTS AT",
         absl::StrFormat("0x%x%s", start,
@@ -214,13 +210,13 @@ void Writer::Pointers(const leak::PointersAnswer& answer) {
                ? std::string("to its inside")
                : absl::StrCat("to its inside, as good as its start (", PointerName(pointer), ")");
   };
-  const size_t roots = Shown(options_, answer.roots.size());
+  const size_t roots = options_.Shown(answer.roots.size());
   for (size_t i = 0; i < roots; ++i) {
     const uint32_t root = answer.roots[i];
     Line(4, absl::StrCat(Root(root), ": ", how(report_.graph().roots()[root].how)));
   }
   absl::StrAppend(&out_, MoreLine(options_, answer.roots.size(), roots, "root"));
-  const size_t blocks = Shown(options_, answer.blocks.size());
+  const size_t blocks = options_.Shown(answer.blocks.size());
   for (size_t i = 0; i < blocks; ++i) {
     const leak::PointersAnswer::FromBlock& from = answer.blocks[i];
     Line(4, absl::StrCat(absl::StrFormat("+%d of block ", from.offset), Block(from.block), ", ",
@@ -233,7 +229,7 @@ void Writer::Pointers(const leak::PointersAnswer& answer) {
 }  // namespace
 
 std::string GraphText(const GraphView& graph, const TextOptions& options) {
-  Writer writer(graph, options);
+  GraphTextWriter writer(graph, options);
   if (graph.summary().has_value()) writer.Summary(*graph.summary());
   if (graph.why().has_value()) writer.Why(*graph.why());
   if (graph.pointers().has_value()) writer.Pointers(*graph.pointers());

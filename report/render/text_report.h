@@ -7,6 +7,7 @@
 #ifndef MEMTRACE_REPORT_RENDER_TEXT_REPORT_H_
 #define MEMTRACE_REPORT_RENDER_TEXT_REPORT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -35,6 +36,9 @@ struct TextOptions {
   // Of several processes of an executable: how many have one of the sites, of how many.
   std::function<uint64_t(const SiteGroup&)> processes_of;
   uint64_t processes = 0;
+
+  // Of a table that has so many rows.
+  size_t Shown(size_t rows) const { return full ? rows : std::min(top, rows); }
 };
 
 std::string RenderText(const ReportView& view, const TextOptions& options);

@@ -8,14 +8,6 @@
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
-namespace {
-
-size_t Shown(const TextOptions& options, size_t rows) {
-  return options.full ? rows : std::min(options.top, rows);
-}
-
-}  // namespace
-
 std::string SitesText(const ReportView& view, const TextOptions& options) {
   if (view.callers().empty()) {
     return Heading(options, "ALLOCATORS", !view.filtered() ? "no allocations"
@@ -46,7 +38,7 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
   TextTable table(std::move(columns),
                   options.sort == SortColumn::kCaller
                       ? absl::StrCat("caller", options.style.utf8 ? "\u25be" : "v") : "caller");
-  const size_t shown = Shown(options, groups.size());
+  const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
     std::vector<std::string> cells = {
@@ -87,7 +79,7 @@ std::string TemporaryText(const ReportView& view, const TextOptions& options) {
   SortGroups(view, SortColumn::kTemporary, &groups);
   const Numbers numbers(view, options);
   TextTable table({{"temporary"}, {"share"}, {"of its own"}, {"mean size"}}, "caller");
-  const size_t shown = Shown(options, groups.size());
+  const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
     table.AddRow({numbers.Events(group.temporary), Percent(group.temporary, temporary),

@@ -25,10 +25,6 @@ std::string QuantileText(const LifetimeHistogram& lifetimes, double q) {
   return Duration(static_cast<uint64_t>(lifetimes.Quantile(q)));
 }
 
-size_t Shown(const TextOptions& options, size_t rows) {
-  return options.full ? rows : std::min(options.top, rows);
-}
-
 }  // namespace
 
 std::string LifetimesText(const ReportView& view, const TextOptions& options) {
@@ -65,7 +61,7 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   TextTable callers({{"freed"}, {"median"}, {"90 %"}, {"99 %"}}, "caller");
-  const size_t shown = Shown(options, groups.size());
+  const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const LifetimeHistogram lifetimes = Lifetimes(*groups[i].second);
     callers.AddRow({ShortCount(groups[i].first), QuantileText(lifetimes, 0.5),
@@ -108,7 +104,7 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
              b.moves.copied_bytes + b.moves.container_copied_bytes;
     });
     TextTable table({{"reallocs"}, {"moved"}, {"longest"}, {"replaced"}, {"copied"}}, "caller");
-    const size_t shown = Shown(options, rows.size());
+    const size_t shown = options.Shown(rows.size());
     for (size_t i = 0; i < shown; ++i) {
       const SiteMoves& moves = rows[i].moves;
       table.AddRow({ShortCount(moves.reallocations),
@@ -130,7 +126,7 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
   if (!mismatches.empty()) {
     TextTable table({{"times"}, {"allocated by", true}, {"ended by", true}},
                     "where, and where it ended");
-    const size_t shown = Shown(options, mismatches.size());
+    const size_t shown = options.Shown(mismatches.size());
     for (size_t i = 0; i < shown; ++i) {
       const Mismatch& one = mismatches[i];
       table.AddRow({ShortCount(one.times), one.allocator, one.ended_by}, [&view, &options, one](size_t width) {
@@ -161,7 +157,7 @@ std::string ModulesText(const ReportView& view, const TextOptions& options) {
                    {numbers.wide() ? "allocations" : "allocs"},
                    {"frees"}},
                   "module of the caller");
-  const size_t shown = Shown(options, modules.size());
+  const size_t shown = options.Shown(modules.size());
   for (size_t i = 0; i < shown; ++i) {
     const ModuleUsage& module = modules[i];
     table.AddRow({numbers.Bytes(module.bytes_allocated), numbers.Bytes(module.wasted_bytes),
@@ -192,7 +188,7 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
   uint64_t blocks = left_out.blocks;
   for (const ThreadExchange& one : exchanges) blocks += one.blocks;
   TextTable table({{"blocks"}, {"bytes"}}, "allocated by -> freed by");
-  const size_t shown = Shown(options, exchanges.size());
+  const size_t shown = options.Shown(exchanges.size());
   for (size_t i = 0; i < shown; ++i) {
     const ThreadExchange& one = exchanges[i];
     table.AddRow(

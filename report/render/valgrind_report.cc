@@ -44,9 +44,9 @@ absl::string_view XmlKind(LeakKind kind) {
   return "Leak_StillReachable";
 }
 
-class Lines {
+class ValgrindLines {
  public:
-  Lines(uint32_t pid, Sink& out) : prefix_(absl::StrCat("==", pid, "== ")), out_(out) {}
+  ValgrindLines(uint32_t pid, Sink& out) : prefix_(absl::StrCat("==", pid, "== ")), out_(out) {}
   void Add(absl::string_view line = "") { out_.Write(absl::StrCat(prefix_, line, "\n")); }
   // As it is: a suppression is to be copied from here.
   void AddRaw(absl::string_view text) { out_.Write(text); }
@@ -57,7 +57,7 @@ class Lines {
   Sink& out_;
 };
 
-void AddSummary(const LossList& list, const ValgrindStyle& style, Lines& lines) {
+void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines& lines) {
   const auto amount = [&](absl::string_view name, const LeakAmount& amount) {
     lines.Add(absl::StrFormat("%18s: %s bytes in %s blocks", name, Count(amount.bytes),
                               Count(amount.blocks)));
@@ -195,7 +195,7 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
                                 const ValgrindStyle& style, Sink& out) {
   if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
   const Analysis& analysis = view.analysis();
-  Lines lines(analysis.process.pid, out);
+  ValgrindLines lines(analysis.process.pid, out);
   const bool loud = style.verbosity > 0;
   if (loud) {
     lines.Add(absl::StrCat("Memtrace ", style.version,

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "format/trace_format.h"
+#include "report/tree/add_totals.h"
 
 namespace memtrace::report {
 namespace {
@@ -18,22 +19,6 @@ std::string BuildIdOf(const Analysis& analysis) {
     if (module.flags & format::kModuleExecutable) return absl::BytesToHexString(module.build_id);
   }
   return "";
-}
-
-void AddTotals(const Totals& from, Totals* to) {
-  to->allocations += from.allocations;
-  to->frees += from.frees;
-  to->bytes_allocated += from.bytes_allocated;
-  to->live_bytes += from.live_bytes;
-  to->live_blocks += from.live_blocks;
-  to->peak_live_bytes += from.peak_live_bytes;
-  to->peak_live_blocks += from.peak_live_blocks;
-  to->wasted_bytes += from.wasted_bytes;
-  to->temporary_allocations += from.temporary_allocations;
-  to->reallocations += from.reallocations;
-  to->failed_allocations += from.failed_allocations;
-  to->bytes_sample.Add(from.bytes_sample);
-  to->live_sample.Add(from.live_sample);
 }
 
 void AddSite(const Site& from, Site* to) {
@@ -205,6 +190,8 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
       std::max(to.analysis.process.sample_bytes, from.process.sample_bytes);
   to.analysis.coverage.events += from.coverage.events;
   AddTotals(from.totals, &to.analysis.totals);
+  to.analysis.totals.peak_live_bytes += from.totals.peak_live_bytes;
+  to.analysis.totals.peak_live_blocks += from.totals.peak_live_blocks;
   Translation translation(this, trace);
   for (const Site& site : from.sites) {
     const StackId stack = translation.Of(site.stack);

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "report/leak/leak_kinds.h"
 #include "report/trace_reader.h"
+#include "report/tree/add_totals.h"
 
 namespace memtrace::report {
 namespace {
@@ -22,21 +23,6 @@ void Shorten(std::vector<std::string>* command) {
     if (word.size() > kWordBytesKept) word.resize(kWordBytesKept);
   }
   command->shrink_to_fit();
-}
-
-void AddTotals(const Totals& from, Totals* to) {
-  to->allocations += from.allocations;
-  to->frees += from.frees;
-  to->bytes_allocated += from.bytes_allocated;
-  to->live_bytes += from.live_bytes;
-  to->live_blocks += from.live_blocks;
-  to->wasted_bytes += from.wasted_bytes;
-  to->temporary_allocations += from.temporary_allocations;
-  to->reallocations += from.reallocations;
-  to->failed_allocations += from.failed_allocations;
-  to->peak_live_bytes = std::max(to->peak_live_bytes, from.peak_live_bytes);
-  to->bytes_sample.Add(from.bytes_sample);
-  to->live_sample.Add(from.live_sample);
 }
 
 }  // namespace
@@ -106,6 +92,8 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     image.truncated = analysis.coverage.truncated;
     image.damage = std::move(analysis.coverage.damage);
     AddTotals(image.totals, &tree.totals);
+    tree.totals.peak_live_bytes =
+        std::max(tree.totals.peak_live_bytes, image.totals.peak_live_bytes);
     tree.events += image.events;
     tree.dropped_events += image.dropped_events;
     tree.truncated += image.truncated;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "report/growth/site_history.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -45,8 +47,6 @@ const Exact& ExactOf(std::vector<int> sorted_ranks) {
   }
   return it->second;
 }
-
-double NormalTail(double z) { return 0.5 * std::erfc(z / std::sqrt(2.0)); }
 
 }  // namespace
 

@@ -38,7 +38,7 @@ absl::StatusOr<ValueRange> ParseRange(absl::string_view option, absl::string_vie
   return range;
 }
 
-std::optional<uint64_t> Bytes(absl::string_view text) {
+std::optional<uint64_t> BytesOf(absl::string_view text) {
   static constexpr std::pair<absl::string_view, unsigned> kUnits[] = {
       {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"K", 10}, {"M", 20}, {"G", 30}, {"B", 0}};
   unsigned shift = 0;
@@ -56,7 +56,7 @@ std::optional<uint64_t> Bytes(absl::string_view text) {
   return value << shift;
 }
 
-std::optional<uint64_t> Nanoseconds(absl::string_view text) {
+std::optional<uint64_t> NanosecondsOf(absl::string_view text) {
   const auto instant = ParseInstant("", text);
   if (!instant.ok() || instant->share.has_value() || !instant->name.empty()) return std::nullopt;
   return instant->ns;
@@ -65,11 +65,11 @@ std::optional<uint64_t> Nanoseconds(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<ValueRange> ParseSizeRange(absl::string_view option, absl::string_view text) {
-  return ParseRange(option, text, "64, 1K..64K, ..100 or 1M..", true, Bytes);
+  return ParseRange(option, text, "64, 1K..64K, ..100 or 1M..", true, BytesOf);
 }
 
 absl::StatusOr<ValueRange> ParseTimeRange(absl::string_view option, absl::string_view text) {
-  return ParseRange(option, text, "1ms..2s, ..10us or 1h..", false, Nanoseconds);
+  return ParseRange(option, text, "1ms..2s, ..10us or 1h..", false, NanosecondsOf);
 }
 
 void LifetimeWatch::Ended(uint64_t address, bool custom, uint64_t placed_ns, uint64_t time_ns) {

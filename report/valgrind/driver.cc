@@ -26,6 +26,7 @@
 #include "report/run/output_name.h"
 #include "report/run/run_session.h"
 #include "report/run/unique_fd.h"
+#include "report/scratch_directory.h"
 #include "report/valgrind/driver_options.h"
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
@@ -47,45 +48,18 @@ int Fail(absl::string_view message) {
   return kExitFailed;
 }
 
-// Where the traces are until they have been reported.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    const char* base = getenv("TMPDIR");
-    std::string name = absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/", kName,
-                                    ".XXXXXX");
-    if (mkdtemp(name.data()) != nullptr) {
-      path_ = name;
-    } else {
-      error_ = absl::StrCat("cannot create ", name, ": ", strerror(errno));
-    }
+// The program's own first.
+std::vector<std::string> TracesIn(const std::string& directory) {
+  std::vector<std::string> traces;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.path().extension() == ".mtr") traces.push_back(entry.path().string());
   }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-  const std::string& error() const { return error_; }
-
-  // The program's own first.
-  std::vector<std::string> Traces() const {
-    std::vector<std::string> traces;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
-      if (entry.path().extension() == ".mtr") traces.push_back(entry.path().string());
-    }
-    std::sort(traces.begin(), traces.end(), [&](const std::string& a, const std::string& b) {
-      return std::pair(Basename(a) != kRootTrace, a) < std::pair(Basename(b) != kRootTrace, b);
-    });
-    return traces;
-  }
-
- private:
-  std::string path_, error_;
-};
+  std::sort(traces.begin(), traces.end(), [&](const std::string& a, const std::string& b) {
+    return std::pair(Basename(a) != kRootTrace, a) < std::pair(Basename(b) != kRootTrace, b);
+  });
+  return traces;
+}
 
 // A report's way out: a file that several processes may share, or a descriptor.
 class ReportFile {
@@ -158,7 +132,8 @@ class Driver {
 
   // Returns the exit status of the program.
   int RunAndReport() {
-    const ScratchDirectory scratch;
+    // Where the traces are until they have been reported.
+    const ScratchDirectory scratch(kName);
     if (scratch.path().empty()) return Fail(scratch.error());
     RunOptions run;
     run.output = absl::StrCat(scratch.path(), "/", kRootTrace);
@@ -173,7 +148,7 @@ class Driver {
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 
-    for (const std::string& trace : scratch.Traces()) {
+    for (const std::string& trace : TracesIn(scratch.path())) {
       Report(trace);
       ++reported_;
     }

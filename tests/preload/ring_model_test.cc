@@ -24,7 +24,7 @@
 namespace memtrace {
 namespace {
 
-enum class Mistake : uint8_t {
+enum class RingMistake : uint8_t {
   kNone,
   kNumberedFirst,       // the ring gets its next number before it is emptied
   kCommittedFirst,      // an event is committed before its words are there
@@ -36,11 +36,11 @@ enum class Mistake : uint8_t {
   kLeftovers,           // what a thread had not committed when it ended is spooled too
 };
 
-constexpr int kThreads = 3, kStates = 3, kRings = 6, kSerials = 6, kBlocks = 4, kWords = 4;
+constexpr int kThreads = 3, kStates = 3, kRings = 6, kSerials = 6, kBlocks = 4, kBlockWords = 4;
 
 struct Ring {
   uint8_t magic = 0, thread = 0, sequence = 0, committed = 0;
-  std::array<uint8_t, kWords> words{};
+  std::array<uint8_t, kBlockWords> words{};
 };
 // ThreadState.
 struct Owned {
@@ -49,7 +49,7 @@ struct Owned {
 struct Block {
   uint8_t written = 0;  // 0 not, 1 in part, 2 whole
   uint8_t size = 0;
-  std::array<uint8_t, kWords> words{};
+  std::array<uint8_t, kBlockWords> words{};
 };
 enum At : uint8_t {
   kLook, kAsk, kClaim, kMake, kRenameEarly, kSerial, kRenamed, kNumberedOne, kReady,
@@ -77,10 +77,10 @@ uint8_t Word(int serial, int event, int half) {
   return static_cast<uint8_t>(serial << 5 | event << 1 | half);
 }
 
-class Model {
+class RingModel {
  public:
   // `events`: that each thread has, 0 for no thread.
-  Model(Mistake mistake, std::array<uint8_t, kThreads> events)
+  RingModel(RingMistake mistake, std::array<uint8_t, kThreads> events)
       : mistake_(mistake), events_(events) {}
 
   // The first state that a reader misunderstands, told; empty: there is none.
@@ -136,7 +136,9 @@ class Model {
       std::vector<uint8_t> words;
       for (int sequence = 1; sequence < kBlocks; ++sequence) {
         const Block& block = world.blocks[serial * kBlocks + sequence];
-        if (block.written == 2) words.insert(words.end(), block.words.begin(), block.words.begin() + block.size);
+        if (block.written == 2) {
+          words.insert(words.end(), block.words.begin(), block.words.begin() + block.size);
+        }
         for (const Ring& ring : world.rings) {
           if (ring.magic == 0 || ring.thread != serial || ring.sequence != sequence) continue;
           if (block.written == 2) continue;  // a copy
@@ -178,17 +180,19 @@ class Model {
         }
         return;
       case kClaim:
-        if (mistake_ != Mistake::kClaimedByStore && mine.owner != thread.seen) {
+        if (mistake_ != RingMistake::kClaimedByStore && mine.owner != thread.seen) {
           ++thread.state;
           thread.at = kLook;
           return;
         }
         mine.owner = me;
         mine.next = ring.committed;
-        if (mistake_ == Mistake::kLeftovers) mine.next = static_cast<uint8_t>((mine.next + 2) % 6);
+        if (mistake_ == RingMistake::kLeftovers) {
+          mine.next = static_cast<uint8_t>((mine.next + 2) % 6);
+        }
         thread.then = kSerial;
         thread.at = mine.next == 0 ? kSerial
-                    : mistake_ == Mistake::kRenamedFirst ? kRenameEarly : kSpool;
+                    : mistake_ == RingMistake::kRenamedFirst ? kRenameEarly : kSpool;
         return;
       case kRenameEarly:
         ring.thread = w.next_serial;
@@ -225,7 +229,7 @@ class Model {
           thread.then = kBetween;
           thread.at = kSpool;
         } else {
-          thread.at = mistake_ == Mistake::kCommittedFirst ? kCommit : kFirstWord;
+          thread.at = mistake_ == RingMistake::kCommittedFirst ? kCommit : kFirstWord;
         }
         return;
       case kFirstWord:
@@ -234,7 +238,7 @@ class Model {
         return;
       case kSecondWord:
         ring.words[mine.next + 1] = Word(mine.serial, thread.written, 1);
-        if (mistake_ == Mistake::kCommittedFirst) {
+        if (mistake_ == RingMistake::kCommittedFirst) {
           EndEvent(w, thread, mine);
         } else {
           thread.at = kCommit;
@@ -243,7 +247,7 @@ class Model {
       case kCommit:
         ring.committed = static_cast<uint8_t>(mine.next + 2);
         ++w.committed[mine.serial];
-        if (mistake_ == Mistake::kCommittedFirst) {
+        if (mistake_ == RingMistake::kCommittedFirst) {
           thread.at = kFirstWord;
         } else {
           EndEvent(w, thread, mine);
@@ -251,8 +255,10 @@ class Model {
         return;
       case kSpool:
         thread.bytes = mine.next;
-        thread.at = mistake_ == Mistake::kEmptiedFirst ? kEmpty
-                    : mistake_ == Mistake::kEnlargedFirst && mine.capacity < kWords ? kNewRing : kPart;
+        thread.at = mistake_ == RingMistake::kEmptiedFirst ? kEmpty
+                    : mistake_ == RingMistake::kEnlargedFirst && mine.capacity < kBlockWords
+                        ? kNewRing
+                        : kPart;
         return;
       case kPart: {
         Block& block = w.blocks[mine.serial * kBlocks + mine.sequence];
@@ -265,7 +271,7 @@ class Model {
         Block& block = w.blocks[mine.serial * kBlocks + mine.sequence];
         block.written = 2;
         block.size = thread.bytes;
-        const uint8_t from = mistake_ == Mistake::kEnlargedFirst && mine.capacity < kWords
+        const uint8_t from = mistake_ == RingMistake::kEnlargedFirst && mine.capacity < kBlockWords
                                  ? thread.seen : mine.ring;
         for (int i = 0; i < thread.bytes; ++i) block.words[i] = w.rings[from].words[i];
         thread.at = kCount;
@@ -273,23 +279,23 @@ class Model {
       }
       case kCount:
         ++mine.sequence;
-        if (mine.capacity < kWords && thread.then == kBetween) {
-          thread.at = mistake_ == Mistake::kEnlargedFirst ? kSwitch : kNewRing;
-        } else if (mistake_ == Mistake::kEmptiedFirst) {
+        if (mine.capacity < kBlockWords && thread.then == kBetween) {
+          thread.at = mistake_ == RingMistake::kEnlargedFirst ? kSwitch : kNewRing;
+        } else if (mistake_ == RingMistake::kEmptiedFirst) {
           thread.at = kNumber;
         } else {
-          thread.at = mistake_ == Mistake::kNumberedFirst ? kNumber : kEmpty;
+          thread.at = mistake_ == RingMistake::kNumberedFirst ? kNumber : kEmpty;
         }
         return;
       case kEmpty:
         ring.committed = 0;
         mine.next = 0;
-        thread.at = mistake_ == Mistake::kEmptiedFirst ? kPart
-                    : mistake_ == Mistake::kNumberedFirst ? kSpooled : kNumber;
+        thread.at = mistake_ == RingMistake::kEmptiedFirst ? kPart
+                    : mistake_ == RingMistake::kNumberedFirst ? kSpooled : kNumber;
         return;
       case kNumber:
         ring.sequence = mine.sequence;
-        thread.at = mistake_ == Mistake::kNumberedFirst ? kEmpty : kSpooled;
+        thread.at = mistake_ == RingMistake::kNumberedFirst ? kEmpty : kSpooled;
         return;
       case kNewRing:
         thread.fresh = w.ring_count++;
@@ -298,26 +304,26 @@ class Model {
         return;
       case kNewNamed:
         w.rings[thread.fresh].sequence = static_cast<uint8_t>(
-            mine.sequence + (mistake_ == Mistake::kEnlargedFirst));
+            mine.sequence + (mistake_ == RingMistake::kEnlargedFirst));
         thread.at = kNewReady;
         return;
       case kNewReady:
         w.rings[thread.fresh].magic = 1;
         thread.at = kSwitch;
-        if (mistake_ == Mistake::kEnlargedFirst) {
+        if (mistake_ == RingMistake::kEnlargedFirst) {
           thread.seen = mine.ring;
           ring.magic = 0;
           thread.at = kPart;
         }
         return;
       case kSwitch:
-        if (mistake_ == Mistake::kNotDisowned) {
+        if (mistake_ == RingMistake::kNotDisowned) {
           ring.sequence = mine.sequence;  // still with its events
         } else {
           ring.magic = 0;
         }
         mine.ring = thread.fresh;
-        mine.capacity = kWords;
+        mine.capacity = kBlockWords;
         mine.next = 0;
         thread.at = kSpooled;
         return;
@@ -336,7 +342,7 @@ class Model {
     thread.at = kBetween;
   }
 
-  const Mistake mistake_;
+  const RingMistake mistake_;
   const std::array<uint8_t, kThreads> events_;
   std::deque<World> open_;
   std::unordered_set<unsigned __int128, Hash> seen_;
@@ -358,7 +364,7 @@ TEST(RingModelTest, AKillAnywhereLosesNothingAndDoublesNothing) {
   std::vector<std::array<uint8_t, kThreads>> worlds = {kSpooling, kRacing};
   if (getenv("MEMTRACE_LONG_TESTS") != nullptr) worlds.push_back({2, 2, 1});
   for (const auto& events : worlds) {
-    Model model(Mistake::kNone, events);
+    RingModel model(RingMistake::kNone, events);
     EXPECT_EQ(model.Explore(), "");
     EXPECT_GT(model.states(), 1000u);
     printf("%zu states\n", model.states());
@@ -367,11 +373,11 @@ TEST(RingModelTest, AKillAnywhereLosesNothingAndDoublesNothing) {
 
 TEST(RingModelTest, EachStepIsNeeded) {
   MEMTRACE_SKIP_IF_SLOW();
-  for (const Mistake mistake :
-       {Mistake::kNumberedFirst, Mistake::kCommittedFirst, Mistake::kEmptiedFirst,
-        Mistake::kClaimedByStore, Mistake::kRenamedFirst, Mistake::kEnlargedFirst,
-        Mistake::kNotDisowned, Mistake::kLeftovers}) {
-    EXPECT_NE(Model(mistake, kSpooling).Explore() + Model(mistake, kRacing).Explore(), "")
+  for (const RingMistake mistake :
+       {RingMistake::kNumberedFirst, RingMistake::kCommittedFirst, RingMistake::kEmptiedFirst,
+        RingMistake::kClaimedByStore, RingMistake::kRenamedFirst, RingMistake::kEnlargedFirst,
+        RingMistake::kNotDisowned, RingMistake::kLeftovers}) {
+    EXPECT_NE(RingModel(mistake, kSpooling).Explore() + RingModel(mistake, kRacing).Explore(), "")
         << static_cast<int>(mistake);
   }
 }

@@ -15,7 +15,7 @@ using Verdict = Growth::Verdict;
 // Times are shares of the run, which is a second long; the shutdown is behind kEnd.
 constexpr double kEnd = 0.98;
 
-struct Deed {
+struct PlannedDeed {
   double time;
   uint32_t site;
   uint64_t address;
@@ -26,7 +26,7 @@ struct Deed {
 class Script {
  public:
   Script(std::mt19937_64& random, uint32_t site, bool shutdown, uint64_t* next_address,
-         std::vector<Deed>* deeds)
+         std::vector<PlannedDeed>* deeds)
       : random_(random),
         site_(site),
         shutdown_(shutdown),
@@ -70,7 +70,7 @@ class Script {
   const uint32_t site_;
   const bool shutdown_;
   uint64_t* const next_address_;
-  std::vector<Deed>* const deeds_;
+  std::vector<PlannedDeed>* const deeds_;
 };
 
 void Churn(Script& s, int n, double mean_life, double begin, double end) {
@@ -323,7 +323,7 @@ const Kind kKinds[] = {
 
 World MakeWorld(uint64_t seed, int variants, bool shutdown) {
   std::mt19937_64 random(seed);
-  std::vector<Deed> deeds;
+  std::vector<PlannedDeed> deeds;
   World world;
   uint64_t next_address = 0x100000000;
   for (int variant = 0; variant < variants; ++variant) {
@@ -337,7 +337,7 @@ World MakeWorld(uint64_t seed, int variants, bool shutdown) {
   }
   // A free is never before its block.
   std::stable_sort(deeds.begin(), deeds.end(),
-                   [](const Deed& a, const Deed& b) { return a.time < b.time; });
+                   [](const PlannedDeed& a, const PlannedDeed& b) { return a.time < b.time; });
   TraceBuilder trace;
   ThreadScript& thread = trace.Thread(1);
   thread.At(1);
@@ -346,7 +346,7 @@ World MakeWorld(uint64_t seed, int variants, bool shutdown) {
   }
   uint64_t stamped = 1;
   size_t since_flush = 0;
-  for (const Deed& deed : deeds) {
+  for (const PlannedDeed& deed : deeds) {
     if (deed.time > 1) break;  // beyond the end of the run
     const auto now = static_cast<uint64_t>(deed.time * 1e9) + 1000;
     if (now >= stamped + 1000) thread.At(stamped = now);

@@ -24,7 +24,7 @@ namespace {
 using format::FaultTag;
 using format::PageState;
 
-constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kMilli = 1'000'000;
 constexpr uint64_t kPage = 4096;
 
 class PageSnapshotsTest : public ::testing::Test {
@@ -87,18 +87,18 @@ class PageSnapshotsTest : public ::testing::Test {
 TEST_F(PageSnapshotsTest, ResidentBytesArePartedBetweenBlocksFreeMemoryAndTheRest) {
   auto& main = trace_.Thread(1, 4242, "main");
   // A block of four pages of which two are there, one is swapped; another that was freed.
-  main.At(1 * kMs).Node(1, 0x401100).Malloc(0x800010, 4 * kPage - 16, 1, 0);
-  main.At(2 * kMs).Node(2, 0x401200).Malloc(0x804010, kPage - 16, 2, 0);
-  main.At(3 * kMs).Free(0x804010);
-  main.At(9 * kMs).Node(3, 0x401300).Malloc(0x805010, 100, 3, 0);  // behind the snapshot
-  Snapshot(5 * kMs);
+  main.At(1 * kMilli).Node(1, 0x401100).Malloc(0x800010, 4 * kPage - 16, 1, 0);
+  main.At(2 * kMilli).Node(2, 0x401200).Malloc(0x804010, kPage - 16, 2, 0);
+  main.At(3 * kMilli).Free(0x804010);
+  main.At(9 * kMilli).Node(3, 0x401300).Malloc(0x805010, 100, 3, 0);  // behind the snapshot
+  Snapshot(5 * kMilli);
   Mapping(0x800000, 0x808000, "rw-p", 0, "[heap]", 20, 4);
   Pages(0x800000, {{PageState::kPrivate, 2}, {PageState::kSwapped, 1}, {PageState::kAbsent, 1},
                    {PageState::kPrivate, 3}});
   Mapping(0x7f0000000000, 0x7f0000010000, "r--p", 77, "/lib/some.dat", 64);
   Mapping(0x7ffd00000000, 0x7ffd00010000, "rw-p", 0, "[stack]", 16);
   Done();
-  trace_.End(0, 20 * kMs);
+  trace_.End(0, 20 * kMilli);
   const AnalyzedTrace analyzed = Analyze(trace_.Build());
   ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
   const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
@@ -126,8 +126,8 @@ TEST_F(PageSnapshotsTest, ResidentBytesArePartedBetweenBlocksFreeMemoryAndTheRes
 // madvise and mprotect split a mapping: a block may begin with one, and go on in the next.
 TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
   auto& main = trace_.Thread(1, 4242, "main");
-  main.At(1 * kMs).Node(1, 0x401100).Malloc(0x7e0000202000, 8 * kPage, 1, 0);
-  Snapshot(5 * kMs);
+  main.At(1 * kMilli).Node(1, 0x401100).Malloc(0x7e0000202000, 8 * kPage, 1, 0);
+  Snapshot(5 * kMilli);
   Mapping(0x7e0000201000, 0x7e0000202000, "rw-p", 0, "", 4);
   Pages(0x7e0000201000, {{PageState::kPrivate, 1}});
   Mapping(0x7e0000202000, 0x7e0000206000, "rw-p", 0, "", 12);
@@ -137,7 +137,7 @@ TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
   Pages(0x7e0000206000, {{PageState::kPrivate, 1}, {PageState::kShared, 1}, {PageState::kAbsent, 2},
                          {PageState::kPrivate, 1}});
   Done();
-  trace_.End(0, 20 * kMs);
+  trace_.End(0, 20 * kMilli);
   const AnalyzedTrace analyzed = Analyze(trace_.Build());
   ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
   const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
@@ -156,9 +156,9 @@ TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
 // the mapping of a block.
 TEST_F(PageSnapshotsTest, WhatTheKernelMergedIsPartedByWhoMappedIt) {
   auto& main = trace_.Thread(1, 4242, "main");
-  main.At(1 * kMs).Node(1, 0x401100).Mmap(0x7e0000100000, 4 * kPage, 1);
-  main.At(2 * kMs).Node(2, 0x401200).Malloc(0x7e0000104010, 2 * kPage - 16, 2, 0);
-  Snapshot(5 * kMs);
+  main.At(1 * kMilli).Node(1, 0x401100).Mmap(0x7e0000100000, 4 * kPage, 1);
+  main.At(2 * kMilli).Node(2, 0x401200).Malloc(0x7e0000104010, 2 * kPage - 16, 2, 0);
+  Snapshot(5 * kMilli);
   Begin(FaultTag::kOwnRange);
   out_.Number(0x7e0000106000);
   out_.Number(0x7e0000107800);
@@ -166,7 +166,7 @@ TEST_F(PageSnapshotsTest, WhatTheKernelMergedIsPartedByWhoMappedIt) {
   Mapping(0x7e0000100000, 0x7e0000110000, "rw-p", 0, "", 32);
   Pages(0x7e0000100000, {{PageState::kPrivate, 8}});
   Done();
-  trace_.End(0, 20 * kMs);
+  trace_.End(0, 20 * kMilli);
   const AnalyzedTrace analyzed = Analyze(trace_.Build());
   ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
   const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
@@ -256,32 +256,32 @@ UsageSample Sample(uint64_t time_ns, uint64_t live, uint64_t minor, uint64_t maj
 
 TEST(ThrashTest, PagesThatComeBackWhileTheHeapStaysAreThrash) {
   ThrashDetector thrash;
-  const std::vector<UsageSample> samples = {Sample(0, 1000, 0), Sample(900 * kMs, 1000, 0)};
-  for (uint64_t page = 0; page < 100; ++page) thrash.Add(10 * kMs, page, /*major=*/true);
+  const std::vector<UsageSample> samples = {Sample(0, 1000, 0), Sample(900 * kMilli, 1000, 0)};
+  for (uint64_t page = 0; page < 100; ++page) thrash.Add(10 * kMilli, page, /*major=*/true);
   EXPECT_EQ(thrash.refaults(), 0u) << "the first read of a file is none";
   for (uint64_t page = 0; page < 50; ++page) {
-    thrash.Add(250 * kMs, page, true);
-    thrash.Add(350 * kMs, page, true);
-    thrash.Add(600 * kMs, page, false);  // memory that the program gave back
+    thrash.Add(250 * kMilli, page, true);
+    thrash.Add(350 * kMilli, page, true);
+    thrash.Add(600 * kMilli, page, false);  // memory that the program gave back
   }
-  for (uint64_t page = 0; page < 5; ++page) thrash.Add(700 * kMs, page, true);
+  for (uint64_t page = 0; page < 5; ++page) thrash.Add(700 * kMilli, page, true);
   EXPECT_EQ(thrash.refaults(), 105u);
   const std::vector<ThrashStretch> found = thrash.Stretches(samples);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].begin_ns, 200 * kMs);
-  EXPECT_EQ(found[0].end_ns, 400 * kMs);
+  EXPECT_EQ(found[0].begin_ns, 200 * kMilli);
+  EXPECT_EQ(found[0].end_ns, 400 * kMilli);
   EXPECT_EQ(found[0].refaults, 100u);
 }
 
 TEST(ThrashTest, AHeapThatGrowsIsNoThrash) {
   ThrashDetector thrash;
   for (int time = 0; time < 2; ++time) {
-    for (uint64_t page = 0; page < 50; ++page) thrash.Add(250 * kMs, page, true);
+    for (uint64_t page = 0; page < 50; ++page) thrash.Add(250 * kMilli, page, true);
   }
   EXPECT_TRUE(thrash.Stretches(std::vector<UsageSample>{Sample(0, 1000, 0),
-                                                        Sample(290 * kMs, 2000, 0)}).empty());
+                                                        Sample(290 * kMilli, 2000, 0)}).empty());
   EXPECT_EQ(thrash.Stretches(std::vector<UsageSample>{Sample(0, 1000, 0),
-                                                      Sample(290 * kMs, 1010, 0)}).size(), 1u);
+                                                      Sample(290 * kMilli, 1010, 0)}).size(), 1u);
 }
 
 // The heap grows in bursts; its pages are touched 40 ms later.
@@ -291,11 +291,11 @@ TEST(CorrelationTest, ALagIsFound) {
   for (uint64_t i = 0; i < 256; ++i) {
     if (i * i % 37 < 5) live += 1 << 20;
     if (i >= 4 && (i - 4) * (i - 4) % 37 < 5) minor += 256;
-    samples.push_back(Sample(i * 10 * kMs, live, minor));
+    samples.push_back(Sample(i * 10 * kMilli, live, minor));
   }
   const FaultCorrelation found = CorrelateFaults(samples);
   ASSERT_TRUE(found.live_minor.known);
-  EXPECT_NEAR(static_cast<double>(found.live_minor.lag_ns), 40.0 * kMs, 11.0 * kMs);
+  EXPECT_NEAR(static_cast<double>(found.live_minor.lag_ns), 40.0 * kMilli, 11.0 * kMilli);
   EXPECT_GT(found.live_minor.best, 0.9);
   EXPECT_LT(found.live_minor.now, 0.5);
   EXPECT_FALSE(found.live_major.known) << "there were none";

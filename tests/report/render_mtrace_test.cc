@@ -6,7 +6,7 @@
 namespace memtrace::report::render {
 namespace {
 
-std::string Rendered(const ReportView& view) {
+std::string MtraceOf(const ReportView& view) {
   StringSink sink;
   RenderMtrace(view, sink);
   return sink.text();
@@ -22,7 +22,7 @@ TEST(MtraceTest, PrintsWhatTheScriptPrints) {
                          {.address = 0x55e0c9b2b6d0, .bytes = 0x12345678, .stack = leak},
                          {.address = 0x7f0000000010, .bytes = 0, .stack = raw}};
   // Compared by hand with mtrace of glibc 2.36 (debian 12), printf "%#018x %#8x  at %s".
-  EXPECT_EQ(Rendered(trace.View()),
+  EXPECT_EQ(MtraceOf(trace.View()),
             "\nMemory not freed:\n"
             "-----------------\n"
             "           Address     Size     Caller\n"
@@ -33,7 +33,7 @@ TEST(MtraceTest, PrintsWhatTheScriptPrints) {
 
 TEST(MtraceTest, SaysThatThereIsNothing) {
   MadeUp trace;
-  EXPECT_EQ(Rendered(trace.View()), "No memory leaks.\n");
+  EXPECT_EQ(MtraceOf(trace.View()), "No memory leaks.\n");
 }
 
 TEST(MtraceTest, ListsOnlyWhatMatches) {
@@ -44,7 +44,7 @@ TEST(MtraceTest, ListsOnlyWhatMatches) {
   trace.AddSite(b, 1, 8, 1);
   trace.analysis.live = {{.address = 16, .bytes = 8, .stack = a},
                          {.address = 32, .bytes = 8, .stack = b}};
-  const std::string text = Rendered(trace.View("beta"));
+  const std::string text = MtraceOf(trace.View("beta"));
   EXPECT_EQ(text.find("a.c:1"), std::string::npos);
   EXPECT_NE(text.find("b.c:2"), std::string::npos);
 }

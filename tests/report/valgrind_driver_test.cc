@@ -16,7 +16,7 @@ using render::LeakKindSet;
 using testing::HasSubstr;
 using LeakCheck = render::ValgrindStyle::LeakCheck;
 
-DriverOptions Parsed(std::vector<std::string> words) {
+DriverOptions OptionsOf(std::vector<std::string> words) {
   words.push_back("./app");
   const auto options = ParseDriverOptions(words);
   EXPECT_TRUE(options.ok()) << options.status();
@@ -24,7 +24,7 @@ DriverOptions Parsed(std::vector<std::string> words) {
 }
 
 TEST(DriverOptionsTest, DefaultsAreValgrinds) {
-  const DriverOptions options = Parsed({});
+  const DriverOptions options = OptionsOf({});
   EXPECT_EQ(options.leak_check, LeakCheck::kSummary);
   EXPECT_EQ(options.show, LeakKindSet::DefiniteAndPossible());
   EXPECT_EQ(options.errors, LeakKindSet::DefiniteAndPossible());
@@ -37,7 +37,7 @@ TEST(DriverOptionsTest, DefaultsAreValgrinds) {
 
 TEST(DriverOptionsTest, TakesWhatCTestGives) {
   const DriverOptions options =
-      Parsed({"--log-file=/b/MemoryChecker.1.log", "-q", "--tool=memcheck", "--leak-check=yes",
+      OptionsOf({"--log-file=/b/MemoryChecker.1.log", "-q", "--tool=memcheck", "--leak-check=yes",
               "--show-reachable=yes", "--num-callers=50", "--suppressions=/s/a.supp"});
   EXPECT_EQ(options.log_file, "/b/MemoryChecker.1.log");
   EXPECT_EQ(options.verbosity, 0);
@@ -57,14 +57,14 @@ TEST(DriverOptionsTest, TheProgramsOwnOptionsAreItsOwn) {
 }
 
 TEST(DriverOptionsTest, KindsAreSets) {
-  EXPECT_EQ(Parsed({"--show-leak-kinds=definite,reachable"}).show,
+  EXPECT_EQ(OptionsOf({"--show-leak-kinds=definite,reachable"}).show,
             LeakKindSet().With(LeakKind::kDefinite).With(LeakKind::kReachable));
-  EXPECT_EQ(Parsed({"--errors-for-leak-kinds=none"}).errors, LeakKindSet());
-  EXPECT_EQ(Parsed({"--show-possibly-lost=no"}).show, LeakKindSet().With(LeakKind::kDefinite));
+  EXPECT_EQ(OptionsOf({"--errors-for-leak-kinds=none"}).errors, LeakKindSet());
+  EXPECT_EQ(OptionsOf({"--show-possibly-lost=no"}).show, LeakKindSet().With(LeakKind::kDefinite));
 }
 
 TEST(DriverOptionsTest, WhatHasNoMeaningHereIsNoted) {
-  const DriverOptions options = Parsed({"--track-origins=yes", "--undef-value-errors=no", "-s"});
+  const DriverOptions options = OptionsOf({"--track-origins=yes", "--undef-value-errors=no", "-s"});
   EXPECT_EQ(options.ignored.size(), 3u);
 }
 
@@ -77,7 +77,7 @@ TEST(DriverOptionsTest, WrongWordsAreErrors) {
   }
   EXPECT_FALSE(ParseDriverOptions({"-q"}).ok());
   EXPECT_TRUE(ParseDriverOptions({"--version"}).ok());
-  EXPECT_EQ(Parsed({"--xml=yes", "--xml-file=x"}).leak_check, LeakCheck::kFull);
+  EXPECT_EQ(OptionsOf({"--xml=yes", "--xml-file=x"}).leak_check, LeakCheck::kFull);
 }
 
 TEST(DriverOptionsTest, LogNamesAreExpanded) {

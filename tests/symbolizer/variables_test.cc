@@ -118,7 +118,7 @@ TEST(NamedFunctionsTest, OperatorNewIsWhereItIs) {
   EXPECT_GE(ranges.size(), 4u);  // nothrow and aligned ones as well
   const uint64_t offset = address - reinterpret_cast<uint64_t>(info.dli_fbase);
   int found = 0;
-  for (const FunctionRange& range : ranges) {
+  for (const NamedRange& range : ranges) {
     EXPECT_LT(range.begin, range.end);
     found += range.begin <= offset && offset < range.end;
   }

@@ -7,16 +7,16 @@
 namespace memtrace::unwind {
 namespace {
 
-constexpr uintptr_t kCode = 0x40100000;
+constexpr uintptr_t kCodeAt = 0x40100000;
 
 FrameRule RuleOf(const Bytes& program, const std::string& letters = "zR") {
   CfiBuilder builder;
-  builder.AddFde(builder.AddCie(CfiBuilder::UsualProgram(), letters), kCode, 0x10, program);
+  builder.AddFde(builder.AddCie(CfiBuilder::UsualProgram(), letters), kCodeAt, 0x10, program);
   const Bytes bytes = builder.Image();
   const GuardedBytes guarded(bytes);
   const CfiImage image = ImageOf(guarded, bytes.size());
   CfiRow row;
-  EXPECT_EQ(FindRow(image, kCode, &row), CfiStatus::kOk);
+  EXPECT_EQ(FindRow(image, kCodeAt, &row), CfiStatus::kOk);
   const FrameRule rule = PackRow(image, row);
   const FrameRule again = FrameRule::Unpacked(rule.Packed());
   EXPECT_EQ(again.flags, rule.flags);
