@@ -130,6 +130,7 @@ enum class Confinement : uint32_t {
 enum class RecordingStop : uint32_t {
   kMaxBytes = 1, kWriteFailed = 2, kFileReplaced = 3, kOpenFailed = 4,
   kSandboxed = 5,  // a sandbox of the program leaves no way to write, or the reserve is used up
+  kNoMemory = 6,   // in the child of a fork, for its first thread
 };
 
 }  // namespace memtrace::format

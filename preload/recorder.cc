@@ -1,6 +1,7 @@
 #include "preload/recorder.h"
 
 #include <bit>
+#include <cerrno>
 #include <cstring>
 
 #include "preload/allowed_calls.h"
@@ -210,6 +211,21 @@ void BeginSampling() {
   t_slot.mode = ThreadMode::kSampling;
 }
 
+// There is no state for the thread, which was in `mode` before. Others may have theirs, and this one
+// later. But one that had a state, in the parent of a fork, may be in the midst of a call
+// of which that was the first half: then no section must open, and the mode cannot say so.
+void MissFirstEvent(ThreadMode mode) {
+  CountMissedEvent();
+  if (mode == ThreadMode::kRecording) StopRecording(format::RecordingStop::kNoMemory, ENOMEM);
+}
+
+// Of a thread that has not got what it asked for, and was in `mode` before. The child of a fork
+// that is not traced, or whose trace could not be begun, has no state any more: kRecording
+// would promise one.
+ThreadMode ModeWithoutSection(ThreadMode mode) {
+  return mode == ThreadMode::kRecording && t_slot.state == nullptr ? ThreadMode::kNew : mode;
+}
+
 }  // namespace
 
 Section::Section(uintptr_t top) : mode_(t_slot.mode) {
@@ -225,9 +241,9 @@ Section::Section(uintptr_t top) : mode_(t_slot.mode) {
   if (g_switch.recording.load(std::memory_order_relaxed) != 0 || EnsureRecording()) {
     state_ = t_slot.state != nullptr ? t_slot.state : AttachThread();
     if (state_ != nullptr) return;
-    CountMissedEvent();
+    MissFirstEvent(mode_);
   }
-  t_slot.mode = mode_;
+  t_slot.mode = ModeWithoutSection(mode_);
 }
 
 void Section::Leave() {
@@ -242,12 +258,11 @@ void Section::Leave() {
 
 ThreadState* RecordingSection::Resume() {
   if (Stopped() || EnsureRecording()) {
-    if (t_slot.state == nullptr && AttachThread() == nullptr) CountMissedEvent();
+    if (t_slot.state == nullptr && AttachThread() == nullptr) MissFirstEvent(ThreadMode::kRecording);
     if (t_slot.state != nullptr && !Stopped()) return t_slot.state;
   }
-  // The child of a fork that is not traced has no state: kRecording would promise one.
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  t_slot.mode = t_slot.state != nullptr ? ThreadMode::kRecording : ThreadMode::kNew;
+  t_slot.mode = ModeWithoutSection(ThreadMode::kRecording);
   return nullptr;
 }
 

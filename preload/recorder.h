@@ -124,9 +124,11 @@ void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot
 void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_t slot);
 
 // Before the real call, in ThreadMode::kRecording: what CaptureStack() will look at first
-// comes into the cache while the allocator works. Changes nothing that is recorded.
+// comes into the cache while the allocator works. Changes nothing that is recorded. No state: the
+// first half of a realloc, or a signal handler, found that this is the child of a fork that is not traced.
 inline void PrepareStack(const CallSite& site) {
   ThreadState* const state = t_slot.state;
+  if (state == nullptr) [[unlikely]] return;
   state->memo.Prepare(site, state->unwinder.primary_stack());
 }
 

@@ -20,6 +20,9 @@ std::string StopNote(const StopRecord& stop, double seconds) {
     case format::RecordingStop::kSandboxed:
       why = "because the program entered a sandbox that left no way to write more";
       break;
+    case format::RecordingStop::kNoMemory:
+      why = "because the child of a fork got no memory to record in";
+      break;
   }
   std::string note = absl::StrCat("Recording stopped at ", absl::StrFormat("%.3f", seconds), " s ", why);
   if (stop.error != 0) absl::StrAppend(&note, " (", strerror(stop.error), ")");
@@ -52,6 +55,7 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap& clock) {
     case format::RecordingStop::kSandboxed:
       why = "the program had given up the right to write";
       break;
+    case format::RecordingStop::kNoMemory: why = "there was no memory"; break;
     case format::RecordingStop::kWriteFailed: break;
   }
   if (loss.error != 0) absl::StrAppend(&why, why.empty() ? "" : ": ", strerror(loss.error));

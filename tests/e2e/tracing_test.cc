@@ -303,6 +303,45 @@ TEST(TracingTest, AForkChildThatIsNotTracedRuns) {
   EXPECT_EQ(RunCommand(off).Outcome(), "exit 0");
 }
 
+// Whatever it calls first: it has the parent's thread, and none of what belongs to it.
+TEST(TracingTest, TheFirstCallOfAForkChildMayBeAny) {
+  constexpr std::string_view kAllWell = "19\n";
+  for (const bool sampled : {false, true}) {
+    for (const char* children : {"follow", "off", "cannot"}) {
+      TempDir traces;
+      const std::string gone = traces.path() + "/gone";
+      ASSERT_EQ(mkdir(gone.c_str(), 0700), 0);
+      Command command = Traced({.arguments = {TraceePath("first_call_of_a_child")}}, gone);
+      if (sampled) command.environment.emplace_back("MEMTRACE_SAMPLE_BYTES", "64");
+      if (children == std::string_view("cannot")) {
+        command.arguments.push_back(gone);
+      } else {
+        command.environment.emplace_back("MEMTRACE_CHILDREN", children);
+      }
+      const Result run = RunCommand(command);
+      EXPECT_EQ(run.Outcome(), "exit 0") << children << ", sampled: " << sampled;
+      EXPECT_EQ(run.out, kAllWell) << children << ", sampled: " << sampled;
+    }
+  }
+}
+
+// From none, not even for what the program itself would like to have, to enough.
+TEST(TracingTest, AForkChildMayHaveLittleMemory) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("first_call_of_a_child"), "--tight"}}, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_EQ(run.out, "64\n");
+  size_t stopped = 0, whole = 0;
+  for (const std::string& name : FilesIn(traces.path(), ".mtr")) {
+    const Json report = Report(traces.path() + "/" + name);
+    stopped += report.at("coverage").dump().find("no memory to record in") != std::string::npos;
+    whole += report.at("totals").at("allocations") >= 200;
+  }
+  EXPECT_GT(stopped, 0u);
+  EXPECT_GT(whole, 16u);
+}
+
 // A directory that is gone by the time of the fork.
 TEST(TracingTest, AForkChildThatCannotMakeATraceRuns) {
   TempDir traces;
