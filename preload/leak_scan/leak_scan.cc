@@ -14,6 +14,7 @@
 #include <new>
 
 #include "preload/allowed_calls.h"
+#include "preload/alternate_stacks.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
 #include "preload/exported_symbol.h"
@@ -451,11 +452,21 @@ void ForgetScans() {
 
 void PrepareScans() {
   FindExit();
+  PrepareLeakSignal();
+}
+
+void PrepareLeakSignal() {
   const int signal = static_cast<int>(g_process.config.leak_signal);
   if (signal == 0) return;
   arch::KernelAction action = {};
+  if (AlternateStackIsShared()) {
+    // The program may have taken the signal for itself meanwhile.
+    sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action), sizeof(uint64_t));
+    if (action.handler != reinterpret_cast<void*>(&OnLeakSignal)) return;
+  }
   action.handler = reinterpret_cast<void*>(&OnLeakSignal);
-  action.flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | arch::kHasRestorer;
+  action.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
+  if (!AlternateStackIsShared()) action.flags |= SA_ONSTACK;
   action.restorer = &memtrace_signal_restorer;
   sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
 }

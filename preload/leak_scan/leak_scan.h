@@ -64,6 +64,8 @@ void AnswerScanRequest(ThreadState& state);
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.
 void PrepareScans();
+// That handler alone: again, when threads turn out to share an alternate stack.
+void PrepareLeakSignal();
 
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();

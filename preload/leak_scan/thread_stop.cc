@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "preload/allowed_calls.h"
+#include "preload/alternate_stacks.h"
 #include "preload/clock.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -173,8 +174,9 @@ bool ThreadStop::ChooseSignal() {
     if (sys::Failed(SetAction(signal, nullptr, &now)) || now.handler != nullptr) continue;
     arch::KernelAction ours = {};
     ours.handler = reinterpret_cast<void*>(&OnSignal);
-    // On the alternate stack where there is one: a coroutine's own may be small.
-    ours.flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | arch::kHasRestorer;
+    // On the alternate stack where there is one: a coroutine's own may be small. But not all on one.
+    ours.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
+    if (!AlternateStackIsShared()) ours.flags |= SA_ONSTACK;
     ours.restorer = &memtrace_signal_restorer;
     ours.mask = ~uint64_t{0};
     if (sys::Failed(SetAction(signal, &ours, &before_))) return false;

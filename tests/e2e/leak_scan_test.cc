@@ -208,6 +208,21 @@ TEST_F(LeakScanTest, ProcessesThatEndAtOnce) {
   ExpectKinds(scans_[0], out_);
 }
 
+// Stopped there all at once, they would come back as one another.
+TEST_F(LeakScanTest, ThreadsThatShareAnAlternateSignalStack) {
+  for (int i = 0; i < 5; ++i) {
+    const TempDir own;
+    const Result run =
+        RunCommand(Traced({.arguments = {TraceePath("shares_a_signal_stack")}}, own.path()));
+    EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+    EXPECT_EQ(run.out + run.err, "bye\n");
+    Load(TraceOf(own.path(), "shares_a_signal_stack"));
+    ASSERT_EQ(scans_.size(), 1u);
+    EXPECT_EQ(scans_[0].totals[static_cast<size_t>(LeakKind::kDefinite)].blocks, 0u);
+    EXPECT_GE(scans_[0].totals[static_cast<size_t>(LeakKind::kReachable)].blocks, 60u);
+  }
+}
+
 TEST_F(LeakScanTest, WhenItIsDone) {
   using format::ScanReason;
   const auto reasons = [&](const char* value) {
