@@ -19,6 +19,8 @@
 namespace memtrace {
 
 inline constinit std::atomic<bool> g_memory_calls_only{false};
+// The filter forbids MADV_POPULATE_READ, and lets rt_sigprocmask through: for ProbeWord().
+inline constinit std::atomic<bool> g_probe_by_mask{false};
 inline constinit std::atomic<uint32_t> g_other_calls{0};  // OtherCalls that live and said yes
 
 // Both operations are sequentially consistent, as are those of the thread that sets

@@ -1,6 +1,7 @@
 #include "preload/confinement.h"
 
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "preload/allowed_calls.h"
@@ -10,7 +11,9 @@
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/seccomp_filter.h"
 #include "preload/sys.h"
+#include "preload/unwind/stack_bounds.h"
 
 namespace memtrace {
 namespace {
@@ -52,13 +55,47 @@ long SetAside() {
   return made;
 }
 
+// Does it let the tracer do what it cannot do without?
+bool LeavesAWay(const SeccompFilter& filter) {
+  constexpr uint64_t kAny = uint64_t{1} << 46, kBytes = 1 << 20;
+  constexpr uint64_t kReadWrite = PROT_READ | PROT_WRITE;
+  if (!filter.Allows(SYS_mmap, 0, kBytes, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}) ||
+      !filter.Allows(SYS_munmap, kAny, kBytes) ||
+      !filter.Allows(SYS_mprotect, kAny, kBytes, kReadWrite)) {
+    return false;
+  }
+  for (const int advice : {MADV_DONTNEED, MADV_DONTFORK, MADV_DOFORK, MADV_NOHUGEPAGE}) {
+    if (!filter.Allows(SYS_madvise, kAny, kBytes, static_cast<uint64_t>(advice))) return false;
+  }
+  // Whether a word of the stack can be read is asked by either.
+  if (!filter.Allows(SYS_madvise, kAny, arch::kPageBytes, MADV_POPULATE_READ)) {
+    if (!filter.Allows(SYS_rt_sigprocmask, static_cast<uint64_t>(unwind::kNoSuchHow), kAny, 0,
+                       sizeof(uint64_t))) {
+      return false;
+    }
+    g_probe_by_mask.store(true, std::memory_order_relaxed);
+  }
+  if (!filter.Allows(SYS_madvise, kAny, kBytes, MADV_POPULATE_WRITE)) {
+    return g_process.file.MustNotPopulateReserve();
+  }
+  return true;
+}
+
+bool StopWithoutAWay(const void* program) {
+  const SeccompFilter filter(program);
+  if (!filter || LeavesAWay(filter)) return false;
+  StopRecording(format::RecordingStop::kSandboxed, 0);
+  return true;
+}
+
 // What cannot be asked for later. False: there is no way to go on, which is told.
-bool TakeLeave(ThreadState& state) {
+bool TakeLeave(ThreadState& state, const void* program) {
   const OwnFaultsScope faults;
   SampleUsage(state, g_clock.Now(), 0);
   WriteThreadNames();
   WriteMemoryMap(format::MapReason::kGrowth);
   sys::Getrusage(RUSAGE_SELF, &g_usage_before_filter);
+  if (StopWithoutAWay(program)) return false;
   const long made = SetAside();
   // Without a vDSO the clock is a system call.
   if (!sys::Failed(made) && getauxval(AT_SYSINFO_EHDR) != 0) return true;
@@ -84,8 +121,12 @@ void TellPathLoss(const char* call) {
   if (section && !IsVforkChild()) Tell(format::Confinement::kPathLost, call);
 }
 
-bool PrepareForFilter() {
-  if (g_memory_calls_only.load()) return false;
+bool PrepareForFilter(const void* program) {
+  if (g_memory_calls_only.load()) {  // one more, which may forbid more
+    const Section section;
+    if (section) StopWithoutAWay(program);
+    return false;
+  }
   {
     const Section section;
     if (!section) {
@@ -93,7 +134,7 @@ bool PrepareForFilter() {
       if (g_switch.recording.load(std::memory_order_relaxed) == 0) return false;
     } else {
       if (IsVforkChild()) return false;
-      if (!TakeLeave(section.state())) return false;
+      if (!TakeLeave(section.state(), program)) return false;
     }
   }
   g_clock.ForgoCalls();

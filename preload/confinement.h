@@ -4,8 +4,8 @@
 //                          name any more. A part of it is mapped before (trace_reserve.h).
 //   memory calls only      a seccomp filter: every other call could be the one that kills.
 //                          The same, and allowed_calls.h: no usage samples, no names, no /proc.
-//   nothing at all         seccomp's strict mode, where even memory calls kill: recording
-//                          ends before, and the trace says so.
+//   nothing at all         seccomp's strict mode, and filters that forbid memory calls as well
+//                          (seccomp_filter.h): recording ends before, and the trace says so.
 //
 // Seen are the calls that go through libc (interpose_sandbox.cc, interpose_syscall.cc). A
 // program that makes them by an instruction of its own is not seen.
@@ -27,8 +27,9 @@ void PrepareForPathLoss();
 // After it, if it succeeded.
 void TellPathLoss(const char* call);
 
-// Before the call. True: from now on there are memory calls only, because of this call.
-bool PrepareForFilter();
+// Before the call, with its struct sock_fprog. True: from now on there are memory calls only, because of
+// this call.
+bool PrepareForFilter(const void* program);
 // After it, when PrepareForFilter() said true.
 void FilterIsInstalled(const char* call);
 void FilterWasRefused();

@@ -49,8 +49,8 @@ bool ChangesGroup(long id) { return Changes(id, SYS_getegid); }
 bool LeavesNamespace(long flags) { return (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0; }
 
 template <typename Real>
-auto InstallFilter(const char* name, Real real) {
-  const bool prepared = PrepareForFilter();
+auto InstallFilter(const char* name, const void* program, Real real) {
+  const bool prepared = PrepareForFilter(program);
   const auto result = real();
   if (prepared) {
     // With TSYNC a positive result is the thread that could not be given the filter; it may
@@ -80,7 +80,7 @@ template <typename Limits>
 int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c,
                    unsigned long d) {
   if (a == SECCOMP_MODE_FILTER && b != 0) {
-    return InstallFilter("prctl", [&] { return g_real.prctl(option, a, b, c, d); });
+    return InstallFilter("prctl", reinterpret_cast<const void*>(b), [&] { return g_real.prctl(option, a, b, c, d); });
   }
   if (a == SECCOMP_MODE_STRICT) PrepareForStrictMode();
   return g_real.prctl(option, a, b, c, d);
@@ -91,13 +91,15 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
   bool loses_path = false;
   switch (number) {
     case SYS_seccomp:
-      if (IsFilter(a, c)) return InstallFilter("seccomp", real);
+      if (IsFilter(a, c)) return InstallFilter("seccomp", reinterpret_cast<const void*>(c), real);
       // libseccomp asks in this way whether there is such a call, with flags that none has.
       if (a == SECCOMP_SET_MODE_STRICT && b == 0 && c == 0) PrepareForStrictMode();
       break;
     case SYS_prctl:
       if (a != PR_SET_SECCOMP) break;
-      if (b == SECCOMP_MODE_FILTER && c != 0) return InstallFilter("prctl", real);
+      if (b == SECCOMP_MODE_FILTER && c != 0) {
+        return InstallFilter("prctl", reinterpret_cast<const void*>(c), real);
+      }
       if (b == SECCOMP_MODE_STRICT) PrepareForStrictMode();
       break;
     case SYS_setrlimit:

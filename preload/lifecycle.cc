@@ -1,6 +1,8 @@
 #include "preload/lifecycle.h"
 
+#include <errno.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 
@@ -76,17 +78,32 @@ std::string_view ProgramName() {
 }
 
 // Is the parent process traced as well? Then this one is a child of the traced
-// tree, though exec has made it forget.
-bool ParentIsTraced() {
+// tree, though exec has made it forget. After su the parent may be another user's, and what it has
+// mapped not ours to see.
+enum class Parent { kTraced, kNotTraced, kHidden };
+
+Parent LookAtParent() {
   Text<32> path;
   path << "/proc/" << sys::Getppid() << "/maps";
+  const long fd = sys::Open(path.c_str(), O_RDONLY);
+  if (fd == -EACCES || fd == -EPERM) return Parent::kHidden;
+  if (!sys::Failed(fd)) sys::Close(fd);
   const ProcFile maps(path.c_str(), 4 << 20);
-  return maps.text().find("/libmemtrace.so") != std::string_view::npos;
+  return maps.text().find("/libmemtrace.so") != std::string_view::npos ? Parent::kTraced
+                                                                       : Parent::kNotTraced;
+}
+
+bool IsTerminal(int fd) {
+  char settings[256];  // larger than any struct termios
+  return !sys::Failed(sys::Call(SYS_ioctl, fd, TCGETS, reinterpret_cast<long>(settings)));
 }
 
 // What went wrong is said for the first process of a tree. The standard error of its
-// children may be what somebody reads or compares.
-bool MaySay() { return !ParentIsTraced(); }
+// children may be what somebody reads or compares. Where that is not known, a person is told.
+bool MaySay() {
+  const Parent parent = LookAtParent();
+  return parent == Parent::kNotTraced || (parent == Parent::kHidden && IsTerminal(2));
+}
 
 void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_ticks) {
   const ProcFile command("/proc/self/cmdline", 4 << 20);
@@ -223,7 +240,7 @@ bool StartProcess() {
   ReadLink("/proc/self/exe", g_process.executable);
   ReadLink("/proc/self/cwd", g_process.working_directory);
   g_process.allocator_is_glibc = RealAllocatorIsGlibc();
-  if (!g_process.config.children && ParentIsTraced()) return false;
+  if (!g_process.config.children && LookAtParent() == Parent::kTraced) return false;
   if (!TellForkChildren()) return false;
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;
   if (g_process.config.sample_bytes != 0) {

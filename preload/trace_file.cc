@@ -266,14 +266,11 @@ bool TraceFile::AppendToReserve(format::BlockHeader& header, const void* payload
   const uint64_t offset = TakeSpace(bytes, limit);
   if (offset == UINT64_MAX) return Refuse(format::RecordingStop::kMaxBytes, 0);
   Seal(header);
-  switch (reserve_.Write(offset, header, payload, /*last_words=*/records)) {
-    case TraceReserve::Result::kWritten:
-      return true;
-    case TraceReserve::Result::kFailed:
-      if (records) lost_records_.store(true, std::memory_order_relaxed);
-      return Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
-    case TraceReserve::Result::kElsewhere:
-      break;
+  const long result = reserve_.Write(offset, header, payload, /*last_words=*/records);
+  if (result == 0) return true;
+  if (result != TraceReserve::kElsewhere) {
+    if (records) lost_records_.store(true, std::memory_order_relaxed);
+    return Refuse(format::RecordingStop::kWriteFailed, result);
   }
   // It is used up.
   const OtherCalls calls;
@@ -382,9 +379,11 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
     header.payload_bytes = header.content_bytes =
         static_cast<uint32_t>(reserved - sizeof(header));
     Seal(header);
-    mapping = by_reserve ? reserve_.Ring(offset, header, ring)
+    long why = 0;
+    mapping = by_reserve ? reserve_.Ring(offset, header, ring, &why)
                          : MapRing(fd, offset, reserved, header, ring, ring_bytes);
-    if (by_reserve && mapping == nullptr) Refuse(format::RecordingStop::kWriteFailed, ENOSPC);
+    if (why == TraceReserve::kElsewhere) Refuse(format::RecordingStop::kSandboxed, 0);
+    if (sys::Failed(why)) Refuse(format::RecordingStop::kWriteFailed, why);
   }
   if (!by_reserve) sys::Close(fd);
   if (mapping != nullptr) {

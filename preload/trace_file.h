@@ -69,6 +69,10 @@ class TraceFile {
   // While the file can still be opened. 0, also when there is one already; or -errno. A flight
   // recorder gets none: -EOPNOTSUPP.
   long MakeReserve();
+  // Before or after it: see TraceReserve.
+  bool MustNotPopulateReserve() {
+    return reserve_.MustNotPopulate(end_->load(std::memory_order_relaxed));
+  }
   const TraceReserve& reserve() const { return reserve_; }
   // RLIMIT_AS is about to become this.
   void LimitAddressSpace(uint64_t bytes);

@@ -58,7 +58,7 @@ class TraceReserve::Use {
 
 long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
   map_begin_ = Down(begin, kPage);
-  allocated_ = HasNoHoles(fd);
+  allocated_ = !may_populate_ || HasNoHoles(fd);
   const uint64_t space = Least(AddressSpace(), limit - Least(limit, map_begin_));
   uint64_t bytes = Down(Least(allocated_ ? kAllocatedBytes : kBytes, space), kChunkBytes);
   char* base = nullptr;
@@ -106,11 +106,23 @@ void TraceReserve::LetFork(bool yes) {
   sys::Madvise(base_, map_end_ - map_begin_, yes ? MADV_DOFORK : MADV_DONTFORK);
 }
 
-bool TraceReserve::Populate(uint64_t offset, uint64_t bytes) {
+bool TraceReserve::MustNotPopulate(uint64_t from) {
+  may_populate_ = false;
+  if (!mapped() || allocated_) return true;
+  Shrink(from, kPopulatedBytes);
+  const uint64_t begin = from < begin_ ? begin_ : from, end = end_.load();
+  if (end <= begin || sys::Failed(Populate(begin, end - begin))) return false;
+  allocated_ = true;
+  return true;
+}
+
+long TraceReserve::Populate(uint64_t offset, uint64_t bytes) {
   char* const first = At(Down(offset, kPage));
   const uint64_t length = Up(offset + bytes, kPage) - Down(offset, kPage);
-  if (sys::Failed(sys::Mprotect(first, length, PROT_READ | PROT_WRITE))) return false;
-  return allocated_ || !sys::Failed(PopulateForWriting(first, length));
+  const long result = sys::Mprotect(first, length, PROT_READ | PROT_WRITE);
+  if (sys::Failed(result) || allocated_) return result;
+  const long populated = PopulateForWriting(first, length);
+  return populated == -EFAULT ? -ENOSPC : populated;  // where a store would be SIGBUS
 }
 
 // The header last: who follows the file takes no block before it is whole.
@@ -141,24 +153,27 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
   }
 }
 
-TraceReserve::Result TraceReserve::Write(uint64_t offset, const format::BlockHeader& header,
-                                         const void* payload, bool last_words) {
+long TraceReserve::Write(uint64_t offset, const format::BlockHeader& header, const void* payload,
+                         bool last_words) {
   const Use use(*this);
   const uint64_t bytes = Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
   const uint64_t usable = end_.load() - (last_words ? 0 : Least(end_.load(), kLastWordsBytes));
-  if (offset < begin_ || offset + bytes > usable) return Result::kElsewhere;
-  if (!Populate(offset, bytes)) return Result::kFailed;
+  if (offset < begin_ || offset + bytes > usable) return kElsewhere;
+  if (const long result = Populate(offset, bytes); sys::Failed(result)) return result;
   Put(offset, header, payload, header.payload_bytes);
   Done(offset, bytes, /*ring=*/false);
-  return Result::kWritten;
+  return 0;
 }
 
-void* TraceReserve::Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring) {
+void* TraceReserve::Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring,
+                         long* why) {
   const Use use(*this);
   const uint64_t bytes = sizeof(header) + header.payload_bytes;
   const uint64_t end = end_.load();
+  *why = kElsewhere;
   if (offset < begin_ || offset + bytes > end - Least(end, kLastWordsBytes)) return nullptr;
-  if (!Populate(offset, bytes)) return nullptr;
+  *why = Populate(offset, bytes);
+  if (sys::Failed(*why)) return nullptr;
   Put(offset, header, nullptr, 0);
   // Behind the ring up to the next block, and it, nothing is written by others.
   Done(offset, bytes, /*ring=*/true);

@@ -33,16 +33,13 @@ class TraceReserve {
   // A thousand million events. Sparse, so neither disk nor memory until it is used.
   static constexpr uint64_t kBytes = uint64_t{16} << 30;
   static constexpr uint64_t kAllocatedBytes = uint64_t{64} << 20;  // where it must be allocated
+  static constexpr uint64_t kPopulatedBytes = uint64_t{16} << 20;  // where it is mapped by then
   static constexpr uint64_t kSmallestBytes = uint64_t{1} << 20;
   static constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
   // Kept for the records that say how it ended.
   static constexpr uint64_t kLastWordsBytes = 256 << 10;
 
-  enum class Result {
-    kWritten,
-    kFailed,     // no space on the disk: the block is lost
-    kElsewhere,  // not in the reserve
-  };
+  static constexpr long kElsewhere = 1;  // not in the reserve
 
   // Extends the file and maps it from `begin`, at most up to `limit`. 0, or -errno.
   long Map(long fd, uint64_t begin, uint64_t limit);
@@ -55,11 +52,16 @@ class TraceReserve {
   uint64_t end() const { return end_.load(std::memory_order_acquire); }
 
   // `last_words`: may use the last bytes of the reserve.
-  Result Write(uint64_t offset, const format::BlockHeader& header, const void* payload,
+  // 0, kElsewhere, or -errno: the block is lost, -ENOSPC if for want of space on the disk.
+  long Write(uint64_t offset, const format::BlockHeader& header, const void* payload,
                bool last_words);
   // A block whose payload ends in a ring, which begins at the offset `ring` of the file. Null:
-  // not in the reserve, or no space.
-  void* Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring);
+  // `*why` is kElsewhere or -errno.
+  void* Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring, long* why);
+
+  // There will be no MADV_POPULATE_WRITE: what Map() will map has its space, and of what is mapped a small
+  // part behind `from` gets it now. False: it cannot be had.
+  bool MustNotPopulate(uint64_t from);
 
   // Gives address space back, but for `bytes` behind `from`. For RLIMIT_AS.
   void Shrink(uint64_t from, uint64_t bytes);
@@ -73,7 +75,7 @@ class TraceReserve {
  private:
   class Use;
 
-  bool Populate(uint64_t offset, uint64_t bytes);
+  long Populate(uint64_t offset, uint64_t bytes);
   void Put(uint64_t offset, const format::BlockHeader& header, const void* payload, size_t bytes);
   void Done(uint64_t offset, uint64_t bytes, bool ring);
 
@@ -87,6 +89,7 @@ class TraceReserve {
   uint64_t map_end_ = 0;
   uint64_t begin_ = 0;
   bool allocated_ = false;
+  bool may_populate_ = true;
   std::atomic<uint32_t>* chunks_ = nullptr;
   size_t chunks_bytes_ = 0;
   std::atomic<uint64_t> end_{0};    // 0: there is none

@@ -17,6 +17,9 @@ namespace memtrace::arch {
 // The counter that is the clock of events where the kernel has it as its own clock
 // source, under this name.
 inline constexpr char kClockSource[] = "tsc";
+
+// What a seccomp filter is told: AUDIT_ARCH_X86_64.
+inline constexpr uint32_t kAuditArchitecture = 0xc000003e;
 inline uint64_t Ticks() { return __rdtsc(); }
 // Read after everything before it and before everything behind it: the processor may
 // begin a plain rdtsc early.

@@ -20,7 +20,6 @@ extern void* __libc_stack_end __attribute__((weak));
 namespace memtrace::unwind {
 namespace {
 
-constexpr long kNoSuchHow = 0x7fffffff;
 constexpr size_t kSignalSetBytes = 8;
 
 // How far below the known range the stack pointer may be and still be taken for
@@ -82,7 +81,7 @@ void Fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 bool ProbeWord(uintptr_t address) {
   if (address >> kAddressBits != 0) return false;
   const OtherCalls calls;
-  if (!calls) return ProbeByPopulating(address);
+  if (!calls && !g_probe_by_mask.load(std::memory_order_relaxed)) return ProbeByPopulating(address);
   return ProbeWorks() && AskKernel(address) == -EINVAL;
 }
 

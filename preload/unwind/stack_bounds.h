@@ -30,7 +30,9 @@
 
 namespace memtrace::unwind {
 
-// Are the eight bytes at `address` readable now? One system call.
+// Are the eight bytes at `address` readable now? One system call: rt_sigprocmask, which this argument
+// makes fail after it has read, or MADV_POPULATE_READ (allowed_calls.h).
+inline constexpr long kNoSuchHow = 0x7fffffff;
 bool ProbeWord(uintptr_t address);
 bool ProbePage(uintptr_t address);
 

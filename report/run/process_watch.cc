@@ -51,12 +51,14 @@ std::optional<uint64_t> BirthNs(int fd) {
   return static_cast<uint64_t>(info.stx_btime.tv_sec) * kSecond + info.stx_btime.tv_nsec;
 }
 
-bool OpenForWriting(int fd) {
+enum class Writers { kNone, kSome, kNotKnown };
+
+Writers WritersOf(int fd) {
   if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
     fcntl(fd, F_SETLEASE, F_UNLCK);
-    return false;
+    return Writers::kNone;
   }
-  return errno == EAGAIN;  // others: no leases here, so the pid alone decides
+  return errno == EAGAIN ? Writers::kSome : Writers::kNotKnown;  // others: no leases here
 }
 
 }  // namespace
@@ -80,6 +82,14 @@ bool ProcessWatch::PidEnded() const {
   return poll(&poll_fd, 1, 0) > 0;
 }
 
-bool ProcessWatch::Ended() const { return PidEnded() && !OpenForWriting(raw_fd_); }
+void ProcessWatch::SetPidNamespace(uint64_t inode) {
+  struct stat info;
+  foreign_ = inode != 0 && stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != inode;
+}
+
+bool ProcessWatch::Ended() const {
+  if (foreign_) return WritersOf(raw_fd_) == Writers::kNone;
+  return PidEnded() && WritersOf(raw_fd_) != Writers::kSome;
+}
 
 }  // namespace memtrace::report

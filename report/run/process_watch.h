@@ -22,6 +22,11 @@ class ProcessWatch {
   // `raw_fd` is open for reading on the trace, and stays the caller's.
   ProcessWatch(uint32_t pid, int raw_fd);
 
+  // What the trace says of its process: the inode of its pid namespace. In another one than ours the
+  // pid is somebody else's, and the file alone says whether it is gone: where no leases
+  // are granted it never is.
+  void SetPidNamespace(uint64_t inode);
+
   bool Ended() const;
 
  private:
@@ -31,6 +36,7 @@ class ProcessWatch {
   int raw_fd_;
   UniqueFd pidfd_;
   bool gone_ = false;
+  bool foreign_ = false;  // of another pid namespace
 };
 
 }  // namespace memtrace::report

@@ -17,10 +17,12 @@
 #include "format/event_words.h"
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"
+#include "report/clock_map.h"
 #include "report/file_header.h"
 #include "report/run/output_name.h"
 #include "report/run/resumed_source.h"
 #include "report/run/spool_directory.h"
+#include "report/trace_metadata.h"
 
 namespace memtrace::report {
 namespace {
@@ -139,6 +141,12 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
   if (header.kind != format::BlockKind::kMetadata) return;
   format::RecordDecoder records(content.data(), content.size());
   while (records.Next()) {
+    if (records.tag() == static_cast<uint64_t>(format::RecordTag::kProcess)) {
+      TraceMetadata metadata;
+      ClockMap clock;
+      metadata.Read(content, &clock);
+      watch_->SetPidNamespace(metadata.process.pid_namespace);
+    }
     if (records.tag() != static_cast<uint64_t>(format::RecordTag::kEnd)) continue;
     counts_.ended_by_exec =
         records.body().Number() == static_cast<uint64_t>(format::EndReason::kExec);

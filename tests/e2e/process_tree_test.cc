@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -122,6 +123,38 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ProcessKindTest,
                                            "daemon", "session", "exec_chain", "thread_exec",
                                            "empty_environment"),
                          [](const auto& info) { return info.param; });
+
+// Their pids are 1, 2 and 3 there, which are init and threads of the kernel here.
+TEST(ProcessTreeTest, ProcessesOfAnotherPidNamespaceArePackedWhenTheyEnd) {
+  const Words namespaces = {"unshare", "--user", "--map-root-user", "--pid", "--fork"};
+  Words probe = namespaces;
+  probe.push_back("true");
+  if (RunCommand({.arguments = probe}).Outcome() != "exit 0") GTEST_SKIP() << "no namespaces here";
+  TempDir traces;
+  Words arguments = {ToolPath(), "run", "--library", LibraryPath(), "-o", traces / "t.mtr", "--"};
+  arguments.insert(arguments.end(), namespaces.begin(), namespaces.end());
+  for (const char* word : {"/bin/sh", "-c", "ls / | wc -l"}) arguments.emplace_back(word);
+  const Result run = RunCommand({.arguments = arguments});
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_THAT(run.err, Not(HasSubstr("still running")));
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(traces.path())) {
+    if (entry.path().extension() != ".mtr") left.push_back(entry.path());
+  }
+  EXPECT_THAT(left, IsEmpty()) << "a spool directory";
+  EXPECT_EQ(Report(traces / "t.ls.2.mtr").at("process").at("end"), "exit");
+}
+
+// What its parent has mapped it cannot see; that it is one of the tree it must not forget.
+TEST(ProcessTreeTest, AChildThatBecameAnotherUserSaysNothing) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  TempDir traces;
+  const Result run = RunCommand(Traced(
+      {.arguments = {"/bin/bash", "-c", "setpriv --reuid=65534 --clear-groups id -u; true"}}, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_EQ(run.out, "65534\n");
+  EXPECT_EQ(run.err, "");
+}
 
 TEST(ProcessTreeTest, ChildrenAreLeftAloneWhenAsked) {
   for (const char* kind : {"fork", "fork_exec", "spawn", "daemon", "double_fork"}) {

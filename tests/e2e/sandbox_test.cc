@@ -105,6 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Way{"prctl", "1000000", false, kFiltered},
                       Way{"seccomp", "100000", false, kFiltered},
                       Way{"libseccomp", "100000", false, kFiltered},
+                      Way{"no_populating", "100000", false, kFiltered},
+                      Way{"chroot_no_populating", "100000", false, kFiltered},
                       Way{"threads", "100000", false, kFiltered},
                       Way{"all_threads", "20000", false, kFiltered},
                       Way{"fork", "20000", false, kFiltered},
@@ -119,9 +121,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 // Not even memory may be had then. The trace ends before, and says so.
-TEST(SandboxedProgramTest, StrictModeEndsTheRecording) {
+class NoWayOutTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NoWayOutTest, EndsTheRecording) {
   TempDir traces;
-  const Words arguments = {TraceePath("sandboxed"), "mode_strict", "30000"};
+  const Words arguments = {TraceePath("sandboxed"), GetParam(), "30000"};
   const Result plain = RunCommand({.arguments = arguments});
   if (plain.exit_status == 77) GTEST_SKIP() << "a filter is there already";
   const Result traced = RunCommand(Traced({.arguments = arguments}, traces.path()));
@@ -137,6 +141,8 @@ TEST(SandboxedProgramTest, StrictModeEndsTheRecording) {
   EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
   EXPECT_THAT(Notes(report), HasSubstr("entered a sandbox that left no way to write more"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, NoWayOutTest, ::testing::Values("mode_strict", "no_memory", "no_memory_later"));
 
 // The trace that a flight recorder leaves of the program; empty: it cannot do that here.
 std::string RecordedFlight(const std::string& sandbox, const std::string& pairs,

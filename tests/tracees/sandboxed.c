@@ -18,6 +18,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,26 +80,53 @@ static void Say(const struct sums* sums) {
 #define ALLOW(name) \
   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-#define MEMORY_AND_WRITE                                                              \
+#define MEMORY_AND_WRITE_BUT_MADVISE                                                  \
   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), ALLOW(mmap), \
-      ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(mprotect), ALLOW(brk),      \
-      ALLOW(write), ALLOW(exit), ALLOW(exit_group), ALLOW(rt_sigreturn), ALLOW(futex)
+      ALLOW(munmap), ALLOW(mremap), ALLOW(mprotect), ALLOW(brk), ALLOW(write),        \
+      ALLOW(exit), ALLOW(exit_group), ALLOW(rt_sigreturn), ALLOW(futex)
+#define MEMORY_AND_WRITE MEMORY_AND_WRITE_BUT_MADVISE, ALLOW(madvise)
 
 static struct sock_filter g_strict[] = {MEMORY_AND_WRITE, KILL};
+// As Firefox's: what a filter did not know is a signal, whose handler tells of it.
+static struct sock_filter g_no_populating[] = {
+    MEMORY_AND_WRITE_BUT_MADVISE, ALLOW(rt_sigprocmask),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 22, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)};
 // What glibc needs for threads besides.
 static struct sock_filter g_threads[] = {MEMORY_AND_WRITE, ALLOW(clone3), ALLOW(clone),
                                          ALLOW(set_robust_list), ALLOW(rseq),
                                          ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(wait4),
-                                         KILL};
+                                         ALLOW(prctl), KILL};
+// What malloc needs for small blocks; we need more.
+static struct sock_filter g_no_memory[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), ALLOW(brk), ALLOW(write),
+    ALLOW(exit), ALLOW(exit_group), KILL};
 
-static void Install(int by_prctl, int threads, unsigned flags) {
-  const struct sock_fprog program = {
-      threads ? sizeof(g_threads) / sizeof(g_threads[0]) : sizeof(g_strict) / sizeof(g_strict[0]),
-      threads ? g_threads : g_strict};
+static void InstallProgram(int by_prctl, unsigned flags, struct sock_filter* code, size_t length) {
+  const struct sock_fprog program = {(unsigned short)length, code};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) _exit(77);
   const long result = by_prctl ? prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)
                                : syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
   if (result != 0) _exit(77);
+}
+
+#define INSTALL(by_prctl, flags, code) \
+  InstallProgram(by_prctl, flags, code, sizeof(code) / sizeof(code[0]))
+
+static void Install(int by_prctl, int threads, unsigned flags) {
+  if (threads) {
+    INSTALL(by_prctl, flags, g_threads);
+  } else {
+    INSTALL(by_prctl, flags, g_strict);
+  }
+}
+
+static void OnTrap(int signal) {
+  static const char kTold[] = "trapped\n";
+  (void)signal;
+  if (write(1, kTold, sizeof(kTold) - 1) < 0) _exit(1);
 }
 
 static void InstallByLibseccomp(void) {
@@ -178,6 +206,18 @@ int main(int count, char** arguments) {
     Install(1, 0, 0);
   } else if (strcmp(way, "seccomp") == 0) {
     Install(0, 0, 0);
+  } else if (strncmp(way, "no_memory", 9) == 0) {
+    if (strcmp(way, "no_memory_later") == 0) Install(1, 1, 0);
+    Work(times, &sums);
+    INSTALL(1, 0, g_no_memory);
+    for (int i = 0; i < 1000; ++i) free(malloc(100));
+    Say(&sums);
+    _exit(3);
+  } else if (strcmp(way, "no_populating") == 0 || strcmp(way, "chroot_no_populating") == 0) {
+    if (way[0] == 'c' && geteuid() != 0 && unshare(CLONE_NEWUSER) != 0) return 77;
+    if (way[0] == 'c' && (chroot(argument) != 0 || chdir("/") != 0)) return 77;
+    signal(SIGSYS, OnTrap);
+    INSTALL(0, 0, g_no_populating);
   } else if (strcmp(way, "libseccomp") == 0) {
     InstallByLibseccomp();
   } else if (strcmp(way, "threads") == 0) {
