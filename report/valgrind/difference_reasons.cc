@@ -118,6 +118,11 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
                                             absl::StrJoin(here.scan->notes, "; "))
                              : "what pointed at it there was gone when the memory was scanned here");
   }
+  if (more(LeakKind::kDefinite) && less(LeakKind::kPossible)) {
+    reasons.push_back("perhaps a number looks like an address of it there, where memory lies low: a "
+                      "larger block is hit more often; valgrind --aspace-minaddr=0x100000000 puts it "
+                      "where no number of 32 bits is");
+  }
   if (!IsOfACircle(*leak) && ((more(LeakKind::kDefinite) && less(LeakKind::kIndirect)) ||
                               (less(LeakKind::kDefinite) && more(LeakKind::kIndirect)))) {
     reasons.push_back("who leads to whom among the lost blocks differs: pointers, or addresses");

@@ -11,6 +11,7 @@
 #include <regex>
 
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -264,8 +265,8 @@ struct Memcheck {
 };
 Memcheck RunMemcheck(const std::string& program, const std::string& suppressions) {
   const Result result = RunCommand(
-      {.arguments = {"valgrind", "-v", "--leak-check=full", "--show-leak-kinds=all",
-                     "--suppressions=" + suppressions, program}});
+      {.arguments = MemcheckCommand({"-v", "--show-leak-kinds=all",
+                              "--suppressions=" + suppressions, program})});
   EXPECT_EQ(result.exit_status, 0) << result.err;
   Memcheck memcheck;
   std::smatch match;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -14,11 +15,8 @@ using testing::HasSubstr;
 
 class CompareTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    installed_ = RunCommand({.arguments = {"sh", "-c", "command -v valgrind"}}).exit_status == 0;
-  }
   void SetUp() override {
-    if (!installed_) GTEST_SKIP() << "valgrind is not installed";
+    if (!HaveValgrind()) GTEST_SKIP() << "valgrind is not installed";
   }
 
   // The trace of `program`, its memory scanned at its end.
@@ -30,8 +28,7 @@ class CompareTest : public testing::Test {
     ASSERT_EQ(run.exit_status, status) << run.err;
   }
   void Valgrind(const Words& options, const Words& program) {
-    Words words = {"valgrind", "--leak-check=full", "--xml=yes",
-                   "--xml-file=" + directory_ / "a.xml"};
+    Words words = MemcheckCommand({"--xml=yes", "--xml-file=" + directory_ / "a.xml"});
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), program.begin(), program.end());
     const Result run = RunCommand({.arguments = words});
@@ -44,10 +41,8 @@ class CompareTest : public testing::Test {
     return compared.out.empty() ? Json(compared.err) : Json::parse(compared.out);
   }
 
-  static bool installed_;
   const TempDir directory_;
 };
-bool CompareTest::installed_;
 
 const std::string kShowAll = "--show-leak-kinds=all";
 

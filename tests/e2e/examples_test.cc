@@ -11,6 +11,7 @@
 
 #include "tests/e2e/expectations.h"
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -165,7 +166,7 @@ TEST_F(LeaksAgreementTest, MtraceSeesTheSameLeaks) {
 
 TEST_F(LeaksAgreementTest, ValgrindSeesTheSameLeaks) {
   const Result valgrind =
-      RunCommand({.arguments = {"valgrind", "--leak-check=full", ExamplePath("leaks")}});
+      RunCommand({.arguments = MemcheckCommand({ExamplePath("leaks")})});
   ASSERT_EQ(valgrind.Outcome(), "exit 0") << valgrind.err;
   EXPECT_EQ(LostAsValgrindSays(valgrind.err), reported_) << valgrind.err;
   EXPECT_THAT(valgrind.err, HasSubstr("total heap usage: 4 allocs, 1 frees"));

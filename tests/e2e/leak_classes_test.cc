@@ -16,13 +16,13 @@
 #include <sstream>
 
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
 
 using Records = std::multiset<std::string>;
 
-bool HaveValgrind() { return Exists("/usr/bin/valgrind"); }
 
 std::string Unescaped(std::string text) {
   for (const auto& [from, to] : std::map<std::string, std::string>{
@@ -58,8 +58,8 @@ std::string Plain(const std::string& function) {
 Records OfValgrind(const std::string& program, const std::string& which, const TempDir& directory) {
   const std::string xml = directory / ("valgrind." + which + ".xml");
   const Result run = RunCommand(
-      {.arguments = {"valgrind", "-q", "--leak-check=full", "--show-leak-kinds=all",
-                     "--num-callers=50", "--xml=yes", "--xml-file=" + xml, program, which}});
+      {.arguments = MemcheckCommand({"-q", "--show-leak-kinds=all", "--num-callers=50", "--xml=yes",
+                              "--xml-file=" + xml, program, which})});
   EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
   Records records;
   const std::string text = ReadFile(xml);

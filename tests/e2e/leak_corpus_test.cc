@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -34,8 +35,8 @@ void CompareCase(const std::string& name, std::map<std::string, int>* expected) 
   const Result ours = RunCommand(Traced({.arguments = {program, name}}, traces));
   ASSERT_EQ(ours.Outcome(), "exit 0") << ours.err;
   const Result theirs = RunCommand(
-      {.arguments = {"valgrind", "-q", "--leak-check=full", "--show-leak-kinds=all",
-                     "--num-callers=50", "--xml=yes", "--xml-file=" + xml, program, name}});
+      {.arguments = MemcheckCommand({"-q", "--show-leak-kinds=all", "--num-callers=50", "--xml=yes",
+                              "--xml-file=" + xml, program, name})});
   ASSERT_EQ(theirs.Outcome(), "exit 0") << theirs.err;
   const Result compared = RunCommand({.arguments = {ToolPath(), "compare",
                                                     TraceOf(traces, "leak_corpus"), xml,
@@ -56,7 +57,7 @@ void CompareCase(const std::string& name, std::map<std::string, int>* expected) 
 }
 
 void CompareEvery(size_t stride) {
-  if (!Exists("/usr/bin/valgrind")) GTEST_SKIP() << "there is no valgrind";
+  if (!HaveValgrind()) GTEST_SKIP() << "there is no valgrind";
   const Words names = CaseNames();
   EXPECT_GE(names.size(), 400u);
   std::map<std::string, int> expected;

@@ -10,13 +10,13 @@
 #include <string>
 
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
 
 using testing::HasSubstr;
 
-bool HaveValgrind() { return Exists("/usr/bin/valgrind"); }
 
 std::string TraceIn(const TempDir& directory, const std::string& program) {
   const Result run = RunCommand(Traced({.arguments = {TraceePath(program)}}, directory.path()));
@@ -25,7 +25,7 @@ std::string TraceIn(const TempDir& directory, const std::string& program) {
 }
 
 std::string ValgrindLog(const std::string& program, const Words& options) {
-  Words words = {"valgrind", "--leak-check=full", "--show-leak-kinds=all", "--num-callers=50"};
+  Words words = MemcheckCommand({"--show-leak-kinds=all", "--num-callers=50"});
   words.insert(words.end(), options.begin(), options.end());
   words.push_back(TraceePath(program));
   const Result run = RunCommand({.arguments = words});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/e2e/harness.h"
+#include "tests/e2e/memcheck.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -103,7 +104,6 @@ const Build kBuilds[] = {
 INSTANTIATE_TEST_SUITE_P(Of, RefusalsTest, ::testing::ValuesIn(kBuilds),
                          [](const auto& info) { return std::string(info.param.name); });
 
-bool HaveValgrind() { return Exists("/usr/bin/valgrind"); }
 
 TEST(RefusalsUnderValgrindTest, RunRefusesTheLauncher) {
   TempDir traces;

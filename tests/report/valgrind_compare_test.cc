@@ -21,6 +21,7 @@ using render::LossList;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // One of memcheck's, of a program with three frames.
 std::string Error(const std::string& kind, const std::string& text, const std::string& amounts,
@@ -273,6 +274,16 @@ TEST_F(CompareTest, AmountsAndKindsThatDifferAreToldApart) {
   there_.losses = {Make(LeakKind::kReachable, 11, 2, stack_)};
   EXPECT_EQ(Only().verdict, Verdict::kAmountDiffers);
   EXPECT_EQ(Compared().differences(), 1u);
+}
+
+TEST_F(CompareTest, WhatIsOnlyPossiblyLostThereMayBeHitByANumber) {
+  here_.losses = {Make(LeakKind::kDefinite, 1 << 20, 1, stack_)};
+  there_.losses = {Make(LeakKind::kPossible, 1 << 20, 1, stack_)};
+  EXPECT_EQ(Only().verdict, Verdict::kKindDiffers);
+  EXPECT_FALSE(Only().expected);
+  EXPECT_THAT(Only().reasons, Contains(HasSubstr("--aspace-minaddr=0x100000000")));
+  there_.losses = {Make(LeakKind::kReachable, 1 << 20, 1, stack_)};
+  EXPECT_THAT(Only().reasons, Not(Contains(HasSubstr("--aspace-minaddr"))));
 }
 
 TEST_F(CompareTest, LinesThatMovedArePairedByFunctions) {
