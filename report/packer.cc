@@ -112,17 +112,22 @@ absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vec
   return absl::OkStatus();
 }
 
+// Of a header that is not written: the reader's clock is made of all of them (clock_map.h).
+template <typename Header>
+void Packer::KeepClocks(const Header& header) {
+  if (header.clock_ticks == 0 || header.monotonic_ns == 0) return;
+  clock_pairs_.emplace_back(header.clock_ticks, header.monotonic_ns);
+}
+
 absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
   const format::BlockHeader& header = block.header;
-  if (header.kind == format::BlockKind::kRing) {
-    rings_.push_back(block);
+  if (header.kind == format::BlockKind::kRing || header.kind == format::BlockKind::kStatus ||
+      segments_.IsVoid(block)) {
+    if (header.kind == format::BlockKind::kRing) rings_.push_back(block);
+    if (header.kind == format::BlockKind::kStatus) status_block_ = block;
+    KeepClocks(header);
     return true;
   }
-  if (header.kind == format::BlockKind::kStatus) {
-    status_block_ = block;
-    return true;
-  }
-  if (segments_.IsVoid(block)) return true;
   segments_.Note(block);
   absl::Status status = payload_.Read(*raw_, block, &content_);
   if (status.code() == absl::StatusCode::kDataLoss) {
@@ -176,7 +181,7 @@ absl::Status Packer::TakeEvents(const ScannedBlock& block, const std::vector<uin
     pending.merged_before = merged;
     pending.raw_offset = block.offset;
   } else {
-    clock_pairs_.emplace_back(pending.header.clock_ticks, pending.header.monotonic_ns);
+    KeepClocks(pending.header);
     const uint64_t joint = format::TimeWord(pending.header.clock_ticks);
     const auto* bytes = reinterpret_cast<const uint8_t*>(&joint);
     pending.content.insert(pending.content.end(), bytes, bytes + sizeof(joint));
@@ -242,7 +247,7 @@ absl::Status Packer::TakeRings() {
     const format::RingHeader& from = remains.header;
     if (from.thread == 0) continue;
     if (remains.events.empty() || Seen(from.thread, from.sequence)) {
-      clock_pairs_.emplace_back(from.clock_ticks, from.monotonic_ns);  // the reader uses them
+      KeepClocks(from);
       continue;
     }
     ScannedBlock block;

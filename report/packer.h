@@ -109,6 +109,8 @@ class Packer {
   absl::Status TakeStatus();
   absl::Status Flush(Pending& pending);
   absl::Status FlushAll();
+  template <typename Header>
+  void KeepClocks(const Header& header);
   absl::Status WriteClockPairs();
   bool Seen(uint32_t thread, uint32_t sequence) const;
 
@@ -130,7 +132,7 @@ class Packer {
   // Sequence numbers seen of each thread: all below the first, and those in the set.
   absl::flat_hash_map<uint32_t, uint32_t> next_sequence_;
   absl::flat_hash_set<uint64_t> seen_later_;  // thread << 32 | sequence
-  std::vector<std::pair<uint64_t, uint64_t>> clock_pairs_;  // merged away, not yet written
+  std::vector<std::pair<uint64_t, uint64_t>> clock_pairs_;  // of headers left out, not yet written
   std::vector<uint8_t> content_;
   uint64_t last_ticks_ = 0, last_monotonic_ns_ = 0;  // of the last block taken over
   uint64_t blocks_ = 0;

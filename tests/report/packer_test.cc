@@ -218,6 +218,21 @@ TEST(PackerTest, KeepsGapsHolesRingsAndLosses) {
   EXPECT_EQ((*Read(packed))->statistics().ring_blocks, 0u);
 }
 
+// The headers of rings are not written, but the clock goes by them too.
+TEST(PackerTest, KeepsTheClocksOfHeadersThatItLeavesOut) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  auto& b = trace.Thread(2, 101, "worker");
+  a.At(1000).Malloc(0x1010, 10).Flush(2000);
+  b.At(20'000'000).Malloc(0x2010, 20).LeaveInRing(UINT32_MAX, 1'000'000);
+  a.At(30'000'000).Malloc(0x3010, 30).Flush(40'000'000);
+  const std::string raw = trace.Build();
+  const AnalyzedTrace of_raw = Analyze(raw, KeepLive());
+  ASSERT_EQ(of_raw.analysis.live.size(), 3u);
+  EXPECT_NEAR(static_cast<double>(of_raw.analysis.live[2].time_ns), 30'500'000, 1000);  // between the two
+  ExpectSame(of_raw, Analyze(Pack(raw), KeepLive()));
+}
+
 TEST(PackerTest, FollowsAFileThatGrowsByteByByte) {
   const std::string raw = TraceWithEverything();
   GrowingSource source(raw);

@@ -178,7 +178,7 @@ ThreadScript& ThreadScript::Flush(uint64_t time_ns) {
   return *this;
 }
 
-ThreadScript& ThreadScript::LeaveInRing(uint32_t committed_bytes) {
+ThreadScript& ThreadScript::LeaveInRing(uint32_t committed_bytes, uint64_t late_ns) {
   trace_->FlushRecords();
   format::RingHeader ring{};
   ring.magic = format::kRingMagic;
@@ -197,7 +197,8 @@ ThreadScript& ThreadScript::LeaveInRing(uint32_t committed_bytes) {
   payload.append(reinterpret_cast<const char*>(words_.data()), words_.size() * 8);
   payload.append(1024, '\0');
   format::BlockHeader header =
-      trace_->HeaderAt(format::BlockKind::kRing, begun_ns_);
+      trace_->HeaderAt(format::BlockKind::kRing, begun_ns_ - (late_ns != 0 ? 1 : 0));
+  header.monotonic_ns += late_ns;
   trace_->Block(header, payload);
   words_.clear();
   ++sequence_;

@@ -82,7 +82,8 @@ class ThreadScript {
   // Ends the block: its header is of this time, 0 the latest stamp of any thread.
   ThreadScript& Flush(uint64_t time_ns = 0);
   // The events since the last flush stay in a ring. `committed_bytes` UINT32_MAX: all.
-  ThreadScript& LeaveInRing(uint32_t committed_bytes = UINT32_MAX);
+  // `late_ns`: the block's header is of just before, and has the clock so much later.
+  ThreadScript& LeaveInRing(uint32_t committed_bytes = UINT32_MAX, uint64_t late_ns = 0);
   // The next block says that as many events before it were dropped.
   ThreadScript& Dropped(uint32_t events);
   // The next block gets a number as if `blocks` before it had been lost.
