@@ -44,7 +44,18 @@ export async function open(browser, name, fragment = '', options = {}) {
   });
   await page.goto(`file://${join(directory, name)}${fragment}`);
   await page.waitForSelector('html[data-ready]', { timeout: 60000 });
+  await drawn(page);
   return page;
+}
+
+// A table that comes into sight learns its height, and draws its rows, between a frame's callbacks
+// and the frame: they are there in the callbacks of the next.
+export const drawn = (page) => page.evaluate(() => new Promise(
+  (done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
+
+export async function show(page, view) {
+  await page.locator(`#tab-${view}`).click();
+  await drawn(page);
 }
 
 export const fragmentOf = (page) =>

@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { axe, build, directory, fragmentOf, launch, open } from './browser.mjs';
+import { axe, build, directory, fragmentOf, launch, open, show } from './browser.mjs';
 
 const source = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const memtrace = (...words) => spawnSync(join(build, 'bin/memtrace'), words, { encoding: 'utf8' });
@@ -69,7 +69,7 @@ describe('memtrace report --format html', () => {
     await on('temporary.html', '', async (shown) => {
       const text = await shown.locator('#panel-summary').innerText();
       assert.ok(text.includes(`${totals.allocations.toLocaleString('en-US')} allocations`), text);
-      await shown.locator('#tab-flame').click();
+      await show(shown, 'flame');
       await shown.getByLabel('Measure').selectOption('allocations');
       assert.ok((await shown.getByRole('treeitem', { name: /^all/ }).getAttribute('aria-label'))
         .includes(totals.allocations.toLocaleString('en-US')));

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { axe, build, directory, fragmentOf, launch, open } from './browser.mjs';
+import { axe, build, directory, drawn, fragmentOf, launch, open, show } from './browser.mjs';
 
 let browser;
 before(async () => {
@@ -50,7 +50,7 @@ describe('an ordinary page', () => {
       assert.ok(views.includes(view), view);
     }
     for (const view of await viewsOf(page)) {
-      await page.locator(`#tab-${view}`).click();
+      await show(page, view);
       const panel = page.locator(`#panel-${view}`);
       assert.ok(await panel.isVisible(), view);
       assert.ok((await panel.textContent()).length > 20, view);
@@ -86,17 +86,18 @@ describe('an ordinary page', () => {
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.8, y, { steps: 5 });
     await page.mouse.up();
+    await page.waitForFunction(() => location.hash.includes('from='));
     const { from, to } = Object.fromEntries(fragmentOf(page));
     assert.ok(Math.abs(Number(from) - 1.0) < 0.05, from);  // of 2 s
     assert.ok(Math.abs(Number(to) - 1.6) < 0.05, to);
     assert.ok(!(await callers(page)).includes('Begin'));  // which allocated until 0.15 s
-    await page.locator('#tab-flame').click();
+    await show(page, 'flame');
     assert.equal(await treeItem(page, /^Begin/).count(), 0);
-    await page.locator('#tab-summary').click();
+    await show(page, 'summary');
     assert.match(await page.locator('#panel-summary').textContent(), /In the chosen time/);
     await page.getByRole('button', { name: 'Whole run' }).click();
     assert.equal(fragmentOf(page).get('from'), null);
-    await page.locator('#tab-sites').click();
+    await show(page, 'sites');
     assert.ok((await callers(page)).includes('Begin'));
   }));
 
@@ -104,7 +105,7 @@ describe('an ordinary page', () => {
     // Keep allocates from 0.1 s to 1.5 s, in 71 intervals of 20 ms: of its 500 the 25 intervals from 0.5 s on have 176.
     const row = (await rows(page, 'sites').filter({ hasText: 'Keep' }).locator('td').allTextContents()).map((text) => text.replace(/^[▸▾]/, ''));
     assert.deepEqual(row.slice(0, 3), ['141 KiB', '176', '35']);
-    await page.locator('#tab-flame').click();
+    await show(page, 'flame');
     assert.equal(await page.getByLabel('Measure').inputValue(), 'growth_bytes');
     assert.match(await treeItem(page, /^Keep/).getAttribute('aria-label'), /141 KiB/);
     await page.getByLabel('Measure').selectOption('allocations');
@@ -144,12 +145,12 @@ describe('an ordinary page', () => {
     }
     await filter.fill('forget');
     await page.waitForFunction(() => location.hash.includes('q=forget'));
-    await page.locator('#tab-flame').click();
+    await show(page, 'flame');
     assert.equal(await treeItem(page, /^Forget/).count(), 1);
     assert.equal(await treeItem(page, /^Keep/).count(), 0);
-    await page.locator('#tab-leaks').click();
+    await show(page, 'leaks');
     assert.equal(await rows(page, 'leaks').count(), 1);
-    await page.locator('#tab-sources').click();
+    await show(page, 'sources');
     assert.match(await page.locator('#panel-sources').textContent(), /leak\.cc/);
   }));
 
@@ -227,12 +228,13 @@ describe('an ordinary page', () => {
     assert.match(await panel.locator('.bars').textContent(), /parse/);
     const folder = fragmentOf(page).get('folder');
     await page.goBack();
+    await drawn(page);
     assert.notEqual(fragmentOf(page).get('folder'), folder);
     assert.ok(await panel.locator('svg path').count() > 4);
   }));
 
   test('shows who gets its address what was chosen', () => on('ordinary.html', '', async (page) => {
-    await page.locator('#tab-sites').click();
+    await show(page, 'sites');
     await page.getByLabel('Measure').selectOption('wasted_bytes');
     await page.getByLabel('Rows of the table').selectOption('file');
     await page.getByLabel('Filter').fill('src');
@@ -244,12 +246,13 @@ describe('an ordinary page', () => {
       assert.equal(await other.getByLabel('Filter').inputValue(), 'src');
     });
     await page.goBack();
+    await drawn(page);
     assert.equal(await page.getByLabel('Rows of the table').inputValue(), 'caller');
   }));
 
   test('survives an address that is nonsense', () => on('ordinary.html',
     '#view=no&measure=no&from=x&to=-5&frame=99999.-1.x&sort=-no&folder=/no/&group=__proto__&kinds=no&direction=no', async (page) => {
-      for (const view of await viewsOf(page)) await page.locator(`#tab-${view}`).click();
+      for (const view of await viewsOf(page)) await show(page, view);
     }));
 
   test('is light or dark as the system is, or as one says', async () => {
@@ -272,7 +275,7 @@ describe('an ordinary page', () => {
       await on('ordinary.html', '', async (page) => {
         await page.evaluate(readFileSync(axe, 'utf8'));
         for (const view of await viewsOf(page)) {
-          await page.locator(`#tab-${view}`).click();
+          await show(page, view);
           const { violations } = await page.evaluate(() => window.axe.run());
           assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).slice(0, 3)}`), [], view);
         }
@@ -294,7 +297,7 @@ describe('an ordinary page', () => {
 
   test('fits a narrow screen', () => on('ordinary.html', '', async (page) => {
     for (const view of await viewsOf(page)) {
-      await page.locator(`#tab-${view}`).click();
+      await show(page, view);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(width <= 380, `${view}: ${width}`);
     }
@@ -309,7 +312,7 @@ describe('a page of 10,000 sites', () => {
       console.log(`# drawn after ${(performance.now() - start).toFixed(0)} ms`);
       for (const view of await viewsOf(page)) {
         const from = performance.now();
-        await page.locator(`#tab-${view}`).click();
+        await show(page, view);
         const elements = await page.evaluate(() => document.querySelectorAll('*').length);
         console.log(`# ${view}: ${(performance.now() - from).toFixed(0)} ms, ${elements} elements`);
         assert.ok(elements < 6000, `${view}: ${elements}`);
@@ -352,7 +355,7 @@ describe('names that would be something else', () => {
       assert.equal(text.match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2066-\u2069]/u)?.[0], undefined);
     };
     for (const view of await viewsOf(page)) {
-      await page.locator(`#tab-${view}`).click();
+      await show(page, view);
       await inert();
       const row = rows(page, view).first();
       if (await row.count() > 0) await row.click();
@@ -374,11 +377,12 @@ describe('names that would be something else', () => {
     await page.getByLabel('Filter').fill('<img');
     await page.waitForFunction(() => location.hash.includes('q='));
     assert.equal(await rows(page, 'sites').count(), 1);
-    await page.locator('#tab-flame').click();
+    await show(page, 'flame');
     await treeItem(page, /<img/).click();
     assert.match(await page.getByLabel('Path in the flame graph').textContent(), /<img src=x/);
     await page.reload();
     await page.waitForSelector('html[data-ready]');
+    await drawn(page);
     assert.match(await page.getByLabel('Path in the flame graph').textContent(), /<img src=x/);
   }));
 
