@@ -127,6 +127,8 @@ enum class Confinement : uint32_t {
   kPathLost = 1,         // the trace cannot be opened by its name any more
   kMemoryCallsOnly = 2,  // a seccomp filter: no usage samples, thread names, maps from then on
 };
+// A program that changes its effective user to and fro: only the first ones are told.
+inline constexpr uint32_t kMostConfinementsTold = 16;
 enum class RecordingStop : uint32_t {
   kMaxBytes = 1, kWriteFailed = 2, kFileReplaced = 3, kOpenFailed = 4,
   kSandboxed = 5,  // a sandbox of the program leaves no way to write, or the reserve is used up

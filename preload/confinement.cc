@@ -18,8 +18,6 @@
 namespace memtrace {
 namespace {
 
-// A program that changes its effective user to and fro: the trace tells the first ones.
-constexpr uint32_t kMostTold = 16;
 constinit std::atomic<uint32_t> g_told{0};
 
 constinit rusage g_usage_before_filter = {};
@@ -34,7 +32,7 @@ bool IsVforkChild() { return g_process.pid != sys::Getpid(); }
 constexpr auto kNothingYet = static_cast<format::Confinement>(0);
 
 void Tell(format::Confinement what, const char* call) {
-  if (g_told.fetch_add(1, std::memory_order_relaxed) >= kMostTold) return;
+  if (g_told.fetch_add(1, std::memory_order_relaxed) >= format::kMostConfinementsTold) return;
   AppendRecords<192>([&](format::RecordEncoder& out) {
     const TraceReserve& reserve = g_process.file.reserve();
     out.Begin(format::RecordTag::kConfined);
@@ -127,6 +125,7 @@ bool PrepareForFilter(const void* program) {
     if (section) StopWithoutAWay(program);
     return false;
   }
+  if (!MayInstallFilters()) return false;
   {
     const Section section;
     if (!section) {

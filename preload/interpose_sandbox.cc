@@ -80,7 +80,8 @@ template <typename Limits>
 int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c,
                    unsigned long d) {
   if (a == SECCOMP_MODE_FILTER && b != 0) {
-    return InstallFilter("prctl", reinterpret_cast<const void*>(b), [&] { return g_real.prctl(option, a, b, c, d); });
+    return InstallFilter("prctl", reinterpret_cast<const void*>(b),
+                         [&] { return g_real.prctl(option, a, b, c, d); });
   }
   if (a == SECCOMP_MODE_STRICT) PrepareForStrictMode();
   return g_real.prctl(option, a, b, c, d);

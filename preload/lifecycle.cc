@@ -47,8 +47,9 @@ class ProcFile {
  public:
   ProcFile(const char* path, size_t capacity) : capacity_(capacity) {
     data_ = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
-    const long bytes = data_ != nullptr ? sys::ReadFile(path, data_, capacity) : 0;
+    const long bytes = data_ != nullptr ? sys::ReadFile(path, data_, capacity) : -ENOMEM;
     size_ = bytes > 0 ? static_cast<size_t>(bytes) : 0;
+    error_ = bytes < 0 ? bytes : 0;
   }
   ~ProcFile() {
     if (data_ != nullptr) OwnUnmap(data_, capacity_);
@@ -56,11 +57,13 @@ class ProcFile {
   ProcFile(const ProcFile&) = delete;
   ProcFile& operator=(const ProcFile&) = delete;
   std::string_view text() const { return {data_, size_}; }
+  long error() const { return error_; }  // 0, or -errno
 
  private:
   const size_t capacity_;
   char* data_ = nullptr;
   size_t size_ = 0;
+  long error_ = 0;
 };
 
 template <size_t kCapacity>
@@ -85,10 +88,8 @@ enum class Parent { kTraced, kNotTraced, kHidden };
 Parent LookAtParent() {
   Text<32> path;
   path << "/proc/" << sys::Getppid() << "/maps";
-  const long fd = sys::Open(path.c_str(), O_RDONLY);
-  if (fd == -EACCES || fd == -EPERM) return Parent::kHidden;
-  if (!sys::Failed(fd)) sys::Close(fd);
   const ProcFile maps(path.c_str(), 4 << 20);
+  if (maps.error() == -EACCES || maps.error() == -EPERM) return Parent::kHidden;
   return maps.text().find("/libmemtrace.so") != std::string_view::npos ? Parent::kTraced
                                                                        : Parent::kNotTraced;
 }
@@ -255,6 +256,28 @@ bool StartProcess() {
   return true;
 }
 
+// To begin a trace takes some KiB of stack, and the child of a clone() may have been given not
+// more than it needs itself.
+[[gnu::noinline]] bool OnOwnStack(bool (*function)(uint64_t), uint64_t argument) {
+  constexpr size_t kBytes = 64 << 10;
+  void* const stack = OwnMap(kBytes, /*touch=*/false);
+  if (stack == nullptr) return function(argument);
+  struct Job {
+    bool (*function)(uint64_t);
+    uint64_t argument;
+    bool result;
+  } job = {function, argument, false};
+  arch::CallOnStack(
+      static_cast<char*>(stack) + kBytes,
+      [](void* data) {
+        auto* const job = static_cast<Job*>(data);
+        job->result = job->function(job->argument);
+      },
+      &job);
+  OwnUnmap(stack, kBytes);
+  return job.result;
+}
+
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   g_process.file.Forsake();
@@ -268,14 +291,16 @@ bool StartForkChild() {
   // It could create no file. What it forks has the same filter.
   if (g_memory_calls_only.load(std::memory_order_relaxed)) return false;
   const OwnFaultsScope faults;
-  if (!BeginTrace(parent)) return false;
-  // Or the children of one parent would all sample the same way.
-  if (g_process.config.sample_seed == 0) t_slot.random ^= g_process.trace_id;
-  WriteModulesAgain();
-  WriteCoverageNotesAgain();
-  WriteMemoryMap(format::MapReason::kStart);
-  OpenFaults();
-  return true;
+  return OnOwnStack([](uint64_t parent_trace_id) {
+    if (!BeginTrace(parent_trace_id)) return false;
+    // Or the children of one parent would all sample the same way.
+    if (g_process.config.sample_seed == 0) t_slot.random ^= g_process.trace_id;
+    WriteModulesAgain();
+    WriteCoverageNotesAgain();
+    WriteMemoryMap(format::MapReason::kStart);
+    OpenFaults();
+    return true;
+  }, parent);
 }
 
 void AtExit(int status, void*) {

@@ -1,9 +1,11 @@
 #include "preload/seccomp_filter.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include "preload/arch/arch.h"
 #include "preload/own_memory.h"
+#include "preload/sys.h"
 #include "preload/unwind/stack_bounds.h"
 
 namespace memtrace {
@@ -47,6 +49,14 @@ bool Holds(uint16_t comparison, uint32_t a, uint32_t b) {
 }
 
 }  // namespace
+
+// Whether it may is asked before what it is: one that is none tells the two apart.
+bool MayInstallFilters() {
+  sock_filter no_instruction = {0xffff, 0, 0, 0};
+  const sock_fprog program = {1, &no_instruction};
+  return sys::Call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
+                   reinterpret_cast<long>(&program)) != -EACCES;
+}
 
 SeccompFilter::SeccompFilter(const void* program) {
   sock_fprog head;

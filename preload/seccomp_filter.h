@@ -20,6 +20,10 @@
 
 namespace memtrace {
 
+// Would the kernel take a filter from this thread? Not from one that could start a setuid program
+// in it: without PR_SET_NO_NEW_PRIVS and CAP_SYS_ADMIN.
+bool MayInstallFilters();
+
 class SeccompFilter {
  public:
   // `program`: a struct sock_fprog of the program's.

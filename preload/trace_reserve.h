@@ -54,7 +54,7 @@ class TraceReserve {
   // `last_words`: may use the last bytes of the reserve.
   // 0, kElsewhere, or -errno: the block is lost, -ENOSPC if for want of space on the disk.
   long Write(uint64_t offset, const format::BlockHeader& header, const void* payload,
-               bool last_words);
+             bool last_words);
   // A block whose payload ends in a ring, which begins at the offset `ring` of the file. Null:
   // `*why` is kElsewhere or -errno.
   void* Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring, long* why);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -29,9 +30,35 @@ std::string StopNote(const StopRecord& stop, double seconds) {
   return note + "; what came later is not in this report.";
 }
 
-std::string ConfinementNote(const ConfinementRecord& confinement, double seconds) {
+// A server that goes from user to user says the same each time: a note for all of a kind.
+struct Confinements {
+  ConfinementRecord first;
+  uint64_t last_ticks = 0;
+  size_t count = 0;
+
+  bool Take(const ConfinementRecord& next) {
+    const bool same = first.what == next.what && first.call == next.call &&
+                      (first.reserve_end != 0) == (next.reserve_end != 0);
+    if (same) {
+      last_ticks = next.ticks;
+      ++count;
+    }
+    return same;
+  }
+};
+
+std::string ConfinementNote(const Confinements& kind, bool all_told, const ClockMap& clock) {
+  const ConfinementRecord& confinement = kind.first;
+  const auto at = [&clock](uint64_t ticks) {
+    return absl::StrFormat("%.3f s", static_cast<double>(clock.ToNs(ticks)) / 1e9);
+  };
   std::string note =
-      absl::StrCat("The program gave up rights by ", confinement.call, " at ", absl::StrFormat("%.3f", seconds), " s: ");
+      absl::StrCat("The program gave up rights by ", confinement.call, " at ", at(confinement.ticks));
+  if (kind.count > 1) {
+    absl::StrAppend(&note, " and ", all_told ? "" : "at least ", kind.count - 1,
+                    kind.count == 2 ? " time" : " times", " more until ", at(kind.last_ticks));
+  }
+  absl::StrAppend(&note, ": ");
   if (confinement.what == static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly)) {
     absl::StrAppend(&note, "usage samples, thread names and memory maps end there");
   } else {
@@ -137,10 +164,16 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
   coverage.notes = metadata.notes;
-  for (const ConfinementRecord& confinement : metadata.confinements) {
-    if (confinement.what == 0) continue;  // only a reserve was mapped
-    const double seconds = static_cast<double>(reader.clock().ToNs(confinement.ticks)) / 1e9;
-    coverage.notes.push_back(ConfinementNote(confinement, seconds));
+  std::vector<Confinements> kinds;
+  for (const ConfinementRecord& each : metadata.confinements) {
+    if (each.what == 0) continue;  // only a reserve was mapped
+    if (std::ranges::none_of(kinds, [&each](Confinements& kind) { return kind.Take(each); })) {
+      kinds.push_back({each, each.ticks, 1});
+    }
+  }
+  for (const Confinements& kind : kinds) {
+    const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
+    coverage.notes.push_back(ConfinementNote(kind, all_told, reader.clock()));
   }
   if (metadata.notes_left_out != 0) {
     coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));

@@ -111,6 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"all_threads", "20000", false, kFiltered},
                       Way{"fork", "20000", false, kFiltered},
                       Way{"refused", "20000", false, ""},
+                      Way{"refused_no_memory", "20000", false, ""},
                       Way{"chroot", "100000", false, kPathLost},
                       Way{"namespaces", "100000", false, kPathLost},
                       Way{"setuid", "100000", true, kPathLost},

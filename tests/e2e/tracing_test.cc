@@ -342,6 +342,20 @@ TEST(TracingTest, AForkChildMayHaveLittleMemory) {
   EXPECT_GT(whole, 16u);
 }
 
+// Of clone(): as much as it needs itself, and not what it takes to begin a trace.
+TEST(TracingTest, AForkChildMayHaveASmallStack) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("first_call_of_a_child"), "--stack", "6144"}}, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_EQ(run.out, "0\n");
+  size_t whole = 0;
+  for (const std::string& name : FilesIn(traces.path(), ".mtr")) {
+    whole += Report(traces.path() + "/" + name).at("totals").at("allocations") >= 2000;
+  }
+  EXPECT_EQ(whole, 1u);
+}
+
 // A directory that is gone by the time of the fork.
 TEST(TracingTest, AForkChildThatCannotMakeATraceRuns) {
   TempDir traces;

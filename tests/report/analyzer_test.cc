@@ -383,6 +383,35 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
   EXPECT_THAT(a.coverage.notes, testing::Contains(testing::HasSubstr("at the size limit")));
 }
 
+// Of which the library tells the first sixteen.
+TEST(AnalyzerTest, AUserChangedToAndFroIsOneNote) {
+  const auto notes = [](int changes) {
+    TraceBuilder trace;
+    for (int i = 0; i < changes; ++i) {
+      trace.Record([&](format::RecordEncoder& record) {
+        record.Begin(format::RecordTag::kConfined);
+        record.Number(static_cast<uint64_t>(format::Confinement::kPathLost));
+        record.Number(trace.TicksAt(1'000'000 * static_cast<uint64_t>(i + 1)));
+        record.Bytes(i == 1 ? "chroot" : "seteuid");
+        record.Number(4096);
+        record.Number(8192);
+        record.End();
+      });
+    }
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(20'000'000);
+    return Analyze(trace.Build()).analysis.coverage.notes;
+  };
+  using testing::StartsWith;
+  EXPECT_THAT(notes(1), testing::ElementsAre(
+                            StartsWith("The program gave up rights by seteuid at 0.001 s: the trace")));
+  EXPECT_THAT(notes(5),
+              testing::ElementsAre(
+                  StartsWith("The program gave up rights by seteuid at 0.001 s and 3 times more until "
+                             "0.005 s: the trace went on"),
+                  StartsWith("The program gave up rights by chroot at 0.002 s: ")));
+  EXPECT_THAT(notes(16), testing::Contains(testing::HasSubstr("at least 14 times more until 0.016 s")));
+}
+
 TEST(AnalyzerTest, SizesGoToTheirClasses) {
   TraceBuilder trace;
   auto& t = trace.Thread(1, 100, "main").At(1);

@@ -2,11 +2,14 @@
  * then come all the others. Says how many children there were and which did not end well.
  *
  *   first_call_of_a_child [REMOVED]   REMOVED: a directory that is removed before the first fork
- *   first_call_of_a_child --tight     a few calls only, in children that get little memory or none */
+ *   first_call_of_a_child --tight     a few calls only, in children that get little memory or none
+ *   first_call_of_a_child --stack N   in children of clone() that have a stack of N bytes */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,11 +123,36 @@ static void Tight(void) {
   printf("%d\n", kSteps);
 }
 
+static int SmallStackChild(void* unused) {
+  (void)unused;
+  Malloc();
+  Free();
+  Mmap();
+  for (int i = 0; i < 1000; ++i) free(realloc(malloc(100), 200));
+  _exit(0);
+}
+
+/* With a page below that nobody may touch. */
+static void SmallStack(size_t bytes) {
+  const size_t pages = (bytes + 4095) / 4096 * 4096;
+  char* const memory = mmap(NULL, 4096 + pages, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, 4096, PROT_NONE) != 0) _exit(8);
+  const pid_t child = clone(SmallStackChild, memory + 4096 + bytes, SIGCHLD, NULL);
+  int status = 1;
+  waitpid(child, &status, 0);
+  printf("%#x\n", status);
+}
+
 int main(int count, char** words) {
   g_block = malloc(1000);
   Mmap();
   if (count > 1 && strcmp(words[1], "--tight") == 0) {
     Tight();
+    return 0;
+  }
+  if (count > 2 && strcmp(words[1], "--stack") == 0) {
+    SmallStack((size_t)atol(words[2]));
     return 0;
   }
   if (count > 1 && rmdir(words[1]) != 0) {

@@ -254,6 +254,12 @@ int main(int count, char** arguments) {
     // No program, so no filter: the usage samples go on.
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void*)1) == 0) return 1;
     if (errno != EFAULT && errno != EACCES) return 2;
+  } else if (strcmp(way, "refused_no_memory") == 0) {
+    // Whatever it would have forbidden.
+    const struct sock_fprog program = {sizeof(g_no_memory) / sizeof(g_no_memory[0]), g_no_memory};
+    if (geteuid() == 0) BecomeNobody();
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0) return 77;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 || errno != EACCES) return 2;
   } else if (strcmp(way, "chroot") == 0) {
     if (geteuid() != 0 && unshare(CLONE_NEWUSER) != 0) return 77;
     if (chroot(argument) != 0 || chdir("/") != 0) return 77;
