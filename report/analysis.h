@@ -154,8 +154,8 @@ struct Site {
   double freed_lifetime_ns = 0;     // from allocation to free, over all blocks that were freed
   double live_time_sum_ns = 0;      // of the allocations of those that are live at the end
   Growth growth;
-  LifetimeHistogram lifetimes;      // of the blocks that were freed; of a sample not weighted
-  SiteSizes sizes{};                // its allocations by size; of a sample not weighted
+  SiteLifetimes lifetimes;          // of the blocks that were freed; of a sample not weighted
+  SiteSizes sizes;                  // its allocations by size; of a sample not weighted
   SiteMoves moves;
   std::vector<SeriesPoint> series;  // in order; intervals in which nothing changed are left out
   SampledSum bytes_sample;          // of a sample (ProcessInfo::sample_bytes): what makes

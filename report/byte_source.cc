@@ -67,7 +67,7 @@ absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, std::span<uint8_t> ou
 }
 
 absl::StatusOr<size_t> MemorySource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
-  if (offset >= bytes_.size()) return 0;
+  if (offset >= bytes_.size() || out.empty()) return 0;
   const size_t n = std::min<uint64_t>(out.size(), bytes_.size() - offset);
   memcpy(out.data(), bytes_.data() + offset, n);
   return n;

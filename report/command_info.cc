@@ -27,14 +27,12 @@ std::vector<std::string> Symbolized(const symbolizer::Options& options, const An
   // Each node as a stack of its own, of a process that has nothing else.
   Analysis modules;
   modules.modules = trace.analysis.modules;
+  StackTable stacks;
   std::vector<StackId> ids;
-  for (uint32_t i = 0; i < nodes.size(); ++i) ids.push_back(StackId{i + 1});
+  for (const StackNode& node : nodes) ids.push_back(stacks.Intern({}, node.pc, node.instance));
   symbolizer::SymbolizerProcess symbolizer(options);
   const SiteSymbols symbols(
-      modules,
-      [&nodes](StackId id, std::vector<RawFrame>* raw) {
-        raw->push_back({nodes[id.value - 1].instance, nodes[id.value - 1].pc});
-      },
+      modules, stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },

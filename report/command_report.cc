@@ -249,14 +249,9 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   }
 
   const StackTable& stacks = *trace->stacks;
-  const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
-    for (; id; id = stacks.node(id).parent) {
-      raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
-    }
-  };
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const SiteSymbols symbols(
-      trace->analysis, walk,
+      trace->analysis, stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },

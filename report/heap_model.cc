@@ -441,7 +441,9 @@ void HeapModel::Finish(Analysis* analysis) {
 }
 
 void HeapModel::FinishUsage(Analysis* analysis) {
-  for (size_t i = 1; i < sites_.size(); ++i) analysis->sites[i - 1].sizes = site_sizes_[i];
+  for (size_t i = 1; i < sites_.size(); ++i) {
+    analysis->sites[i - 1].sizes = SiteSizes::Of(site_sizes_[i]);
+  }
   for (const auto& [site, moves] : usage_.moves()) analysis->sites[site - 1].moves = moves;
   for (size_t i = 0; i < threads_.size(); ++i) {
     ThreadSummary& thread = analysis->threads[i];
@@ -488,7 +490,7 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
   analysis->shutdown_ns = finder.shutdown_ns();
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
-    site.lifetimes = lifetimes_[i];
+    site.lifetimes = SiteLifetimes::Of(lifetimes_[i].freed);
     site.series = series_.Take(i, SeriesNow(sites_[i]));
     if (site.live_blocks > 0) finder.AddSite(i, site.first_time_ns);
   }

@@ -49,6 +49,7 @@
 #define MEMTRACE_REPORT_HEAP_MODEL_H_
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <deque>
@@ -559,7 +560,7 @@ class HeapModel {
   bool leaks_were_disabled_ = false;      // of any of them, at any time
   std::vector<SiteState> sites_;          // [0] unused
   std::vector<LifetimeHistogram> lifetimes_;  // by site
-  std::vector<SiteSizes> site_sizes_;     // by site
+  std::vector<std::array<uint32_t, kSiteSizeClasses>> site_sizes_;  // by site
   SiteSeries series_;                     // by site
   UsageFold usage_;
   std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample

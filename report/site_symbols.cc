@@ -66,11 +66,11 @@ Frame FrameOfFunctionModule(const ModuleInfo& module, uint64_t pc) {
 
 }  // namespace
 
-SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
+SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
                          const SymbolizeModule& symbolize,
                          const std::function<void(double)>& progress,
                          std::span<const StackId> more)
-    : stacks_(std::move(stacks)) {
+    : stacks_(stacks) {
   frames_.emplace_back();
   for (const ModuleInfo& module : analysis.modules) {
     modules_[module.id.value] = &module;
@@ -80,19 +80,13 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
             [](const ModuleInfo* a, const ModuleInfo* b) { return a->start < b->start; });
 
   // Every distinct address, by module.
-  absl::flat_hash_set<StackId> seen;
+  std::vector<bool> seen(stacks_.size() + 1);
   absl::flat_hash_set<Address> addresses;
-  std::vector<RawFrame> raw, last;
   const auto collect = [&](StackId stack) {
-    if (!stack || !seen.insert(stack).second) return;
-    raw.clear();
-    stacks_(stack, &raw);
-    // Neighbours have their outer frames in common.
-    const auto different = std::mismatch(raw.rbegin(), raw.rend(), last.rbegin(), last.rend());
-    for (auto frame = different.first; frame != raw.rend(); ++frame) {
-      addresses.insert({Resolve(*frame), frame->pc});
+    for (; stack && !seen[stack.value]; stack = stacks_.node(stack).parent) {
+      seen[stack.value] = true;
+      addresses.insert(AddressOf(stacks_.node(stack)));
     }
-    raw.swap(last);
   };
   for (const Site& site : analysis.sites) collect(site.stack);
   for (const MappingSite& site : analysis.mappings) collect(site.stack);
@@ -160,16 +154,24 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, StackSource stacks,
   absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
 }
 
-// The instance a step belongs to; 0 is short for the permanent module around pc.
-uint32_t SiteSymbols::Resolve(const RawFrame& raw) const {
-  if (raw.instance != format::kPermanentInstance) return raw.instance;
+// With the instance that it belongs to: 0 is short for the permanent module around pc.
+SiteSymbols::Address SiteSymbols::AddressOf(const StackNode& node) const {
+  if (node.instance != format::kPermanentInstance) return {node.instance, node.pc};
   auto next = std::upper_bound(
-      permanent_.begin(), permanent_.end(), raw.pc,
+      permanent_.begin(), permanent_.end(), node.pc,
       [](uint64_t pc, const ModuleInfo* module) { return pc < module->start; });
-  if (next == permanent_.begin()) return format::kPermanentInstance;
+  if (next == permanent_.begin()) return {format::kPermanentInstance, node.pc};
   const ModuleInfo* module = *--next;
   // A return address after a call that never returns may be one past the end.
-  return raw.pc <= module->end ? module->id.value : format::kPermanentInstance;
+  return {node.pc <= module->end ? module->id.value : format::kPermanentInstance, node.pc};
+}
+
+std::vector<SiteSymbols::Address> SiteSymbols::InnermostAddresses(StackId stack) const {
+  std::vector<Address> addresses;
+  for (; stack && addresses.size() < kInnermostCalls; stack = stacks_.node(stack).parent) {
+    addresses.push_back(AddressOf(stacks_.node(stack)));
+  }
+  return addresses;
 }
 
 void SiteSymbols::AddMarker(const Address& address) {
@@ -222,13 +224,9 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
 void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize) {
   absl::flat_hash_set<StackId> seen;
   std::map<uint32_t, std::vector<uint64_t>> by_module;
-  std::vector<RawFrame> raw;
   const auto collect = [&](StackId stack) {
     if (!stack || !seen.insert(stack).second) return;
-    raw.clear();
-    stacks_(stack, &raw);
-    for (size_t i = 0; i < std::min(raw.size(), kInnermostCalls); ++i) {
-      const Address address{Resolve(raw[i]), raw[i].pc};
+    for (const Address& address : InnermostAddresses(stack)) {
       if (!modules_.contains(address.first) || !called_.try_emplace(address).second) continue;
       by_module[address.first].push_back(address.second);
     }
@@ -256,16 +254,14 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& sy
 
 std::vector<SiteSymbols::Call> SiteSymbols::InnermostCalls(StackId stack) const {
   std::vector<Call> calls;
-  if (!stack) return calls;
   const auto name = [](const Frame& frame) {
     return frame.linkage_name.empty() ? frame.function : frame.linkage_name;
   };
-  std::vector<RawFrame> raw;
-  stacks_(stack, &raw);
-  for (size_t i = 0; i < std::min(raw.size(), kInnermostCalls); ++i) {
-    const auto at = called_.find(Address{Resolve(raw[i]), raw[i].pc});
+  for (const Address& address : InnermostAddresses(stack)) {
+    const auto at = called_.find(address);
     std::string called = at == called_.end() ? "" : at->second;
-    const Run run = RunOf(raw[i]);
+    const auto found = runs_.find(address);
+    const Run run = found == runs_.end() ? Run{} : found->second;
     for (uint32_t k = 0; k < run.count; ++k) {
       const Frame& frame = frames_[run.begin + k];
       calls.push_back({name(frame), std::move(called), IsCxxRuntime(frame.module)});
@@ -319,23 +315,18 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
 }
 
 std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {
-  std::vector<FrameId> out;
-  if (!stack) return out;
-  std::vector<RawFrame> raw;
-  stacks_(stack, &raw);
-  out.reserve(raw.size() * 2);
-  for (const RawFrame& step : raw) {
-    const Run run = RunOf(step);
-    for (uint32_t i = 0; i < run.count; ++i) out.push_back({run.begin + i});
-  }
-  return out;
+  std::vector<FrameId> ids;
+  ForEachFrame(stack, [&](const Frame& frame) {
+    ids.push_back({static_cast<uint32_t>(&frame - frames_.data())});
+  });
+  return ids;
 }
 
-SiteSymbols::Run SiteSymbols::RunOf(const RawFrame& raw) const {
-  Memo& memo = memo_[(raw.pc + raw.instance) * 0x9e3779b97f4a7c15 >> (64 - kMemoBits)];
-  if (memo.run.count == 0 || memo.raw != raw) {
-    const auto found = runs_.find(Address{Resolve(raw), raw.pc});
-    memo = {raw, found == runs_.end() ? Run{} : found->second};
+SiteSymbols::Run SiteSymbols::RunOf(const StackNode& node) const {
+  Memo& memo = memo_[(node.pc + node.instance) * 0x9e3779b97f4a7c15 >> (64 - kMemoBits)];
+  if (memo.run.count == 0 || memo.pc != node.pc || memo.instance != node.instance) {
+    const auto found = runs_.find(AddressOf(node));
+    memo = {node.pc, node.instance, found == runs_.end() ? Run{} : found->second};
   }
   return memo.run;
 }

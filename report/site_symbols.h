@@ -5,7 +5,7 @@
 // to frames when asked. A frame is stored once per address, however many stacks
 // pass through it; a stack's frames are names (FrameId) of those.
 //
-// One thread. Holds a reference to where the stacks come from.
+// One thread. Holds a reference to the table of the stacks.
 
 #ifndef MEMTRACE_REPORT_SITE_SYMBOLS_H_
 #define MEMTRACE_REPORT_SITE_SYMBOLS_H_
@@ -22,21 +22,12 @@
 #include "absl/types/span.h"
 #include "report/analysis.h"
 #include "report/frame.h"
+#include "report/stack_table.h"
 #include "report/strong_id.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
 
-// One step of a stack as the trace has it.
-struct RawFrame {
-  uint32_t instance = 0;  // format::kPermanentInstance, kNoModule (pc is a StackMarker), or one
-  uint64_t pc = 0;
-
-  friend bool operator==(const RawFrame&, const RawFrame&) = default;
-};
-
-// Appends the steps of a stack, innermost first.
-using StackSource = std::function<void(StackId, std::vector<RawFrame>*)>;
 using SymbolizeModule = std::function<symbolizer::ModuleResult(
     const symbolizer::Module&, std::span<const symbolizer::Address>)>;
 
@@ -46,13 +37,21 @@ class SiteSymbols {
  public:
   // `progress` (may be empty) hears the share done, 0 to 1. `more`: stacks to expand
   // besides those of the analysis.
-  SiteSymbols(const Analysis& analysis, StackSource stacks, const SymbolizeModule& symbolize,
+  SiteSymbols(const Analysis& analysis, const StackTable& stacks, const SymbolizeModule& symbolize,
               const std::function<void(double)>& progress = {},
               std::span<const StackId> more = {});
 
   // Innermost first, inlined frames expanded, a marker last. Empty: no stack.
   std::vector<FrameId> Stack(StackId stack) const;
   const Frame& frame(FrameId id) const { return frames_[id.value]; }
+  // visit(const Frame&), of each of Stack().
+  template <typename Visit>
+  void ForEachFrame(StackId stack, Visit visit) const {
+    for (; stack; stack = stacks_.node(stack).parent) {
+      const Run run = RunOf(stacks_.node(stack));
+      for (uint32_t i = 0; i < run.count; ++i) visit(frames_[run.begin + i]);
+    }
+  }
   size_t frame_count() const { return frames_.size(); }
 
   // The innermost calls of a stack, those of inlined functions too: the function that each is in,
@@ -80,8 +79,9 @@ class SiteSymbols {
   };
   using Address = std::pair<uint32_t, uint64_t>;
 
-  uint32_t Resolve(const RawFrame& raw) const;
-  Run RunOf(const RawFrame& raw) const;  // count 0: none
+  Address AddressOf(const StackNode& node) const;
+  Run RunOf(const StackNode& node) const;  // count 0: none
+  std::vector<Address> InnermostAddresses(StackId stack) const;
   void AddMarker(const Address& address);
   // An instance of a module, with the addresses in it that stacks have.
   struct Asked {
@@ -94,14 +94,15 @@ class SiteSymbols {
   void FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize);
   void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
 
-  StackSource stacks_;
+  const StackTable& stacks_;
   absl::flat_hash_map<uint32_t, const ModuleInfo*> modules_;
   std::vector<const ModuleInfo*> permanent_;  // by start
   absl::flat_hash_map<Address, Run> runs_;
   absl::flat_hash_map<Address, std::string> called_;
   // The latest answers of RunOf(): stacks have most of their steps in common.
   struct Memo {
-    RawFrame raw;
+    uint64_t pc = 0;
+    uint32_t instance = 0;
     Run run;
   };
   static constexpr unsigned kMemoBits = 14;

@@ -208,14 +208,8 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
     for (const LossRecord& record : scan->records) of_leaks.push_back(record.stack);
   }
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
-  const StackTable& stacks = *trace->stacks;
   const SiteSymbols symbols(
-      analysis,
-      [&stacks](StackId id, std::vector<RawFrame>* raw) {
-        for (; id; id = stacks.node(id).parent) {
-          raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
-        }
-      },
+      analysis, *trace->stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },

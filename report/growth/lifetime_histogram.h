@@ -2,7 +2,8 @@
 //
 // A class is a third to a half as wide as its first lifetime, and a quantile read from it off by
 // less than that: enough to tell a millisecond from an hour, which is what lifetimes are asked
-// for. The classes are 384 bytes a site, whatever the number of blocks.
+// for. The classes are 384 bytes a site, whatever the number of blocks; kept of a site is what it
+// uses of them (SiteLifetimes).
 //
 // Hot: Add() is on the path of each free.
 
@@ -13,6 +14,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "report/class_counts.h"
 
 namespace memtrace::report {
 
@@ -39,6 +42,12 @@ struct LifetimeHistogram {
   void Add(const LifetimeHistogram& other) {
     for (size_t i = 0; i < kClasses; ++i) freed[i] += other.freed[i];
   }
+  void Add(const ClassCounts<kClasses>& other) { other.AddTo(&freed); }
+  static LifetimeHistogram Of(const ClassCounts<kClasses>& counts) {
+    LifetimeHistogram all;
+    all.Add(counts);
+    return all;
+  }
 
   uint64_t blocks() const {
     uint64_t sum = 0;
@@ -51,6 +60,8 @@ struct LifetimeHistogram {
   // The share of the freed blocks that lived longer than this.
   double ShareAbove(double ns) const;
 };
+
+using SiteLifetimes = ClassCounts<LifetimeHistogram::kClasses>;
 
 }  // namespace memtrace::report
 

@@ -60,10 +60,11 @@ double Noise(const SiteHistory& history) {
 
 GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   const Site& site = *history.site;
+  const LifetimeHistogram lifetimes = LifetimeHistogram::Of(site.lifetimes);
   const double part_ns = static_cast<double>(history.end_ns - history.first_ns) / Births::kParts;
   // The newest blocks are not leaks yet: as old as those that were freed, at least.
   double tail_ns = part_ns;
-  if (!history.held) tail_ns = std::max(tail_ns, site.lifetimes.Quantile(0.99));
+  if (!history.held) tail_ns = std::max(tail_ns, lifetimes.Quantile(0.99));
   const auto tail_parts = static_cast<size_t>(std::min(std::ceil(tail_ns / part_ns), 1e6));
   if (tail_parts + kWarmUpParts + kFewestParts > Births::kParts) return {};
   const size_t parts = Births::kParts - tail_parts - kWarmUpParts;
@@ -78,7 +79,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
     // Twice what the lifetimes of the others explain: their classes are coarse.
     const double explained = history.held
                                  ? 0
-                                 : 2 * site.lifetimes.ShareAbove(age_ns) *
+                                 : 2 * lifetimes.ShareAbove(age_ns) *
                                        static_cast<double>(site.allocations) / Births::kParts;
     const double left = history.births.blocks[at] - explained;
     if (left < 0.5) continue;

@@ -110,6 +110,13 @@ struct PackedSource {
   size_t stacks = 0;  // there are ids up to that
 };
 
+// No value of the type takes fewer: each member takes one.
+template <typename T>
+constexpr size_t kLeastBytes = 1;
+template <typename T>
+  requires std::is_class_v<T> && std::is_aggregate_v<T> && (!IsArray<T>::value)
+constexpr size_t kLeastBytes<T> = FieldCount<T>();
+
 template <typename T>
 void Get(T& value, PackedSource& source) {
   PackedReader& in = source.in;
@@ -134,6 +141,7 @@ void Get(T& value, PackedSource& source) {
   } else if constexpr (IsVector<T>::value) {
     const size_t count = in.Count();
     value.clear();
+    value.reserve(std::min(count, in.left() / kLeastBytes<typename T::value_type>));
     for (size_t i = 0; i < count && in.ok(); ++i) {
       if constexpr (std::is_same_v<T, std::vector<bool>>) {
         value.push_back(in.Number() != 0);

@@ -16,13 +16,14 @@ void WriteLifetimes(const ReportView& view, size_t top, Sink& out) {
   out.Write("freed,p50_s,p90_s,p99_s,caller,file,line,module,fingerprint\r\n");
   for (size_t i = 0; i < std::min(top, view.sites().size()) && !out.done(); ++i) {
     const Site& site = *view.sites()[i];
-    const uint64_t blocks = site.lifetimes.blocks();
+    const LifetimeHistogram lifetimes = LifetimeHistogram::Of(site.lifetimes);
+    const uint64_t blocks = lifetimes.blocks();
     if (blocks == 0) continue;
     CsvRecord()
         .Number(blocks)
-        .Seconds(Ns(site.lifetimes.Quantile(0.5)))
-        .Seconds(Ns(site.lifetimes.Quantile(0.9)))
-        .Seconds(Ns(site.lifetimes.Quantile(0.99)))
+        .Seconds(Ns(LifetimeQuantile(view, lifetimes, 0.5)))
+        .Seconds(Ns(LifetimeQuantile(view, lifetimes, 0.9)))
+        .Seconds(Ns(LifetimeQuantile(view, lifetimes, 0.99)))
         .Caller(view, site.stack)
         .Text(view.Fingerprint(site.stack, site.function))
         .WriteTo(out);

@@ -430,7 +430,7 @@ Json SiteJson(const ReportView& view, const Site& site) {
           {"strict_fingerprint", view.StrictFingerprint(site.stack, site.function)},
           {"growth_rate", GrowthRateJson(site.growth)},
           {"held_until_exit", judged ? Json(site.growth.held_until_exit) : Json()},
-          {"lifetime", SiteLifetimeJson(site)},
+          {"lifetime", SiteLifetimeJson(view, site)},
           {"moves", SiteMovesJson(site)},
           {"sizes", SiteSizesJson(site)},
           {"stack", StackJson(view, site.stack)}};

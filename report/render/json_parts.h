@@ -34,7 +34,7 @@ Json LifetimesJson(const ReportView& view);
 Json ModulesJson(const ReportView& view);
 Json ExchangeJson(const ReportView& view, const ThreadExchange& exchange);
 Json MismatchesJson(const ReportView& view);
-Json SiteLifetimeJson(const Site& site);
+Json SiteLifetimeJson(const ReportView& view, const Site& site);
 Json SiteMovesJson(const Site& site);
 Json SiteSizesJson(const Site& site);
 // By kind, from "definite" to "reachable".

@@ -8,13 +8,13 @@
 namespace memtrace::report::render {
 namespace {
 
-Json QuantilesJson(const LifetimeHistogram& lifetimes) {
+Json QuantilesJson(const ReportView& view, const LifetimeHistogram& lifetimes) {
   const uint64_t blocks = lifetimes.blocks();
   if (blocks == 0) return nullptr;
   return {{"blocks", blocks},
-          {"p50_s", Seconds(lifetimes.Quantile(0.5))},
-          {"p90_s", Seconds(lifetimes.Quantile(0.9))},
-          {"p99_s", Seconds(lifetimes.Quantile(0.99))}};
+          {"p50_s", Seconds(LifetimeQuantile(view, lifetimes, 0.5))},
+          {"p90_s", Seconds(LifetimeQuantile(view, lifetimes, 0.9))},
+          {"p99_s", Seconds(LifetimeQuantile(view, lifetimes, 0.99))}};
 }
 
 Json SeriesJson(const StackedTimeline::Series& series) {
@@ -47,7 +47,7 @@ Json LifetimesJson(const ReportView& view) {
                        {"to_s", Seconds(static_cast<double>(LifetimeHistogram::BeginOf(i + 1)))},
                        {"blocks", all.freed[i]}});
   }
-  Json json = QuantilesJson(all);
+  Json json = QuantilesJson(view, all);
   if (json.is_null()) json = {{"blocks", 0}};
   json["classes"] = std::move(classes);
   return json;
@@ -94,7 +94,9 @@ Json MismatchesJson(const ReportView& view) {
   return {{"frees_known", view.analysis().frees_with_stack != 0}, {"pairs", std::move(pairs)}};
 }
 
-Json SiteLifetimeJson(const Site& site) { return QuantilesJson(site.lifetimes); }
+Json SiteLifetimeJson(const ReportView& view, const Site& site) {
+  return QuantilesJson(view, LifetimeHistogram::Of(site.lifetimes));
+}
 
 Json SiteMovesJson(const Site& site) {
   const SiteMoves& moves = site.moves;

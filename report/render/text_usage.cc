@@ -21,14 +21,21 @@ constexpr uint64_t kEdges[] = {
     0,           1'000,         10'000,         100'000,         1'000'000,        10'000'000,
     100'000'000, 1'000'000'000, 10'000'000'000, 100'000'000'000, 1'000'000'000'000};
 
-std::string QuantileText(const LifetimeHistogram& lifetimes, double q) {
-  return Duration(static_cast<uint64_t>(lifetimes.Quantile(q)));
+std::string QuantileText(const ReportView& view, const LifetimeHistogram& lifetimes, double q) {
+  return Duration(static_cast<uint64_t>(LifetimeQuantile(view, lifetimes, q)));
 }
 
 }  // namespace
 
 std::string LifetimesText(const ReportView& view, const TextOptions& options) {
-  const LifetimeHistogram all = Lifetimes(view);
+  LifetimeHistogram all;
+  std::vector<std::pair<uint64_t, const SiteGroup*>> groups;
+  for (const SiteGroup& group : view.callers()) {  // which have each site once
+    const LifetimeHistogram lifetimes = Lifetimes(group);
+    all.Add(lifetimes);
+    const uint64_t blocks = lifetimes.blocks();
+    if (blocks > 0) groups.emplace_back(blocks, &group);
+  }
   const uint64_t freed = all.blocks();
   if (freed == 0) return Heading(options, "LIFETIMES", "no block was freed");
   const Style& style = options.style;
@@ -53,19 +60,14 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
                                                  std::min<size_t>(width, 40), style));
                  });
   }
-  std::vector<std::pair<uint64_t, const SiteGroup*>> groups;
-  for (const SiteGroup& group : view.callers()) {
-    const uint64_t blocks = Lifetimes(group).blocks();
-    if (blocks > 0) groups.emplace_back(blocks, &group);
-  }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   TextTable callers({{"freed"}, {"median"}, {"90 %"}, {"99 %"}}, "caller");
   const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
     const LifetimeHistogram lifetimes = Lifetimes(*groups[i].second);
-    callers.AddRow({ShortCount(groups[i].first), QuantileText(lifetimes, 0.5),
-                    QuantileText(lifetimes, 0.9), QuantileText(lifetimes, 0.99)},
+    callers.AddRow({ShortCount(groups[i].first), QuantileText(view, lifetimes, 0.5),
+                    QuantileText(view, lifetimes, 0.9), QuantileText(view, lifetimes, 0.99)},
                    [&view, &options, stack = groups[i].second->stack](size_t width) {
                      return CallerCell(view, stack, width, options);
                    });
@@ -74,7 +76,8 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
       Heading(options, "LIFETIMES",
               absl::StrCat("of ", Plural(freed, "block"), view.sampled() ? " of the sample" : "",
                            " that ", freed == 1 ? "was" : "were", " freed: median ",
-                           QuantileText(all, 0.5), ", 90 % up to ", QuantileText(all, 0.9))),
+                           QuantileText(view, all, 0.5), ", 90 % up to ",
+                           QuantileText(view, all, 0.9))),
       table.Render(style, 2), "\n", callers.Render(style, 2),
       MoreLine(options, groups.size(), shown, "caller"));
 }

@@ -47,6 +47,10 @@ LifetimeHistogram Lifetimes(const SiteGroup& group) {
   return all;
 }
 
+double LifetimeQuantile(const ReportView& view, const LifetimeHistogram& lifetimes, double q) {
+  return std::min(lifetimes.Quantile(q), static_cast<double>(view.analysis().process.duration_ns));
+}
+
 SiteMoves Moves(const SiteGroup& group) {
   SiteMoves all;
   for (const Site* site : group.sites) {

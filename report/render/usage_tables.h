@@ -26,6 +26,8 @@ std::vector<ModuleUsage> Modules(const ReportView& view);  // most bytes first
 // Of all sites; of one caller.
 LifetimeHistogram Lifetimes(const ReportView& view);
 LifetimeHistogram Lifetimes(const SiteGroup& group);
+// In ns; 0: no block was freed. No block lived longer than the run, though its class goes on.
+double LifetimeQuantile(const ReportView& view, const LifetimeHistogram& lifetimes, double q);
 
 // The moves of a caller's sites together.
 SiteMoves Moves(const SiteGroup& group);

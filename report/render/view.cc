@@ -81,20 +81,32 @@ class Regex {
 };
 
 // Numbers for stacks: the same for two that read alike. They are kept as a tree, which
-// stacks share as far as their outer frames are the same.
+// stacks share as far as their outer frames are the same; and most have the outer frames of the
+// stack that was asked for before.
 class StackKeys {
  public:
   uint32_t Of(const std::vector<const Frame*>& frames) {
-    uint32_t key = 0;
-    for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-      key = tree_.try_emplace({key, (*frame)->identity}, static_cast<uint32_t>(tree_.size() + 1))
-                .first->second;
+    size_t same = 0;
+    while (same < std::min(frames.size(), last_.size()) &&
+           last_[same].identity == frames[frames.size() - 1 - same]->identity) {
+      ++same;
     }
-    return key;
+    last_.resize(same);
+    for (size_t left = frames.size() - same; left-- > 0;) {
+      const uint32_t parent = last_.empty() ? 0 : last_.back().key, identity = frames[left]->identity;
+      const uint32_t key =
+          tree_.try_emplace({parent, identity}, static_cast<uint32_t>(tree_.size() + 1)).first->second;
+      last_.push_back({identity, key});
+    }
+    return last_.empty() ? 0 : last_.back().key;
   }
 
  private:
+  struct Step {
+    uint32_t identity, key;
+  };
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> tree_;
+  std::vector<Step> last_;  // of the latest stack, outermost first
 };
 
 }  // namespace
@@ -327,8 +339,20 @@ bool ReportView::Matches(StackId stack) const {
 }
 
 void ReportView::Group() {
+  // In the order of the trace, in which neighbours have most of their frames in common.
+  struct Names {
+    uint32_t stack = 0, caller = 0;  // the same of two that read alike
+  };
+  std::vector<Names> names(analysis_->sites.size());
+  StackKeys keys;
+  std::vector<const Frame*> frames;
   for (const Site& site : analysis_->sites) {
-    if (Matches(site.stack)) sites_.push_back(&site);
+    if (!Matches(site.stack)) continue;
+    sites_.push_back(&site);
+    Frames(site.stack, &frames);
+    Names& its = names[static_cast<size_t>(&site - analysis_->sites.data())];
+    if (site.live_blocks > 0) its.stack = keys.Of(frames);
+    if (!frames.empty()) its.caller = frames[CutStack(frames).caller]->identity;
   }
   // Ids are given in the order of the trace: a tie has the same order every time.
   std::sort(sites_.begin(), sites_.end(), [](const Site* a, const Site* b) {
@@ -336,21 +360,19 @@ void ReportView::Group() {
            std::tuple(a->bytes_allocated, a->allocations, b->stack, b->function);
   });
 
-  StackKeys keys;
   absl::flat_hash_map<std::pair<uint32_t, AllocFunction>, size_t> by_stack;
   absl::flat_hash_map<uint32_t, size_t> by_caller;
   for (const Site* site : sites_) {
-    const std::vector<const Frame*> frames = Frames(site->stack);
+    const Names& its = names[static_cast<size_t>(site - analysis_->sites.data())];
     if (site->live_blocks > 0) {
       const auto [it, is_new] =
-          by_stack.try_emplace({keys.Of(frames), site->function}, unfreed_.size());
+          by_stack.try_emplace({its.stack, site->function}, unfreed_.size());
       if (is_new) unfreed_.emplace_back();
       unfreed_[it->second].Add(*site);
       unfreed_bytes_ += site->live_bytes;
       unfreed_blocks_ += site->live_blocks;
     }
-    const uint32_t caller = frames.empty() ? 0 : frames[CutStack(frames).caller]->identity;
-    const auto [it, is_new] = by_caller.try_emplace(caller, callers_.size());
+    const auto [it, is_new] = by_caller.try_emplace(its.caller, callers_.size());
     if (is_new) callers_.emplace_back();
     callers_[it->second].Add(*site);
   }
@@ -367,11 +389,14 @@ void ReportView::Group() {
 }
 
 std::vector<const Frame*> ReportView::Frames(StackId stack) const {
-  const std::vector<FrameId> ids = symbols_->Stack(stack);
   std::vector<const Frame*> frames;
-  frames.reserve(ids.size());
-  for (const FrameId id : ids) frames.push_back(&symbols_->frame(id));
+  Frames(stack, &frames);
   return frames;
+}
+
+void ReportView::Frames(StackId stack, std::vector<const Frame*>* frames) const {
+  frames->clear();
+  symbols_->ForEachFrame(stack, [&](const Frame& frame) { frames->push_back(&frame); });
 }
 
 const Frame* ReportView::Caller(StackId stack) const {

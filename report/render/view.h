@@ -102,6 +102,7 @@ class ReportView {
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 
   std::vector<const Frame*> Frames(StackId stack) const;
+  void Frames(StackId stack, std::vector<const Frame*>* frames) const;
   // The frame a table names for a stack; nullptr when there is no stack.
   const Frame* Caller(StackId stack) const;
   std::string CallerText(StackId stack) const;  // "function file:line", not escaped

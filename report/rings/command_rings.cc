@@ -80,15 +80,9 @@ absl::Status Rings(Flags flags) {
   };
   auto trace = AnalyzeTrace(flags.common.file, analyze);
   if (!trace.ok()) return trace.status();
-  const StackTable& stacks = *trace->stacks;
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const SiteSymbols symbols(
-      trace->analysis,
-      [&stacks](StackId id, std::vector<RawFrame>* raw) {
-        for (; id; id = stacks.node(id).parent) {
-          raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
-        }
-      },
+      trace->analysis, *trace->stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },

@@ -216,14 +216,6 @@ std::vector<StackId> MergedSites::Translate(const AnalyzedTrace& trace,
   return ours;
 }
 
-StackSource MergedSites::stacks() const {
-  return [this](StackId id, std::vector<RawFrame>* raw) {
-    for (; id; id = stacks_.node(id).parent) {
-      raw->push_back({stacks_.node(id).instance, stacks_.node(id).pc});
-    }
-  };
-}
-
 std::vector<StackId> MergedSites::AllStacks() const {
   absl::flat_hash_set<StackId> seen;
   std::vector<StackId> all;

@@ -67,8 +67,8 @@ class MergedSites {
   const std::vector<MergedExecutable>& executables() const { return executables_; }
   // Files as modules, and no sites.
   const Analysis& files() const { return files_; }
-  // The steps of the stacks of all executables.
-  StackSource stacks() const;
+  // Of all executables.
+  const StackTable& stacks() const { return stacks_; }
   // All of them, once each.
   std::vector<StackId> AllStacks() const;
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "format/event_words.h"
+#include "report/class_counts.h"
 #include "report/strong_id.h"
 
 namespace memtrace::report {
@@ -42,7 +43,7 @@ struct SiteMoves {
 
 // Allocations of a site by size. Class k is that of SizeHistogram; the last has all above.
 inline constexpr size_t kSiteSizeClasses = 26;
-using SiteSizes = std::array<uint32_t, kSiteSizeClasses>;
+using SiteSizes = ClassCounts<kSiteSizeClasses>;
 
 // Blocks that one thread allocated and another freed.
 struct ThreadExchange {

@@ -15,15 +15,9 @@ absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(const std::string& 
   std::unique_ptr<NamedTrace> named(new NamedTrace);
   named->trace_ = *std::move(trace);
   FillUnseenAllocators(ModuleNamesIn(options.sysroot), &named->trace_.analysis);
-  const StackTable& stacks = *named->trace_.stacks;
-  const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
-    for (; id; id = stacks.node(id).parent) {
-      raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
-    }
-  };
   symbolizer::SymbolizerProcess symbolizer(options);
   named->symbols_.emplace(
-      named->trace_.analysis, walk,
+      named->trace_.analysis, *named->trace_.stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       });

@@ -145,13 +145,7 @@ void MustBeHarmless(std::string_view text, std::string_view line_end, const char
 
 // Every format, of every table; and that each is text and nothing else.
 size_t RenderEverything(const AnalyzedTrace& trace) {
-  const StackTable& stacks = *trace.stacks;
-  const auto walk = [&stacks](StackId id, std::vector<RawFrame>* raw) {
-    for (; id; id = stacks.node(id).parent) {
-      raw->push_back({stacks.node(id).instance, stacks.node(id).pc});
-    }
-  };
-  const SiteSymbols symbols(trace.analysis, walk, MakeUpNames);
+  const SiteSymbols symbols(trace.analysis, *trace.stacks, MakeUpNames);
   const auto view = render::ReportView::Create(trace.analysis, symbols, "");
   if (!view.ok()) Fail("analyzed, but no view", view.status());
   size_t bytes = 0;

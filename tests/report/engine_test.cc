@@ -79,9 +79,9 @@ std::string Describe(const AnalyzedTrace& trace) {
           s.first_time_ns, s.last_time_ns, s.live_first_time_ns, s.live_last_time_ns,
           s.live_time_sum_ns);
     for (size_t i = 0; i < LifetimeHistogram::kClasses; ++i) {
-      if (s.lifetimes.freed[i] != 0) write("lifetimes", i, s.lifetimes.freed[i]);
+      if (s.lifetimes[i] != 0) write("lifetimes", i, s.lifetimes[i]);
     }
-    for (size_t i = 0; i < s.sizes.size(); ++i) {
+    for (size_t i = 0; i < kSiteSizeClasses; ++i) {
       if (s.sizes[i] != 0) write("sizes", i, s.sizes[i]);
     }
     for (const SeriesPoint& p : s.series) {

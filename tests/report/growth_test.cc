@@ -89,7 +89,7 @@ TEST(GrowthTest, SeriesAndLifetimesAddUpToTheSites) {
       EXPECT_EQ(high, site.peak_bytes);
       EXPECT_EQ(site.series.back().live_bytes, site.live_bytes);
       EXPECT_EQ(site.series.back().live_blocks, site.live_blocks);
-      EXPECT_EQ(site.lifetimes.blocks(), site.frees);
+      EXPECT_EQ(site.lifetimes.total(), site.frees);
     }
     if (HasFailure()) FAIL() << "round " << round;
   }

@@ -131,13 +131,16 @@ TEST(HeapModelTest, AnAddressAllocatedTwiceWasFreedInBetween) {
   EXPECT_EQ(a.totals.frees, 1u);
 }
 
-TEST(LiveTableTest, AgreesWithAMap) {
+// How far apart the blocks are: crowded, as most are, on pages of their own.
+class LiveTableTest : public ::testing::TestWithParam<uint64_t> {};
+
+TEST_P(LiveTableTest, AgreesWithAMap) {
   LiveTable table;
   std::map<uint64_t, uint64_t> model;
   std::mt19937_64 random(3);
-  for (int i = 0; i < 300'000; ++i) {
-    // First it grows, then it shrinks; addresses collide in long runs.
-    const uint64_t address = 16 * (1 + random() % (i < 150'000 ? 60'000 : 500));
+  for (int i = 0; i < 600'000; ++i) {
+    // First it grows, beyond what is small, then it shrinks; addresses collide in long runs.
+    const uint64_t address = GetParam() * (1 + random() % (i < 400'000 ? 120'000 : 500));
     if (random() % 3 != 0) {
       bool inserted;
       HeldBlock* block = table.FindOrInsert(address, &inserted);
@@ -161,6 +164,32 @@ TEST(LiveTableTest, AgreesWithAMap) {
     EXPECT_EQ(model.at(block.address()), block.time_ns);
   });
   EXPECT_EQ(seen, model.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Spacings, LiveTableTest, ::testing::Values(1, 16, 64, 112, 4096));
+
+// Through many growths.
+TEST(LiveTableTest, FindsAllAfterManyGrowths) {
+  LiveTable table;
+  uint64_t address = 0;
+  std::vector<uint64_t> all;
+  for (int i = 0; i < 200'000; ++i) {
+    address += i < 2'000 ? 32 : 80;
+    bool inserted;
+    table.FindOrInsert(address, &inserted)->time_ns = address * 3;
+    ASSERT_TRUE(inserted);
+    all.push_back(address);
+    if (i % 7 == 0) {
+      table.Erase(table.Find(all[all.size() / 2]));
+      all.erase(all.begin() + static_cast<long>(all.size() / 2));
+    }
+  }
+  EXPECT_EQ(table.size(), all.size());
+  for (const uint64_t each : all) {
+    const HeldBlock* const block = table.Find(each);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block->time_ns, each * 3);
+  }
 }
 
 }  // namespace

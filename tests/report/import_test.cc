@@ -150,12 +150,7 @@ class ImportTest : public ::testing::Test {
     ASSERT_TRUE(trace.ok()) << trace.status();
     trace_ = *std::move(trace);
     symbols_ = std::make_unique<SiteSymbols>(
-        trace_.analysis,
-        [this](StackId id, std::vector<RawFrame>* raw) {
-          for (; id; id = trace_.stacks->node(id).parent) {
-            raw->push_back({trace_.stacks->node(id).instance, trace_.stacks->node(id).pc});
-          }
-        },
+        trace_.analysis, *trace_.stacks,
         [](const symbolizer::Module& module, std::span<const symbolizer::Address> asked) {
           symbolizer::ModuleResult result;
           result.state = symbolizer::ModuleState::kNotFound;

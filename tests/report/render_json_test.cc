@@ -111,6 +111,22 @@ TEST(JsonTest, WhatIsNotKnownIsNullAndNotZero) {
   EXPECT_TRUE(report["timeline"]["points"][0]["rss_bytes"].is_null());
 }
 
+// The class of 1.8 s goes on to 2.1, the run to 2.
+TEST(JsonTest, NoBlockLivedLongerThanTheRun) {
+  MadeUp trace;
+  Filled(trace);
+  LifetimeHistogram lifetimes;
+  for (int i = 0; i < 100; ++i) lifetimes.Add(1'800'000'000);
+  trace.analysis.sites.front().lifetimes = SiteLifetimes::Of(lifetimes.freed);
+  ASSERT_GT(lifetimes.Quantile(0.99), 2e9);
+  const json report = Rendered(trace.View());
+  for (const json& told : {report["lifetimes"], report["sites"][0]["lifetime"]}) {
+    EXPECT_EQ(told["blocks"], 100);
+    EXPECT_EQ(told["p99_s"], 2.0);
+    EXPECT_LT(told["p50_s"], 1.9);
+  }
+}
+
 TEST(JsonTest, WhatGrowsHasRates) {
   MadeUp trace;
   Filled(trace);

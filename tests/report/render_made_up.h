@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,12 @@ inline Step Libc(std::string function) { return {std::move(function), "", 0, kLi
 
 class MadeUp {
  public:
+  // A step as the trace has it.
+  struct RawFrame {
+    uint32_t instance = 0;
+    uint64_t pc = 0;
+  };
+
   MadeUp() {
     analysis.file = "app.42.mtr";
     analysis.process.pid = 42;
@@ -63,14 +70,14 @@ class MadeUp {
       raw.push_back({step.module, BiasOf(step.module) + offset});
     }
     stacks_.push_back(std::move(raw));
-    return {static_cast<uint32_t>(stacks_.size())};
+    return {static_cast<uint32_t>(stacks_.size()) * kMostSteps};
   }
 
   void EndWithMarker(StackId stack, format::StackMarker marker) {
-    stacks_[stack.value - 1].push_back({format::kNoModule, static_cast<uint64_t>(marker)});
+    raw(stack).push_back({format::kNoModule, static_cast<uint64_t>(marker)});
   }
 
-  std::vector<RawFrame>& raw(StackId stack) { return stacks_[stack.value - 1]; }
+  std::vector<RawFrame>& raw(StackId stack) { return stacks_[stack.value / kMostSteps - 1]; }
 
   Site& AddSite(StackId stack, uint64_t allocations, uint64_t size, uint64_t live_blocks) {
     Site site;
@@ -96,12 +103,9 @@ class MadeUp {
 
   // The symbols and the view of what was written down so far.
   const SiteSymbols& symbols() {
+    table_ = Table();
     symbols_ = std::make_unique<SiteSymbols>(
-        analysis,
-        [this](StackId id, std::vector<RawFrame>* raw) {
-          const std::vector<RawFrame>& stack = stacks_[id.value - 1];
-          raw->insert(raw->end(), stack.begin(), stack.end());
-        },
+        analysis, *table_,
         [this](const symbolizer::Module& module, std::span<const symbolizer::Address> asked) {
           ++symbolize_calls;
           return Symbolize(module, asked);
@@ -117,6 +121,24 @@ class MadeUp {
   symbolizer::ModuleState plugin_state = symbolizer::ModuleState::kDebugInfo;
 
  private:
+  // Each stack has so many nodes of the table for itself, the last is its innermost frame: so what
+  // it consists of may be changed after its id was given out.
+  static constexpr uint32_t kMostSteps = 64;
+
+  std::unique_ptr<StackTable> Table() const {
+    std::vector<StackNode> nodes(1);
+    for (const std::vector<RawFrame>& stack : stacks_) {
+      if (stack.size() > kMostSteps) throw std::length_error("MadeUp: a stack of too many steps");
+      nodes.resize(nodes.size() + kMostSteps - stack.size());
+      StackId parent;
+      for (auto step = stack.rbegin(); step != stack.rend(); ++step) {
+        nodes.push_back({.pc = step->pc, .parent = parent, .instance = step->instance});
+        parent = {static_cast<uint32_t>(nodes.size() - 1)};
+      }
+    }
+    return StackTable::FromNodes(std::move(nodes));
+  }
+
   void AddModule(uint32_t id, std::string path, uint64_t start, uint32_t flags) {
     ModuleInfo module;
     module.id = {id};
@@ -145,6 +167,7 @@ class MadeUp {
 
   std::vector<std::vector<symbolizer::Frame>> addresses_;
   std::vector<std::vector<RawFrame>> stacks_;
+  std::unique_ptr<StackTable> table_;
   std::unique_ptr<SiteSymbols> symbols_;
 };
 

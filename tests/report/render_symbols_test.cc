@@ -48,7 +48,7 @@ TEST(SiteSymbolsTest, AMarkerEndsTheStackAndSaysWhy) {
 TEST(SiteSymbolsTest, InstanceZeroIsThePermanentModuleAroundThePc) {
   MadeUp trace;
   const StackId stack = trace.Stack({Libc("in_libc"), {"main", "m.c", 1}});
-  for (RawFrame& raw : trace.raw(stack)) raw.instance = format::kPermanentInstance;
+  for (MadeUp::RawFrame& raw : trace.raw(stack)) raw.instance = format::kPermanentInstance;
   trace.AddSite(stack, 1, 8, 1);
   EXPECT_EQ(Names(trace.symbols(), stack), (std::vector<std::string>{"in_libc", "main"}));
 }
@@ -56,8 +56,8 @@ TEST(SiteSymbolsTest, InstanceZeroIsThePermanentModuleAroundThePc) {
 TEST(SiteSymbolsTest, CodeOutsideOfEveryModuleKeepsItsAddress) {
   MadeUp trace;
   const StackId stack = trace.Stack({{"main", "m.c", 1}});
-  trace.raw(stack).insert(trace.raw(stack).begin(), RawFrame{0, 0x123});
-  trace.raw(stack).insert(trace.raw(stack).begin(), RawFrame{77, 0x456});
+  trace.raw(stack).insert(trace.raw(stack).begin(), {0, 0x123});
+  trace.raw(stack).insert(trace.raw(stack).begin(), {77, 0x456});
   trace.AddSite(stack, 1, 8, 1);
   EXPECT_EQ(Names(trace.symbols(), stack),
             (std::vector<std::string>{"0x456", "0x123", "main"}));

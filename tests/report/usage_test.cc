@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <vector>
 
 #include "report/analyzer.h"
+#include "report/class_counts.h"
 #include "report/usage/block_filter.h"
 #include "report/usage/usage_fold.h"
 #include "tests/report/test_util.h"
@@ -15,6 +17,37 @@
 
 namespace memtrace::report {
 namespace {
+
+TEST(ClassCountsTest, KeepsWhatIsBetweenTheFirstAndTheLastClassThatIsUsed) {
+  std::array<uint32_t, 6> all{};
+  EXPECT_TRUE(ClassCounts<6>::Of(all).counts.empty());
+  EXPECT_EQ(ClassCounts<6>::Of(all).total(), 0u);
+  EXPECT_EQ(ClassCounts<6>::Of(all)[0], 0u);
+  for (int bits = 0; bits < 1 << 6; ++bits) {
+    for (size_t i = 0; i < 6; ++i) all[i] = (bits >> i & 1) != 0 ? static_cast<uint32_t>(i + 7) : 0;
+    const auto counts = ClassCounts<6>::Of(all);
+    EXPECT_TRUE(bits == 0 || (counts.counts.front() != 0 && counts.counts.back() != 0));
+    std::array<uint32_t, 6> again{};
+    uint64_t total = 0;
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(counts[i], all[i]) << bits;
+      total += all[i];
+    }
+    EXPECT_EQ(counts[6], 0u);
+    counts.AddTo(&again);
+    EXPECT_EQ(again, all) << bits;
+    EXPECT_EQ(counts.total(), total);
+  }
+}
+
+// As a damaged file may have it.
+TEST(ClassCountsTest, ClassesThatThereAreNotAreLeftOut) {
+  std::array<uint32_t, 3> all{};
+  ClassCounts<3>{2, {1, 1, 1}}.AddTo(&all);
+  EXPECT_EQ(all, (std::array<uint32_t, 3>{0, 0, 1}));
+  ClassCounts<3>{UINT32_MAX, {1}}.AddTo(&all);
+  EXPECT_EQ(all, (std::array<uint32_t, 3>{0, 0, 1}));
+}
 
 struct Life {
   uint64_t address, begin, end;  // end 0: never freed
