@@ -160,17 +160,38 @@ TEST(ManPageTest, RefersOnlyToPagesThatExist) {
   }
 }
 
-TEST(MarkdownTest, LinksOnlyToFilesThatExist) {
+std::vector<fs::path> MarkdownPages() {
   std::vector<fs::path> pages = {MEMTRACE_SOURCE_DIR "/README.md"};
   for (const fs::directory_entry& entry : fs::directory_iterator(MEMTRACE_SOURCE_DIR "/docs")) {
     if (entry.path().extension() == ".md") pages.push_back(entry.path());
   }
   EXPECT_GE(pages.size(), 5u);
-  for (const fs::path& page : pages) {
+  return pages;
+}
+
+TEST(MarkdownTest, LinksOnlyToFilesThatExist) {
+  for (const fs::path& page : MarkdownPages()) {
     for (const std::string& link : FindAll(ReadFile(page), "\\]\\(([^)#:]+)(#[^)]*)?\\)")) {
       EXPECT_TRUE(fs::exists(page.parent_path() / link)) << page << " links to " << link;
     }
   }
+}
+
+// `bench/readers`, `tests/e2e/kill_test`, `preload/spool.h`: a document speaks of what there is.
+TEST(MarkdownTest, NamesFilesThatThereAre) {
+  const std::string source = MEMTRACE_SOURCE_DIR "/";
+  int named = 0;
+  for (const fs::path& page : MarkdownPages()) {
+    for (const std::string& path : FindAll(
+             ReadFile(page),
+             "`((?:bench|cmake|completions|docs|examples|format|include|preload|report|scripts|"
+             "symbolizer|tests|web)/[A-Za-z0-9_./-]*[A-Za-z0-9_])[` ]")) {
+      ++named;
+      EXPECT_TRUE(fs::exists(source + path) || fs::exists(source + path + ".cc"))
+          << page << " names " << path;
+    }
+  }
+  EXPECT_GE(named, 50);
 }
 
 // The output that the documents show has the lines of the examples as they are: in each
