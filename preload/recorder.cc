@@ -9,6 +9,7 @@
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
 #include "preload/leak_scan/leak_scan.h"
+#include "preload/leak_scan/program_mappings.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/sampled_set.h"
@@ -153,6 +154,7 @@ void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_
   state.arena_base = base;
   state.arena_bytes = bytes;
   if (!g_process.arena_heaps.Update(base, bytes)) return;
+  g_program_mappings.Forget(base, bytes);
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   PutExtended(state, format::ExtendedType::kArenaGrowth, {base, bytes, slot});
 }
@@ -167,7 +169,10 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
   if (block != nullptr && g_process.allocator_is_glibc) {
     const GlibcChunk chunk(block);
     usable = chunk.usable();
-    if (chunk.mapped()) flags |= format::kWideMapped;
+    if (chunk.mapped()) {
+      flags |= format::kWideMapped;
+      g_program_mappings.Forget(reinterpret_cast<uintptr_t>(block), usable);
+    }
     if (chunk.other_arena()) flags |= format::kWideOtherArena;
   }
   if (bytes >= kStampedBytes) state.events_to_stamp = 1;
@@ -387,6 +392,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
                 const CallSite& site) {
   const Section section(site.cfa);
   if (!section) return;
+  g_program_mappings.NoteMmap(reinterpret_cast<uintptr_t>(address), length, flags);
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
   MappingEvent(state);
@@ -410,6 +416,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
 }
 
 void RecordMunmap(void* address, size_t length, const CallSite& site) {
+  g_program_mappings.Forget(reinterpret_cast<uintptr_t>(address), length);
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
@@ -430,6 +437,8 @@ void RecordMunmapFailed(void* address, size_t length) {
 
 void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
                   const CallSite& site) {
+  g_program_mappings.Forget(reinterpret_cast<uintptr_t>(old_address), old_length);
+  g_program_mappings.Forget(reinterpret_cast<uintptr_t>(address), length);
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();

@@ -1,8 +1,8 @@
 // HeapTerritory: where blocks lie that are not glibc's: of another allocator, or of a pool that
-// the program told of (memtrace.h). A bit for each MiB of the address space, in pages that are
-// mapped when the first such block of their 32 GiB comes.
+// the program told of (memtrace.h). A bit for each MiB of the address space.
 //
-// Where glibc's own lie is seen in the mappings: in anonymous memory.
+// Where glibc's own lie is seen in the mappings: in anonymous memory that the program did not
+// map (program_mappings.h).
 //
 // Threads: any, at any time. Async-signal-safe.
 
@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "preload/arch/arch.h"
+#include "preload/leak_scan/address_bits.h"
 
 namespace memtrace {
 
@@ -24,9 +25,11 @@ class HeapTerritory {
     if (begin == 0 || begin >> arch::kAddressBits != 0) return;
     const uintptr_t last = (begin + (bytes != 0 ? bytes - 1 : 0)) >> kShift;
     for (uintptr_t granule = begin >> kShift; granule <= last; ++granule) {
-      if (!Has(granule)) Set(granule);
+      if (!bits_.Has(granule)) Set(granule);
     }
   }
+
+  bool Has(uintptr_t address) const { return bits_.Has(address >> kShift); }
 
   bool used() const { return used_.load(std::memory_order_relaxed); }
 
@@ -37,8 +40,8 @@ class HeapTerritory {
     while (begin < end) {
       uintptr_t next = ((begin >> kShift) + 1) << kShift;
       if (next > end) next = end;
-      if (Has(begin >> kShift)) {
-        while (next < end && Has(next >> kShift)) {
+      if (Has(begin)) {
+        while (next < end && Has(next)) {
           next = ((next >> kShift) + 1) << kShift;
           if (next > end) next = end;
         }
@@ -49,22 +52,15 @@ class HeapTerritory {
   }
 
  private:
-  using Words = std::atomic<uint64_t>;
   static constexpr int kShift = 20;
-  static constexpr size_t kPageBits = arch::kPageBytes * 8;  // granules of a page
-  static constexpr size_t kPages = (size_t{1} << (arch::kAddressBits - kShift)) / kPageBits;
 
-  bool Has(uintptr_t granule) const {
-    if (granule / kPageBits >= kPages) return false;
-    const Words* const words = pages_[granule / kPageBits].load(std::memory_order_acquire);
-    return words != nullptr &&
-           (words[granule % kPageBits / 64].load(std::memory_order_relaxed) >> (granule % 64) & 1) !=
-               0;
+  void Set(uintptr_t granule) {
+    bits_.Set(granule, granule + 1);
+    used_.store(true, std::memory_order_relaxed);
   }
-  void Set(uintptr_t granule);
 
   std::atomic<bool> used_{false};
-  std::atomic<Words*> pages_[kPages] = {};
+  AddressBits<kShift> bits_;
 };
 
 extern HeapTerritory g_heap_territory;

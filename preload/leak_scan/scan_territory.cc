@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "preload/leak_scan/heap_territory.h"
+#include "preload/leak_scan/program_mappings.h"
 #include "preload/process.h"
 
 namespace memtrace {
@@ -16,6 +17,19 @@ void ScanTerritory::Add(uintptr_t begin, uintptr_t end, bool direct) {
   for (uintptr_t at = begin >> kMapShift; at <= (end - 1) >> kMapShift; ++at) {
     flags_[at] |= kMayBeTerritory;
   }
+}
+
+// libc's allocator has blocks anywhere in it but where the program mapped it, and there only other
+// allocators have, and pools.
+void ScanTerritory::AddAnonymous(uintptr_t begin, uintptr_t end) {
+  constexpr uintptr_t kGranule = ProgramMappings::kGranule;
+  uintptr_t from = begin;
+  for (uintptr_t at = begin; at < end; at = Down(at, kGranule) + kGranule) {
+    if (!g_program_mappings.Has(at) || g_heap_territory.Has(at)) continue;
+    Add(from, at, true);
+    from = Down(at, kGranule) + kGranule;
+  }
+  Add(from, end, true);
 }
 
 size_t ScanTerritory::WordsOf(const Part& part) {
@@ -33,8 +47,10 @@ bool ScanTerritory::Find(const ScanMappings& mappings) {
       }
     }
     if (mapping.part != ScanMapping::Part::kRead) continue;
-    if (mapping.kind == ScanRegionKind::kHeap || mapping.kind == ScanRegionKind::kAnonymous) {
+    if (mapping.kind == ScanRegionKind::kHeap) {
       Add(mapping.begin, mapping.end, true);
+    } else if (mapping.kind == ScanRegionKind::kAnonymous) {
+      AddAnonymous(mapping.begin, mapping.end);
     } else if (mapping.kind != ScanRegionKind::kRelro) {
       g_heap_territory.ForEach(mapping.begin, mapping.end, [&](uintptr_t begin, uintptr_t end) {
         Add(begin, end, mapping.anonymous());

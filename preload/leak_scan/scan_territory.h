@@ -49,6 +49,7 @@ class ScanTerritory {
   };
 
   void Add(uintptr_t begin, uintptr_t end, bool direct);
+  void AddAnonymous(uintptr_t begin, uintptr_t end);
   static size_t WordsOf(const Part& part);
   Part* Find(uint64_t value);
   static void MarkTarget(uint64_t value, Part& part);

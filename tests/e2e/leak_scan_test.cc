@@ -154,6 +154,18 @@ TEST_F(LeakScanTest, ASparseMappingCostsNothing) {
   EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
 }
 
+// Two million pointers are read, and not written down.
+TEST_F(LeakScanTest, PointersIntoMemoryOfTheProgramsOwnCostNothing) {
+  RUN_AND_CHECK("own_heap");
+  EXPECT_GT(raw_.back().done->root_bytes, 16u << 20);
+  EXPECT_LT(raw_.back().words, 20'000u);
+}
+
+TEST_F(LeakScanTest, BlocksWhereTheProgramHadAMapping) {
+  RUN_AND_CHECK("mapped_before");
+  EXPECT_EQ(out_.find("elsewhere"), std::string::npos) << out_;
+}
+
 TEST_F(LeakScanTest, GuardPages) { RUN_AND_CHECK("guard_pages"); }
 
 TEST_F(LeakScanTest, AProgramThatWaitsForItsChildrenSeesNone) { RUN_AND_CHECK("wait_loop"); }

@@ -53,6 +53,19 @@ static void WaitFor(volatile int* flag, int value) {
   while (*flag < value) usleep(1000);
 }
 
+// Past every library.
+static void RawUnmap(void* address, size_t bytes) {
+#ifdef __x86_64__
+  long result;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"((long)SYS_munmap), "D"(address), "S"(bytes)
+               : "rcx", "r11", "memory");
+#else
+  munmap(address, bytes);
+#endif
+}
+
 static void Lose(void) {
   void* volatile block = Block("definite");
   block = NULL;
@@ -271,6 +284,33 @@ static NOINLINE int Run(const char* name) {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sparse == MAP_FAILED) return 77;
     *(void**)(sparse + bytes / 2) = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("own_heap") {  // as of a garbage collector: full of pointers into itself
+    const size_t count = (16 << 20) / sizeof(void*);
+    void** const heap = mmap(NULL, count * sizeof(void*), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t i = 0; i < count; ++i) heap[i] = &heap[count - 1 - i];
+    heap[count / 2] = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("mapped_before") {  // by the program, where libc has a block now
+    const size_t bytes = 8 << 20;
+    static void** volatile keep[3];
+    for (int i = 0; i < 3; ++i) {
+      void* const old =
+          mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (i == 0) munmap(old, bytes);
+      if (i == 1) RawUnmap(old, bytes);
+      if (i == 2) mremap(old, bytes, 4 * bytes, MREMAP_MAYMOVE);
+      const size_t size = bytes - 8 * kPage + (size_t)i;
+      Expect(size, "reachable");
+      keep[i] = malloc(size);
+      if ((char*)keep[i] > (char*)old + bytes || (char*)keep[i] < (char*)old) printf("elsewhere\n");
+      keep[i][size / 16] = Block("reachable");
+    }
     Lose();
     return 0;
   }

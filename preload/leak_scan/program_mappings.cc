@@ -1,0 +1,22 @@
+#include "preload/leak_scan/program_mappings.h"
+
+#include <sys/mman.h>
+
+namespace memtrace {
+
+constinit ProgramMappings g_program_mappings;
+
+void ProgramMappings::NoteMmap(uintptr_t begin, size_t bytes, int flags) {
+  const bool anonymous = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_TYPE) == MAP_PRIVATE;
+  const uintptr_t first = begin / kGranule + (begin % kGranule != 0);
+  const uintptr_t end = (begin + bytes) / kGranule;
+  if (!anonymous || bytes > kMost || begin + bytes < begin || first >= end) {
+    Forget(begin, bytes);
+    return;
+  }
+  // What a mapping at a fixed place left of others at its ends is the program's as it was.
+  used_.store(true, std::memory_order_relaxed);
+  bits_.Set(first, end);
+}
+
+}  // namespace memtrace

@@ -1,0 +1,119 @@
+// What is known of the program's own mappings: never more than it mapped.
+
+#include "preload/leak_scan/program_mappings.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "preload/leak_scan/heap_territory.h"
+
+namespace memtrace {
+namespace {
+
+constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+constexpr uintptr_t kGranule = ProgramMappings::kGranule;
+constexpr uintptr_t kBase = 0x7f12'3400'0000;
+
+TEST(ProgramMappingsTest, KnowsTheGranulesThatOneCallMappedWhole) {
+  auto mappings = std::make_unique<ProgramMappings>();
+  mappings->NoteMmap(kBase + 4096, 3 * kGranule, kAnonymous);
+  EXPECT_FALSE(mappings->Has(kBase + 8192)) << "a part of it";
+  EXPECT_TRUE(mappings->Has(kBase + kGranule));
+  EXPECT_TRUE(mappings->Has(kBase + 3 * kGranule - 1));
+  EXPECT_FALSE(mappings->Has(kBase + 3 * kGranule)) << "a part of it";
+  mappings->NoteMmap(kBase + 8 * kGranule, kGranule - 4096, kAnonymous);
+  EXPECT_FALSE(mappings->Has(kBase + 8 * kGranule));
+}
+
+TEST(ProgramMappingsTest, WhatIsNotAnonymousAndPrivateIsForgotten) {
+  auto mappings = std::make_unique<ProgramMappings>();
+  for (const int flags : {MAP_PRIVATE, MAP_SHARED | MAP_ANONYMOUS, MAP_SHARED}) {
+    mappings->NoteMmap(kBase, 2 * kGranule, kAnonymous);
+    mappings->NoteMmap(kBase + 4096, 4096, flags);
+    EXPECT_FALSE(mappings->Has(kBase)) << flags;
+    EXPECT_TRUE(mappings->Has(kBase + kGranule)) << flags;
+  }
+}
+
+// A byte of it unmapped, and the granule is not known any more.
+TEST(ProgramMappingsTest, ForgetsEveryGranuleOfWhichSomeIsGone) {
+  auto mappings = std::make_unique<ProgramMappings>();
+  mappings->NoteMmap(kBase, 8 * kGranule, kAnonymous);
+  mappings->Forget(kBase + 2 * kGranule - 1, 2);
+  EXPECT_TRUE(mappings->Has(kBase));
+  EXPECT_FALSE(mappings->Has(kBase + kGranule));
+  EXPECT_FALSE(mappings->Has(kBase + 2 * kGranule));
+  EXPECT_TRUE(mappings->Has(kBase + 3 * kGranule));
+  mappings->Forget(kBase, SIZE_MAX);
+  EXPECT_FALSE(mappings->Has(kBase + 3 * kGranule));
+}
+
+TEST(ProgramMappingsTest, LengthsThatCannotBeAreHarmless) {
+  auto mappings = std::make_unique<ProgramMappings>();
+  mappings->NoteMmap(kBase, SIZE_MAX, kAnonymous);
+  mappings->NoteMmap(kBase, 0, kAnonymous);
+  mappings->NoteMmap(UINTPTR_MAX - 4095, 4096, kAnonymous);
+  mappings->Forget(0, SIZE_MAX);
+  mappings->NoteMmap(kBase, ProgramMappings::kMost + 1, kAnonymous);
+  EXPECT_FALSE(mappings->Has(kBase));
+  EXPECT_FALSE(mappings->Has(UINTPTR_MAX));
+}
+
+// Against a set of pages, over the borders of the pages of bits too.
+TEST(ProgramMappingsTest, NeverKnowsMoreThanWasMapped) {
+  constexpr uintptr_t kPage = 4096, kPages = 2048;
+  const uintptr_t base = (kBase >> 31 << 31) - kPages / 2 * kPage;  // 2 GiB: a page of bits
+  std::mt19937 random(7);
+  auto mappings = std::make_unique<ProgramMappings>();
+  std::set<uintptr_t> mapped;
+  size_t known = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const uintptr_t first = random() % kPages, count = 1 + random() % 200;
+    const bool map = random() % 3 != 0;
+    if (map) {
+      mappings->NoteMmap(base + first * kPage, count * kPage, kAnonymous);
+    } else {
+      mappings->Forget(base + first * kPage, count * kPage);
+    }
+    for (uintptr_t page = first; page < first + count; ++page) {
+      if (map) {
+        mapped.insert(page);
+      } else {
+        mapped.erase(page);
+      }
+    }
+    for (uintptr_t at = 0; at < kPages + 200; at += kGranule / kPage) {
+      if (!mappings->Has(base + at * kPage)) continue;
+      ++known;
+      for (uintptr_t page = at; page < at + kGranule / kPage; ++page) {
+        ASSERT_TRUE(mapped.contains(page)) << round << " " << page;
+      }
+    }
+  }
+  EXPECT_GT(known, 10'000u);
+}
+
+TEST(HeapTerritoryTest, VisitsTheStretchesThatHaveBlocks) {
+  constexpr uintptr_t kMiB = 1 << 20;
+  auto territory = std::make_unique<HeapTerritory>();
+  EXPECT_FALSE(territory->used());
+  territory->Note(kBase + 100, 16);
+  territory->Note(kBase + kMiB - 8, 16);  // in two of them
+  territory->Note(kBase + 5 * kMiB, 0);
+  territory->Note(0, 16);
+  territory->Note(UINTPTR_MAX - 8, 16);
+  EXPECT_TRUE(territory->used());
+  std::map<uintptr_t, uintptr_t> found;
+  territory->ForEach(kBase + 50, kBase + 6 * kMiB - 7,
+                     [&](uintptr_t begin, uintptr_t end) { found[begin] = end; });
+  EXPECT_EQ(found, (std::map<uintptr_t, uintptr_t>{{kBase + 50, kBase + 2 * kMiB},
+                                                   {kBase + 5 * kMiB, kBase + 6 * kMiB - 7}}));
+}
+
+}  // namespace
+}  // namespace memtrace
