@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "report/blocks_by_address.h"
 #include "report/growth/growth_finder.h"
 
 namespace memtrace::report {
@@ -540,9 +541,7 @@ void HeapModel::FinishLive(Analysis* analysis) {
   } else {  // sums of fractions: in the order of addresses, for the same reason
     std::vector<HeldBlock> blocks;
     table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
-    std::sort(blocks.begin(), blocks.end(), [](const HeldBlock& a, const HeldBlock& b) {
-      return a.address() < b.address();
-    });
+    SortByAddress(blocks);
     for (const HeldBlock& block : blocks) add(block);
   }
   for (size_t i = 1; i < sites_.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "report/blocks_by_address.h"
 #include "report/faults/fragmentation.h"
 #include "report/faults/page_owners.h"
 #include "report/faults/page_runs.h"
@@ -52,9 +53,7 @@ class Layer {
         const HeapModel& model, RssBridge* bridge)
       : snapshot_(snapshot), owners_(owners), page_bytes_(page_bytes), bridge_(*bridge),
         live_(model.CopyLive()) {
-    std::sort(live_.begin(), live_.end(), [](const HeldBlock& a, const HeldBlock& b) {
-      return a.address() < b.address();
-    });
+    SortByAddress(live_);
     for (const HeldBlock& block : live_) {
       ResidentSite& site = sites_[block.site];
       site.live_bytes += block.size();

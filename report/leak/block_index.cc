@@ -1,21 +1,20 @@
 #include "report/leak/block_index.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "report/blocks_by_address.h"
 
 namespace memtrace::report::leak {
 namespace {
 
-struct ByAddress {
-  bool operator()(const HeldBlock& a, const HeldBlock& b) const { return a.address() < b.address(); }
-  bool operator()(uint64_t address, const HeldBlock& b) const { return address < b.address(); }
-  bool operator()(const HeldBlock& a, uint64_t address) const { return a.address() < address; }
-};
+bool IsBefore(uint64_t address, const HeldBlock& block) { return address < block.address(); }
 
 }  // namespace
 
 BlockIndex::BlockIndex(std::vector<HeldBlock> blocks) : blocks_(std::move(blocks)) {
   if (blocks_.size() >= kNoBlock) blocks_.resize(kNoBlock - 1);
-  std::sort(blocks_.begin(), blocks_.end(), ByAddress());
+  SortByAddress(blocks_);
   for (uint32_t i = 0; i < size();) {
     const uint64_t key = start(i) >> kGranuleBits;
     Granule granule;
@@ -49,7 +48,7 @@ uint32_t BlockIndex::LastAtOrBefore(uint64_t address) const {
     begin = blocks_.begin() + first;
     end = blocks_.begin() + last;
   }
-  const auto after = std::upper_bound(begin, end, address, ByAddress());
+  const auto after = std::upper_bound(begin, end, address, IsBefore);
   // The block before those of this page or granule may reach into it.
   return after == blocks_.begin() ? kNoBlock
                                   : static_cast<uint32_t>(after - blocks_.begin() - 1);

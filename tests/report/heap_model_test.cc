@@ -5,9 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
+#include "report/blocks_by_address.h"
 #include "tests/report/history.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
@@ -167,6 +169,36 @@ TEST_P(LiveTableTest, AgreesWithAMap) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Spacings, LiveTableTest, ::testing::Values(1, 16, 64, 112, 4096));
+
+// Of every size, close together and in stretches far apart; what is at the same address comes in
+// the same order each time.
+TEST(BlocksByAddressTest, AgreesWithASort) {
+  std::mt19937_64 random(5);
+  for (const size_t count : {0, 1, 2, 100, 5'000, 200'000}) {
+    for (const int bits : {4, 12, 20, 30, 47}) {
+      std::vector<HeldBlock> blocks(count);
+      for (size_t i = 0; i < count; ++i) {
+        const uint64_t far = random() % 3 << 45;
+        blocks[i].address_flags = ((random() >> (64 - bits)) ^ far) & format::kAddressMask;
+        blocks[i].set(HeldBlock::kMapped);
+        blocks[i].time_ns = i;
+      }
+      std::vector<HeldBlock> again = blocks, sorted = blocks;
+      SortByAddress(blocks);
+      SortByAddress(again);
+      std::stable_sort(sorted.begin(), sorted.end(), [](const HeldBlock& a, const HeldBlock& b) {
+        return a.address() < b.address();
+      });
+      std::vector<bool> seen(count);
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(blocks[i].address_flags, sorted[i].address_flags) << count << " " << bits;
+        ASSERT_EQ(blocks[i].time_ns, again[i].time_ns) << count << " " << bits;
+        ASSERT_FALSE(seen[blocks[i].time_ns]) << "twice";
+        seen[blocks[i].time_ns] = true;
+      }
+    }
+  }
+}
 
 // Through many growths.
 TEST(LiveTableTest, FindsAllAfterManyGrowths) {

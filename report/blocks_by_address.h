@@ -1,0 +1,25 @@
+// SortByAddress: live blocks in the order of their addresses.
+//
+// A trace may have millions of them, and they are asked for in this order by each snapshot of
+// resident pages and by each leak scan. They lie close together, so most of an address says
+// nothing: the blocks are dealt to 2048 parts of the range that they span, in place ("American
+// flag sort", McIlroy, Bostic, McIlroy, Engineering Radix Sort, 1993), each part again, and what
+// is small then is sorted by comparing.
+//
+// Blocks at the same address, which pools may have, come in the same order every time, if they
+// were given in the same order.
+
+#ifndef MEMTRACE_REPORT_BLOCKS_BY_ADDRESS_H_
+#define MEMTRACE_REPORT_BLOCKS_BY_ADDRESS_H_
+
+#include <span>
+
+#include "report/live_table.h"
+
+namespace memtrace::report {
+
+void SortByAddress(std::span<HeldBlock> blocks);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_BLOCKS_BY_ADDRESS_H_
