@@ -8,7 +8,8 @@
 //   cuts       parts of them that are something else: stacks, dead stacks, our own memory,
 //              heaps of glibc's other arenas
 //   territory  where blocks may lie: a word that does not point there is not looked at twice
-//   regions    mappings cut to pieces, read page by page as /proc/self/pagemap says
+//   regions    mappings cut to pieces, read page by page as /proc/self/pagemap says; of libc's
+//              heap what is in use
 
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -18,6 +19,7 @@
 
 #include "format/varint.h"
 #include "preload/arch/arch.h"
+#include "preload/leak_scan/free_chunks.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/page_plan.h"
 #include "preload/leak_scan/scan_cuts.h"
@@ -29,6 +31,7 @@
 #include "preload/leak_scan/scan_writer.h"
 #include "preload/leak_scan/vtable_test.h"
 #include "preload/process.h"
+#include "preload/recorder.h"
 #include "preload/scan_hints.h"
 #include "preload/sys.h"
 
@@ -56,7 +59,8 @@ class MemoryScanner {
         pages_(arena_),
         territory_(arena_),
         cuts_(job, mappings_, arena_),
-        vtable_test_(mappings_, sys::Getpid() != job.pid) {}
+        vtable_test_(mappings_, sys::Getpid() != job.pid),
+        free_chunks_(mappings_) {}
 
   bool Run();
 
@@ -89,6 +93,7 @@ class MemoryScanner {
   ScanTerritory territory_;
   ScanCuts cuts_;
   VtableTest vtable_test_;
+  FreeChunks free_chunks_;
   uint64_t* piece_ = nullptr;
 
   ScanWriter* out_ = nullptr;
@@ -324,7 +329,18 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
     page = run;
     if (from >= to) continue;
     if (pages_.can_load()) {
-      ScanWords(reinterpret_cast<const uint64_t*>(from), from, (to - from) / kWord);
+      const auto scan = [this](uintptr_t at, uintptr_t at_end) {
+        ScanWords(reinterpret_cast<const uint64_t*>(at), at, (at_end - at) / kWord);
+        return at_end - at;
+      };
+      if (kind == ScanRegionKind::kHeap && use == ScanRegionUse::kTerritory) {
+        territory_bytes_ -= to - from;
+        free_chunks_.ForEachUsed(from, to, begin, end, [&](uintptr_t at, uintptr_t at_end) {
+          territory_bytes_ += scan(at, at_end);
+        });
+      } else {
+        scan(from, to);
+      }
       continue;
     }
     iovec local = {piece_, to - from};
@@ -354,6 +370,13 @@ bool MemoryScanner::Prepare() {
   if (piece_ == nullptr || !pages_.Prepare() || !vtable_test_.Prepare(arena_) ||
       !territory_.Find(mappings_)) {
     return false;
+  }
+  if (g_process.allocator_is_glibc) {
+    for (size_t i = 0; i < mappings_.size(); ++i) {
+      if (mappings_[i].kind != ScanRegionKind::kHeap) continue;
+      free_chunks_.Begin(mappings_[i].begin, reinterpret_cast<uintptr_t>(__curbrk));
+      break;
+    }
   }
   const auto self = reinterpret_cast<uintptr_t>(this);
   cuts_.Find({self, self + sizeof(*this)}, arena_, pages_);

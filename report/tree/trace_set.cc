@@ -50,7 +50,9 @@ absl::Status AddDirectory(const std::string& path, TraceSet* set) {
       continue;
     }
     if (S_ISDIR(info.st_mode) && IsSpool(name, file)) set->spools.push_back(file);
-    if (S_ISREG(info.st_mode) && (absl::EndsWith(name, ".mtr") || BeginsAsATrace(file))) {
+    // What is named as a trace and is none, a pipe for one, is told where it is opened.
+    const bool named = absl::EndsWith(name, ".mtr") && !S_ISDIR(info.st_mode);
+    if (named || (S_ISREG(info.st_mode) && BeginsAsATrace(file))) {
       found.push_back({file, static_cast<uint64_t>(info.st_size)});
     }
   }

@@ -161,6 +161,15 @@ TEST_F(LeakScanTest, PointersIntoMemoryOfTheProgramsOwnCostNothing) {
   EXPECT_LT(raw_.back().words, 20'000u);
 }
 
+// Of 45 MB some 40 were freed.
+TEST_F(LeakScanTest, WhatWasFreedCostsNothing) {
+  RUN_AND_CHECK("freed_heap");
+  EXPECT_GT(raw_.back().done->territory_bytes, 5'000'000u);  // what is kept
+  EXPECT_LT(raw_.back().done->territory_bytes, 6'000'000u);
+}
+
+TEST_F(LeakScanTest, ABreakThatTheProgramMoved) { RUN_AND_CHECK("own_break"); }
+
 TEST_F(LeakScanTest, BlocksWhereTheProgramHadAMapping) {
   RUN_AND_CHECK("mapped_before");
   EXPECT_EQ(out_.find("elsewhere"), std::string::npos) << out_;

@@ -296,20 +296,63 @@ static NOINLINE int Run(const char* name) {
     Lose();
     return 0;
   }
+  CASE("freed_heap") {  // most of it, full of pointers; what is left is a list through all of it
+    enum { kBlocks = 200000, kEvery = 200, kBytes = 5000 };
+    void** const blocks = malloc(kBlocks * sizeof(void*));
+    void** last = NULL;
+    for (size_t i = 0; i < kBlocks; ++i) {
+      const size_t bytes = i % kEvery == 0 ? kBytes : 200 + i * 7919 % 1000 * (i % 50 == 0);
+      blocks[i] = malloc(bytes);
+      for (size_t k = 0; k < bytes / sizeof(void*); ++k) {
+        ((void**)blocks[i])[k] = i > 0 ? blocks[i - 1] : NULL;
+      }
+    }
+    for (size_t i = 0; i < kBlocks; ++i) {
+      if (i % kEvery != 0) {
+        free(blocks[i]);
+        continue;
+      }
+      Expect(kBytes, "reachable");
+      memset(blocks[i], 0, kBytes);
+      *(void**)blocks[i] = last;
+      last = blocks[i];
+    }
+    memset(blocks, 0, kBlocks * sizeof(void*));
+    free(blocks);
+    in_bss = last;
+    Lose();
+    return 0;
+  }
+  CASE("own_break") {  // memory of the program's own amid libc's heap, and blocks behind it
+    in_bss = Block("reachable");
+    free(malloc(100000));
+    char* const own = sbrk(1 << 20);
+    if (own == (char*)-1) return 77;
+    memset(own, 0x21, 1 << 20);
+    void** at = in_bss;
+    const size_t bytes = g_next++;
+    for (int i = 0; i < 500; ++i) {
+      Expect(bytes, "reachable");
+      at = *at = calloc(1, bytes);
+      free(malloc(3000));
+    }
+    Lose();
+    return 0;
+  }
   CASE("mapped_before") {  // by the program, where libc has a block now
-    const size_t bytes = 8 << 20;
+    const size_t bytes = 8 << 20, size = bytes - 8 * kPage, small = g_next++;
     static void** volatile keep[3];
     for (int i = 0; i < 3; ++i) {
-      void* const old =
+      char* const old =
           mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (i == 0) munmap(old, bytes);
       if (i == 1) RawUnmap(old, bytes);
       if (i == 2) mremap(old, bytes, 4 * bytes, MREMAP_MAYMOVE);
-      const size_t size = bytes - 8 * kPage + (size_t)i;
       Expect(size, "reachable");
       keep[i] = malloc(size);
-      if ((char*)keep[i] > (char*)old + bytes || (char*)keep[i] < (char*)old) printf("elsewhere\n");
-      keep[i][size / 16] = Block("reachable");
+      if ((char*)keep[i] > old + bytes || (char*)keep[i] < old) printf("elsewhere\n");
+      Expect(small, "reachable");
+      keep[i][size / 16] = calloc(1, small);
     }
     Lose();
     return 0;
