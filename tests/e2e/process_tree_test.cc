@@ -345,23 +345,24 @@ TEST_F(TreeReportTest, SkipsWhatIsNoTraceAndSaysSo) {
   WriteFile(traces_ / "empty.mtr", "");
   WriteFile(traces_ / "twice.mtr", ReadFile(good));
   WriteFile(traces_ / "evil\x1b[31m.mtr", "not this either");
+  ASSERT_EQ(mkfifo((traces_ / "pipe.mtr").c_str(), 0600), 0);
   const Result result = Report({"--format", "json"});
   EXPECT_EQ(result.Outcome(), "exit 2");
-  for (const char* name : {"foreign.mtr: ", "empty.mtr: ", "evil\\x1b[31m.mtr: "}) {
+  for (const char* name : {"foreign.mtr: ", "empty.mtr: ", "evil\\x1b[31m.mtr: ", "pipe.mtr: "}) {
     EXPECT_THAT(result.err, HasSubstr(name));
   }
   EXPECT_THAT(result.err, HasSubstr("the same trace as"));
   EXPECT_THAT(result.err, Not(HasSubstr("README")));
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 4) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 5) << result.err;
   const Json tree = Json::parse(result.out);
   EXPECT_EQ(tree.at("processes").size(), whole);
-  EXPECT_THAT(tree.at("coverage").at("skipped"), SizeIs(4));
+  EXPECT_THAT(tree.at("coverage").at("skipped"), SizeIs(5));
 
   // Cut: what is there is reported, and the report says that not all is.
   WriteFile(good, ReadFile(good).substr(0, ReadFile(good).size() * 2 / 3));
   const Result cut = Report();
   EXPECT_EQ(cut.Outcome(), "exit 2") << "the others are still there";
-  EXPECT_THAT(cut.out, HasSubstr("4 files skipped"));
+  EXPECT_THAT(cut.out, HasSubstr("5 files skipped"));
 }
 
 TEST_F(TreeReportTest, RefusesWhatHasNoTraceOrMakesNoSense) {
