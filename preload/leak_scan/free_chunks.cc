@@ -1,6 +1,7 @@
 #include "preload/leak_scan/free_chunks.h"
 
 #include "preload/leak_scan/scan_words.h"
+#include "preload/recorder.h"
 
 namespace memtrace {
 namespace {
@@ -9,7 +10,7 @@ using format::ScanRegionKind;
 
 constexpr uintptr_t kAlignment = 16;
 constexpr uintptr_t kSmallest = 32;
-constexpr uint64_t kPreviousInUse = 1, kMapped = 2, kOtherArena = 4, kFlags = 7;
+constexpr uint64_t kPreviousInUse = 1;  // its other flags: GlibcChunk
 
 // A chunk: the size of the one before it, if that is free; its own, with flags; if it is free,
 // its neighbours in its list, and of large ones two more.
@@ -43,8 +44,8 @@ uintptr_t FreeChunks::Step(uintptr_t part_begin, uintptr_t part_end) {
   next_ = kLost;
   if (chunk % kAlignment != 0 || chunk >= part_end || part_end - chunk < kSmallest) return 0;
   const uint64_t word = Load(chunk + kSizeAt);
-  const uint64_t size = word & ~kFlags;
-  if ((word & (kMapped | kOtherArena)) != 0 || size % kAlignment != 0 || size < kSmallest ||
+  const uint64_t size = word & ~GlibcChunk::kFlags;
+  if ((word & (GlibcChunk::kMapped | GlibcChunk::kOtherArena)) != 0 || size % kAlignment != 0 || size < kSmallest ||
       size > break_ - chunk || chunk > break_) {
     return 0;
   }
