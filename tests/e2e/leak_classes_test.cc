@@ -23,7 +23,6 @@ namespace {
 
 using Records = std::multiset<std::string>;
 
-
 std::string Unescaped(std::string text) {
   for (const auto& [from, to] : std::map<std::string, std::string>{
            {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}}) {

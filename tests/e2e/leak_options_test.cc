@@ -17,7 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 
-
 std::string TraceIn(const TempDir& directory, const std::string& program) {
   const Result run = RunCommand(Traced({.arguments = {TraceePath(program)}}, directory.path()));
   EXPECT_EQ(run.Outcome(), "exit 0") << run.err;

@@ -104,7 +104,6 @@ const Build kBuilds[] = {
 INSTANTIATE_TEST_SUITE_P(Of, RefusalsTest, ::testing::ValuesIn(kBuilds),
                          [](const auto& info) { return std::string(info.param.name); });
 
-
 TEST(RefusalsUnderValgrindTest, RunRefusesTheLauncher) {
   TempDir traces;
   if (!HaveValgrind()) GTEST_SKIP() << "valgrind is not installed";
