@@ -188,7 +188,8 @@ class LiveTable {
 
   // A home is the high bits of a product: with one bit more it is at twice the place, but for the
   // order in a group. From the last entry on each moves up into what is empty by then. The few
-  // that are too far behind their homes for that, or too near to the begin, go at the end.
+  // that are too far behind their homes for that, or too near to the begin, go at the end; and those
+  // that would pass the table's end: what they find at its begin has not moved yet.
   void GrowInPlace() {
     const size_t slots = mask_ + 1;
     void* const memory = mremap(slots_, mapped_bytes_, 2 * mapped_bytes_, MREMAP_MAYMOVE);
@@ -199,10 +200,13 @@ class LiveTable {
       if (slots_[i].address_flags == 0) continue;
       const HeldBlock block = slots_[i];
       slots_[i].address_flags = 0;
-      if (Home(block.address()) <= i) {
-        late.push_back(block);
+      size_t to = Home(block.address());
+      if (to <= i) to = mask_ + 1;
+      while (to <= mask_ && slots_[to].address_flags != 0) ++to;
+      if (to <= mask_) {
+        slots_[to] = block;
       } else {
-        Move(block);
+        late.push_back(block);
       }
     }
     for (const HeldBlock& block : late) Move(block);

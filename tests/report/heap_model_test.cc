@@ -170,6 +170,22 @@ TEST_P(LiveTableTest, AgreesWithAMap) {
 
 INSTANTIATE_TEST_SUITE_P(Spacings, LiveTableTest, ::testing::Values(1, 16, 64, 112, 4096));
 
+// In some of these heaps blocks that belong at the table's end lie at its begin when it grows.
+TEST(LiveTableTest, FindsAllWhereverTheyLie) {
+  std::mt19937_64 random(7);
+  for (int heap = 0; heap < 500; ++heap) {
+    LiveTable table;
+    std::vector<uint64_t> all;
+    while (all.size() < 5'000) {
+      const uint64_t address = random() >> 17 << 4 & format::kAddressMask;
+      bool inserted = false;
+      if (address != 0) table.FindOrInsert(address, &inserted);
+      if (inserted) all.push_back(address);
+    }
+    for (const uint64_t each : all) ASSERT_TRUE(table.Contains(each)) << "heap " << heap;
+  }
+}
+
 // Of every size, close together and in stretches far apart; what is at the same address comes in
 // the same order each time.
 TEST(BlocksByAddressTest, AgreesWithASort) {
