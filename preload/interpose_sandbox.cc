@@ -90,6 +90,7 @@ int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c
 long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long f) {
   const auto real = [&] { return memtrace_real_syscall(number, a, b, c, d, e, f); };
   bool loses_path = false;
+  const char* name = "syscall";
   switch (number) {
     case SYS_seccomp:
       if (IsFilter(a, c)) return InstallFilter("seccomp", reinterpret_cast<const void*>(c), real);
@@ -109,30 +110,29 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
     case SYS_prlimit64:
       NoticeLimit(static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
       break;
-    case SYS_unshare:
-      loses_path = LeavesNamespace(a);
-      break;
-    case SYS_setuid:
-    case SYS_setfsuid:
-      loses_path = ChangesUser(a);
-      break;
-    case SYS_setreuid:
-    case SYS_setresuid:
-      loses_path = ChangesUser(b);
-      break;
-    case SYS_setgid:
-    case SYS_setfsgid:
-      loses_path = ChangesGroup(a);
-      break;
-    case SYS_setregid:
-    case SYS_setresgid:
-      loses_path = ChangesGroup(b);
-      break;
-    default:
-      loses_path = true;
+#define LOSES_PATH_IF(call, condition) \
+  case SYS_##call:                     \
+    loses_path = condition;            \
+    name = #call;                      \
+    break
+    LOSES_PATH_IF(unshare, LeavesNamespace(a));
+    LOSES_PATH_IF(setuid, ChangesUser(a));
+    LOSES_PATH_IF(setfsuid, ChangesUser(a));
+    LOSES_PATH_IF(setreuid, ChangesUser(b));
+    LOSES_PATH_IF(setresuid, ChangesUser(b));
+    LOSES_PATH_IF(setgid, ChangesGroup(a));
+    LOSES_PATH_IF(setfsgid, ChangesGroup(a));
+    LOSES_PATH_IF(setregid, ChangesGroup(b));
+    LOSES_PATH_IF(setresgid, ChangesGroup(b));
+    LOSES_PATH_IF(chroot, true);
+    LOSES_PATH_IF(pivot_root, true);
+    LOSES_PATH_IF(landlock_restrict_self, true);
+    LOSES_PATH_IF(setns, true);
+    LOSES_PATH_IF(capset, true);
+#undef LOSES_PATH_IF
   }
   if (!loses_path) return real();
-  return LosePath("syscall", memtrace_real_syscall, number, a, b, c, d, e, f);
+  return LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f);
 }
 
 }  // namespace memtrace

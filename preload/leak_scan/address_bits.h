@@ -46,10 +46,17 @@ class AddressBits {
     });
   }
   void Clear(uintptr_t first, uintptr_t end) {
-    ForEachWord(first, end, [this](uintptr_t granule, uint64_t mask) {
-      Words* const words = Find(granule);
-      if (words != nullptr) words[granule % kPageBits / 64].fetch_and(~mask, std::memory_order_relaxed);
-    });
+    if (end > kGranules) end = kGranules;
+    // Page by page: of half the address space, as an munmap() may say, there are few.
+    while (first < end) {
+      const uintptr_t next = (first | (kPageBits - 1)) + 1 < end ? (first | (kPageBits - 1)) + 1 : end;
+      if (Words* const words = Find(first); words != nullptr) {
+        ForEachWord(first, next, [words](uintptr_t granule, uint64_t mask) {
+          words[granule % kPageBits / 64].fetch_and(~mask, std::memory_order_relaxed);
+        });
+      }
+      first = next;
+    }
   }
 
  private:
