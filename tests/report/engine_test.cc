@@ -226,6 +226,24 @@ TEST(EngineTest, AgreesWithTheSlowModelAtEveryInstant) {
   }
 }
 
+// Where the engine's tables grow, and more than once.
+TEST(EngineTest, AgreesWithTheSlowModelOnLargeHeaps) {
+  std::mt19937_64 random(20260104);
+  for (int round = 0; round < 200 / kOneIn; ++round) {
+    HistoryOptions options;
+    options.deeds = 10'000 + static_cast<int>(random() % 20'000);
+    options.threads = 1 + static_cast<int>(random() % 4);
+    options.addresses = 20'000;
+    options.sites = 50;
+    options.scattered = true;
+    options.large = true;
+    const std::vector<Deed> history = MakeHistory(options, random);
+    const std::string packed = Packed(TraceOf(history, {1, 0, 0.001, true}, random), 1 << 16);
+    ExpectIs(AnalyzeWith(packed, 1 + round % 2), TruthOf(history));
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
 // As the library writes: a stamp every few events and where a block changed hands. What belongs to an
 // address is exact then.
 TEST(EngineTest, AgreesWithTheSlowModelWhereStampsAreFew) {

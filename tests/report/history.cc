@@ -13,7 +13,10 @@ using format::AllocFunction;
 std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& random) {
   std::vector<Deed> history;
   std::vector<uint64_t> free_addresses;
-  for (int i = 0; i < options.addresses; ++i) free_addresses.push_back(0x10000 + i * 0x110);
+  for (int i = 0; i < options.addresses; ++i) {
+    const uint64_t base = options.scattered ? random() % (uint64_t{1} << 30) << 16 : 0x10000;
+    free_addresses.push_back(base + i * 0x110);
+  }
   std::vector<uint64_t> live;  // not in the middle of a realloc
   std::vector<uint64_t> pending(options.threads + 1);
   std::vector<int> asleep_until(options.threads + 1);
@@ -27,6 +30,10 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
   };
   const auto chance = [&](double p) {
     return static_cast<double>(random() % 1'000'000) < p * 1e6;
+  };
+  const auto frees_of_four = [&]() -> unsigned {
+    if (!options.large) return 2;
+    return static_cast<int>(history.size()) < options.deeds / 2 ? 1 : 3;
   };
   for (int i = 0; static_cast<int>(history.size()) < options.deeds; ++i) {
     const uint32_t thread = 1 + random() % options.threads;
@@ -58,7 +65,7 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
         free_addresses.push_back(deed.old_address);
       }
       pending[thread] = 0;
-    } else if (free_addresses.empty() || (!live.empty() && random() % 2 == 0)) {
+    } else if (free_addresses.empty() || (!live.empty() && random() % 4 < frees_of_four())) {
       if (live.empty()) continue;
       deed.address = take(live);
       if (options.reallocs && random() % 4 == 0) {

@@ -2,7 +2,7 @@
 // did it; the trace of it, with as many time stamps as wanted; and the truth about
 // it, found by a model so slow and simple that it is right.
 //
-// Addresses come from a small pool, so that they pass from thread to thread as
+// Addresses come from a pool: where it is small they pass from thread to thread as
 // fast as they can.
 
 #ifndef MEMTRACE_TESTS_REPORT_HISTORY_H_
@@ -36,6 +36,8 @@ struct HistoryOptions {
   int deeds = 1000;
   int threads = 3;
   int addresses = 40;
+  bool scattered = false;  // the addresses lie anywhere, not in a row
+  bool large = false;      // three of four deeds allocate at first; at last three of four free
   int sites = 5;
   uint64_t longest_step_ns = 100;
   bool reallocs = true;
