@@ -21,6 +21,7 @@
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
 #include "report/leaks.h"
+#include "report/on_demand.h"
 #include "report/pressure/pressure_lane.h"
 #include "report/sampling.h"
 #include "report/strong_id.h"
@@ -156,10 +157,11 @@ struct Site {
   Growth growth;
   SiteLifetimes lifetimes;          // of the blocks that were freed; of a sample not weighted
   SiteSizes sizes;                  // its allocations by size; of a sample not weighted
-  SiteMoves moves;
+  OnDemand<SiteMoves> moves;
   std::vector<SeriesPoint> series;  // in order; intervals in which nothing changed are left out
-  SampledSum bytes_sample;          // of a sample (ProcessInfo::sample_bytes): what makes
-  SampledSum live_sample;           //   bytes_allocated and live_bytes, for their intervals
+  // Of a sample (ProcessInfo::sample_bytes): what makes bytes_allocated and live_bytes, for their
+  // intervals.
+  OnDemand<SampledSum> bytes_sample, live_sample;
 };
 
 struct ThreadSummary {

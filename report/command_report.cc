@@ -204,6 +204,14 @@ absl::Status WriteSeries(const ReportFlags& flags, const ReportOptions& options,
   return out->Commit();
 }
 
+// What a report is made of is left to the end of the process: to take it apart, site by site, is a
+// tenth of the time of a report from what was kept. Once for each type.
+template <typename T>
+T& LeaveToTheEnd(T thing) {
+  static T* const left = new T(std::move(thing));
+  return *left;
+}
+
 absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!flags.executable.empty()) {
     return absl::InvalidArgumentError("--executable: is for the report of several traces");
@@ -240,7 +248,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     if (!reader.ok()) return reader.status();
     resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, options->symbolizer);
   }
-  absl::StatusOr<AnalyzedTrace> trace = AnalyzeUntilInterrupted(flags, &*options);
+  auto& trace = LeaveToTheEnd(AnalyzeUntilInterrupted(flags, &*options));
   if (!trace.ok()) return trace.status();
   if (trace->analysis.coverage.interrupted) {
     *exit_code = kExitInterrupted;
@@ -250,14 +258,13 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
 
   const StackTable& stacks = *trace->stacks;
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
-  const SiteSymbols symbols(
+  const SiteSymbols& symbols = LeaveToTheEnd(SiteSymbols(
       trace->analysis, stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },
-      [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks());
-  absl::StatusOr<ReportView> view =
-      ReportView::Create(trace->analysis, symbols, options->frames);
+      [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks()));
+  auto& view = LeaveToTheEnd(ReportView::Create(trace->analysis, symbols, options->frames));
   if (!view.ok()) return view.status();
   // Which sites are asked for is known now that they have names: then every figure is of these.
   AnalyzedTrace chosen;

@@ -411,7 +411,7 @@ void HeapModel::Finish(Analysis* analysis) {
     site.largest_bytes = from.largest_bytes;
     site.first_time_ns = from.first_time_ns;
     site.last_time_ns = from.last_time_ns;
-    if (options_.sample_bytes != 0) site.bytes_sample = sampled_[i];
+    if (options_.sample_bytes != 0) site.bytes_sample.Make() = sampled_[i];
     totals.wasted_bytes += site.wasted_bytes;
     totals.temporary_allocations += from.temporary;
     const format::StackMarker marker = stacks_->MarkerOf(from.stack);
@@ -445,7 +445,7 @@ void HeapModel::FinishUsage(Analysis* analysis) {
   for (size_t i = 1; i < sites_.size(); ++i) {
     analysis->sites[i - 1].sizes = SiteSizes::Of(site_sizes_[i]);
   }
-  for (const auto& [site, moves] : usage_.moves()) analysis->sites[site - 1].moves = moves;
+  for (const auto& [site, moves] : usage_.moves()) analysis->sites[site - 1].moves.Make() = moves;
   for (size_t i = 0; i < threads_.size(); ++i) {
     ThreadSummary& thread = analysis->threads[i];
     thread.held = usage_.TakeHeld(i);
@@ -521,7 +521,7 @@ void HeapModel::FinishLive(Analysis* analysis) {
     Site& site = analysis->sites[block.site - 1];
     const uint64_t size = block.size();
     const SampleWeight weight = WeightOf(size);
-    if (options_.sample_bytes != 0) site.live_sample.Add(size, options_.sample_bytes);
+    if (options_.sample_bytes != 0) site.live_sample.Make().Add(size, options_.sample_bytes);
     site.live_wasted_bytes += block.waste() * weight.blocks;
     time_sums[block.site] += static_cast<unsigned __int128>(block.time_ns) * weight.blocks;
     uint64_t& first = first_time[block.site];

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "format/event_words.h"
+#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report {
 
@@ -164,7 +165,7 @@ class LiveTable {
 
   void Take(void* memory, size_t slots) {
     mapped_bytes_ = slots * sizeof(HeldBlock);
-    if (mapped_bytes_ >= (size_t{4} << 20)) madvise(memory, mapped_bytes_, MADV_HUGEPAGE);
+    PreferHugePages(memory, mapped_bytes_);
     slots_ = static_cast<HeldBlock*>(memory);  // what is new is all zero: empty
     mask_ = slots - 1;
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));

@@ -48,10 +48,15 @@ class SiteSymbols {
   template <typename Visit>
   void ForEachFrame(StackId stack, Visit visit) const {
     for (; stack; stack = stacks_.node(stack).parent) {
-      const Run run = RunOf(stacks_.node(stack));
-      for (uint32_t i = 0; i < run.count; ++i) visit(frames_[run.begin + i]);
+      for (const Frame& frame : FramesOf(stacks_.node(stack))) visit(frame);
     }
   }
+  // Of one step of a stack.
+  absl::Span<const Frame> FramesOf(const StackNode& node) const {
+    const Run run = RunOf(node);
+    return absl::MakeConstSpan(frames_).subspan(run.begin, run.count);
+  }
+  const StackTable& stacks() const { return stacks_; }
   size_t frame_count() const { return frames_.size(); }
 
   // The innermost calls of a stack, those of inlined functions too: the function that each is in,

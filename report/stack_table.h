@@ -63,6 +63,9 @@ class StackTable {
   // Ids are 1 .. size().
   size_t size() const { return nodes_.size() - 1; }
 
+  // Nodes of its stack.
+  size_t DepthOf(StackId id) const { return depths_[id.value]; }
+
   // Why the stack does not reach the first frame of its thread; kNone: it does.
   // "No stack" is kNotCaptured.
   format::StackMarker MarkerOf(StackId id) const {

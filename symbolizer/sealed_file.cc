@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "symbolizer/huge_pages.h"
 #include "symbolizer/private_file.h"
 
 namespace memtrace::symbolizer {
@@ -44,6 +45,7 @@ bool ReadSealedFile(const std::string& path, std::string_view magic, std::string
       ZSTD_getFrameContentSize(stored.data(), stored.size()) != header.content_bytes) {
     return false;
   }
+  ReserveInHugePages(*content, header.content_bytes);
   content->resize(header.content_bytes);
   return ZSTD_decompress(content->data(), content->size(), stored.data(), stored.size()) ==
          content->size();

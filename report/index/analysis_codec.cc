@@ -6,6 +6,7 @@
 
 #include "report/index/packed_bytes.h"
 #include "report/index/packed_values.h"
+#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {
 
@@ -27,7 +28,7 @@ bool DecodeTrace(std::string_view bytes, AnalyzedTrace* trace) {
   PackedSource source{PackedReader(bytes)};
   const size_t count = source.in.Count();
   std::vector<StackNode> nodes(1);
-  nodes.reserve(count + 1);
+  ReserveInHugePages(nodes, count + 1);
   for (uint32_t id = 1; id <= count; ++id) {
     const uint64_t up = source.in.Number();
     if (up == 0 || up > id) return false;

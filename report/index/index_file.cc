@@ -15,6 +15,7 @@
 #include "format/checksum.h"
 #include "report/byte_source.h"
 #include "report/index/packed_values.h"
+#include "symbolizer/huge_pages.h"
 #include "symbolizer/own_build.h"
 
 namespace memtrace::report::index {
@@ -193,6 +194,7 @@ bool IndexFile::Read(const Section& section, std::string* content) const {
       ZSTD_getFrameContentSize(stored.data(), stored.size()) != section.content_bytes) {
     return false;
   }
+  ReserveInHugePages(*content, section.content_bytes);
   content->resize(section.content_bytes);
   return ZSTD_decompress(content->data(), content->size(), stored.data(), stored.size()) ==
          content->size();

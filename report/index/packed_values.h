@@ -24,7 +24,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "report/index/fields.h"
 #include "report/index/packed_bytes.h"
+#include "report/on_demand.h"
 #include "report/strong_id.h"
+#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {
 
@@ -41,6 +43,10 @@ template <typename T>
 struct IsOptional : std::false_type {};
 template <typename T>
 struct IsOptional<std::optional<T>> : std::true_type {};
+template <typename T>
+struct IsOnDemand : std::false_type {};
+template <typename T>
+struct IsOnDemand<OnDemand<T>> : std::true_type {};
 template <typename T>
 struct IsPair : std::false_type {};
 template <typename A, typename B>
@@ -85,6 +91,9 @@ void Put(const T& value, PackedWriter& out) {
     }
     out.Number(used);
     for (size_t i = 0; i < used; ++i) Put(value[i], out);
+  } else if constexpr (IsOnDemand<T>::value) {
+    out.Number(value.made() ? 1 : 0);
+    if (value.made()) Put(*value, out);
   } else if constexpr (IsOptional<T>::value) {
     out.Number(value.has_value() ? 1 : 0);
     if (value.has_value()) Put(*value, out);
@@ -141,13 +150,13 @@ void Get(T& value, PackedSource& source) {
   } else if constexpr (IsVector<T>::value) {
     const size_t count = in.Count();
     value.clear();
-    value.reserve(std::min(count, in.left() / kLeastBytes<typename T::value_type>));
-    for (size_t i = 0; i < count && in.ok(); ++i) {
-      if constexpr (std::is_same_v<T, std::vector<bool>>) {
-        value.push_back(in.Number() != 0);
-      } else {
-        Get(value.emplace_back(), source);
-      }
+    const size_t room = std::min(count, in.left() / kLeastBytes<typename T::value_type>);
+    if constexpr (std::is_same_v<T, std::vector<bool>>) {
+      value.reserve(room);
+      for (size_t i = 0; i < count && in.ok(); ++i) value.push_back(in.Number() != 0);
+    } else {
+      ReserveInHugePages(value, room);
+      for (size_t i = 0; i < count && in.ok(); ++i) Get(value.emplace_back(), source);
     }
   } else if constexpr (IsArray<T>::value) {
     const size_t used = in.Count();
@@ -158,6 +167,9 @@ void Get(T& value, PackedSource& source) {
     for (size_t i = 0; i < used; ++i) Get(value[i], source);
   } else if constexpr (IsOptional<T>::value) {
     if (in.Number() != 0) Get(value.emplace(), source);
+  } else if constexpr (IsOnDemand<T>::value) {
+    value = {};
+    if (in.Number() != 0) Get(value.Make(), source);
   } else if constexpr (IsPair<T>::value) {
     Get(value.first, source);
     Get(value.second, source);

@@ -13,6 +13,7 @@
 #include "format/imported.h"
 #include "report/fingerprint.h"
 #include "report/leak/loss_records.h"
+#include "report/render/stack_walk.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -80,35 +81,6 @@ class Regex {
   bool given_ = false;
 };
 
-// Numbers for stacks: the same for two that read alike. They are kept as a tree, which
-// stacks share as far as their outer frames are the same; and most have the outer frames of the
-// stack that was asked for before.
-class StackKeys {
- public:
-  uint32_t Of(const std::vector<const Frame*>& frames) {
-    size_t same = 0;
-    while (same < std::min(frames.size(), last_.size()) &&
-           last_[same].identity == frames[frames.size() - 1 - same]->identity) {
-      ++same;
-    }
-    last_.resize(same);
-    for (size_t left = frames.size() - same; left-- > 0;) {
-      const uint32_t parent = last_.empty() ? 0 : last_.back().key, identity = frames[left]->identity;
-      const uint32_t key =
-          tree_.try_emplace({parent, identity}, static_cast<uint32_t>(tree_.size() + 1)).first->second;
-      last_.push_back({identity, key});
-    }
-    return last_.empty() ? 0 : last_.back().key;
-  }
-
- private:
-  struct Step {
-    uint32_t identity, key;
-  };
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> tree_;
-  std::vector<Step> last_;  // of the latest stack, outermost first
-};
-
 }  // namespace
 
 void SiteGroup::Add(const Site& site) {
@@ -133,8 +105,8 @@ void SiteGroup::Add(const Site& site) {
   peak_bytes += site.peak_bytes;
   wasted_bytes += site.wasted_bytes;
   temporary += site.temporary;
-  bytes_sample.Add(site.bytes_sample);
-  live_sample.Add(site.live_sample);
+  if (site.bytes_sample.made()) bytes_sample.Make().Add(site.bytes_sample);
+  if (site.live_sample.made()) live_sample.Make().Add(site.live_sample);
   if (site.live_blocks > 0) {
     live_first_time_ns = std::min(live_first_time_ns, site.live_first_time_ns);
     live_last_time_ns = std::max(live_last_time_ns, site.live_last_time_ns);
@@ -344,14 +316,14 @@ void ReportView::Group() {
     uint32_t stack = 0, caller = 0;  // the same of two that read alike
   };
   std::vector<Names> names(analysis_->sites.size());
-  StackKeys keys;
-  std::vector<const Frame*> frames;
+  StackWalk walk(*symbols_);
   for (const Site& site : analysis_->sites) {
     if (!Matches(site.stack)) continue;
     sites_.push_back(&site);
-    Frames(site.stack, &frames);
+    walk.GoTo(site.stack);
+    const absl::Span<const Frame* const> frames = walk.frames();
     Names& its = names[static_cast<size_t>(&site - analysis_->sites.data())];
-    if (site.live_blocks > 0) its.stack = keys.Of(frames);
+    if (site.live_blocks > 0) its.stack = walk.Key();
     if (!frames.empty()) its.caller = frames[CutStack(frames).caller]->identity;
   }
   // Ids are given in the order of the trace: a tie has the same order every time.
@@ -390,13 +362,8 @@ void ReportView::Group() {
 
 std::vector<const Frame*> ReportView::Frames(StackId stack) const {
   std::vector<const Frame*> frames;
-  Frames(stack, &frames);
+  symbols_->ForEachFrame(stack, [&](const Frame& frame) { frames.push_back(&frame); });
   return frames;
-}
-
-void ReportView::Frames(StackId stack, std::vector<const Frame*>* frames) const {
-  frames->clear();
-  symbols_->ForEachFrame(stack, [&](const Frame& frame) { frames->push_back(&frame); });
 }
 
 const Frame* ReportView::Caller(StackId stack) const {

@@ -35,7 +35,7 @@ struct SiteGroup {
   uint64_t peak_bytes = 0;  // sum of the sites' own peaks: exact for one site, else a bound
   uint64_t wasted_bytes = 0, temporary = 0;
   uint64_t live_first_time_ns = 0, live_last_time_ns = 0;
-  SampledSum bytes_sample, live_sample;  // as in Site
+  OnDemand<SampledSum> bytes_sample, live_sample;  // as in Site
 
   void Add(const Site& site);
 };
@@ -102,7 +102,6 @@ class ReportView {
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 
   std::vector<const Frame*> Frames(StackId stack) const;
-  void Frames(StackId stack, std::vector<const Frame*>* frames) const;
   // The frame a table names for a stack; nullptr when there is no stack.
   const Frame* Caller(StackId stack) const;
   std::string CallerText(StackId stack) const;  // "function file:line", not escaped

@@ -85,10 +85,10 @@ TEST(SamplingTest, EstimatesBySiteOf200SeededRunsAreWithinTheirIntervals) {
       now_allocated[function->second].Add(site.bytes_sample);
       now_left[function->second].Add(site.live_sample);
       // The site's own figures are the same estimates, rounded.
-      EXPECT_NEAR(static_cast<double>(site.bytes_allocated), site.bytes_sample.estimate,
-                  1 + site.bytes_sample.estimate * 1e-3);
-      EXPECT_NEAR(static_cast<double>(site.live_bytes), site.live_sample.estimate,
-                  1 + site.live_sample.estimate * 1e-3);
+      EXPECT_NEAR(static_cast<double>(site.bytes_allocated), site.bytes_sample->estimate,
+                  1 + site.bytes_sample->estimate * 1e-3);
+      EXPECT_NEAR(static_cast<double>(site.live_bytes), site.live_sample->estimate,
+                  1 + site.live_sample->estimate * 1e-3);
     }
     for (size_t i = 0; i < truths.size(); ++i) {
       allocated[i].Add(now_allocated[i], truths[i].allocated);
@@ -155,7 +155,7 @@ TEST_P(SampledChurnTest, EverySampledBlockIsSeenFreed) {
     }
     for (const Site& site : a.sites) {
       const uint64_t pc = trace->stacks->node(site.stack).pc;
-      if (site.live_sample.samples == 0) continue;
+      if (site.live_sample->samples == 0) continue;
       // libc's own: what a thread or the exit has of it. Libraries lie within 1 TiB of the end
       // of the address space (mmap_base is randomised by 28 bits of pages), the program at 0x55...
       EXPECT_GT(pc, uint64_t{0x7e0000000000}) << site.live_blocks << " live blocks";

@@ -88,8 +88,8 @@ std::string Describe(const AnalyzedTrace& trace) {
       write("series", p.interval, p.allocations, p.frees, p.live_blocks, p.low_bytes, p.high_bytes,
             p.live_bytes);
     }
-    write("moves", s.moves.reallocations, s.moves.grown, s.moves.moved, s.moves.copied_bytes,
-          s.moves.longest_chain, s.moves.container_growths, s.moves.container_copied_bytes);
+    write("moves", s.moves->reallocations, s.moves->grown, s.moves->moved, s.moves->copied_bytes,
+          s.moves->longest_chain, s.moves->container_growths, s.moves->container_copied_bytes);
   }
   for (const ThreadSummary& t : a.threads) {
     write("thread", t.id.value, t.allocations, t.frees, t.bytes_allocated, t.live_bytes,

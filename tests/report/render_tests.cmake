@@ -4,7 +4,7 @@ memtrace_test(NAME report_render_test
   SOURCES fingerprint_test.cc render_csv_test.cc render_escape_test.cc render_filter_test.cc render_json_test.cc render_leaks_test.cc
           render_mismatches_test.cc
           render_mtrace_test.cc render_options_test.cc render_output_test.cc render_plot_test.cc sampling_test.cc
-          render_series_test.cc render_sites_test.cc render_symbols_test.cc render_text_test.cc render_units_test.cc
+          render_series_test.cc render_sites_test.cc render_stack_walk_test.cc render_symbols_test.cc render_text_test.cc render_units_test.cc
   LIBS memtrace_render nlohmann_json::nlohmann_json
   LABELS unit)
 memtrace_test(NAME html_test

@@ -203,11 +203,11 @@ TEST(UsageTest, ReallocsMakeChains) {
   const AnalyzedTrace analyzed = Analyze(trace.Build());
   const Site* site = FindSite(analyzed, 0x402000);
   ASSERT_NE(site, nullptr);
-  EXPECT_EQ(site->moves.reallocations, 4u);
-  EXPECT_EQ(site->moves.grown, 3u);
-  EXPECT_EQ(site->moves.moved, 3u);
-  EXPECT_EQ(site->moves.copied_bytes, 200u + 300 + 10);
-  EXPECT_EQ(site->moves.longest_chain, 3u) << "the free ended the first chain";
+  EXPECT_EQ(site->moves->reallocations, 4u);
+  EXPECT_EQ(site->moves->grown, 3u);
+  EXPECT_EQ(site->moves->moved, 3u);
+  EXPECT_EQ(site->moves->copied_bytes, 200u + 300 + 10);
+  EXPECT_EQ(site->moves->longest_chain, 3u) << "the free ended the first chain";
   ASSERT_EQ(analyzed.analysis.block_ends.size(), 1u);
   EXPECT_EQ(analyzed.analysis.block_ends[0].times, 2u);
   EXPECT_EQ(analyzed.analysis.block_ends[0].from, FindSite(analyzed, 0x401000)->stack);
@@ -246,9 +246,9 @@ TEST(UsageTest, ContainersReplaceTheirBlocksByLargerOnes) {
   thread.Malloc(0x91010, 50, 2).Malloc(0x92010, 50, 2).Free(0x91010).Free(0x92010);
   thread.Malloc(0x93010, 50, 1).Malloc(0x94010, 100, 2).Free(0x93010).At(2);
   const AnalyzedTrace analyzed = Analyze(trace.Build());
-  EXPECT_EQ(FindSite(analyzed, 0x401000)->moves.container_growths, 4u);
-  EXPECT_EQ(FindSite(analyzed, 0x401000)->moves.container_copied_bytes, 100u + 200 + 400 + 800);
-  EXPECT_EQ(FindSite(analyzed, 0x402000)->moves.container_growths, 0u);
+  EXPECT_EQ(FindSite(analyzed, 0x401000)->moves->container_growths, 4u);
+  EXPECT_EQ(FindSite(analyzed, 0x401000)->moves->container_copied_bytes, 100u + 200 + 400 + 800);
+  EXPECT_EQ(FindSite(analyzed, 0x402000)->moves->container_growths, 0u);
 }
 
 TEST(UsageTest, BlocksFreedByOthersAreCountedByPairsOfThreads) {
