@@ -130,6 +130,8 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
     LOSES_PATH_IF(setns, true);
     LOSES_PATH_IF(capset, true);
 #undef LOSES_PATH_IF
+    default:  // one of interpose_syscall.cc's list that has no name here
+      loses_path = true;
   }
   if (!loses_path) return real();
   return LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f);

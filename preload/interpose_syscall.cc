@@ -18,10 +18,6 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
-#ifndef SYS_landlock_restrict_self
-#define SYS_landlock_restrict_self 446
-#endif
-
 namespace {
 
 constexpr long kConfining[] = {

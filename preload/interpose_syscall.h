@@ -3,6 +3,12 @@
 #ifndef MEMTRACE_PRELOAD_INTERPOSE_SYSCALL_H_
 #define MEMTRACE_PRELOAD_INTERPOSE_SYSCALL_H_
 
+#include <sys/syscall.h>
+
+#ifndef SYS_landlock_restrict_self
+#define SYS_landlock_restrict_self 446
+#endif
+
 namespace memtrace {
 
 // prctl(PR_SET_SECCOMP).

@@ -16,6 +16,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "report/on_demand.h"
+
 namespace memtrace::report {
 
 // N of the library; 0: every allocation is recorded, and all weights are 1.
@@ -83,6 +85,10 @@ struct SampledSum {
   // half of that; with many samples it is estimate +- 1.96 sqrt(variance).
   Interval Interval95() const;
 };
+
+inline void AddSamples(const OnDemand<SampledSum>& from, OnDemand<SampledSum>* to) {
+  if (from.made()) to->Make().Add(from);
+}
 
 }  // namespace memtrace::report
 

@@ -40,23 +40,23 @@ class AddressBits {
 
   // [first, end). What there is no memory for is not set.
   void Set(uintptr_t first, uintptr_t end) {
-    ForEachWord(first, end, [this](uintptr_t granule, uint64_t mask) {
-      Words* const words = Make(granule);
-      if (words != nullptr) words[granule % kPageBits / 64].fetch_or(mask, std::memory_order_relaxed);
-    });
-  }
-  void Clear(uintptr_t first, uintptr_t end) {
-    if (end > kGranules) end = kGranules;
-    // Page by page: of half the address space, as an munmap() may say, there are few.
-    while (first < end) {
-      const uintptr_t next = (first | (kPageBits - 1)) + 1 < end ? (first | (kPageBits - 1)) + 1 : end;
-      if (Words* const words = Find(first); words != nullptr) {
-        ForEachWord(first, next, [words](uintptr_t granule, uint64_t mask) {
-          words[granule % kPageBits / 64].fetch_and(~mask, std::memory_order_relaxed);
+    ForEachPart<kPageBits>(first, end, [this](uintptr_t begin, uintptr_t part_end) {
+      if (Words* const words = Make(begin); words != nullptr) {
+        ForEachWord(begin, part_end, [words](size_t word, uint64_t mask) {
+          words[word].fetch_or(mask, std::memory_order_relaxed);
         });
       }
-      first = next;
-    }
+    });
+  }
+  // Also of half the address space, as an munmap() may say: few of its pages are there.
+  void Clear(uintptr_t first, uintptr_t end) {
+    ForEachPart<kPageBits>(first, end, [this](uintptr_t begin, uintptr_t part_end) {
+      if (Words* const words = Find(begin); words != nullptr) {
+        ForEachWord(begin, part_end, [words](size_t word, uint64_t mask) {
+          words[word].fetch_and(~mask, std::memory_order_relaxed);
+        });
+      }
+    });
   }
 
  private:
@@ -67,16 +67,25 @@ class AddressBits {
   static constexpr size_t kPagePages = arch::kPageBytes / sizeof(Pages);
   static constexpr size_t kTop = (kGranules + kPageBits * kPagePages - 1) / (kPageBits * kPagePages);
 
-  // visit(granule, mask) for each word that has some of [first, end); `granule` is in that word.
-  template <typename Visit>
-  static void ForEachWord(uintptr_t first, uintptr_t end, Visit visit) {
+  // visit(begin, end) for each stretch of kBits, a power of two, that has some of [first, end).
+  template <uintptr_t kBits, typename Visit>
+  static void ForEachPart(uintptr_t first, uintptr_t end, Visit visit) {
     if (end > kGranules) end = kGranules;
     while (first < end) {
-      const uintptr_t next = (first | 63) + 1 < end ? (first | 63) + 1 : end;
-      const uint64_t bits = next - first == 64 ? ~uint64_t{0} : (uint64_t{1} << (next - first)) - 1;
-      visit(first, bits << (first % 64));
+      const uintptr_t next = (first | (kBits - 1)) + 1 < end ? (first | (kBits - 1)) + 1 : end;
+      visit(first, next);
       first = next;
     }
+  }
+
+  // visit(word, mask) for each word of a page that has some of [first, end).
+  template <typename Visit>
+  static void ForEachWord(uintptr_t first, uintptr_t end, Visit visit) {
+    ForEachPart<64>(first, end, [&](uintptr_t begin, uintptr_t part_end) {
+      const uint64_t bits =
+          part_end - begin == 64 ? ~uint64_t{0} : (uint64_t{1} << (part_end - begin)) - 1;
+      visit(begin % kPageBits / 64, bits << (begin % 64));
+    });
   }
 
   Words* Find(uintptr_t granule) const {

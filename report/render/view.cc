@@ -105,8 +105,8 @@ void SiteGroup::Add(const Site& site) {
   peak_bytes += site.peak_bytes;
   wasted_bytes += site.wasted_bytes;
   temporary += site.temporary;
-  if (site.bytes_sample.made()) bytes_sample.Make().Add(site.bytes_sample);
-  if (site.live_sample.made()) live_sample.Make().Add(site.live_sample);
+  AddSamples(site.bytes_sample, &bytes_sample);
+  AddSamples(site.live_sample, &live_sample);
   if (site.live_blocks > 0) {
     live_first_time_ns = std::min(live_first_time_ns, site.live_first_time_ns);
     live_last_time_ns = std::max(live_last_time_ns, site.live_last_time_ns);

@@ -45,8 +45,8 @@ void AddSite(const Site& from, Site* to) {
                                  : std::min(to->live_first_time_ns, from.live_first_time_ns);
     to->live_last_time_ns = std::max(to->live_last_time_ns, from.live_last_time_ns);
   }
-  if (from.bytes_sample.made()) to->bytes_sample.Make().Add(from.bytes_sample);
-  if (from.live_sample.made()) to->live_sample.Make().Add(from.live_sample);
+  AddSamples(from.bytes_sample, &to->bytes_sample);
+  AddSamples(from.live_sample, &to->live_sample);
 }
 
 }  // namespace
