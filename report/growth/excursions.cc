@@ -8,6 +8,8 @@ namespace {
 
 constexpr size_t kFewestLevels = 8;
 constexpr size_t kFewestTeeth = 3;
+constexpr double kLeastHeight = 8;       // in blocks
+constexpr double kLargeBytes = 1 << 20;  // or one block that chance does not explain either
 
 double Quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
@@ -16,7 +18,7 @@ double Quantile(std::vector<double> values, double q) {
 
 // A number of blocks that nothing but chance moves around `usual` (arrivals that know nothing of
 // each other: a deviation of the square root) does not come to differ by so much.
-bool IsLarge(double blocks, double usual) { return blocks >= 8 + 8 * std::sqrt(usual); }
+bool IsLarge(double blocks, double usual) { return blocks >= kLeastHeight + 8 * std::sqrt(usual); }
 
 bool IsSawtooth(const SiteHistory& history, double size) {
   std::vector<double> lows, highs, lives;
@@ -27,7 +29,7 @@ bool IsSawtooth(const SiteHistory& history, double size) {
   }
   if (lows.size() < kFewestLevels) return false;
   const double bottom = Quantile(lows, 0.1), top = Quantile(highs, 0.9), height = top - bottom;
-  if (height < 0.5 * top || height / size < 8) return false;
+  if (height < 0.5 * top || height / size < kLeastHeight) return false;
   size_t teeth = 0, whole_teeth = 0;
   bool up = false;
   for (size_t i = 0; i < lows.size(); ++i) {
@@ -68,12 +70,17 @@ bool IsBurst(const SiteHistory& history, double size) {
   const double usual = Median(highs);
   if (usual > 0.35 * peak || history.levels.back().live > 0.25 * peak) return false;
   if (4 * high_intervals > history.levels.size() || times >= kFewestTeeth) return false;
-  // Or one large block that chance does not explain either.
-  constexpr double kLargeBytes = 1 << 20;
   return IsLarge((peak - usual) / size, usual / size) || peak - usual >= kLargeBytes;
 }
 
 }  // namespace
+
+bool MayGoAndCome(const Site& site) {
+  uint64_t most = site.peak_bytes;
+  for (const SeriesPoint& point : site.series) most = std::max(most, point.high_bytes);
+  const auto bytes = static_cast<double>(most);
+  return bytes >= kLargeBytes || bytes / std::max(MeanSize(site), 1.0) >= kLeastHeight;
+}
 
 Growth::Verdict ExcursionVerdict(const SiteHistory& history) {
   const double size = std::max(history.mean_size(), 1.0);

@@ -10,6 +10,9 @@
 
 namespace memtrace::report {
 
+// False: kBounded, whatever the history.
+bool MayGoAndCome(const Site& site);
+
 // kBounded, kBurst or kSawtooth.
 Growth::Verdict ExcursionVerdict(const SiteHistory& history);
 

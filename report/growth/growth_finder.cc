@@ -76,6 +76,10 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
   history.site = &summary;
   history.turns = turns;
   growth.held_until_exit = history.held = IsHeld(history, first_free_ns);
+  if (!MayRetain(summary) && !MayRise(summary) && (history.held || !MayGoAndCome(summary))) {
+    if (history.held) growth.verdict = Growth::Verdict::kHeld;
+    return growth;
+  }
   history.levels = LevelsOf(summary, interval_ns_, from_ns_, end_ns_);
   history.first_level =
       interval_ns_ == 0

@@ -58,6 +58,9 @@ double Noise(const SiteHistory& history) {
 
 }  // namespace
 
+// Blocks that stay were allocated.
+bool MayRetain(const Site& site) { return static_cast<double>(site.allocations) >= kFewestBlocks; }
+
 GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   const Site& site = *history.site;
   const LifetimeHistogram lifetimes = LifetimeHistogram::Of(site.lifetimes);

@@ -10,6 +10,10 @@
 
 namespace memtrace::report {
 
+// False: there is none, whatever the history. Most sites of large programs have a few blocks, and
+// this costs a compare; so with the others' below.
+bool MayRetain(const Site& site);
+
 GrowthEvidence RetentionEvidence(const SiteHistory& history);
 
 }  // namespace memtrace::report

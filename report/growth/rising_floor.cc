@@ -12,6 +12,7 @@ namespace {
 constexpr size_t kMostSteps = 32;  // of the series that is tested
 constexpr size_t kFewestSteps = 9;
 constexpr size_t kFewestFloors = 6;  // a few blocks now and then are no rate
+constexpr size_t kFewestGrowths = 4;  // of a container
 constexpr double kFloorSignificance = 0.01;
 constexpr double kLeastRise = 0.05;     // of the level at the end
 constexpr double kLeastGoingOn = 0.25;  // what the last third rises, of what the one before did
@@ -68,6 +69,12 @@ double ChanceOfRise(const std::vector<double>& series, const RankTrend& trend) {
 
 }  // namespace
 
+// Each point of the series brings two levels at most, its lowest and its last, and before the first
+// there is nothing. A container needs one more level than growths.
+bool MayRise(const Site& site) {
+  return 1 + 2 * site.series.size() >= kFewestFloors || site.series.size() > kFewestGrowths;
+}
+
 GrowthEvidence FloorEvidence(const SiteHistory& history) {
   double step_ns = 0;
   const std::vector<double> floor = Floor(history, &step_ns);
@@ -91,7 +98,6 @@ GrowthEvidence FloorEvidence(const SiteHistory& history) {
 
 GrowthEvidence StepEvidence(const SiteHistory& history) {
   constexpr double kFactor = 1.4;  // vectors grow by 1.5 at least
-  constexpr size_t kFewest = 4;
   // After steps that double, the next one is twice as far away as the last was.
   constexpr double kLongestWait = 2.5;
   std::vector<double> at, level;
@@ -102,8 +108,8 @@ GrowthEvidence StepEvidence(const SiteHistory& history) {
     at.push_back(static_cast<double>(i));
     level.push_back(live);
   }
-  if (level.size() <= kFewest || level.size() > 24) return {};
-  for (size_t i = level.size() - kFewest; i < level.size(); ++i) {
+  if (level.size() <= kFewestGrowths || level.size() > 24) return {};
+  for (size_t i = level.size() - kFewestGrowths; i < level.size(); ++i) {
     if (level[i] < kFactor * level[i - 1]) return {};
   }
   const double gap = at.back() - at[at.size() - 2];

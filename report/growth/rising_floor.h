@@ -10,6 +10,9 @@
 
 namespace memtrace::report {
 
+// False: there is neither evidence, whatever the history.
+bool MayRise(const Site& site);
+
 GrowthEvidence FloorEvidence(const SiteHistory& history);
 // Of few large steps, each a multiple of the one before: vectors and hash tables that double.
 GrowthEvidence StepEvidence(const SiteHistory& history);

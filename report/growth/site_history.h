@@ -32,6 +32,13 @@ struct Level {
   double low = 0, high = 0, live = 0;
 };
 
+// Of its allocations; 0 of none.
+inline double MeanSize(const Site& site) {
+  return site.allocations == 0 ? 0
+                               : static_cast<double>(site.bytes_allocated) /
+                                     static_cast<double>(site.allocations);
+}
+
 struct SiteHistory {
   uint64_t from_ns = 0, end_ns = 0;  // the shutdown counts as the end
   uint64_t first_ns = 0;             // of the site
@@ -44,11 +51,7 @@ struct SiteHistory {
   Births births;
 
   double seconds() const { return static_cast<double>(end_ns - first_ns) / 1e9; }
-  double mean_size() const {
-    return site->allocations == 0 ? 0
-                                  : static_cast<double>(site->bytes_allocated) /
-                                        static_cast<double>(site->allocations);
-  }
+  double mean_size() const { return MeanSize(*site); }
 };
 
 // The levels of all whole intervals in [from_ns, end_ns).
