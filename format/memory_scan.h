@@ -70,7 +70,7 @@ enum class ScanTag : uint32_t {
 };
 
 enum class ScanReason : uint32_t {
-  kExitLate = 1,   // after the destructors
+  kExitLate = 1,   // at the end: after the destructors, if any are run
   kExitEarly = 2,  // at the call of exit or the return from main
   kRequest = 3,    // memtrace_leak_check() of memtrace.h
   kOutside = 4,    // `memtrace leaks PID`

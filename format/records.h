@@ -30,9 +30,9 @@ enum class RecordTag : uint32_t {
   kModule = 2,
   // number instance; number ticks. Frames of the instance may still appear: in nodes defined before.
   kModuleUnload = 3,
-  // number serial; kernel tid; ticks of the first event; bytes name at that time; number serial of
-  // the thread whose signal handlers' events these are, of those that interrupted the tracer (0:
-  // a thread's own)
+  // number serial; kernel tid; ticks, not after its first event, 0 when told again; bytes name at
+  // that time; number serial of the thread whose signal handlers' events these are, of those that
+  // interrupted the tracer (0: a thread's own)
   kThread = 4,
   // number serial; number ticks when it was seen to be gone
   kThreadGone = 5,
@@ -63,7 +63,7 @@ enum class RecordTag : uint32_t {
   // innermost; StackMarker of ours; CrossCheckEnd; libunwind's
   // error, positive; frames of ours; frames of libunwind's; how many of ours follow, each
   // (pc, instance) as in a kPath event; how many of libunwind's follow, each (pc as in a
-  // kNode event, stack pointer, 1 if guessed by the frame pointer). Innermost first.
+  // kPath event, stack pointer, 1 if guessed by the frame pointer). Innermost first.
   kCrossCheck = 13,
   // The program gave up rights that the library uses. Confinement; number ticks; bytes the call
   // that did it; the file offsets where the reserve begins and ends: a part of the file that was

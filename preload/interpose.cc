@@ -393,7 +393,7 @@ EXPORTED int dlclose(void* handle) {
 
 namespace {
 
-// No exit handler and no destructor runs: what is live now is what is live at the end.
+// No destructor runs any more: what is live now is what is live at the end.
 void EndAtOnce(int status, uintptr_t stack_pointer) {
   memtrace::ScanAtExit(memtrace::format::ScanReason::kExitLate, {stack_pointer});
   memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, status);
@@ -411,8 +411,9 @@ EXPORTED void _Exit(int status) {
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
+// The end is told by the last of its handlers.
 EXPORTED void quick_exit(int status) {
-  EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  memtrace::WillQuickExit(status);
   Next<void(int)>("quick_exit")(status);
   __builtin_unreachable();
 }

@@ -12,16 +12,11 @@
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/thread_stop.h"
 #include "preload/lifecycle.h"
-#include "preload/real_allocator.h"
+#include "preload/next_functions.h"
 
 #define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 namespace {
-
-template <typename F>
-F* Next(const char* name) {
-  return reinterpret_cast<F*>(memtrace::FindNext(name));
-}
 
 // Lives until the exec has failed.
 class Replacing {
@@ -46,33 +41,33 @@ size_t CountArguments(va_list list) {
 
 EXPORTED int execve(const char* path, char* const argv[], char* const envp[]) {
   const Replacing replacing;
-  return Next<int(const char*, char* const[], char* const[])>("execve")(path, argv, envp);
+  return memtrace::Next().execve(path, argv, envp);
 }
 
 EXPORTED int execv(const char* path, char* const argv[]) {
   const Replacing replacing;
-  return Next<int(const char*, char* const[])>("execv")(path, argv);
+  return memtrace::Next().execv(path, argv);
 }
 
 EXPORTED int execvp(const char* file, char* const argv[]) {
   const Replacing replacing;
-  return Next<int(const char*, char* const[])>("execvp")(file, argv);
+  return memtrace::Next().execvp(file, argv);
 }
 
 EXPORTED int execvpe(const char* file, char* const argv[], char* const envp[]) {
   const Replacing replacing;
-  return Next<int(const char*, char* const[], char* const[])>("execvpe")(file, argv, envp);
+  return memtrace::Next().execvpe(file, argv, envp);
 }
 
 EXPORTED int fexecve(int fd, char* const argv[], char* const envp[]) {
   const Replacing replacing;
-  return Next<int(int, char* const[], char* const[])>("fexecve")(fd, argv, envp);
+  return memtrace::Next().fexecve(fd, argv, envp);
 }
 
 EXPORTED int execveat(int fd, const char* path, char* const argv[], char* const envp[],
                       int flags) {
   const Replacing replacing;
-  return Next<int(int, const char*, char* const[], char* const[], int)>("execveat")(
+  return memtrace::Next().execveat(
       fd, path, argv, envp, flags);
 }
 
@@ -91,14 +86,14 @@ EXPORTED int execl(const char* path, const char* first, ...) {
   COLLECT_ARGUMENTS(argv, first, list);
   va_end(list);
   const Replacing replacing;
-  return Next<int(const char*, char* const[])>("execv")(path, const_cast<char* const*>(argv));
+  return memtrace::Next().execv(path, const_cast<char* const*>(argv));
 }
 
 EXPORTED int execlp(const char* file, const char* first, ...) {
   COLLECT_ARGUMENTS(argv, first, list);
   va_end(list);
   const Replacing replacing;
-  return Next<int(const char*, char* const[])>("execvp")(file, const_cast<char* const*>(argv));
+  return memtrace::Next().execvp(file, const_cast<char* const*>(argv));
 }
 
 EXPORTED int execle(const char* path, const char* first, ...) {
@@ -106,6 +101,6 @@ EXPORTED int execle(const char* path, const char* first, ...) {
   char* const* environment = va_arg(list, char* const*);
   va_end(list);
   const Replacing replacing;
-  return Next<int(const char*, char* const[], char* const[])>("execve")(
+  return memtrace::Next().execve(
       path, const_cast<char* const*>(argv), environment);
 }

@@ -16,6 +16,7 @@
 #include "preload/allowed_calls.h"
 #include "preload/confinement.h"
 #include "preload/interpose_syscall.h"
+#include "preload/next_functions.h"
 #include "preload/real_allocator.h"
 #include "preload/sys.h"
 
@@ -23,11 +24,6 @@
 
 namespace memtrace {
 namespace {
-
-template <typename F>
-F* Next(const char* name) {
-  return reinterpret_cast<F*>(FindNext(name));
-}
 
 template <typename F, typename... Arguments>
 auto LosePath(const char* name, F* real, Arguments... arguments) {
@@ -75,6 +71,13 @@ template <typename Limits>
   if (resource == RLIMIT_AS && limits != nullptr) PrepareForAddressSpaceLimit(limits->rlim_cur);
 }
 
+// Of prlimit(), which may limit another process.
+bool MeansUs(long pid) {
+  if (static_cast<pid_t>(pid) == 0) return true;
+  const OtherCalls calls;
+  return calls && static_cast<pid_t>(pid) == sys::Getpid();
+}
+
 }  // namespace
 
 int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c,
@@ -108,7 +111,7 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       NoticeLimit(static_cast<int>(a), reinterpret_cast<const rlimit*>(b));
       break;
     case SYS_prlimit64:
-      NoticeLimit(static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
+      if (MeansUs(a)) NoticeLimit(static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
       break;
 #define LOSES_PATH_IF(call, condition) \
   case SYS_##call:                     \
@@ -145,107 +148,105 @@ using memtrace::LosePath;
 using memtrace::Next;
 
 EXPORTED int chroot(const char* path) {
-  static auto* const real = Next<int(const char*)>("chroot");
+  auto* const real = Next().chroot;
   return LosePath("chroot", real, path);
 }
 
 EXPORTED int pivot_root(const char* root, const char* old) {
-  static auto* const real = Next<int(const char*, const char*)>("pivot_root");
+  auto* const real = Next().pivot_root;
   return LosePath("pivot_root", real, root, old);
 }
 
 EXPORTED int unshare(int flags) {
-  static auto* const real = Next<int(int)>("unshare");
+  auto* const real = Next().unshare;
   return memtrace::LeavesNamespace(flags) ? LosePath("unshare", real, flags) : real(flags);
 }
 
 EXPORTED int setns(int fd, int type) {
-  static auto* const real = Next<int(int, int)>("setns");
+  auto* const real = Next().setns;
   return LosePath("setns", real, fd, type);
 }
 
 EXPORTED int capset(void* header, const void* data) {
-  static auto* const real = Next<int(void*, const void*)>("capset");
+  auto* const real = Next().capset;
   return LosePath("capset", real, header, data);
 }
 
 EXPORTED int setuid(uid_t id) {
-  static auto* const real = Next<int(uid_t)>("setuid");
+  auto* const real = Next().setuid;
   return ChangesUser(id) ? LosePath("setuid", real, id) : real(id);
 }
 
 EXPORTED int seteuid(uid_t id) {
-  static auto* const real = Next<int(uid_t)>("seteuid");
+  auto* const real = Next().seteuid;
   return ChangesUser(id) ? LosePath("seteuid", real, id) : real(id);
 }
 
 EXPORTED int setreuid(uid_t id, uid_t effective) {
-  static auto* const real = Next<int(uid_t, uid_t)>("setreuid");
+  auto* const real = Next().setreuid;
   return ChangesUser(effective) ? LosePath("setreuid", real, id, effective) : real(id, effective);
 }
 
 EXPORTED int setresuid(uid_t id, uid_t effective, uid_t saved) {
-  static auto* const real = Next<int(uid_t, uid_t, uid_t)>("setresuid");
+  auto* const real = Next().setresuid;
   return ChangesUser(effective) ? LosePath("setresuid", real, id, effective, saved)
                                 : real(id, effective, saved);
 }
 
 EXPORTED int setfsuid(uid_t id) {
-  static auto* const real = Next<int(uid_t)>("setfsuid");
+  auto* const real = Next().setfsuid;
   return ChangesUser(id) ? LosePath("setfsuid", real, id) : real(id);
 }
 
 EXPORTED int setgid(gid_t id) {
-  static auto* const real = Next<int(gid_t)>("setgid");
+  auto* const real = Next().setgid;
   return ChangesGroup(id) ? LosePath("setgid", real, id) : real(id);
 }
 
 EXPORTED int setegid(gid_t id) {
-  static auto* const real = Next<int(gid_t)>("setegid");
+  auto* const real = Next().setegid;
   return ChangesGroup(id) ? LosePath("setegid", real, id) : real(id);
 }
 
 EXPORTED int setregid(gid_t id, gid_t effective) {
-  static auto* const real = Next<int(gid_t, gid_t)>("setregid");
+  auto* const real = Next().setregid;
   return ChangesGroup(effective) ? LosePath("setregid", real, id, effective)
                                  : real(id, effective);
 }
 
 EXPORTED int setresgid(gid_t id, gid_t effective, gid_t saved) {
-  static auto* const real = Next<int(gid_t, gid_t, gid_t)>("setresgid");
+  auto* const real = Next().setresgid;
   return ChangesGroup(effective) ? LosePath("setresgid", real, id, effective, saved)
                                  : real(id, effective, saved);
 }
 
 EXPORTED int setfsgid(gid_t id) {
-  static auto* const real = Next<int(gid_t)>("setfsgid");
+  auto* const real = Next().setfsgid;
   return ChangesGroup(id) ? LosePath("setfsgid", real, id) : real(id);
 }
 
 EXPORTED int setrlimit(__rlimit_resource_t resource, const struct rlimit* limits) {
-  static auto* const real = Next<int(int, const struct rlimit*)>("setrlimit");
+  auto* const real = Next().setrlimit;
   memtrace::NoticeLimit(resource, limits);
   return real(resource, limits);
 }
 
 EXPORTED int setrlimit64(__rlimit_resource_t resource, const struct rlimit64* limits) {
-  static auto* const real = Next<int(int, const struct rlimit64*)>("setrlimit64");
+  auto* const real = Next().setrlimit64;
   memtrace::NoticeLimit(resource, limits);
   return real(resource, limits);
 }
 
 EXPORTED int prlimit(pid_t pid, __rlimit_resource resource, const struct rlimit* limits,
                      struct rlimit* old) {
-  static auto* const real =
-      Next<int(pid_t, int, const struct rlimit*, struct rlimit*)>("prlimit");
-  memtrace::NoticeLimit(resource, limits);
+  auto* const real = Next().prlimit;
+  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(resource, limits);
   return real(pid, resource, limits, old);
 }
 
 EXPORTED int prlimit64(pid_t pid, __rlimit_resource resource, const struct rlimit64* limits,
                        struct rlimit64* old) {
-  static auto* const real =
-      Next<int(pid_t, int, const struct rlimit64*, struct rlimit64*)>("prlimit64");
-  memtrace::NoticeLimit(resource, limits);
+  auto* const real = Next().prlimit64;
+  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(resource, limits);
   return real(pid, resource, limits, old);
 }

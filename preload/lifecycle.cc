@@ -287,6 +287,7 @@ bool StartForkChild() {
   ForgetScans();
   ForgetFaults();
   ForgetPageSnapshots();
+  ForgetMemoryMaps();
   if (!g_process.config.children) return false;
   // It could create no file. What it forks has the same filter.
   if (g_memory_calls_only.load(std::memory_order_relaxed)) return false;
@@ -303,6 +304,8 @@ bool StartForkChild() {
   }, parent);
 }
 
+constinit std::atomic<int> g_quick_exit_status{0};
+
 void AtExit(int status, void*) {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   ScanAtExit(format::ScanReason::kExitLate,
@@ -310,6 +313,11 @@ void AtExit(int status, void*) {
                           frame + arch::kFrameAddressToCfa,
                           *reinterpret_cast<const uintptr_t*>(frame)));
   NoteEnd(format::EndReason::kExit, status);
+}
+
+void AtQuickExit() {
+  ScanAtExit(format::ScanReason::kExitLate, {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
+  NoteEnd(format::EndReason::kUnderscoreExit, g_quick_exit_status.load(std::memory_order_relaxed));
 }
 
 // Runs before main and before the constructors of the program; with the first
@@ -323,9 +331,12 @@ __attribute__((constructor)) void OnLoad() {
   PrepareScans();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
+  at_quick_exit(&AtQuickExit);
 }
 
 }  // namespace
+
+void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
 
 bool EnsureRecording() {
   if (g_process.mode.load(std::memory_order_acquire) == Mode::kOff) return false;

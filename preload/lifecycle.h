@@ -24,7 +24,10 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status);
 // The names of threads that got another one since the trace was told.
 void WriteThreadNames();
 
-// The same from a function of the program, if anything is recorded at all.
+// quick_exit() is about to run its handlers, of which ours is the last.
+void WillQuickExit(int status);
+
+// The same as WriteEnd() from a function of the program, if anything is recorded at all.
 void NoteEnd(format::EndReason reason, int status);
 
 }  // namespace memtrace

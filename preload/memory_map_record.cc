@@ -59,4 +59,6 @@ void WriteMemoryMapIfGrown() {
   WriteMemoryMap(format::MapReason::kGrowth);
 }
 
+void ForgetMemoryMaps() { g_next_kb.store(kFirstGrowthKb, std::memory_order_relaxed); }
+
 }  // namespace memtrace

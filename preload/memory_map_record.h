@@ -15,6 +15,9 @@ void WriteMemoryMap(format::MapReason reason);
 // resident memory has doubled since it was written last.
 void WriteMemoryMapIfGrown();
 
+// In a fork child: its memory has not grown yet.
+void ForgetMemoryMaps();
+
 }  // namespace memtrace
 
 #endif  // MEMTRACE_PRELOAD_MEMORY_MAP_RECORD_H_

@@ -53,6 +53,7 @@ struct Instance {
 
 ModuleView* g_permanent = nullptr;  // unordered: asked on rule misses only
 size_t g_permanent_count = 0;
+size_t g_permanent_told = 0;  // in the trace, by numbers from 1 on: more, where there is no room
 Instance* g_instances = nullptr;
 constinit std::atomic<uint32_t> g_instance_count{0};
 
@@ -80,12 +81,12 @@ void ReadProgramHeaders(const ElfW(Phdr)* headers, size_t count, uintptr_t bias,
       while (p + sizeof(ElfW(Nhdr)) <= end) {
         const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(p);
         const char* name = p + sizeof(*note);
-        const char* data = name + round(note->n_namesz);
+        const char* data = p + round(sizeof(*note) + note->n_namesz);
         if (data + note->n_descsz > end || note->n_descsz > 64) break;
         if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
           view->build_id = {data, note->n_descsz};
         }
-        p = data + round(note->n_descsz);
+        p += round(static_cast<size_t>(data - p) + note->n_descsz);
       }
     }
   }
@@ -175,6 +176,7 @@ class ModuleWriter {
     }
     ReadThreadLocals(*info, &view);
     ++count_;
+    g_permanent_told = count_;
     if (g_permanent_count < kMaxPermanent) g_permanent[g_permanent_count++] = view;
     Write(static_cast<uint32_t>(count_), view);
   }
@@ -276,7 +278,7 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
     return nullptr;
   }
   Instance& instance = g_instances[index];
-  instance.id = static_cast<uint16_t>(g_permanent_count + 1 + index);
+  instance.id = static_cast<uint16_t>(g_permanent_told + 1 + index);
   instance.range = {start, reinterpret_cast<uintptr_t>(object.dlfo_map_end)};
   instance.map = object.dlfo_link_map;
   instance.path_hash = path_hash;

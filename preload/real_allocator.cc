@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "preload/bootstrap_arena.h"
+#include "preload/next_functions.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -206,6 +207,7 @@ bool FindRealAllocator() {
   Find(found.prctl, "prctl", g_real.prctl);
   Find(found.fork, "fork", g_real.fork);
   Find(found.underscore_fork, "_Fork", g_real.underscore_fork);
+  Next();
   g_real = found;
   errno = saved_errno;
   g_search.store(Search::kDone, std::memory_order_release);

@@ -115,11 +115,6 @@ ThreadState* TakeOverByControlBlock() {
 }
 
 ThreadState* MakeState(int tid) {
-  // States are as many as threads lived at once: more than this no machine has memory for.
-  const uint32_t tag = g_next_tag.load(std::memory_order_relaxed) > BlockOwners::kMaxTag
-                           ? 0
-                           : g_next_tag.fetch_add(1, std::memory_order_relaxed);
-  if (tag == 0 || tag > BlockOwners::kMaxTag) return nullptr;
   void* memory = OwnMap(sizeof(ThreadState), /*touch=*/false);
   if (memory == nullptr) return nullptr;
   auto* state = new (memory) ThreadState;
@@ -129,6 +124,16 @@ ThreadState* MakeState(int tid) {
   const size_t memo_bytes = unwind::StackMemo::Bytes(memo_entries);
   void* memo = OwnMap(memo_bytes, /*touch=*/false);
   if (memo == nullptr) {
+    OwnUnmap(memory, sizeof(ThreadState));
+    return nullptr;
+  }
+  // Taken last: a thread that there is no memory for comes again with each event. States are as
+  // many as threads lived at once: more than there are tags no machine has memory for.
+  const uint32_t tag = g_next_tag.load(std::memory_order_relaxed) > BlockOwners::kMaxTag
+                           ? 0
+                           : g_next_tag.fetch_add(1, std::memory_order_relaxed);
+  if (tag == 0 || tag > BlockOwners::kMaxTag) {
+    OwnUnmap(memo, memo_bytes);
     OwnUnmap(memory, sizeof(ThreadState));
     return nullptr;
   }

@@ -125,7 +125,7 @@ long TraceFile::Create(const char* pattern, const char* working_directory, const
   reserve_.Forget();
   making_reserve_.store(false, std::memory_order_relaxed);
   end_->store(RoundUp(TraceStatus::kEnd, format::kBlockAlignment), std::memory_order_relaxed);
-  rings_end_.store(segments_.metadata_end(), std::memory_order_relaxed);
+  rings_end_.store(segments_.on() ? segments_.metadata_end() : 0, std::memory_order_relaxed);
   last_error_.store(0, std::memory_order_relaxed);
   lost_records_.store(false, std::memory_order_relaxed);
   no_shared_mappings_.store(false, std::memory_order_relaxed);
@@ -364,14 +364,19 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   // page-aligned ring and to the ring's end.
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
   uint64_t offset = UINT64_MAX;
-  if (!segments_.on()) {
+  if (!segments_.on() && (max_bytes_ == 0 || thread == 1)) {
     offset = TakeSpace(reserved, UINT64_MAX);
+  } else if (!segments_.on()) {
+    // The rest is for events.
+    if (rings_end_.fetch_add(reserved, std::memory_order_relaxed) + reserved <= max_bytes_ / 4) {
+      offset = TakeSpace(reserved, max_bytes_);
+    }
   } else if (rings_end_.load(std::memory_order_relaxed) + reserved <= segments_.rings_end()) {
     offset = rings_end_.fetch_add(reserved, std::memory_order_relaxed);
     if (offset + reserved > segments_.rings_end()) offset = UINT64_MAX;
   }
   void* mapping = nullptr;
-  if (offset != UINT64_MAX) {  // else a flight recorder has no room for more rings
+  if (offset != UINT64_MAX) {  // else there is no room for more rings in a file with a limit
     const uint64_t ring = RoundUp(offset + sizeof(format::BlockHeader), format::kRingAlignment);
     format::BlockHeader header = {};
     header.kind = format::BlockKind::kRing;

@@ -137,7 +137,8 @@ class TraceFile {
   bool keep_newest_ = false;
   std::atomic<bool> lost_records_{false};
   std::atomic<bool> no_shared_mappings_{false};  // of this file: not asked for again
-  std::atomic<uint64_t> rings_end_{0};  // with segments_
+  // With segments_ where the next ring goes, else the bytes of the rings that a limit was asked for.
+  std::atomic<uint64_t> rings_end_{0};
   TraceStatus status_;
   Segments segments_;
   std::atomic<long> last_error_{0};

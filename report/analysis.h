@@ -44,6 +44,7 @@ struct ProcessInfo {
   uint64_t duration_ns = 0;  // from the start to the last time in the trace
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
   int exit_status = 0;       // kExit
+  bool exit_at_once = false; // kExit by _exit() or quick_exit(): no destructors were run
   int end_signal = 0;        // kSignal, where `memtrace run` saw it
   KillInfo kill;             // of a SIGKILL: whether the OOM killer sent it
   bool forked = false;       // a fork child: its parent's blocks were live at the start

@@ -8,6 +8,12 @@ namespace memtrace::report {
 
 using format::ExtendedType;
 
+namespace {
+
+constexpr uint32_t kMremapDontUnmap = 4;  // MREMAP_DONTUNMAP on Linux
+
+}  // namespace
+
 void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
   const ExtendedEvent event(cursor.words(), cursor.word_count());
   const uint64_t time = cursor.time();
@@ -35,7 +41,8 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
       mappings_.UnmapFailed(stream, event.word(1));
       break;
     case ExtendedType::kMremap:
-      mappings_.Remap(event.word(1), event.word(2), event.word(3), event.word(4), call);
+      mappings_.Remap(event.word(1), event.word(2), event.word(3), event.word(4),
+                      (event.low(5) & kMremapDontUnmap) != 0, call);
       break;
     case ExtendedType::kBrk:
     case ExtendedType::kHeapGrowth:

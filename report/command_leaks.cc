@@ -24,9 +24,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/commands.h"
@@ -107,7 +109,20 @@ absl::StatusOr<std::string> FindTrace(int pid) {
       absl::StrCat("process ", pid, " is not traced: start it with memtrace run"));
 }
 
-// What the process was started with; 0 for none.
+// Whether there is a handler for it. A signal without one would end most programs.
+bool Catches(int pid, int signal) {
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    uint64_t caught = 0;
+    absl::string_view mask = line;
+    if (!absl::ConsumePrefix(&mask, "SigCgt:")) continue;
+    return absl::SimpleHexAtoi(absl::StripAsciiWhitespace(mask), &caught) &&
+           (caught >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
+// What the process was started with, where it listens to that; 0 for none.
 int LeakSignal(int pid) {
   std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
   int number = 0;
@@ -115,7 +130,7 @@ int LeakSignal(int pid) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
     if (pair.first == "MEMTRACE_LEAK_SIGNAL" && !absl::SimpleAtoi(pair.second, &number)) number = 0;
   }
-  return number;
+  return number > 0 && number <= 64 && Catches(pid, number) ? number : 0;
 }
 
 void Pause() {

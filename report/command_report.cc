@@ -216,7 +216,6 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!flags.executable.empty()) {
     return absl::InvalidArgumentError("--executable: is for the report of several traces");
   }
-  LimitMemory();
   absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
   if (!options.ok()) return options.status();
   absl::Status status = options->format == ReportFormat::kHtml ? html::PageIsThere()
@@ -461,6 +460,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] {
     bool skipped = false;
     flags->file = flags->files.front();
+    LimitMemory();
     const absl::Status status = MeansATree(*flags)
                                     ? CheckedReportTree(*flags, &skipped)
                                     : Report(*flags, exit_code);

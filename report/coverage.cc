@@ -127,6 +127,7 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
     } else {
       process->end = ProcessInfo::End::kExit;
       process->exit_status = end.exit_status;
+      process->exit_at_once = end.reason == format::EndReason::kUnderscoreExit;
     }
   }
   if (metadata.observed_end.has_value()) {

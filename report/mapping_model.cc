@@ -103,10 +103,19 @@ void MappingModel::UnmapFailed(size_t stream, uint64_t address) {
 }
 
 void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address,
-                         uint64_t new_length, const Call& call) {
+                         uint64_t new_length, bool keeps_old, const Call& call) {
   if (std::max({old_address, old_length, new_address, new_length}) > kAddressEnd) return;
+  // Of length 0: a second mapping of what others see as well.
+  if (keeps_old || old_length == 0) {
+    const auto after = ranges_.upper_bound(old_address);
+    Call second = call;
+    if (after != ranges_.begin() && std::prev(after)->second.end > old_address) {
+      second.anonymous = std::prev(after)->second.anonymous;
+    }
+    return Map(new_address, new_length, second);
+  }
   std::vector<std::pair<uint64_t, Range>> moved;
-  Erase(old_address, old_address + std::max(old_length, uint64_t{1}), &moved);
+  Erase(old_address, old_address + old_length, &moved);
   // Its owner stays the site that mapped it; what it grew by belongs to the mremap.
   uint64_t kept = std::min(old_length, new_length);
   bool anonymous = call.anonymous;

@@ -39,8 +39,9 @@ class MappingModel {
   // Returns nothing, but remembers what it took for UnmapFailed() of the same stream.
   void Unmap(size_t stream, uint64_t address, uint64_t length);
   void UnmapFailed(size_t stream, uint64_t address);
+  // `keeps_old`: MREMAP_DONTUNMAP.
   void Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address, uint64_t new_length,
-             const Call& call);
+             bool keeps_old, const Call& call);
   // The break moved: up, the bytes belong to the call; down, they are given back.
   void Break(uint64_t old_break, uint64_t new_break, const Call& call);
   // A heap of another arena has now this many bytes.

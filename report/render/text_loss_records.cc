@@ -20,10 +20,13 @@ std::string AmountText(const LeakAmount& amount) {
   return absl::StrCat(ExactBytes(amount.bytes), " in ", Plural(amount.blocks, "block"));
 }
 
-std::string InstantText(const LeakScan& scan) {
+std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
   std::string what;
   switch (scan.reason) {
-    case format::ScanReason::kExitLate: what = "at the exit, after the destructors"; break;
+    case format::ScanReason::kExitLate:
+      what = process.exit_at_once ? "at the exit, which ran no destructors"
+                                  : "at the exit, after the destructors";
+      break;
     case format::ScanReason::kExitEarly: what = "at the exit, before the destructors"; break;
     case format::ScanReason::kRequest: what = "at the program's request"; break;
     case format::ScanReason::kOutside: what = "asked for from outside"; break;
@@ -35,7 +38,7 @@ std::string InstantText(const LeakScan& scan) {
 
 std::string SummaryOf(const ReportView& view, const TextOptions& options) {
   const LeakScan& scan = *view.leak_scan();
-  std::string out = Heading(options, "LEAK SUMMARY", InstantText(scan));
+  std::string out = Heading(options, "LEAK SUMMARY", InstantText(scan, view.analysis().process));
   for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
                               LeakKind::kReachable}) {
     const LeakAmount& amount = scan.totals[static_cast<size_t>(kind)];

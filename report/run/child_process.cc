@@ -22,7 +22,7 @@ namespace {
 constexpr int kHandled[] = {
     SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
     SIGPROF, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU,   SIGWINCH, SIGURG, SIGIO,   SIGPWR,
-    SIGSTKFLT,
+    SIGSTKFLT, SIGABRT,
 };
 
 // Those, and the real-time signals.

@@ -13,7 +13,7 @@
 #include "report/tree/trace_set.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/tree_view.h"
-#include "symbolizer/symbolizer.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 namespace {
@@ -155,7 +155,7 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
         analysis.skipped.size() > 1
             ? absl::StrCat("; and ", analysis.skipped.size() - 1, " more") : ""));
   }
-  symbolizer::Symbolizer symbolizer(options->symbolizer);
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const auto view = TreeView::Create(
       analysis,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {

@@ -130,6 +130,7 @@ class Pass {
     WaitList nobody;
     streams_[stream].Forget();
     model_.ForgetPending(stream, nobody);
+    while (!moving_[stream].empty()) Moved(stream, false);
   }
   void Prefetch(uint64_t address) { model_.Prefetch(address); }
   bool Tick() { return !past_end_ && !out_->done(); }
@@ -169,10 +170,11 @@ class Pass {
   absl::flat_hash_map<uint64_t, size_t> live_;                        // kinds, by address
   absl::flat_hash_map<uint32_t, bool> wanted_;                        // stacks that match
   struct Moving {
-    uint64_t address = 0;  // 0: nothing
+    uint64_t address = 0;  // 0: of a block that is not known
     size_t kind = 0;
   };
-  std::deque<Moving> moving_;  // by stream
+  // By stream; the last one's result comes first: a signal handler may interrupt a realloc.
+  std::deque<std::vector<Moving>> moving_;
   uint64_t written_ms_ = 0;
   bool past_end_ = false;
 };
@@ -207,13 +209,18 @@ void Pass::Free(uint64_t address) {
 
 void Pass::TakeOut(size_t stream, uint64_t address) {
   const auto block = live_.find(address);
-  if (block == live_.end()) return;
-  moving_[stream] = {address, block->second};
+  if (block == live_.end()) {
+    if (address != 0) moving_[stream].emplace_back();
+    return;
+  }
+  moving_[stream].push_back({address, block->second});
   live_.erase(block);
 }
 
 void Pass::Moved(size_t stream, bool freed) {
-  const Moving old = std::exchange(moving_[stream], {});
+  if (moving_[stream].empty()) return;
+  const Moving old = moving_[stream].back();
+  moving_[stream].pop_back();
   if (old.address == 0) return;
   if (freed) {
     names_.Line(absl::StrCat("- ", absl::Hex(old.kind)));

@@ -345,5 +345,21 @@ TEST(LimitTest, TheSizeLimitIsSaidByTheTraceAndTheLine) {
               Contains(HasSubstr("at the size limit (MEMTRACE_MAX_BYTES)")));
 }
 
+// Each has a ring, for which the limit has no room.
+TEST(LimitTest, AThousandThreadsDoNotExceedIt) {
+  constexpr uint64_t kLimit = 1 << 20;
+  TempDir traces;
+  Command command = Traced({.arguments = {TraceePath("many_threads"), "at_once", "1000"}}, traces.path());
+  command.environment.emplace_back("MEMTRACE_MAX_BYTES", std::to_string(kLimit));
+  const Result run = RunCommand(command);
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string trace = TraceOf(traces.path(), "many_threads", run.pid);
+  // What is told of the process and its threads is not for the limit.
+  EXPECT_LE(std::filesystem::file_size(trace), kLimit + (256 << 10));
+  const Json report = BriefReport(trace);
+  EXPECT_GT(Events(report), 1000u);
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("size limit")));
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

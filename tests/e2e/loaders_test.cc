@@ -98,6 +98,74 @@ TEST_F(LoadersTest, GlibcsTunablesChangeNothing) {
 }
 
 // Others that stand in for functions of libc, on either side of us.
+// Another thread holds the loader's lock. Its child has that for ever: what may be called there by
+// the rules of POSIX must not ask the loader.
+TEST(LoaderLockTest, AChildMayExecAndGiveUpRightsWhileALibraryIsLoaded) {
+  TempDir directory;
+  WriteFile(directory / "slow.c",
+            "#include <stdlib.h>\n#include <unistd.h>\n"
+            "__attribute__((constructor)) static void Load(void) {\n"
+            "  if (write(atoi(getenv(\"BEGUN\")), \"x\", 1) == 1) sleep(2);\n}\n");
+  WriteFile(directory / "program.c", R"(
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void* Load(void* path) { return dlopen(path, RTLD_NOW); }
+
+static void BeChild(int way) {
+  char* const arguments[] = {"true", NULL};
+  if (way == 0) execl("/bin/true", "true", (char*)NULL);
+  if (way == 1) execvp("true", arguments);
+  if (way == 2) execve("/bin/true", arguments, environ);
+  if (way == 3) _exit(setuid(getuid()) | setgid(getgid()));
+  _exit(1);
+}
+
+int main(int argc, char** argv) {
+  int begun[2];
+  pthread_t thread;
+  char text[16];
+  if (argc != 2 || pipe(begun) != 0) return 64;
+  snprintf(text, sizeof(text), "%d", begun[1]);
+  setenv("BEGUN", text, 1);
+  if (pthread_create(&thread, NULL, Load, argv[1]) != 0 || read(begun[0], text, 1) != 1) return 65;
+  for (int way = 0; way < 8; ++way) {
+    const pid_t child = way < 4 ? _Fork() : (pid_t)syscall(SYS_fork);
+    if (child == 0) BeChild(way % 4);
+    int status = -1;
+    for (int i = 0; i < 100 && waitpid(child, &status, WNOHANG) == 0; ++i) poll(NULL, 0, 10);
+    if (status == -1) {
+      kill(child, SIGKILL);
+      waitpid(child, NULL, 0);
+    }
+    printf("%d: %d\n", way, status);
+  }
+  pthread_join(thread, NULL);
+  return 0;
+}
+)");
+  ASSERT_EQ(RunCommand({.arguments = {"gcc", "-shared", "-fPIC", directory / "slow.c", "-o", directory / "slow.so"}})
+                .Outcome(), "exit 0");
+  const Result built = RunCommand({.arguments = {"gcc", "-O1", directory / "program.c", "-o", directory / "program"}});
+  ASSERT_EQ(built.Outcome(), "exit 0") << built.err;
+  TempDir traces;
+  const Command command = {.arguments = {directory / "program", directory / "slow.so"}};
+  const Result run = RunCommand(Traced(command, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  std::string all_well;
+  for (int way = 0; way < 8; ++way) all_well += std::to_string(way) + ": 0\n";
+  EXPECT_EQ(run.out, all_well);
+}
+
 TEST(OtherPreloadsTest, OnEitherSideOfUs) {
   struct Other {
     const char* library;

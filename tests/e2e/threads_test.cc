@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -103,6 +104,63 @@ TEST_F(ThreadsTest, DISABLED_AMillionInTurn) {
   ASSERT_TRUE(Run({"in_turn", "1000000", "8"}));
   EXPECT_EQ(report_.at("threads").size(), 1'000'001u);
   EXPECT_LE(tool_bytes_, kBudgetBytes + 32 * kThreadBudgetBytes);
+}
+
+// Where there is no memory for the state of a thread, each of its events asks for it again.
+TEST(ThreadWithoutMemoryTest, CostsThoseThatComeLaterNothing) {
+  TempDir directory;
+  WriteFile(directory / "program.c", R"(
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static void* Allocate(void* times) {
+  for (long i = 0; i < (long)times; ++i) free(malloc(24));
+  return NULL;
+}
+
+static int RunThread(long times) {
+  pthread_t thread;
+  return pthread_create(&thread, NULL, Allocate, (void*)times) != 0 || pthread_join(thread, NULL) != 0;
+}
+
+int main(void) {
+  // A thread whose stack is there already, and then no more memory.
+  pthread_t thread;
+  struct rlimit before, none;
+  getrlimit(RLIMIT_AS, &before);
+  none = before;
+  none.rlim_cur = 1 << 20;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  static char stack[1 << 20] __attribute__((aligned(4096)));
+  pthread_attr_setstack(&attributes, stack, sizeof(stack));
+  void* const held = malloc(100);
+  if (setrlimit(RLIMIT_AS, &none) != 0) return 77;
+  if (pthread_create(&thread, &attributes, Allocate, (void*)80000L) != 0) return 77;
+  pthread_join(thread, NULL);
+  if (setrlimit(RLIMIT_AS, &before) != 0) return 65;
+  free(held);
+  return RunThread(5000);
+}
+)");
+  const Result built = RunCommand({.arguments = {"gcc", "-O1", "-fno-builtin", directory / "program.c", "-o",
+                                                 directory / "program"}});
+  ASSERT_EQ(built.Outcome(), "exit 0") << built.err;
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {directory / "program"}}, traces.path()));
+  if (run.exit_status == 77) GTEST_SKIP() << "no thread can be made so here";
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = BriefReport(TraceOf(traces.path(), "program", run.pid));
+  EXPECT_GE(report.at("coverage").at("dropped_events").get<uint64_t>(), 70'000u)
+      << "there was memory for it: this tests nothing";
+  uint64_t most = 0;
+  for (const Json& thread : report.at("threads")) {
+    most = std::max(most, thread.at("allocations").get<uint64_t>());
+  }
+  EXPECT_GE(most, 5000u);
 }
 
 }  // namespace

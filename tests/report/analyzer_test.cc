@@ -293,6 +293,22 @@ TEST(AnalyzerTest, MappingsAreFollowedThroughPartialUnmapsAndMoves) {
   EXPECT_EQ(trace_.analysis.memory_map.heap_growth_seen_bytes, 0x10000u);
 }
 
+TEST(AnalyzerTest, AMoveMayLeaveTheOldMappingWhereItWas) {
+  constexpr uint32_t kMayMove = 1, kDontUnmap = 4;
+  TraceBuilder trace;
+  auto& t = trace.Thread(1, 100, "main");
+  t.At(1).Node(1, 0x401000).Node(2, 0x402000);
+  t.Mmap(0x100000, 0x10000, 1).Mremap(0x100000, 0x10000, 0x300000, 0x10000, 2, kMayMove | kDontUnmap);
+  t.Mremap(0x100000, 0, 0x500000, 0x4000, 2, kMayMove).At(2);  // a second mapping of its pages
+  t.Munmap(0x100000, 0x8000).At(3);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  ASSERT_EQ(a.mappings.size(), 2u);
+  for (const MappingSite& site : a.mappings) {
+    EXPECT_EQ(site.live_bytes, site.calls == 1 ? 0x8000u : 0x14000u);
+  }
+  EXPECT_EQ(a.memory_map.program_mmap_bytes, 0x1c000u);
+}
+
 TEST(AnalyzerTest, ExplainsTheMemoryMap) {
   TraceBuilder trace;
   trace.MemoryMap(format::MapReason::kStart,

@@ -33,6 +33,17 @@ TEST_F(RunTest, PassesOnWhatIsSentToItAlone) {
   EXPECT_THAT(outcome.err, HasSubstr("memtrace: wrote "));
 }
 
+// A service's watchdog sends it.
+TEST_F(RunTest, PassesOnAnAbortThatIsSentToIt) {
+  Running run(Command({"/bin/sh", "-c", "trap 'exit 6' ABRT; echo ready; while :; do sleep 0.02; done"}),
+              directory_.path());
+  run.WaitFor("ready");
+  kill(run.pid(), SIGABRT);
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  EXPECT_TRUE(PackedTrace::Read(directory_ / "out.mtr").packed);
+}
+
 TEST_F(RunTest, WritesTheTraceWhenTheWholeGroupIsInterrupted) {
   Running run(Command({"/bin/sh", "-c", "echo ready; read line"}), directory_.path(), "",
               [] { setpgid(0, 0); });

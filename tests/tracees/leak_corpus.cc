@@ -402,6 +402,11 @@ constexpr NamedCase kCases[] = {
     {"end/exit", [] { LeakHere(); WipeStack(); exit(0); }},
     {"end/_exit", [] { LeakHere(); WipeStack(); _exit(0); }},
     {"end/quick_exit", [] { LeakHere(); WipeStack(); quick_exit(0); }},
+    {"end/quick_exit-frees", [] {
+       g_interior = malloc(98);
+       at_quick_exit([] { free(g_interior); });
+       quick_exit(0);
+     }},
     {"end/exit-on-thread", [] { OnJoinedThread(ExitFromThread); }},
     {"end/atexit-frees", [] {
        g_interior = malloc(99);
