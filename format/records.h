@@ -87,6 +87,9 @@ enum class RecordTag : uint32_t {
   // a sentence, by what that is known; bytes the program's memory control group; its limit in
   // bytes, 0 none known.
   kKillVerdict = 19,
+  // number of the blocks in front of its own. Alone in the last block of a kFileSealed file, which
+  // is whole then; where it is not the last, of a file that this one was packed from.
+  kSeal = 20,
 };
 
 enum class CrossCheckResult : uint32_t {

@@ -41,6 +41,7 @@ enum FileFlags : uint32_t {
   kFilePacked = 2,  // written by the packer: no kRing blocks
   kFileNewest = 4,  // a flight recorder: older events were written over (StatusArea), and
                     // the first blocks of a thread may be gone without being lost
+  kFileSealed = 8,  // packed; the last block says that it is the last (RecordTag::kSeal)
 };
 
 // Checksums are XXH3_64bits with seed 0. `header_checksum` covers the bytes

@@ -337,6 +337,7 @@ struct Analysis {
   Range range;
   BlockSelection selection;
   bool some_threads = false;  // of what these allocated only
+  std::string only_thread;    // their name or tid, as it was asked for; empty: all
   ProcessInfo process;
   Coverage coverage;
   Totals totals;

@@ -60,6 +60,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   analysis->range = range_;
   analysis->selection = options_.filter.selection();
   analysis->some_threads = !threads_.empty();
+  analysis->only_thread = options_.thread_name;
   FillProcess(analysis);
   FillModules(analysis);
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);

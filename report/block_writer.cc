@@ -109,7 +109,9 @@ absl::Status BlockWriter::Write(format::BlockHeader header, std::span<const uint
   memcpy(buffer_.data(), &header, sizeof(header));
   const size_t end = AlignToBlock(sizeof(header) + payload_bytes);
   memset(payload + payload_bytes, 0, end - sizeof(header) - payload_bytes);
-  return WriteAll({buffer_.data(), end});
+  const absl::Status status = WriteAll({buffer_.data(), end});
+  if (status.ok()) ++blocks_;
+  return status;
 }
 
 }  // namespace memtrace::report

@@ -37,6 +37,7 @@ class BlockWriter {
   absl::Status Write(format::BlockHeader header, std::span<const uint8_t> content);
 
   uint64_t bytes_written() const { return position_; }
+  uint64_t blocks_written() const { return blocks_; }
 
  private:
   size_t CompressColumns(std::span<const uint8_t> content, std::span<uint8_t> out);
@@ -47,6 +48,7 @@ class BlockWriter {
   const int level_;
   ZSTD_CCtx_s* zstd_ = nullptr;
   uint64_t position_ = 0;
+  uint64_t blocks_ = 0;
   EventColumns columns_;
   std::vector<uint64_t> words_;
   std::vector<uint8_t> compressed_;

@@ -39,6 +39,11 @@ int Pack(const PackOptions& options) {
                                     result->damaged_blocks,
                                     result->damaged_blocks == 1 ? " was" : "s were");
   }
+  if (result->incomplete || result->damaged_blocks != 0) {
+    std::cerr << absl::StreamFormat(
+        "memtrace: %s is not whole: nor is what was packed of it, and its reports say so\n",
+        render::EscapeControls(options.file));
+  }
   return 0;
 }
 

@@ -180,8 +180,14 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.analyze.jobs = static_cast<unsigned>(flags.jobs);
   absl::Status filters = ParseFilters(flags, &options);
   if (!filters.ok()) return filters;
-  if (!flags.thread.empty() && options.format == ReportFormat::kHeaptrack) {
-    return absl::InvalidArgumentError("--thread: --format heaptrack has the events of all threads");
+  if (options.format == ReportFormat::kHeaptrack) {
+    for (const auto& [option, value] :
+         {std::pair("--thread", &flags.thread), std::pair("--size", &flags.size),
+          std::pair("--lifetime", &flags.lifetime), std::pair("--age", &flags.age)}) {
+      if (value->empty()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, ": --format heaptrack has the events of all threads and blocks"));
+    }
   }
   options.analyze.keep_live_blocks =
       options.format == ReportFormat::kMtrace || options.format == ReportFormat::kSqlite;

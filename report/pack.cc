@@ -7,6 +7,7 @@
 #include "report/file_header.h"
 #include "report/output_file.h"
 #include "report/packer.h"
+#include "report/trace_reader.h"
 
 namespace memtrace::report {
 
@@ -40,9 +41,17 @@ absl::StatusOr<PackResult> RunPack(const PackOptions& options) {
   if (!output.ok()) return output.status();
   PackerOptions packer_options;
   packer_options.level = options.level;
+  packer_options.seal = true;
   Packer packer(source->get(), (*output)->fd(), result.output, packer_options);
   absl::Status status = packer.Start();
   if (status.ok()) status = packer.Finish();
+  // What has lost its end, or a part, does not become whole by being packed.
+  if (status.ok() && packer.damaged_blocks() == 0) {
+    const auto reader = TraceReader::Open(options.file);
+    if (!reader.ok()) return reader.status();
+    result.incomplete = (*reader)->cut() || !(*reader)->damage().empty();
+  }
+  if (status.ok() && packer.damaged_blocks() == 0 && !result.incomplete) status = packer.Seal();
   if (status.ok()) status = (*output)->Commit();
   if (!status.ok()) return status;
   result.raw_bytes = (*source)->Size();

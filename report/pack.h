@@ -22,6 +22,7 @@ struct PackResult {
   uint64_t raw_bytes = 0;
   uint64_t packed_bytes = 0;
   uint64_t damaged_blocks = 0;  // left out
+  bool incomplete = false;      // the raw trace was cut or damaged: the packed one says so, too
 };
 
 // x.mtr -> x.packed.mtr

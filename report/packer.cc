@@ -39,6 +39,8 @@ absl::Status Packer::Start() {
   header_ = *header;
   header->header_bytes = sizeof(*header);
   header->flags |= format::kFilePacked;
+  header->flags = options_.seal ? header->flags | format::kFileSealed
+                                : header->flags & ~uint32_t{format::kFileSealed};
   started_ = true;
   return writer_.WriteFileHeader(*header);
 }
@@ -81,6 +83,15 @@ absl::Status Packer::WriteRecords(std::span<const uint8_t> records) {
   header.clock_ticks = last_ticks_;
   header.monotonic_ns = last_monotonic_ns_;
   return writer_.Write(header, records);
+}
+
+absl::Status Packer::Seal() {
+  uint8_t buffer[16];
+  format::RecordEncoder out(buffer, sizeof(buffer));
+  out.Begin(format::RecordTag::kSeal);
+  out.Number(writer_.blocks_written());
+  out.End();
+  return WriteRecords({out.data(), out.size()});
 }
 
 // Takes the blocks from `*position` on and leaves there where it had to stop:

@@ -49,6 +49,7 @@ struct PackerOptions {
   size_t merge_bytes = 2 << 20;
   size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
   uint64_t lag_bytes = 64 << 20;       // Advance() writes what is buffered since longer ago
+  bool seal = false;  // Seal() will be called if all went well: without it the file is cut short
   // Sees every block that is taken over, decoded, rings included.
   std::function<void(const format::BlockHeader&, std::span<const uint8_t>)> observer;
 };
@@ -71,6 +72,9 @@ class Packer {
 
   // Appends records of the caller as a kMetadata block; `records` is whole records.
   absl::Status WriteRecords(std::span<const uint8_t> records);
+
+  // Last of all, with PackerOptions::seal: nothing is missing.
+  absl::Status Seal();
 
   // Everything before this offset of the raw file is in the packed file.
   uint64_t written_position() const;

@@ -256,6 +256,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         losses.error = static_cast<int>(body.Number());
         losses.missed_events = body.Number();
         break;
+      case RecordTag::kSeal: seal = body.Number(); break;
       case RecordTag::kWindow: window_ticks = body.Number(); break;
       case RecordTag::kPressure: pressure.ReadSamples(body); break;
       case RecordTag::kPressureNote: pressure.AddNote(RecordText(body)); break;

@@ -111,6 +111,7 @@ struct TraceMetadata {
   std::optional<StopRecord> stopped;
   std::vector<ConfinementRecord> confinements;
   LostEventsRecord losses;
+  std::optional<uint64_t> seal;  // of the block that was read last
   uint64_t window_ticks = 0;  // of a packed flight recorder; 0: nothing was given up
   std::vector<std::string> notes;
   uint64_t notes_left_out = 0;  // beyond kMostNotes

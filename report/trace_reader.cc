@@ -110,6 +110,7 @@ absl::Status TraceReader::Index() {
     if (!status.ok()) return status;
     if (position == before) break;
   }
+  CheckSeal();
   for (auto& [thread, blocks] : by_thread_) SortBlocks(&blocks);
   std::stable_sort(scan_blocks_.begin(), scan_blocks_.end(),
                    [](const ScanBlockRef& a, const ScanBlockRef& b) {
@@ -127,6 +128,15 @@ absl::Status TraceReader::Index() {
   if (window != 0) window_begin_ns_ = std::max<uint64_t>(clock_.ToNs(window), 1);
   if ((header_.flags & format::kFileNewest) != 0) cut_ |= !metadata_.end.has_value();
   return absl::OkStatus();
+}
+
+// A file may be cut between two blocks, where nothing shows.
+void TraceReader::CheckSeal() {
+  if ((header_.flags & format::kFileSealed) == 0 || cut_) return;
+  if (last_is_seal_ && metadata_.seal == blocks_ - 1) return;
+  cut_ = true;
+  cut_place_ = "its last block is missing: it was cut, or its writer was killed, or the trace that it "
+               "was packed from was not whole; what was before was read";
 }
 
 // `*position` moves to the next block, or stays when there is none.
@@ -159,6 +169,8 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
 
 absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
   const format::BlockHeader& header = block.header;
+  ++blocks_;
+  last_is_seal_ = false;
   clock_.Add(header.clock_ticks, header.monotonic_ns);
   if (segments_.IsVoid(block)) return absl::OkStatus();
   segments_.Note(block);
@@ -234,7 +246,10 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
     return absl::OkStatus();
   }
   if (!status.ok()) return status;
-  if (!metadata_.Read(content_, &clock_)) {
+  metadata_.seal.reset();
+  const bool is_whole = metadata_.Read(content_, &clock_);
+  last_is_seal_ = metadata_.seal.has_value();
+  if (!is_whole) {
     NoteDamage(block.offset, absl::StrCat("damaged at byte ", block.offset,
                                           ": a record is longer than its block"));
   }

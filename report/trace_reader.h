@@ -155,6 +155,7 @@ class TraceReader {
   absl::Status Index();
   absl::Status IndexBlock(const ScannedBlock& block);
   absl::Status IndexMetadata(const ScannedBlock& block);
+  void CheckSeal();
   absl::Status SkipGap(uint64_t* position);
   absl::Status UseRings();
   bool ReadBlockAt(uint64_t offset, uint32_t content_bytes, std::vector<uint8_t>* content);
@@ -195,6 +196,8 @@ class TraceReader {
   std::string damage_;
   std::vector<EventDamage> event_damages_;
   bool cut_ = false;
+  uint64_t blocks_ = 0;        // indexed so far
+  bool last_is_seal_ = false;  // of these
   std::string cut_place_;
 };
 

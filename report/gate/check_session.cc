@@ -110,9 +110,14 @@ absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outp
   bool plain = false;  // is --format taken up by a file?
   for (const std::string& text : flags.outputs) {
     const size_t equals = text.find('=');
-    // A file that has a = in its name and no format before it is meant as it is.
+    // A file that has a = in its name is meant as it is, unless what is before it looks like a format.
     const auto named = equals == text.npos ? absl::StatusOr<GateFormat>(absl::NotFoundError(""))
                                            : ParseGateFormat(text.substr(0, equals));
+    if (!named.ok() && equals != text.npos &&
+        text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == equals) {
+      return absl::InvalidArgumentError(absl::StrCat("--output: ", named.status().message(),
+                                                     "; for a file of that name write ./", text));
+    }
     OutputSpec output{named.ok() ? *named : format,
                       named.ok() ? text.substr(equals + 1) : text};
     plain |= !named.ok();
@@ -211,10 +216,11 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
   const auto set = FindTraces(paths);
   if (!set.ok()) return set.status();
   for (const TraceSet::File& file : set->files) {
+    absl::Status status = RefuseToReplace(file.path, flags.gen_suppressions);
     for (const OutputSpec& output : options.outputs) {
-      const absl::Status status = RefuseToReplace(file.path, output.path);
-      if (!status.ok()) return status;
+      status.Update(RefuseToReplace(file.path, output.path));
     }
+    if (!status.ok()) return status;
   }
   render::Progress progress;
   TreeAnalysis tree;

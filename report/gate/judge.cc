@@ -208,7 +208,11 @@ absl::string_view ExcessName(GateExcess::What what) {
 }
 
 std::string ExcessText(const GateExcess& excess) {
-  const auto bytes = [](uint64_t n) { return render::ExactOrHumanBytes(n); };
+  // Two that round to the same are told exactly.
+  const bool alike = render::ExactOrHumanBytes(excess.value) == render::ExactOrHumanBytes(excess.limit);
+  const auto bytes = [alike](uint64_t n) {
+    return alike ? render::ExactBytes(n) : render::ExactOrHumanBytes(n);
+  };
   std::string text;
   switch (excess.what) {
     case GateExcess::What::kLeaked:
@@ -280,9 +284,12 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
     if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
     if (Suppression* suppression = facts.SuppressionOf(loss)) {
       ++suppression->records;
-      suppression->blocks += loss.direct.blocks;
-      suppression->bytes += loss.direct.bytes;
-      Add(loss.direct, &result.suppressed);
+      // A block that leaks is among those that were not freed, where these are looked at.
+      if (policy.looks_at_unfreed() == (loss.kind == LeakKind::kUnfreed)) {
+        suppression->blocks += loss.direct.blocks;
+        suppression->bytes += loss.direct.bytes;
+        Add(loss.direct, &result.suppressed);
+      }
       continue;
     }
     Add(loss.direct, &result.totals[static_cast<size_t>(loss.kind)]);

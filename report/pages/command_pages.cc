@@ -97,6 +97,10 @@ absl::StatusOr<PagesSnapshot> Take(const PagesFlags& flags) {
 
 absl::Status Pages(const PagesFlags& flags) {
   LimitMemory();
+  if (const std::string* trace = TraceOf(flags)) {
+    const absl::Status status = RefuseToReplace(*trace, flags.output);
+    if (!status.ok()) return status;
+  }
   auto snapshot = Take(flags);
   if (!snapshot.ok()) return snapshot.status();
   // The contents of pages are not in a trace.

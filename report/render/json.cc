@@ -17,6 +17,7 @@
 #include "report/render/graph_view.h"
 #include "report/render/json_parts.h"
 #include "report/render/json_pressure.h"
+#include "report/render/selection_lines.h"
 #include "report/render/stack_numbers.h"
 #include "report/render/units.h"
 
@@ -458,7 +459,9 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
           {"module", view.filter().module},
           {"sizes", RangeJson(analysis.selection.sizes, 1)},
           {"lifetimes_s", RangeJson(analysis.selection.lifetimes, 1e9)},
-          {"ages_s", RangeJson(analysis.selection.ages, 1e9)}});
+          {"ages_s", RangeJson(analysis.selection.ages, 1e9)},
+          {"thread", analysis.only_thread},
+          {"only", SelectionLines(view)}});
   member("coverage", CoverageJson(view));
   member("totals", TotalsJson(view));
   out.Write(",\n  \"leaks\": ");

@@ -11,6 +11,7 @@
 #include "report/render/escape.h"
 #include "report/render/growing.h"
 #include "report/render/lines.h"
+#include "report/render/selection_lines.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 
@@ -195,37 +196,6 @@ void AddLost(const ReportView& view, Lines* lines) {
                                   leak::IsAtExit(*scan) ? "the exit"
                                                         : absl::StrCat("scan ", scan->number)),
              parts.empty() ? Ink::kPlain : Ink::kBad);
-}
-
-// "1.00 KiB to 64.0 KiB", "up to 10 us", "1.00 s and more".
-template <typename Say>
-std::string RangeText(const ValueRange& range, Say say) {
-  if (range.low == range.high) return say(range.low);
-  if (range.high == UINT64_MAX) return absl::StrCat(say(range.low), " and more");
-  if (range.low == 0) return absl::StrCat("up to ", say(range.high));
-  return absl::StrCat(say(range.low), " to ", say(range.high));
-}
-
-// What the figures are of, besides times and threads.
-std::vector<std::string> SelectionLines(const ReportView& view) {
-  const BlockSelection& selection = view.analysis().selection;
-  std::vector<std::string> lines;
-  if (view.filtered()) {
-    lines.push_back(absl::StrCat("sites ", view.filter().Text(), ": ",
-                                 Count(view.sites().size()),
-                                 selection.sites ? "" : "; the figures here are of all"));
-  }
-  if (!selection.sizes.all()) {
-    lines.push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, HumanBytes)));
-  }
-  if (!selection.lifetimes.all()) {
-    lines.push_back(absl::StrCat("blocks that lived ", RangeText(selection.lifetimes, Duration)));
-  }
-  if (!selection.ages.all()) {
-    lines.push_back(absl::StrCat("blocks live at the end, then ",
-                                 RangeText(selection.ages, Duration), " old"));
-  }
-  return lines;
 }
 
 // What somebody who reads a single line has to know.

@@ -42,11 +42,14 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   TextTable table({{"lived", true}, {"blocks"}, {"share"}}, "");
   std::vector<uint64_t> counts;
   const auto total = static_cast<double>(freed);
+  // The sums are rounded, not the rows, which add up then.
+  uint64_t above = freed;
   for (size_t i = 0; i < std::size(kEdges); ++i) {
-    const double above = all.ShareAbove(static_cast<double>(kEdges[i]));
     const double next =
         i + 1 < std::size(kEdges) ? all.ShareAbove(static_cast<double>(kEdges[i + 1])) : 0;
-    counts.push_back(static_cast<uint64_t>((i == 0 ? 1 - next : above - next) * total + 0.5));
+    const uint64_t rest = std::min(above, static_cast<uint64_t>(next * total + 0.5));
+    counts.push_back(above - rest);
+    above = rest;
   }
   const uint64_t most = *std::max_element(counts.begin(), counts.end());
   for (size_t i = 0; i < counts.size(); ++i) {

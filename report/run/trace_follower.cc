@@ -100,6 +100,7 @@ absl::StatusOr<std::unique_ptr<TraceFollower>> TraceFollower::Make(const std::st
                                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!f.packed_fd_.ok()) return ErrnoStatus("cannot write", f.packed_path_, errno);
   PackerOptions options;
+  options.seal = true;
   options.lag_bytes = kHandBackBytes;
   options.observer = [&f](const format::BlockHeader& block, std::span<const uint8_t> content) {
     f.Observe(block, content);
@@ -176,6 +177,7 @@ absl::Status TraceFollower::Finish(const ProgramEnd* end) {
         status->stop_why == static_cast<uint32_t>(format::RecordingStop::kMaxBytes);
   }
   if (failure_.ok() && end != nullptr) failure_ = WriteEnd(*end);
+  if (failure_.ok()) failure_ = packer_->Seal();
   return failure_;
 }
 

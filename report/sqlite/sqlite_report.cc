@@ -2,6 +2,7 @@
 
 #ifdef MEMTRACE_HAVE_SQLITE
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "report/output_file.h"
 #include "report/render/frames_filter.h"
 #include "report/render/mismatches.h"
+#include "report/render/selection_lines.h"
 #include "report/sqlite/database.h"
 #include "report/sqlite/schema.h"
 #include "report/trace_metadata.h"
@@ -104,9 +106,13 @@ void Writer::WriteMeta() {
                                    {"file", &filter.file}, {"module", &filter.module}}) {
     if (!value->empty()) row.Text(key).Text(*value).Row();
   }
+  if (!analysis().only_thread.empty()) row.Text("thread").Text(analysis().only_thread).Row();
+  const std::string only = absl::StrJoin(render::SelectionLines(view_), "; ");
+  if (!only.empty()) row.Text("only").Text(only).Row();
   if (!analysis().range.whole()) {
-    row.Text("from_ns").Number(analysis().range.from_ns).Row();
-    row.Text("to_ns").Number(analysis().range.to_ns).Row();
+    const uint64_t end = analysis().process.duration_ns;
+    row.Text("from_ns").Number(std::min(analysis().range.from_ns, end)).Row();
+    row.Text("to_ns").Number(std::min(analysis().range.to_ns, end)).Row();
   }
 }
 

@@ -115,7 +115,7 @@ export interface Report {
     exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
     oom_killed?: boolean | null; oom_evidence?: string | null;
   };
-  range: { from_s: number; to_s: number; whole: boolean; match: string };
+  range: { from_s: number; to_s: number; whole: boolean; match: string; only: string[] };
   coverage: {
     events: number; dropped_events: number; recovered_events: number; unordered_events: number;
     marked_stacks: number; cross_checked: number; cross_check_differences: number;

@@ -33,7 +33,7 @@ export class GrowthView implements View {
         ...(model.series ? [{ id: 'picture', title: 'Live over time', width: '10em', number: true, value: (site: Site) => site.peak_bytes, cell: (site: Site) => this.picture(site) }] : []),
         rate('rate', 'Bytes/s', 'With its 95 % interval in the open row', (site) => site.growth_rate?.bytes_per_s ?? null, (value) => `${bytes(value)}/s`),
         rate('each', 'Per allocation', 'Bytes that stay of each allocation', (site) => site.growth_rate?.bytes_per_allocation ?? null, bytes),
-        rate('confidence', 'Confidence', 'How unlikely such a series is without growth', (site) => site.growth_rate?.confidence ?? null, (value) => `${(100 * value).toFixed(1)} %`),
+        rate('confidence', 'Confidence', 'How unlikely such a series is without growth', (site) => site.growth_rate?.confidence ?? null, (value) => value >= 0.9995 ? '>99.9 %' : `${(100 * value).toFixed(1)} %`),
         { id: 'live', title: 'Live', number: true, width: '7em', value: (site) => site.live_bytes, cell: (site) => bytes(site.live_bytes) },
         { id: 'peak', title: 'Its peak', number: true, width: '7em', value: (site) => site.peak_bytes, cell: (site) => bytes(site.peak_bytes) },
         { id: 'caller', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },

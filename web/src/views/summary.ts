@@ -62,7 +62,7 @@ export class SummaryView implements View {
     if (!report.range.whole) {
       rows.splice(2, 0, ['Only', `blocks allocated from ${seconds(report.range.from_s)} to ${seconds(report.range.to_s)}`]);
     }
-    if (report.range.match) rows.splice(2, 0, ['Only', h('span', {}, 'sites that match ', name(report.range.match))]);
+    for (const only of report.range.only) rows.splice(2, 0, ['Only', name(only)]);
     return h('section', {}, h('h3', {}, 'Figures'),
       h('dl', { class: 'figures' }, ...rows.filter(([, value]) => value !== false)
         .flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, value)])));

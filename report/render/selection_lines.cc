@@ -1,0 +1,47 @@
+#include "report/render/selection_lines.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "report/render/units.h"
+
+namespace memtrace::report::render {
+namespace {
+
+// "1.00 KiB to 64.0 KiB", "up to 10 us", "1.00 s and more".
+template <typename Say>
+std::string RangeText(const ValueRange& range, Say say) {
+  if (range.low == range.high) return say(range.low);
+  if (range.high == UINT64_MAX) return absl::StrCat(say(range.low), " and more");
+  if (range.low == 0) return absl::StrCat("up to ", say(range.high));
+  return absl::StrCat(say(range.low), " to ", say(range.high));
+}
+
+}  // namespace
+
+std::vector<std::string> SelectionLines(const ReportView& view) {
+  const BlockSelection& selection = view.analysis().selection;
+  std::vector<std::string> lines;
+  if (view.filtered()) {
+    lines.push_back(absl::StrCat("sites ", view.filter().Text(), ": ",
+                                 Count(view.sites().size()),
+                                 selection.sites ? "" : "; the figures here are of all"));
+  }
+  if (!view.analysis().only_thread.empty()) {
+    lines.push_back(absl::StrCat("blocks that threads called ", view.analysis().only_thread,
+                                 " allocated"));
+  }
+  if (!selection.sizes.all()) {
+    lines.push_back(absl::StrCat("blocks of ", RangeText(selection.sizes, HumanBytes)));
+  }
+  if (!selection.lifetimes.all()) {
+    lines.push_back(absl::StrCat("blocks that lived ", RangeText(selection.lifetimes, Duration)));
+  }
+  if (!selection.ages.all()) {
+    lines.push_back(absl::StrCat("blocks live at the end, then ",
+                                 RangeText(selection.ages, Duration), " old"));
+  }
+  return lines;
+}
+
+}  // namespace memtrace::report::render
