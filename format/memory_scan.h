@@ -110,7 +110,8 @@ enum class ScanRegionUse : uint32_t {
 
 enum class ScanHint : uint32_t {
   kRootRegion = 1,   // memtrace_root_region()
-  kIgnored = 2,      // memtrace_ignore_object(): start alone
+  kIgnored = 2,      // memtrace_ignore_object(): start alone. Of older versions; an event since
+  kProgramBreak = 3,  // of [heap], what the program's own brk() or sbrk() added: none of libc's
 };
 
 }  // namespace memtrace::format

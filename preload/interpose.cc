@@ -27,6 +27,7 @@
 #include "preload/module_map.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
+#include "preload/scan_hints.h"
 #include "preload/sampler.h"
 #include "preload/sys.h"
 
@@ -350,7 +351,10 @@ EXPORTED int brk(void* wanted) {
   static int (*const real)(void*) = Next<int(void*)>("brk");
   const uintptr_t before = Break();
   const int result = real(wanted);
-  if (result == 0 && Break() != before) memtrace::RecordBreak(before, Break(), CALL_SITE());
+  if (result == 0 && Break() != before) {
+    memtrace::g_scan_hints.MoveBreak(before, Break());
+    memtrace::RecordBreak(before, Break(), CALL_SITE());
+  }
   return result;
 }
 
@@ -359,6 +363,7 @@ EXPORTED void* sbrk(intptr_t change) {
   const uintptr_t before = Break();
   void* result = real(change);
   if (result != reinterpret_cast<void*>(-1) && change != 0) {
+    memtrace::g_scan_hints.MoveBreak(before, Break());
     memtrace::RecordBreak(before, Break(), CALL_SITE());
   }
   return result;

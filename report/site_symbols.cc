@@ -193,6 +193,11 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
   for (const auto& [module, pcs] : instances) {
     Note(*module, result);
     for (const uint64_t pc : pcs) {
+      // Wrappers of functions that call back, as dlclose() and fork() do: no frames of the program's.
+      if ((module->flags & format::kModuleTracer) != 0) {
+        ++i;
+        continue;
+      }
       const auto begin = static_cast<uint32_t>(frames_.size());
       const auto add = [&, instance = module](Frame frame) {
         frame.module = instance->path;

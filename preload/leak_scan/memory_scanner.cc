@@ -185,13 +185,20 @@ void MemoryScanner::WriteThreads() {
 
 // What the program told (memtrace.h).
 void MemoryScanner::WriteHints() {
-  g_scan_hints.ForEachRoot([this](uintptr_t begin, uintptr_t end) {
-    format::RecordEncoder& out = out_->Begin(ScanTag::kHint);
-    out.Number(static_cast<uint64_t>(format::ScanHint::kRootRegion));
-    out.Number(begin);
-    out.Number(end);
-    out_->End();
-  });
+  const auto write = [this](format::ScanHint kind) {
+    return [this, kind](uintptr_t begin, uintptr_t end) {
+      format::RecordEncoder& out = out_->Begin(ScanTag::kHint);
+      out.Number(static_cast<uint64_t>(kind));
+      out.Number(begin);
+      out.Number(end);
+      out_->End();
+    };
+  };
+  g_scan_hints.ForEachRoot(write(format::ScanHint::kRootRegion));
+  // Another allocator may have its blocks there.
+  if (g_process.allocator_is_glibc) {
+    g_scan_hints.ForEachBreak(write(format::ScanHint::kProgramBreak));
+  }
 }
 
 void MemoryScanner::WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,

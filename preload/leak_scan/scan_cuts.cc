@@ -8,6 +8,11 @@
 #include "preload/process.h"
 #include "preload/recorder.h"
 
+extern "C" {
+// glibc's own data of ld.so: where the kernel had the stack end.
+extern void* __libc_stack_end __attribute__((weak));
+}
+
 namespace memtrace {
 
 using format::ScanRegionKind;
@@ -88,6 +93,16 @@ void ScanCuts::FindThreads() {
     FindThread(thread.tid, thread.control_block, thread.stack_pointer(),
                thread.alternate_begin, thread.alternate_end);
   }
+  if (!IsTask(job_.pid)) FindStackOfEndedFirstThread();
+}
+
+// It called pthread_exit(): above its frames arguments and environment are in use still.
+void ScanCuts::FindStackOfEndedFirstThread() {
+  if (&__libc_stack_end == nullptr) return;
+  const auto first_frame = reinterpret_cast<uintptr_t>(__libc_stack_end);
+  const ScanMapping* const mapping = mappings_.Find(first_frame);
+  if (mapping == nullptr || mapping->kind != ScanRegionKind::kStack) return;
+  Add(Cut::kDead, mapping->begin, Down(first_frame, kWord));
 }
 
 // The stack of a thread that has ended: kept by glibc for a thread to come, or until the thread

@@ -53,6 +53,7 @@ class ScanCuts {
   void FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
                   uintptr_t alternate_begin, uintptr_t alternate_end);
   void FindThreads();
+  void FindStackOfEndedFirstThread();
   void FindDeadStacks(PagePlan& pages);
   void FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping, uintptr_t tid_offset);
   void FindHeaps();

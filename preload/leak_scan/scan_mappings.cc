@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "preload/scan_hints.h"
 #include "preload/sys.h"
 #include "preload/text.h"
 
@@ -42,6 +43,15 @@ bool IsDevice(std::string_view path) {
   if (path.starts_with("anon_inode:") || path.starts_with("socket:")) return true;
   return path.starts_with("/dev/") && !path.starts_with("/dev/zero") &&
          !path.starts_with("/dev/shm/");
+}
+
+// Memory that the program has written and then protected is read where it says so.
+bool HasRootRegion(const ScanMapping& mapping) {
+  bool has = false;
+  g_scan_hints.ForEachRoot([&](uintptr_t begin, uintptr_t end) {
+    has |= begin < mapping.end && end > mapping.begin;
+  });
+  return has;
 }
 
 }  // namespace
@@ -134,6 +144,7 @@ bool ScanMappings::Classify() {
       }
     } else {
       mapping.kind = ScanRegionKind::kAnonymous;
+      if (readable && !writable && HasRootRegion(mapping)) mapping.part = Part::kRead;
     }
     if (mapping.part == Part::kRead && IsDevice(mapping.path)) mapping.part = Part::kNotRead;
     if (!parted.Add(mapping)) return false;

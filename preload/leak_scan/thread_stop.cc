@@ -189,13 +189,22 @@ bool ThreadStop::ChooseSignal() {
 
 // Not a thread that blocks the signal, which would stay pending; nor one that waits for it
 // by sigwait, which would take it for the program's; nor one in an exec that we were not told of.
-bool ThreadStop::MaySend(int tid) {
+// One that has ended is not there any more: the first thread of a program may have, and is listed
+// all the same.
+bool ThreadStop::MaySend(StoppedThread& thread) {
+  const int tid = thread.tid;
   const uint64_t bit = uint64_t{1} << (signal_ - 1);
   Text<64> path;
   path << "/proc/self/task/" << tid << "/status";
   long bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
   if (bytes <= 0) return false;
-  if (HexAfter({buffer_, static_cast<size_t>(bytes)}, "SigBlk:") & bit) return false;
+  const std::string_view status(buffer_, static_cast<size_t>(bytes));
+  if (const size_t state = status.find("State:\t");
+      state != status.npos && (status[state + 7] == 'Z' || status[state + 7] == 'X')) {
+    thread.tid = 0;
+    return false;
+  }
+  if (HexAfter(status, "SigBlk:") & bit) return false;
   path.Clear();
   path << "/proc/self/task/" << tid << "/syscall";
   bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
@@ -281,7 +290,7 @@ bool ThreadStop::Stop() {
     const size_t end = count_;
     // What has to be known of each is asked before the first stands.
     for (size_t i = asked; i < end; ++i) {
-      threads_[i].may_be_sent = signal && MaySend(threads_[i].tid);
+      threads_[i].may_be_sent = signal && MaySend(threads_[i]);
     }
     if (began_ns_ == 0) began_ns_ = NowNs(CLOCK_MONOTONIC);
     for (size_t i = asked; i < end; ++i) {
@@ -297,11 +306,11 @@ bool ThreadStop::Stop() {
       bool some = false;
       for (size_t i = 0; i < end; ++i) {
         if (threads_[i].tid == 0 || threads_[i].state.load() != StoppedThread::kGivenUp) continue;
-        if (MaySend(threads_[i].tid)) {
+        if (MaySend(threads_[i])) {
           threads_[i].state.store(StoppedThread::kAwaited);
           Send(i);
         } else {
-          some = true;
+          some |= threads_[i].tid != 0;
         }
       }
       if (!WaitForParked(deadline) || !some) break;

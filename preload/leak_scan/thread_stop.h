@@ -69,7 +69,7 @@ class ThreadStop {
   bool Knows(int tid) const;
   bool Add(int tid);
   bool ChooseSignal();
-  bool MaySend(int tid);
+  bool MaySend(StoppedThread& thread);
   void Send(size_t index);
   bool WaitForParked(long deadline_ns);
 

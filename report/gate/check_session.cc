@@ -175,9 +175,15 @@ std::string GeneratedSuppressions(const GateReport& report) {
     if (!IsGated(leak.verdict)) continue;
     const std::string kind =
         leak.kind == LeakKind::kUnfreed ? "" : std::string(KindName(leak.kind));
-    absl::StrAppend(&text, SuppressionFor(absl::StrCat(leak.program, " ", leak.fingerprint, " ",
-                                                       CallerWithoutLine(*report.names, leak.stack)),
-                                          kind, leak.function, report.names->Frames(leak.stack)));
+    // One fingerprint may be of several stacks: malloc, strdup and realloc by one caller.
+    std::set<std::string> written;
+    for (const auto& [function, stack] : leak.all) {
+      const std::string one = SuppressionFor(
+          absl::StrCat(leak.program, " ", leak.fingerprint, " ",
+                       CallerWithoutLine(*report.names, stack)),
+          kind, function, report.names->Frames(stack));
+      if (written.insert(one).second) absl::StrAppend(&text, one);
+    }
   }
   return text;
 }

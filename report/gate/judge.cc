@@ -72,6 +72,7 @@ struct Sum {
     leak.most.bytes = std::max(leak.most.bytes, of_process.bytes);
     leak.most.blocks = std::max(leak.most.blocks, of_process.blocks);
     by_stack[loss.stack] += loss.direct.bytes;
+    leak.all.emplace(loss.function, loss.stack);
   }
 };
 

@@ -12,7 +12,9 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/gate/baseline.h"
@@ -41,6 +43,7 @@ struct GateLeak {
   format::AllocFunction function = format::AllocFunction::kMalloc;
   StackId stack;              // of the one that weighs most
   uint64_t stacks = 0;        // how many have that fingerprint
+  std::set<std::pair<format::AllocFunction, StackId>> all;  // and which allocated there
   LeakAmount total, indirect;  // of all processes
   LeakAmount most;            // of one process: bytes, and blocks, each the largest
   uint64_t processes = 0;

@@ -1,6 +1,8 @@
 #include "report/gate/memcheck_stack.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -48,12 +50,40 @@ bool IsCustom(AllocFunction function) {
   return function == AllocFunction::kPoolAlloc || function == AllocFunction::kBlockAlloc;
 }
 
+// memcheck's call its memalign, and both are on the stack.
+bool ByMemalign(AllocFunction function) {
+  return function == AllocFunction::kPosixMemalign || function == AllocFunction::kAlignedAlloc;
+}
+
 // How many of the innermost frames are operator new calling operator new: memcheck has the
 // outermost of them only.
 size_t OperatorNewFrames(absl::Span<const Frame* const> frames) {
   size_t count = 0;
   while (count < frames.size() && IsOperatorNew(*frames[count])) ++count;
   return count;
+}
+
+// glibc's functions have a name for its own calls, __GI___strdup, where Valgrind shows the exported
+// one. Empty: it is no such name.
+absl::string_view WithoutInternalPrefix(absl::string_view name) {
+  if (!absl::ConsumePrefix(&name, "__GI_")) return "";
+  while (absl::ConsumePrefix(&name, "_")) {
+  }
+  return name;
+}
+
+// The loader calls a file by the name by which it found it, and Valgrind by the one that it is mapped
+// by: /lib/libx.so.1 is /usr/lib/libx.so.1.2. As far as the file is here.
+const std::string& RealPath(const std::string& module) {
+  static auto& known = *new std::map<std::string, std::string>;
+  const auto [at, is_new] = known.try_emplace(module, module);
+  if (is_new && absl::StartsWith(module, "/")) {
+    if (char* const real = realpath(module.c_str(), nullptr)) {
+      at->second = real;
+      free(real);
+    }
+  }
+  return at->second;
 }
 
 MemcheckFrame Seen(const Frame& frame) {
@@ -68,8 +98,12 @@ MemcheckFrame Seen(const Frame& frame) {
       seen.functions.emplace_back(qualified);
     }
   }
+  if (const absl::string_view exported = WithoutInternalPrefix(LinkageName(frame)); !exported.empty()) {
+    seen.functions.emplace_back(exported);
+  }
   if (frame.role == FrameRole::kStart) seen.functions.emplace_back("(below main)");
   seen.module = frame.module.empty() ? std::string(kUnknown) : frame.module;
+  seen.real_module = RealPath(frame.module);
   seen.file = frame.file;
   seen.line = frame.line;
   seen.inlined = frame.inlined;
@@ -101,6 +135,10 @@ MemcheckStack AsMemcheckSees(AllocFunction function, absl::Span<const Frame* con
     } else if (function == AllocFunction::kReallocarray) {  // libc's, which jumps to realloc
       allocator({"realloc", "malloc"});
       allocator({"reallocarray", "realloc", "malloc"});
+      stack.also_begins = 1;
+    } else if (ByMemalign(function)) {
+      allocator({"memalign"});
+      allocator({std::string(render::FunctionName(function))});
       stack.also_begins = 1;
     } else {
       allocator({std::string(render::FunctionName(function))});
@@ -134,8 +172,9 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
   } else if (!IsCustom(function)) {
     const bool array = function == AllocFunction::kReallocarray;
     const bool re = array || function == AllocFunction::kRealloc;
-    add("fun", re ? "*alloc" : render::FunctionName(function));
-    if (array) elide();  // its own frame
+    const bool aligned = ByMemalign(function);
+    add("fun", re ? "*alloc" : aligned ? "*align*" : render::FunctionName(function));
+    if (array || aligned) elide();  // its own frame
   }
   size_t used = 1;
   for (size_t i = news; i < frames.size() && used < kMostFrames; ++i) {
@@ -147,9 +186,10 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
     }
     ++used;
     if (!frame.function.empty()) {
-      add("fun", LinkageName(frame));
+      const absl::string_view exported = WithoutInternalPrefix(LinkageName(frame));
+      add("fun", exported.empty() ? LinkageName(frame) : absl::StrCat("*", exported));
     } else if (!frame.module.empty()) {
-      add("obj", frame.module);
+      add("obj", RealPath(frame.module));
     } else {
       add("obj", "*");
     }

@@ -10,7 +10,7 @@
 //   - what runs main has the name "(below main)" as well;
 //   - an end that could not be followed is no frame.
 //
-// Pure functions, any thread. Texts refer to the frames, which outlive the stack.
+// One thread. Texts refer to the frames, which outlive the stack.
 
 #ifndef MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
 #define MEMTRACE_REPORT_GATE_MEMCHECK_STACK_H_
@@ -29,6 +29,7 @@ namespace memtrace::report::gate {
 struct MemcheckFrame {
   std::vector<std::string> functions;  // mangled and not; "???" where it has no name
   std::string module;                  // "???" where it is not known
+  std::string real_module;             // without links, where the file is here; else the same or empty
   std::string file;                    // empty: not known
   uint32_t line = 0;
   bool inlined = false;

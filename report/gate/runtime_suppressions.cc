@@ -85,6 +85,93 @@ constexpr char kText[] = R"(
    fun:setlocale
 }
 {
+   runtime: environment
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc
+   ...
+   fun:*setenv
+}
+{
+   runtime: environment
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc
+   ...
+   fun:putenv
+}
+{
+   runtime: environment
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc
+   ...
+   fun:__add_to_environ
+}
+{
+   runtime: name service
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:gethostby*
+}
+{
+   runtime: name service
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:getservby*
+}
+{
+   runtime: name service
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:getprotoby*
+}
+{
+   runtime: name service
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:getnetby*
+}
+{
+   runtime: resolver
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:__res*
+}
+{
+   runtime: resolver
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:getaddrinfo
+}
+{
+   runtime: mounted file systems
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:malloc
+   fun:getmntent
+}
+{
+   runtime: message catalogs
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:*textdomain
+}
+{
    runtime: GLib's main context
    Memcheck:Leak
    match-leak-kinds: reachable

@@ -92,7 +92,8 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
     case FramePattern::What::kAnyFrames:
       return true;
     case FramePattern::What::kObject:
-      return WildcardMatches(pattern.text, frame.module);
+      return WildcardMatches(pattern.text, frame.module) ||
+             (!frame.real_module.empty() && WildcardMatches(pattern.text, frame.real_module));
     case FramePattern::What::kSource:
       if (frame.file.empty() || (pattern.line != 0 && pattern.line != frame.line)) return false;
       return WildcardMatches(pattern.text, frame.file) ||

@@ -38,12 +38,9 @@ Pointer HeapGraphBuilder::How(uint32_t to, uint64_t value) const {
   return heuristics_.Of(value, start, graph_.blocks_.bytes(to));
 }
 
-bool HeapGraphBuilder::InRootRegion(uint64_t address) const {
+bool HeapGraphBuilder::InHint(format::ScanHint kind, uint64_t address) const {
   for (const ScanHintRange& hint : scan_.hints) {
-    if (hint.kind == format::ScanHint::kRootRegion && address >= hint.start &&
-        address < hint.end) {
-      return true;
-    }
+    if (hint.kind == kind && address >= hint.start && address < hint.end) return true;
   }
   return false;
 }
@@ -70,13 +67,14 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
     const uint64_t word = (address - graph_.blocks_.start(from)) / kWord;
     graph_.edges_.emplace_back(to, How(to, value), word);
     from_.push_back(from);
-    if (scan_.hints.empty() || !InRootRegion(address)) return;
+    if (scan_.hints.empty() || !InHint(format::ScanHint::kRootRegion, address)) return;
   } else if (region.kind == format::ScanRegionKind::kStack && address < caller_stack_pointer_ &&
              caller_stack_pointer_ - address <= kRedZoneBytes) {
     return;
   } else if (region.use != format::ScanRegionUse::kRoot &&
              !(all_roots_ && region.use == format::ScanRegionUse::kTerritory) &&
-             !InRootRegion(address)) {
+             !InHint(format::ScanHint::kRootRegion, address) &&
+             !InHint(format::ScanHint::kProgramBreak, address)) {
     return;
   }
   if (region_is_libc_ && value != graph_.blocks_.start(to) && IsChunkHeader(to, value)) return;

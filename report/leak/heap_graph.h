@@ -92,7 +92,7 @@ class HeapGraphBuilder : public ScanVisitor {
 
  private:
   Pointer How(uint32_t to, uint64_t value) const;
-  bool InRootRegion(uint64_t address) const;
+  bool InHint(format::ScanHint kind, uint64_t address) const;
   bool IsChunkHeader(uint32_t to, uint64_t value) const;
 
   const Heuristics& heuristics_;

@@ -62,7 +62,10 @@ class Pairing {
 
   void Add(const Loss* loss, bool is_here) {
     StackWords stack = WordsOf(*loss, stage_);
-    if (stack.words.empty() && stage_ != MatchStage::kLines) {
+    // By the project's own functions alone, what a runtime keeps would be joined with the block that
+    // the same function allocated.
+    const bool is_runtimes = stage_ == MatchStage::kProject && IsOfARuntime(loss->stack);
+    if (is_runtimes || (stack.words.empty() && stage_ != MatchStage::kLines)) {
       (is_here ? no_words_here_ : no_words_there_).push_back(loss);
       return;
     }

@@ -44,6 +44,18 @@ constexpr std::pair<absl::string_view, Owner> kOwners[] = {
     {"__nss_database_get", Owner::kLibc},
     {"nss_action_parse", Owner::kLibc},
     {"__new_exitfn", Owner::kLibc},
+    {"__add_to_environ", Owner::kLibc},
+    {"setenv", Owner::kLibc},
+    {"putenv", Owner::kLibc},
+    {"setlocale", Owner::kLibc},
+    {"textdomain", Owner::kLibc},
+    {"set_binding_values", Owner::kLibc},
+    {"__check_pf", Owner::kLibc},
+    {"__resolv_conf_load", Owner::kLibc},
+    {"nss_database_reload", Owner::kLibc},
+    {"getservbyname", Owner::kLibc},
+    {"gethostbyname", Owner::kLibc},
+    {"getmntent", Owner::kLibc},
 };
 
 bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
@@ -135,6 +147,10 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
 }
 
 }  // namespace
+
+bool IsOfARuntime(const std::vector<LossFrame>& stack) {
+  return OwnerOf(stack) != Owner::kProgram;
+}
 
 void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
              bool here_cut, bool there_cut, ComparedLeak* leak) {

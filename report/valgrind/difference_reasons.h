@@ -10,6 +10,9 @@
 
 namespace memtrace::report::valgrind {
 
+// A block that a runtime allocated for itself, as far as the names of the stack show it.
+bool IsOfARuntime(const std::vector<render::LossFrame>& stack);
+
 // Fills `reasons` and `expected`. `here_cut` and `there_cut`: a stack of that side ended early.
 void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
              bool here_cut, bool there_cut, ComparedLeak* leak);

@@ -46,7 +46,16 @@ bool IsOuterEnd(const LossFrame& frame, const std::string& bare) {
 
 std::string NameOf(const LossFrame& frame) {
   if (!frame.function.empty() && frame.function != "???") return BareFunction(frame.function);
-  return absl::StrCat("in ", FileName(frame.object));
+  // The loader's name for a library and that of its file differ behind ".so".
+  absl::string_view object = FileName(frame.object);
+  if (const size_t version = object.find(".so."); version != object.npos) {
+    object = object.substr(0, version + 3);
+  }
+  return absl::StrCat("in ", object);
+}
+
+bool IsMemchecks(const LossFrame& frame) {
+  return absl::StrContains(FileName(frame.object), "vgpreload_");
 }
 
 }  // namespace
@@ -77,7 +86,7 @@ std::string BareFunction(absl::string_view function) {
 
 bool IsProjectFrame(const LossFrame& frame) {
   if (render::IsSystemModule(frame.object) || frame.object.empty()) return false;
-  if (absl::StrContains(FileName(frame.object), "vgpreload_")) return false;
+  if (IsMemchecks(frame)) return false;
   if (frame.function.empty()) return true;
   return !render::IsAllocatorFunction(frame.function) && !IsOuterEnd(frame, "");
 }
@@ -85,7 +94,10 @@ bool IsProjectFrame(const LossFrame& frame) {
 StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
   StackWords out;
   out.cut = loss.cut;
-  for (size_t i = 1; i < loss.stack.size(); ++i) {
+  // The function that allocated, whose file differs; memcheck's posix_memalign calls its memalign.
+  size_t first = 1;
+  while (first < loss.stack.size() && IsMemchecks(loss.stack[first])) ++first;
+  for (size_t i = first; i < loss.stack.size(); ++i) {
     const LossFrame& frame = loss.stack[i];
     const std::string name = NameOf(frame);
     // Valgrind's replacement of operator new calls no malloc; a library's own does.
@@ -100,7 +112,7 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
         case MatchStage::kNone:
           break;
         case MatchStage::kLines:
-          out.words.push_back(absl::StrCat(name, "\t", frame.file, "\t", frame.line));
+          out.words.push_back(absl::StrCat(name, "\t", FileName(frame.file), "\t", frame.line));
           break;
         case MatchStage::kFunctions:
           out.words.push_back(name);
