@@ -99,6 +99,16 @@ constexpr Flag kFlags[] = {
 #undef MEMTRACE_FLAG
 };
 
+// With huge pages of a size of their own the heaps of glibc's arenas have other sizes and places.
+bool AsksForHugeHeaps(std::string_view tunables) {
+  constexpr std::string_view kName = "glibc.malloc.hugetlb=";
+  const size_t at = tunables.rfind(kName);
+  if (at == std::string_view::npos) return false;
+  const std::string_view value = From(tunables, at + kName.size());
+  return !value.empty() && value != "0" && value != "1" && !value.starts_with("0:") &&
+         !value.starts_with("1:");
+}
+
 }  // namespace
 
 bool ParseBytes(std::string_view text, uint64_t* bytes) {
@@ -134,6 +144,7 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
       gconv_path.Clear();
       gconv_path << From(entry, 11);
     }
+    if (entry.starts_with("GLIBC_TUNABLES=")) glibc_has_huge_heaps = AsksForHugeHeaps(entry);
     if (!entry.starts_with(kPrefix)) continue;
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;

@@ -32,6 +32,7 @@ struct Config {
   bool children = true;    // MEMTRACE_CHILDREN
   bool join = true;        // MEMTRACE_JOIN
   uint64_t max_bytes = 0;  // MEMTRACE_MAX_BYTES; 0: no limit of ours
+  bool glibc_has_huge_heaps = false;  // GLIBC_TUNABLES: glibc.malloc.hugetlb above 1
   bool keep_newest = false;  // MEMTRACE_KEEP; then max_bytes is at least Segments::kSmallestFile
   uint64_t sample_bytes = 0;  // MEMTRACE_SAMPLE_BYTES; 0: every allocation
   uint64_t sample_seed = 0;   // MEMTRACE_SAMPLE_SEED; 0: another one in each process

@@ -240,7 +240,8 @@ bool StartProcess() {
   unwind::StackMemo::faults_of_a_page_read_first = FaultsOfPageReadFirst();
   ReadLink("/proc/self/exe", g_process.executable);
   ReadLink("/proc/self/cwd", g_process.working_directory);
-  g_process.allocator_is_glibc = RealAllocatorIsGlibc();
+  g_process.allocator_is_glibc =
+      RealAllocatorIsGlibc() && !g_process.config.glibc_has_huge_heaps;
   if (!g_process.config.children && LookAtParent() == Parent::kTraced) return false;
   if (!TellForkChildren()) return false;
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;

@@ -73,6 +73,9 @@ long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
     if (result == -ENODEV || result == -EACCES) return result;  // no shared mappings here
     if (sys::Failed(result)) continue;  // RLIMIT_MEMLOCK after mlockall(MCL_FUTURE)
     base = static_cast<char*>(mapping);
+    // After mlockall(MCL_FUTURE) it counts as locked, and who then gives up CAP_IPC_LOCK is over the
+    // limit with every mapping more.
+    sys::Call(SYS_munlock, reinterpret_cast<long>(base), static_cast<long>(bytes));
     // The kernel must be able to populate: asked of the first page.
     if (allocated_) break;
     result = sys::Mprotect(base, kPage, PROT_READ | PROT_WRITE);

@@ -7,7 +7,14 @@
 //            -> kGivenUp   by the one that stops, when the thread did not come in time:
 //                          it blocks all signals, or waits in the kernel without end
 //
-// A thread that blocks our signal, or that waits for it by sigwait, is not sent any. Threads
+// Many calls of the kernel fail with EINTR when a handler has run, with SA_RESTART too: poll,
+// epoll_wait, nanosleep, pause. Programs that handle no signals need not expect it. So our handler
+// makes such a call once more: its number is known from /proc, where the thread was seen in it, or
+// from the instruction before. A timeout that the kernel does not shorten begins anew, and a sleep that
+// is interrupted again and again takes thrice as long at most. Where a signal of the program's is pending as well, EINTR is right and stays.
+//
+// A thread that blocks our signal, or that waits for it by sigwait, is not sent any, nor is one whose
+// stack has no room for the frame of a signal. Threads
 // that begin meanwhile are found by looking at the list again until there are no new ones.
 //
 // Nor is any thread while one is about to exec (ExecUnderWay): a signal that is pending then
@@ -33,6 +40,9 @@ struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
   int tid = 0;
   bool may_be_sent = false;
+  // The call of the kernel in which it was when it was looked at; -1: none.
+  long call = -1;
+  uintptr_t call_stack_pointer = 0, call_pc = 0;
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.
   uint64_t registers[arch::kRegisterCount] = {};

@@ -305,6 +305,24 @@ TEST_F(LeakScanTest, AskedFromOutside) {
   }
 }
 
+// A program that handles no signals need not expect EINTR.
+TEST_F(LeakScanTest, NoCallOfTheProgramEndsBecauseOfAScan) {
+  Process process(Traced({.arguments = {TraceePath("waits_in_the_kernel"), "1500"}}, directory_.path()));
+  for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (int i = 0; i < 2; ++i) {
+    const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
+    EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+  }
+  const Result run = process.Wait(20);
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  EXPECT_EQ(run.out, "ready\n");
+  EXPECT_EQ(run.err, "");
+  Load(TraceOf(directory_.path(), "waits_in_the_kernel", process.pid()));
+  EXPECT_EQ(scans_.size(), 3u) << "two that were asked for, and that at the exit";
+}
+
 // gdb stops at nothing that the program did not do, and announces no thread or process of ours.
 TEST_F(LeakScanTest, ADebuggerSeesNoNewThread) {
   for (int i = 0; i < 5; ++i) {

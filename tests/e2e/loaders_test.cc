@@ -97,7 +97,18 @@ TEST_F(LoadersTest, GlibcsTunablesChangeNothing) {
   EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
 }
 
-// Others that stand in for functions of libc, on either side of us.
+// The heaps of arenas have other sizes then.
+TEST_F(LoadersTest, HugePagesForTheHeapChangeNothing) {
+  const Command command = {.arguments = {TraceePath("many_threads"), "at_once", "20"},
+                           .environment = {{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=2"}}};
+  const Result plain = RunCommand(command);
+  const Result run = RunCommand(Traced(command, traces_.path()));
+  EXPECT_EQ(run.Outcome(), plain.Outcome()) << run.err;
+  EXPECT_EQ(run.out, plain.out);
+  const Json report = BriefReport(TraceOf(traces_.path(), "many_threads", run.pid));
+  EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
+}
+
 // Another thread holds the loader's lock. Its child has that for ever: what may be called there by
 // the rules of POSIX must not ask the loader.
 TEST(LoaderLockTest, AChildMayExecAndGiveUpRightsWhileALibraryIsLoaded) {
@@ -166,6 +177,7 @@ int main(int argc, char** argv) {
   EXPECT_EQ(run.out, all_well);
 }
 
+// Others that stand in for functions of libc, on either side of us.
 TEST(OtherPreloadsTest, OnEitherSideOfUs) {
   struct Other {
     const char* library;

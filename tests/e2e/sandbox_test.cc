@@ -181,6 +181,37 @@ TEST(SandboxedProgramTest, AFlightRecorderCountsWhatItCannotWrite) {
 }
 
 // As nginx does it: the master forks, and the worker gives up root first of all.
+// The usual order of daemons that keep their memory from being swapped out. What the library maps
+// must not count as locked then.
+TEST(SandboxedProgramTest, MayLockItsMemoryBeforeItBecomesAnotherUser) {
+  TempDir directory;
+  WriteFile(directory / "program.c", R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+int main(void) {
+  const struct rlimit limit = {64 << 20, 64 << 20};
+  if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return 77;
+  if (setgid(65534) != 0 || setuid(65534) != 0) return 77;
+  for (int i = 0; i < 10; ++i) {
+    char* const block = malloc(200000);
+    if (block == NULL) return 1;
+    block[0] = 1;
+  }
+  return 0;
+}
+)");
+  const Result built = RunCommand({.arguments = {"gcc", directory / "program.c", "-o", directory / "program"}});
+  ASSERT_EQ(built.Outcome(), "exit 0") << built.err;
+  const Result plain = RunCommand({.arguments = {directory / "program"}});
+  if (plain.exit_status == 77) GTEST_SKIP() << "not open to this user on this machine";
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {directory / "program"}}, traces.path()));
+  EXPECT_EQ(run.Outcome(), plain.Outcome()) << run.err;
+}
+
 TEST(SandboxedProgramTest, AWorkerThatBecomesAnotherUserBeforeItAllocates) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   TempDir traces;

@@ -408,6 +408,12 @@ constexpr NamedCase kCases[] = {
        quick_exit(0);
      }},
     {"end/exit-on-thread", [] { OnJoinedThread(ExitFromThread); }},
+    {"root/own-break", [] {
+       auto** const own = static_cast<void**>(sbrk(4096));
+       own[4] = malloc(61);
+       own[5] = malloc(62);
+       static_cast<void**>(own[5])[0] = malloc(63);
+     }},
     {"end/atexit-frees", [] {
        g_interior = malloc(99);
        atexit([] { free(g_interior); });
