@@ -164,7 +164,8 @@ index::IndexOptions IndexOf(const ReportOptions& options) {
 
 // Ctrl-C ends the reading, not the report.
 absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
-                                                      ReportOptions* options) {
+                                                      ReportOptions* options,
+                                                      symbolizer::SymbolizerProcess* symbolizer) {
   const Interruption interruption;
   options->analyze.stop = [&] { return interruption.requested(); };
   const std::string& sysroot = options->symbolizer.sysroot;
@@ -180,7 +181,7 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   index::SummaryStore store(second_pass ? "" : options->summary_dir);
   store.set_index(IndexOf(*options));
   auto trace = store.Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
-    FillUnseenAllocators(ModuleNamesIn(sysroot), analysis);
+    FillUnseenAllocators(ModuleNamesBy(symbolizer), analysis);
   });
   options->analyze.stop = nullptr;
   return trace;
@@ -247,7 +248,9 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     if (!reader.ok()) return reader.status();
     resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, options->symbolizer);
   }
-  auto& trace = LeaveToTheEnd(AnalyzeUntilInterrupted(flags, &*options));
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
+  symbolizer.Settle();
+  auto& trace = LeaveToTheEnd(AnalyzeUntilInterrupted(flags, &*options, &symbolizer));
   if (!trace.ok()) return trace.status();
   if (trace->analysis.coverage.interrupted) {
     *exit_code = kExitInterrupted;
@@ -256,7 +259,6 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   }
 
   const StackTable& stacks = *trace->stacks;
-  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const SiteSymbols& symbols = LeaveToTheEnd(SiteSymbols(
       trace->analysis, stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {

@@ -106,6 +106,15 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
   for (const FaultToucher& toucher : analysis.fault_details.touchers) collect(toucher.code);
   for (const BlockEnds& ends : analysis.block_ends) collect(ends.to);
   for (const StackId stack : more) collect(stack);
+  // Code that touched memory is the tracer's where that was its own.
+  const auto touched = [&](const std::vector<FaultToucher>& touchers) {
+    for (const FaultToucher& toucher : touchers) {
+      if (toucher.code) touching_.insert(AddressOf(stacks_.node(toucher.code)));
+    }
+  };
+  for (const FaultSite& site : analysis.fault_details.sites) touched(site.touchers);
+  for (const FaultMapping& mapping : analysis.fault_details.mappings) touched(mapping.touchers);
+  touched(analysis.fault_details.touchers);
 
   absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_module;
   for (const Address& address : addresses) by_module[address.first].push_back(address.second);
@@ -194,7 +203,8 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
     Note(*module, result);
     for (const uint64_t pc : pcs) {
       // Wrappers of functions that call back, as dlclose() and fork() do: no frames of the program's.
-      if ((module->flags & format::kModuleTracer) != 0) {
+      if ((module->flags & format::kModuleTracer) != 0 &&
+          !touching_.contains({module->id.value, pc})) {
         ++i;
         continue;
       }

@@ -104,6 +104,7 @@ class SiteSymbols {
   std::vector<const ModuleInfo*> permanent_;  // by start
   absl::flat_hash_map<Address, Run> runs_;
   absl::flat_hash_map<Address, std::string> called_;
+  absl::flat_hash_set<Address> touching_;  // of FaultTouchers
   // The latest answers of RunOf(): stacks have most of their steps in common.
   struct Memo {
     uint64_t pc = 0;

@@ -229,7 +229,9 @@ void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
   Survey(find, analysis).Run();
 }
 
-FindModuleNames ModuleNamesIn(const std::string& sysroot) {
+namespace {
+
+FindModuleNames Limited(FindModuleNames find) {
   // Each is a process. The largest programs have some hundred modules.
   constexpr size_t kMost = 500;
   constexpr std::chrono::seconds kTime{10};
@@ -238,7 +240,7 @@ FindModuleNames ModuleNamesIn(const std::string& sysroot) {
     std::chrono::steady_clock::time_point begin;
   };
   const auto spent = std::make_shared<Spent>();
-  return [=](const symbolizer::Module& module, std::span<const std::string_view> names,
+  return [=, find = std::move(find)](const symbolizer::Module& module, std::span<const std::string_view> names,
              std::span<const std::string_view> texts) {
     const auto now = std::chrono::steady_clock::now();
     if (spent->asked++ == 0) spent->begin = now;
@@ -249,8 +251,24 @@ FindModuleNames ModuleNamesIn(const std::string& sysroot) {
       unknown.contains.resize(texts.size());
       return unknown;
     }
-    return symbolizer::FindNames(module, sysroot, names, texts);
+    return find(module, names, texts);
   };
+}
+
+}  // namespace
+
+FindModuleNames ModuleNamesIn(const std::string& sysroot) {
+  return Limited([=](const symbolizer::Module& module, std::span<const std::string_view> names,
+                     std::span<const std::string_view> texts) {
+    return symbolizer::FindNames(module, sysroot, names, texts);
+  });
+}
+
+FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {
+  return Limited([=](const symbolizer::Module& module, std::span<const std::string_view> names,
+                     std::span<const std::string_view> texts) {
+    return process->FindNames(module, names, texts);
+  });
 }
 
 }  // namespace memtrace::report

@@ -22,6 +22,7 @@
 
 #include "report/analysis.h"
 #include "symbolizer/module_names.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 
@@ -32,8 +33,10 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
 // Fills Coverage::unseen_allocators and ::modules_not_examined, and adds its notes.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
-// By the files of this machine, or below `sysroot`.
+// By the files of this machine, or below `sysroot`; the second by the children of `process`, which stays
+// the caller's.
 FindModuleNames ModuleNamesIn(const std::string& sysroot);
+FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process);
 
 }  // namespace memtrace::report
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
+#include "symbolizer/answer_bytes.h"
 #include "symbolizer/ask_child.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/elf_symbols.h"
@@ -117,20 +118,57 @@ bool Decode(std::string_view bytes, ModuleNames* names) {
   return true;
 }
 
+std::string EncodeQuestion(const Module& module, const std::string& sysroot,
+                           std::span<const std::string_view> names,
+                           std::span<const std::string_view> texts) {
+  std::string bytes;
+  for (const std::string* text : {&module.path, &module.build_id, &sysroot}) Put(*text, &bytes);
+  for (const auto& list : {names, texts}) {
+    Put(static_cast<uint32_t>(list.size()), &bytes);
+    for (const std::string_view text : list) Put(text, &bytes);
+  }
+  return bytes;
+}
+
+std::vector<std::string_view> ReadList(AnswerReader* in) {
+  std::vector<std::string_view> list(in->Count(sizeof(uint32_t)));
+  for (std::string_view& text : list) text = in->Text();
+  return list;
+}
+
 }  // namespace
 
-ModuleNames FindNames(const Module& module, const std::string& sysroot,
-                      std::span<const std::string_view> names,
-                      std::span<const std::string_view> texts) {
+std::string AnswerNames(std::string_view question) {
+  AnswerReader in(question);
+  Module module;
+  module.path = in.Text();
+  module.build_id = in.Text();
+  const std::string sysroot(in.Text());
+  const std::vector<std::string_view> names = ReadList(&in), texts = ReadList(&in);
+  return Encode(ReadNames(module, sysroot, names, texts));
+}
+
+ModuleNames FindNamesBy(const AskForNames& ask, const Module& module, const std::string& sysroot,
+                        std::span<const std::string_view> names,
+                        std::span<const std::string_view> texts) {
   ModuleNames result;
   result.state = ModuleState::kUnreadable;
   result.uses.resize(names.size());
   result.contains.resize(texts.size());
-  const ChildAnswer answer = AskChild(std::chrono::seconds(20), 1 << 20, [&] {
-    return Encode(ReadNames(module, sysroot, names, texts));
-  });
+  const ChildAnswer answer = ask(EncodeQuestion(module, sysroot, names, texts),
+                                 std::chrono::seconds(20), size_t{1} << 20);
   if (answer.given) Decode(answer.bytes, &result);
   return result;
+}
+
+ModuleNames FindNames(const Module& module, const std::string& sysroot,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> texts) {
+  return FindNamesBy(
+      [](std::string_view question, std::chrono::milliseconds time, size_t most_bytes) {
+        return AskChild(time, most_bytes, [&] { return AnswerNames(question); });
+      },
+      module, sysroot, names, texts);
 }
 
 }  // namespace memtrace::symbolizer

@@ -4,11 +4,14 @@
 #ifndef MEMTRACE_SYMBOLIZER_MODULE_NAMES_H_
 #define MEMTRACE_SYMBOLIZER_MODULE_NAMES_H_
 
+#include <chrono>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "symbolizer/ask_child.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::symbolizer {
@@ -32,6 +35,15 @@ struct ModuleNames {
 ModuleNames FindNames(const Module& module, const std::string& sysroot,
                       std::span<const std::string_view> names,
                       std::span<const std::string_view> texts);
+
+// The two halves of it. The child's: what it answers to a question of the other half.
+std::string AnswerNames(std::string_view question);
+// This process's: `ask` has a child answer it.
+using AskForNames = std::function<ChildAnswer(std::string_view question, std::chrono::milliseconds time,
+                                              size_t most_bytes)>;
+ModuleNames FindNamesBy(const AskForNames& ask, const Module& module, const std::string& sysroot,
+                        std::span<const std::string_view> names,
+                        std::span<const std::string_view> texts);
 
 }  // namespace memtrace::symbolizer
 

@@ -13,7 +13,7 @@
 //
 // A module of which there is no file costs no child. With Options::cache_dir only what no cache knows is asked of a child (symbol_cache.h).
 //
-// Threads: as Symbolizer; and no other thread of the process may be inside the
+// Threads: as Symbolizer; and, but for a nest that has settled, no other thread of the process may be inside the
 // allocator, for the child allocates.
 
 #ifndef MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_
@@ -22,7 +22,10 @@
 #include <chrono>
 #include <functional>
 #include <span>
+#include <string_view>
 
+#include "symbolizer/child_nest.h"
+#include "symbolizer/module_names.h"
 #include "symbolizer/symbol_cache.h"
 #include "symbolizer/symbolizer.h"
 
@@ -45,7 +48,14 @@ class SymbolizerProcess {
   SymbolizerProcess(const SymbolizerProcess&) = delete;
   SymbolizerProcess& operator=(const SymbolizerProcess&) = delete;
 
+  // From now on children are forked from a process that has the memory of this moment
+  // (child_nest.h). For reports: called before the trace is read.
+  void Settle() { nest_.Settle(); }
+
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
+  // As symbolizer::FindNames(), below Options::sysroot.
+  ModuleNames FindNames(const Module& module, std::span<const std::string_view> names,
+                        std::span<const std::string_view> texts);
 
   // What the child does, in place of Symbolizer::Symbolize().
   using Work = std::function<ModuleResult(const Module&, std::span<const Address>)>;
@@ -53,11 +63,13 @@ class SymbolizerProcess {
   const SymbolCache& cache() const { return cache_; }
 
  private:
+  std::string AnswerSymbols(std::string_view question) const;
   ModuleResult AskProcess(const Module& module, std::span<const Address> addresses);
 
   const Options options_;
   SymbolCache cache_;
   Work work_;
+  ChildNest nest_;
   const Limits limits_;
   std::chrono::milliseconds spent_{0};
   size_t asked_ = 0;

@@ -228,17 +228,18 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
     }
     if (!status.ok()) return status;
   }
-  render::Progress progress;
-  TreeAnalysis tree;
-  const GateInput input =
-      ReadTraces(*set, options.policy, flags.sysroot,
-                 [&](double share) { progress.Report("reading", share); }, &tree);
   symbolizer::Options symbolizer_options;
   symbolizer_options.debug_dirs.insert(symbolizer_options.debug_dirs.begin(),
                                        flags.debug_dirs.begin(), flags.debug_dirs.end());
   symbolizer_options.sysroot = flags.sysroot;
   symbolizer_options.cache_dir = symbolizer::SymbolCacheDirectory();
   symbolizer::SymbolizerProcess symbolizer(symbolizer_options);
+  symbolizer.Settle();
+  render::Progress progress;
+  TreeAnalysis tree;
+  const GateInput input =
+      ReadTraces(*set, options.policy, ModuleNamesBy(&symbolizer),
+                 [&](double share) { progress.Report("reading", share); }, &tree);
   const SiteSymbols symbols(
       tree.sites.files(), tree.sites.stacks(),
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {

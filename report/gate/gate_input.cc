@@ -119,10 +119,9 @@ std::vector<StackId> GateInput::Stacks() const {
   return stacks;
 }
 
-GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const std::string& sysroot,
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,
                      const std::function<void(double)>& progress, TreeAnalysis* tree) {
   GateInput input;
-  const FindModuleNames find_names = ModuleNamesIn(sysroot);
   // An allocator is looked for once in each program: it means reading its files.
   std::set<std::pair<std::string, std::string>> looked_at, own_malloc;
   std::vector<std::string> events_missing;  // by process

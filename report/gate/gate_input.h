@@ -19,6 +19,7 @@
 #include "report/strong_id.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/trace_set.h"
+#include "report/unseen_allocators.h"
 
 namespace memtrace::report::gate {
 
@@ -67,7 +68,7 @@ struct GateInput {
 };
 
 // Reads all traces of `set`. `tree` gets what AnalyzeTree() returns.
-GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const std::string& sysroot,
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,
                      const std::function<void(double)>& progress, TreeAnalysis* tree);
 
 // Why an analysis is no evidence for such a policy; empty: it is.

@@ -142,6 +142,8 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
     if (!status.ok()) return status;
   }
 
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
+  symbolizer.Settle();
   render::Progress progress;
   TreeAnalysis analysis = AnalyzeTree(
       *set, [&](double share) { progress.Report("reading", share); }, {}, options->analyze.jobs);
@@ -155,7 +157,6 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
         analysis.skipped.size() > 1
             ? absl::StrCat("; and ", analysis.skipped.size() - 1, " more") : ""));
   }
-  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const auto view = TreeView::Create(
       analysis,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
