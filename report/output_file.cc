@@ -4,13 +4,55 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "report/byte_source.h"
 
 namespace memtrace::report {
+namespace {
+
+constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
+
+// What a signal finds: the name is whole before it is there.
+char g_name[4096];
+std::atomic<bool> g_has_name{false};
+
+void RemoveAndEnd(int signal) {
+  if (g_has_name.load()) unlink(g_name);
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+void RemoveWhenEnded(const std::string& name) {
+  if (name.size() >= sizeof(g_name)) return;
+  g_has_name.store(false);
+  memcpy(g_name, name.c_str(), name.size() + 1);
+  g_has_name.store(true);
+  for (const int signal : kEndings) {
+    struct sigaction now;
+    // Not where it is ignored, or somebody else's.
+    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+      ::signal(signal, RemoveAndEnd);
+    }
+  }
+}
+
+void KeepWhenEnded() {
+  g_has_name.store(false);
+  for (const int signal : kEndings) {
+    struct sigaction now;
+    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == RemoveAndEnd) {
+      ::signal(signal, SIG_DFL);
+    }
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
   struct stat st;
@@ -21,12 +63,14 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return ErrnoStatus("cannot write", path, errno);
+  RemoveWhenEnded(temporary);
   return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(temporary), fd));
 }
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) close(fd_);
   if (!committed_) unlink(temporary_.c_str());
+  KeepWhenEnded();
 }
 
 absl::Status OutputFile::Commit() {

@@ -1,5 +1,6 @@
 // OutputFile: a file that is there whole or not at all. Written under another name
-// beside its place and renamed by Commit(); removed if that never comes.
+// beside its place and renamed by Commit(); removed if that never comes, also where the process is
+// ended by SIGINT, SIGTERM or SIGHUP meanwhile (of the file that was created last).
 
 #ifndef MEMTRACE_REPORT_OUTPUT_FILE_H_
 #define MEMTRACE_REPORT_OUTPUT_FILE_H_

@@ -61,6 +61,9 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
   return lines.Take();
 }
 
+// What is left for those who allocated must be worth reading.
+size_t ToucherWidth(const TextOptions& options) { return options.style.width < 100 ? 20 : 28; }
+
 std::string SitesTable(const ReportView& view, const TextOptions& options) {
   const FaultDetails& details = view.analysis().fault_details;
   std::vector<const FaultSite*> sites;
@@ -90,7 +93,7 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
       cells.push_back(Duration(site.faults.minor * details.ns_per_fault));
     }
     cells.push_back(Count(site.by_allocator));
-    cells.push_back(KeepBeginning(MainToucher(view, site.touchers, site.faults, options), 28,
+    cells.push_back(KeepBeginning(MainToucher(view, site.touchers, site.faults, options), ToucherWidth(options),
                                   options.style.ellipsis()));
     table.AddRow(std::move(cells), [&view, &site, &options](size_t width) {
       return CallerCell(view, site.stack, width, options);
@@ -133,7 +136,7 @@ std::string MappingsTable(const ReportView& view, const TextOptions& options) {
   for (size_t i = 0; i < shown; ++i) {
     const FaultMapping& mapping = details.mappings[i];
     table.AddRow({Count(mapping.faults.minor), Count(mapping.faults.major),
-                  KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options), 28,
+                  KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options), ToucherWidth(options),
                                 options.style.ellipsis())},
                  [&](size_t width) {
                    if (mapping.file.empty()) return CallerCell(view, mapping.stack, width, options);

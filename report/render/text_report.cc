@@ -69,8 +69,20 @@ uint64_t EndNs(const Analysis& analysis) {
 
 std::string Heading(const TextOptions& options, absl::string_view title,
                     absl::string_view remark) {
-  return absl::StrCat("\n", options.style.Paint(Ink::kHeading, title),
-                      remark.empty() ? "" : "  ", remark, "\n");
+  std::string out = absl::StrCat("\n", options.style.Paint(Ink::kHeading, title));
+  if (!remark.empty()) absl::StrAppend(&out, "  ");
+  // A remark that is too long goes on in the next line, from a comma if there is one.
+  size_t room = options.style.width - std::min(options.style.width, title.size() + 2);
+  while (!FitsWidth(remark, room)) {
+    const absl::string_view head = remark.substr(0, room);
+    size_t end = head.rfind(", ");
+    end = end == head.npos ? head.rfind(' ') : end + 1;
+    if (end == head.npos || end == 0) break;
+    absl::StrAppend(&out, remark.substr(0, end), "\n    ");
+    remark.remove_prefix(end + 1);
+    room = options.style.width - 4;
+  }
+  return absl::StrCat(out, remark, "\n");
 }
 
 std::string MoreLine(const TextOptions& options, size_t all, size_t shown,

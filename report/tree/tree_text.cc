@@ -133,6 +133,14 @@ std::string TreeText::Summary() const {
             absl::StrCat(Count(analysis_.tree.processes),
                          analysis_.tree.processes == 1 ? " process of " : " processes of ",
                          Plural(analysis_.sites.executables().size(), "executable")));
+  if (!view_.executables().empty()) {
+    const ReportView& sites = view_.sites_of(view_.executables().front());
+    if (sites.filtered()) {
+      lines.Add("Only", absl::StrCat("sites ", style_.Name(sites.filter().Text()),
+                                     ", where sites are listed; the other figures are of all"),
+                Ink::kWarning);
+    }
+  }
   lines.Add("Ended", Ends());
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const ProcessImage& image : images) {

@@ -165,6 +165,68 @@ TEST(CheckTest, AProcessThatWasKilledProvesNothing) {
   EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 2);
 }
 
+// Its end is the first that is seen of it.
+TEST(CheckTest, AChildThatOnlyEndsIsLookedThroughAsWell) {
+  TempDir directory;
+  const std::string program = Compile(directory, "forks", R"(
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  void* const block = argc > 2 ? malloc(34) : NULL;
+  const pid_t child = fork();
+  if (child == 0 && argv[1][0] == 'e') exit(0);
+  if (child == 0) _exit(0);
+  waitpid(child, NULL, 0);
+  free(block);
+  return 0;
+}
+)");
+  for (const Words& how : {Words{"_"}, Words{"e"}, Words{"_", "block"}, Words{"e", "block"}}) {
+    Words words = {"--run", "--", program};
+    words.insert(words.end(), how.begin(), how.end());
+    const Result check = Check(words, directory.path());
+    EXPECT_EQ(check.Outcome(), "exit 0") << how[0] << check.out << check.err;
+  }
+}
+
+// A packed trace that lost its last blocks is no evidence, nor does it become some by being packed.
+TEST(CheckTest, WhatIsCutIsNoEvidence) {
+  TempDir directory;
+  const std::string program = Compile(directory, "leaks", kThreeLeaks);
+  const std::string whole = directory / "whole.mtr", cut = directory / "cut.mtr",
+                    packed = directory / "packed.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                      whole, "--", program}}).Outcome(), "exit 0");
+  const std::string bytes = ReadFile(whole);
+  size_t cuts = 0;
+  for (size_t at = 4096; at < bytes.size() - 128; at += 64) {
+    WriteFile(cut, bytes.substr(0, at));
+    const Result check = Check({cut});
+    EXPECT_EQ(check.exit_status, 2) << at << check.out << check.err;
+    if (++cuts % 16 != 0) continue;
+    RunCommand({.arguments = {ToolPath(), "pack", cut, "-o", packed}});
+    EXPECT_EQ(Check({packed}).exit_status, 2) << at;
+  }
+  EXPECT_GT(cuts, 20u);
+  EXPECT_EQ(Check({whole}).exit_status, 1);
+}
+
+TEST(CheckTest, NothingIsWrittenOverTheTrace) {
+  TempDir directory;
+  const std::string program = Compile(directory, "leaks", kThreeLeaks), trace = directory / "t.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                      trace, "--", program}}).Outcome(), "exit 0");
+  const std::string before = ReadFile(trace);
+  EXPECT_EQ(Check({trace, "--gen-suppressions", trace}).exit_status, 2);
+  EXPECT_EQ(Check({trace, "-o", trace}).exit_status, 2);
+  EXPECT_EQ(RunCommand({.arguments = {ToolPath(), "pages", trace, "-o", trace}}).exit_status, 2);
+  EXPECT_EQ(ReadFile(trace), before);
+  const Result mistyped = Check({trace, "-o", "juint=" + (directory / "leaks.xml")});
+  EXPECT_EQ(mistyped.exit_status, 2);
+  EXPECT_THAT(mistyped.err, HasSubstr("\"juint\" is no format"));
+}
+
 TEST(CheckTest, LimitsAreOfEachProcess) {
   TempDir traces;
   Trace(traces.path(), {ExamplePath("leaks")});
@@ -319,6 +381,47 @@ TEST(CheckSuppressionsTest, ValgrindTakesWhatWeGenerate) {
 }
 
 // LeakSanitizer stops the threads with ptrace, which not every sandbox allows.
+// One leak of several stacks, and names that the two tools write in different ways.
+TEST(CheckSuppressionsTest, WhatIsGeneratedCoversAllStacksOfALeakInBothTools) {
+  TempDir directory;
+  const std::string program = Compile(directory, "several", R"(
+#include <stdlib.h>
+#include <string.h>
+static void* volatile sink;
+static __attribute__((noinline)) void Work(void) {
+  void* aligned = NULL;
+  sink = strdup("text");
+  sink = malloc(90);
+  if (posix_memalign(&aligned, 64, 70) == 0) sink = aligned;
+  aligned = NULL;
+  sink = NULL;
+}
+int main(void) {
+  Work();
+  return 0;
+}
+)");
+  const std::string ours = directory / "ours.supp", theirs = directory / "theirs.supp";
+  EXPECT_EQ(Check({"--gen-suppressions", ours, "--run", "--", program}, directory.path()).exit_status, 1);
+  const Result again = Check({"--suppressions", ours, "--run", "--", program}, directory.path());
+  EXPECT_EQ(again.exit_status, 0) << again.out << ReadFile(ours);
+  const Result memcheck = RunCommand({.arguments = {"valgrind", "-q", "--leak-check=full", "--error-exitcode=9",
+                                                    "--suppressions=" + ours, program}});
+  EXPECT_EQ(memcheck.exit_status, 0) << memcheck.err << ReadFile(ours);
+  const Result generated = RunCommand({.arguments = {"valgrind", "-q", "--leak-check=full",
+                                                     "--gen-suppressions=all", program}});
+  std::string text;
+  for (size_t at = 0; at < generated.err.size();) {
+    const size_t end = generated.err.find('\n', at);
+    const std::string line = generated.err.substr(at, end - at);
+    if (line.rfind("==", 0) != 0) text += line + "\n";
+    at = end == std::string::npos ? generated.err.size() : end + 1;
+  }
+  WriteFile(theirs, text);
+  const Result with_theirs = Check({"--suppressions", theirs, "--run", "--", program}, directory.path());
+  EXPECT_EQ(with_theirs.exit_status, 0) << with_theirs.out << text;
+}
+
 TEST(CheckSuppressionsTest, LeakSanitizerTakesTheSameFile) {
   TempDir work, traces;
   const std::string program = Compile(work, "three", kThreeLeaks);

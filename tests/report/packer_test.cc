@@ -218,6 +218,43 @@ TEST(PackerTest, KeepsGapsHolesRingsAndLosses) {
   EXPECT_EQ((*Read(packed))->statistics().ring_blocks, 0u);
 }
 
+std::string PackAndSeal(const std::string& raw) {
+  MemorySource source(raw);
+  TemporaryFile out;
+  PackerOptions options;
+  options.seal = true;
+  options.merge_bytes = 64;  // many blocks
+  Packer packer(&source, out.fd(), out.path(), options);
+  EXPECT_TRUE(packer.Start().ok());
+  EXPECT_TRUE(packer.Finish().ok());
+  EXPECT_TRUE(packer.Seal().ok());
+  return out.bytes();
+}
+
+// Between two blocks nothing shows that there was more.
+TEST(PackerTest, ASealedTraceIsKnownToBeCutWhereverItIs) {
+  const std::string packed = PackAndSeal(TraceWithEverything());
+  EXPECT_FALSE((*Read(packed))->cut());
+  size_t cuts = 0, last_block = 0;
+  for (size_t at = sizeof(format::FileHeader); at < packed.size(); at += 64) {
+    uint32_t magic;
+    memcpy(&magic, packed.data() + at, sizeof(magic));
+    if (magic == format::kBlockMagic) last_block = at;
+  }
+  for (size_t bytes = sizeof(format::FileHeader); bytes <= last_block; ++bytes) {
+    auto reader = Read(packed.substr(0, bytes));
+    if (!reader.ok()) continue;
+    ++cuts;
+    EXPECT_TRUE((*reader)->cut()) << bytes;
+  }
+  EXPECT_GT(cuts, 1000u);
+  // Packed again it has two seals; the first does not count.
+  const std::string again = PackAndSeal(packed);
+  EXPECT_FALSE((*Read(again))->cut());
+  EXPECT_TRUE((*Read(again.substr(0, again.size() - 128)))->cut());
+  ExpectSame(Analyze(packed, KeepLive()), Analyze(again, KeepLive()));
+}
+
 // The headers of rings are not written, but the clock goes by them too.
 TEST(PackerTest, KeepsTheClocksOfHeadersThatItLeavesOut) {
   TraceBuilder trace;

@@ -1,0 +1,75 @@
+// What is left of a file that was begun.
+
+#include "report/output_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace memtrace::report {
+namespace {
+
+class OutputFileTest : public ::testing::Test {
+ protected:
+  OutputFileTest() : directory_(testing::TempDir() + "output_file.XXXXXX") {
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
+  }
+  ~OutputFileTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string path() const { return directory_ + "/out"; }
+  long Files() const {
+    return std::distance(std::filesystem::directory_iterator(directory_), {});
+  }
+
+  std::string directory_;
+};
+
+TEST_F(OutputFileTest, IsThereWholeOrNotAtAll) {
+  {
+    const auto file = OutputFile::Create(path());
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ(Files(), 1);
+    EXPECT_FALSE(std::filesystem::exists(path()));
+  }
+  EXPECT_EQ(Files(), 0);
+  const auto file = OutputFile::Create(path());
+  ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_TRUE(std::filesystem::exists(path()));
+  EXPECT_EQ(Files(), 1);
+}
+
+TEST_F(OutputFileTest, ASignalThatEndsTheProcessLeavesNothing) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto file = OutputFile::Create(path());
+      raise(signal);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+    EXPECT_EQ(Files(), 0) << signal;
+  }
+}
+
+TEST_F(OutputFileTest, AnIgnoredSignalStaysIgnored) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ::signal(SIGINT, SIG_IGN);
+    const auto file = OutputFile::Create(path());
+    raise(SIGINT);
+    _exit((*file)->Commit().ok() ? 7 : 8);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+}
+
+}  // namespace
+}  // namespace memtrace::report
