@@ -83,7 +83,9 @@ class StatusPage {
 absl::StatusOr<std::string> FindTrace(int pid) {
   std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
   if (!maps) {
-    return absl::NotFoundError(absl::StrCat("process ", pid, ": ", strerror(errno)));
+    return absl::NotFoundError(
+        errno == ENOENT ? absl::StrCat("there is no process ", pid)
+                        : absl::StrCat("process ", pid, ": ", strerror(errno)));
   }
   std::set<std::string> seen;
   bool library = false;
@@ -288,7 +290,12 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
   leaks->add_option("PID", flags->pid, "The process")
       ->required()
       ->type_name("")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        int pid = 0;
+        return absl::SimpleAtoi(text, &pid) && pid > 0
+                   ? std::string()
+                   : absl::StrCat("\"", text, "\" is no number of a process; memtrace report reads traces");
+      }, "");
   leaks->add_option("-o,--output", flags->output,
                     "Where the report goes; standard output if not\ngiven")
       ->type_name("FILE");
@@ -304,7 +311,12 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
   increased->excludes(changed);
   leaks->add_option("--timeout", flags->timeout_s, "How long to wait for an answer, 60 by default")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        double seconds = 0;
+        return absl::SimpleAtod(text, &seconds) && seconds > 0 && seconds < 1e9
+                   ? std::string()
+                   : std::string("a number of seconds above 0");
+      }, "");
   leaks->callback([flags, exit_code] {
     const absl::StatusOr<int> result = Leaks(*flags);
     *exit_code = result.ok() ? *result : ExitCodeOf(result.status());

@@ -166,7 +166,10 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   const auto range = ParseInstants(flags.from, flags.at.empty() ? flags.to : flags.at);
   if (!range.ok()) return range.status();
   const auto& [from, to] = *range;
-  if (from == to && from.name.empty()) return absl::InvalidArgumentError("--from must be before --to");
+  if (from == to && from.name.empty()) {
+    return absl::InvalidArgumentError(flags.from.empty() ? "--to and --at must be after the start"
+                                                         : "--from must be before --to");
+  }
   options.analyze.range = {from.ns, to.ns};
   options.analyze.from_share = from.share;
   options.analyze.from_name = from.name;
