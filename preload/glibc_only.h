@@ -3,6 +3,7 @@
 // loader would end the program with a line for each. Nothing of it is called then:
 // foreign_runtime.h is asked first.
 #pragma weak __curbrk
+#pragma weak __cxa_at_quick_exit
 #pragma weak _dl_find_object
 #pragma weak _r_debug
 #pragma weak dladdr1

@@ -33,6 +33,11 @@
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 
+extern "C" {
+int __cxa_at_quick_exit(void (*function)(void*), void* module);
+extern void* __dso_handle;
+}
+
 namespace memtrace {
 
 constinit ForkSensitivePage g_switch;
@@ -316,7 +321,7 @@ void AtExit(int status, void*) {
   NoteEnd(format::EndReason::kExit, status);
 }
 
-void AtQuickExit() {
+void AtQuickExit(void*) {
   ScanAtExit(format::ScanReason::kExitLate, {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
   NoteEnd(format::EndReason::kUnderscoreExit, g_quick_exit_status.load(std::memory_order_relaxed));
 }
@@ -332,7 +337,8 @@ __attribute__((constructor)) void OnLoad() {
   PrepareScans();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
-  at_quick_exit(&AtQuickExit);
+  // What at_quick_exit() calls, whose own name is not in the library.
+  __cxa_at_quick_exit(&AtQuickExit, &__dso_handle);
 }
 
 }  // namespace

@@ -29,6 +29,13 @@ namespace memtrace {
 
 class CrossCheck;
 
+// A sleep of the thread that a leak scan interrupted and had made again (leak_scan/thread_stop.cc): when,
+// and when it has lasted long enough.
+struct SleepMadeAgain {
+  uintptr_t pc = 0, stack_pointer = 0;
+  uint64_t again_ns = 0, until_ns = 0;
+};
+
 struct ThreadState {
   // What the event path touches, in the order it does.
   EventRing ring;
@@ -52,6 +59,8 @@ struct ThreadState {
   bool ring_is_private = false;  // no shared mapping could be had: lost with SIGKILL
   bool abandoned = false;        // its events are a parent's: see interrupted_fork.h
   char name[16] = {};
+
+  SleepMadeAgain sleep;
 
   // For the handlers that interrupt the tracer while it uses this state.
   ThreadState* for_handlers = nullptr;

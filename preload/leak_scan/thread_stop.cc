@@ -19,6 +19,7 @@
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/text.h"
+#include "preload/thread_state.h"
 #include "preload/unwind/stack_bounds.h"
 
 extern "C" void memtrace_signal_restorer();
@@ -87,13 +88,6 @@ bool HasPendingSignal(const void* context) {
   return (pending & ~blocked) != 0;
 }
 
-// The sleep of this thread that was made again last: when, and when it has lasted long enough.
-struct SleepMadeAgain {
-  uintptr_t pc, stack_pointer;
-  uint64_t again_ns, until_ns;
-};
-thread_local constinit SleepMadeAgain t_sleep = {};
-
 // How long the call sleeps; 0: it is none, or one until a time.
 uint64_t SleepNs(const void* context, long call) {
   if (call != SYS_nanosleep && call != SYS_clock_nanosleep) return 0;
@@ -105,15 +99,18 @@ uint64_t SleepNs(const void* context, long call) {
 }
 
 // A program that is scanned without end must not sleep without end. How long the sleep had lasted
-// when it was interrupted first is not known: it is given all of its time again, counted from then.
+// when it was interrupted first is not known: it is given all of its time again, counted from then. A
+// thread without a state, which never allocated, sleeps all of its time each time.
 bool HasSleptEnough(const void* context, uintptr_t pc, uint64_t length_ns) {
+  if (t_slot.state == nullptr) return false;
+  SleepMadeAgain& sleep = t_slot.state->sleep;
   const uintptr_t stack_pointer = Register(context, arch::kRsp);
   const uint64_t now = NowNs(CLOCK_MONOTONIC);
-  const bool same = t_sleep.pc == pc && t_sleep.stack_pointer == stack_pointer &&
-                    now - t_sleep.again_ns < length_ns;  // or it would have ended meanwhile
-  if (!same) t_sleep = {pc, stack_pointer, now, now + length_ns};
-  t_sleep.again_ns = now;
-  return now >= t_sleep.until_ns;
+  const bool same = sleep.pc == pc && sleep.stack_pointer == stack_pointer &&
+                    now - sleep.again_ns < length_ns;  // or it would have ended meanwhile
+  if (!same) sleep = {pc, stack_pointer, now, now + length_ns};
+  sleep.again_ns = now;
+  return now >= sleep.until_ns;
 }
 
 // `self`: what was seen of this thread before it was sent the signal; null: nothing.

@@ -81,6 +81,7 @@ TEST(PreloadArtifactTest, NeedsLibcOnly) {
 TEST(PreloadArtifactTest, ImportsAShortListEachWithAReason) {
   const std::map<std::string, std::string> reasons = {
       {"__curbrk", "data: libc's idea of the program break, so that heap growth is seen"},
+      {"__cxa_at_quick_exit", "the end of a process that calls quick_exit, behind its handlers"},
       {"__errno_location", "functions that must set errno"},
       {"__libc_stack_end", "data: where the main thread's stack ends"},
       {"_dl_find_object", "unwind tables of an address, without a lock"},

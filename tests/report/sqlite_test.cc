@@ -144,7 +144,8 @@ TEST_F(SqliteTest, MatchAndRangeAreSaid) {
   made_up.analysis.range = {5, 10};
   Write(made_up, "Cache");
   EXPECT_EQ(Query("SELECT * FROM meta ORDER BY key"),
-            "from_ns|5\nmatch|Cache\nschema|memtrace-sqlite/1\nto_ns|10\ntrace|app.42.mtr\n");
+            "from_ns|5\nmatch|Cache\nonly|sites that match /Cache/: 1; the figures here are of all\n"
+            "schema|memtrace-sqlite/1\nto_ns|10\ntrace|app.42.mtr\n");
   EXPECT_EQ(Query("SELECT caller FROM site_list"), "Cache::Get()\n");
   EXPECT_EQ(Query("SELECT count(*) FROM live_blocks"), "0\n");
 }
