@@ -49,12 +49,27 @@ bool Receive(int socket, void* data, size_t bytes) {
   return true;
 }
 
+// Where the caller has closed its standard output, that must stay closed.
+bool LeaveStandardDescriptors(int (&ends)[2]) {
+  for (int& end : ends) {
+    if (end > STDERR_FILENO) continue;
+    const int higher = fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (higher < 0) return false;
+    close(std::exchange(end, higher));
+  }
+  return true;
+}
+
 }  // namespace
 
 void ChildNest::Settle() {
   if (settled()) return;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+  if (!LeaveStandardDescriptors(ends)) {
+    for (const int end : ends) close(end);
+    return;
+  }
   const pid_t owner = getpid(), nest = fork();
   if (nest == 0) {
     close(ends[0]);

@@ -76,6 +76,22 @@ TEST_F(ChildNestTest, ControlCIsNotMeantForIt) {
   EXPECT_TRUE(nest_.settled());
 }
 
+// What somebody closed must not become ours: a report would be written to the nest.
+TEST(ChildNestEndTest, TakesNoStandardDescriptor) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(fd);
+    ChildNest nest({Twice});
+    nest.Settle();
+    const bool answers = nest.Ask(0, "ab", seconds(20), kMost).bytes == "abab";
+    const bool closed = write(STDOUT_FILENO, "", 1) < 0 && write(STDERR_FILENO, "", 1) < 0;
+    _exit(nest.settled() && answers && closed ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(ChildNestEndTest, LeavesNoProcess) {
   {
     ChildNest nest({Twice});
