@@ -27,7 +27,6 @@
 #include "preload/module_map.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
-#include "preload/scan_hints.h"
 #include "preload/sampler.h"
 #include "preload/sys.h"
 
@@ -351,10 +350,7 @@ EXPORTED int brk(void* wanted) {
   static int (*const real)(void*) = Next<int(void*)>("brk");
   const uintptr_t before = Break();
   const int result = real(wanted);
-  if (result == 0 && Break() != before) {
-    memtrace::g_scan_hints.MoveBreak(before, Break());
-    memtrace::RecordBreak(before, Break(), CALL_SITE());
-  }
+  if (result == 0 && Break() != before) memtrace::RecordBreak(before, Break(), CALL_SITE());
   return result;
 }
 
@@ -363,7 +359,6 @@ EXPORTED void* sbrk(intptr_t change) {
   const uintptr_t before = Break();
   void* result = real(change);
   if (result != reinterpret_cast<void*>(-1) && change != 0) {
-    memtrace::g_scan_hints.MoveBreak(before, Break());
     memtrace::RecordBreak(before, Break(), CALL_SITE());
   }
   return result;
@@ -396,23 +391,13 @@ EXPORTED int dlclose(void* handle) {
   return memtrace::CloseModule(real, handle);
 }
 
-namespace {
-
-// No destructor runs any more: what is live now is what is live at the end.
-void EndAtOnce(int status, uintptr_t stack_pointer) {
-  memtrace::ScanAtExit(memtrace::format::ScanReason::kExitLate, {stack_pointer});
-  memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, status);
-}
-
-}  // namespace
-
 EXPORTED void _exit(int status) {
-  EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  memtrace::EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 
 EXPORTED void _Exit(int status) {
-  EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  memtrace::EndAtOnce(status, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   for (;;) memtrace::sys::Call(SYS_exit_group, status);
 }
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "preload/interrupted_fork.h"
-#include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
@@ -41,8 +40,6 @@ EXPORTED pid_t _Fork() { return Call(memtrace::g_real.underscore_fork); }
 // The caller ends within libc, by an _exit() that nobody can interpose. If no process can
 // be made, it goes on, and its end is taken for what it was, premature.
 EXPORTED int daemon(int no_chdir, int no_close) {
-  memtrace::ScanAtExit(memtrace::format::ScanReason::kExitLate,
-                       {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
-  memtrace::NoteEnd(memtrace::format::EndReason::kUnderscoreExit, 0);
+  memtrace::EndAtOnce(0, MEMTRACE_KEPT_REGISTERS_ON_STACK());
   return reinterpret_cast<int (*)(int, int)>(memtrace::FindNext("daemon"))(no_chdir, no_close);
 }

@@ -322,8 +322,7 @@ void AtExit(int status, void*) {
 }
 
 void AtQuickExit(void*) {
-  ScanAtExit(format::ScanReason::kExitLate, {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
-  NoteEnd(format::EndReason::kUnderscoreExit, g_quick_exit_status.load(std::memory_order_relaxed));
+  EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed), MEMTRACE_KEPT_REGISTERS_ON_STACK());
 }
 
 // Runs before main and before the constructors of the program; with the first
@@ -342,6 +341,11 @@ __attribute__((constructor)) void OnLoad() {
 }
 
 }  // namespace
+
+void EndAtOnce(int status, uintptr_t stack_pointer) {
+  ScanAtExit(format::ScanReason::kExitLate, {stack_pointer});
+  NoteEnd(format::EndReason::kUnderscoreExit, status);
+}
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
 

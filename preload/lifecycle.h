@@ -11,6 +11,8 @@
 #ifndef MEMTRACE_PRELOAD_LIFECYCLE_H_
 #define MEMTRACE_PRELOAD_LIFECYCLE_H_
 
+#include <cstdint>
+
 #include "format/records.h"
 
 namespace memtrace {
@@ -26,6 +28,9 @@ void WriteThreadNames();
 
 // quick_exit() is about to run its handlers, of which ours is the last.
 void WillQuickExit(int status);
+
+// The process ends and no destructor runs any more: what is live now is what is live at the end.
+void EndAtOnce(int status, uintptr_t stack_pointer);
 
 // The same as WriteEnd() from a function of the program, if anything is recorded at all.
 void NoteEnd(format::EndReason reason, int status);

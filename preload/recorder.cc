@@ -14,6 +14,7 @@
 #include "preload/own_memory.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
+#include "preload/scan_hints.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -451,6 +452,7 @@ void RecordMremap(void* old_address, size_t old_length, void* address, size_t le
 }
 
 void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site) {
+  g_scan_hints.MoveBreak(old_break, new_break);
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();

@@ -73,7 +73,8 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
     return Symbolized(all, trace, nodes);
   };
   options->examine = [=](Analysis* analysis) {
-    FillUnseenAllocators(ModuleNamesIn(symbols->sysroot), analysis);
+    symbolizer::SymbolizerProcess process(*symbols);
+    FillUnseenAllocators(ModuleNamesBy(&process), analysis);
   };
   info->callback([options, exit_code] {
     LimitMemory();

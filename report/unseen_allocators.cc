@@ -229,9 +229,7 @@ void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
   Survey(find, analysis).Run();
 }
 
-namespace {
-
-FindModuleNames Limited(FindModuleNames find) {
+FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {
   // Each is a process. The largest programs have some hundred modules.
   constexpr size_t kMost = 500;
   constexpr std::chrono::seconds kTime{10};
@@ -240,7 +238,7 @@ FindModuleNames Limited(FindModuleNames find) {
     std::chrono::steady_clock::time_point begin;
   };
   const auto spent = std::make_shared<Spent>();
-  return [=, find = std::move(find)](const symbolizer::Module& module, std::span<const std::string_view> names,
+  return [=](const symbolizer::Module& module, std::span<const std::string_view> names,
              std::span<const std::string_view> texts) {
     const auto now = std::chrono::steady_clock::now();
     if (spent->asked++ == 0) spent->begin = now;
@@ -251,24 +249,8 @@ FindModuleNames Limited(FindModuleNames find) {
       unknown.contains.resize(texts.size());
       return unknown;
     }
-    return find(module, names, texts);
-  };
-}
-
-}  // namespace
-
-FindModuleNames ModuleNamesIn(const std::string& sysroot) {
-  return Limited([=](const symbolizer::Module& module, std::span<const std::string_view> names,
-                     std::span<const std::string_view> texts) {
-    return symbolizer::FindNames(module, sysroot, names, texts);
-  });
-}
-
-FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {
-  return Limited([=](const symbolizer::Module& module, std::span<const std::string_view> names,
-                     std::span<const std::string_view> texts) {
     return process->FindNames(module, names, texts);
-  });
+  };
 }
 
 }  // namespace memtrace::report

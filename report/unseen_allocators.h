@@ -33,9 +33,7 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
 // Fills Coverage::unseen_allocators and ::modules_not_examined, and adds its notes.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
-// By the files of this machine, or below `sysroot`; the second by the children of `process`, which stays
-// the caller's.
-FindModuleNames ModuleNamesIn(const std::string& sysroot);
+// By the children of `process`, which stays the caller's.
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process);
 
 }  // namespace memtrace::report

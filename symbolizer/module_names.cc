@@ -148,9 +148,9 @@ std::string AnswerNames(std::string_view question) {
   return Encode(ReadNames(module, sysroot, names, texts));
 }
 
-ModuleNames FindNamesBy(const AskForNames& ask, const Module& module, const std::string& sysroot,
-                        std::span<const std::string_view> names,
-                        std::span<const std::string_view> texts) {
+ModuleNames FindNames(const AskForNames& ask, const Module& module, const std::string& sysroot,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> texts) {
   ModuleNames result;
   result.state = ModuleState::kUnreadable;
   result.uses.resize(names.size());
@@ -159,16 +159,6 @@ ModuleNames FindNamesBy(const AskForNames& ask, const Module& module, const std:
                                  std::chrono::seconds(20), size_t{1} << 20);
   if (answer.given) Decode(answer.bytes, &result);
   return result;
-}
-
-ModuleNames FindNames(const Module& module, const std::string& sysroot,
-                      std::span<const std::string_view> names,
-                      std::span<const std::string_view> texts) {
-  return FindNamesBy(
-      [](std::string_view question, std::chrono::milliseconds time, size_t most_bytes) {
-        return AskChild(time, most_bytes, [&] { return AnswerNames(question); });
-      },
-      module, sysroot, names, texts);
 }
 
 }  // namespace memtrace::symbolizer

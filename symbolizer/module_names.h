@@ -31,19 +31,14 @@ struct ModuleNames {
 };
 
 // `texts` are looked for only in a module without a symbol table. The file is read by a child
-// process: it may be anything. Where that fails the state is kUnreadable.
-ModuleNames FindNames(const Module& module, const std::string& sysroot,
-                      std::span<const std::string_view> names,
-                      std::span<const std::string_view> texts);
-
-// The two halves of it. The child's: what it answers to a question of the other half.
-std::string AnswerNames(std::string_view question);
-// This process's: `ask` has a child answer it.
+// process, which `ask` has answer: it may be anything. Where that fails the state is kUnreadable.
 using AskForNames = std::function<ChildAnswer(std::string_view question, std::chrono::milliseconds time,
                                               size_t most_bytes)>;
-ModuleNames FindNamesBy(const AskForNames& ask, const Module& module, const std::string& sysroot,
-                        std::span<const std::string_view> names,
-                        std::span<const std::string_view> texts);
+ModuleNames FindNames(const AskForNames& ask, const Module& module, const std::string& sysroot,
+                      std::span<const std::string_view> names,
+                      std::span<const std::string_view> texts);
+// What the child answers to that question.
+std::string AnswerNames(std::string_view question);
 
 }  // namespace memtrace::symbolizer
 

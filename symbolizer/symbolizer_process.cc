@@ -89,7 +89,7 @@ std::string SymbolizerProcess::AnswerSymbols(std::string_view question) const {
 ModuleNames SymbolizerProcess::FindNames(const Module& module,
                                          std::span<const std::string_view> names,
                                          std::span<const std::string_view> texts) {
-  return FindNamesBy(
+  return symbolizer::FindNames(
       [this](std::string_view question, milliseconds time, size_t most_bytes) {
         return nest_.Ask(kNames, question, time, most_bytes);
       },

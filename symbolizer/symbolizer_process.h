@@ -53,7 +53,7 @@ class SymbolizerProcess {
   void Settle() { nest_.Settle(); }
 
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
-  // As symbolizer::FindNames(), below Options::sysroot.
+  // As the function of that name (module_names.h), below Options::sysroot.
   ModuleNames FindNames(const Module& module, std::span<const std::string_view> names,
                         std::span<const std::string_view> texts);
 

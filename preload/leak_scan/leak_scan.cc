@@ -341,8 +341,6 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 }
 
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
-  // The end may be a fork child's first event, with which its trace begins.
-  if (!IsInside(t_slot.mode)) const Section section(caller.stack_pointer);
   if (!MayScan()) return;
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;

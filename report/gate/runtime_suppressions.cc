@@ -90,7 +90,7 @@ constexpr char kText[] = R"(
    match-leak-kinds: possible,reachable
    fun:*alloc
    ...
-   fun:*setenv
+   fun:setenv
 }
 {
    runtime: environment
@@ -154,7 +154,7 @@ constexpr char kText[] = R"(
    match-leak-kinds: reachable
    fun:*alloc
    ...
-   fun:getaddrinfo
+   fun:__check_pf
 }
 {
    runtime: mounted file systems
@@ -169,7 +169,15 @@ constexpr char kText[] = R"(
    match-leak-kinds: reachable
    fun:*alloc
    ...
-   fun:*textdomain
+   fun:textdomain
+}
+{
+   runtime: message catalogs
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:bindtextdomain
 }
 {
    runtime: GLib's main context

@@ -45,18 +45,21 @@ constexpr std::pair<absl::string_view, Owner> kOwners[] = {
     {"nss_action_parse", Owner::kLibc},
     {"__new_exitfn", Owner::kLibc},
     {"__add_to_environ", Owner::kLibc},
-    {"setenv", Owner::kLibc},
-    {"putenv", Owner::kLibc},
-    {"setlocale", Owner::kLibc},
-    {"textdomain", Owner::kLibc},
     {"set_binding_values", Owner::kLibc},
     {"__check_pf", Owner::kLibc},
     {"__resolv_conf_load", Owner::kLibc},
     {"nss_database_reload", Owner::kLibc},
-    {"getservbyname", Owner::kLibc},
-    {"gethostbyname", Owner::kLibc},
-    {"getmntent", Owner::kLibc},
 };
+
+// These programs call by themselves, and may have functions of their own by such names.
+constexpr absl::string_view kOfLibcItself[] = {"setenv",      "putenv",        "setlocale",
+                                               "textdomain",  "bindtextdomain", "getservbyname",
+                                               "gethostbyname", "getmntent"};
+
+bool IsLibc(absl::string_view object) {
+  const absl::string_view file = object.substr(object.rfind('/') + 1);  // npos + 1 is 0
+  return absl::StartsWith(file, "libc.so") || absl::StartsWith(file, "libc-");
+}
 
 bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
   return std::any_of(stack.begin() + (stack.empty() ? 0 : 1), stack.end(), IsProjectFrame);
@@ -67,6 +70,11 @@ Owner OwnerOf(const std::vector<LossFrame>& stack) {
     const std::string name = BareFunction(stack[i].function);
     for (const auto& [known, owner] : kOwners) {
       if (name == known) return owner;
+    }
+    if (IsLibc(stack[i].object) &&
+        std::find(std::begin(kOfLibcItself), std::end(kOfLibcItself), name) !=
+            std::end(kOfLibcItself)) {
+      return Owner::kLibc;
     }
   }
   // The emergency pool for exceptions: allocated by a constructor of libstdc++.

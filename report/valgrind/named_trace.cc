@@ -10,12 +10,13 @@ namespace memtrace::report::valgrind {
 
 absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(const std::string& path,
                                                              const symbolizer::Options& options) {
+  symbolizer::SymbolizerProcess symbolizer(options);
+  symbolizer.Settle();
   absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, {});
   if (!trace.ok()) return trace.status();
   std::unique_ptr<NamedTrace> named(new NamedTrace);
   named->trace_ = *std::move(trace);
-  FillUnseenAllocators(ModuleNamesIn(options.sysroot), &named->trace_.analysis);
-  symbolizer::SymbolizerProcess symbolizer(options);
+  FillUnseenAllocators(ModuleNamesBy(&symbolizer), &named->trace_.analysis);
   named->symbols_.emplace(
       named->trace_.analysis, *named->trace_.stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
