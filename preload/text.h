@@ -63,6 +63,9 @@ constexpr std::string_view From(std::string_view text, size_t offset) {
 // ENOSPC -> "No space left on device", for the handful that users meet.
 std::string_view ErrorText(long error);
 
+// The hexadecimal number behind `label` and blanks, with or without 0x; 0: there is none.
+uint64_t HexAfter(std::string_view text, std::string_view label);
+
 }  // namespace memtrace
 
 #endif  // MEMTRACE_PRELOAD_TEXT_H_

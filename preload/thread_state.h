@@ -29,7 +29,7 @@ namespace memtrace {
 
 class CrossCheck;
 
-// A sleep of the thread that a leak scan interrupted and had made again (leak_scan/thread_stop.cc): when,
+// A sleep of the thread that a leak scan interrupted and had made again (leak_scan/interrupted_call.h): when,
 // and when it has lasted long enough.
 struct SleepMadeAgain {
   uintptr_t pc = 0, stack_pointer = 0;

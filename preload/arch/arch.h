@@ -15,7 +15,8 @@
 //   IsSignalTrampoline, PltCfaOffset,   CFI that is known by its bytes
 //   IsLeaveRealigned, ...
 //   KernelAction, MEMTRACE_DEFINE_RESTORER   a signal handler without libc
-//   InterruptedCall, CallNumberAt,      a call of the kernel in a signal's frame
+//   UcontextRegister, InterruptedCall,  a signal's frame, and a call of the kernel in it
+//   CallNumberAt,
 //   CallArgument, EndCall, MakeCallAgain
 //   kScanRegisterNames, kRedZoneBytes   what of a stopped thread may hold pointers
 //   MEMTRACE_OBSERVED_JUMP,             functions that look at a call and jump on

@@ -245,16 +245,23 @@ inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long 
 inline constexpr int16_t kUcontextOffset[kRegisterCount] = {
     144, 136, 152, 128, 112, 104, 120, 160, 40, 48, 56, 64, 72, 80, 88, 96, 168};
 
+inline uint64_t UcontextRegister(const void* ucontext, int dwarf) {
+  uint64_t value;
+  memcpy(&value, static_cast<const char*>(ucontext) + kUcontextOffset[dwarf], sizeof(value));
+  return value;
+}
+inline void SetUcontextRegister(void* ucontext, int dwarf, uint64_t value) {
+  memcpy(static_cast<char*>(ucontext) + kUcontextOffset[dwarf], &value, sizeof(value));
+}
+
 // The address behind the call of the kernel that a signal interrupted, which returns -EINTR when the
 // handler does; 0: it was no call, or one that the kernel makes again by itself.
 inline uintptr_t InterruptedCall(const void* ucontext) {
-  const auto* const bytes = static_cast<const char*>(ucontext);
-  int64_t result;
-  uintptr_t pc;
-  memcpy(&result, bytes + kUcontextOffset[0], sizeof(result));
-  memcpy(&pc, bytes + kUcontextOffset[16], sizeof(pc));
+  constexpr uint64_t kInterrupted = static_cast<uint64_t>(-4);
+  if (UcontextRegister(ucontext, 0) != kInterrupted) return 0;
+  const uintptr_t pc = UcontextRegister(ucontext, 16);
   const auto* const code = reinterpret_cast<const uint8_t*>(pc);
-  return result == -4 && code[-2] == 0x0f && code[-1] == 0x05 ? pc : 0;
+  return code[-2] == 0x0f && code[-1] == 0x05 ? pc : 0;
 }
 // The number of that call where the instruction before it says so, else -1.
 inline long CallNumberAt(uintptr_t pc) {
@@ -267,23 +274,16 @@ inline long CallNumberAt(uintptr_t pc) {
 // Its arguments, which the kernel kept.
 inline uint64_t CallArgument(const void* ucontext, int index) {
   constexpr int kRegisters[] = {5, 4, 1, 10, 8, 9};
-  uint64_t value;
-  memcpy(&value, static_cast<const char*>(ucontext) + kUcontextOffset[kRegisters[index]],
-         sizeof(value));
-  return value;
+  return UcontextRegister(ucontext, kRegisters[index]);
 }
 // It returns this instead.
 inline void EndCall(void* ucontext, int64_t result) {
-  memcpy(static_cast<char*>(ucontext) + kUcontextOffset[0], &result, sizeof(result));
+  SetUcontextRegister(ucontext, 0, static_cast<uint64_t>(result));
 }
 // Makes it once more when the handler returns.
 inline void MakeCallAgain(void* ucontext, long number) {
-  auto* const bytes = static_cast<char*>(ucontext);
-  uintptr_t pc;
-  memcpy(&pc, bytes + kUcontextOffset[16], sizeof(pc));
-  pc -= 2;
-  memcpy(bytes + kUcontextOffset[0], &number, sizeof(number));
-  memcpy(bytes + kUcontextOffset[16], &pc, sizeof(pc));
+  SetUcontextRegister(ucontext, 0, static_cast<uint64_t>(number));
+  SetUcontextRegister(ucontext, 16, UcontextRegister(ucontext, 16) - 2);
 }
 
 // The names of registers in a memory scan, by DWARF number.

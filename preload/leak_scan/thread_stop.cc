@@ -4,7 +4,6 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/auxv.h>
-#include <time.h>
 #include <ucontext.h>
 
 #include <climits>
@@ -19,7 +18,6 @@
 #include "preload/process.h"
 #include "preload/sys.h"
 #include "preload/text.h"
-#include "preload/thread_state.h"
 #include "preload/unwind/stack_bounds.h"
 
 extern "C" void memtrace_signal_restorer();
@@ -58,96 +56,8 @@ long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
                    value, reinterpret_cast<long>(timeout));
 }
 
-uint64_t Register(const void* context, int dwarf) {
-  uint64_t value;
-  memcpy(&value, static_cast<const char*>(context) + arch::kUcontextOffset[dwarf], sizeof(value));
-  return value;
-}
-
-// Calls that have done nothing when they fail with EINTR.
-bool MayBeMadeAgain(long call) {
-  switch (call) {
-    case SYS_poll: case SYS_ppoll: case SYS_select: case SYS_pselect6:
-    case SYS_epoll_wait: case SYS_epoll_pwait: case 441:  // epoll_pwait2
-    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_pause: case SYS_rt_sigsuspend:
-    case SYS_futex: case SYS_semop: case SYS_semtimedop: case SYS_msgrcv: case SYS_msgsnd:
-    case SYS_io_getevents: case SYS_io_pgetevents: case 426:  // io_uring_enter
-    case SYS_read: case SYS_readv: case SYS_write: case SYS_writev:
-    case SYS_accept: case SYS_accept4: case SYS_recvfrom: case SYS_recvmsg: case SYS_recvmmsg:
-    case SYS_sendto: case SYS_sendmsg: case SYS_sendmmsg:
-      return true;
-    default:  // close() must not be, and connect() goes on by itself
-      return false;
-  }
-}
-
-bool HasPendingSignal(const void* context) {
-  uint64_t pending = 0, blocked = 0;
-  sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
-  memcpy(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(blocked));
-  return (pending & ~blocked) != 0;
-}
-
-// How long the call sleeps; 0: it is none, or one until a time.
-uint64_t SleepNs(const void* context, long call) {
-  if (call != SYS_nanosleep && call != SYS_clock_nanosleep) return 0;
-  if (call == SYS_clock_nanosleep && (arch::CallArgument(context, 1) & TIMER_ABSTIME) != 0) return 0;
-  timespec time;
-  const uint64_t at = arch::CallArgument(context, call == SYS_nanosleep ? 0 : 2);
-  memcpy(&time, reinterpret_cast<const void*>(at), sizeof(time));
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
-
-// A program that is scanned without end must not sleep without end. How long the sleep had lasted
-// when it was interrupted first is not known: it is given all of its time again, counted from then. A
-// thread without a state, which never allocated, sleeps all of its time each time.
-bool HasSleptEnough(const void* context, uintptr_t pc, uint64_t length_ns) {
-  if (t_slot.state == nullptr) return false;
-  SleepMadeAgain& sleep = t_slot.state->sleep;
-  const uintptr_t stack_pointer = Register(context, arch::kRsp);
-  const uint64_t now = NowNs(CLOCK_MONOTONIC);
-  const bool same = sleep.pc == pc && sleep.stack_pointer == stack_pointer &&
-                    now - sleep.again_ns < length_ns;  // or it would have ended meanwhile
-  if (!same) sleep = {pc, stack_pointer, now, now + length_ns};
-  sleep.again_ns = now;
-  return now >= sleep.until_ns;
-}
-
-// `self`: what was seen of this thread before it was sent the signal; null: nothing.
-void RestartCall(void* context, const StoppedThread* self) {
-  const uintptr_t pc = arch::InterruptedCall(context);
-  if (pc == 0) return;
-  const bool seen = self != nullptr && self->call >= 0 && self->call_pc == pc &&
-                    self->call_stack_pointer == Register(context, arch::kRsp);
-  const long call = seen ? self->call : arch::CallNumberAt(pc);
-  if (!MayBeMadeAgain(call) || HasPendingSignal(context)) return;
-  const uint64_t sleep_ns = SleepNs(context, call);
-  if (sleep_ns != 0 && HasSleptEnough(context, pc, sleep_ns)) {
-    arch::EndCall(context, 0);
-  } else {
-    arch::MakeCallAgain(context, call);
-  }
-}
-
-void Park(StoppedThread& self, uint32_t number, void* context);
-
-void OnSignal(int, siginfo_t* info, void* context) {
-  if (info->si_code != SI_QUEUE) return;
-  const auto cookie = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
-  const auto number = static_cast<uint32_t>(cookie >> 32);
-  const size_t index = cookie & 0xffffffff;
-  if (number != g_number.load(std::memory_order_acquire) ||
-      index >= g_capacity.load(std::memory_order_acquire)) {
-    RestartCall(context, nullptr);
-    return;
-  }
-  StoppedThread& self = g_threads.load(std::memory_order_acquire)[index];
-  Park(self, number, context);
-  RestartCall(context, &self);
-}
-
 void Park(StoppedThread& self, uint32_t number, void* context) {
-  for (int i = 0; i < arch::kRegisterCount; ++i) self.registers[i] = Register(context, i);
+  for (int i = 0; i < arch::kRegisterCount; ++i) self.registers[i] = arch::UcontextRegister(context, i);
   self.control_block = arch::ThreadPointer();
   const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
   if ((alternate.ss_flags & SS_DISABLE) == 0) {
@@ -165,6 +75,21 @@ void Park(StoppedThread& self, uint32_t number, void* context) {
   }
 }
 
+void OnSignal(int, siginfo_t* info, void* context) {
+  if (info->si_code != SI_QUEUE) return;
+  const auto cookie = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
+  const auto number = static_cast<uint32_t>(cookie >> 32);
+  const size_t index = cookie & 0xffffffff;
+  if (number != g_number.load(std::memory_order_acquire) ||
+      index >= g_capacity.load(std::memory_order_acquire)) {
+    MakeInterruptedCallAgain(context, {});
+    return;
+  }
+  StoppedThread& self = g_threads.load(std::memory_order_acquire)[index];
+  Park(self, number, context);
+  MakeInterruptedCallAgain(context, self.call);
+}
+
 long SetAction(int signal, const arch::KernelAction* action, arch::KernelAction* before) {
   return sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(action),
                    reinterpret_cast<long>(before), sizeof(uint64_t));
@@ -180,52 +105,16 @@ struct QueuedInfo {
 };
 static_assert(sizeof(QueuedInfo) == 128);
 
-uint64_t HexAfter(std::string_view text, std::string_view label) {
-  const size_t at = text.find(label);
-  if (at == std::string_view::npos) return 0;
-  uint64_t value = 0;
-  for (const char c : From(text, at + label.size())) {
-    if (c >= '0' && c <= '9') {
-      value = value << 4 | static_cast<uint64_t>(c - '0');
-    } else if (c >= 'a' && c <= 'f') {
-      value = value << 4 | static_cast<uint64_t>(c - 'a' + 10);
-    } else if (value != 0 || (c != ' ' && c != '\t' && c != 'x')) {
-      break;
-    }
-  }
-  return value;
-}
-
-// "232 0x5 ... 0x7ffe0010 0x7f000010": the number of a call, its arguments, the stack pointer and
-// the address behind it. "-1 ..." in no call, "running".
-void NoteCall(std::string_view text, StoppedThread* thread) {
-  thread->call = -1;
-  thread->call_stack_pointer = 0;
-  if (text.empty() || text[0] < '0' || text[0] > '9') return;
-  long number = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') break;
-    number = number * 10 + (c - '0');
-  }
-  const size_t last = text.rfind(" 0x");
-  if (last == std::string_view::npos || last == 0) return;
-  const size_t one_before = First(text, last).rfind(" 0x");
-  if (one_before == std::string_view::npos) return;
-  thread->call = number;
-  thread->call_stack_pointer = HexAfter(From(text, one_before), " 0x");
-  thread->call_pc = HexAfter(From(text, last), " 0x");
-}
-
 // The stacks of other threads than the first have an end, behind which there is nothing to be read.
 // One on an alternate stack would have room there; this is not seen from outside.
-bool HasRoomForSignal(const StoppedThread& thread) {
+bool HasRoomForSignal(uintptr_t stack_pointer) {
   constexpr uintptr_t kOurs = 1024;  // of our handler
   constexpr uintptr_t kLeast = 2048;
-  if (thread.call_stack_pointer == 0) return true;
+  if (stack_pointer == 0) return true;  // not known
   const uintptr_t frame = getauxval(AT_MINSIGSTKSZ);
-  const uintptr_t lowest = thread.call_stack_pointer - arch::kRedZoneBytes - kOurs -
-                           (frame > kLeast ? frame : kLeast);
-  for (uintptr_t at = thread.call_stack_pointer & ~(arch::kPageBytes - 1); at + arch::kPageBytes > lowest;
+  const uintptr_t lowest =
+      stack_pointer - arch::kRedZoneBytes - kOurs - (frame > kLeast ? frame : kLeast);
+  for (uintptr_t at = stack_pointer & ~(arch::kPageBytes - 1); at + arch::kPageBytes > lowest;
        at -= arch::kPageBytes) {
     if (!unwind::ProbeWord(at)) return false;
   }
@@ -323,9 +212,10 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   path << "/proc/self/task/" << tid << "/syscall";
   bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
   if (bytes <= 0) return true;
-  NoteCall({buffer_, static_cast<size_t>(bytes)}, &thread);
-  return thread.call != SYS_rt_sigtimedwait && thread.call != SYS_execve &&
-         thread.call != SYS_execveat && (tid == sys::Getpid() || HasRoomForSignal(thread));
+  thread.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});
+  const long call = thread.call.number;
+  return call != SYS_rt_sigtimedwait && call != SYS_execve && call != SYS_execveat &&
+         (tid == sys::Getpid() || HasRoomForSignal(thread.call.stack_pointer));
 }
 
 void ThreadStop::Send(size_t index) {

@@ -7,15 +7,11 @@
 //            -> kGivenUp   by the one that stops, when the thread did not come in time:
 //                          it blocks all signals, or waits in the kernel without end
 //
-// Many calls of the kernel fail with EINTR when a handler has run, with SA_RESTART too: poll,
-// epoll_wait, nanosleep, pause. Programs that handle no signals need not expect it. So our handler
-// makes such a call once more: its number is known from /proc, where the thread was seen in it, or
-// from the instruction before. A timeout that the kernel does not shorten begins anew, and a sleep that
-// is interrupted again and again takes thrice as long at most. Where a signal of the program's is pending as well, EINTR is right and stays.
+// A call of the kernel that the signal ends with EINTR is made again (interrupted_call.h).
 //
 // A thread that blocks our signal, or that waits for it by sigwait, is not sent any, nor is one whose
-// stack has no room for the frame of a signal. Threads
-// that begin meanwhile are found by looking at the list again until there are no new ones.
+// stack has no room for the frame of a signal. Threads that begin meanwhile are found by looking at
+// the list again until there are no new ones.
 //
 // Nor is any thread while one is about to exec (ExecUnderWay): a signal that is pending then
 // outlives the program and ends the next one, which has no handler for it.
@@ -33,6 +29,7 @@
 #include <cstdint>
 
 #include "preload/arch/arch.h"
+#include "preload/leak_scan/interrupted_call.h"
 
 namespace memtrace {
 
@@ -40,9 +37,7 @@ struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
   int tid = 0;
   bool may_be_sent = false;
-  // The call of the kernel in which it was when it was looked at; -1: none.
-  long call = -1;
-  uintptr_t call_stack_pointer = 0, call_pc = 0;
+  SeenCall call;  // when it was looked at
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.
   uint64_t registers[arch::kRegisterCount] = {};

@@ -1,0 +1,99 @@
+#include "preload/leak_scan/interrupted_call.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include <cstring>
+
+#include "preload/arch/arch.h"
+#include "preload/clock.h"
+#include "preload/sys.h"
+#include "preload/text.h"
+#include "preload/thread_state.h"
+
+namespace memtrace {
+namespace {
+
+// Calls that have done nothing when they fail with EINTR.
+bool MayBeMadeAgain(long call) {
+  switch (call) {
+    case SYS_poll: case SYS_ppoll: case SYS_select: case SYS_pselect6:
+    case SYS_epoll_wait: case SYS_epoll_pwait: case 441:  // epoll_pwait2
+    case SYS_nanosleep: case SYS_clock_nanosleep: case SYS_pause: case SYS_rt_sigsuspend:
+    case SYS_futex: case SYS_semop: case SYS_semtimedop: case SYS_msgrcv: case SYS_msgsnd:
+    case SYS_io_getevents: case SYS_io_pgetevents: case 426:  // io_uring_enter
+    case SYS_read: case SYS_readv: case SYS_write: case SYS_writev:
+    case SYS_accept: case SYS_accept4: case SYS_recvfrom: case SYS_recvmsg: case SYS_recvmmsg:
+    case SYS_sendto: case SYS_sendmsg: case SYS_sendmmsg:
+      return true;
+    default:  // close() must not be, and connect() goes on by itself
+      return false;
+  }
+}
+
+bool HasPendingSignal(const void* context) {
+  uint64_t pending = 0, blocked = 0;
+  sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
+  memcpy(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(blocked));
+  return (pending & ~blocked) != 0;
+}
+
+// How long the call sleeps; 0: it is none, or one until a time.
+uint64_t SleepNs(const void* context, long call) {
+  if (call != SYS_nanosleep && call != SYS_clock_nanosleep) return 0;
+  if (call == SYS_clock_nanosleep && (arch::CallArgument(context, 1) & TIMER_ABSTIME) != 0) return 0;
+  timespec time;
+  const uint64_t at = arch::CallArgument(context, call == SYS_nanosleep ? 0 : 2);
+  memcpy(&time, reinterpret_cast<const void*>(at), sizeof(time));
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// A program that is scanned without end must not sleep without end. How long the sleep had lasted
+// when it was interrupted first is not known: it is given all of its time again, counted from then. A
+// thread without a state, which never allocated, sleeps all of its time each time.
+bool HasSleptEnough(const void* context, uintptr_t pc, uint64_t length_ns) {
+  if (t_slot.state == nullptr) return false;
+  SleepMadeAgain& sleep = t_slot.state->sleep;
+  const uintptr_t stack_pointer = arch::UcontextRegister(context, arch::kRsp);
+  const uint64_t now = NowNs(CLOCK_MONOTONIC);
+  const bool same = sleep.pc == pc && sleep.stack_pointer == stack_pointer &&
+                    now - sleep.again_ns < length_ns;  // or it would have ended meanwhile
+  if (!same) sleep = {pc, stack_pointer, now, now + length_ns};
+  sleep.again_ns = now;
+  return now >= sleep.until_ns;
+}
+
+}  // namespace
+
+SeenCall SeenCall::Parse(std::string_view text) {
+  SeenCall call;
+  if (text.empty() || text[0] < '0' || text[0] > '9') return call;
+  const size_t last = text.rfind(" 0x");
+  if (last == std::string_view::npos) return call;
+  const size_t one_before = First(text, last).rfind(" 0x");
+  if (one_before == std::string_view::npos) return call;
+  call.number = 0;
+  for (const char c : First(text, text.find(' '))) call.number = call.number * 10 + (c - '0');
+  call.stack_pointer = HexAfter(From(text, one_before), " 0x");
+  call.pc = HexAfter(From(text, last), " 0x");
+  return call;
+}
+
+void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
+  const uintptr_t pc = arch::InterruptedCall(context);
+  if (pc == 0) return;
+  const bool is_that =
+      seen.pc == pc && seen.stack_pointer == arch::UcontextRegister(context, arch::kRsp);
+  const long call = is_that ? seen.number : arch::CallNumberAt(pc);
+  if (!MayBeMadeAgain(call) || HasPendingSignal(context)) return;
+  const uint64_t sleep_ns = SleepNs(context, call);
+  if (sleep_ns != 0 && HasSleptEnough(context, pc, sleep_ns)) {
+    arch::EndCall(context, 0);
+  } else {
+    arch::MakeCallAgain(context, call);
+  }
+}
+
+}  // namespace memtrace

@@ -1,0 +1,33 @@
+// InterruptedCall: the call of the kernel that our signal ended, made once more.
+//
+// Many calls fail with EINTR when a handler has run, with SA_RESTART too: poll, epoll_wait, nanosleep,
+// pause. Programs that handle no signals need not expect it. What the call was is known from /proc,
+// where the thread was seen in it before it was sent the signal, or from the instruction in front. A
+// timeout that the kernel does not shorten begins anew, and a sleep that is interrupted again and
+// again takes thrice as long at most. Where a signal of the program's is pending as well, EINTR is
+// right and stays.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace memtrace {
+
+// The call that a thread was seen in.
+struct SeenCall {
+  long number = -1;  // -1: in none
+  uintptr_t stack_pointer = 0, pc = 0;
+
+  // Of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010", the number, the arguments,
+  // the stack pointer and the address behind the call. "-1 ..." in no call, "running".
+  static SeenCall Parse(std::string_view text);
+};
+
+// At the end of a handler, with its ucontext.
+void MakeInterruptedCallAgain(void* context, const SeenCall& seen);
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_
