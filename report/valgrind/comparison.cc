@@ -171,6 +171,7 @@ absl::string_view StageName(MatchStage stage) {
   switch (stage) {
     case MatchStage::kNone: return "none";
     case MatchStage::kLines: return "lines";
+    case MatchStage::kCalls: return "calls";
     case MatchStage::kFunctions: return "functions";
     case MatchStage::kProject: return "project";
   }
@@ -233,7 +234,7 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   };
 
   for (const MatchStage stage :
-       {MatchStage::kLines, MatchStage::kFunctions, MatchStage::kProject}) {
+       {MatchStage::kLines, MatchStage::kCalls, MatchStage::kFunctions, MatchStage::kProject}) {
     Pairing pairing(std::exchange(rest_here, {}), std::exchange(rest_there, {}), stage);
     for (const Group& group : pairing.Take(&rest_here, &rest_there)) add(group, stage);
   }

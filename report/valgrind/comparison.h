@@ -1,6 +1,6 @@
 // Comparison: what memtrace and Valgrind found lost in two runs of one program, side by
-// side. Leaks are paired by their stacks in three stages: functions, files and lines; then
-// functions alone; then the functions of the project alone.
+// side. Leaks are paired by their stacks in four stages (MatchStage): functions, files and lines;
+// then calls, whatever was inlined; then functions alone; then the functions of the project alone.
 //
 // Pure; one thread. docs/valgrind.md explains the reasons.
 
@@ -24,7 +24,7 @@ namespace memtrace::report::valgrind {
 enum class Verdict { kAgree, kKindDiffers, kAmountDiffers, kOnlyHere, kOnlyThere };
 inline constexpr size_t kVerdicts = 5;
 absl::string_view VerdictName(Verdict verdict);  // "agree", "kind differs", "only here", ...
-absl::string_view StageName(MatchStage stage);   // "lines", "functions", "project", "none"
+absl::string_view StageName(MatchStage stage);   // "lines", "calls", "functions", "project", "none"
 
 // What one side lost with a stack.
 struct LostOnASide {

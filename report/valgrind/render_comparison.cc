@@ -64,6 +64,17 @@ std::vector<std::string> Wrapped(absl::string_view text, size_t width) {
   return lines;
 }
 
+absl::string_view StageText(MatchStage stage) {
+  switch (stage) {
+    case MatchStage::kCalls: return "paired by calls: inlined functions differ";
+    case MatchStage::kFunctions: return "paired by functions: lines differ";
+    case MatchStage::kProject: return "paired by the project's own functions alone";
+    case MatchStage::kNone:
+    case MatchStage::kLines: break;
+  }
+  return "";
+}
+
 std::string FrameLine(const render::LossFrame& frame, const Style& style, size_t width) {
   std::string name = frame.function.empty()
                          ? absl::StrFormat("%s 0x%x", frame.object, frame.ip)
@@ -219,10 +230,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
                       SideText(leak.there), "\n");
     }
     if (leak.stage != MatchStage::kLines && leak.stage != MatchStage::kNone) {
-      absl::StrAppend(&out, "      ", style.Paint(Ink::kDim,
-                      leak.stage == MatchStage::kFunctions
-                          ? "paired by functions: lines differ"
-                          : "paired by the project's own functions alone"), "\n");
+      absl::StrAppend(&out, "      ", style.Paint(Ink::kDim, StageText(leak.stage)), "\n");
     }
     for (const std::string& reason : leak.reasons) {
       for (const std::string& line : Wrapped(style.Name(reason), style.width - 6)) {

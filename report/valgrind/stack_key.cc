@@ -1,10 +1,12 @@
 #include "report/valgrind/stack_key.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "report/fingerprint.h"
 #include "report/render/frames_filter.h"
 #include "symbolizer/demangle.h"
 
@@ -23,7 +25,11 @@ std::string WithoutTemplates(absl::string_view name) {
                                 name[i - 1] == '_');
     if (depth == 0 && !word && absl::StartsWith(name.substr(i), kOperator)) {
       size_t end = i + kOperator.size();
-      while (end < name.size() && absl::string_view("<>=-!()[]").find(name[end]) != name.npos) ++end;
+      if (absl::StartsWith(name.substr(end), "()") || absl::StartsWith(name.substr(end), "[]")) {
+        end += 2;
+      } else {
+        while (end < name.size() && absl::string_view("<>=-!").find(name[end]) != name.npos) ++end;
+      }
       // "operator<<int>" is operator< of int, or << without an argument list; both tools
       // write it alike.
       absl::StrAppend(&out, name.substr(i, end - i));
@@ -35,6 +41,36 @@ std::string WithoutTemplates(absl::string_view name) {
     if (name[i] == '>' && depth > 0) --depth;
   }
   return out;
+}
+
+// Of a function as FunctionIdentity() writes it, without templates: no scope, no parameters.
+std::string LastName(absl::string_view name) {
+  static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
+  static constexpr absl::string_view kOperator = "operator";
+  size_t begin = 0;
+  for (size_t i = 0; i < name.size();) {
+    const absl::string_view rest = name.substr(i);
+    if (absl::StartsWith(rest, "::")) {
+      begin = i += 2;
+    } else if (absl::StartsWith(rest, kAnonymous)) {
+      i += kAnonymous.size();
+    } else if (i == begin && absl::StartsWith(rest, kOperator) && rest.size() > kOperator.size() &&
+               !absl::ascii_isalnum(static_cast<unsigned char>(rest[kOperator.size()])) &&
+               rest[kOperator.size()] != '_') {
+      // Its name may have brackets, and the scopes of a type.
+      i += kOperator.size();
+      if (absl::StartsWith(name.substr(i), "()")) {
+        i += 2;
+      } else {
+        i = std::min(name.find('(', i), name.size());
+      }
+    } else if (name[i] == '(') {
+      return std::string(name.substr(begin, i - begin));
+    } else {
+      ++i;
+    }
+  }
+  return std::string(name.substr(begin));
 }
 
 absl::string_view FileName(absl::string_view path) { return render::FileNameOf(path); }
@@ -52,6 +88,13 @@ std::string NameOf(const LossFrame& frame) {
     object = object.substr(0, version + 3);
   }
   return absl::StrCat("in ", object);
+}
+
+// glibc's code for it, to which Valgrind gives no name.
+bool IsReturnFromSignal(const LossFrame& frame) {
+  if (frame.function == "__restore_rt") return true;
+  return (frame.function.empty() || frame.function == "???") &&
+         (frame.object.empty() || absl::StartsWith(FileName(frame.object), "libc.so"));
 }
 
 bool IsMemchecks(const LossFrame& frame) {
@@ -75,12 +118,9 @@ std::string BareFunction(absl::string_view function) {
     const size_t at = function.find(suffix);
     if (at != function.npos && at > 0) function = function.substr(0, at);
   }
-  std::string bare = WithoutTemplates(render::QualifiedName(function));
-  for (size_t at; (at = bare.find("[abi:")) != bare.npos;) {
-    const size_t end = bare.find(']', at);
-    bare.erase(at, end == bare.npos ? bare.npos : end - at + 1);
-  }
-  if (const size_t scope = bare.rfind("::"); scope != bare.npos) bare.erase(0, scope + 2);
+  const std::string bare = LastName(WithoutTemplates(FunctionIdentity(function)));
+  // What a pointer to a lambda of GCC's leads to.
+  if (bare == "_FUN") return "operator()";
   return bare.empty() ? std::string(function) : bare;
 }
 
@@ -98,7 +138,16 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
   size_t first = 1;
   while (first < loss.stack.size() && IsMemchecks(loss.stack[first])) ++first;
   for (size_t i = first; i < loss.stack.size(); ++i) {
+    const LossFrame& innermost = loss.stack[i];
+    if (stage == MatchStage::kCalls && innermost.ip != 0) {
+      while (i + 1 < loss.stack.size() && loss.stack[i + 1].ip == innermost.ip) ++i;
+    }
     const LossFrame& frame = loss.stack[i];
+    if (IsReturnFromSignal(frame)) {
+      // From another stack Valgrind finds no way on.
+      if (i + 1 == loss.stack.size()) out.cut = true;
+      continue;
+    }
     const std::string name = NameOf(frame);
     // Valgrind's replacement of operator new calls no malloc; a library's own does.
     const bool allocates = out.words.empty() && absl::StartsWith(name, "operator new");
@@ -112,7 +161,9 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
         case MatchStage::kNone:
           break;
         case MatchStage::kLines:
-          out.words.push_back(absl::StrCat(name, "\t", FileName(frame.file), "\t", frame.line));
+        case MatchStage::kCalls:
+          out.words.push_back(
+              absl::StrCat(name, "\t", FileName(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kFunctions:
           out.words.push_back(name);

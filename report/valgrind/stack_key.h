@@ -17,14 +17,16 @@ namespace memtrace::report::valgrind {
 
 // "push_back" of "std::vector<int, std::allocator<int> >::push_back(int&&)", of its mangled
 // name, and of "push_back" (Valgrind gives inlined functions no more): no scope, template
-// arguments, parameters, versions, or the compiler's suffixes.
+// arguments, parameters, versions, or the compiler's suffixes. Of a lambda "operator()".
 std::string BareFunction(absl::string_view function);
 
-// How stacks were found to be the same, the strictest first.
-enum class MatchStage { kNone, kLines, kFunctions, kProject };
+// How stacks were found to be the same, the strictest first. kCalls: of the machine's calls, each the
+// function that was not inlined and the innermost line; which functions were inlined there one side
+// may not know, as Valgrind 3.19 of clang's DWARF 5.
+enum class MatchStage { kNone, kLines, kCalls, kFunctions, kProject };
 
-// A stack as a list of words, one for each frame that counts, innermost first. What
-// allocates and what runs main or a thread is left out: the tools differ in it.
+// A stack as a list of words, one for each frame that counts, innermost first. What allocates,
+// what runs main or a thread, and what returns from a signal is left out: the tools differ in it.
 struct StackWords {
   std::vector<std::string> words;
   bool cut = false;  // more frames followed

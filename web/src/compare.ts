@@ -23,6 +23,7 @@ function sideBytes(one: Side): number {
 }
 
 const BY: { [stage: string]: string } = {
+  calls: 'paired by calls: inlined functions differ',
   functions: 'paired by functions: lines differ', project: 'paired by the project’s own functions alone',
 };
 
