@@ -9,22 +9,30 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "absl/container/inlined_vector.h"
 
 namespace memtrace::report {
 
 template <size_t kClasses>
 struct ClassCounts {
-  uint32_t first = 0;            // the class of counts[0]
-  std::vector<uint32_t> counts;  // `first` and these are kClasses at most
+  // Room for as many as take no more than a pointer to others would.
+  using Counts = absl::InlinedVector<uint32_t, 4>;
+
+  uint32_t first = 0;  // the class of counts[0]
+  Counts counts;       // `first` and these are kClasses at most
 
   static ClassCounts Of(const std::array<uint32_t, kClasses>& all) {
     const auto is_used = [](uint32_t n) { return n != 0; };
     const auto begin = std::find_if(all.begin(), all.end(), is_used);
     const auto end = std::find_if(all.rbegin(), std::make_reverse_iterator(begin), is_used).base();
-    return {static_cast<uint32_t>(begin - all.begin()), std::vector<uint32_t>(begin, end)};
+    return {static_cast<uint32_t>(begin - all.begin()), Counts(begin, end)};
   }
 
+  void Clear() {
+    first = 0;
+    counts.clear();
+  }
   uint32_t operator[](size_t i) const {
     return i >= first && i - first < counts.size() ? counts[i - first] : 0;
   }

@@ -18,6 +18,7 @@
 #include "report/gate/suppress_records.h"
 #include "report/heap_questions.h"
 #include "report/html/page.h"
+#include "report/index/grouping_store.h"
 #include "report/index/indexed_analysis.h"
 #include "report/index/summary_store.h"
 #include "report/interruption.h"
@@ -162,10 +163,17 @@ index::IndexOptions IndexOf(const ReportOptions& options) {
   return index;
 }
 
+// What is kept of the trace, to keep more beside it. No file: nothing is.
+struct Summary {
+  std::string file;
+  index::TraceIdentity identity;
+};
+
 // Ctrl-C ends the reading, not the report.
 absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
                                                       ReportOptions* options,
-                                                      symbolizer::SymbolizerProcess* symbolizer) {
+                                                      symbolizer::SymbolizerProcess* symbolizer,
+                                                      Summary* summary) {
   const Interruption interruption;
   options->analyze.stop = [&] { return interruption.requested(); };
   const std::string& sysroot = options->symbolizer.sysroot;
@@ -184,7 +192,20 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
     FillUnseenAllocators(ModuleNamesBy(symbolizer), analysis);
   });
   options->analyze.stop = nullptr;
+  *summary = {store.file(), store.identity()};
   return trace;
+}
+
+absl::StatusOr<ReportView> ViewOf(const Analysis& analysis, const SiteSymbols& symbols,
+                                  const FrameFilter& frames, const Summary& summary) {
+  if (!frames.all() || summary.file.empty()) return ReportView::Create(analysis, symbols, frames);
+  const index::GroupingStore store(summary.file, summary.identity, symbols.checksum());
+  std::optional<render::Grouping> grouping = store.Recall(analysis);
+  if (!grouping.has_value()) {
+    grouping = render::GroupSites(analysis, symbols);
+    store.Keep(*grouping);
+  }
+  return ReportView::Create(analysis, symbols, *grouping);
 }
 
 absl::Status WriteSeries(const ReportFlags& flags, const ReportOptions& options,
@@ -250,7 +271,8 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   }
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   symbolizer.Settle();
-  auto& trace = LeaveToTheEnd(AnalyzeUntilInterrupted(flags, &*options, &symbolizer));
+  Summary summary;
+  auto& trace = LeaveToTheEnd(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
   if (!trace.ok()) return trace.status();
   if (trace->analysis.coverage.interrupted) {
     *exit_code = kExitInterrupted;
@@ -265,7 +287,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
         return symbolizer.Symbolize(module, addresses);
       },
       [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks()));
-  auto& view = LeaveToTheEnd(ReportView::Create(trace->analysis, symbols, options->frames));
+  auto& view = LeaveToTheEnd(ViewOf(trace->analysis, symbols, options->frames, summary));
   if (!view.ok()) return view.status();
   // Which sites are asked for is known now that they have names: then every figure is of these.
   AnalyzedTrace chosen;

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "format/checksum.h"
 #include "format/imported.h"
 #include "format/trace_format.h"
 #include "report/render/escape.h"
@@ -82,10 +83,16 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
   // Every distinct address, by module.
   std::vector<bool> seen(stacks_.size() + 1);
   absl::flat_hash_set<Address> addresses;
+  std::vector<StackId> latest(memo_.size());  // that had an address with this hash
   const auto collect = [&](StackId stack) {
     for (; stack && !seen[stack.value]; stack = stacks_.node(stack).parent) {
       seen[stack.value] = true;
-      addresses.insert(AddressOf(stacks_.node(stack)));
+      const StackNode& node = stacks_.node(stack);
+      StackId& before = latest[MemoIndex(node)];
+      const StackNode& other = stacks_.node(before);
+      if (before && other.pc == node.pc && other.instance == node.instance) continue;
+      before = stack;
+      addresses.insert(AddressOf(node));
     }
   };
   for (const Site& site : analysis.sites) collect(site.stack);
@@ -133,15 +140,17 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
       for (const uint64_t pc : pcs) AddMarker({instance, pc});
     } else if (module == modules_.end()) {
       for (const uint64_t pc : pcs) {  // code outside of every file: made at run time
-        runs_[{instance, pc}] = {static_cast<uint32_t>(frames_.size()), 1};
         Frame frame;
         frame.offset = pc;
+        const uint32_t begin = next_frame();
         AddFrame(std::move(frame));
+        SetRun({instance, pc}, begin);
       }
     } else if (format::IsFunctionModule(module->second->path)) {
       for (const uint64_t pc : pcs) {
-        runs_[{instance, pc}] = {static_cast<uint32_t>(frames_.size()), 1};
+        const uint32_t begin = next_frame();
         AddFrame(FrameOfFunctionModule(*module->second, pc));
+        SetRun({instance, pc}, begin);
       }
     } else {
       const ModuleInfo& info = *module->second;
@@ -184,11 +193,12 @@ std::vector<SiteSymbols::Address> SiteSymbols::InnermostAddresses(StackId stack)
 }
 
 void SiteSymbols::AddMarker(const Address& address) {
-  runs_[address] = {static_cast<uint32_t>(frames_.size()), 1};
   Frame frame;
   frame.function = std::string(MarkerText(address.second));
   frame.role = FrameRole::kMarker;
+  const uint32_t begin = next_frame();
   AddFrame(std::move(frame));
+  SetRun(address, begin);
 }
 
 void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize) {
@@ -208,7 +218,7 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
         ++i;
         continue;
       }
-      const auto begin = static_cast<uint32_t>(frames_.size());
+      const uint32_t begin = next_frame();
       const auto add = [&, instance = module](Frame frame) {
         frame.module = instance->path;
         frame.offset = asked[i].offset;
@@ -229,7 +239,7 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
         }
       }
       if (frames_.size() == begin) add({});
-      runs_[{module->id.value, pc}] = {begin, static_cast<uint32_t>(frames_.size() - begin)};
+      SetRun({module->id.value, pc}, begin);
       ++i;
     }
   }
@@ -299,7 +309,17 @@ void SiteSymbols::AddFrame(Frame frame) {
           : absl::StrCat(frame.function, "\n", frame.module, "\n", frame.file, "\n", frame.line);
   frame.identity =
       identities_.try_emplace(key, static_cast<uint32_t>(identities_.size() + 1)).first->second;
+  const uint64_t parts[] = {checksum_, format::Checksum(key.data(), key.size()),
+                            static_cast<uint64_t>(frame.role), uint64_t{frame.inlined}};
+  checksum_ = format::Checksum(parts, sizeof(parts));
   frames_.push_back(std::move(frame));
+}
+
+void SiteSymbols::SetRun(const Address& address, uint32_t begin) {
+  const Run run = {begin, next_frame() - begin};
+  runs_[address] = run;
+  const uint64_t parts[] = {checksum_, address.first, address.second, run.begin, run.count};
+  checksum_ = format::Checksum(parts, sizeof(parts));
 }
 
 void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult& result) {
@@ -338,7 +358,7 @@ std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {
 }
 
 SiteSymbols::Run SiteSymbols::RunOf(const StackNode& node) const {
-  Memo& memo = memo_[(node.pc + node.instance) * 0x9e3779b97f4a7c15 >> (64 - kMemoBits)];
+  Memo& memo = memo_[MemoIndex(node)];
   if (memo.run.count == 0 || memo.pc != node.pc || memo.instance != node.instance) {
     const auto found = runs_.find(AddressOf(node));
     memo = {node.pc, node.instance, found == runs_.end() ? Run{} : found->second};

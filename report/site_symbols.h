@@ -72,6 +72,10 @@ class SiteSymbols {
   // libstdc++ or libc++, by the name of the file.
   static bool IsCxxRuntime(absl::string_view module);
 
+  // Of all names that frames have, and of where they are: what is worked out of them stays true as long
+  // as this does.
+  uint64_t checksum() const { return checksum_; }
+
   // One sentence per module whose names could not be had; of the first kMostNotes.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -96,6 +100,9 @@ class SiteSymbols {
   // All instances are of one file.
   void AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize);
   void AddFrame(Frame frame);
+  // From frame `begin` to the last one.
+  void SetRun(const Address& address, uint32_t begin);
+  uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
   void FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize);
   void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
 
@@ -112,9 +119,13 @@ class SiteSymbols {
     Run run;
   };
   static constexpr unsigned kMemoBits = 14;
+  static size_t MemoIndex(const StackNode& node) {
+    return (node.pc + node.instance) * 0x9e3779b97f4a7c15 >> (64 - kMemoBits);
+  }
   mutable std::vector<Memo> memo_{size_t{1} << kMemoBits};
   std::vector<Frame> frames_;  // [0] is not used
   absl::flat_hash_map<std::string, uint32_t> identities_;
+  uint64_t checksum_ = 0;
   std::vector<std::string> notes_;
   absl::flat_hash_set<std::string> noted_;  // what was or would be in notes_
 };

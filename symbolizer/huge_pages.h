@@ -27,6 +27,7 @@ inline void PreferHugePages(void* begin, size_t bytes) {
 template <typename Vector>
 void ReserveInHugePages(Vector& vector, size_t count) {
   vector.reserve(count);
+  if (count * sizeof(typename Vector::value_type) < kHugeFromBytes) return;
   PreferHugePages(vector.data(), vector.capacity() * sizeof(typename Vector::value_type));
 }
 

@@ -85,8 +85,8 @@ std::string EncodeSeries(AnalyzedTrace trace) {
   a.block_ends.clear();
   a.checked_stacks.clear();
   for (Site& site : a.sites) {
-    site.lifetimes = {};
-    site.sizes = {};
+    site.lifetimes.Clear();
+    site.sizes.Clear();
   }
   return EncodeTrace(trace);
 }

@@ -22,6 +22,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "report/index/fields.h"
 #include "report/index/packed_bytes.h"
 #include "report/on_demand.h"
@@ -35,6 +36,10 @@ template <typename T>
 struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
+template <typename T>
+struct IsInlinedVector : std::false_type {};
+template <typename T, size_t N>
+struct IsInlinedVector<absl::InlinedVector<T, N>> : std::true_type {};
 template <typename T>
 struct IsArray : std::false_type {};
 template <typename T, size_t N>
@@ -80,7 +85,7 @@ void Put(const T& value, PackedWriter& out) {
     out.Number(value);
   } else if constexpr (std::is_same_v<T, std::string>) {
     out.Text(value);
-  } else if constexpr (IsVector<T>::value) {
+  } else if constexpr (IsVector<T>::value || IsInlinedVector<T>::value) {
     out.Number(value.size());
     for (const auto& each : value) Put(each, out);
   } else if constexpr (IsArray<T>::value) {
@@ -158,6 +163,9 @@ void Get(T& value, PackedSource& source) {
       ReserveInHugePages(value, room);
       for (size_t i = 0; i < count && in.ok(); ++i) Get(value.emplace_back(), source);
     }
+  } else if constexpr (IsInlinedVector<T>::value) {
+    value.resize(in.Count());  // short, of numbers
+    for (auto& each : value) Get(each, source);
   } else if constexpr (IsArray<T>::value) {
     const size_t used = in.Count();
     if (used > value.size()) {

@@ -52,22 +52,6 @@ std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
   return key.Take();
 }
 
-void PutIdentity(const TraceIdentity& identity, PackedWriter* out) {
-  out->Number(identity.trace_id);
-  out->Number(identity.bytes);
-  out->Signed(identity.modified_ns);
-  out->Number(identity.sample_hash);
-}
-
-TraceIdentity GetIdentity(PackedReader* in) {
-  TraceIdentity identity;
-  identity.trace_id = in->Number();
-  identity.bytes = in->Number();
-  identity.modified_ns = in->Signed();
-  identity.sample_hash = in->Number();
-  return identity;
-}
-
 }  // namespace
 
 absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
@@ -75,6 +59,7 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
                                                     const std::string& sysroot,
                                                     const Complete& complete) {
   recalled_ = false;
+  file_.clear();
   std::string file;
   TraceIdentity before;
   const std::string key = KeyOf(options, sysroot);
@@ -86,10 +71,12 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
       const uint64_t parts[] = {before.trace_id, format::Checksum(key.data(), key.size())};
       file = absl::StrCat(directory_, "/",
                           absl::Hex(format::Checksum(parts, sizeof(parts)), absl::kZeroPad16),
-                          ".sum");
+                          kSummarySuffix);
       auto known = Recall(file, path, before);
       if (known.has_value()) {
         recalled_ = true;
+        file_ = file;
+        identity_ = before;
         return *std::move(known);
       }
     }
@@ -100,7 +87,11 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
   if (!file.empty() && trace->analysis.process.end != ProcessInfo::End::kCut &&
       !trace->analysis.coverage.interrupted) {
     const auto after = IdentifyTrace(path);
-    if (after.ok() && *after == before) Keep(file, before, sysroot, *trace);
+    if (after.ok() && *after == before) {
+      Keep(file, before, sysroot, *trace);
+      file_ = file;
+      identity_ = before;
+    }
   }
   return trace;
 }
@@ -128,7 +119,7 @@ std::optional<AnalyzedTrace> SummaryStore::Recall(const std::string& file, const
 void SummaryStore::Keep(const std::string& file, const TraceIdentity& identity,
                         const std::string& sysroot, const AnalyzedTrace& trace) const {
   PackedWriter out;
-  PutIdentity(identity, &out);
+  Put(identity, &out);
   std::set<std::string> paths;
   for (const ModuleInfo& module : trace.analysis.modules) {
     if (module.path.starts_with("/")) {

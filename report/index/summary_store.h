@@ -22,11 +22,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "report/analyzer.h"
 #include "report/index/indexed_analysis.h"
 #include "report/index/trace_identity.h"
 
 namespace memtrace::report::index {
+
+inline constexpr absl::string_view kSummarySuffix = ".sum";
 
 class SummaryStore {
  public:
@@ -48,6 +51,10 @@ class SummaryStore {
 
   // The last call had no need to read the events.
   bool recalled() const { return recalled_; }
+  // Where the summary of the last call's trace is, or would be if it could be written, for what is
+  // kept beside it, and the trace it is of. Empty: there is none.
+  const std::string& file() const { return file_; }
+  const TraceIdentity& identity() const { return identity_; }
 
  private:
   std::optional<AnalyzedTrace> Recall(const std::string& file, const std::string& trace,
@@ -59,6 +66,8 @@ class SummaryStore {
   const uint64_t least_trace_bytes_;
   IndexOptions index_;
   bool recalled_ = false;
+  std::string file_;
+  TraceIdentity identity_;
 };
 
 }  // namespace memtrace::report::index

@@ -65,4 +65,20 @@ absl::StatusOr<TraceIdentity> IdentifyTrace(const std::string& path) {
   return identity;
 }
 
+void Put(const TraceIdentity& identity, PackedWriter* out) {
+  out->Number(identity.trace_id);
+  out->Number(identity.bytes);
+  out->Signed(identity.modified_ns);
+  out->Number(identity.sample_hash);
+}
+
+TraceIdentity GetIdentity(PackedReader* in) {
+  TraceIdentity identity;
+  identity.trace_id = in->Number();
+  identity.bytes = in->Number();
+  identity.modified_ns = in->Signed();
+  identity.sample_hash = in->Number();
+  return identity;
+}
+
 }  // namespace memtrace::report::index

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "report/index/packed_bytes.h"
 
 namespace memtrace::report::index {
 
@@ -27,6 +28,9 @@ struct TraceIdentity {
 
 // Errors: as TraceReader::Open().
 absl::StatusOr<TraceIdentity> IdentifyTrace(const std::string& path);
+
+void Put(const TraceIdentity& identity, PackedWriter* out);
+TraceIdentity GetIdentity(PackedReader* in);
 
 }  // namespace memtrace::report::index
 

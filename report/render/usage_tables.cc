@@ -37,7 +37,12 @@ std::vector<ModuleUsage> Modules(const ReportView& view) {
 
 LifetimeHistogram Lifetimes(const ReportView& view) {
   LifetimeHistogram all;
-  for (const Site* site : view.sites()) all.Add(site->lifetimes);
+  if (view.sites().size() == view.analysis().sites.size()) {
+    // As they lie in memory, which is sooner done than in their order.
+    for (const Site& site : view.analysis().sites) all.Add(site.lifetimes);
+  } else {
+    for (const Site* site : view.sites()) all.Add(site->lifetimes);
+  }
   return all;
 }
 

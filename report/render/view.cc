@@ -13,7 +13,6 @@
 #include "format/imported.h"
 #include "report/fingerprint.h"
 #include "report/leak/loss_records.h"
-#include "report/render/stack_walk.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -202,16 +201,26 @@ std::string FrameFilter::Text() const {
 
 absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const SiteSymbols& symbols,
                                               const FrameFilter& filter) {
-  ReportView view;
-  view.analysis_ = &analysis;
-  view.symbols_ = &symbols;
+  ReportView view(analysis, symbols);
   view.filter_ = filter;
-  view.leak_scan_ = leak::ChooseScan(analysis, 0);
   absl::Status status = view.MatchFrames();
   if (!status.ok()) return status;
-  for (const ThreadSummary& thread : analysis.threads) view.threads_[thread.id.value] = &thread;
+  view.Take(GroupSites(analysis, symbols, [&](StackId stack) { return view.Matches(stack); }));
+  return view;
+}
+
+ReportView ReportView::Create(const Analysis& analysis, const SiteSymbols& symbols,
+                              const Grouping& grouping) {
+  ReportView view(analysis, symbols);
+  view.Take(grouping);
+  return view;
+}
+
+ReportView::ReportView(const Analysis& analysis, const SiteSymbols& symbols)
+    : analysis_(&analysis), symbols_(&symbols), leak_scan_(leak::ChooseScan(analysis, 0)) {
+  for (const ThreadSummary& thread : analysis.threads) threads_[thread.id.value] = &thread;
   for (const FaultSite& site : analysis.fault_details.sites) {
-    view.fault_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
+    fault_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
   }
   const auto collect = [](const RssBridge* bridge, ResidentSites* sites) {
     if (bridge == nullptr) return;
@@ -219,10 +228,8 @@ absl::StatusOr<ReportView> ReportView::Create(const Analysis& analysis, const Si
       (*sites)[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
     }
   };
-  collect(analysis.resident.End(), &view.resident_sites_);
-  collect(analysis.resident.Peak(), &view.resident_at_peak_);
-  view.Group();
-  return view;
+  collect(analysis.resident.End(), &resident_sites_);
+  collect(analysis.resident.Peak(), &resident_at_peak_);
 }
 
 const ResidentSite* ReportView::ResidentOf(StackId stack, format::AllocFunction function) const {
@@ -310,46 +317,20 @@ bool ReportView::Matches(StackId stack) const {
   return matches && fits;
 }
 
-void ReportView::Group() {
-  // In the order of the trace, in which neighbours have most of their frames in common.
-  struct Names {
-    uint32_t stack = 0, caller = 0;  // the same of two that read alike
-  };
-  std::vector<Names> names(analysis_->sites.size());
-  StackWalk walk(*symbols_);
-  for (const Site& site : analysis_->sites) {
-    if (!Matches(site.stack)) continue;
+void ReportView::Take(const Grouping& grouping) {
+  unfreed_.resize(grouping.leaks);
+  callers_.resize(grouping.callers);
+  sites_.reserve(grouping.rows.size());
+  for (const Grouping::Row& row : grouping.rows) {
+    const Site& site = analysis_->sites[row.site];
     sites_.push_back(&site);
-    walk.GoTo(site.stack);
-    const absl::Span<const Frame* const> frames = walk.frames();
-    Names& its = names[static_cast<size_t>(&site - analysis_->sites.data())];
-    if (site.live_blocks > 0) its.stack = walk.Key();
-    if (!frames.empty()) its.caller = frames[CutStack(frames).caller]->identity;
-  }
-  // Ids are given in the order of the trace: a tie has the same order every time.
-  std::sort(sites_.begin(), sites_.end(), [](const Site* a, const Site* b) {
-    return std::tuple(b->bytes_allocated, b->allocations, a->stack, a->function) <
-           std::tuple(a->bytes_allocated, a->allocations, b->stack, b->function);
-  });
-
-  absl::flat_hash_map<std::pair<uint32_t, AllocFunction>, size_t> by_stack;
-  absl::flat_hash_map<uint32_t, size_t> by_caller;
-  for (const Site* site : sites_) {
-    const Names& its = names[static_cast<size_t>(site - analysis_->sites.data())];
-    if (site->live_blocks > 0) {
-      const auto [it, is_new] =
-          by_stack.try_emplace({its.stack, site->function}, unfreed_.size());
-      if (is_new) unfreed_.emplace_back();
-      unfreed_[it->second].Add(*site);
-      unfreed_bytes_ += site->live_bytes;
-      unfreed_blocks_ += site->live_blocks;
+    if (row.leak != 0) {
+      unfreed_[row.leak - 1].Add(site);
+      unfreed_bytes_ += site.live_bytes;
+      unfreed_blocks_ += site.live_blocks;
     }
-    const auto [it, is_new] = by_caller.try_emplace(its.caller, callers_.size());
-    if (is_new) callers_.emplace_back();
-    callers_[it->second].Add(*site);
+    callers_[row.caller].Add(site);
   }
-  SortGroups(*this, SortColumn::kLive, &unfreed_);
-  SortGroups(*this, SortColumn::kTotal, &callers_);
 
   for (const MappingSite& mapping : analysis_->mappings) {
     if (Matches(mapping.stack)) mappings_.push_back(&mapping);
@@ -387,23 +368,35 @@ std::string ReportView::StrictFingerprint(StackId stack, AllocFunction function)
 }
 
 void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup>* groups) {
-  std::vector<std::string> names(groups->size());
-  std::vector<size_t> order(groups->size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    order[i] = i;
-    if (column == SortColumn::kCaller) names[i] = view.CallerText((*groups)[i].stack);
+  // Copies of what is compared: groups are large, and there may be a hundred thousand.
+  struct Key {
+    uint64_t figure, bytes_allocated, allocations;
+    StackId stack;
+    AllocFunction function;
+    uint32_t group;
+  };
+  std::vector<std::string> names;
+  if (column == SortColumn::kCaller) {
+    for (const SiteGroup& group : *groups) names.push_back(view.CallerText(group.stack));
   }
-  std::sort(order.begin(), order.end(), [&](size_t x, size_t y) {
-    const SiteGroup& a = (*groups)[x];
-    const SiteGroup& b = (*groups)[y];
-    return std::tuple(absl::string_view(names[x]), SortKey(b, column), b.bytes_allocated,
-                      b.allocations, a.stack, a.function) <
-           std::tuple(absl::string_view(names[y]), SortKey(a, column), a.bytes_allocated,
-                      a.allocations, b.stack, b.function);
+  std::vector<Key> keys;
+  keys.reserve(groups->size());
+  for (const SiteGroup& group : *groups) {
+    keys.push_back({SortKey(group, column), group.bytes_allocated, group.allocations, group.stack,
+                    group.function, static_cast<uint32_t>(keys.size())});
+  }
+  const auto before = [](const Key& a, const Key& b) {
+    return std::tuple(b.figure, b.bytes_allocated, b.allocations, a.stack, a.function) <
+           std::tuple(a.figure, a.bytes_allocated, a.allocations, b.stack, b.function);
+  };
+  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+    if (names.empty()) return before(a, b);
+    const int order = names[a.group].compare(names[b.group]);
+    return order != 0 ? order < 0 : before(a, b);
   });
   std::vector<SiteGroup> sorted;
   sorted.reserve(groups->size());
-  for (const size_t i : order) sorted.push_back(std::move((*groups)[i]));
+  for (const Key& key : keys) sorted.push_back(std::move((*groups)[key.group]));
   *groups = std::move(sorted);
 }
 

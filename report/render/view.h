@@ -19,6 +19,7 @@
 #include "report/analysis.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/frames_filter.h"
+#include "report/render/grouping.h"
 #include "report/site_symbols.h"
 
 namespace memtrace::report::render {
@@ -66,6 +67,9 @@ class ReportView {
   // Sites without a frame that the filter likes are left out. Errors name the option.
   static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
                                            const FrameFilter& filter);
+  // Of all sites, grouped already.
+  static ReportView Create(const Analysis& analysis, const SiteSymbols& symbols,
+                           const Grouping& grouping);
   static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
                                            const std::string& match) {
     return Create(analysis, symbols, FrameFilter{.match = match});
@@ -125,9 +129,9 @@ class ReportView {
   const ResidentSite* ResidentAtPeak(StackId stack, format::AllocFunction function) const;
 
  private:
-  ReportView() = default;
+  ReportView(const Analysis& analysis, const SiteSymbols& symbols);
   absl::Status MatchFrames();
-  void Group();
+  void Take(const Grouping& grouping);
 
   const Analysis* analysis_ = nullptr;
   const SiteSymbols* symbols_ = nullptr;

@@ -198,7 +198,9 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
     const auto [at, is_new_site] = to.index.try_emplace(
         {stack, static_cast<uint32_t>(site.function)}, to.analysis.sites.size());
     if (is_new_site) {
-      to.analysis.sites.push_back({.stack = stack, .function = site.function});
+      Site& added = to.analysis.sites.emplace_back();
+      added.stack = stack;
+      added.function = site.function;
       to.images_of.emplace_back();
     }
     AddSite(site, &to.analysis.sites[at->second]);
