@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -98,6 +99,16 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   return status;
 }
 
+// That it cannot be written must not show when the night is over.
+absl::Status CheckWritable(absl::string_view option, const std::string& path) {
+  struct stat st;
+  if (path.empty() || stat(path.c_str(), &st) == 0) return absl::OkStatus();
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
+  if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(option, ": ", path, ": ", strerror(errno)));
+}
+
 absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outputs) {
   GateFormat format = GateFormat::kText;
   if (!flags.format.empty()) {
@@ -125,6 +136,8 @@ absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outp
       return absl::InvalidArgumentError(absl::StrCat("--output: \"", text, "\" names no file"));
     }
     if (output.path == "-") output.path.clear();
+    const absl::Status writable = CheckWritable("--output", output.path);
+    if (!writable.ok()) return writable;
     outputs->push_back(std::move(output));
   }
   const bool to_stdout = std::any_of(outputs->begin(), outputs->end(),
@@ -138,6 +151,7 @@ absl::StatusOr<CheckOptions> ParseFlags(const CheckFlags& flags) {
   CheckOptions options;
   absl::Status status = ParsePolicy(flags, &options.policy);
   status.Update(ParseOutputs(flags, &options.outputs));
+  status.Update(CheckWritable("--gen-suppressions", flags.gen_suppressions));
   if (!status.ok()) return status;
   for (const std::string& file : flags.suppressions) {
     status = options.suppressions.AddFile(file);
@@ -216,11 +230,41 @@ absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
   return absl::OkStatus();
 }
 
+// A trace as it was at one time: another run may write one of the same name.
+using KnownTraces = std::set<std::tuple<std::string, uint64_t, int64_t>>;
+
+std::tuple<std::string, uint64_t, int64_t> KnownAs(const std::string& path) {
+  struct stat st = {};
+  stat(path.c_str(), &st);
+  return {path, st.st_ino, int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec};
+}
+
+KnownTraces TracesIn(const std::string& directory) {
+  KnownTraces known;
+  const auto set = FindTraces({directory});
+  if (!set.ok()) return known;
+  for (const TraceSet::File& file : set->files) known.insert(KnownAs(file.path));
+  return known;
+}
+
+// Traces of `before` are not looked at. Where there is none that is, that is what the report says.
 absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string>& paths,
-                          CheckOptions options) {
+                          const KnownTraces& before, CheckOptions options) {
   LimitMemory();
-  const auto set = FindTraces(paths);
-  if (!set.ok()) return set.status();
+  absl::StatusOr<TraceSet> set = FindTraces(paths);
+  std::string why_none;
+  if (!set.ok()) {
+    why_none = std::string(set.status().message());
+    set = TraceSet();
+  } else if (std::erase_if(set->files, [&](const TraceSet::File& file) {
+               return before.contains(KnownAs(file.path));
+             }) != 0 && set->files.empty()) {
+    why_none = absl::StrCat(paths.front(), " has no trace but those of earlier runs");
+  }
+  if (flags.run && !why_none.empty()) {
+    absl::StrAppend(&why_none, ": the program did not start, or cannot be traced (statically linked, "
+                    "set-user-ID, started without LD_PRELOAD)");
+  }
   for (const TraceSet::File& file : set->files) {
     absl::Status status = RefuseToReplace(file.path, flags.gen_suppressions);
     for (const OutputSpec& output : options.outputs) {
@@ -237,9 +281,10 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
   symbolizer.Settle();
   render::Progress progress;
   TreeAnalysis tree;
-  const GateInput input =
+  GateInput input =
       ReadTraces(*set, options.policy, ModuleNamesBy(&symbolizer),
                  [&](double share) { progress.Report("reading", share); }, &tree);
+  if (!why_none.empty()) input.unreadable.push_back({"", why_none});
   const SiteSymbols symbols(
       tree.sites.files(), tree.sites.stacks(),
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
@@ -304,10 +349,14 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions options) {
   run.output = absl::StrCat(directory, "/%e.%p.mtr");
   run.command = flags.words;
   run.quiet = true;
+  const KnownTraces before = TracesIn(directory);
   const int status = RunSession(run);
-  absl::StatusOr<int> verdict = Check(flags, {directory}, std::move(options));
+  absl::StatusOr<int> verdict = Check(flags, {directory}, before, std::move(options));
   const int gate = verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
-  return status != 0 ? status : gate;
+  if (status == 0) return gate;
+  std::fprintf(stderr, "memtrace: exit status %d is the program's; the gate's alone would be %d\n", status,
+               gate);
+  return status;
 }
 
 }  // namespace
@@ -316,7 +365,7 @@ int CheckSession(const CheckFlags& flags) {
   auto options = ParseFlags(flags);
   if (!options.ok()) return ExitCodeOf(options.status());
   if (flags.run) return RunAndCheck(flags, *std::move(options));
-  const absl::StatusOr<int> verdict = Check(flags, flags.words, *std::move(options));
+  const absl::StatusOr<int> verdict = Check(flags, flags.words, {}, *std::move(options));
   return verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
 }
 

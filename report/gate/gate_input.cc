@@ -113,6 +113,14 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
                       last->failure.empty() ? "" : ": ", last->failure);
 }
 
+std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
+  const std::string ended = HowItEnded(analysis.process);
+  const LeakScan* last = LastScan(analysis);
+  if (!policy.needs_scan() || ended.empty() || last == nullptr || IsAtTheEnd(*last)) return "";
+  return absl::StrCat("what it lost after its last leak scan, at ", render::Duration(last->time_ns),
+                      ", is not known: ", ended);
+}
+
 std::vector<StackId> GateInput::Stacks() const {
   absl::flat_hash_set<StackId> seen;
   std::vector<StackId> stacks;
@@ -145,6 +153,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     process.pid = analysis.process.pid;
     process.working_directory = analysis.process.working_directory;
     process.no_evidence = WhyNoEvidence(analysis, policy);
+    process.not_seen = WhatWasNotSeen(analysis, policy);
     events_missing.push_back(WhyEventsAreMissing(analysis));
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
@@ -189,7 +198,14 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     GateProcess& process = input.processes[i];
     if (tree->images[i].process.end != ProcessInfo::End::kExec) continue;
     process.replaced = true;
+    process.not_seen.clear();
     if (!process.scanned) process.no_evidence = events_missing[i];
+    // What it became must be there as well: it is a process of the run like others.
+    if (tree->tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
+      process.not_seen =
+          "it became another program (exec), which is not traced: statically linked, set-user-ID, of "
+          "another architecture, started without LD_PRELOAD, or its trace was not given";
+    }
   }
   return input;
 }

@@ -38,6 +38,8 @@ struct GateProcess {
   std::string working_directory;
   // Why nothing may be concluded from it; empty: it counts.
   std::string no_evidence;
+  // It counts, and this of it nobody looked at; empty: all was looked at.
+  std::string not_seen;
   // It replaced itself by another program, with all its memory: there is nothing to look for.
   bool replaced = false;
   bool scanned = false;  // there is a complete scan
@@ -73,6 +75,8 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
 
 // Why an analysis is no evidence for such a policy; empty: it is.
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy);
+// Of one that is: what it says nothing about; empty: nothing.
+std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy);
 
 }  // namespace memtrace::report::gate
 

@@ -78,7 +78,7 @@ struct Sum {
 
 Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline) {
   if (!policy.fail_on.Has(leak->kind)) return Verdict::kReported;
-  if (!policy.gates_each_leak()) return Verdict::kBudget;
+  if (!policy.gates_each_leak(leak->program)) return Verdict::kBudget;
   const BaselineEntry* entry = baseline.Find(leak->kind, leak->fingerprint, leak->program);
   if (entry == nullptr) return Verdict::kNew;
   leak->allowed = {entry->bytes, entry->blocks};
@@ -252,7 +252,8 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
   result.policy = policy;
   result.processes = input.processes.size();
   for (const GateInput::Unreadable& one : input.unreadable) {
-    result.missing_evidence.push_back(absl::StrCat(one.file, ": ", one.why));
+    result.missing_evidence.push_back(
+        one.file.empty() ? one.why : absl::StrCat(one.file, ": ", one.why));
   }
   std::set<std::string> programs, notes;
   for (const GateProcess& process : input.processes) {
@@ -260,6 +261,9 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
     if (!process.no_evidence.empty()) {
       result.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.no_evidence));
       continue;
+    }
+    if (!process.not_seen.empty()) {
+      result.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.not_seen));
     }
     // One that became another program shows its peak, and nothing of what it would have freed.
     const bool of_leaks = policy.needs_scan() || policy.looks_at_unfreed();

@@ -49,8 +49,15 @@ struct GatePolicy {
            (!max_leaked.empty() && !fail_on.Has(LeakKind::kUnfreed));
   }
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
-  // With --max-leaked it is the sum that counts, unless a baseline says of each leak what it may be.
-  bool gates_each_leak() const { return max_leaked.empty() || has_baseline; }
+  // With --max-leaked for the program it is the sum that counts, unless a baseline says of each leak
+  // what it may be.
+  bool gates_each_leak(absl::string_view of_program) const {
+    if (has_baseline) return true;
+    for (const Limit& limit : max_leaked) {
+      if (limit.program.empty() || limit.program == of_program) return false;
+    }
+    return true;
+  }
 };
 
 // "4096", "512K", "1.5M", "2G", "2GiB", "64 KB": binary units.

@@ -165,6 +165,86 @@ TEST(CheckTest, AProcessThatWasKilledProvesNothing) {
   EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 2);
 }
 
+// What it lost until then counts; what it lost later nobody has seen.
+TEST(CheckTest, AScanOnRequestIsNoneOfTheTimeBehindIt) {
+  TempDir directory;
+  const std::string program = Compile(directory, "late", R"(
+#include <memtrace.h>
+#include <signal.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  void* volatile block = argv[1][0] == 'l' ? malloc(64) : NULL;
+  block = NULL;
+  memtrace_leak_check("early", MEMTRACE_LEAKS_ANY, 1);
+  for (int i = 0; i < 9; ++i) block = malloc(1000);
+  block = NULL;
+  if (argc > 2) raise(SIGKILL);
+  return 0;
+}
+)", {"-I", std::string(MEMTRACE_SOURCE_DIR) + "/include"});
+  const auto check = [&](const Words& words) {
+    TempDir traces;
+    Words run = {program};
+    run.insert(run.end(), words.begin(), words.end());
+    RunCommand(Traced({.arguments = run}, traces.path()));
+    return Check({traces.path()});
+  };
+  const Result killed = check({"clean", "killed"});
+  EXPECT_EQ(killed.exit_status, 2) << killed.out;
+  EXPECT_THAT(killed.out, HasSubstr("what it lost after its last leak scan"));
+  EXPECT_EQ(check({"leak", "killed"}).exit_status, 1);
+  EXPECT_EQ(check({"clean"}).exit_status, 1) << "the scan at the end has the nine";
+}
+
+TEST(CheckTest, WhatAProcessBecameMustBeTracedAsWell) {
+  const std::string leaks = ExamplePath("leaks");
+  const Result gone = Check({"--run", "--", "sh", "-c", "/bin/true; env -i " + leaks + "; true"});
+  EXPECT_EQ(gone.exit_status, 2) << gone.out;
+  EXPECT_THAT(gone.out, HasSubstr("became another program (exec), which is not traced"));
+  EXPECT_EQ(Check({"--missing-evidence", "report", "--run", "--", "sh", "-c",
+                   "/bin/true; env -i /bin/true; true"}).exit_status, 0);
+  EXPECT_EQ(Check({"--run", "--", "sh", "-c", "/bin/true; env A=1 /bin/true; true"}).exit_status, 0);
+}
+
+TEST(CheckTest, TracesOfAnotherNightAreNoEvidenceOfThisOne) {
+  TempDir traces;
+  const Words into = {"--run", "--traces", traces.path(), "--"};
+  const auto check = [&](Words words) {
+    words.insert(words.begin(), into.begin(), into.end());
+    return Check(words);
+  };
+  EXPECT_EQ(check({ExamplePath("leaks")}).exit_status, 1);
+  EXPECT_EQ(check({"/bin/true"}).exit_status, 0) << "the leaks are yesterday's";
+  const Result none = check({"env", "-i", "/bin/true"});
+  EXPECT_EQ(none.exit_status, 2) << none.out;
+  EXPECT_EQ(FilesIn(traces.path(), ".mtr").size(), 3u) << "all are kept";
+}
+
+TEST(CheckTest, WithoutATraceTheReportsSaySo) {
+  TempDir directory;
+  const std::string junit = directory / "j.xml", sarif = directory / "s.json";
+  const std::string program = Compile(directory, "static", "int main(void) { return 0; }", {"-static"});
+  for (const std::string& what : {program, std::string("/no/such/program")}) {
+    WriteFile(junit, "yesterday's");
+    const Result check = Check({"--run", "-o", "junit=" + junit, "-o", "sarif=" + sarif, "--", what});
+    EXPECT_EQ(check.exit_status, what == program ? 2 : 127) << check.out << check.err;
+    EXPECT_THAT(check.out, StartsWith("memtrace check: NO EVIDENCE"));
+    EXPECT_THAT(ReadFile(junit), HasSubstr("<error"));
+    EXPECT_THAT(ReadFile(junit), HasSubstr("cannot be traced"));
+    EXPECT_FALSE(Json::parse(ReadFile(sarif))["runs"][0]["invocations"][0]["executionSuccessful"]);
+  }
+}
+
+TEST(CheckTest, WhereNothingCanBeWrittenTheProgramDoesNotRun) {
+  TempDir directory;
+  const std::string ran = directory / "ran";
+  const Result check =
+      Check({"--run", "-o", "junit=" + (directory / "no/such/j.xml"), "--", "touch", ran});
+  EXPECT_EQ(check.exit_status, 2);
+  EXPECT_THAT(check.err, HasSubstr("--output: "));
+  EXPECT_NE(access(ran.c_str(), F_OK), 0);
+}
+
 // Its end is the first that is seen of it.
 TEST(CheckTest, AChildThatOnlyEndsIsLookedThroughAsWell) {
   TempDir directory;

@@ -193,6 +193,30 @@ TEST(JudgeTest, ABudgetIsForEachProcess) {
   EXPECT_EQ(gate.result.excesses.front().processes, 1u);
 }
 
+TEST(JudgeTest, ABudgetOfOneProgramIsNoneForOthers) {
+  MadeUpGate gate;
+  gate.AddLeak(gate.AddProcess("app"), LeakKind::kDefinite, gate.Stack("Lost"), 60, 1);
+  gate.policy.max_leaked = {{"server", 1000}};
+  EXPECT_EQ(gate.Judge().exit_code(), 1);
+  EXPECT_EQ(gate.result.leaks.front().verdict, Verdict::kNew);
+  gate.policy.max_leaked = {{"server", 1000}, {"app", 60}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.policy.max_leaked = {{"server", 1000}, {"", 60}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+}
+
+TEST(JudgeTest, WhatWasNotSeenOfAProcessIsMissing) {
+  MadeUpGate gate;
+  const uint32_t process = gate.AddProcess("app");
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.input.processes[process].not_seen = "its end";
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  gate.policy.missing_evidence_fails = false;
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.AddLeak(process, LeakKind::kDefinite, gate.Stack("Lost"), 60, 1);
+  EXPECT_EQ(gate.Judge().exit_code(), 1) << "what is seen of it counts";
+}
+
 TEST(JudgeTest, ALimitOfAProgramReplacesTheGeneralOne) {
   MadeUpGate gate;
   gate.input.processes.reserve(2);
