@@ -300,7 +300,10 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
     WriteRegion(mapping, begin, end, cut, kind, use, 0, end - begin, 0);
     return;
   }
-  if ((cut != nullptr && cut->what == Cut::kTerritory) ||
+  const bool is_protected =
+      (kind == ScanRegionKind::kHeap || kind == ScanRegionKind::kAnonymous) &&
+      (mapping.protection & PROT_WRITE) == 0;
+  if ((cut != nullptr && cut->what == Cut::kTerritory) || is_protected ||
       (kind == ScanRegionKind::kHeap && g_process.allocator_is_glibc)) {
     use = ScanRegionUse::kTerritory;
   }

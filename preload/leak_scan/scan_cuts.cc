@@ -48,11 +48,19 @@ void ScanCuts::FindOwnMemory(OwnRange scanner, const ScanArena& arena) {
   Add(Cut::kOwn, job_.bootstrap_end, Up(job_.library_end, kPage));
 }
 
+// A thread that waits in a call of libc's has nothing below its stack pointer but what the calls
+// before left there, our own and malloc's among them: what the kernel was asked is in registers.
+bool ScanCuts::WaitsInLibc(const StoppedThread& thread) const {
+  if (thread.call.number < 0 || thread.call.stack_pointer != thread.stack_pointer()) return false;
+  const ScanMapping* const code = mappings_.Find(thread.call.pc);
+  if (code == nullptr || !code->file) return false;
+  const std::string_view name = From(code->path, code->path.rfind('/') + 1);  // npos + 1 is 0
+  return name.starts_with("libc.so.") || name.starts_with("libc-");
+}
+
 void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
-                          uintptr_t alternate_begin, uintptr_t alternate_end) {
+                          uintptr_t red_zone, uintptr_t alternate_begin, uintptr_t alternate_end) {
   const uint32_t serial = SerialOf(tid);
-  // One that asked is in a call: nothing of its own lies below.
-  const uintptr_t red_zone = tid == job_.tid ? 0 : arch::kRedZoneBytes;
   const uintptr_t used = Down(stack_pointer - red_zone, kWord);
   const auto has_pointer = [&](uintptr_t begin, uintptr_t end) {
     return stack_pointer - begin < end - begin;
@@ -85,13 +93,15 @@ void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_poin
 }
 
 void ScanCuts::FindThreads() {
-  FindThread(job_.tid, job_.control_block, job_.stack_pointer, job_.alternate_begin,
+  // One that asked is in a call: nothing of its own lies below.
+  FindThread(job_.tid, job_.control_block, job_.stack_pointer, 0, job_.alternate_begin,
              job_.alternate_end);
   for (size_t i = 0; i < job_.others->size(); ++i) {
     const StoppedThread& thread = (*job_.others)[i];
     if (thread.tid == 0 || thread.state.load() != StoppedThread::kParked) continue;
     FindThread(thread.tid, thread.control_block, thread.stack_pointer(),
-               thread.alternate_begin, thread.alternate_end);
+               WaitsInLibc(thread) ? 0 : arch::kRedZoneBytes, thread.alternate_begin,
+               thread.alternate_end);
   }
   if (!IsTask(job_.pid)) FindStackOfEndedFirstThread();
 }

@@ -50,7 +50,8 @@ class ScanCuts {
     if (begin < end) cuts_.Add({what, begin, end, serial, tid});
   }
   void FindOwnMemory(OwnRange scanner, const ScanArena& arena);
-  void FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
+  bool WaitsInLibc(const StoppedThread& thread) const;
+  void FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer, uintptr_t red_zone,
                   uintptr_t alternate_begin, uintptr_t alternate_end);
   void FindThreads();
   void FindStackOfEndedFirstThread();

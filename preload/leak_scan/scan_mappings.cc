@@ -5,6 +5,9 @@
 
 #include <cstring>
 
+#include "preload/leak_scan/heap_territory.h"
+#include "preload/leak_scan/program_mappings.h"
+#include "preload/leak_scan/scan_words.h"
 #include "preload/scan_hints.h"
 #include "preload/sys.h"
 #include "preload/text.h"
@@ -45,7 +48,18 @@ bool IsDevice(std::string_view path) {
          !path.starts_with("/dev/shm/");
 }
 
-// Memory that the program has written and then protected is read where it says so.
+// Memory that the program has written and then protected is no root, as for memcheck, but what
+// libc gave out there is a block all the same, and leads to others; and where the program says that
+// it is a root, it is.
+bool MayHaveBlocks(const ScanMapping& mapping) {
+  if (mapping.end > kAddresses) return false;
+  constexpr uintptr_t kGranule = ProgramMappings::kGranule;
+  for (uintptr_t at = mapping.begin; at < mapping.end; at = Down(at, kGranule) + kGranule) {
+    if (!g_program_mappings.Has(at) || g_heap_territory.Has(at)) return true;
+  }
+  return false;
+}
+
 bool HasRootRegion(const ScanMapping& mapping) {
   bool has = false;
   g_scan_hints.ForEachRoot([&](uintptr_t begin, uintptr_t end) {
@@ -121,6 +135,7 @@ bool ScanMappings::Classify() {
       mapping.kind = ScanRegionKind::kShared;
     } else if (mapping.path == "[heap]") {
       mapping.kind = ScanRegionKind::kHeap;
+      if (readable) mapping.part = Part::kRead;
     } else if (mapping.path == "[stack]") {
       mapping.kind = ScanRegionKind::kStack;
     } else if (mapping.file && of_module) {
@@ -144,7 +159,7 @@ bool ScanMappings::Classify() {
       }
     } else {
       mapping.kind = ScanRegionKind::kAnonymous;
-      if (readable && !writable && HasRootRegion(mapping)) mapping.part = Part::kRead;
+      if (readable && (MayHaveBlocks(mapping) || HasRootRegion(mapping))) mapping.part = Part::kRead;
     }
     if (mapping.part == Part::kRead && IsDevice(mapping.path)) mapping.part = Part::kNotRead;
     if (!parted.Add(mapping)) return false;

@@ -177,6 +177,20 @@ TEST_F(LeakScanTest, BlocksWhereTheProgramHadAMapping) {
 
 TEST_F(LeakScanTest, GuardPages) { RUN_AND_CHECK("guard_pages"); }
 
+// It is no root, as for memcheck, and its blocks are blocks.
+TEST_F(LeakScanTest, MemoryThatWasProtectedWhenItWasFilled) { RUN_AND_CHECK("read_only"); }
+
+TEST_F(LeakScanTest, WhatIsBelowTheStackPointerOfAThreadThatWaits) {
+  RUN_AND_CHECK("stale_below");
+  uint64_t lost = 0;
+  for (const report::LossRecord& record : scans_.back().records) {
+    if (record.kind == report::LeakKind::kDefinite && record.bytes == 4999 * record.blocks) {
+      lost += record.blocks;
+    }
+  }
+  EXPECT_EQ(lost, 10u);
+}
+
 TEST_F(LeakScanTest, AProgramThatWaitsForItsChildrenSeesNone) { RUN_AND_CHECK("wait_loop"); }
 
 TEST_F(LeakScanTest, AStormOfSignals) { RUN_AND_CHECK("storm"); }

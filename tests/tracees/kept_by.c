@@ -89,6 +89,19 @@ static void* KeepOnStack(void* unused) {
   return NULL;
 }
 
+// No call between the loss and the wait but the last.
+static void* LoseAndWait(void* unused) {
+  (void)unused;
+  Expect(4999, "definite");
+  CleanStack();
+  void* volatile block = malloc(4999);
+  block = NULL;
+  (void)block;
+  __atomic_fetch_add(&g_ready, 1, __ATOMIC_RELAXED);
+  pause();
+  return NULL;
+}
+
 static void* KeepInTls(void* unused) {
   (void)unused;
   in_tls = Block("reachable");
@@ -370,6 +383,41 @@ static NOINLINE int Run(const char* name) {
     *(void**)(block + 4 * kPage) = Block("reachable");
     mprotect(block + 2 * kPage, kPage, PROT_NONE);
     Lose();
+    return 0;
+  }
+  CASE("read_only") {
+    // Protected when it was filled: what a global variable points to, and what that leads to.
+    Expect(3 * kPage + 8, "reachable");
+    char* const block = in_bss = aligned_alloc(kPage, 3 * kPage + 8);
+    *(void**)block = Block("reachable");
+    *(void**)(block + 2 * kPage) = Block("reachable");
+    mprotect(block, 2 * kPage, PROT_READ);
+    mprotect(block + 2 * kPage, kPage, PROT_READ | PROT_EXEC);
+    Expect(1 << 20, "reachable");
+    char* const large = in_data = malloc(1 << 20);
+    *(void**)(large + 3 * kPage) = Block("reachable");
+    mprotect(large + 3 * kPage - 16, 9 * kPage, PROT_READ);
+    // Nobody points to this one: that it cannot be written makes it no root.
+    Expect(5 * kPage + 8, "definite");
+    char* volatile lost = aligned_alloc(kPage, 5 * kPage + 8);
+    *(void**)lost = Block("indirect");
+    mprotect(lost, kPage, PROT_READ);
+    lost = NULL;
+    // Of the program's own memory as much is a root as it says.
+    char* const pages =
+        mmap(NULL, 256 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *(void**)pages = Block("reachable");
+    *(void**)(pages + 8) = Block("definite");
+    *(void**)(pages + 100 * kPage) = Block("definite");
+    mprotect(pages, 256 * kPage, PROT_READ);
+    memtrace_root_region(pages, 8);
+    return 0;
+  }
+  CASE("stale_below") {
+    // The calls before are those of malloc, which leave the block's address behind.
+    for (int i = 0; i < 10; ++i) Start(LoseAndWait);
+    WaitFor(&g_ready, 10);
+    usleep(50000);
     return 0;
   }
   CASE("wait_loop") {
