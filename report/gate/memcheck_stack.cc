@@ -50,9 +50,40 @@ bool IsCustom(AllocFunction function) {
   return function == AllocFunction::kPoolAlloc || function == AllocFunction::kBlockAlloc;
 }
 
-// memcheck's call its memalign, and both are on the stack.
+// memcheck's are its memalign by another name; that of posix_memalign calls it, and both are on the stack.
 bool ByMemalign(AllocFunction function) {
-  return function == AllocFunction::kPosixMemalign || function == AllocFunction::kAlignedAlloc;
+  return function == AllocFunction::kPosixMemalign || function == AllocFunction::kAlignedAlloc ||
+         function == AllocFunction::kMemalign || function == AllocFunction::kValloc ||
+         function == AllocFunction::kPvalloc;
+}
+
+bool IsLibc(absl::string_view module) {
+  return absl::StartsWith(render::FileNameOf(module), "libc.so");
+}
+
+// Where the digit of a constructor or destructor is, which have two names for one code: _ZN1AC1Ev and
+// _ZN1AC2Ev. npos: it is none.
+size_t StructorDigit(absl::string_view mangled) {
+  if (!absl::StartsWith(mangled, "_Z")) return mangled.npos;
+  for (size_t i = mangled.size(); i-- > 3;) {
+    if (mangled[i] == 'E' && (mangled[i - 1] == '1' || mangled[i - 1] == '2') &&
+        (mangled[i - 2] == 'C' || mangled[i - 2] == 'D')) {
+      return i - 1;
+    }
+  }
+  return mangled.npos;
+}
+
+// "get" of "ns::S::get": an inlined function has no other name in the debug information, and
+// Valgrind looks no further.
+absl::string_view LastName(absl::string_view qualified) {
+  int depth = 0;
+  for (size_t i = qualified.size(); i-- > 1;) {
+    const char c = qualified[i];
+    depth += c == '>' || c == ')' || c == '}' ? 1 : c == '<' || c == '(' || c == '{' ? -1 : 0;
+    if (depth == 0 && c == ':' && qualified[i - 1] == ':') return qualified.substr(i + 1);
+  }
+  return qualified;
 }
 
 // How many of the innermost frames are operator new calling operator new: memcheck has the
@@ -98,9 +129,23 @@ MemcheckFrame Seen(const Frame& frame) {
       seen.functions.emplace_back(qualified);
     }
   }
-  if (const absl::string_view exported = WithoutInternalPrefix(LinkageName(frame)); !exported.empty()) {
+  const std::string& linkage = LinkageName(frame);
+  if (const absl::string_view exported = WithoutInternalPrefix(linkage); !exported.empty()) {
     seen.functions.emplace_back(exported);
   }
+  if (const size_t digit = StructorDigit(linkage); digit != linkage.npos) {
+    std::string other = linkage;
+    other[digit] = other[digit] == '1' ? '2' : '1';
+    seen.functions.push_back(std::move(other));
+  }
+  if (frame.inlined) {
+    const absl::string_view qualified = render::QualifiedName(frame.function);
+    if (const absl::string_view last = LastName(qualified); last != qualified) {
+      seen.functions.emplace_back(last);
+    }
+  }
+  // Under Valgrind there is no clone3, and glibc takes the older call.
+  if (linkage == "clone3" || linkage == "__clone3") seen.functions.emplace_back("clone");
   if (frame.role == FrameRole::kStart) seen.functions.emplace_back("(below main)");
   seen.module = frame.module.empty() ? std::string(kUnknown) : frame.module;
   seen.real_module = RealPath(frame.module);
@@ -136,10 +181,12 @@ MemcheckStack AsMemcheckSees(AllocFunction function, absl::Span<const Frame* con
       allocator({"realloc", "malloc"});
       allocator({"reallocarray", "realloc", "malloc"});
       stack.also_begins = 1;
-    } else if (ByMemalign(function)) {
+    } else if (function == AllocFunction::kPosixMemalign) {
       allocator({"memalign"});
       allocator({std::string(render::FunctionName(function))});
       stack.also_begins = 1;
+    } else if (ByMemalign(function)) {
+      allocator({"memalign", std::string(render::FunctionName(function))});
     } else {
       allocator({std::string(render::FunctionName(function))});
     }
@@ -186,8 +233,14 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
     }
     ++used;
     if (!frame.function.empty()) {
-      const absl::string_view exported = WithoutInternalPrefix(LinkageName(frame));
-      add("fun", exported.empty() ? LinkageName(frame) : absl::StrCat("*", exported));
+      std::string name = LinkageName(frame);
+      if (const absl::string_view exported = WithoutInternalPrefix(name); !exported.empty()) {
+        name = absl::StrCat("*", exported);
+      }
+      if (const size_t digit = StructorDigit(name); digit != name.npos) name[digit] = '?';
+      // To some names Valgrind adds their version: fclose@@GLIBC_2.2.5.
+      if (IsLibc(frame.module)) name += '*';
+      add("fun", name);
     } else if (!frame.module.empty()) {
       add("obj", RealPath(frame.module));
     } else {

@@ -7,6 +7,8 @@
 //   - operator new[] of libstdc++ jumps into operator new and is not on the stack: the frame
 //     has both names;
 //   - realloc has the name malloc as well, to which memcheck's jumps when it is given nothing;
+//   - the two names of a constructor, and those of aligned allocation, stand for each other;
+//   - inlined functions have the name without scope as well, and clone3 that of clone;
 //   - what runs main has the name "(below main)" as well;
 //   - an end that could not be followed is no frame.
 //

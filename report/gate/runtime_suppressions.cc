@@ -1,5 +1,10 @@
 #include "report/gate/runtime_suppressions.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "report/runtime_functions.h"
+
 namespace memtrace::report::gate {
 namespace {
 
@@ -109,38 +114,6 @@ constexpr char kText[] = R"(
    fun:__add_to_environ
 }
 {
-   runtime: name service
-   Memcheck:Leak
-   match-leak-kinds: reachable
-   fun:*alloc
-   ...
-   fun:gethostby*
-}
-{
-   runtime: name service
-   Memcheck:Leak
-   match-leak-kinds: reachable
-   fun:*alloc
-   ...
-   fun:getservby*
-}
-{
-   runtime: name service
-   Memcheck:Leak
-   match-leak-kinds: reachable
-   fun:*alloc
-   ...
-   fun:getprotoby*
-}
-{
-   runtime: name service
-   Memcheck:Leak
-   match-leak-kinds: reachable
-   fun:*alloc
-   ...
-   fun:getnetby*
-}
-{
    runtime: resolver
    Memcheck:Leak
    match-leak-kinds: reachable
@@ -199,6 +172,17 @@ constexpr char kText[] = R"(
 
 }  // namespace
 
-absl::string_view RuntimeSuppressions() { return kText; }
+absl::string_view RuntimeSuppressions() {
+  static const std::string& text = *new std::string([] {
+    std::string all = kText;
+    for (const RuntimeFunction& function : kRuntimeFunctions) {
+      absl::StrAppend(&all, "{\n   runtime: ", function.keeps,
+                      "\n   Memcheck:Leak\n   match-leak-kinds: possible,reachable\n   fun:*alloc*\n   ...\n"
+                      "   fun:", function.name, "\n}\n");
+    }
+    return all;
+  }());
+  return text;
+}
 
 }  // namespace memtrace::report::gate

@@ -25,6 +25,11 @@ std::string When(const SiteGroup& group) {
 // "Not freed" is all that is known then.
 std::string NoScanText(const ReportView& view, const TextOptions& options) {
   Lines lines(options);
+  if (const LeakScan* scan = view.leak_scan(); scan != nullptr) {
+    lines.Add("Later", absl::StrCat("scan ", scan->number, " above was at ", Duration(scan->time_ns),
+                                    ": which of these can be reached is known as of then"));
+    return lines.Take();
+  }
   lines.Add("No scan", absl::StrCat(EscapeControls(leak::WhyNoScan(view.analysis())),
                                     ": nothing is known about reachability"));
   return lines.Take();

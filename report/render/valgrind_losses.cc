@@ -130,6 +130,13 @@ void LossList::Count() {
 }
 
 const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
+  for (const UnseenAllocator& unseen : analysis.coverage.unseen_allocators) {
+    if (unseen.way != UnseenAllocator::Way::kComesFirst) continue;
+    if (why != nullptr) {
+      *why = absl::StrCat("its memory is not recorded: ", unseen.module, " has a malloc of its own");
+    }
+    return nullptr;
+  }
   // An earlier one would say what was so then: not what is lost in the end.
   if (!analysis.leak_scans.empty() &&
       analysis.leak_scans.back().state == LeakScan::State::kDone) {
@@ -137,7 +144,8 @@ const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
   }
   if (why == nullptr) return nullptr;
   if (analysis.leak_scans.empty()) {
-    *why = "its memory was not scanned, so nothing is known of what is lost";
+    *why = "its memory was not scanned, so nothing is known of what is lost; "
+           "MEMTRACE_LEAK_CHECK=exit has it scanned";
   } else if (!analysis.leak_scans.back().failure.empty()) {
     *why = absl::StrCat("the scan of its memory failed: ", analysis.leak_scans.back().failure);
   } else {

@@ -16,8 +16,7 @@ using LeakCheck = ValgrindStyle::LeakCheck;
 absl::Status NoScan(const ReportView& view) {
   std::string why;
   LastScan(view.analysis(), &why);
-  return absl::FailedPreconditionError(
-      absl::StrCat(view.analysis().file, ": ", why, "; MEMTRACE_LEAK_CHECK=exit has it scanned"));
+  return absl::FailedPreconditionError(absl::StrCat(view.analysis().file, ": ", why));
 }
 
 // "48 (16 direct, 32 indirect) bytes in 1 blocks are definitely lost in loss record 3 of 9".

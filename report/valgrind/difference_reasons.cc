@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/render/units.h"
+#include "report/runtime_functions.h"
 
 namespace memtrace::report::valgrind {
 namespace {
@@ -51,10 +52,17 @@ constexpr std::pair<absl::string_view, Owner> kOwners[] = {
     {"nss_database_reload", Owner::kLibc},
 };
 
-// These programs call by themselves, and may have functions of their own by such names.
-constexpr absl::string_view kOfLibcItself[] = {"setenv",      "putenv",        "setlocale",
-                                               "textdomain",  "bindtextdomain", "getservbyname",
-                                               "gethostbyname", "getmntent"};
+// These programs call by themselves, and may have functions of their own by such names, or by those
+// of runtime_functions.h.
+constexpr absl::string_view kOfLibcItself[] = {"setenv",     "putenv",         "setlocale",
+                                               "textdomain", "bindtextdomain", "getmntent"};
+
+bool KeepsInLibc(absl::string_view function) {
+  return std::find(std::begin(kOfLibcItself), std::end(kOfLibcItself), function) !=
+             std::end(kOfLibcItself) ||
+         std::any_of(std::begin(kRuntimeFunctions), std::end(kRuntimeFunctions),
+                     [&](const RuntimeFunction& known) { return known.name == function; });
+}
 
 bool IsLibc(absl::string_view object) {
   const absl::string_view file = object.substr(object.rfind('/') + 1);  // npos + 1 is 0
@@ -71,17 +79,21 @@ Owner OwnerOf(const std::vector<LossFrame>& stack) {
     for (const auto& [known, owner] : kOwners) {
       if (name == known) return owner;
     }
-    if (IsLibc(stack[i].object) &&
-        std::find(std::begin(kOfLibcItself), std::end(kOfLibcItself), name) !=
-            std::end(kOfLibcItself)) {
-      return Owner::kLibc;
-    }
+    if (IsLibc(stack[i].object) && KeepsInLibc(name)) return Owner::kLibc;
   }
   // The emergency pool for exceptions: allocated by a constructor of libstdc++.
   const bool in_cxx = stack.size() > 1 &&
                       (absl::StrContains(stack[1].object, "/libstdc++.") ||
                        absl::StrContains(stack[1].object, "/libc++abi."));
   return in_cxx && !AnyProjectFrame(stack) ? Owner::kCxx : Owner::kProgram;
+}
+
+bool IsAlignedNew(const std::vector<LossFrame>& stack) {
+  return std::any_of(stack.begin(), stack.begin() + std::min<ptrdiff_t>(std::ssize(stack), 3),
+                     [](const LossFrame& frame) {
+                       return absl::StartsWith(frame.function, "operator new") &&
+                              absl::StrContains(frame.function, "align_val_t");
+                     });
 }
 
 uint64_t Blocks(const LostOnASide& side, LeakKind kind) {
@@ -206,6 +218,12 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
     case Owner::kLoader:
       expect("of the dynamic loader: each tool brings libraries of its own");
       break;
+  }
+  if (leak->verdict == Verdict::kAmountDiffers &&
+      leak->here.total().blocks == leak->there.total().blocks &&
+      leak->here.total().bytes > leak->there.total().bytes && IsAlignedNew(leak->stack)) {
+    expect("another size, from aligned operator new: libstdc++ rounds up to the alignment before it "
+           "allocates, which is what is seen here, and memcheck stands in for operator new itself");
   }
   if (only_here && OnlyKindsOutside(leak->here, there.shown)) {
     expect("leaks of this kind are not in the file: Valgrind was not asked for them "

@@ -131,11 +131,26 @@ bool IsProjectFrame(const LossFrame& frame) {
   return !render::IsAllocatorFunction(frame.function) && !IsOuterEnd(frame, "");
 }
 
+namespace {
+
+// The innermost frame is the allocator's: not of blocks that the program's own allocator told of
+// (memtrace.h, Valgrind's client requests), which memcheck has without one.
+bool Allocates(const LossFrame& frame) {
+  static constexpr absl::string_view kNames[] = {
+      "malloc",   "calloc", "realloc", "reallocarray", "posix_memalign", "aligned_alloc",
+      "memalign", "valloc", "pvalloc", "pool_alloc",   "block_alloc"};
+  return IsMemchecks(frame) || absl::StartsWith(frame.function, "operator new") ||
+         std::find(std::begin(kNames), std::end(kNames), BareFunction(frame.function)) !=
+             std::end(kNames);
+}
+
+}  // namespace
+
 StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
   StackWords out;
   out.cut = loss.cut;
   // The function that allocated, whose file differs; memcheck's posix_memalign calls its memalign.
-  size_t first = 1;
+  size_t first = loss.stack.empty() || !Allocates(loss.stack.front()) ? 0 : 1;
   while (first < loss.stack.size() && IsMemchecks(loss.stack[first])) ++first;
   for (size_t i = first; i < loss.stack.size(); ++i) {
     const LossFrame& innermost = loss.stack[i];

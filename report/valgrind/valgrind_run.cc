@@ -191,7 +191,7 @@ class Parser {
   }
 
   void ReadStack(const pugi::xml_node& stack, Loss* loss) const {
-    size_t addresses = 0;
+    std::vector<size_t> calls;  // the first frame of each
     for (const pugi::xml_node from : stack.children("frame")) {
       if (loss->stack.size() == limits_.frames) {
         loss->cut = true;
@@ -205,8 +205,11 @@ class Parser {
       frame.file = Text(from.child("file"));
       frame.line = static_cast<uint32_t>(
           std::min<uint64_t>(Number(Text(from.child("line"))), UINT32_MAX));
-      // Inlined functions have the address that they were inlined at.
-      if (loss->stack.empty() || loss->stack.back().ip != frame.ip) ++addresses;
+      // Inlined functions have the address that they were inlined at. The same ones once more are
+      // another call: of a function by itself.
+      if (calls.empty() || loss->stack.back().ip != frame.ip || loss->stack[calls.back()] == frame) {
+        calls.push_back(loss->stack.size());
+      }
       loss->stack.push_back(std::move(frame));
     }
     const size_t most = run_->resolution == LeakResolution::kLow   ? 2
@@ -215,16 +218,10 @@ class Parser {
     // A stack that reached main goes no further. Otherwise nothing tells a whole one of
     // exactly so many callers from one that was cut.
     const bool whole = !loss->stack.empty() && loss->stack.back().function == "main";
-    loss->cut = addresses >= run_->callers && !whole;
-    if (addresses > most) {
+    loss->cut = calls.size() >= run_->callers && !whole;
+    if (calls.size() > most) {
       // Records that differ further out are one: only what is common to them counts.
-      size_t kept = 0, seen = 0;
-      while (kept < loss->stack.size()) {
-        if (kept == 0 || loss->stack[kept].ip != loss->stack[kept - 1].ip) ++seen;
-        if (seen > most) break;
-        ++kept;
-      }
-      loss->stack.resize(kept);
+      loss->stack.resize(calls[most]);
       loss->cut = true;
     }
   }

@@ -236,6 +236,40 @@ TEST(RuntimeSuppressionsTest, AreReadAndHideNothingThatIsLost) {
   EXPECT_EQ(suppressions.Match(LeakKind::kPossible, kPlain.Seen()), nullptr);
 }
 
+// Names that memcheck has for the same code.
+TEST(ValgrindSuppressionTest, NamesOfOneCodeStandForEachOther) {
+  Frame get = Named("ns::S<int>::get(int)", "_ZN2ns1SIiE3getEi");
+  get.inlined = true;
+  const Frames frames = {get, Named("A::A()", "_ZN1AC2Ev"), Named("B::~B()", "_ZN1BD1Ev"), Named("f"),
+                         Named("clone3", "", "/lib/x86_64-linux-gnu/libc.so.6", "")};
+  const auto matches = [&](absl::string_view text) {
+    return Matches(Valgrind(absl::StrCat("fun:malloc\n", text)), frames.Seen());
+  };
+  EXPECT_TRUE(matches("fun:get\nfun:_ZN1AC1Ev\nfun:_ZN1BD2Ev\nfun:f.constprop.0\nfun:clone"));
+  EXPECT_TRUE(matches("fun:_ZN2ns1SIiE3getEi\nfun:_ZN1AC2Ev\nfun:_ZN1BD1Ev\nfun:f.2\nfun:clone3"));
+  EXPECT_TRUE(matches("fun:*\nfun:*\nfun:*\nfun:f.part.0.isra.0"));
+  EXPECT_FALSE(matches("fun:*\nfun:_ZN1AC3Ev"));
+  EXPECT_FALSE(matches("fun:*\nfun:A"));
+  EXPECT_FALSE(matches("fun:*\nfun:*\nfun:*\nfun:g.constprop.0"));
+  const std::string text =
+      SuppressionFor("n", "", AllocFunction::kMalloc, frames.pointers());
+  EXPECT_THAT(text, HasSubstr("   ...\n   fun:_ZN1AC?Ev\n   fun:_ZN1BD?Ev\n   fun:f\n   fun:clone3*\n"));
+  EXPECT_TRUE(Matches(text, frames.Seen()));
+}
+
+TEST(ValgrindSuppressionTest, AlignedAllocationIsMemalign) {
+  for (const AllocFunction function : {AllocFunction::kAlignedAlloc, AllocFunction::kMemalign,
+                                       AllocFunction::kValloc, AllocFunction::kPvalloc}) {
+    EXPECT_TRUE(Matches(Valgrind("fun:memalign\nfun:Load"), kPlain.Seen(function)));
+    const std::string text = SuppressionFor("n", "", function, kPlain.pointers());
+    EXPECT_THAT(text, HasSubstr("fun:*align*\n   ...\n   fun:Load\n"));
+    EXPECT_TRUE(Matches(text, kPlain.Seen(function)));
+  }
+  EXPECT_TRUE(Matches(Valgrind("fun:aligned_alloc\nfun:Load"), kPlain.Seen(AllocFunction::kAlignedAlloc)));
+  EXPECT_TRUE(Matches(Valgrind("fun:memalign\nfun:posix_memalign\nfun:Load"),
+                      kPlain.Seen(AllocFunction::kPosixMemalign)));
+}
+
 TEST(GeneratedSuppressionTest, MatchesItsStackAndIsReadBack) {
   Frame inlined = Named("ns::Inner()", "_ZN2ns5InnerEv");
   inlined.inlined = true;

@@ -107,6 +107,23 @@ TEST(ValgrindRunTest, OptionsSayWhatIsShown) {
             render::LeakResolution::kLow);
 }
 
+// A function that calls itself has one address many times, and inlined functions have one together.
+TEST(ValgrindRunTest, AStackOfSoManyCallersIsCut) {
+  const std::string inlined = FrameXml("0x20", "i", "a.c", 1) + FrameXml("0x20", "f", "a.c", 2);
+  const auto parsed = [](const std::string& frames, int callers) {
+    const ValgrindRun run = Parsed(Document(
+        Error("Leak_DefinitelyLost", "8 bytes in 1 blocks are definitely lost", Amounts(8, 1),
+              kMallocFrame + frames),
+        "<arg>--num-callers=" + std::to_string(callers) + "</arg>"));
+    return run.losses.size() == 1 && run.losses[0].cut;
+  };
+  const std::string f = FrameXml("0x10", "f", "a.c", 1);
+  EXPECT_TRUE(parsed(f + f + f, 4));
+  EXPECT_FALSE(parsed(f + f + f, 5));
+  EXPECT_TRUE(parsed(inlined + inlined, 3));
+  EXPECT_FALSE(parsed(inlined + inlined, 4));
+}
+
 TEST(ValgrindRunTest, CountsErrorsThatAreNoLeaks) {
   const ValgrindRun run = Parsed(Document(
       "<error><unique>0x0</unique><tid>1</tid><kind>UninitCondition</kind><what>x</what>"
@@ -378,6 +395,26 @@ TEST_F(CompareTest, OperatorNewIsOneFrameHereAndAnotherThere) {
   there_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_)};
   there_.losses[0].stack[0].function = "operator new[](unsigned long)";
   EXPECT_EQ(Only().verdict, Verdict::kAgree);
+}
+
+// Of what the program's own allocator told, memcheck has no frame of an allocator.
+TEST_F(CompareTest, BlocksOfTheProgramsOwnAllocatorsArePaired) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_)};
+  here_.losses[0].stack[0].function = "block_alloc";
+  there_.losses = here_.losses;
+  there_.losses[0].stack.erase(there_.losses[0].stack.begin());
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+}
+
+TEST_F(CompareTest, TheSizeOfAlignedOperatorNewIsExpectedToDiffer) {
+  here_.losses = {Make(LeakKind::kDefinite, 256, 1, stack_)};
+  here_.losses[0].stack[0].function = "operator new(unsigned long, std::align_val_t)";
+  there_.losses = here_.losses;
+  there_.losses[0].bytes = 10;
+  EXPECT_TRUE(Only().expected);
+  EXPECT_THAT(Only().reasons, Contains(HasSubstr("aligned operator new")));
+  here_.losses[0].stack[0].function = "operator new(unsigned long)";
+  EXPECT_FALSE(Only().expected);
 }
 
 TEST_F(CompareTest, WhatOneSideAloneHasIsSaid) {
