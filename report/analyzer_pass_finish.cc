@@ -8,6 +8,24 @@
 
 namespace memtrace::report {
 
+namespace {
+
+// Of a process that was killed the last event is not its end: it may have slept for an hour. Until when
+// it was seen from outside, since its start.
+uint64_t SeenAliveUntil(const TraceMetadata& metadata, const ProcessInfo& process) {
+  // Wall clocks are set: by how much the end may be behind the last sample where there are samples.
+  constexpr uint64_t kMostBehind = 10'000'000'000;
+  const PressureLane lane = metadata.pressure.Finish(metadata.start_monotonic_ns);
+  const uint64_t sampled = lane.points.empty() ? 0 : lane.points.back().time_ns;
+  if (!metadata.observed_end.has_value()) return sampled;
+  const uint64_t end = metadata.observed_end->realtime_ns;
+  const auto start = static_cast<uint64_t>(std::max<int64_t>(process.start_realtime_ns, 0));
+  if (end <= start) return sampled;
+  return sampled != 0 && end - start > sampled + kMostBehind ? sampled : std::max(sampled, end - start);
+}
+
+}  // namespace
+
 void AnalyzerPass::FillProcess(Analysis* analysis) const {
   const TraceMetadata& metadata = reader_->metadata();
   ProcessInfo& process = analysis->process;
@@ -22,6 +40,11 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
     process.duration_ns = std::max(latest_ns_, end);
   }
   FillEnd(metadata, events_after_end, &process);
+  const bool ended_by_others =
+      process.end == ProcessInfo::End::kSignal || process.end == ProcessInfo::End::kCut;
+  if (ended_by_others && !metadata.stopped.has_value()) {
+    process.duration_ns = std::max(process.duration_ns, SeenAliveUntil(metadata, process));
+  }
 }
 
 void AnalyzerPass::FillModules(Analysis* analysis) const {
@@ -78,6 +101,10 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   analysis->coverage.stops = stops_;
   analysis->coverage.stopped_ns = stopped_ns_;
   model_.Finish(analysis);
+  if (analysis->selection.needs_lifetimes()) {
+    // Blocks that were chosen by how they ended always grow in number, or never.
+    for (Site& site : analysis->sites) site.growth = {};
+  }
   if (window_begin_ns_ != 0) {
     // Of blocks that were allocated before the window.
     analysis->totals.earlier_frees += analysis->coverage.unknown_frees;
@@ -86,7 +113,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   FillThreads(analysis);
   analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
-  FillResident(analysis->pressure, &analysis->timeline);
+  FillResident(analysis->pressure, faults_.samples(), &analysis->timeline);
   faults_.Finish(range_, &analysis->faults);
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
   // What was counted last: at the end, or by a sample of a process that was killed.

@@ -5,6 +5,7 @@
 
 #include "report/blocks_by_address.h"
 #include "report/growth/growth_finder.h"
+#include "report/growth/shutdown.h"
 
 namespace memtrace::report {
 namespace {
@@ -486,9 +487,15 @@ void HeapModel::FinishUsage(Analysis* analysis) {
 // Series, and what they say.
 void HeapModel::FinishGrowth(Analysis* analysis) {
   const uint64_t end = std::min(analysis->process.duration_ns, options_.range.to_ns);
-  GrowthFinder finder(options_.range.from_ns, std::max(end, options_.range.from_ns),
-                      analysis->series_interval_ns, analysis->timeline);
-  analysis->shutdown_ns = finder.shutdown_ns();
+  const uint64_t from = options_.range.from_ns, to = std::max(end, from);
+  std::vector<SiteEnds> ends;
+  for (size_t i = 1; i < sites_.size(); ++i) {
+    const Site& site = analysis->sites[i - 1];
+    ends.push_back({site.last_time_ns, site.allocations, sites_[i].first_free_ns, site.frees});
+  }
+  analysis->shutdown_ns = std::min(ShutdownBegin(analysis->timeline, from, to),
+                                   ShutdownBegin(std::move(ends), from, to));
+  GrowthFinder finder(from, to, analysis->series_interval_ns, analysis->shutdown_ns);
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
     site.lifetimes = SiteLifetimes::Of(lifetimes_[i].freed);
@@ -506,6 +513,13 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
     site.growth = finder.Judge(i, site, sites_[i].turns, sites_[i].first_free_ns);
+    // Of a range only blocks from within are counted: those that took the places of earlier ones do not
+    // make the site larger.
+    const auto gone = earlier_freed_bytes_.find(static_cast<uint32_t>(i));
+    if (gone != earlier_freed_bytes_.end() && 2 * Round(gone->second) > site.live_bytes &&
+        site.growth.verdict == Growth::Verdict::kGrowing) {
+      site.growth = {.verdict = Growth::Verdict::kBounded};
+    }
   }
 }
 

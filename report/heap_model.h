@@ -419,7 +419,11 @@ class HeapModel {
         ++stopped_frees_;
         return;
       }
-      if (InRange(time)) earlier_frees_ += WeightOf(block.size()).blocks;
+      if (InRange(time)) {
+        const SampleWeight weight = WeightOf(block.size());
+        earlier_frees_ += weight.blocks;
+        earlier_freed_bytes_[block.site] += weight.bytes;
+      }
       return;
     }
     thread.last_time_ns = std::max(thread.last_time_ns, time);
@@ -584,6 +588,8 @@ class HeapModel {
   uint64_t failed_ = 0;
   uint64_t reallocations_ = 0;
   uint64_t earlier_frees_ = 0;
+  // By site, what was freed in the range of the blocks from before it.
+  absl::flat_hash_map<uint32_t, uint64_t> earlier_freed_bytes_;
   uint64_t unordered_ = 0;
   uint64_t unknown_frees_ = 0;
   uint64_t unseen_frees_ = 0;

@@ -41,7 +41,7 @@ inline constexpr RuntimeFunction kRuntimeFunctions[] = {
     {"__register_printf_type", "conversions of printf"},
     {"__wcsmbs_load_conv", "character sets"},
     {"_dlerror_run", "messages of dlerror"},
-    {"re_comp", "the pattern of re_comp"},
+    {"re_comp", "the pattern of re_comp"}, {"re_exec", "the pattern of re_comp"},
     {"hcreate", "the table of hcreate"},  {"hcreate_r", "the table of hcreate"},
     {"addseverity", "severities of fmtmsg"},
     {"__aio_enqueue_request", "asynchronous input and output"},

@@ -79,15 +79,24 @@ FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns) {
   return at;
 }
 
-void FillResident(const PressureLane& lane, std::vector<TimelinePoint>* points) {
-  const auto samples = lane.ResidentBytes();
-  size_t next = 0;
-  uint64_t before = 0;
+void FillResident(const PressureLane& lane, std::span<const UsageSample> samples,
+                  std::vector<TimelinePoint>* points) {
+  const auto outside = lane.ResidentBytes();
+  // A sample from inside repeats the last value where it did not ask: only another one is news.
+  std::vector<std::pair<uint64_t, uint64_t>> inside;
+  for (const UsageSample& sample : samples) {
+    if (sample.rss_bytes == 0) continue;
+    if (inside.empty() || inside.back().second != sample.rss_bytes) {
+      inside.emplace_back(sample.time_ns, sample.rss_bytes);
+    }
+  }
+  size_t next_outside = 0, next_inside = 0;
   for (TimelinePoint& point : *points) {
-    while (next < samples.size() && samples[next].first <= point.time_ns) ++next;
-    const bool within = next > 0 && samples[next - 1].first > before;
-    if (within || (next > 0 && point.rss_bytes == 0)) point.rss_bytes = samples[next - 1].second;
-    before = point.time_ns;
+    while (next_outside < outside.size() && outside[next_outside].first <= point.time_ns) ++next_outside;
+    while (next_inside < inside.size() && inside[next_inside].first <= point.time_ns) ++next_inside;
+    if (next_outside == 0) continue;
+    const auto& seen = outside[next_outside - 1];
+    if (next_inside == 0 || inside[next_inside - 1].first <= seen.first) point.rss_bytes = seen.second;
   }
 }
 

@@ -65,9 +65,10 @@ struct FaultCounts {
 };
 FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns);
 
-// Resident bytes as `memtrace run` sampled them, which is more often: at a point, of the last
-// sample within its interval; where none is known from inside, of the last before it.
-void FillResident(const PressureLane& lane, std::vector<TimelinePoint>* points);
+// Resident bytes, where `memtrace run` sampled them as well: at a point, of the last sample before it,
+// from inside or outside. A program that allocates nothing takes none from inside.
+void FillResident(const PressureLane& lane, std::span<const UsageSample> samples,
+                  std::vector<TimelinePoint>* points);
 
 }  // namespace memtrace::report
 

@@ -5,7 +5,6 @@
 #include "report/growth/excursions.h"
 #include "report/growth/retention.h"
 #include "report/growth/rising_floor.h"
-#include "report/growth/shutdown.h"
 
 namespace memtrace::report {
 
@@ -28,11 +27,11 @@ absl::string_view VerdictName(Growth::Verdict verdict) {
 }
 
 GrowthFinder::GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns,
-                           std::span<const TimelinePoint> timeline)
+                           uint64_t shutdown_ns)
     : from_ns_(from_ns),
       end_ns_(end_ns),
       interval_ns_(interval_ns),
-      shutdown_ns_(ShutdownBegin(timeline, from_ns, end_ns)) {
+      shutdown_ns_(shutdown_ns) {
   if (shutdown_ns_ != UINT64_MAX) end_ns_ = shutdown_ns_;
 }
 

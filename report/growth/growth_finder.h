@@ -20,8 +20,8 @@ namespace memtrace::report {
 
 class GrowthFinder {
  public:
-  GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns,
-               std::span<const TimelinePoint> timeline);
+  // `shutdown_ns`: its begin; UINT64_MAX: there is none.
+  GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns, uint64_t shutdown_ns);
 
   // UINT64_MAX: none.
   uint64_t shutdown_ns() const { return shutdown_ns_; }

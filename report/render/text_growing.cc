@@ -1,6 +1,7 @@
 // Call sites that grow, and what the others do.
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -91,6 +92,10 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
                                                     "sites: ", absl::StrJoin(others, ", "), "."));
     rest += "\n";
   }
+  if (view.analysis().selection.needs_lifetimes()) {
+    return Heading(options, "GROWING SITES",
+                   "not judged: --age and --lifetime choose blocks by how they ended");
+  }
   if (groups.empty()) {
     return absl::StrCat(Heading(options, "GROWING SITES", "none"), rest);
   }
@@ -105,7 +110,10 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
     const GrowingGroup& group = groups[i];
     table.AddRow(
         {about(PerTime(group.bytes_per_s)),
-         about(absl::StrFormat("%.3g B", group.bytes_per_allocation)), Confidence(group.confidence),
+         about(group.bytes_per_allocation < 1000
+                   ? absl::StrFormat("%.3g B", group.bytes_per_allocation)
+                   : HumanBytes(static_cast<uint64_t>(std::llround(group.bytes_per_allocation)))),
+         Confidence(group.confidence),
          numbers.Bytes(group.live_bytes), group.held ? "at exit" : ""},
         [&view, &options, stack = group.stack](size_t width) {
           return CallerCell(view, stack, width, options);

@@ -242,9 +242,11 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
                                    absl::StrJoin(names, ", ")));
   }
   ExplainKinds(here, leak);
-  if (there_cut && (only_here || only_there)) {
-    reasons.push_back(absl::StrCat("the stack there ends after ", there.callers,
-                                   " callers; --num-callers=500 has all of it"));
+  if (there_cut && only_there) {
+    reasons.push_back(leak->stack.size() >= there.callers
+                          ? absl::StrCat("the stack there ends after ", there.callers,
+                                         " callers; --num-callers=500 has all of it")
+                          : "the stack there is not complete");
   }
   if (here_cut) reasons.push_back("the stack here is not complete");
   if (leak->verdict == Verdict::kAmountDiffers || only_here || only_there) {

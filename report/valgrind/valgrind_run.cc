@@ -190,6 +190,11 @@ class Parser {
     run_->losses.push_back(std::move(loss));
   }
 
+  static bool IsOutermost(absl::string_view function) {
+    return function == "main" || function == "(below main)" || function == "clone" ||
+           function == "_start" || function == "start_thread";
+  }
+
   void ReadStack(const pugi::xml_node& stack, Loss* loss) const {
     std::vector<size_t> calls;  // the first frame of each
     for (const pugi::xml_node from : stack.children("frame")) {
@@ -215,10 +220,9 @@ class Parser {
     const size_t most = run_->resolution == LeakResolution::kLow   ? 2
                         : run_->resolution == LeakResolution::kMed ? 4
                                                                    : SIZE_MAX;
-    // A stack that reached main goes no further. Otherwise nothing tells a whole one of
-    // exactly so many callers from one that was cut.
-    const bool whole = !loss->stack.empty() && loss->stack.back().function == "main";
-    loss->cut = calls.size() >= run_->callers && !whole;
+    // A stack that reached main, or what a thread begins with, goes no further. Another was cut, at so
+    // many callers or where Valgrind found no way on.
+    loss->cut = !loss->stack.empty() && !IsOutermost(loss->stack.back().function);
     if (calls.size() > most) {
       // Records that differ further out are one: only what is common to them counts.
       loss->stack.resize(calls[most]);

@@ -12,6 +12,7 @@
 
 #include "report/analyzer.h"
 #include "report/growth/lifetime_histogram.h"
+#include "report/growth/shutdown.h"
 #include "report/growth/site_series.h"
 #include "tests/report/growth_figures.h"
 #include "tests/report/growth_scenarios.h"
@@ -107,6 +108,70 @@ TEST(GrowthTest, ABlockThatIsReallocatedDoesNotFallInBetween) {
   ASSERT_NE(site, nullptr);
   ASSERT_GT(site->series.size(), 5u);
   for (size_t i = 1; i < site->series.size(); ++i) EXPECT_GE(site->series[i].low_bytes, 100u);
+}
+
+// Busy to the end, the program gives back what it has within the last interval of its timeline.
+TEST(GrowthTest, AShutdownIsFoundWithinAnInterval) {
+  constexpr uint64_t kMs = 1'000'000;
+  TraceBuilder trace;
+  auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+  for (uint64_t i = 1; i <= 100; ++i) t.Malloc(0x100000 * i, 5000, 1);
+  for (uint64_t i = 1; i <= 20'000; ++i) t.At(i * kMs / 10).Malloc(0x20, 48, 2).Free(0x20);
+  for (uint64_t i = 1; i <= 100; ++i) t.Free(0x100000 * i);
+  t.At(20'000 * kMs / 10 + 1000);
+  const AnalyzedTrace analyzed = Analyze(trace.Build());
+  EXPECT_NEAR(static_cast<double>(analyzed.analysis.shutdown_ns), 2000.0 * kMs, 1.0 * kMs);
+  const Site* site = FindSite(analyzed, 0x401000);
+  ASSERT_NE(site, nullptr);
+  EXPECT_EQ(site->growth.verdict, Verdict::kHeld);
+  EXPECT_TRUE(site->growth.held_until_exit);
+}
+
+TEST(GrowthTest, FreesAmongAllocationsAreNoShutdown) {
+  const auto begin = [](std::vector<SiteEnds> sites) { return ShutdownBegin(std::move(sites), 0, 1000); };
+  EXPECT_EQ(begin({{950, 5, 960, 10}}), 950u);
+  EXPECT_EQ(begin({{950, 5, 960, 9}}), UINT64_MAX) << "too few to tell";
+  EXPECT_EQ(begin({{950, 5, 940, 100}}), UINT64_MAX) << "it freed before its last allocation";
+  EXPECT_EQ(begin({{850, 5, 960, 100}}), UINT64_MAX) << "not at the end";
+  // Two allocations behind 950 by a site that the teardown uses.
+  EXPECT_EQ(begin({{950, 5, 955, 40}, {970, 2, 980, 2}}), 950u);
+  EXPECT_EQ(begin({{950, 5, 955, 20}, {970, 2, 980, 2}}), UINT64_MAX);
+}
+
+// A cache that was full before the range: the new blocks take the places of old ones.
+TEST(GrowthTest, OfARangeBlocksThatTakeThePlacesOfOthersAreNoGrowth) {
+  constexpr uint64_t kMs = 1'000'000;
+  std::mt19937_64 random(7);
+  TraceBuilder trace;
+  auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+  std::vector<bool> used(300);
+  for (uint64_t i = 1; i <= 8000; ++i) {
+    const uint64_t slot = random() % used.size();
+    t.At(i * kMs / 2);
+    if (used[slot]) t.Free(0x10000 * (slot + 1));
+    used[slot] = true;
+    t.Malloc(0x10000 * (slot + 1), 100, 1).Malloc(0x10000000 + 256 * i, 100, 2);
+  }
+  t.At(4001 * kMs);
+  for (const uint64_t from_ms : {0, 2000, 3600, 3800}) {
+    AnalyzeOptions options;
+    options.range.from_ns = from_ms * kMs;
+    const AnalyzedTrace analyzed = Analyze(trace.Build(), options);
+    EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict, Verdict::kBounded) << from_ms;
+    EXPECT_EQ(FindSite(analyzed, 0x402000)->growth.verdict, Verdict::kGrowing) << from_ms;
+  }
+}
+
+TEST(GrowthTest, BlocksThatWereChosenByTheirEndAreNotJudged) {
+  TraceBuilder trace;
+  auto& t = trace.Thread(1).At(1).Node(1, 0x401000);
+  for (uint64_t i = 1; i < 100; ++i) t.At(i * 1'000'000).Malloc(0x100 * i, 100, 1);
+  t.At(100'000'000);
+  AnalyzeOptions options;
+  options.filter.ages = {0, 50'000'000};
+  const AnalyzedTrace analyzed = Analyze(trace.Build(), options);
+  ASSERT_NE(FindSite(analyzed, 0x401000), nullptr);
+  EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict, Verdict::kUnknown);
 }
 
 TEST(SiteSeriesTest, IsThatOfTheIntervalsHoweverOftenTheyAreMerged) {

@@ -16,6 +16,7 @@
 #include "report/pressure/pressure_probe.h"
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"
+#include "report/timeline.h"
 #include "tests/report/run_raw_trace.h"
 
 namespace memtrace::report::pressure {
@@ -340,6 +341,33 @@ TEST(PressureRecordsTest, BringBackEverySample) {
   EXPECT_THAT(lane.ResidentBytes()[3], Pair(30u, 1'000'000u - 3 + 5));
   EXPECT_THAT(lane.Series("swap_bytes"), IsEmpty());
   EXPECT_THAT(lane.Series("no.such"), IsEmpty());
+}
+
+// A program that sleeps takes no samples from inside: those from outside stand until a newer one.
+TEST(PressureRecordsTest, ResidentMemoryIsThatOfTheLatestSample) {
+  std::vector<PressureSample> samples(2);
+  for (size_t i = 0; i < 2; ++i) {
+    samples[i].monotonic_ns = i == 0 ? 20 : 70;
+    samples[i].Set(Column::kRssAnon, 1000 + i);
+    samples[i].Set(Column::kRssFile, 0);
+    samples[i].Set(Column::kRssShmem, 0);
+  }
+  std::vector<uint8_t> records;
+  AppendSamples(samples, &records);
+  std::vector<UsageSample> inside(4);
+  for (size_t i = 0; i < inside.size(); ++i) {
+    inside[i].time_ns = 10 + 30 * i;  // 10, 40, 70, 100
+    inside[i].rss_bytes = i < 2 ? 1 : 2;  // the second repeats what the first saw
+  }
+  std::vector<TimelinePoint> points(11);
+  for (size_t i = 0; i < points.size(); ++i) {
+    points[i].time_ns = 10 * i;
+    points[i].rss_bytes = FaultsAt(inside, points[i].time_ns).rss_bytes;
+  }
+  FillResident(ReadBack(records, 0), inside, &points);
+  std::vector<uint64_t> seen;
+  for (const TimelinePoint& point : points) seen.push_back(point.rss_bytes);
+  EXPECT_THAT(seen, ElementsAre(0, 1, 1000, 1000, 1000, 1000, 1000, 1001, 1001, 1001, 1001));
 }
 
 TEST(PressureRecordsTest, LeaveOutWhatWasBeforeTheProcess) {

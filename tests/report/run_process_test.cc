@@ -44,6 +44,16 @@ TEST_F(RunTest, PassesOnAnAbortThatIsSentToIt) {
   EXPECT_TRUE(PackedTrace::Read(directory_ / "out.mtr").packed);
 }
 
+// The last event of a process that is killed is not its end.
+TEST_F(RunTest, KnowsUntilWhenAKilledProgramRan) {
+  EXPECT_EQ(Running(Command({"/bin/sh", "-c", "sleep 1; kill -9 $$"}), directory_.path()).Wait().status,
+            128 + SIGKILL);
+  const Outcome report =
+      Running({RUN_MEMTRACE, "report", directory_ / "out.mtr", "--table", "summary"}, directory_.path())
+          .Wait();
+  EXPECT_THAT(report.out, testing::ContainsRegex("killed by SIGKILL.*, after 1\\.[0-9]+ s")) << report.out;
+}
+
 TEST_F(RunTest, WritesTheTraceWhenTheWholeGroupIsInterrupted) {
   Running run(Command({"/bin/sh", "-c", "echo ready; read line"}), directory_.path(), "",
               [] { setpgid(0, 0); });
