@@ -177,7 +177,8 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
   uint64_t answer = 0;
   for (;; Pause()) {
     answer = page.Get(area.scan_answer);
-    if ((answer & 0xffffffff) == (request & 0xffffffff)) break;
+    // Where somebody else asked meanwhile, one scan answers both.
+    if (static_cast<int32_t>(static_cast<uint32_t>(answer) - static_cast<uint32_t>(request)) >= 0) break;
     if (!alive()) return absl::NotFoundError(absl::StrCat("process ", flags.pid, " has ended"));
     const double waited = Now() - began;
     if (!told && waited > 1) {

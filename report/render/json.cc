@@ -159,7 +159,7 @@ Json TotalsJson(const ReportView& view) {
           {"live_blocks", totals.live_blocks},
           {"peak_live_bytes", totals.peak_live_bytes},
           {"peak_time_s", Seconds(totals.peak_time_ns)},
-          {"wasted_bytes", totals.wasted_bytes},
+          {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(totals.wasted_bytes) : Json()},
           {"temporary_allocations",
            view.sampled() ? Json() : Json(totals.temporary_allocations)},
           {"peak_live_blocks", totals.peak_live_blocks},

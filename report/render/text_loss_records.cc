@@ -131,7 +131,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
     const bool changes = scan.show != format::ScanShow::kAny;
     const std::string amount = RecordAmount(record, changes);
     const bool bad = record.kind != LeakKind::kReachable;
-    const std::string what = absl::StrCat(
+    std::string what = absl::StrCat(
         record.blocks == 1 ? " is " : " are ", leak::KindSentence(record.kind), ", ",
         AllocationName(view, record.stack, record.function), "  ");
     std::string remark = absl::StrCat(changes && record.is_new ? "new record " : "record ",
@@ -141,6 +141,10 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
                                            : absl::StrCat(", from ", first, " to ", last);
     const size_t used = number.size() + amount.size() + what.size() + remark.size();
     if (used + when.size() <= options.style.width) remark += when;
+    if (used > options.style.width) {  // the stack's indentation
+      what.resize(what.size() - 2);
+      remark.insert(0, absl::StrCat("\n", std::string(number.size() + 2, ' ')));
+    }
     absl::StrAppend(&out, i > 0 ? "\n" : "", number,
                     options.style.Paint(bad ? Ink::kBad : Ink::kPlain, amount), what,
                     options.style.Paint(Ink::kDim, remark), "\n",

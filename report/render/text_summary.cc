@@ -263,9 +263,11 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   if (!numbers.estimated()) lines.Add("Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
                                       share(totals.temporary_allocations, totals.allocations),
                                       " freed before the thread's next"));
-  lines.Add("Wasted", absl::StrCat(numbers.Amount(totals.wasted_bytes),
-                                   share(totals.wasted_bytes, totals.bytes_allocated),
-                                   " usable but not asked for"));
+  lines.Add("Wasted", process.waste_is_known()
+                          ? absl::StrCat(numbers.Amount(totals.wasted_bytes),
+                                         share(totals.wasted_bytes, totals.bytes_allocated),
+                                         " usable but not asked for")
+                          : "not known: the allocator is not glibc's");
   if (totals.failed_allocations > 0) {
     lines.Add("Failed", absl::StrCat(numbers.Plural(totals.failed_allocations, "allocation"),
                                      " returned NULL"), Ink::kWarning);

@@ -69,6 +69,10 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
   if (!flags.thread.empty()) return refuse("--thread");
   if (flags.questions.any()) return refuse("--graph, --why, --who-points-at");
   if (!flags.suppressions.empty()) return refuse("--suppressions");
+  if (!flags.leak_kinds.empty()) return refuse("--show-leak-kinds");
+  if (flags.scan != "last") return refuse("--scan");
+  if (flags.leak_resolution != "high") return refuse("--leak-resolution");
+  if (flags.heuristics != "all") return refuse("--leak-check-heuristics");
   if (!flags.size.empty()) return refuse("--size");
   if (!flags.age.empty()) return refuse("--age");
   if (!flags.lifetime.empty()) return refuse("--lifetime");

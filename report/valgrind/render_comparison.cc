@@ -155,8 +155,15 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   const auto row = [&](absl::string_view label, absl::string_view here, absl::string_view there) {
     for (const auto& [name, text] : {std::pair(label, absl::StrCat("here   ", here)),
                                      std::pair(absl::string_view(), absl::StrCat("there  ", there))}) {
-      absl::StrAppend(&out, "  ", style.Paint(Ink::kDim, absl::StrFormat("%-10s ", name)),
-                      style.Name(text), "\n");
+      // What does not fit goes on behind "here", whole amounts a line.
+      bool first = true;
+      for (const std::string& line : Wrapped(text, style.width - 13 - 7)) {
+        absl::StrAppend(&out, "  ",
+                        first ? style.Paint(Ink::kDim, absl::StrFormat("%-10s ", name))
+                              : std::string(11 + 7, ' '),
+                        style.Name(line), "\n");
+        first = false;
+      }
     }
   };
   row("Program", CommandText(analysis.process.command),
@@ -177,10 +184,10 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
                              : absl::StrCat("peak RSS ", render::HumanBytes(PeakRss(analysis))),
       "not known: it is not in the file");
   row("Heap",
-      absl::StrCat(Count(analysis.totals.allocations), " allocations, ",
-                   Count(analysis.totals.frees), " frees"),
-      run.heap.has_value() ? absl::StrCat(Count(run.heap->allocations), " allocations, ",
-                                          Count(run.heap->frees), " frees")
+      absl::StrCat(render::Plural(analysis.totals.allocations, "allocation"), ", ",
+                   render::Plural(analysis.totals.frees, "free")),
+      run.heap.has_value() ? absl::StrCat(render::Plural(run.heap->allocations, "allocation"), ", ",
+                                          render::Plural(run.heap->frees, "free"))
                            : "not known: only protocol 6 has it");
   std::vector<std::string> here, there;
   for (size_t kind = 0; kind < kLeakKinds; ++kind) {

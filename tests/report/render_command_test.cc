@@ -1,6 +1,7 @@
 // `memtrace report` as a user runs it: the program itself, its exit status and
 // what it prints where.
 
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -224,7 +225,12 @@ TEST_F(ReportCommandTest, FiltersThatCannotBeAreRefused) {
   ExpectRefused("$M report $T --module '['", "--module: ");
   ExpectRefused("$M report $T --timeline-by weekday",
                 "--timeline-by: \"weekday\" is none of site, thread, module, folder");
-  ExpectRefused("$M report $T $T --size 1..", "--size: is for the report of one trace");
+  for (const char* option : {"--size 1..", "--show-leak-kinds all", "--scan 1",
+                             "--leak-resolution low", "--leak-check-heuristics none"}) {
+    const std::string name(option, strcspn(option, " "));
+    ExpectRefused(absl::StrCat("$M report $T $T ", option),
+                  absl::StrCat(name, ": is for the report of one trace"));
+  }
 }
 
 TEST_F(ReportCommandTest, TheHeapOverTimeByItsParts) {

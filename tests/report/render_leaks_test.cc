@@ -131,6 +131,29 @@ TEST(LeakTextTest, AScanBeforeTheEndSaysSoAndTheUnfreedFollow) {
   EXPECT_THAT(text, HasSubstr("at the program's request (after warm-up)"));
   EXPECT_THAT(text, HasSubstr("the end of the program was not scanned"));
   EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS"));
+  EXPECT_THAT(text, HasSubstr("scan 1 above was at 1.87 s"));
+  EXPECT_THAT(text, Not(HasSubstr("No scan"))) << "there was one";
+}
+
+TEST(LeakTextTest, HeadingsOfRecordsFitTheTerminal) {
+  Leaky trace;
+  LossRecord& record = trace.analysis.leak_scans[0].records[1];
+  record.bytes = 656'000'000;
+  record.indirect_bytes = 29'492'000'000;
+  TextOptions options;
+  options.style.width = 80;
+  options.sections = {TextSection::kLeaks};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("is definitely lost, malloc\n       record 2 of 3\n       MakePair"));
+}
+
+TEST(LeakTextTest, WasteIsNotKnownOfOtherAllocators) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary), HasSubstr("0 bytes usable but not asked for"));
+  trace.analysis.process.allocator = format::AllocatorKind::kOther;
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
+              HasSubstr("Wasted     not known: the allocator is not glibc's"));
+  EXPECT_TRUE(Json(trace.View())["totals"]["wasted_bytes"].is_null());
 }
 
 TEST(LeakTextTest, DeltasAreAgainstTheScanBefore) {

@@ -46,6 +46,18 @@ async function readable(name) {
 }
 
 describe('memtrace report --format html', () => {
+  test('does not say of the whole what it knows of a part', async () => {
+    const out = page('part.html');
+    const made = memtrace('report', trace('leaks'), '--match', 'nobody', '--format', 'html', '-o', out);
+    assert.equal(made.status, 0, made.stderr);
+    await on('part.html', '', async (shown) => {
+      const verdict = await shown.locator('.verdicts').innerText();
+      assert.match(verdict, /of the selection/);
+      assert.match(verdict, /the rest is not in this page/);
+      assert.doesNotMatch(verdict, /Nothing is lost/);
+    });
+  });
+
   test('shows the leaks of the example, with their lines', async () => {
     const out = page('leaks.html');
     const made = memtrace('report', trace('leaks'), '--format', 'html', '-o', out);

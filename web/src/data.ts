@@ -128,7 +128,7 @@ export interface Report {
   totals: {
     allocations: number; frees: number; bytes_allocated: number; live_bytes: number;
     live_blocks: number; peak_live_bytes: number; peak_live_blocks: number; peak_time_s: number;
-    wasted_bytes: number; temporary_allocations: number | null; failed_allocations: number;
+    wasted_bytes: number | null; temporary_allocations: number | null; failed_allocations: number;
     reallocations: number; estimated: boolean; [key: string]: unknown;
   };
   leaks: Leak[]; leaks_total: number;

@@ -16,7 +16,15 @@ interface Verdict extends Card {
   view: string;  // that tells more
 }
 
+// What a page that was made of a part says of it: nothing is known of the rest.
+function ofSelection(report: Report): { words: string; remark: string } | null {
+  const { only, match } = report.range;
+  if (only.length === 0 && !match) return null;
+  return { words: ' of the selection', remark: ` Only ${only.join('; ') || `sites that match /${match}/`}: the rest is not in this page.` };
+}
+
 function leakVerdict(report: Report, stacks: Stacks): Verdict {
+  const part = ofSelection(report);
   const scan = report.leak_scans.find((one) => one.number === report.leak_scan);
   const { totals } = report;
   if (scan?.totals) {
@@ -36,15 +44,16 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
       return { kind: 'warning', view: 'leaks', title: `${bytes(possible.bytes)} possibly lost`,
                text: `Only pointers into the middle of ${plural(possible.blocks, 'block')} were found.` };
     }
-    return { kind: 'good', view: 'leaks', title: 'Nothing is lost',
+    return { kind: part ? 'unknown' : 'good', view: 'leaks',
+             title: part ? `Nothing${part.words} is lost` : 'Nothing is lost',
              text: `Every block that was still there at ${seconds(scan.time_s)} could be reached` +
-               ` (${bytes(scan.totals.reachable.bytes)}).` };
+               ` (${bytes(scan.totals.reachable.bytes)}).${part?.remark ?? ''}` };
   }
   if (totals.live_blocks === 0) {
     return totals.allocations === 0
       ? { kind: 'unknown', view: 'coverage', title: 'No allocation was recorded', text: 'See what the trace covers.' }
-      : { kind: 'good', view: 'leaks', title: 'Every block was freed',
-          text: `${plural(totals.allocations, 'allocation')}, and nothing was left.` };
+      : { kind: part ? 'unknown' : 'good', view: 'leaks', title: `Every block${part?.words ?? ''} was freed`,
+          text: `${plural(totals.allocations, 'allocation')}, and nothing was left.${part?.remark ?? ''}` };
   }
   return {
     kind: 'unknown', view: 'leaks',

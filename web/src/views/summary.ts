@@ -54,7 +54,8 @@ export class SummaryView implements View {
       ['Unfreed', totals.live_blocks === 0 ? 'nothing' : `${bytes(totals.live_bytes)} in ${plural(totals.live_blocks, 'block')}`],
       ['Temporary', totals.temporary_allocations === null ? 'not known of a sample'
         : `${plural(totals.temporary_allocations, 'allocation')} (${share(totals.temporary_allocations, totals.allocations)}) freed before the thread’s next`],
-      ['Wasted', `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
+      ['Wasted', totals.wasted_bytes === null ? 'not known: the allocator is not glibc’s'
+        : `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
       ['Failed', totals.failed_allocations > 0 && `${plural(totals.failed_allocations, 'allocation')} returned NULL`],
       ['Faults', `${count(faults.minor)} minor, ${count(faults.major)} major`],
       ['Memory', faults.peak_rss_bytes === null ? 'peak RSS not known' : `peak RSS ${bytes(faults.peak_rss_bytes)}`],
