@@ -161,7 +161,7 @@ struct Site {
   SiteLifetimes lifetimes;          // of the blocks that were freed; of a sample not weighted
   SiteSizes sizes;                  // its allocations by size; of a sample not weighted
   OnDemand<SiteMoves> moves;
-  std::vector<SeriesPoint> series;  // in order; intervals in which nothing changed are left out
+  SeriesPoints series;  // in order; intervals in which nothing changed are left out
   // Of a sample (ProcessInfo::sample_bytes): what makes bytes_allocated and live_bytes, for their
   // intervals.
   OnDemand<SampledSum> bytes_sample, live_sample;

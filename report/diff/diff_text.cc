@@ -87,7 +87,7 @@ class DiffText {
                                      {"New", &new_}}) {
       std::string line = absl::StrCat(style_.Name(run->command), ", ", DateTime(run->start_realtime_ns),
                                       ", ", run->end, " after ", Duration(run->duration_ns));
-      if (run->processes > 1) absl::StrAppend(&line, ", ", Plural(run->processes, "process"), "es");
+      if (run->processes > 1) absl::StrAppend(&line, ", ", Count(run->processes), " processes");
       lines.Add(label, line);
       for (size_t i = 0; i < run->notes.size(); ++i) {
         if (i == kNotesShown && !text_.full) {

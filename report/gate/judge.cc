@@ -267,8 +267,9 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
     }
     // One that became another program shows its peak, and nothing of what it would have freed.
     const bool of_leaks = policy.needs_scan() || policy.looks_at_unfreed();
-    result.usable += !process.replaced || process.scanned || !of_leaks;
-    programs.insert(process.program);
+    const bool was_looked_at = !process.replaced || process.scanned || !of_leaks;
+    result.usable += was_looked_at;
+    if (was_looked_at) programs.insert(process.program);
     notes.insert(process.notes.begin(), process.notes.end());
     if (policy.looks_at_unfreed()) continue;  // added up below, without what is suppressed
     Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace memtrace::report {
 
 // An interval in which a site allocated or freed.
@@ -26,6 +28,9 @@ struct SeriesPoint {
   uint64_t live_bytes = 0;                 // at its end
   uint64_t bytes_allocated = 0;            // in it
 };
+
+// Most sites have one.
+using SeriesPoints = absl::InlinedVector<SeriesPoint, 1>;
 
 class SiteSeries {
  public:
@@ -57,7 +62,7 @@ class SiteSeries {
     for (OpenSite& site : sites_) {
       if (site.interval == kNone) continue;
       site.interval /= 2;
-      std::vector<SeriesPoint> points;
+      SeriesPoints points;
       points.swap(site.points);
       for (SeriesPoint& point : points) {
         point.interval /= 2;
@@ -67,7 +72,7 @@ class SiteSeries {
   }
 
   // All points of a site, which is not used again.
-  std::vector<SeriesPoint> Take(size_t site, const Now& now) {
+  SeriesPoints Take(size_t site, const Now& now) {
     if (site >= sites_.size()) return {};
     Keep(&sites_[site], now);
     return std::move(sites_[site].points);
@@ -82,7 +87,7 @@ class SiteSeries {
   struct OpenSite {
     uint32_t interval = kNone;            // in which it changed last
     uint64_t allocations = 0, frees = 0, bytes_allocated = 0;  // before that
-    std::vector<SeriesPoint> points;
+    SeriesPoints points;
   };
 
   static uint32_t Saturated(uint64_t n) {
@@ -95,7 +100,7 @@ class SiteSeries {
          now.high_bytes, now.live_bytes, now.bytes_allocated - site->bytes_allocated},
         &site->points);
   }
-  static void Add(const SeriesPoint& point, std::vector<SeriesPoint>* points) {
+  static void Add(const SeriesPoint& point, SeriesPoints* points) {
     if (points->empty() || points->back().interval != point.interval) {
       points->push_back(point);
       return;

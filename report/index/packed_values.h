@@ -164,7 +164,13 @@ void Get(T& value, PackedSource& source) {
       for (size_t i = 0; i < count && in.ok(); ++i) Get(value.emplace_back(), source);
     }
   } else if constexpr (IsInlinedVector<T>::value) {
-    value.resize(in.Count());  // short, of numbers
+    value.clear();
+    const size_t count = in.Count();
+    if (count > in.left() / kLeastBytes<typename T::value_type>) {
+      in.Fail();
+      return;
+    }
+    value.resize(count);
     for (auto& each : value) Get(each, source);
   } else if constexpr (IsArray<T>::value) {
     const size_t used = in.Count();

@@ -92,8 +92,8 @@ absl::Status Show(const Flags& flags, int* verdict) {
        /*html=*/nullptr,
        [&](const render::TextOptions& text) { return RenderTrendText(*trend, directory, text); }});
   if (status.ok() && flags.exit_code && *verdict == kExitFailed) {
-    std::fprintf(stderr, "memtrace: %zu nights: %zu are needed to tell growth from chance\n",
-                 trend->nights.size(), options.fewest);
+    std::fprintf(stderr, "memtrace: %zu %s: %zu are needed to tell growth from chance\n",
+                 trend->nights.size(), trend->nights.size() == 1 ? "night" : "nights", options.fewest);
   }
   return status;
 }

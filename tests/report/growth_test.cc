@@ -221,7 +221,7 @@ TEST(SiteSeriesTest, IsThatOfTheIntervalsHoweverOftenTheyAreMerged) {
       all.live = one.live;
       all.allocations += one.allocations;
     }
-    const std::vector<SeriesPoint> points = series.Take(3, now);
+    const SeriesPoints points = series.Take(3, now);
     ASSERT_EQ(points.size(), merged.size());
     size_t i = 0;
     for (const auto& [at, is] : merged) {
