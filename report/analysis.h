@@ -49,6 +49,8 @@ struct ProcessInfo {
   KillInfo kill;             // of a SIGKILL: whether the OOM killer sent it
   bool forked = false;       // a fork child: its parent's blocks were live at the start
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
+  // Made of another tool's log (memtrace import), which has no start by the wall clock.
+  bool imported() const { return start_realtime_ns == 0; }
   // What blocks take beyond what was asked for; of other allocators it is not looked up.
   bool waste_is_known() const { return allocator != format::AllocatorKind::kOther; }
   format::StackMode stack_mode = format::StackMode::kAll;

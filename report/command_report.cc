@@ -101,7 +101,9 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
     case ReportFormat::kValgrindXml: {
       ValgrindStyle style;
       style.version = MEMTRACE_VERSION;
-      style.tool_command = {"memtrace", "report", "--format", flags.format, flags.file};
+      // All kinds are in it, which memtrace compare and others read here.
+      style.tool_command = {"memtrace", "report", "--show-leak-kinds=all", "--format", flags.format,
+                            flags.file};
       const LossList losses = CollectLosses(view, {});
       const absl::Status status = options.format == ReportFormat::kValgrind
                                       ? RenderValgrindText(view, losses, style, out)

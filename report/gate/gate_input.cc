@@ -100,7 +100,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
     const bool has_blocks = analysis.totals.allocations != 0 || !analysis.sites.empty();
     if (ended.empty() && analysis.process.forked && !has_blocks) return "";
     return ended.empty() ? "no leak scan: MEMTRACE_LEAK_CHECK=off, or it left by a way that is "
-                           "not seen"
+                           "not seen, or by two threads at once"
                          : absl::StrCat("no leak scan: ", ended);
   }
   if (last->state == LeakScan::State::kDone) {

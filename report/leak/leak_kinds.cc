@@ -85,6 +85,7 @@ std::string WhyNoScan(const Analysis& analysis) {
     return absl::StrCat("scan ", scan.number, ": ", scan.failure);
   }
   if (!analysis.range.whole()) return "none was taken in this range";
+  if (analysis.process.imported()) return "an imported log has none";
   switch (analysis.process.end) {
     case ProcessInfo::End::kSignal:
       return absl::StrCat("the program was killed by signal ", analysis.process.end_signal,

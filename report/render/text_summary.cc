@@ -89,7 +89,8 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
   }
   if (coverage.dropped_events > 0) {
     bad.push_back(absl::StrCat(Plural(coverage.dropped_events, "event"),
-                               " lost: the library could not write them"));
+                               analysis.process.imported() ? " lost, as the log says"
+                                                           : " lost: the library could not write them"));
   }
   if (coverage.truncated) {
     bad.push_back(absl::StrCat("the trace is incomplete",
@@ -214,13 +215,15 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
 
   AddVerdict(view, options, &lines);
   lines.Add("Program", CommandLine(options.style, process), Ink::kStrong);
-  lines.Add(
-      "Ended",
-      absl::StrCat(EndText(process), process.end == ProcessInfo::End::kCut ? " after " : ", after ",
-                   Duration(process.duration_ns)),
-      process.end == ProcessInfo::End::kCut || process.end == ProcessInfo::End::kSignal
-          ? Ink::kWarning
-          : Ink::kPlain);
+  if (process.imported()) {
+    lines.Add("Ended", absl::StrCat("not in the log, which is of ", Duration(process.duration_ns)));
+  } else {
+    const bool cut = process.end == ProcessInfo::End::kCut;
+    lines.Add("Ended",
+              absl::StrCat(EndText(process), cut ? " after " : ", after ",
+                           Duration(process.duration_ns)),
+              cut || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
+  }
   AddKill(analysis, Numbers(view, options), &lines);
   if (process.start_realtime_ns != 0) {  // 0: of an imported trace it is not known
     lines.Add("Started", absl::StrCat(DateTime(process.start_realtime_ns), ", pid ", process.pid,
@@ -272,10 +275,12 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     lines.Add("Failed", absl::StrCat(numbers.Plural(totals.failed_allocations, "allocation"),
                                      " returned NULL"), Ink::kWarning);
   }
-  lines.Add("Faults", absl::StrCat(Count(analysis.faults.minor), " minor, ",
-                                   Count(analysis.faults.major),
-                                   " major, without memtrace's own ",
-                                   Count(analysis.faults.tool_minor), " minor"));
+  lines.Add("Faults", process.imported()
+                          ? "not in the log"
+                          : absl::StrCat(Count(analysis.faults.minor), " minor, ",
+                                         Count(analysis.faults.major),
+                                         " major, without memtrace's own ",
+                                         Count(analysis.faults.tool_minor), " minor"));
   lines.Add("Memory", absl::StrCat(
       analysis.faults.peak_rss_bytes == 0
           ? std::string("peak RSS not known")
