@@ -88,6 +88,8 @@ class TerminalTest : public RunTest {
   void Type(const std::string& text) {
     ASSERT_EQ(write(terminal_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
+  // The process group that control characters go to.
+  pid_t Foreground() const { return tcgetpgrp(terminal_); }
   // Why the shell saw its job stop.
   char WaitForStop() {
     char state = 0;

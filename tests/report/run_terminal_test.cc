@@ -69,8 +69,10 @@ TEST_F(TerminalTest, RunsAShellWithJobsOfItsOwn) {
   ReadUntil("Stopped");
   Type("echo between $((5 + 5))\n");
   ReadUntil("between 10");
+  const pid_t shells = Foreground();
   Type("fg\n");
-  ReadUntil("sleep 1000");  // says what it continues
+  ReadUntil("sleep 1000");  // says what it continues, and then gives it the terminal
+  for (int i = 0; i < 2000 && Foreground() == shells; ++i) usleep(10'000);
   Type('\x03');
   Type("echo over $?\n");
   ReadUntil("over 130");
