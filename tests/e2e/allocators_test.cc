@@ -262,6 +262,18 @@ TEST(OwnAllocatorTest, OfAPartOfTheFamilyTheRestIsSeen) {
   EXPECT_THAT(NotesOf(traces.report), HasSubstr("the program has a malloc of its own"));
 }
 
+// Valgrind's formats have no words for what is not known: they do not say that nothing is lost.
+TEST(OwnAllocatorTest, OfWhatIsNotSeenNoLeaksAreKnown) {
+  const Traces traces("partial_malloc");
+  for (const char* format : {"valgrind", "valgrind-xml"}) {
+    const Result report =
+        RunCommand({.arguments = {ToolPath(), "report", "--format", format, traces.trace}});
+    EXPECT_EQ(report.exit_status, 2) << report.out;
+    EXPECT_EQ(report.out, "");
+    EXPECT_THAT(report.err, HasSubstr("has a malloc of its own"));
+  }
+}
+
 TEST(OwnAllocatorTest, OfOperatorNewThePoolsAreSeen) {
   const Traces traces("own_new");
   ExpectCounts(traces.report, traces.run.out, "pool");

@@ -319,6 +319,25 @@ TEST_F(LeakScanTest, AskedFromOutside) {
   }
 }
 
+TEST_F(LeakScanTest, AskedFromOutsideByTwoAtOnce) {
+  Process process(Traced({.arguments = {TraceePath("kept_by"), "talks"}}, directory_.path()));
+  for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (int round = 0; round < 4; ++round) {
+    const Command leaks = {
+        .arguments = {ToolPath(), "leaks", "--timeout", "20", std::to_string(process.pid())}};
+    Process one(leaks), other(leaks);
+    for (Process* each : {&one, &other}) {
+      const Result result = each->Wait(60);
+      EXPECT_EQ(result.Outcome(), "exit 0") << result.err;
+      EXPECT_NE(result.out.find("Lose"), std::string::npos) << result.out;
+    }
+  }
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(20).Outcome(), "signal 15");
+}
+
 // A program that handles no signals need not expect EINTR.
 TEST_F(LeakScanTest, NoCallOfTheProgramEndsBecauseOfAScan) {
   Process process(Traced({.arguments = {TraceePath("waits_in_the_kernel"), "1500"}}, directory_.path()));
