@@ -12,10 +12,10 @@ namespace {
 
 // Of a process that was killed the last event is not its end: it may have slept for an hour. Until when
 // it was seen from outside, since its start.
-uint64_t SeenAliveUntil(const TraceMetadata& metadata, const ProcessInfo& process) {
+uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
+                        const ProcessInfo& process) {
   // Wall clocks are set: by how much the end may be behind the last sample where there are samples.
   constexpr uint64_t kMostBehind = 10'000'000'000;
-  const PressureLane lane = metadata.pressure.Finish(metadata.start_monotonic_ns);
   const uint64_t sampled = lane.points.empty() ? 0 : lane.points.back().time_ns;
   if (!metadata.observed_end.has_value()) return sampled;
   const uint64_t end = metadata.observed_end->realtime_ns;
@@ -43,7 +43,7 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   const bool ended_by_others =
       process.end == ProcessInfo::End::kSignal || process.end == ProcessInfo::End::kCut;
   if (ended_by_others && !metadata.stopped.has_value()) {
-    process.duration_ns = std::max(process.duration_ns, SeenAliveUntil(metadata, process));
+    process.duration_ns = std::max(process.duration_ns, SeenAliveUntil(metadata, analysis->pressure, process));
   }
 }
 
@@ -84,6 +84,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   analysis->selection = options_.filter.selection();
   analysis->some_threads = !threads_.empty();
   analysis->only_thread = options_.thread_name;
+  analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
   FillProcess(analysis);
   FillModules(analysis);
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
@@ -112,7 +113,6 @@ void AnalyzerPass::Finish(Analysis* analysis) {
     analysis->coverage.window_begin_ns = window_begin_ns_;
   }
   FillThreads(analysis);
-  analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
   FillResident(analysis->pressure, faults_.samples(), &analysis->timeline);
   faults_.Finish(range_, &analysis->faults);
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);

@@ -20,18 +20,6 @@ using format::AllocFunction;
 
 bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-// A function that the compiler split or specialized is still that function:
-// "foo.part.0", "foo(int) [clone .isra.0]".
-absl::string_view WithoutCloneSuffix(absl::string_view function) {
-  function = function.substr(0, function.find(" [clone "));
-  for (const absl::string_view suffix : {".part.", ".cold", ".isra.", ".constprop.", ".lto_priv.",
-                                         ".llvm.", ".localalias", ".resolver", ".__uniq."}) {
-    const size_t at = function.find(suffix);
-    if (at != absl::string_view::npos && at > 0) function = function.substr(0, at);
-  }
-  return function;
-}
-
 // Of the bracket at text[open], the one that closes it; npos when none does.
 size_t Closing(absl::string_view text, size_t open) {
   std::string expected;  // innermost last
@@ -234,6 +222,16 @@ std::string HashOf(const std::string& text) {
 }
 
 }  // namespace
+
+absl::string_view WithoutCloneSuffix(absl::string_view function) {
+  function = function.substr(0, function.find(" [clone "));
+  for (const absl::string_view suffix : {".part.", ".cold", ".isra.", ".constprop.", ".lto_priv.",
+                                         ".llvm.", ".localalias", ".resolver", ".__uniq."}) {
+    const size_t at = function.find(suffix);
+    if (at != absl::string_view::npos && at > 0) function = function.substr(0, at);
+  }
+  return function;
+}
 
 std::string FunctionIdentity(absl::string_view demangled) {
   absl::string_view name = WithoutCloneSuffix(demangled);

@@ -37,6 +37,10 @@ inline constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the 
 // without return type, clone suffixes, ABI tags, and default template arguments of std.
 std::string FunctionIdentity(absl::string_view demangled);
 
+// A function that the compiler split or specialized is still that function: "foo" of "foo.part.0" and
+// of "foo(int) [clone .isra.0]".
+absl::string_view WithoutCloneSuffix(absl::string_view function);
+
 // The text that is hashed: a line for the allocating function, one for each frame. Frames
 // innermost first, as of ReportView::Frames().
 std::string FingerprintText(absl::Span<const Frame* const> stack, format::AllocFunction function,

@@ -57,10 +57,6 @@ bool ByMemalign(AllocFunction function) {
          function == AllocFunction::kPvalloc;
 }
 
-bool IsLibc(absl::string_view module) {
-  return absl::StartsWith(render::FileNameOf(module), "libc.so");
-}
-
 // Where the digit of a constructor or destructor is, which have two names for one code: _ZN1AC1Ev and
 // _ZN1AC2Ev. npos: it is none.
 size_t StructorDigit(absl::string_view mangled) {
@@ -239,7 +235,7 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
       }
       if (const size_t digit = StructorDigit(name); digit != name.npos) name[digit] = '?';
       // To some names Valgrind adds their version: fclose@@GLIBC_2.2.5.
-      if (IsLibc(frame.module)) name += '*';
+      if (render::IsLibc(frame.module)) name += '*';
       add("fun", name);
     } else if (!frame.module.empty()) {
       add("obj", RealPath(frame.module));

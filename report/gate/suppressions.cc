@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/text_file.h"
+#include "report/fingerprint.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::gate {
@@ -60,6 +61,21 @@ bool IsMemcheck(absl::string_view tools) {
   return false;
 }
 
+// "f.constprop.0" is Valgrind's name, from the symbol table, for a copy of f that the compiler made: the
+// debug information calls it f. So are parts of coroutines, and "f.2" of Ada.
+absl::string_view OriginalOf(absl::string_view name) {
+  name = WithoutCloneSuffix(name);
+  for (const absl::string_view suffix : {".resume", ".destroy", ".actor"}) {
+    absl::ConsumeSuffix(&name, suffix);
+  }
+  const size_t dot = name.rfind('.');
+  if (dot != name.npos && dot > 0 && dot + 1 < name.size() &&
+      name.find_first_not_of("0123456789", dot + 1) == name.npos) {
+    name = name.substr(0, dot);
+  }
+  return name;
+}
+
 absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lines) {
   FramePattern frame;
   if (text == "...") {
@@ -81,26 +97,14 @@ absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lin
   }
   if (text.empty()) return lines.Error("a frame without a name");
   frame.text = std::string(text);
+  if (frame.what == FramePattern::What::kFunction && OriginalOf(text) != text) {
+    frame.original = std::string(OriginalOf(text));
+  }
   return frame;
 }
 
 // "foo@@GLIBC_2.34" is how Valgrind names a versioned symbol of a library with symbols.
 absl::string_view WithoutVersion(absl::string_view name) { return name.substr(0, name.find('@')); }
-
-// "f.constprop.0" is Valgrind's name, from the symbol table, for a copy of f that the compiler made: the
-// debug information calls it f.
-absl::string_view WithoutCloneSuffix(absl::string_view name) {
-  for (const absl::string_view suffix : {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.",
-                                         ".llvm.", ".resume", ".destroy", ".actor"}) {
-    name = name.substr(0, std::max<size_t>(name.find(suffix, 1), 1));
-  }
-  const size_t dot = name.rfind('.');  // "f.2": of Ada, and of static variables
-  if (dot != name.npos && dot > 0 && dot + 1 < name.size() &&
-      name.find_first_not_of("0123456789", dot + 1) == name.npos) {
-    name = name.substr(0, dot);
-  }
-  return name;
-}
 
 bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
   switch (pattern.what) {
@@ -117,14 +121,13 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
       break;
   }
   const absl::string_view plain = WithoutVersion(pattern.text);
-  const absl::string_view original = WithoutCloneSuffix(pattern.text);
   for (const std::string& function : frame.functions) {
     if (WildcardMatches(pattern.text, function)) return true;
     if (!plain.empty() && plain.size() != pattern.text.size() &&
         WildcardMatches(plain, WithoutVersion(function))) {
       return true;
     }
-    if (original.size() != pattern.text.size() && WildcardMatches(original, function)) return true;
+    if (!pattern.original.empty() && WildcardMatches(pattern.original, function)) return true;
   }
   return false;
 }

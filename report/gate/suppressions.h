@@ -23,6 +23,7 @@ struct FramePattern {
   enum class What { kFunction, kObject, kSource, kAnyFrames };
   What what = What::kFunction;
   std::string text;   // with the wildcards * and ?
+  std::string original;  // kFunction: of a copy that the compiler made, the function; else empty
   uint32_t line = 0;  // kSource: 0 any
 };
 

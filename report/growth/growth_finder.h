@@ -23,9 +23,6 @@ class GrowthFinder {
   // `shutdown_ns`: its begin; UINT64_MAX: there is none.
   GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns, uint64_t shutdown_ns);
 
-  // UINT64_MAX: none.
-  uint64_t shutdown_ns() const { return shutdown_ns_; }
-
   void AddSite(size_t site, uint64_t first_ns);
   void AddLive(size_t site, uint64_t time_ns, uint64_t bytes);
   // `turns`: allocations with a free just before.

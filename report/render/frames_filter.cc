@@ -166,6 +166,11 @@ bool IsSystemModule(absl::string_view path) {
   return false;
 }
 
+bool IsLibc(absl::string_view path) {
+  const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  return absl::StartsWith(file, "libc.so") || absl::StartsWith(file, "libc-");
+}
+
 FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
   if (module_flags & format::kModuleTracer) return FrameRole::kAllocator;
   if (!frame.function.empty()) {

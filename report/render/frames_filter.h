@@ -27,6 +27,8 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 bool IsAllocatorFunction(absl::string_view demangled);
 bool IsStartFunction(absl::string_view demangled);
 bool IsSystemModule(absl::string_view path);
+// glibc's libc, by the name of the file.
+bool IsLibc(absl::string_view path);
 
 // The part [begin, end) of a stack that is worth reading.
 struct Cut {

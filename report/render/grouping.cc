@@ -11,20 +11,9 @@
 namespace memtrace::report::render {
 namespace {
 
-// What groups are sorted by; of the stack and function of the first row, which has most.
-struct GroupKey {
-  uint64_t figure = 0, bytes_allocated = 0, allocations = 0;
-  StackId stack;
-  format::AllocFunction function = format::AllocFunction::kMalloc;
-  uint32_t number = 0;
-};
-
 // By numbers in the order of first rows those by size.
 std::vector<uint32_t> Ranks(std::vector<GroupKey> keys) {
-  std::sort(keys.begin(), keys.end(), [](const GroupKey& a, const GroupKey& b) {
-    return std::tuple(b.figure, b.bytes_allocated, b.allocations, a.stack, a.function) <
-           std::tuple(a.figure, a.bytes_allocated, a.allocations, b.stack, b.function);
-  });
+  std::sort(keys.begin(), keys.end(), ComesFirst);
   std::vector<uint32_t> ranks(keys.size());
   for (uint32_t rank = 0; rank < keys.size(); ++rank) ranks[keys[rank].number] = rank;
   return ranks;
@@ -41,6 +30,11 @@ void Count(const Site& site, uint64_t figure, uint32_t number, std::vector<Group
 }
 
 }  // namespace
+
+bool ComesFirst(const GroupKey& a, const GroupKey& b) {
+  return std::tuple(b.figure, b.bytes_allocated, b.allocations, a.stack, a.function) <
+         std::tuple(a.figure, a.bytes_allocated, a.allocations, b.stack, b.function);
+}
 
 bool Grouping::IsOf(const Analysis& analysis) const {
   if (rows.size() != analysis.sites.size()) return false;

@@ -33,6 +33,16 @@ struct Grouping {
   bool IsOf(const Analysis& analysis) const;
 };
 
+// A copy of what groups are sorted by, which are large; stack and function are those of the site that
+// has most. More of `figure` comes first; a tie has the same order every time.
+struct GroupKey {
+  uint64_t figure = 0, bytes_allocated = 0, allocations = 0;
+  StackId stack;
+  format::AllocFunction function = format::AllocFunction::kMalloc;
+  uint32_t number = 0;
+};
+bool ComesFirst(const GroupKey& a, const GroupKey& b);
+
 // Of the sites whose stack `matches`; empty: of all.
 Grouping GroupSites(const Analysis& analysis, const SiteSymbols& symbols,
                     const std::function<bool(StackId)>& matches = {});

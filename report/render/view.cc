@@ -368,35 +368,23 @@ std::string ReportView::StrictFingerprint(StackId stack, AllocFunction function)
 }
 
 void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup>* groups) {
-  // Copies of what is compared: groups are large, and there may be a hundred thousand.
-  struct Key {
-    uint64_t figure, bytes_allocated, allocations;
-    StackId stack;
-    AllocFunction function;
-    uint32_t group;
-  };
   std::vector<std::string> names;
   if (column == SortColumn::kCaller) {
     for (const SiteGroup& group : *groups) names.push_back(view.CallerText(group.stack));
   }
-  std::vector<Key> keys;
+  std::vector<GroupKey> keys;
   keys.reserve(groups->size());
   for (const SiteGroup& group : *groups) {
     keys.push_back({SortKey(group, column), group.bytes_allocated, group.allocations, group.stack,
                     group.function, static_cast<uint32_t>(keys.size())});
   }
-  const auto before = [](const Key& a, const Key& b) {
-    return std::tuple(b.figure, b.bytes_allocated, b.allocations, a.stack, a.function) <
-           std::tuple(a.figure, a.bytes_allocated, a.allocations, b.stack, b.function);
-  };
-  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
-    if (names.empty()) return before(a, b);
-    const int order = names[a.group].compare(names[b.group]);
-    return order != 0 ? order < 0 : before(a, b);
+  std::sort(keys.begin(), keys.end(), [&](const GroupKey& a, const GroupKey& b) {
+    const int order = names.empty() ? 0 : names[a.number].compare(names[b.number]);
+    return order != 0 ? order < 0 : ComesFirst(a, b);
   });
   std::vector<SiteGroup> sorted;
   sorted.reserve(groups->size());
-  for (const Key& key : keys) sorted.push_back(std::move((*groups)[key.group]));
+  for (const GroupKey& key : keys) sorted.push_back(std::move((*groups)[key.number]));
   *groups = std::move(sorted);
 }
 

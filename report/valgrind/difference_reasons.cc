@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/render/frames_filter.h"
 #include "report/render/units.h"
 #include "report/runtime_functions.h"
 
@@ -64,11 +65,6 @@ bool KeepsInLibc(absl::string_view function) {
                      [&](const RuntimeFunction& known) { return known.name == function; });
 }
 
-bool IsLibc(absl::string_view object) {
-  const absl::string_view file = object.substr(object.rfind('/') + 1);  // npos + 1 is 0
-  return absl::StartsWith(file, "libc.so") || absl::StartsWith(file, "libc-");
-}
-
 bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
   return std::any_of(stack.begin() + (stack.empty() ? 0 : 1), stack.end(), IsProjectFrame);
 }
@@ -79,7 +75,7 @@ Owner OwnerOf(const std::vector<LossFrame>& stack) {
     for (const auto& [known, owner] : kOwners) {
       if (name == known) return owner;
     }
-    if (IsLibc(stack[i].object) && KeepsInLibc(name)) return Owner::kLibc;
+    if (render::IsLibc(stack[i].object) && KeepsInLibc(name)) return Owner::kLibc;
   }
   // The emergency pool for exceptions: allocated by a constructor of libstdc++.
   const bool in_cxx = stack.size() > 1 &&

@@ -94,7 +94,7 @@ std::string NameOf(const LossFrame& frame) {
 bool IsReturnFromSignal(const LossFrame& frame) {
   if (frame.function == "__restore_rt") return true;
   return (frame.function.empty() || frame.function == "???") &&
-         (frame.object.empty() || absl::StartsWith(FileName(frame.object), "libc.so"));
+         (frame.object.empty() || render::IsLibc(frame.object));
 }
 
 bool IsMemchecks(const LossFrame& frame) {
@@ -109,14 +109,8 @@ std::string BareFunction(absl::string_view function) {
     demangled = symbolizer::Demangle(name);
     function = demangled;
   }
-  function = function.substr(0, function.find(" [clone "));
   if (const size_t version = function.find('@'); version != function.npos && version > 0) {
     function = function.substr(0, version);
-  }
-  for (const absl::string_view suffix :
-       {".part.", ".cold", ".isra.", ".constprop.", ".lto_priv.", ".llvm."}) {
-    const size_t at = function.find(suffix);
-    if (at != function.npos && at > 0) function = function.substr(0, at);
   }
   const std::string bare = LastName(WithoutTemplates(FunctionIdentity(function)));
   // What a pointer to a lambda of GCC's leads to.
