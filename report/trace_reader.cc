@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -81,6 +82,7 @@ absl::Status TraceReader::Index() {
   if (!segments.ok()) return segments;
   BlockScanner scanner(source_.get());
   uint64_t whole_to = 0;  // to there the bytes are those of whole blocks, remnants too
+  std::optional<uint64_t> torn_events;  // KeyOf() the block of events that the file ends within
   for (uint64_t position = AlignToBlock(header_.header_bytes);;) {
     ScannedBlock block;
     auto state = scanner.At(position, &block);
@@ -102,6 +104,8 @@ absl::Status TraceReader::Index() {
       if (block.header.kind == format::BlockKind::kRing) {
         absl::Status status = IndexBlock(block);
         if (!status.ok()) return status;
+      } else if (block.header.kind == format::BlockKind::kEvents) {
+        torn_events = KeyOf(block.header.thread, block.header.sequence);
       }
       break;
     }
@@ -122,6 +126,12 @@ absl::Status TraceReader::Index() {
                    });
   absl::Status status = UseRings();
   if (!status.ok()) return status;
+  // _exit() and exec end the other threads, also one that copies its ring to the file: the ring
+  // still has all of it.
+  if (torn_events.has_value() && metadata_.end.has_value() && ring_copies_.contains(*torn_events)) {
+    cut_ = false;
+    cut_place_.clear();
+  }
   MakeStreams();
   clock_.Build(metadata_.start_monotonic_ns, metadata_.ticks_per_second);
   const uint64_t window = std::max(segments_.WindowTicks(), metadata_.window_ticks);

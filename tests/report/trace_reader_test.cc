@@ -266,6 +266,28 @@ TEST(TraceReaderTest, ARingReplacesTheDamagedBlockItIsACopyOf) {
   EXPECT_EQ(analysis.coverage.lost_blocks, 0u);
 }
 
+// What _exit() leaves of a thread that was copying its ring to the file.
+TEST(TraceReaderTest, ABlockThatTheEndToreIsWholeInItsRing) {
+  for (const bool has_ring : {true, false}) {
+    for (const bool has_end : {true, false}) {
+      TraceBuilder trace;
+      auto& a = trace.Thread(1, 100, "main");
+      auto& b = trace.Thread(2, 101, "worker");
+      a.At(1000).Malloc(0x1010, 10).Flush();
+      if (has_ring) b.At(1500).Malloc(0x2010, 20).LeaveInRing().SkipBlocks(-1u);
+      if (has_end) trace.End(3, 2000, format::EndReason::kUnderscoreExit);
+      trace.Build();  // and what follows lies behind the end
+      b.At(1500).Malloc(0x2010, 20).Flush();
+      const std::string bytes = trace.Build();
+      const Analysis analysis =
+          Analyze(bytes.substr(0, bytes.size() - format::kBlockAlignment + 8)).analysis;
+      EXPECT_EQ(analysis.coverage.events, has_ring ? 2u : 1u);
+      EXPECT_EQ(analysis.coverage.truncated, !has_ring || !has_end);
+      EXPECT_EQ(analysis.coverage.damage.empty(), has_ring && has_end) << analysis.coverage.damage;
+    }
+  }
+}
+
 TEST(TraceReaderTest, ALyingRingIsBoundedByItsCapacityAndTheFile) {
   for (const uint32_t committed :
        {uint32_t{0}, uint32_t{7}, uint32_t{16}, 0x7ffffff0u, 0xfffffff0u}) {
