@@ -16,6 +16,7 @@
 #include "preload/confinement.h"
 #include "preload/coverage_notes.h"
 #include "preload/cross_check.h"
+#include "preload/descriptor_table.h"
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
 #include "preload/foreign_runtime.h"
@@ -52,7 +53,7 @@ class ProcFile {
  public:
   ProcFile(const char* path, size_t capacity) : capacity_(capacity) {
     data_ = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
-    const long bytes = data_ != nullptr ? sys::ReadFile(path, data_, capacity) : -ENOMEM;
+    const long bytes = data_ != nullptr ? ReadFile(path, data_, capacity) : -ENOMEM;
     size_ = bytes > 0 ? static_cast<size_t>(bytes) : 0;
     error_ = bytes < 0 ? bytes : 0;
   }
@@ -390,12 +391,13 @@ void StopRecording(format::RecordingStop why, long error) {
 }
 
 void WriteThreadNames() {
-  ForEachThread([](ThreadState& state) {
+  const Text<32> process = OwnProcDirectory();
+  ForEachThread([&process](ThreadState& state) {
     Text<64> path;
     const int tid = state.owner_tid.load(std::memory_order_relaxed);
-    path << "/proc/self/task/" << tid << "/comm";
+    path << process.view() << "/task/" << tid << "/comm";
     char name[16];
-    long bytes = sys::ReadFile(path.c_str(), name, sizeof(name));
+    long bytes = ReadFile(path.c_str(), name, sizeof(name));
     if (bytes > 0 && name[bytes - 1] == '\n') --bytes;
     if (bytes <= 0) return;
     if (static_cast<size_t>(bytes) == strnlen(state.name, sizeof(state.name)) &&

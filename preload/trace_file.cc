@@ -9,6 +9,7 @@
 #include "format/checksum.h"
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
+#include "preload/descriptor_table.h"
 #include "preload/event_ring.h"
 #include "preload/own_memory.h"
 #include "preload/signals_blocked.h"
@@ -74,6 +75,11 @@ long TraceFile::Create(const char* pattern, const char* working_directory, const
                        int pid, uint64_t start_ns, const format::FileHeader& header) {
   path_.Clear();
   Expand(pattern, working_directory, program, pid, start_ns, path_);
+  return WithDescriptor([&] { return CreateAtPath(header); });
+}
+
+// Or beside it, where there is a file.
+long TraceFile::CreateAtPath(const format::FileHeader& header) {
   const Text<4352> wanted = path_;
   const std::string_view name = wanted.view();
   size_t dot = name.rfind('.');
@@ -171,6 +177,17 @@ long TraceFile::OpenVerified() {
   return fd;
 }
 
+template <typename Function>
+long TraceFile::WithFile(Function write) {
+  return WithDescriptor([&] {
+    const long fd = OpenVerified();
+    if (sys::Failed(fd)) return fd;
+    write(fd);
+    sys::Close(fd);
+    return 0L;
+  });
+}
+
 // At the end of the file. UINT64_MAX: that is beyond `limit`.
 uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
   uint64_t end = end_->load(std::memory_order_relaxed);
@@ -229,20 +246,22 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
   if (reserve_.mapped()) return AppendToReserve(header, payload, reserved, limit);
   const OtherCalls calls;
   if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
-  const long fd = OpenVerified();  // first: where it fails, no gap is left
-  if (sys::Failed(fd)) {
+  uint64_t offset = UINT64_MAX;
+  bool written = false;
+  const long opened = WithFile([&](long fd) {  // first: where it fails, no gap is left
+    offset = TakeSpace(reserved, limit);
+    if (offset == UINT64_MAX) return;
+    written = WriteAt(fd, offset, header, payload, reserved);
+    status_.Write(fd);
+  });
+  if (sys::Failed(opened)) {
     if (records) lost_records_.store(true, std::memory_order_relaxed);
     return false;
   }
-  const uint64_t offset = TakeSpace(reserved, limit);
   if (offset == UINT64_MAX) {
-    sys::Close(fd);
     return segments_.on() ? AppendToSegment(header, payload)
                           : Refuse(format::RecordingStop::kMaxBytes, 0);
   }
-  const bool written = WriteAt(fd, offset, header, payload, reserved);
-  status_.Write(fd);
-  sys::Close(fd);
   return written;
 }
 
@@ -274,33 +293,32 @@ bool TraceFile::AppendToReserve(format::BlockHeader& header, const void* payload
   }
   // It is used up.
   const OtherCalls calls;
-  const long fd = calls ? OpenVerified() : -EPERM;
-  if (sys::Failed(fd)) return Refuse(format::RecordingStop::kSandboxed, 0);
-  const bool written = WriteAt(fd, offset, header, payload, bytes);
-  sys::Close(fd);
-  return written;
+  bool written = false;
+  const long opened =
+      calls ? WithFile([&](long fd) { written = WriteAt(fd, offset, header, payload, bytes); })
+            : -EPERM;
+  return sys::Failed(opened) ? Refuse(format::RecordingStop::kSandboxed, 0) : written;
 }
 
 bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload) {
   const OtherCalls calls;
   if (!calls) return Refuse(format::RecordingStop::kSandboxed, 0);
-  const long fd = OpenVerified();
-  if (sys::Failed(fd)) return false;
-  Segments::Place place;
-  const bool reserved = segments_.Reserve(
-      RoundUp(sizeof(header) + header.payload_bytes, format::kBlockAlignment), status_, &place);
-  if (place.began) {
-    status_.Write(fd);
-    AskForNewStacks();
-  }
   long result = -EBUSY;
-  if (reserved) {
+  const long opened = WithFile([&](long fd) {
+    Segments::Place place;
+    const bool reserved = segments_.Reserve(
+        RoundUp(sizeof(header) + header.payload_bytes, format::kBlockAlignment), status_, &place);
+    if (place.began) {
+      status_.Write(fd);
+      AskForNewStacks();
+    }
+    if (!reserved) return;
     bool torn = false;
     Seal(header);
     result = Write(fd, header, payload, place.offset, &torn);
     segments_.Finished(place);
-  }
-  sys::Close(fd);
+  });
+  if (sys::Failed(opened)) return false;
   return sys::Failed(result) ? Refuse(format::RecordingStop::kWriteFailed, result) : true;
 }
 
@@ -319,19 +337,16 @@ long TraceFile::MakeReserve() {
   // Segments are written over, which is not what a reserve can do.
   if (segments_.on()) return -EOPNOTSUPP;
   if (making_reserve_.exchange(true)) return -EBUSY;  // another thread is about to
-  const long fd = OpenVerified();
-  if (sys::Failed(fd)) {
-    making_reserve_.store(false);
-    return fd;
-  }
-  uint64_t limit = sys::FileSizeLimit();
-  if (max_bytes_ != 0 && limit > max_bytes_ + TraceReserve::kLastWordsBytes) {
-    limit = max_bytes_ + TraceReserve::kLastWordsBytes;
-  }
-  const long result = reserve_.Map(fd, end_->load(std::memory_order_relaxed), limit);
-  sys::Close(fd);
+  long result = 0;
+  const long opened = WithFile([&](long fd) {
+    uint64_t limit = sys::FileSizeLimit();
+    if (max_bytes_ != 0 && limit > max_bytes_ + TraceReserve::kLastWordsBytes) {
+      limit = max_bytes_ + TraceReserve::kLastWordsBytes;
+    }
+    result = reserve_.Map(fd, end_->load(std::memory_order_relaxed), limit);
+  });
   making_reserve_.store(false);
-  return result;
+  return sys::Failed(opened) ? opened : result;
 }
 
 void TraceFile::LimitAddressSpace(uint64_t bytes) {
@@ -352,31 +367,31 @@ long TraceFile::Allocate(long fd, uint64_t offset, uint64_t bytes) {
   return result;
 }
 
+// UINT64_MAX: there is no room for more rings in a file with a limit.
+uint64_t TraceFile::TakeRingSpace(uint64_t reserved, uint32_t thread) {
+  if (segments_.on()) {
+    if (rings_end_.load(std::memory_order_relaxed) + reserved > segments_.rings_end()) {
+      return UINT64_MAX;
+    }
+    const uint64_t offset = rings_end_.fetch_add(reserved, std::memory_order_relaxed);
+    return offset + reserved <= segments_.rings_end() ? offset : UINT64_MAX;
+  }
+  if (max_bytes_ == 0 || thread == 1) return TakeSpace(reserved, UINT64_MAX);
+  // The rest is for events.
+  const uint64_t rings = rings_end_.fetch_add(reserved, std::memory_order_relaxed) + reserved;
+  return rings <= max_bytes_ / 4 ? TakeSpace(reserved, max_bytes_) : UINT64_MAX;
+}
+
 void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   if (no_shared_mappings_.load(std::memory_order_relaxed)) return nullptr;
   const SignalsBlocked no_handler;
-  const bool by_reserve = reserve_.mapped();
-  const OtherCalls calls;
-  if (!by_reserve && !calls) return nullptr;
-  const long fd = by_reserve ? -ENOENT : OpenVerified();
-  if (sys::Failed(fd) && !by_reserve) return nullptr;
   // One block whose payload reaches from its header over the padding to the
   // page-aligned ring and to the ring's end.
   const uint64_t reserved = format::kRingAlignment + ring_bytes;
-  uint64_t offset = UINT64_MAX;
-  if (!segments_.on() && (max_bytes_ == 0 || thread == 1)) {
-    offset = TakeSpace(reserved, UINT64_MAX);
-  } else if (!segments_.on()) {
-    // The rest is for events.
-    if (rings_end_.fetch_add(reserved, std::memory_order_relaxed) + reserved <= max_bytes_ / 4) {
-      offset = TakeSpace(reserved, max_bytes_);
-    }
-  } else if (rings_end_.load(std::memory_order_relaxed) + reserved <= segments_.rings_end()) {
-    offset = rings_end_.fetch_add(reserved, std::memory_order_relaxed);
-    if (offset + reserved > segments_.rings_end()) offset = UINT64_MAX;
-  }
   void* mapping = nullptr;
-  if (offset != UINT64_MAX) {  // else there is no room for more rings in a file with a limit
+  const auto append = [&](long fd) {  // -1: by the reserve
+    const uint64_t offset = TakeRingSpace(reserved, thread);
+    if (offset == UINT64_MAX) return;
     const uint64_t ring = RoundUp(offset + sizeof(format::BlockHeader), format::kRingAlignment);
     format::BlockHeader header = {};
     header.kind = format::BlockKind::kRing;
@@ -385,12 +400,17 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
         static_cast<uint32_t>(reserved - sizeof(header));
     Seal(header);
     long why = 0;
-    mapping = by_reserve ? reserve_.Ring(offset, header, ring, &why)
-                         : MapRing(fd, offset, reserved, header, ring, ring_bytes);
+    mapping = fd < 0 ? reserve_.Ring(offset, header, ring, &why)
+                     : MapRing(fd, offset, reserved, header, ring, ring_bytes);
     if (why == TraceReserve::kElsewhere) Refuse(format::RecordingStop::kSandboxed, 0);
     if (sys::Failed(why)) Refuse(format::RecordingStop::kWriteFailed, why);
+  };
+  if (reserve_.mapped()) {
+    append(-1);
+  } else {
+    const OtherCalls calls;
+    if (calls) WithFile(append);
   }
-  if (!by_reserve) sys::Close(fd);
   if (mapping != nullptr) {
     sys::Madvise(mapping, ring_bytes, MADV_DONTFORK);
     CountRingBytes(static_cast<int64_t>(ring_bytes));

@@ -1,7 +1,7 @@
 // TraceFile: the file this process spools to.
 //
-// No descriptor is kept, because programs close and reuse all of them: each
-// access opens the file by its absolute path and checks that it is still the file
+// No descriptor is kept, because programs close and reuse all of them, and use all there are
+// (descriptor_table.h): each access opens the file by its absolute path and checks that it is still the file
 // that was created: device, inode, and the trace id in its header, for the number
 // of a deleted inode is soon given out again. Space is given out by one atomic
 // counter, so threads never write to the same place and need no lock. A write
@@ -108,7 +108,11 @@ class TraceFile {
   const char* path() const { return path_.c_str(); }
 
  private:
+  long CreateAtPath(const format::FileHeader& header);
   long OpenVerified();
+  // `write(descriptor)` with the trace open. 0, or -errno: it cannot be opened, and why is noted.
+  template <typename Function>
+  long WithFile(Function write);
   void ShareEnd();
   bool Refuse(format::RecordingStop why, long error);
   bool AppendToSegment(format::BlockHeader& header, const void* payload);
@@ -121,6 +125,7 @@ class TraceFile {
                        uint64_t limit);
   bool WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
                uint64_t bytes);
+  uint64_t TakeRingSpace(uint64_t reserved, uint32_t thread);
   void* MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
                 uint64_t ring, size_t ring_bytes);
 

@@ -7,6 +7,7 @@
 //   SubtractReaches                     the step of a call that is not sampled
 //   MEMTRACE_DEFINE_SYSCALL             the exported syscall(), which may return twice
 //   RawSystemCall, ThreadPointer        without errno; the end of a thread's stack
+//   CloneAndCall                        a process on a stack of its own
 //   Register, kRegisterCount            DWARF numbers of registers
 //   CurrentRegisters, KeptRegister      those a function must keep, of this moment
 //   kReturnSlot, kFrameAddressToCfa     where calls put what

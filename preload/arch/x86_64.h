@@ -216,6 +216,30 @@ inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long 
   return result;
 }
 
+// Makes a process with these flags of clone(), which calls `function` on the stack that ends at `top`,
+// a multiple of 16, and ends. Its number, or -errno. With CLONE_VFORK that is when it has ended.
+inline long CloneAndCall(long flags, void* top, void (*function)(void*), void* argument) {
+  long result = SYS_clone;
+  register long r10 asm("r10") = 0;
+  register long r8 asm("r8") = 0;
+  asm volatile(
+      "syscall\n\t"
+      "testq %%rax, %%rax\n\t"
+      "jnz 0f\n\t"
+      "movq %[argument], %%rdi\n\t"
+      "call *%[function]\n\t"
+      "xorl %%edi, %%edi\n\t"
+      "movl %[exit], %%eax\n\t"
+      "syscall\n\t"
+      "hlt\n"
+      "0:"
+      : "+a"(result)
+      : "D"(flags), "S"(top), "d"(0L), "r"(r10), "r"(r8), [function] "r"(function),
+        [argument] "r"(argument), [exit] "i"(SYS_exit_group)
+      : "rcx", "r11", "memory", "cc");
+  return result;
+}
+
 // Defines the exported function syscall(): a jump to the function at *memtrace_real_syscall, or
 // to memtrace_confining_syscall where memtrace_is_confining, a table of bytes, has one for the
 // number. It touches nothing but rax, which has no argument: not the stack either, where a

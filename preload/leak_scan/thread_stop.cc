@@ -14,10 +14,10 @@
 #include "preload/allowed_calls.h"
 #include "preload/alternate_stacks.h"
 #include "preload/clock.h"
+#include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/sys.h"
-#include "preload/text.h"
 #include "preload/unwind/stack_bounds.h"
 
 extern "C" void memtrace_signal_restorer();
@@ -147,11 +147,22 @@ bool ThreadStop::Add(int tid) {
 
 // True: there are threads that were not known before, or it failed and count_ stays.
 bool ThreadStop::ListTasks() {
-  const long fd = sys::Open("/proc/self/task", O_RDONLY | O_DIRECTORY);
-  if (sys::Failed(fd)) return false;
+  Text<64> path;
+  path << process_.view() << "/task";
+  const long listed = WithDescriptor([&] {
+    const long fd = sys::Open(path.c_str(), O_RDONLY | O_DIRECTORY);
+    if (sys::Failed(fd)) return fd;
+    AddTasks(fd);
+    sys::Close(fd);
+    return 0L;
+  });
+  return !sys::Failed(listed);
+}
+
+void ThreadStop::AddTasks(long directory) {
   for (;;) {
     const long bytes =
-        sys::Call(SYS_getdents64, fd, reinterpret_cast<long>(buffer_), kBufferBytes);
+        sys::Call(SYS_getdents64, directory, reinterpret_cast<long>(buffer_), kBufferBytes);
     if (bytes <= 0) break;
     for (long at = 0; at < bytes;) {
       // struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1, name.
@@ -164,8 +175,6 @@ bool ThreadStop::ListTasks() {
       if (tid != 0 && !Knows(tid)) Add(tid);
     }
   }
-  sys::Close(fd);
-  return true;
 }
 
 // One that the program neither handles, ignores nor blocks in the calling thread: not one that it
@@ -198,8 +207,8 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
   const uint64_t bit = uint64_t{1} << (signal_ - 1);
   Text<64> path;
-  path << "/proc/self/task/" << tid << "/status";
-  long bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
+  path << process_.view() << "/task/" << tid << "/status";
+  long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
   if (bytes <= 0) return false;
   const std::string_view status(buffer_, static_cast<size_t>(bytes));
   if (const size_t state = status.find("State:\t");
@@ -209,8 +218,8 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   }
   if (HexAfter(status, "SigBlk:") & bit) return false;
   path.Clear();
-  path << "/proc/self/task/" << tid << "/syscall";
-  bytes = sys::ReadFile(path.c_str(), buffer_, kBufferBytes);
+  path << process_.view() << "/task/" << tid << "/syscall";
+  bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
   if (bytes <= 0) return true;
   thread.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});
   const long call = thread.call.number;
@@ -264,6 +273,7 @@ bool ThreadStop::Stop() {
   self_ = sys::Gettid();
   buffer_ = static_cast<char*>(OwnMap(kBufferBytes, /*touch=*/false));
   if (buffer_ == nullptr) return false;
+  process_ = OwnProcDirectory();
   struct stat tasks;
   // Its links are the threads and two more.
   if (sys::Failed(sys::Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"),

@@ -30,6 +30,7 @@
 
 #include "preload/arch/arch.h"
 #include "preload/leak_scan/interrupted_call.h"
+#include "preload/text.h"
 
 namespace memtrace {
 
@@ -71,6 +72,7 @@ class ThreadStop {
 
  private:
   bool ListTasks();
+  void AddTasks(long directory);
   bool Knows(int tid) const;
   bool Add(int tid);
   bool ChooseSignal();
@@ -89,6 +91,7 @@ class ThreadStop {
   uint64_t began_ns_ = 0;
   int self_ = 0;
   char* buffer_ = nullptr;
+  Text<32> process_;  // its directory in /proc
   arch::KernelAction before_ = {};
 };
 

@@ -79,9 +79,18 @@ std::string CallGraph::NameFrom(const std::string& begin) const {
   return name;
 }
 
+std::vector<std::string> CallGraph::NamesFrom(const std::string& begin,
+                                              const std::string& end) const {
+  std::vector<std::string> names;
+  for (const auto& [function, calls] : functions_) {
+    if (function.starts_with(begin) && function.ends_with(end)) names.push_back(function);
+  }
+  return names;
+}
+
 CallGraph::Reached CallGraph::ReachedFrom(const std::string& entry,
                                           const std::function<bool(const std::string&)>& stops,
-                                          const std::map<std::string, std::string>& more) const {
+                                          const std::multimap<std::string, std::string>& more) const {
   Reached reached = {{entry, ""}};
   std::deque<std::string> open = {entry};
   while (!open.empty()) {
@@ -91,7 +100,8 @@ CallGraph::Reached CallGraph::ReachedFrom(const std::string& entry,
     if (found == functions_.end() || (function != entry && stops(function))) continue;
     if (function.ends_with("@plt")) continue;
     std::set<std::string> callees = found->second.callees;
-    if (const auto by_pointer = more.find(function); by_pointer != more.end()) {
+    const auto [first, last] = more.equal_range(function);
+    for (auto by_pointer = first; by_pointer != last; ++by_pointer) {
       callees.insert(by_pointer->second);
     }
     for (const std::string& callee : callees) {

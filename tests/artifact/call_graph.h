@@ -30,6 +30,8 @@ class CallGraph {
   bool Has(const std::string& function) const { return functions_.count(function) != 0; }
   // The one function whose name begins so; empty: none, for it was inlined everywhere.
   std::string NameFrom(const std::string& begin) const;
+  // All of them that end so.
+  std::vector<std::string> NamesFrom(const std::string& begin, const std::string& end) const;
   size_t size() const { return functions_.size(); }
 
   // What `entry` reaches, each with the function it was reached from first; functions of
@@ -37,7 +39,7 @@ class CallGraph {
   using Reached = std::map<std::string, std::string>;
   Reached ReachedFrom(const std::string& entry,
                       const std::function<bool(const std::string&)>& stops,
-                      const std::map<std::string, std::string>& more) const;
+                      const std::multimap<std::string, std::string>& more) const;
 
   // "entry > a > b".
   static std::string PathTo(const Reached& reached, std::string function);

@@ -47,15 +47,24 @@ const std::map<std::string, std::string> kHarmless = {
     {"__errno_location", "reallocarray sets ENOMEM, as it must"},
 };
 
-// Functions that call by a pointer which can only be memtrace::InstanceOf. (The exported
-// functions call the next definition by pointer.)
+// Functions that call by a pointer, and what that can be. (The exported functions call the next
+// definition by pointer.) Some can only call memtrace::InstanceOf; with spare descriptors, what said
+// that there is none is done again.
 constexpr const char* kAskForTheInstance[] = {"memtrace::unwind::InstanceOfModule(",
                                               "memtrace::unwind::TagIsCurrent("};
-std::map<std::string, std::string> PointersOf(const CallGraph& graph) {
-  std::map<std::string, std::string> pointers;
+using Pointers = std::multimap<std::string, std::string>;
+Pointers PointersOf(const CallGraph& graph) {
+  Pointers pointers;
   for (const char* caller : kAskForTheInstance) {
     const std::string name = graph.NameFrom(caller);
-    if (!name.empty()) pointers[name] = graph.NameFrom("memtrace::InstanceOf(");
+    if (!name.empty()) pointers.emplace(name, graph.NameFrom("memtrace::InstanceOf("));
+  }
+  const std::string spare = "memtrace::CallWithSpareDescriptors(void (*)(void*), void*)";
+  for (const std::string& there : graph.NamesFrom(spare, "::_FUN(void*)")) {
+    pointers.emplace(spare, there);
+    for (const std::string& again : graph.NamesFrom("memtrace::WithDescriptor<", "::_FUN(void*)")) {
+      pointers.emplace(there, again);
+    }
   }
   return pointers;
 }
@@ -90,7 +99,7 @@ std::vector<std::string> FaultsOf(const CallGraph& graph, const std::string& ent
     return function.starts_with("memtrace::Recorded") || function.starts_with("memtrace::Slow");
   };
   std::vector<std::string> faults;
-  const std::map<std::string, std::string> pointers = PointersOf(graph);
+  const Pointers pointers = PointersOf(graph);
   const CallGraph::Reached reached = graph.ReachedFrom(entry, is_slow, pointers);
   for (const auto& [function, from] : reached) {
     if (is_slow(function)) continue;
@@ -150,7 +159,7 @@ TEST(EventPathTest, FollowsTheWholePath) {
         "FastWalk::Unusual(", "ResolveRule(", "CfiUnwinder::Step(", "RuleTable::Insert(",
         "StackBounds::Move(", "memtrace::InstanceOf(", "TraceFile::Append(", "_dl_find_object@plt",
         "RuleTable::Grow(", "memtrace::RecordedMalloc(", "memtrace::SlowMalloc(",
-        "memtrace::DrawDistance(", "memtrace::OpenNestedSection(", "SampledSet::Insert("}) {
+        "memtrace::DrawDistance(", "memtrace::WithDescriptor<", "memtrace::OpenNestedSection(", "SampledSet::Insert("}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
 }

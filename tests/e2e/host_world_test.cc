@@ -78,6 +78,44 @@ TEST(HostWorldTest, EveryDescriptorMayBeClosed) {
   }
 }
 
+uint64_t AllocationsBy(const Json& report, const std::string& function) {
+  uint64_t allocations = 0;
+  for (const Json& site : report.at("sites")) {
+    const auto& stack = site.at("stack");
+    if (!stack.empty() && stack[0].value("function", "") == function) {
+      allocations += site.at("allocations").get<uint64_t>();
+    }
+  }
+  return allocations;
+}
+
+// All that it does is recorded, though it has no descriptor to spare; and it has lost none.
+TEST(HostWorldTest, EveryDescriptorMayBeInUse) {
+  TempDir traces, work;
+  const Command command = {.arguments = {TraceePath("uses_up_descriptors"), work / "locked"}};
+  const Result plain = RunCommand(command);
+  EXPECT_EQ(plain.out, "64 descriptors, 1 children, status 0, signals seen, 0 elsewhere\n");
+  const Result run = RunCommand(Traced(command, traces.path()));
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_EQ(run.out, plain.out);
+  EXPECT_EQ(run.err, "");
+  size_t children = 0;
+  for (const auto& file : std::filesystem::directory_iterator(traces.path())) {
+    const Json report = Report(file.path());
+    const bool parent = file.path() == TraceOf(traces.path(), "uses_up_descriptors", run.pid);
+    children += parent ? 0 : 1;
+    EXPECT_EQ(report.at("coverage").at("dropped_events"), 0) << file.path();
+    EXPECT_EQ(report.at("process").at("end"), "exit");
+    EXPECT_EQ(AllocationsBy(report, "Pairs"), parent ? 200000u : 100000u);
+    uint64_t lost = 0;
+    for (const Json& record : report.at("leaks")) {
+      if (record.at("kind") == "definite") lost += record.at("bytes").get<uint64_t>();
+    }
+    EXPECT_EQ(lost, parent ? 321u + 987 : 654u) << report.at("leaks").dump().substr(0, 2000);
+  }
+  EXPECT_EQ(children, 1u);
+}
+
 class TraceFileNameTest : public ::testing::Test {
  protected:
   Result Run(const std::string& before = ":") const {

@@ -8,6 +8,7 @@
  *   replace FILE   another file takes the place of FILE
  *   move FILE      FILE is renamed to FILE.moved
  *   fsize N, nofile N    RLIMIT_FSIZE, RLIMIT_NOFILE: the soft limit
+ *   nofile-for-good N    RLIMIT_NOFILE, both limits
  *   thread 0       a third thread does as the two, for a round
  *   kill N         signal N to itself
  *
@@ -53,10 +54,11 @@ static void* OneRound(void* unused) {
   return unused;
 }
 
-static void Limit(int resource, const char* to) {
+static void Limit(int resource, const char* to, int for_good) {
   struct rlimit limit;
   getrlimit(resource, &limit);
   limit.rlim_cur = strtoull(to, NULL, 10);
+  if (for_good) limit.rlim_max = limit.rlim_cur;
   setrlimit(resource, &limit);
 }
 
@@ -79,9 +81,11 @@ static void Happen(const char* what, const char* to) {
     snprintf(other, sizeof(other), "%s.moved", to);
     if (rename(to, other) != 0) perror(to);
   } else if (strcmp(what, "fsize") == 0) {
-    Limit(RLIMIT_FSIZE, to);
+    Limit(RLIMIT_FSIZE, to, 0);
   } else if (strcmp(what, "nofile") == 0) {
-    Limit(RLIMIT_NOFILE, to);
+    Limit(RLIMIT_NOFILE, to, 0);
+  } else if (strcmp(what, "nofile-for-good") == 0) {
+    Limit(RLIMIT_NOFILE, to, 1);
   } else if (strcmp(what, "thread") == 0) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, OneRound, NULL) == 0) pthread_join(thread, NULL);

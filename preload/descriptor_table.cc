@@ -1,0 +1,67 @@
+#include "preload/descriptor_table.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "preload/allowed_calls.h"
+#include "preload/arch/arch.h"
+#include "preload/own_memory.h"
+#include "preload/signals_blocked.h"
+#include "preload/sys.h"
+
+namespace memtrace {
+
+bool CallWithSpareDescriptors(void (*function)(void*), void* argument) {
+  constexpr size_t kStackBytes = 64 << 10;
+  const OtherCalls calls;
+  if (!calls) return false;
+  // What is sent to the program's process group reaches the other process as well, and it has the
+  // program's handlers.
+  const SignalsBlocked no_handler;
+  void* const stack = OwnMap(kStackBytes, /*touch=*/false);
+  if (stack == nullptr) return false;
+  struct Job {
+    void (*function)(void*);
+    void* argument;
+  } job = {function, argument};
+  const long other = arch::CloneAndCall(
+      CLONE_VM | CLONE_VFORK | CLONE_UNTRACED, static_cast<char*>(stack) + kStackBytes,
+      [](void* data) {
+        // Limits are its own as well. Where there is nothing to raise, the table is full: so there
+        // is a descriptor with the number 0.
+        uint64_t limits[2];
+        if (!sys::Failed(sys::Call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, reinterpret_cast<long>(limits)))) {
+          limits[0] = limits[1];
+          sys::Call(SYS_prlimit64, 0, RLIMIT_NOFILE, reinterpret_cast<long>(limits), 0);
+        }
+        sys::Close(0);
+        const Job& job = *static_cast<const Job*>(data);
+        job.function(job.argument);
+      },
+      &job);
+  if (!sys::Failed(other)) {
+    while (sys::Call(SYS_wait4, other, 0, __WALL, 0) == -EINTR) {
+    }
+  }
+  OwnUnmap(stack, kStackBytes);
+  return !sys::Failed(other);
+}
+
+long ReadFile(const char* path, char* buffer, size_t capacity) {
+  return WithDescriptor([&] { return sys::ReadFile(path, buffer, capacity); });
+}
+
+Text<32> OwnProcDirectory() {
+  char number[16];
+  const long bytes = sys::Readlink("/proc/self", number, sizeof(number));
+  Text<32> path;
+  path << "/proc/";
+  if (bytes > 0 && static_cast<size_t>(bytes) < sizeof(number)) {
+    path << std::string_view(number, static_cast<size_t>(bytes));
+  } else {
+    path << "self";
+  }
+  return path;
+}
+
+}  // namespace memtrace

@@ -1,0 +1,59 @@
+// WithDescriptor: a system call that needs a descriptor, also when the program has used up all of
+// them.
+//
+// A program that leaks descriptors, or a server at its limit (RLIMIT_NOFILE), lives on; its trace
+// must, too. No descriptor is kept, and none may be taken from the program. But a process that
+// shares this one's memory may have limits and a table of its own: CLONE_VM without CLONE_FILES. There
+// the limit is raised as far as it may be, and number 0 closed. It does what has to be done, also a mapping, and ends; the calling
+// thread stands meanwhile (CLONE_VFORK). So it costs a copy of the table, tens of microseconds, and
+// only where a call said EMFILE.
+//
+// The program notices nothing: the copy has no signal for its end and blocks all others, nobody
+// who traces the program is told of it, and locks belong to the program's table.
+//
+// Async-signal-safe; any thread.
+
+#ifndef MEMTRACE_PRELOAD_DESCRIPTOR_TABLE_H_
+#define MEMTRACE_PRELOAD_DESCRIPTOR_TABLE_H_
+
+#include <cerrno>
+#include <cstddef>
+
+#include "preload/text.h"
+
+namespace memtrace {
+
+// Calls `function` where a descriptor is to be had. False: no such process can be made, and it was
+// not called. /proc/self is the other process there, which has the memory but not the threads: see
+// OwnProcDirectory().
+bool CallWithSpareDescriptors(void (*function)(void*), void* argument);
+
+// `function()`, which returns a result or -errno; once more with spare descriptors when it
+// says -EMFILE.
+template <typename Function>
+long WithDescriptor(Function function) {
+  const long result = function();
+  if (result != -EMFILE) return result;
+  struct Again {
+    Function* function;
+    long result;
+  } again = {&function, result};
+  CallWithSpareDescriptors(
+      [](void* argument) {
+        auto* const again = static_cast<Again*>(argument);
+        again->result = (*again->function)();
+      },
+      &again);
+  return again.result;
+}
+
+// sys::ReadFile() so.
+long ReadFile(const char* path, char* buffer, size_t capacity);
+
+// "/proc/" and this process's number there, for files that are not of the memory alone. Where it
+// cannot be told, /proc/self.
+Text<32> OwnProcDirectory();
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_DESCRIPTOR_TABLE_H_

@@ -1,0 +1,88 @@
+#include "preload/descriptor_table.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "preload/sys.h"
+
+namespace memtrace {
+namespace {
+
+constexpr int kLimit = 32;
+
+// All descriptors in use, the limit final.
+void UseUp() {
+  const rlimit limit = {kLimit, kLimit};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  while (open("/dev/null", O_RDONLY) >= 0) {
+  }
+  ASSERT_EQ(errno, EMFILE);
+}
+
+int Open() {
+  int open = 0;
+  for (int fd = 0; fd < kLimit; ++fd) open += fcntl(fd, F_GETFD) >= 0;
+  return open;
+}
+
+// In a child: the limit stays.
+template <typename Body>
+void InChild(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    UseUp();
+    body();
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(DescriptorTableTest, OpensWhereTheProgramCannot) {
+  InChild([] {
+    int calls = 0;
+    const long opened = WithDescriptor([&calls] {
+      ++calls;
+      const long fd = sys::Open("/", O_RDONLY);
+      if (!sys::Failed(fd)) sys::Close(fd);
+      return fd;
+    });
+    EXPECT_EQ(opened, 0);
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(Open(), kLimit);
+    EXPECT_EQ(waitpid(-1, nullptr, __WALL), -1) << "nothing is left of it";
+    char first[64] = {};
+    EXPECT_GT(ReadFile("/proc/self/maps", first, sizeof(first)), 0);
+    EXPECT_NE(strchr(first, '-'), nullptr);
+  });
+}
+
+TEST(DescriptorTableTest, OtherErrorsAreNotTriedAgain) {
+  int calls = 0;
+  const auto fails = [&calls] {
+    ++calls;
+    return static_cast<long>(-ENOENT);
+  };
+  EXPECT_EQ(WithDescriptor(fails), -ENOENT);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(DescriptorTableTest, ThisProcessInProcIsTheSameThere) {
+  InChild([] {
+    Text<64> path;
+    path << OwnProcDirectory().view() << "/status";
+    char here[64] = {}, pid[32];
+    EXPECT_GT(ReadFile(path.c_str(), here, sizeof(here)), 0);
+    snprintf(pid, sizeof(pid), "/proc/%d/status", getpid());
+    EXPECT_STREQ(path.c_str(), pid);
+  });
+}
+
+}  // namespace
+}  // namespace memtrace
