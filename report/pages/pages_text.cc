@@ -21,21 +21,25 @@ using render::TextTable;
 
 std::string Cell(uint64_t bytes) { return bytes == 0 ? "-" : HumanBytes(bytes); }
 
-std::vector<std::string> FigureCells(const Figures& f) {
-  return {Cell(f.virtual_bytes), Cell(f.rss + f.hugetlb), Cell(f.pss + f.hugetlb),
-          Cell(f.private_dirty), Cell(f.private_clean), Cell(f.shared_bytes()), Cell(f.swap),
-          Cell(f.huge + f.hugetlb)};
-}
-const std::vector<TextTable::Column> kFigureColumns = {
-    {"virtual"}, {"resident"}, {"share"}, {"dirty"}, {"clean"}, {"shared"}, {"swap"}, {"huge"}};
-
+// Most processes have nothing swapped and no huge pages, and the line is short.
 std::string RegionsTable(const ProcessPages& process, const Style& style) {
-  TextTable table(kFigureColumns, "what");
-  const auto add = [&](const Figures& figures, std::string name) {
-    table.AddRow(FigureCells(figures), [name = std::move(name)](size_t) { return name; });
+  const Figures total = process.Total();
+  const bool swap = total.swap != 0, huge = total.huge + total.hugetlb != 0;
+  std::vector<TextTable::Column> columns = {{"virtual"}, {"resident"}, {"share"},
+                                            {"dirty"},   {"clean"},    {"shared"}};
+  if (swap) columns.push_back({"swap"});
+  if (huge) columns.push_back({"huge"});
+  TextTable table(std::move(columns), "what");
+  const auto add = [&](const Figures& f, std::string name) {
+    std::vector<std::string> cells = {Cell(f.virtual_bytes),   Cell(f.rss + f.hugetlb),
+                                      Cell(f.pss + f.hugetlb), Cell(f.private_dirty),
+                                      Cell(f.private_clean),   Cell(f.shared_bytes())};
+    if (swap) cells.push_back(Cell(f.swap));
+    if (huge) cells.push_back(Cell(f.huge + f.hugetlb));
+    table.AddRow(std::move(cells), [name = std::move(name)](size_t) { return name; });
   };
   for (const RegionRow& row : RegionRows(process)) add(row.figures, RowName(row.owner, row.region));
-  add(process.Total(), "all");
+  add(total, "all");
   return table.Render(style, 2);
 }
 
@@ -90,7 +94,7 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
                            "\n"));
   };
   out.Write(absl::StrCat(style.Paint(Ink::kHeading, "memtrace pages"), "  ",
-                         style.Name(snapshot.source), ", ", HeadLine(report), "\n"));
+                         style.Name(snapshot.source), "\n  ", HeadLine(report), "\n"));
   out.Write(absl::StrCat("\n  User pages ", style.Paint(Ink::kStrong,
                                                         render::Count(report.user_pages.pages)),
                          "  (", HumanBytes(report.user_pages.pages * snapshot.page_bytes), "), ",
@@ -99,7 +103,9 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
                              : "the sum of proportional shares",
                          "\n"));
   for (const std::string& note : report.notes) {
-    out.Write(absl::StrCat("  ", render::EscapeControls(note), "\n"));
+    for (const std::string& line : render::Wrapped(render::EscapeControls(note), style.width - 2)) {
+      out.Write(absl::StrCat("  ", line, "\n"));
+    }
   }
   if (!report.alerts.empty()) {
     heading("ALERTS", "pages that could be shared and are not");

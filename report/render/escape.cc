@@ -169,4 +169,25 @@ std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsi
   return absl::StrCat(ellipsis, s);
 }
 
+std::vector<std::string> Wrapped(absl::string_view s, size_t width) {
+  std::vector<std::string> lines;
+  while (!s.empty()) {
+    size_t end = s.size();
+    if (!FitsWidth(s, width)) {
+      end = KeepBeginning(s, width + 1, "").size();
+      const size_t space = s.substr(0, end).rfind(' ');
+      if (space != absl::string_view::npos && space > 0) {
+        end = space;
+      } else {
+        end = KeepBeginning(s, width, "").size();
+      }
+      if (end == 0) end = s.size();  // a character of two columns, and room for one
+    }
+    lines.emplace_back(s.substr(0, end));
+    s.remove_prefix(end);
+    if (!s.empty() && s[0] == ' ') s.remove_prefix(1);
+  }
+  return lines;
+}
+
 }  // namespace memtrace::report::render

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -39,6 +40,9 @@ bool FitsWidth(absl::string_view s, size_t width);
 // an ellipsis ("..." in ASCII) at the cut. Never longer than `width`.
 std::string KeepBeginning(absl::string_view s, size_t width, absl::string_view ellipsis);
 std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsis);
+
+// Lines of at most `width` columns, at least 1, parted at blanks; a longer word is cut.
+std::vector<std::string> Wrapped(absl::string_view s, size_t width);
 
 }  // namespace memtrace::report::render
 

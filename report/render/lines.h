@@ -4,6 +4,7 @@
 #define MEMTRACE_REPORT_RENDER_LINES_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -23,27 +24,11 @@ class Lines {
   // Text without colours is cut at the width, or wrapped between words.
   void Add(absl::string_view label, absl::string_view text, Ink ink = Ink::kPlain) {
     const Style& style = options_.style;
-    const size_t room = style.width - 2 - kLabelWidth;
-    absl::string_view rest = text;
-    bool first = true;
-    while (!rest.empty()) {
-      size_t end = rest.size();
-      if (!options_.full && !FitsWidth(rest, room)) {
-        end = KeepBeginning(rest, room + 1, "").size();
-        const size_t space = rest.substr(0, end).rfind(' ');
-        if (space != absl::string_view::npos && space > 0) {
-          end = space;
-        } else {
-          end = KeepBeginning(rest, room, "").size();
-        }
-      }
-      absl::StrAppend(&out_, "  ",
-                      style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth,
-                                                             first ? std::string(label) : "")),
-                      style.Paint(ink, rest.substr(0, end)), "\n");
-      rest.remove_prefix(end);
-      if (!rest.empty() && rest[0] == ' ') rest.remove_prefix(1);
-      first = false;
+    const size_t room = options_.full ? SIZE_MAX - 1 : style.width - 2 - kLabelWidth;
+    for (const std::string& line : Wrapped(text, room)) {
+      absl::StrAppend(&out_, "  ", style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth, label)),
+                      style.Paint(ink, line), "\n");
+      label = "";
     }
   }
   std::string Take() { return std::move(out_); }

@@ -49,21 +49,6 @@ std::string SideText(const LostOnASide& side) {
   return parts.empty() ? "nothing" : absl::StrJoin(parts, ", ");
 }
 
-// At most `width` columns a line; words stay whole.
-std::vector<std::string> Wrapped(absl::string_view text, size_t width) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    size_t end = text.size();
-    if (end > width) {
-      end = text.rfind(' ', width);
-      if (end == text.npos || end == 0) end = std::min(text.find(' '), text.size());
-    }
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  return lines;
-}
-
 absl::string_view StageText(MatchStage stage) {
   switch (stage) {
     case MatchStage::kCalls: return "paired by calls: inlined functions differ";
@@ -157,7 +142,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
                                      std::pair(absl::string_view(), absl::StrCat("there  ", there))}) {
       // What does not fit goes on behind "here", whole amounts a line.
       bool first = true;
-      for (const std::string& line : Wrapped(text, style.width - 13 - 7)) {
+      for (const std::string& line : render::Wrapped(text, style.width - 13 - 7)) {
         absl::StrAppend(&out, "  ",
                         first ? style.Paint(Ink::kDim, absl::StrFormat("%-10s ", name))
                               : std::string(11 + 7, ' '),
@@ -202,7 +187,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   for (const std::string& note : comparison.notes) {
     const std::string name = style.Name(note);
     bool first = true;
-    for (const std::string& line : Wrapped(name, style.width - 13)) {
+    for (const std::string& line : render::Wrapped(name, style.width - 13)) {
       absl::StrAppend(&out, "  ", style.Paint(Ink::kDim, first ? "Note       " : "           "), line,
                       "\n");
       first = false;
@@ -240,7 +225,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
       absl::StrAppend(&out, "      ", style.Paint(Ink::kDim, StageText(leak.stage)), "\n");
     }
     for (const std::string& reason : leak.reasons) {
-      for (const std::string& line : Wrapped(style.Name(reason), style.width - 6)) {
+      for (const std::string& line : render::Wrapped(style.Name(reason), style.width - 6)) {
         absl::StrAppend(&out, "      ", style.Paint(Ink::kWarning, line), "\n");
       }
     }

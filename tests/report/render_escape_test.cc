@@ -1,5 +1,6 @@
 #include "report/render/escape.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace memtrace::report::render {
@@ -65,6 +66,15 @@ TEST(WidthTest, CutsNeverExceedTheWidthNorSplitACharacter) {
   EXPECT_EQ(KeepBeginning("abcdefgh", 6, "..."), "abc...");
   EXPECT_EQ(KeepEnd("abcdefgh", 6, "..."), "...fgh");
   EXPECT_EQ(KeepEnd("abc", 6, "..."), "abc");
+}
+
+TEST(WidthTest, WrapsBetweenWords) {
+  EXPECT_THAT(Wrapped("one two three", 7), testing::ElementsAre("one two", "three"));
+  EXPECT_THAT(Wrapped("one two three", 8), testing::ElementsAre("one two", "three"));
+  EXPECT_THAT(Wrapped("extraordinary one", 5), testing::ElementsAre("extra", "ordin", "ary", "one"));
+  EXPECT_THAT(Wrapped("m\u00f6ve m\u00f6ve", 4), testing::ElementsAre("m\u00f6ve", "m\u00f6ve"));
+  EXPECT_THAT(Wrapped("", 5), testing::IsEmpty());
+  EXPECT_THAT(Wrapped("\u65e5\u672c", 1), testing::ElementsAre("\u65e5\u672c"));
 }
 
 }  // namespace
