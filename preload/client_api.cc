@@ -7,6 +7,7 @@
 #include "include/memtrace.h"
 #include "preload/call_site.h"
 #include "preload/client_events.h"
+#include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/scan_hints.h"
 
@@ -15,12 +16,12 @@ namespace {
 
 // Each is called by the program: its frame is the caller of these.
 
-int IsActive() {
+ENTERED int IsActive() {
   const Section section;
   return section && !Stopped() ? 1 : 0;
 }
 
-long LeakCheck(const char* label, unsigned show, int wait) {
+ENTERED long LeakCheck(const char* label, unsigned show, int wait) {
   if (show > static_cast<unsigned>(format::ScanShow::kChanged)) return MEMTRACE_INVALID;
   if (g_switch.recording.load(std::memory_order_relaxed) == 0) return MEMTRACE_NOT_ACTIVE;
   const ScanResult result =
@@ -30,40 +31,40 @@ long LeakCheck(const char* label, unsigned show, int wait) {
   return result.state != ScanResult::kFailed ? result.number : MEMTRACE_NOT_AVAILABLE;
 }
 
-void IgnoreObject(const void* object) { RecordIgnoredBlock(object); }
-void Disable() { ChangeLeaksDisabled(1); }
-void Enable() { ChangeLeaksDisabled(-1); }
+ENTERED void IgnoreObject(const void* object) { RecordIgnoredBlock(object); }
+ENTERED void Disable() { ChangeLeaksDisabled(1); }
+ENTERED void Enable() { ChangeLeaksDisabled(-1); }
 
-int RootRegion(const void* begin, size_t size) {
+ENTERED int RootRegion(const void* begin, size_t size) {
   const auto from = reinterpret_cast<uintptr_t>(begin);
   uintptr_t to;
   if (from == 0 || size == 0 || __builtin_add_overflow(from, size, &to)) return MEMTRACE_INVALID;
   return g_scan_hints.AddRoot(from, to) ? 0 : MEMTRACE_FULL;
 }
-int UnrootRegion(const void* begin, size_t size) {
+ENTERED int UnrootRegion(const void* begin, size_t size) {
   const auto from = reinterpret_cast<uintptr_t>(begin);
   return g_scan_hints.RemoveRoot(from, from + size) ? 0 : MEMTRACE_INVALID;
 }
 
-void PoolCreate(const void* pool, const char* name, unsigned) {
+ENTERED void PoolCreate(const void* pool, const char* name, unsigned) {
   RecordPoolCreate(pool, name, CALL_SITE());
 }
-void PoolDestroy(const void* pool) { RecordPoolDestroy(pool, CALL_SITE()); }
-void PoolAlloc(const void* pool, const void* block, size_t size) {
+ENTERED void PoolDestroy(const void* pool) { RecordPoolDestroy(pool, CALL_SITE()); }
+ENTERED void PoolAlloc(const void* pool, const void* block, size_t size) {
   RecordCustomAlloc(pool, block, size, CALL_SITE());
 }
-void PoolFree(const void* pool, const void* block) { RecordCustomFree(pool, block); }
-void BlockAlloc(const void* block, size_t size) {
+ENTERED void PoolFree(const void* pool, const void* block) { RecordCustomFree(pool, block); }
+ENTERED void BlockAlloc(const void* block, size_t size) {
   RecordCustomAlloc(nullptr, block, size, CALL_SITE());
 }
-void BlockFree(const void* block) { RecordCustomFree(nullptr, block); }
+ENTERED void BlockFree(const void* block) { RecordCustomFree(nullptr, block); }
 
-void PhaseBegin(const char* name) { RecordPhase(format::PhaseEdge::kBegin, name, CALL_SITE()); }
-void PhaseEnd(const char* name) { RecordPhase(format::PhaseEdge::kEnd, name, CALL_SITE()); }
-void Mark(const char* name) { RecordPhase(format::PhaseEdge::kMark, name, CALL_SITE()); }
+ENTERED void PhaseBegin(const char* name) { RecordPhase(format::PhaseEdge::kBegin, name, CALL_SITE()); }
+ENTERED void PhaseEnd(const char* name) { RecordPhase(format::PhaseEdge::kEnd, name, CALL_SITE()); }
+ENTERED void Mark(const char* name) { RecordPhase(format::PhaseEdge::kMark, name, CALL_SITE()); }
 
-void Start() { StartByProgram(CALL_SITE()); }
-void Stop() { StopByProgram(CALL_SITE()); }
+ENTERED void Start() { StartByProgram(CALL_SITE()); }
+ENTERED void Stop() { StopByProgram(CALL_SITE()); }
 
 constexpr memtrace_functions kFunctions = {
     sizeof(memtrace_functions),

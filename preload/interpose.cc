@@ -21,6 +21,7 @@
 #include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/call_site.h"
+#include "preload/exported.h"
 #include "preload/interpose_allocation.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
@@ -29,8 +30,6 @@
 #include "preload/recorder.h"
 #include "preload/sampler.h"
 #include "preload/sys.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 using memtrace::AllocFunction;
 using memtrace::EventKind;

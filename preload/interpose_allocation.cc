@@ -20,7 +20,8 @@
 #include "preload/sampler.h"
 #include "preload/thread_state.h"
 
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
+// Not aligned: they jump to what is.
+#define EXPORTED_JUMP extern "C" __attribute__((visibility("default"), noinline))
 
 namespace memtrace {
 namespace {
@@ -44,26 +45,26 @@ using memtrace::g_real;
 using memtrace::g_sampled;
 using memtrace::Take;
 
-EXPORTED void* malloc(size_t bytes) {
+EXPORTED_JUMP void* malloc(size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedMalloc(bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowMalloc(bytes);
   return g_real.malloc(bytes);
 }
 
-EXPORTED void* calloc(size_t count, size_t bytes) {
+EXPORTED_JUMP void* calloc(size_t count, size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedCalloc(count, bytes);
   if (Take(memtrace::Product(count, bytes))) [[unlikely]] return memtrace::SlowCalloc(count, bytes);
   return g_real.calloc(count, bytes);
 }
 
-EXPORTED void* realloc(void* old, size_t bytes) {
+EXPORTED_JUMP void* realloc(void* old, size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedRealloc(old, bytes);
   if (g_sampled.MayHold(old)) [[unlikely]] return memtrace::SlowReallocOfHeld(old, bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowRealloc(old, bytes);
   return g_real.realloc(old, bytes);
 }
 
-EXPORTED void* reallocarray(void* old, size_t count, size_t bytes) {
+EXPORTED_JUMP void* reallocarray(void* old, size_t count, size_t bytes) {
   if (g_real.program_realloc != nullptr) [[unlikely]] {
     size_t product;
     if (!__builtin_mul_overflow(count, bytes, &product)) {
@@ -85,51 +86,51 @@ EXPORTED void* reallocarray(void* old, size_t count, size_t bytes) {
   return g_real.realloc(old, total);  // not reallocarray, see RecordedReallocarray()
 }
 
-EXPORTED void free(void* block) {
+EXPORTED_JUMP void free(void* block) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedFree(block);
   if (g_sampled.MayHold(block)) [[unlikely]] return memtrace::SlowFree(block);
   return g_real.free(block);
 }
 
-EXPORTED void free_sized(void* block, size_t bytes) {
+EXPORTED_JUMP void free_sized(void* block, size_t bytes) {
   if (g_real.program_free != nullptr) [[unlikely]] return g_real.program_free(block);
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedFreeSized(block, bytes);
   if (g_sampled.MayHold(block)) [[unlikely]] return memtrace::SlowFree(block);
   return g_real.free_sized(block, bytes);
 }
 
-EXPORTED void free_aligned_sized(void* block, size_t alignment, size_t bytes) {
+EXPORTED_JUMP void free_aligned_sized(void* block, size_t alignment, size_t bytes) {
   if (g_real.program_free != nullptr) [[unlikely]] return g_real.program_free(block);
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedFreeAlignedSized(block, alignment, bytes);
   if (g_sampled.MayHold(block)) [[unlikely]] return memtrace::SlowFree(block);
   return g_real.free_aligned_sized(block, alignment, bytes);
 }
 
-EXPORTED int posix_memalign(void** out, size_t alignment, size_t bytes) {
+EXPORTED_JUMP int posix_memalign(void** out, size_t alignment, size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedPosixMemalign(out, alignment, bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowPosixMemalign(out, alignment, bytes);
   return g_real.posix_memalign(out, alignment, bytes);
 }
 
-EXPORTED void* aligned_alloc(size_t alignment, size_t bytes) {
+EXPORTED_JUMP void* aligned_alloc(size_t alignment, size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedAlignedAlloc(alignment, bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowAlignedAlloc(alignment, bytes);
   return g_real.aligned_alloc(alignment, bytes);
 }
 
-EXPORTED void* memalign(size_t alignment, size_t bytes) {
+EXPORTED_JUMP void* memalign(size_t alignment, size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedMemalign(alignment, bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowMemalign(alignment, bytes);
   return g_real.memalign(alignment, bytes);
 }
 
-EXPORTED void* valloc(size_t bytes) {
+EXPORTED_JUMP void* valloc(size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedValloc(bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowValloc(bytes);
   return g_real.valloc(bytes);
 }
 
-EXPORTED void* pvalloc(size_t bytes) {
+EXPORTED_JUMP void* pvalloc(size_t bytes) {
   if (memtrace::Recording()) [[likely]] return memtrace::RecordedPvalloc(bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowPvalloc(bytes);
   return g_real.pvalloc(bytes);

@@ -12,35 +12,37 @@
 
 #include <cstddef>
 
+#include "preload/exported.h"
+
 namespace memtrace {
 
-void* RecordedMalloc(size_t bytes);
-void* RecordedCalloc(size_t count, size_t bytes);
-void* RecordedRealloc(void* old, size_t bytes);
-void* RecordedReallocarray(void* old, size_t count, size_t bytes);
-void RecordedFree(void* block);
-void RecordedFreeSized(void* block, size_t bytes);
-void RecordedFreeAlignedSized(void* block, size_t alignment, size_t bytes);
-int RecordedPosixMemalign(void** out, size_t alignment, size_t bytes);
-void* RecordedAlignedAlloc(size_t alignment, size_t bytes);
-void* RecordedMemalign(size_t alignment, size_t bytes);
-void* RecordedValloc(size_t bytes);
-void* RecordedPvalloc(size_t bytes);
+ENTERED void* RecordedMalloc(size_t bytes);
+ENTERED void* RecordedCalloc(size_t count, size_t bytes);
+ENTERED void* RecordedRealloc(void* old, size_t bytes);
+ENTERED void* RecordedReallocarray(void* old, size_t count, size_t bytes);
+ENTERED void RecordedFree(void* block);
+ENTERED void RecordedFreeSized(void* block, size_t bytes);
+ENTERED void RecordedFreeAlignedSized(void* block, size_t alignment, size_t bytes);
+ENTERED int RecordedPosixMemalign(void** out, size_t alignment, size_t bytes);
+ENTERED void* RecordedAlignedAlloc(size_t alignment, size_t bytes);
+ENTERED void* RecordedMemalign(size_t alignment, size_t bytes);
+ENTERED void* RecordedValloc(size_t bytes);
+ENTERED void* RecordedPvalloc(size_t bytes);
 
 // `bytes` were taken off ThreadSlot::until_sample, which said that they are sampled.
-void* SlowMalloc(size_t bytes);
-void* SlowCalloc(size_t count, size_t bytes);
-void* SlowRealloc(void* old, size_t bytes);
-void* SlowReallocarray(void* old, size_t count, size_t bytes);
-int SlowPosixMemalign(void** out, size_t alignment, size_t bytes);
-void* SlowAlignedAlloc(size_t alignment, size_t bytes);
-void* SlowMemalign(size_t alignment, size_t bytes);
-void* SlowValloc(size_t bytes);
-void* SlowPvalloc(size_t bytes);
+ENTERED void* SlowMalloc(size_t bytes);
+ENTERED void* SlowCalloc(size_t count, size_t bytes);
+ENTERED void* SlowRealloc(void* old, size_t bytes);
+ENTERED void* SlowReallocarray(void* old, size_t count, size_t bytes);
+ENTERED int SlowPosixMemalign(void** out, size_t alignment, size_t bytes);
+ENTERED void* SlowAlignedAlloc(size_t alignment, size_t bytes);
+ENTERED void* SlowMemalign(size_t alignment, size_t bytes);
+ENTERED void* SlowValloc(size_t bytes);
+ENTERED void* SlowPvalloc(size_t bytes);
 // The block may be a sampled one; nothing was taken yet.
-void SlowFree(void* block);
-void* SlowReallocOfHeld(void* old, size_t bytes);
-void* SlowReallocarrayOfHeld(void* old, size_t count, size_t bytes);
+ENTERED void SlowFree(void* block);
+ENTERED void* SlowReallocOfHeld(void* old, size_t bytes);
+ENTERED void* SlowReallocarrayOfHeld(void* old, size_t count, size_t bytes);
 
 }  // namespace memtrace
 

@@ -13,6 +13,7 @@
 
 #include "preload/arch/arch.h"
 #include "preload/coverage_notes.h"
+#include "preload/exported.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/text.h"
@@ -50,14 +51,14 @@ void Find(void*& next, const char* name) {
 
 }  // namespace
 
-extern "C" [[gnu::used]] void memtrace_before_dlopen(const char* file, int mode) {
+extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, int mode) {
   Find(memtrace_next_dlopen, "dlopen");
   if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
   AddNote(Shown(file), " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
           "is not in this trace");
 }
 
-extern "C" [[gnu::used]] void memtrace_before_dlmopen(Lmid_t space, const char* file, int) {
+extern "C" [[gnu::used]] ENTERED void memtrace_before_dlmopen(Lmid_t space, const char* file, int) {
   Find(memtrace_next_dlmopen, "dlmopen");
   if (file == nullptr || space == LM_ID_BASE) return;
   AddNote(Shown(file), " was opened in a namespace of its own, with a libc of its own: what is "

@@ -2,6 +2,7 @@
 // (preload/leak_scan/leak_scan.h). Jumps, so that no frame of ours is on the stacks.
 
 #include "preload/arch/arch.h"
+#include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/process.h"
 #include "preload/real_allocator.h"
@@ -29,7 +30,7 @@ extern "C" {
 [[gnu::used]] void* memtrace_real_libc_start_main = nullptr;
 }
 
-extern "C" [[gnu::used]] Main memtrace_before_main(Main main) {
+extern "C" [[gnu::used]] ENTERED Main memtrace_before_main(Main main) {
   memtrace_real_libc_start_main = memtrace::FindNext("__libc_start_main");
   if (!memtrace::g_process.config.leak_check.early) return main;
   g_main = main;

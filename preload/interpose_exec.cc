@@ -9,12 +9,11 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/thread_stop.h"
 #include "preload/lifecycle.h"
 #include "preload/next_functions.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 namespace {
 

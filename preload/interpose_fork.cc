@@ -7,13 +7,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "preload/exported.h"
 #include "preload/interrupted_fork.h"
 #include "preload/lifecycle.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/thread_state.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 namespace {
 

@@ -15,12 +15,11 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/confinement.h"
+#include "preload/exported.h"
 #include "preload/interpose_syscall.h"
 #include "preload/next_functions.h"
 #include "preload/real_allocator.h"
 #include "preload/sys.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 namespace memtrace {
 namespace {

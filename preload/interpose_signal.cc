@@ -5,10 +5,9 @@
 #include <signal.h>
 
 #include "preload/alternate_stacks.h"
+#include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/sys.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 // The system call, which is all that libc's does.
 EXPORTED int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {

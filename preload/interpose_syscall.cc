@@ -13,10 +13,9 @@
 #include <cstdint>
 
 #include "preload/arch/arch.h"
+#include "preload/exported.h"
 #include "preload/interpose_syscall.h"
 #include "preload/real_allocator.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 namespace {
 
@@ -40,7 +39,7 @@ extern const std::array<uint8_t, MOST_CONFINING + 1> memtrace_is_confining;
 [[gnu::used]] constinit const std::array<uint8_t, MOST_CONFINING + 1> memtrace_is_confining =
     TableOf();
 
-[[gnu::used]] long memtrace_confining_syscall(long number, long a, long b, long c, long d, long e,
+[[gnu::used]] ENTERED long memtrace_confining_syscall(long number, long a, long b, long c, long d, long e,
                                               long f) {
   return memtrace::ConfiningSyscall(number, a, b, c, d, e, f);
 }

@@ -8,10 +8,9 @@
 
 #include "preload/arch/arch.h"
 #include "preload/client_api.h"
+#include "preload/exported.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default"), noinline))
 
 EXPORTED int pthread_setname_np(pthread_t thread, const char* name) {
   if (memtrace::AnswerClient(thread, name)) [[unlikely]] return 0;

@@ -17,6 +17,7 @@
 #include "preload/coverage_notes.h"
 #include "preload/cross_check.h"
 #include "preload/descriptor_table.h"
+#include "preload/exported.h"
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
 #include "preload/foreign_runtime.h"
@@ -313,7 +314,7 @@ bool StartForkChild() {
 
 constinit std::atomic<int> g_quick_exit_status{0};
 
-void AtExit(int status, void*) {
+ENTERED void AtExit(int status, void*) {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   ScanAtExit(format::ScanReason::kExitLate,
              CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
@@ -322,13 +323,13 @@ void AtExit(int status, void*) {
   NoteEnd(format::EndReason::kExit, status);
 }
 
-void AtQuickExit(void*) {
+ENTERED void AtQuickExit(void*) {
   EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed), MEMTRACE_KEPT_REGISTERS_ON_STACK());
 }
 
 // Runs before main and before the constructors of the program; with the first
 // malloc of ld.so recording has usually begun already.
-__attribute__((constructor)) void OnLoad() {
+ENTERED __attribute__((constructor)) void OnLoad() {
   {
     const Section section;  // a trace even of a program that never allocates
     if (!section) return;

@@ -9,6 +9,7 @@
 //   RawSystemCall, ThreadPointer        without errno; the end of a thread's stack
 //   CloneAndCall                        a process on a stack of its own
 //   Register, kRegisterCount            DWARF numbers of registers
+//   MEMTRACE_ALIGNS_STACK               for functions that are called with any stack pointer
 //   CurrentRegisters, KeptRegister      those a function must keep, of this moment
 //   kReturnSlot, kFrameAddressToCfa     where calls put what
 //   kAddressBits, kPageBytes

@@ -100,6 +100,9 @@ inline bool KeptRegister(const KeptRegisters& kept, int reg, uint64_t* value) {
   }
 }
 
+// Of a function that may be called with any stack pointer.
+#define MEMTRACE_ALIGNS_STACK __attribute__((force_align_arg_pointer))
+
 // Calls `function` on the stack that ends at `top`, a multiple of 16. The caller has
 // a frame pointer, by which unwinders pass over the change of stacks.
 inline void CallOnStack(void* top, void (*function)(void*), void* argument) {

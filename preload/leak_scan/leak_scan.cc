@@ -17,6 +17,7 @@
 #include "preload/alternate_stacks.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
+#include "preload/exported.h"
 #include "preload/exported_symbol.h"
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/thread_stop.h"
@@ -473,7 +474,7 @@ void PrepareLeakSignal() {
 
 }  // namespace memtrace
 
-extern "C" [[gnu::used]] void memtrace_before_exit(int) {
+extern "C" [[gnu::used]] ENTERED void memtrace_before_exit(int) {
   using namespace memtrace;
   ScanCaller caller = {0, true, arch::CurrentRegisters()};
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));

@@ -131,6 +131,35 @@ TEST(HazardsTest, AHundredThousandThreads) {
             kBudgetBytes + (2 * kAtOnce + 1) * kThreadBudgetBytes);
 }
 
+// glibc lets it pass; so do we.
+TEST(HazardsTest, AStackPointerThatIsNoMultipleOfSixteen) {
+  for (const Environment& environment :
+       {Environment{{"MEMTRACE_CROSS_CHECK", "1"}}, Environment{{"MEMTRACE_STACKS", "off"}},
+        Environment{{"MEMTRACE_SAMPLE_BYTES", "4096"}}}) {
+    SCOPED_TRACE(environment[0].first);
+    TempDir directory;
+    Command command = Traced({.arguments = {TraceePath("misaligned_stack")},
+                              .environment = environment}, directory.path());
+    const Result run = RunCommand(command);
+    ASSERT_EQ(run.Outcome(), "exit 7") << run.err;
+    EXPECT_EQ(run.out, "done\n");
+    const Json report = Report(TraceOf(directory.path(), "misaligned_stack", run.pid));
+    EXPECT_EQ(report.at("process").at("end"), "exit");
+    if (environment[0].first != "MEMTRACE_CROSS_CHECK") continue;
+    EXPECT_FALSE(report.at("leak_scan").is_null()) << report.at("no_leak_scan");
+    EXPECT_GT(report.at("coverage").at("cross_checked"), 19'000);
+    EXPECT_EQ(report.at("coverage").at("cross_check_differences"), 0);
+    EXPECT_TRUE(NamesFunction(report, "Allocate"));
+    uint64_t mapped = 0;
+    for (const Json& mapping : report.at("mappings")) {
+      if (Names(mapping.at("stack")).starts_with(" Map CallMisaligned main ")) {
+        mapped += mapping.at("calls").get<uint64_t>();
+      }
+    }
+    EXPECT_EQ(mapped, 20u) << "ten mmap and ten mremap";
+  }
+}
+
 TEST(HazardsTest, RecursionAHundredThousandDeep) {
   constexpr uint64_t kDepth = 100'000;
   const Traces traces("deep_recursion", {std::to_string(kDepth)});
