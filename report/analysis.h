@@ -51,8 +51,8 @@ struct ProcessInfo {
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
   // Made of another tool's log (memtrace import), which has no start by the wall clock.
   bool imported() const { return start_realtime_ns == 0; }
-  // What blocks take beyond what was asked for; of other allocators it is not looked up.
-  bool waste_is_known() const { return allocator != format::AllocatorKind::kOther; }
+  // What blocks take beyond what was asked for; of other allocators it is not looked up, but a log says it.
+  bool waste_is_known() const { return imported() || allocator != format::AllocatorKind::kOther; }
   format::StackMode stack_mode = format::StackMode::kAll;
   uint64_t sample_bytes = 0;  // above 0, all sizes and counts of the heap are estimates
   format::ClockKind clock = format::ClockKind::kTsc;
@@ -131,7 +131,7 @@ struct Totals {
   uint64_t temporary_allocations = 0;
   uint64_t reallocations = 0;
   uint64_t failed_allocations = 0;
-  uint64_t earlier_frees = 0;     // with a range or thread: in the range, of blocks not selected
+  uint64_t earlier_frees = 0;     // in the range, of blocks from before it
   SampledSum bytes_sample, live_sample;  // as in Site
 };
 

@@ -9,7 +9,7 @@
 //
 // A range, a thread or a filter selects *blocks*: those allocated within the range by that
 // thread, and of that size, site or lifetime. Every count of allocations, frees and live bytes is
-// of these blocks; frees in the range of others are in Totals::earlier_frees. A filter by lifetime
+// of these blocks; frees in the range of blocks from before it are in Totals::earlier_frees. A filter by lifetime
 // or age costs a pass over the trace before, and a bit for each allocation.
 
 #ifndef MEMTRACE_REPORT_ANALYZER_H_

@@ -290,7 +290,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   if (elsewhere && !force && table_.Find(alloc.address) != nullptr) return false;
 
   if (alloc.address == 0 && alloc.size != 0) {
-    failed_ += WeightOf(alloc.size).blocks;
+    CountFailure(stream, alloc, when.time);
     DropPending(stream, waits);  // the old block stays
     ResumePending(stream);
     return true;
@@ -325,11 +325,11 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
   }
   if (alloc.address == 0) return true;  // realloc(p, 0) was a free
-  if (threads_[stream].selected && InRange(when.time)) {
-    reallocations_ += WeightOf(alloc.size).blocks;
-  }
   Alloc(stream, alloc, when, true, waits);
   HeldBlock* const result = table_.Find(alloc.address);
+  if (result != nullptr && !result->has(HeldBlock::kUncounted)) {
+    reallocations_ += WeightOf(alloc.size).blocks;
+  }
   if (old_site != 0 && result != nullptr && !result->has(HeldBlock::kUncounted)) {
     // The site of a block that grew did not fall in between.
     if (result->site == old_site) {

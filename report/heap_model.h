@@ -123,7 +123,7 @@ class HeapModel {
   [[gnu::always_inline]] bool Alloc(size_t stream, const HeapAlloc& alloc, EventTime when,
                                     bool force, WaitList& waits) {
     if (alloc.address == 0) {
-      failed_ += WeightOf(alloc.size).blocks;
+      CountFailure(stream, alloc, when.time);
       return true;
     }
     if (!debts_.empty() && !force && OwesFree(stream, alloc.address)) [[unlikely]] return false;
@@ -310,6 +310,20 @@ class HeapModel {
            options_.filter.sizes.Contains(size) &&
            (options_.chosen == nullptr || options_.chosen->Get(number));
   }
+  void CountFailure(size_t stream, const HeapAlloc& alloc, uint64_t time) {
+    if (!everything_ &&
+        !(options_.chosen == nullptr && threads_[stream].selected && InRange(time) &&
+          options_.filter.sizes.Contains(alloc.size) &&
+          (!options_.filter.sites || options_.filter.sites(alloc.stack)))) {
+      return;
+    }
+    failed_ += WeightOf(alloc.size).blocks;
+  }
+  // Of the selection, but that it was allocated before the range.
+  bool IsEarlier(const HeldBlock& block) const {
+    return block.time_ns < options_.range.from_ns && threads_[block.thread].selected &&
+           sites_[block.site].chosen && options_.filter.sizes.Contains(block.size());
+  }
   bool InRange(uint64_t time) const {
     return time - options_.range.from_ns <= options_.range.to_ns - options_.range.from_ns;
   }
@@ -419,7 +433,7 @@ class HeapModel {
         ++stopped_frees_;
         return;
       }
-      if (InRange(time)) {
+      if (InRange(time) && IsEarlier(block)) {
         const SampleWeight weight = WeightOf(block.size());
         earlier_frees_ += weight.blocks;
         earlier_freed_bytes_[block.site] += weight.bytes;

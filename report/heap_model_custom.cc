@@ -138,7 +138,7 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
     return;
   }
   if (held.has(HeldBlock::kUncounted)) {
-    if (InRange(time)) ++earlier_frees_;
+    if (InRange(time) && IsEarlier(held)) ++earlier_frees_;
     return;
   }
   const uint64_t size = held.size();

@@ -60,6 +60,7 @@ std::string Date(int64_t realtime_ns) {
 }
 
 std::string EndOf(const ProcessInfo& process) {
+  if (process.imported()) return "not in the log";
   switch (process.end) {
     case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
     case ProcessInfo::End::kExec: return "replaced itself by exec";
@@ -96,7 +97,7 @@ void PrintProcess(const Analysis& a, Facts& facts) {
   facts.Line("directory", escaped(p.working_directory));
   facts.Line("pid", absl::StrCat(p.pid, ", parent ", p.ppid, p.forked ? ", forked" : ""));
   facts.Line("host", absl::StrCat(escaped(p.host), ", Linux ", escaped(p.kernel)));
-  facts.Line("start", Date(p.start_realtime_ns));
+  facts.Line("start", p.imported() ? "not in the log" : Date(p.start_realtime_ns));
   facts.Line("duration", Seconds(p.duration_ns));
   facts.Line("end", EndOf(p));
   const auto of_handlers = std::count_if(a.threads.begin(), a.threads.end(), [](const auto& thread) {

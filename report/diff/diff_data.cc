@@ -40,7 +40,8 @@ Json RunJson(const RunSummary& run) {
   return {{"name", run.name},
           {"command", run.command},
           {"end", run.end},
-          {"start_time", render::DateTimeIso(run.start_realtime_ns)},
+          {"start_time", run.start_realtime_ns == 0 ? Json()  // of an imported log
+                                                    : Json(render::DateTimeIso(run.start_realtime_ns))},
           {"duration_s", static_cast<double>(run.duration_ns) / 1e9},
           {"processes", run.processes},
           {"executables", run.executables},

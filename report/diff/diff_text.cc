@@ -85,8 +85,10 @@ class DiffText {
     Lines lines(text_);
     for (const auto& [label, run] : {std::pair<const char*, const RunSummary*>{"Old", &old_},
                                      {"New", &new_}}) {
-      std::string line = absl::StrCat(style_.Name(run->command), ", ", DateTime(run->start_realtime_ns),
-                                      ", ", run->end, " after ", Duration(run->duration_ns));
+      std::string line = absl::StrCat(style_.Name(run->command), ", ");
+      if (run->start_realtime_ns != 0) absl::StrAppend(&line, DateTime(run->start_realtime_ns), ", ");
+      absl::StrAppend(&line, run->end, run->start_realtime_ns != 0 ? " after " : " of ",
+                      Duration(run->duration_ns));
       if (run->processes > 1) absl::StrAppend(&line, ", ", Count(run->processes), " processes");
       lines.Add(label, line);
       for (size_t i = 0; i < run->notes.size(); ++i) {

@@ -30,6 +30,7 @@ constexpr size_t kCommandKept = 200;
 constexpr size_t kMostNamed = 5;  // of processes that were not scanned
 
 std::string EndText(const ProcessInfo& process) {
+  if (process.imported()) return "an imported log";
   switch (process.end) {
     case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
     case ProcessInfo::End::kSignal: return absl::StrCat("signal ", process.end_signal);

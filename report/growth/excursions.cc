@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kFewestLevels = 8;
 constexpr size_t kFewestTeeth = 3;
-constexpr double kLeastHeight = 8;       // in blocks
+constexpr double kLeastHeight = 8;       // in blocks; of a sample, in those that it has
 constexpr double kLargeBytes = 1 << 20;  // or one block that chance does not explain either
 
 double Quantile(std::vector<double> values, double q) {
@@ -48,7 +48,7 @@ bool IsSawtooth(const SiteHistory& history, double size) {
   // Teeth so fast that an interval holds several: they rise and fall in long runs, as chance does
   // not.
   if (2 * whole_teeth > lows.size()) {
-    return static_cast<double>(history.site->allocations) >=
+    return static_cast<double>(history.site->allocations) / history.blocks_of_one() >=
            4 * static_cast<double>(std::max<uint32_t>(history.turns, 1));
   }
   return IsLarge(height / size, Median(lives) / size);
@@ -70,7 +70,9 @@ bool IsBurst(const SiteHistory& history, double size) {
   const double usual = Median(highs);
   if (usual > 0.35 * peak || history.levels.back().live > 0.25 * peak) return false;
   if (4 * high_intervals > history.levels.size() || times >= kFewestTeeth) return false;
-  return IsLarge((peak - usual) / size, usual / size) || peak - usual >= kLargeBytes;
+  // One block of a sample may be a small one that stands for many.
+  const double large = history.blocks_of_one() > 1.5 ? std::max(kLargeBytes, 2 * size) : kLargeBytes;
+  return IsLarge((peak - usual) / size, usual / size) || peak - usual >= large;
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ bool MayGoAndCome(const Site& site) {
 }
 
 Growth::Verdict ExcursionVerdict(const SiteHistory& history) {
-  const double size = std::max(history.mean_size(), 1.0);
+  const double size = std::max(history.mean_size() * history.blocks_of_one(), 1.0);
   if (IsSawtooth(history, size)) return Growth::Verdict::kSawtooth;
   if (IsBurst(history, size)) return Growth::Verdict::kBurst;
   return Growth::Verdict::kBounded;

@@ -99,8 +99,10 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
     growth.bytes_per_s = evidence.bytes_per_s;
     growth.bytes_per_s_low = evidence.low;
     growth.bytes_per_s_high = evidence.high;
+    // The rate is that of a part of the run; no allocation leaves more than it took.
     growth.bytes_per_allocation =
-        evidence.bytes_per_s * history.seconds() / static_cast<double>(summary.allocations);
+        std::min(evidence.bytes_per_s * history.seconds() / static_cast<double>(summary.allocations),
+                 history.mean_size());
     growth.blocks_per_s = evidence.bytes_per_s / std::max(history.mean_size(), 1.0);
     growth.confidence = evidence.confidence;
   } else if (history.held) {

@@ -83,7 +83,8 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
     const double explained = history.held
                                  ? 0
                                  : 2 * lifetimes.ShareAbove(age_ns) *
-                                       static_cast<double>(site.allocations) / Births::kParts;
+                                       static_cast<double>(site.allocations) /
+                                       history.blocks_of_one() / Births::kParts;
     const double left = history.births.blocks[at] - explained;
     if (left < 0.5) continue;
     blocks[i] = left;
@@ -100,6 +101,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   double of_third[3] = {};
   for (size_t i = 0; i < parts; ++i) of_third[i * 3 / parts] += blocks[i] * events;
   const double expected = std::max(kSlowed * (of_third[0] + of_third[1]) / 2, kLeastExpected);
+  if (HasStopped(blocks)) return {};  // a cache that was filled evenly, and is full
   const double chance = PoissonTail(static_cast<int>(of_third[2] + 0.5), expected);
   if (chance >= kSignificance) return {};
   if (!LiveRises(history, later_bytes, Noise(history))) return {};

@@ -88,6 +88,13 @@ GrowthEvidence FloorEvidence(const SiteHistory& history) {
     return {};
   }
   if (std::set<double>(floor.begin(), floor.end()).size() < kFewestFloors) return {};
+  std::vector<double> rises;
+  double highest = 0;
+  for (const double each : floor) {
+    rises.push_back(std::max(each - highest, 0.0));
+    highest = std::max(highest, each);
+  }
+  if (HasStopped(rises)) return {};
   const RankTrend trend = FindTrend(floor);
   const double chance = ChanceOfRise(floor, trend);
   if (trend.slope <= 0 || chance >= kFloorSignificance) return {};

@@ -56,6 +56,20 @@ Births BirthsFromLevels(const SiteHistory& history) {
   return births;
 }
 
+bool HasStopped(const std::vector<double>& amounts) {
+  constexpr double kMissing = 4.6;  // of a Poisson process e^-4.6 is the chance of none
+  size_t with = 0, last = 0;
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    if (amounts[i] <= 0) continue;
+    ++with;
+    last = i + 1;
+  }
+  if (last == 0) return true;
+  return static_cast<double>(with) / static_cast<double>(last) *
+             static_cast<double>(amounts.size() - last) >=
+         kMissing;
+}
+
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   const size_t middle = values.size() / 2;

@@ -14,6 +14,7 @@
 #ifndef MEMTRACE_REPORT_GROWTH_SITE_HISTORY_H_
 #define MEMTRACE_REPORT_GROWTH_SITE_HISTORY_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -52,6 +53,14 @@ struct SiteHistory {
 
   double seconds() const { return static_cast<double>(end_ns - first_ns) / 1e9; }
   double mean_size() const { return MeanSize(*site); }
+  // So many blocks stands each that the trace has for: 1, or of a sample more. What chance does
+  // is done by those that the trace has.
+  double blocks_of_one() const {
+    const uint64_t samples = site->bytes_sample->samples;
+    return samples == 0 ? 1
+                        : std::max(1.0, static_cast<double>(site->allocations) /
+                                            static_cast<double>(samples));
+  }
 };
 
 // The levels of all whole intervals in [from_ns, end_ns).
@@ -66,6 +75,11 @@ struct GrowthEvidence {
   double bytes_per_s = 0, low = 0, high = 0;
   double confidence = 0;
 };
+
+// Did what happened in parts of equal length, of which each has an amount, end some time ago? Then
+// there is nothing in more of the last parts than chance explains by those before, once in a
+// hundred times.
+bool HasStopped(const std::vector<double>& amounts);
 
 double Median(std::vector<double> values);  // 0 of none
 double NormalTail(double z);

@@ -79,10 +79,12 @@ Json ProcessJson(const Analysis& analysis) {
                {"working_directory", process.working_directory},
                {"host", process.host},
                {"kernel", process.kernel},
-               {"start_time", DateTimeIso(process.start_realtime_ns)},
-               {"duration_s", Seconds(process.duration_ns)},
-               {"end", std::string(EndName(process.end))}};
-  json["exit_status"] = process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
+               {"duration_s", Seconds(process.duration_ns)}};
+  const bool told = !process.imported();  // a log has neither
+  json["start_time"] = told ? Json(DateTimeIso(process.start_realtime_ns)) : Json();
+  json["end"] = told ? Json(EndName(process.end)) : Json();
+  json["exit_status"] =
+      told && process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
   json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
   AddKillJson(process, &json);
   json["forked"] = process.forked;
@@ -163,7 +165,7 @@ Json TotalsJson(const ReportView& view) {
           {"temporary_allocations",
            view.sampled() ? Json() : Json(totals.temporary_allocations)},
           {"peak_live_blocks", totals.peak_live_blocks},
-          {"reallocations", totals.reallocations},
+          {"reallocations", view.sampled() ? Json() : Json(totals.reallocations)},
           {"failed_allocations", totals.failed_allocations},
           {"earlier_frees", totals.earlier_frees},
           {"estimated", view.sampled()}};

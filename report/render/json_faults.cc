@@ -68,9 +68,10 @@ Json FaultsJson(const ReportView& view, size_t top) {
   const Faults& faults = view.analysis().faults;
   const FaultDetails& details = view.analysis().fault_details;
   const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
-  Json json = {{"source", std::string(FaultSourceName(view.analysis()))},
-               {"minor", faults.minor},
-               {"major", faults.major},
+  const bool told = !view.analysis().process.imported();  // a log has none
+  Json json = {{"source", told ? Json(FaultSourceName(view.analysis())) : Json()},
+               {"minor", told ? Json(faults.minor) : Json()},
+               {"major", told ? Json(faults.major) : Json()},
                {"attributed_minor", details.source == format::FaultSource::kNone
                                          ? Json() : Json(details.told.minor)},
                {"tool_minor", faults.tool_minor},

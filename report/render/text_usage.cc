@@ -125,7 +125,7 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     }
     out = absl::StrCat(
         Heading(options, "REALLOCS AND CONTAINERS",
-                absl::StrCat(Plural(reallocs, "realloc"), ", ", Plural(growths, "block"),
+                absl::StrCat(Plural(reallocs, "realloc"), view.sampled() ? " in the sample" : "", ", ", Plural(growths, "block"),
                              " replaced by larger ones, ", HumanBytes(copied), " copied")),
         table.Render(options.style, 2), MoreLine(options, rows.size(), shown, "caller"));
   }

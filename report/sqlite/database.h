@@ -55,6 +55,7 @@ class Insert {
   Insert& Text(absl::string_view text);       // as UTF-8: other bytes are replaced
   Insert& TextOrNull(absl::string_view text);  // NULL when empty
   Insert& NumberOrNull(uint64_t value);        // NULL when 0
+  Insert& NumberIf(bool known, uint64_t value) { return known ? Number(value) : Null(); }
   Insert& Null();
   void Row();
 

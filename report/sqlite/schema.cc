@@ -20,7 +20,7 @@ CREATE TABLE process (  -- one row
   kernel TEXT,
   started_unix_ns INTEGER,
   duration_ns INTEGER NOT NULL,
-  end TEXT NOT NULL,      -- exit, exec, signal, cut: no end is in the trace
+  end TEXT,               -- exit, exec, signal, cut: no end is in the trace; NULL: of an imported log
   exit_status INTEGER,    -- of exit
   end_signal INTEGER,     -- of signal
   forked INTEGER NOT NULL,
@@ -36,9 +36,9 @@ CREATE TABLE totals (  -- one row, of all sites of the trace
   peak_live_bytes INTEGER NOT NULL,
   peak_live_blocks INTEGER NOT NULL,  -- at the instant of peak_live_bytes
   peak_time_ns INTEGER NOT NULL,
-  wasted_bytes INTEGER NOT NULL,      -- usable minus requested, over all allocations
-  temporary INTEGER NOT NULL,         -- freed before the thread's next allocation
-  reallocations INTEGER NOT NULL,
+  wasted_bytes INTEGER,               -- usable minus requested, over all allocations; NULL: another allocator
+  temporary INTEGER,                  -- freed before the thread's next allocation; NULL: a sample
+  reallocations INTEGER,              -- NULL: a sample
   failed_allocations INTEGER NOT NULL
 );
 
@@ -72,7 +72,7 @@ CREATE TABLE threads (
   bytes_allocated INTEGER NOT NULL,
   live_bytes INTEGER NOT NULL,   -- allocated by this thread and live at the end
   live_blocks INTEGER NOT NULL,
-  temporary INTEGER NOT NULL,
+  temporary INTEGER,            -- as in totals
   first_ns INTEGER NOT NULL,
   last_ns INTEGER NOT NULL
 );
@@ -115,9 +115,9 @@ CREATE TABLE sites (  -- a distinct stack together with the function it called
   peak_bytes INTEGER NOT NULL,      -- the most this site ever held
   bytes_at_peak INTEGER NOT NULL,   -- held at the peak of the program
   blocks_at_peak INTEGER NOT NULL,
-  wasted_bytes INTEGER NOT NULL,
-  live_wasted_bytes INTEGER NOT NULL,
-  temporary INTEGER NOT NULL,
+  wasted_bytes INTEGER,             -- as in totals, and the two that follow
+  live_wasted_bytes INTEGER,
+  temporary INTEGER,
   freed_by_other_thread INTEGER NOT NULL,
   largest_bytes INTEGER NOT NULL,
   first_ns INTEGER NOT NULL,        -- of any allocation

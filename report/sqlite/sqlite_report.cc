@@ -122,9 +122,9 @@ void Writer::WriteProcess() {
   row.Number(process.pid).NumberOrNull(process.ppid).TextOrNull(process.executable)
       .TextOrNull(process.build_id).TextOrNull(absl::StrJoin(process.command, " "))
       .TextOrNull(process.working_directory).TextOrNull(process.host).TextOrNull(process.kernel)
-      .Signed(process.start_realtime_ns).Number(process.duration_ns)
-      .Text(render::EndName(process.end));
-  if (process.end == ProcessInfo::End::kExit) {
+      .NumberOrNull(static_cast<uint64_t>(process.start_realtime_ns)).Number(process.duration_ns)
+      .TextOrNull(process.imported() ? "" : render::EndName(process.end));
+  if (process.end == ProcessInfo::End::kExit && !process.imported()) {
     row.Signed(process.exit_status);
   } else {
     row.Null();
@@ -137,11 +137,13 @@ void Writer::WriteProcess() {
   row.Number(process.forked).NumberOrNull(process.sample_bytes).Row();
 
   const Totals& totals = analysis().totals;
+  const bool whole = !view_.sampled();
   Insert(database_, "totals", 12)
       .Number(totals.allocations).Number(totals.frees).Number(totals.bytes_allocated)
       .Number(totals.live_bytes).Number(totals.live_blocks).Number(totals.peak_live_bytes)
-      .Number(totals.peak_live_blocks).Number(totals.peak_time_ns).Number(totals.wasted_bytes)
-      .Number(totals.temporary_allocations).Number(totals.reallocations)
+      .Number(totals.peak_live_blocks).Number(totals.peak_time_ns)
+      .NumberIf(analysis().process.waste_is_known(), totals.wasted_bytes)
+      .NumberIf(whole, totals.temporary_allocations).NumberIf(whole, totals.reallocations)
       .Number(totals.failed_allocations).Row();
 }
 
@@ -191,7 +193,7 @@ void Writer::WriteThreads() {
     row.Number(thread.id.value).NumberOrNull(thread.tid).TextOrNull(thread.name)
         .Number(thread.in_signal_handlers).Number(thread.allocations).Number(thread.frees)
         .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
-        .Number(thread.temporary).Number(thread.first_time_ns).Number(thread.last_time_ns).Row();
+        .NumberIf(!view_.sampled(), thread.temporary).Number(thread.first_time_ns).Number(thread.last_time_ns).Row();
   }
 }
 
@@ -236,6 +238,7 @@ void Writer::WriteStacks() {
 void Writer::WriteSites() {
   Insert row(database_, "sites", 22);
   uint64_t id = 0;
+  const bool waste = analysis().process.waste_is_known();
   for (const Site* site : view_.sites()) {
     site_ids_[{site->stack.value, site->function}] = ++id;
     row.Number(id);
@@ -244,8 +247,9 @@ void Writer::WriteSites() {
         .Text(view_.Fingerprint(site->stack, site->function)).Number(site->allocations)
         .Number(site->frees).Number(site->bytes_allocated).Number(site->live_bytes)
         .Number(site->live_blocks).Number(site->peak_bytes).Number(site->bytes_at_peak)
-        .Number(site->blocks_at_peak).Number(site->wasted_bytes).Number(site->live_wasted_bytes)
-        .Number(site->temporary).Number(site->freed_by_other_thread).Number(site->largest_bytes)
+        .Number(site->blocks_at_peak)
+        .NumberIf(waste, site->wasted_bytes).NumberIf(waste, site->live_wasted_bytes)
+        .NumberIf(!view_.sampled(), site->temporary).Number(site->freed_by_other_thread).Number(site->largest_bytes)
         .Number(site->first_time_ns).Number(site->last_time_ns);
     if (site->live_blocks > 0) {
       row.Number(site->live_first_time_ns).Number(site->live_last_time_ns);

@@ -138,7 +138,7 @@ TEST(AnalyzerTest, AThreadSelectsTheBlocksItAllocated) {
   const Analysis worker = Analyze(bytes, options).analysis;
   EXPECT_EQ(worker.totals.allocations, 1u);
   EXPECT_EQ(worker.totals.frees, 1u);
-  EXPECT_EQ(worker.totals.earlier_frees, 1u);
+  EXPECT_EQ(worker.totals.earlier_frees, 0u) << "nothing is before a whole run";
   ASSERT_EQ(worker.threads.size(), 1u);
   EXPECT_EQ(worker.threads[0].name, "worker");
   options.thread_name = "100";
@@ -149,6 +149,44 @@ TEST(AnalyzerTest, AThreadSelectsTheBlocksItAllocated) {
   auto reader = Read(bytes);
   EXPECT_EQ(AnalyzeTrace(**reader, options).status().message(),
             "test.mtr has no thread 'nobody'; its threads are: main, worker");
+}
+
+// Failures and reallocations are of the selection, and what is earlier is earlier than the range.
+TEST(AnalyzerTest, EveryTotalIsOfTheSelection) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  auto& b = trace.Thread(2, 101, "worker");
+  constexpr uint64_t kS = 1'000'000'000;
+  a.At(1 * kS).Node(1, 0x401000).Node(2, 0x402000);
+  a.Malloc(0x1010, 100, 1).Malloc(0x2010, 20, 2).Malloc(0, 30, 1).At(1 * kS);
+  b.At(2 * kS).Node(1, 0x403000).Malloc(0, 40, 1).Malloc(0x3010, 50, 1).At(2 * kS);
+  a.At(3 * kS).Realloc(0x1010, 0x4010, 200, 1).Free(0x2010).At(3 * kS);
+  b.At(4 * kS).Realloc(0x3010, 0x5010, 60, 1).Free(0x5010).At(4 * kS);
+  trace.End(0, 4 * kS);
+  const std::string bytes = trace.Build();
+  struct Expected {
+    uint64_t failed, reallocations, earlier;
+  };
+  const auto expect = [&bytes](const AnalyzeOptions& options, const Expected& expected) {
+    const Totals totals = Analyze(bytes, options).analysis.totals;
+    EXPECT_EQ(totals.failed_allocations, expected.failed);
+    EXPECT_EQ(totals.reallocations, expected.reallocations);
+    EXPECT_EQ(totals.earlier_frees, expected.earlier);
+  };
+  expect({}, {2, 2, 0});
+  expect(RangeOf(2'500'000'000, UINT64_MAX), {0, 2, 3});
+  AnalyzeOptions options = RangeOf(2'500'000'000, UINT64_MAX);
+  options.filter.sizes = {50, 1000};
+  expect(options, {0, 2, 2});
+  options = {};
+  options.thread_name = "worker";
+  expect(options, {1, 1, 0});
+  options = {};
+  options.filter.sizes = {35, 55};
+  expect(options, {1, 0, 0});
+  options = {};
+  options.filter.sites = [](StackId) { return false; };
+  expect(options, {0, 0, 0});
 }
 
 TEST(AnalyzerTest, TheTimelineAddsUpAtAnyLength) {

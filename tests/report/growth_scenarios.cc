@@ -250,6 +250,10 @@ const Kind kKinds[] = {
      [](Script& s) {
        for (const double t : s.Times(s.Integer(50, 600), 0, s.Uniform(0.4, 0.6))) s.Alloc(t, 110);
      }},
+    {"growth that ended late", Verdict::kBounded, false,
+     [](Script& s) {
+       for (const double t : s.Times(s.Integer(50, 600), 0, s.Uniform(0.6, 0.77))) s.Alloc(t, 130);
+     }},
     {"a few blocks now and then", Verdict::kBounded, false,
      [](Script& s) {
        for (const double t : s.Times(s.Integer(1, 4), 0, kEnd)) s.Alloc(t, s.Size());

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -172,6 +173,37 @@ TEST(GrowthTest, BlocksThatWereChosenByTheirEndAreNotJudged) {
   const AnalyzedTrace analyzed = Analyze(trace.Build(), options);
   ASSERT_NE(FindSite(analyzed, 0x401000), nullptr);
   EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict, Verdict::kUnknown);
+}
+
+// What chance does to a level is done by the blocks that the sample has: a few of a pool that never
+// changes, and each stands for hundreds.
+TEST(GrowthTest, TheNoiseOfASampleIsNoSawtooth) {
+  constexpr uint64_t kSampleBytes = 65536, kSize = 500, kPool = 2000, kStep = 1'000'000;
+  for (const bool leaks : {false, true}) {
+    TraceBuilder trace({.sample_bytes = kSampleBytes});
+    auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+    std::mt19937_64 random(3);
+    const auto is_sampled = [&random] {
+      return std::bernoulli_distribution(1 - std::exp(-double{kSize} / kSampleBytes))(random);
+    };
+    std::vector<bool> sampled(kPool);
+    for (uint64_t i = 0; i < 100'000; ++i) {
+      const uint64_t slot = i % kPool;
+      t.At((i + 1) * kStep / 10);
+      if (sampled[slot]) t.Free(0x10000 * (slot + 1));
+      sampled[slot] = is_sampled();
+      if (sampled[slot]) t.Malloc(0x10000 * (slot + 1), kSize, 1);
+      if (leaks && is_sampled()) t.Malloc(0x100000000 + 0x1000 * i, kSize, 2);
+    }
+    t.At(10'001 * kStep);
+    const AnalyzedTrace analyzed = Analyze(trace.Build());
+    ASSERT_NE(FindSite(analyzed, 0x401000), nullptr);
+    EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict, Verdict::kBounded);
+    if (!leaks) continue;
+    const Growth& growth = FindSite(analyzed, 0x402000)->growth;
+    EXPECT_EQ(growth.verdict, Verdict::kGrowing);
+    EXPECT_NEAR(growth.bytes_per_allocation, double{kSize}, kSize * 0.1);
+  }
 }
 
 TEST(SiteSeriesTest, IsThatOfTheIntervalsHoweverOftenTheyAreMerged) {

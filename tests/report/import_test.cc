@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "absl/strings/match.h"
@@ -194,6 +195,22 @@ constexpr char kTraceFile[] =
     "            bash-100     [000] .....   101.000000: kmalloc: call_site=zero+0x1/0x2 ptr=0000000000000010 bytes_req=0 bytes_alloc=0 gfp_flags=GFP_KERNEL\n"
     "            bash-100     [000] .....   101.000000: kmalloc: call_site=fails+0x1/0x2 ptr=(null) bytes_req=8192 bytes_alloc=0 gfp_flags=GFP_KERNEL\n"
     "            bash-100     [000] .....   102.000000: kfree: call_site=older+0x1/0x2 ptr=000000009000\n";
+
+// A log has no start by the wall clock, no end and no faults; but the waste.
+TEST_F(ImportTest, WhatALogDoesNotSayIsNull) {
+  Import(kTraceFile);
+  const auto view = render::ReportView::Create(trace_.analysis, *symbols_, "");
+  render::StringSink sink;
+  render::RenderJson(*view, 10, sink);
+  const auto report = nlohmann::json::parse(sink.text());
+  for (const char* key : {"start_time", "end", "exit_status"}) {
+    EXPECT_TRUE(report.at("process").at(key).is_null()) << key;
+  }
+  for (const char* key : {"source", "minor", "major"}) {
+    EXPECT_TRUE(report.at("faults").at(key).is_null()) << key;
+  }
+  EXPECT_EQ(report.at("totals").at("wasted_bytes"), 28 + 24 + 4);
+}
 
 TEST_F(ImportTest, ALogBecomesTheModelOfAProgram) {
   Import(kTraceFile);

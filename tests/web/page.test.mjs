@@ -143,8 +143,14 @@ describe('an ordinary page', () => {
       await page.waitForFunction((want) => new URLSearchParams(location.hash.slice(1)).get('q') === want, query);
       assert.deepEqual((await callers(page)).sort(), left, query);
     }
+    assert.equal(await filter.getAttribute('aria-invalid'), 'false');
+    await filter.fill('/(/');
+    await page.waitForFunction(() => document.querySelector('#filter').getAttribute('aria-invalid') === 'true');
+    assert.match(await page.locator('#filter-error').textContent(), /Unterminated group/);
     await filter.fill('forget');
     await page.waitForFunction(() => location.hash.includes('q=forget'));
+    assert.equal(await filter.getAttribute('aria-invalid'), 'false');
+    assert.equal(await page.locator('#filter-error').textContent(), '');
     await show(page, 'flame');
     assert.equal(await treeItem(page, /^Forget/).count(), 1);
     assert.equal(await treeItem(page, /^Keep/).count(), 0);

@@ -16,7 +16,7 @@ export interface Series {
   fill?: boolean;
   opaque?: boolean;       // what is below is hidden by it
   told?: number[];        // what the legend says instead of the values
-  steps?: boolean;
+  steps?: 'interval' | 'sample';  // a value is of the time before it, or until the next
   bars?: boolean;
 }
 
@@ -89,7 +89,7 @@ export class Chart {
         ...options.series.map((series): uPlot.Series => ({
           label: series.title, stroke: shade(series), width: series.opaque ? 0.5 : 1.5, points: { show: false },
           ...(series.fill ? { fill: series.opaque ? shade(series) : `${colour(series.colour)}33` } : {}),
-          ...(series.steps ? { paths: uPlot.paths.stepped!({ align: -1 }) } : {}),
+          ...(series.steps ? { paths: uPlot.paths.stepped!({ align: series.steps === 'sample' ? 1 : -1 }) } : {}),
           ...(series.bars ? { paths: uPlot.paths.bars!({ size: [0.9, 40] }), fill: colour(series.colour), width: 0 } : {}),
           value: (_, value, __, index) => (value === null || index === null ? '–' : options.text(series.told?.[index] ?? value)),
         })),

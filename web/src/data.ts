@@ -111,7 +111,7 @@ export interface Mismatch {
 export interface Report {
   process: {
     pid: number; command: string[]; executable: string; build_id: string; host: string;
-    working_directory: string; start_time: string; duration_s: number; end: string;
+    working_directory: string; start_time: string | null; duration_s: number; end: string | null;
     exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
     oom_killed?: boolean | null; oom_evidence?: string | null;
   };
@@ -136,7 +136,7 @@ export interface Report {
   sites: Site[]; sites_total: number;
   timeline: { interval_s: number; points: Point[]; stacked?: Stacked };
   faults: {
-    source: string; minor: number; major: number; tool_minor: number;
+    source: string | null; minor: number | null; major: number | null; tool_minor: number;
     attributed_minor: number | null; peak_rss_bytes: number | null;
     correlation: { live_bytes_vs_minor: number | null; allocated_bytes_vs_minor: number | null };
     words?: string[];  // what was found, in sentences
@@ -170,7 +170,7 @@ export interface DiffRow {
   allocator: string; caller: string; file: string | null; line: number | null; stack: string[];
 }
 interface DiffRun {
-  name: string; command: string; end: string; start_time: string; duration_s: number; processes: number;
+  name: string; command: string; end: string; start_time: string | null; duration_s: number; processes: number;
   notes: string[]; totals: { [key: string]: number | null };
 }
 export interface DiffDocument {

@@ -65,7 +65,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       h('h2', {}, 'Runs'),
       besides([diff.old.name, diff.new.name], [
         ['Command', ...run((one) => name(one.command))], ['Ended', ...run((one) => name(one.end))],
-        ['Started', ...run((one) => one.start_time)], ['Took', ...run((one) => seconds(one.duration_s))],
+        ['Started', ...run((one) => one.start_time ?? 'not in the log')], ['Took', ...run((one) => seconds(one.duration_s))],
         ['Processes', ...run((one) => count(one.processes))],
         ...AMOUNTS.filter(([key]) => [diff.old, diff.new].some((one) => one.totals[key] != null))
           .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one.totals, key, text))]),

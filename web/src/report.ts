@@ -2,6 +2,7 @@
 
 import type { ReportDocument } from './data';
 import { h, name } from './dom';
+import { FilterBox } from './filter_box';
 import type { Measure } from './measures';
 import { Model, type View } from './model';
 import { about, Shell } from './shell';
@@ -23,8 +24,6 @@ import { SummaryView } from './views/summary';
 import { ThreadsView } from './views/threads';
 import { Timeline } from './views/timeline';
 
-const FILTER_DELAY_MS = 150;  // after the last key
-
 export function showReport(root: HTMLElement, document_: ReportDocument, state: State, theme: ThemeChoice): void {
   const model = new Model(document_, state);
   const { process } = model.report;
@@ -44,16 +43,9 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
 
   const measure = h('select', { id: 'measure', on: { change: () => state.set({ measure: measure.value }, true) } });
   let offered: Measure[] = [];
-  let timer = 0;
-  const filter = h('input', {
-    type: 'search', id: 'filter', placeholder: 'function, file or module; /regex/', spellcheck: 'false', autocomplete: 'off',
-    on: { input: () => {
-      clearTimeout(timer);
-      timer = window.setTimeout(() => state.set({ q: filter.value, frame: '' }), FILTER_DELAY_MS);
-    } },
-  });
+  const filter = new FilterBox(state, { frame: '' });
   const tools = h('div', { class: 'tools', role: 'search' },
-    h('label', { for: 'filter' }, 'Filter'), filter,
+    filter.element,
     h('label', { for: 'measure' }, 'Measure'), measure);
 
   const shell = new Shell(views, state, {
@@ -68,7 +60,7 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
       measure.replaceChildren(...offered.map((one) => h('option', { value: one.id }, one.title)));
     }
     if (measure.value !== model.measure?.id) measure.value = model.measure?.id ?? '';
-    if (document.activeElement !== filter) filter.value = state.get('q');
+    filter.update();
     timeline.update();
     shell.update();
   };

@@ -88,6 +88,18 @@ export class Stacks {
   private text(index: number): string { return this.tables.strings[index]; }
 }
 
+// Why the pattern of /.../ is none; empty: it is one, or the query is no such.
+export function patternError(query: string): string {
+  const pattern = /^\/(.+)\/$/.exec(query);
+  if (!pattern) return '';
+  try {
+    new RegExp(pattern[1], 'i');
+    return '';
+  } catch (error) {
+    return `${(error as Error).message}; it is looked for as it is`;
+  }
+}
+
 export function matcher(query: string): (text: string) => boolean {
   const pattern = /^\/(.+)\/$/.exec(query);
   if (pattern) {

@@ -62,8 +62,8 @@ function longTime(value: number): string {
 export function share(part: number, whole: number): string {
   if (whole <= 0 || part === 0) return '0 %';
   const percent = (100 * part) / whole;
-  if (percent < 0.1) return '<0.1 %';
-  if (percent > 99.9 && part < whole) return '>99.9 %';
+  if (percent < 0.05) return '<0.1 %';
+  if (percent >= 99.95 && part < whole) return '>99.9 %';
   return `${percent.toFixed(1)} %`;
 }
 

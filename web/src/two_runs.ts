@@ -2,6 +2,7 @@
 // table with a filter and a choice of verdicts.
 
 import { h, name, type Child } from './dom';
+import { FilterBox } from './filter_box';
 import { matcher } from './stacks';
 import type { State } from './state';
 import { Table, type Column } from './table';
@@ -28,23 +29,14 @@ export interface RowsOptions<T extends Choosable> {
   note: string;                      // of rows that are not in the page
 }
 
-const FILTER_DELAY_MS = 150;
-
 export class Rows<T extends Choosable> {
   readonly element: HTMLElement;
   private readonly table: Table<T>;
   private readonly boxes: HTMLInputElement[];
-  private readonly filter: HTMLInputElement;
-  private timer = 0;
+  private readonly filter: FilterBox;
 
   constructor(private readonly options: RowsOptions<T>, private readonly state: State) {
-    this.filter = h('input', {
-      type: 'search', id: 'filter', placeholder: 'function, file or module; /regex/', spellcheck: 'false', autocomplete: 'off',
-      on: { input: () => {
-        clearTimeout(this.timer);
-        this.timer = window.setTimeout(() => state.set({ q: this.filter.value }), FILTER_DELAY_MS);
-      } },
-    });
+    this.filter = new FilterBox(state);
     this.boxes = [];
     const labels = Object.entries(options.verdicts)
       .map(([verdict, title]) => [verdict, title, options.rows.filter((row) => row.verdict === verdict).length] as const)
@@ -60,7 +52,7 @@ export class Rows<T extends Choosable> {
       empty: options.rows.length === 0 ? 'There is none.' : 'None is left by the filter.',
     });
     this.element = h('div', {},
-      h('div', { class: 'tools', role: 'search' }, h('label', { for: 'filter' }, 'Filter'), this.filter),
+      h('div', { class: 'tools', role: 'search' }, this.filter.element),
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Verdicts'), ...labels), this.table.element);
     window.addEventListener('beforeprint', () => this.table.setWhole(true));
     window.addEventListener('afterprint', () => this.table.setWhole(false));
@@ -69,7 +61,7 @@ export class Rows<T extends Choosable> {
   update(): void {
     const query = this.state.get('q'), wanted = this.state.get('kinds');
     const kinds = wanted.split(',');
-    if (document.activeElement !== this.filter) this.filter.value = query;
+    this.filter.update();
     for (const box of this.boxes) box.checked = wanted === '' || kinds.includes(box.value);
     const test = query === '' ? null : matcher(query);
     const rows = this.options.rows.filter((row) => (wanted === '' || kinds.includes(row.verdict)) &&

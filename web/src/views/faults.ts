@@ -23,6 +23,7 @@ const ACCOUNT: [string, string][] = [
 ];
 
 
+const counted = (number: number | null) => (number === null ? 'not known' : count(number));
 const both = (faults: FaultCount) => `${count(faults.minor)} minor` + (faults.major > 0 ? `, ${count(faults.major)} major` : '');
 
 export class FaultsView implements View {
@@ -46,11 +47,11 @@ export class FaultsView implements View {
     });
     this.element = h('div', {},
       h('dl', { class: 'figures' },
-        h('dt', {}, 'Minor'), h('dd', {}, count(faults.minor)),
-        h('dt', {}, 'Major'), h('dd', {}, count(faults.major)),
+        h('dt', {}, 'Minor'), h('dd', {}, counted(faults.minor)),
+        h('dt', {}, 'Major'), h('dd', {}, counted(faults.major)),
         h('dt', {}, 'memtrace’s own'), h('dd', {}, `${count(faults.tool_minor)} minor, taken off already`),
         h('dt', {}, 'Peak RSS'), h('dd', {}, faults.peak_rss_bytes === null ? 'not known' : bytes(faults.peak_rss_bytes)),
-        h('dt', {}, 'Source'), h('dd', {}, faults.source)),
+        h('dt', {}, 'Source'), h('dd', {}, faults.source ?? 'none: the log has no faults')),
       h('p', {}, correlation(faults.correlation.live_bytes_vs_minor, 'the growth of the live heap')),
       h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
       ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
@@ -118,8 +119,8 @@ export class FaultsView implements View {
     const { stacks } = this.model;
     const { mappings, places } = this.model.report.faults;
     const rows = [
-      ...(mappings ?? []).map((one) => ({ ...one, what: `mapping of ${stacks.callerName(one.stack)}${one.file && `, ${one.file}`}` })),
-      ...(places ?? []).map((one) => ({ ...one, what: `${one.memory.replaceAll('_', ' ')}${one.name && ` of ${one.name}`}` })),
+      ...(mappings ?? []).map((one) => ({ ...one, what: `mapping of ${stacks.callerName(one.stack)}${one.file ? `, ${one.file}` : ''}` })),
+      ...(places ?? []).map((one) => ({ ...one, what: `${one.memory.replaceAll('_', ' ')}${one.name ? ` of ${one.name}` : ''}` })),
     ].sort((a, b) => b.minor + b.major - a.minor - a.major);
     return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
       plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [name(one.what), count(one.minor), count(one.major)])];

@@ -67,7 +67,7 @@ export class PressureView implements View {
     const series = columns.flatMap(([column, what], at): Series[] => {
       const values = this.values(lane, column);
       return values.some((value) => value !== null && value > 0)
-        ? [{ title: what, colour: COLOURS[at % COLOURS.length], steps: isAmount(column), bars: !isAmount(column), values }] : [];
+        ? [{ title: what, colour: COLOURS[at % COLOURS.length], steps: isAmount(column) ? 'sample' : undefined, bars: !isAmount(column), values }] : [];
     });
     if (series.length === 0) return [];
     const chart = new Chart({

@@ -10,6 +10,7 @@ function ended(model: Model): string {
     case 'exit': return `exit status ${process.exit_status}`;
     case 'signal': return `killed by signal ${process.end_signal}`;
     case 'exec': return 'replaced itself by exec';
+    case null: return 'not in the log';
     default: return 'not in the trace: killed, still running, or it could no longer write';
   }
 }
@@ -32,11 +33,13 @@ export class SummaryView implements View {
     if (!this.model.state.ranged) return null;
     const points = this.model.points();
     if (points.length === 0) return null;
-    const sum = (of: (point: (typeof points)[0]) => number) => points.reduce((all, point) => all + of(point), 0);
-    const first = points[0], last = points[points.length - 1];
+    const sum = (of: (point: (typeof points)[0]) => number) => points.reduce((total, point) => total + of(point), 0);
+    // A point tells what was live at its end: where the time begins, the one before does.
+    const { points: all } = this.model.report.timeline;
+    const before = all[all.indexOf(points[0]) - 1], last = points[points.length - 1];
     return h('section', { class: 'range' }, h('h3', {}, 'In the chosen time'),
       h('p', {}, `${plural(sum((p) => p.allocations), 'allocation')} of ${bytes(sum((p) => p.bytes_allocated))}, ` +
-        `${plural(sum((p) => p.frees), 'free')}; live from ${bytes(first.live_bytes)} to ${bytes(last.live_bytes)}, ` +
+        `${plural(sum((p) => p.frees), 'free')}; live from ${bytes(before?.live_bytes ?? 0)} to ${bytes(last.live_bytes)}, ` +
         `at most ${bytes(points.reduce((most, point) => Math.max(most, point.max_live_bytes), 0))}; ` +
         `${plural(sum((p) => p.minor_faults), 'minor fault')}.`));
   }
@@ -47,8 +50,8 @@ export class SummaryView implements View {
     const rows: [string, Child][] = [
       ['Program', name(process.command.join(' ') || process.executable)],
       ['Trace', name(this.model.document.file)],
-      ['Ended', `${ended(this.model)}, after ${seconds(process.duration_s)}`],
-      ['Started', h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
+      ['Ended', `${ended(this.model)}, ${process.end === null ? 'which is of' : 'after'} ${seconds(process.duration_s)}`],
+      ['Started', process.start_time !== null && h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
       ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)} in all`],
       ['Peak', `${bytes(totals.peak_live_bytes)} in ${plural(totals.peak_live_blocks, 'block')} at ${seconds(totals.peak_time_s)}`],
       ['Unfreed', totals.live_blocks === 0 ? 'nothing' : `${bytes(totals.live_bytes)} in ${plural(totals.live_blocks, 'block')}`],
@@ -57,7 +60,7 @@ export class SummaryView implements View {
       ['Wasted', totals.wasted_bytes === null ? 'not known: the allocator is not glibc’s'
         : `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
       ['Failed', totals.failed_allocations > 0 && `${plural(totals.failed_allocations, 'allocation')} returned NULL`],
-      ['Faults', `${count(faults.minor)} minor, ${count(faults.major)} major`],
+      ['Faults', faults.minor === null ? 'not in the log' : `${count(faults.minor)} minor, ${count(faults.major ?? 0)} major`],
       ['Memory', faults.peak_rss_bytes === null ? 'peak RSS not known' : `peak RSS ${bytes(faults.peak_rss_bytes)}`],
     ];
     if (!report.range.whole) {

@@ -36,7 +36,7 @@ export class Timeline {
         `at ${seconds(totals.peak_time_s)}, ${bytes(totals.live_bytes)} at the end`,
       series: [
         { title: 'live, most in the interval', colour: 'live', fill: true, values: points.map((point) => point.max_live_bytes) },
-        ...(rss ? [{ title: 'resident (RSS)', colour: 'rss', steps: true, values: points.map((point) => point.rss_bytes) }] : []),
+        ...(rss ? [{ title: 'resident (RSS)', colour: 'rss', steps: 'interval' as const, values: points.map((point) => point.rss_bytes) }] : []),
       ],
     });
     const rates = new Chart({
