@@ -42,8 +42,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLeaksFooter[] = R"(
-The process goes on while a copy of it looks through its memory. It answers at its
-next allocation; started with MEMTRACE_LEAK_SIGNAL=N it answers at once.
+The process goes on while a copy of it looks through its memory. It answers at
+its next allocation; started with MEMTRACE_LEAK_SIGNAL=N it answers at once.
 
 Example:
   memtrace leaks 1234 --show-leak-kinds definite --increased)";

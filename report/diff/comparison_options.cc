@@ -14,7 +14,7 @@ namespace memtrace::report {
 void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const ComparisonWords& words) {
   command->add_option("--by", flags->by,
                       "live (default), live-blocks, peak, allocated,\n"
-                      "allocations, temporary; where the memory was scanned\n"
+                      "allocations, temporary; where memory was scanned\n"
                       "definite, indirect, possible, reachable")
       ->type_name("WHAT");
   command->add_option("--per", flags->per, words.per)->type_name("UNIT");

@@ -31,7 +31,7 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
         ->allow_extra_args(false)  // or it would take the FILEs behind it as well
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
-  check->add_option("FILE", flags->words, "Traces, or directories of them; with --run a program")
+  check->add_option("FILE", flags->words, "Traces, or directories of them; with --run\na program")
       ->type_name("");
   check->add_flag("--run", flags->run, "Run the program behind -- and check its traces");
   check->add_option("--traces", flags->traces, "With --run: keep the traces in this directory")
@@ -44,7 +44,7 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
        "Leaks to pass over, as Valgrind or LeakSanitizer\n"
        "write them; repeatable", "F");
   check->add_option("--default-suppressions", flags->default_suppressions,
-                    "What the C and C++ runtime keeps: yes (default), no")
+                    "What the C and C++ runtime keeps: yes\n(default), no")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"yes", "no"}));
   check->add_option("--gen-suppressions", flags->gen_suppressions,

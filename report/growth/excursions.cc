@@ -20,6 +20,11 @@ double Quantile(std::vector<double> values, double q) {
 // each other: a deviation of the square root) does not come to differ by so much.
 bool IsLarge(double blocks, double usual) { return blocks >= kLeastHeight + 8 * std::sqrt(usual); }
 
+// One block of a sample may be a small one that stands for many.
+double LargeBytes(const SiteHistory& history, double size) {
+  return history.blocks_of_one() > 1.5 ? std::max(kLargeBytes, 2 * size) : kLargeBytes;
+}
+
 bool IsSawtooth(const SiteHistory& history, double size) {
   std::vector<double> lows, highs, lives;
   for (size_t i = history.first_level; i < history.levels.size(); ++i) {
@@ -29,7 +34,8 @@ bool IsSawtooth(const SiteHistory& history, double size) {
   }
   if (lows.size() < kFewestLevels) return false;
   const double bottom = Quantile(lows, 0.1), top = Quantile(highs, 0.9), height = top - bottom;
-  if (height < 0.5 * top || height / size < kLeastHeight) return false;
+  const bool large = height >= LargeBytes(history, size);
+  if (height < 0.5 * top || (height / size < kLeastHeight && !large)) return false;
   size_t teeth = 0, whole_teeth = 0;
   bool up = false;
   for (size_t i = 0; i < lows.size(); ++i) {
@@ -51,7 +57,7 @@ bool IsSawtooth(const SiteHistory& history, double size) {
     return static_cast<double>(history.site->allocations) / history.blocks_of_one() >=
            4 * static_cast<double>(std::max<uint32_t>(history.turns, 1));
   }
-  return IsLarge(height / size, Median(lives) / size);
+  return large || IsLarge(height / size, Median(lives) / size);
 }
 
 bool IsBurst(const SiteHistory& history, double size) {
@@ -70,9 +76,7 @@ bool IsBurst(const SiteHistory& history, double size) {
   const double usual = Median(highs);
   if (usual > 0.35 * peak || history.levels.back().live > 0.25 * peak) return false;
   if (4 * high_intervals > history.levels.size() || times >= kFewestTeeth) return false;
-  // One block of a sample may be a small one that stands for many.
-  const double large = history.blocks_of_one() > 1.5 ? std::max(kLargeBytes, 2 * size) : kLargeBytes;
-  return IsLarge((peak - usual) / size, usual / size) || peak - usual >= large;
+  return IsLarge((peak - usual) / size, usual / size) || peak - usual >= LargeBytes(history, size);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ namespace {
 using namespace pages;  // NOLINT: this file joins the parts
 
 constexpr char kFooter[] =
-    "Nothing is stopped or changed. As root the pages of every process are counted exactly;\n"
-    "otherwise those of your own, and what is not known is said.\n"
+    "Nothing is stopped or changed. As root the pages of every process are counted\n"
+    "exactly; otherwise those of your own, and what is not known is said.\n"
     "\n"
     "Examples:\n"
     "  memtrace pages 4711 --maps\n"
@@ -139,7 +139,7 @@ void RegisterPagesCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<PagesFlags>();
   CLI::App* pages = app.add_subcommand("pages", "The pages of processes: whose, shared by whom");
   pages->footer(kFooter);
-  pages->add_option("PID", flags->targets, "Processes, by number; or a trace with snapshots (memtrace run --faults auto)")
+  pages->add_option("PID", flags->targets, "Processes, by number; or a trace with snapshots\n(memtrace run --faults auto)")
       ->type_name("");
   pages->add_option("--snapshot", flags->snapshot, "Of a trace: which, by number; default: the last")
       ->type_name("N")

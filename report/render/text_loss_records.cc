@@ -10,6 +10,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/lines.h"
+#include "report/render/selection_lines.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 
@@ -114,7 +115,10 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
   const std::vector<ReportView::Loss> losses = view.Losses(/*everything=*/false);
   if (scan.records.empty()) {
     return absl::StrCat(out, Heading(options, "LOSS RECORDS", view.analysis().totals.allocations == 0
-                                         ? "none: no allocation was recorded"
+                                         ? SelectionLines(view).empty() &&
+                                                   view.analysis().range.whole()
+                                               ? "none: no allocation was recorded"
+                                               : "none: nothing was allocated of what was asked for"
                                          : "none: no block was live"));
   }
   absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
@@ -131,17 +135,25 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
     const bool changes = scan.show != format::ScanShow::kAny;
     const std::string amount = RecordAmount(record, changes);
     const bool bad = record.kind != LeakKind::kReachable;
-    std::string what = absl::StrCat(
-        record.blocks == 1 ? " is " : " are ", leak::KindSentence(record.kind), ", ",
-        AllocationName(view, record.stack, record.function), "  ");
+    std::string what =
+        absl::StrCat(record.blocks == 1 ? " is " : " are ", leak::KindSentence(record.kind));
+    const std::string by = AllocationName(view, record.stack, record.function);
+    const bool by_below =
+        number.size() + amount.size() + what.size() + 2 + by.size() > options.style.width;
     std::string remark = absl::StrCat(changes && record.is_new ? "new record " : "record ",
                                       losses[i].number, " of ", scan.records.size());
+    if (!by_below) {
+      absl::StrAppend(&what, ", ", by, "  ");
+    } else {
+      remark = absl::StrCat(by, "  ", remark);
+      what += "  ";
+    }
     const std::string first = Duration(record.first_time_ns), last = Duration(record.last_time_ns);
     const std::string when = first == last ? absl::StrCat(", at ", first)
                                            : absl::StrCat(", from ", first, " to ", last);
     const size_t used = number.size() + amount.size() + what.size() + remark.size();
     if (used + when.size() <= options.style.width) remark += when;
-    if (used > options.style.width) {  // the stack's indentation
+    if (used > options.style.width || by_below) {  // the stack's indentation
       what.resize(what.size() - 2);
       remark.insert(0, absl::StrCat("\n", std::string(number.size() + 2, ' ')));
     }

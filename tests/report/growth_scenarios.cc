@@ -294,6 +294,14 @@ const Kind kKinds[] = {
      [](Script& s) { Teeth(s, s.Integer(4, 20), s.Integer(100, 400), 0); }},
     {"fast teeth", Verdict::kSawtooth, false,
      [](Script& s) { Teeth(s, s.Integer(150, 400), s.Integer(12, 30), 0); }},
+    {"a large block, time and again", Verdict::kSawtooth, false,
+     [](Script& s) {
+       const int teeth = s.Integer(5, 14);
+       for (int i = 0; i < teeth; ++i) {
+         const double t = kEnd * (i + s.Uniform(0.2, 0.4)) / teeth;
+         s.Block(t, t + kEnd * s.Uniform(0.2, 0.5) / teeth, 4 << 20);
+       }
+     }},
     {"teeth that leave a part", Verdict::kSawtooth, false,
      [](Script& s) { Teeth(s, s.Integer(6, 30), s.Integer(150, 400), s.Uniform(0.05, 0.25)); }},
     {"up and down by turns", Verdict::kSawtooth, false,

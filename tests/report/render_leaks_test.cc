@@ -138,13 +138,19 @@ TEST(LeakTextTest, AScanBeforeTheEndSaysSoAndTheUnfreedFollow) {
 TEST(LeakTextTest, HeadingsOfRecordsFitTheTerminal) {
   Leaky trace;
   LossRecord& record = trace.analysis.leak_scans[0].records[1];
-  record.bytes = 656'000'000;
-  record.indirect_bytes = 29'492'000'000;
+  record.bytes = 16;
+  record.indirect_bytes = 800;
   TextOptions options;
   options.style.width = 80;
   options.sections = {TextSection::kLeaks};
-  const std::string text = RenderText(trace.View(), options);
-  EXPECT_THAT(text, HasSubstr("is definitely lost, malloc\n       record 2 of 3\n       MakePair"));
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("  1  816 (16 direct, 800 indirect) bytes in 1 block is definitely lost, malloc\n"
+                        "       record 2 of 3\n       MakePair"));
+  record.bytes = 656;
+  record.indirect_bytes = 29'492;
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("  1  30,148 (656 direct, 29,492 indirect) bytes in 1 block is definitely lost\n"
+                        "       malloc  record 2 of 3\n       MakePair"));
 }
 
 TEST(LeakTextTest, WasteIsNotKnownOfOtherAllocators) {
