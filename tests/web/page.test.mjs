@@ -115,7 +115,7 @@ describe('an ordinary page', () => {
   }));
 
   test('tells how each site grew', () => on('ordinary.html', '', async (page) => {
-    await page.getByRole('button', { name: /1 site grew without an end/ }).click();
+    await page.getByRole('button', { name: /1 call site grew without an end/ }).click();
     const first = rows(page, 'growth').first();
     assert.match(await first.textContent(), /^▸growing195 KiB\/s.*99\.9 %.*Keep/);
     assert.equal(await first.locator('svg polyline').count(), 1);

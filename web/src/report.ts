@@ -7,7 +7,7 @@ import type { Measure } from './measures';
 import { Model, type View } from './model';
 import { about, Shell } from './shell';
 import type { State } from './state';
-import { baseName } from './text';
+import { baseName, count } from './text';
 import type { ThemeChoice } from './theme';
 import { verdictCards } from './verdicts';
 import { CoverageView } from './views/coverage';
@@ -48,9 +48,12 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
     filter.element,
     h('label', { for: 'measure' }, 'Measure'), measure);
 
+  const left = model.report.sites_total - model.report.sites.length;
   const shell = new Shell(views, state, {
     header: h('header', {}, h('h1', {}, name(program), h('small', {}, ' ', name(document_.file))), theme.button),
-    above: [verdictCards(model), timeline.element, tools],
+    above: [verdictCards(model), ...left > 0 ? [h('p', { class: 'notes' }, `${count(left)} sites with fewer bytes are not in this page ` +
+      '(memtrace report --full has them): the tables and the flame graph lack them, the summary does not.')] : [],
+    timeline.element, tools],
     below: about(document_.version),
   });
   root.replaceChildren(shell.element);

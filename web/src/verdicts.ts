@@ -67,11 +67,15 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   if (totals.peak_live_bytes === 0) return null;
   const growing = report.sites.filter((site) => site.growth === 'growing');
   if (growing.length > 0) {
-    const fastest = growing.reduce((most, site) =>
-      (site.growth_rate?.bytes_per_s ?? 0) > (most.growth_rate?.bytes_per_s ?? 0) ? site : most);
-    return { kind: 'bad', view: 'growth', title: `${plural(growing.length, 'site')} grew without an end`,
-             text: `Fastest ${stacks.callerName(fastest.stack)}` +
-               (fastest.growth_rate ? `, ${bytes(fastest.growth_rate.bytes_per_s)} a second.` : '.') };
+    // As the text report counts: by caller, whatever called that.
+    const rates = new Map<string, number>();
+    for (const site of growing) {
+      const caller = stacks.callerName(site.stack);
+      rates.set(caller, (rates.get(caller) ?? 0) + (site.growth_rate?.bytes_per_s ?? 0));
+    }
+    const [caller, rate] = [...rates].reduce((most, each) => (each[1] > most[1] ? each : most));
+    return { kind: 'bad', view: 'growth', title: `${plural(rates.size, 'call site')} grew without an end`,
+             text: `Fastest ${caller}` + (rate > 0 ? `, ${bytes(rate)} a second.` : '.') };
   }
   return {
     kind: 'unknown', view: 'sites',
