@@ -151,6 +151,7 @@ void DwarfModule::ReadUnits(const std::vector<ElfFile::Range>& code) {
   is_code.Build();
 
   const Sections sections = SectionsOf(dwarf_);
+  absl::flat_hash_map<Dwarf_Off, uint32_t> old_units;  // by their first entry
   UnitHeader header;
   for (Dwarf_Off offset = 0; ReadHeader(dwarf_, offset, &header); offset = header.next) {
     Unit unit;
@@ -169,9 +170,32 @@ void DwarfModule::ReadUnits(const std::vector<ElfFile::Range>& code) {
       if (IsCode(is_code, begin, end)) unit_of_.Add(begin, end, index);
     }
     if (!has_ranges && dwarf_haschildren(&unit.die) > 0) units_without_ranges_.push_back(index);
+    if (header.shape.version == 2) old_units.emplace(header.die, index);
     units_.push_back(unit);
   }
+  if (!old_units.empty()) {
+    AddAddressRanges(old_units, [&](Dwarf_Addr begin, Dwarf_Addr end) { return IsCode(is_code, begin, end); });
+  }
   unit_of_.Build();
+}
+
+// DWARF 2 has no lists of ranges: gcc's units then say what they have in .text, and .debug_aranges
+// what they have elsewhere (.text.startup, .text.unlikely).
+void DwarfModule::AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t>& units,
+                                   absl::FunctionRef<bool(Dwarf_Addr, Dwarf_Addr)> is_code) {
+  Dwarf_Aranges* ranges = nullptr;
+  size_t count = 0;
+  if (dwarf_getaranges(dwarf_, &ranges, &count) != 0) return;
+  for (size_t i = 0; i < count; ++i) {
+    Dwarf_Addr begin = 0;
+    Dwarf_Word length = 0;
+    Dwarf_Off die = 0;
+    if (dwarf_getarangeinfo(dwarf_onearange(ranges, i), &begin, &length, &die) != 0) continue;
+    const auto unit = units.find(die);
+    if (unit != units.end() && is_code(begin, begin + length)) {
+      unit_of_.Add(begin, begin + length, unit->second);
+    }
+  }
 }
 
 void DwarfModule::Resolve(std::span<const uint64_t> addresses,

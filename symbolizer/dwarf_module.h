@@ -20,6 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "symbolizer/address_map.h"
 #include "symbolizer/debug_file_finder.h"
@@ -62,6 +64,8 @@ class DwarfModule {
 
   DwarfModule() = default;
   void ReadUnits(const std::vector<ElfFile::Range>& code);
+  void AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t>& units,
+                        absl::FunctionRef<bool(Dwarf_Addr, Dwarf_Addr)> is_code);
   void OpenAlternate(const ElfFile& file, const DebugFileFinder& finder);
   void ResolveInUnit(Unit* unit, std::span<const uint64_t> addresses,
                      std::span<std::vector<Frame>> frames);

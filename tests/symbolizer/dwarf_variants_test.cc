@@ -110,6 +110,19 @@ TEST_P(DwarfVariantsTest, HasNoFramesForAddressesOutsideTheCode) {
 }
 
 // One Symbolizer belongs to one thread, but each thread may have one.
+// main() lies in .text.startup, of which a unit of DWARF 2 says nothing.
+TEST(OldDwarfTest, FunctionsOutsideOfTextHaveLines) {
+  const TemporaryDirectory directory;
+  WriteFile(directory.Join("old.c"), "int helper(int n) { return n + 1; }\n\nint main(void) { return helper(3); }\n");
+  const std::string program = directory.Join("old");
+  RunCommand(absl::StrCat("cd ", directory.path(), " && gcc -O2 -g -gdwarf-2 -gstrict-dwarf old.c -o old"));
+  const uint64_t main = std::stoull(RunCommand("nm " + program + " | awk '$3 == \"main\" {print $1}'"), nullptr, 16);
+  const ModuleResult result = SymbolizeOne(Options(), {.path = program}, main + 5);  // behind an instruction
+  ASSERT_EQ(result.frames.size(), 1u);
+  ASSERT_FALSE(result.frames[0].empty());
+  EXPECT_EQ(Chain(result.frames[0]), "main@old.c:3");
+}
+
 TEST(SymbolizerThreadsTest, WorkAtTheSameTime) {
   const FixtureProgram program("gcc");
   const std::string expected = absl::StrCat("PlainC@", program.Line("plain"));
