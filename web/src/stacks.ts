@@ -88,28 +88,26 @@ export class Stacks {
   private text(index: number): string { return this.tables.strings[index]; }
 }
 
-// Why the pattern of /.../ is none; empty: it is one, or the query is no such.
-export function patternError(query: string): string {
+// The expression of /.../, or why it is none; null: the query is no such.
+function expressionOf(query: string): RegExp | string | null {
   const pattern = /^\/(.+)\/$/.exec(query);
-  if (!pattern) return '';
+  if (!pattern) return null;
   try {
-    new RegExp(pattern[1], 'i');
-    return '';
+    return new RegExp(pattern[1], 'i');
   } catch (error) {
-    return `${(error as Error).message}; it is looked for as it is`;
+    return (error as Error).message;
   }
 }
 
+// Empty: it is a pattern, or the query is no such.
+export function patternError(query: string): string {
+  const expression = expressionOf(query);
+  return typeof expression === 'string' ? `${expression}; it is looked for as it is` : '';
+}
+
 export function matcher(query: string): (text: string) => boolean {
-  const pattern = /^\/(.+)\/$/.exec(query);
-  if (pattern) {
-    try {
-      const regex = new RegExp(pattern[1], 'i');
-      return (text) => regex.test(text);
-    } catch {
-      // Half typed: looked for as it is.
-    }
-  }
-  const lower = query.toLowerCase();
+  const expression = expressionOf(query);
+  if (expression instanceof RegExp) return (text) => expression.test(text);
+  const lower = query.toLowerCase();  // also of an expression that is half typed
   return (text) => text.toLowerCase().includes(lower);
 }
