@@ -1,7 +1,8 @@
 // BootstrapArena: memory for calls that arrive while the real functions are
 // still being looked for. dlsym itself may call calloc, and ld.so and libc may
-// free such a block much later: free, realloc and malloc_usable_size ask Owns()
-// for ever. Nothing is given back; an exhausted arena returns null, as malloc may.
+// free such a block much later: free and realloc ask Owns() for ever, and so does
+// malloc_usable_size if there is such a block (real_allocator.cc). Nothing is given
+// back; an exhausted arena returns null, as malloc may.
 
 #ifndef MEMTRACE_PRELOAD_BOOTSTRAP_ARENA_H_
 #define MEMTRACE_PRELOAD_BOOTSTRAP_ARENA_H_

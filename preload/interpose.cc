@@ -282,11 +282,6 @@ bool TakeAndPrepare(size_t bytes) {
 
 }  // namespace memtrace
 
-EXPORTED size_t malloc_usable_size(void* block) {
-  if (g_bootstrap_arena.Owns(block)) [[unlikely]] return memtrace::BootstrapArena::Size(block);
-  return g_real.malloc_usable_size(block);
-}
-
 // --- Mappings ---------------------------------------------------------------
 
 EXPORTED void* mmap(void* hint, size_t length, int prot, int flags, int fd, off_t offset) {

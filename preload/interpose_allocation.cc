@@ -135,3 +135,6 @@ EXPORTED_JUMP void* pvalloc(size_t bytes) {
   if (Take(bytes)) [[unlikely]] return memtrace::SlowPvalloc(bytes);
   return g_real.pvalloc(bytes);
 }
+
+// No event, but called twice for each block by programs that count their memory, as redis-server does.
+EXPORTED_JUMP size_t malloc_usable_size(void* block) { return g_real.malloc_usable_size(block); }

@@ -71,7 +71,14 @@ void* EarlyPvalloc(size_t bytes) {
   return FindRealAllocator() ? g_real.pvalloc(bytes) : g_bootstrap_arena.Allocate(bytes, 4096);
 }
 size_t EarlyUsableSize(void* block) {
-  return FindRealAllocator() ? g_real.malloc_usable_size(block) : 0;
+  if (FindRealAllocator()) return g_real.malloc_usable_size(block);
+  return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : 0;
+}
+// What is in its place after a search in which blocks were given out of the arena. In most processes
+// there are none, and nobody need ask whose a block is.
+constinit decltype(RealAllocator::malloc_usable_size) g_next_usable_size = nullptr;
+size_t UsableSizeOfAny(void* block) {
+  return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : g_next_usable_size(block);
 }
 
 template <typename T>
@@ -208,6 +215,10 @@ bool FindRealAllocator() {
   Find(found.fork, "fork", g_real.fork);
   Find(found.underscore_fork, "_Fork", g_real.underscore_fork);
   Next();
+  if (g_bootstrap_arena.used_end() != g_bootstrap_arena.begin()) {
+    g_next_usable_size = found.malloc_usable_size;
+    found.malloc_usable_size = UsableSizeOfAny;
+  }
   g_real = found;
   errno = saved_errno;
   g_search.store(Search::kDone, std::memory_order_release);

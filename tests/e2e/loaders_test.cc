@@ -109,6 +109,18 @@ TEST_F(LoadersTest, HugePagesForTheHeapChangeNothing) {
   EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
 }
 
+// What is allocated while the library looks for the real allocator lives on in the program.
+TEST(EarlyBlocksTest, AreBlocksAsAnyOther) {
+  for (const char* sample : {"0", "1"}) {
+    TempDir traces;
+    const Result run = RunCommand(Traced(
+        {.arguments = {TraceePath("own_dlsym")}, .environment = {{"MEMTRACE_SAMPLE_BYTES", sample}}},
+        traces.path()));
+    EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+    EXPECT_EQ(run.out, "early blocks\nall as it should be\n") << "else none was asked for in time";
+  }
+}
+
 // Another thread holds the loader's lock. Its child has that for ever: what may be called there by
 // the rules of POSIX must not ask the loader.
 TEST(LoaderLockTest, AChildMayExecAndGiveUpRightsWhileALibraryIsLoaded) {
