@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <ctime>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
 #include "report/leak/leak_kinds.h"
+#include "report/render/escape.h"
+#include "report/render/shell_words.h"
+#include "report/render/units.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
@@ -33,14 +35,6 @@ class Facts {
   std::ostream* const out_;
   bool first_ = true;
 };
-
-std::string Bytes(uint64_t bytes) {
-  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
-  return unit == 0 ? absl::StrCat(bytes, " B") : absl::StrFormat("%.1f %s", value, kUnits[unit]);
-}
 
 std::string Milliseconds(uint64_t ns) {
   return absl::StrFormat("%.2f ms", static_cast<double>(ns) / 1e6);
@@ -69,7 +63,7 @@ std::string EndOf(const ProcessInfo& process) {
           process.kill.verdict != format::KillVerdict::kNotOomKiller) {
         const bool known = process.kill.verdict == format::KillVerdict::kOomKiller;
         return absl::StrCat(known ? "killed by the OOM killer: " : "killed, perhaps by the OOM killer: ",
-                            absl::CEscape(process.kill.why));
+                            render::EscapeControls(process.kill.why));
       }
       return absl::StrCat("killed by signal ", process.end_signal);
     case ProcessInfo::End::kCut: break;
@@ -89,14 +83,12 @@ const char* ClockName(format::ClockKind clock) {
 void PrintProcess(const Analysis& a, Facts& facts) {
   const ProcessInfo& p = a.process;
   facts.Heading("process");
-  const auto escaped = [](const std::string& text) { return absl::CEscape(text); };
-  facts.Line("command", absl::StrJoin(p.command, " ", [](std::string* out, const std::string& s) {
-               absl::StrAppend(out, absl::CEscape(s));
-             }));
-  facts.Line("executable", escaped(p.executable));
-  facts.Line("directory", escaped(p.working_directory));
+  facts.Line("command", render::ShellCommand(p.command));
+  facts.Line("executable", render::EscapeControls(p.executable));
+  facts.Line("directory", render::EscapeControls(p.working_directory));
   facts.Line("pid", absl::StrCat(p.pid, ", parent ", p.ppid, p.forked ? ", forked" : ""));
-  facts.Line("host", absl::StrCat(escaped(p.host), ", Linux ", escaped(p.kernel)));
+  facts.Line("host", absl::StrCat(render::EscapeControls(p.host), ", Linux ",
+                                  render::EscapeControls(p.kernel)));
   facts.Line("start", p.imported() ? "not in the log" : Date(p.start_realtime_ns));
   facts.Line("duration", Seconds(p.duration_ns));
   facts.Line("end", EndOf(p));
@@ -124,19 +116,19 @@ void PrintFile(const TraceReader& reader, const Analysis& a, size_t stacks, Fact
   const TraceStatistics& s = reader.statistics();
   const bool packed = (reader.header().flags & format::kFilePacked) != 0;
   facts.Heading("trace");
-  facts.Line("file", absl::CEscape(reader.name()));
+  facts.Line("file", render::EscapeControls(reader.name()));
   facts.Line("format", absl::StrCat("version ", reader.header().version, ", ",
                                     packed ? "packed" : "raw", ", library ",
-                                    absl::CEscape(a.process.library_version)));
-  facts.Line("size", absl::StrCat(Bytes(s.file_bytes), " (", s.file_bytes, ")"));
-  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", Bytes(s.event_bytes), ", decoded ",
-                                          Bytes(s.event_content_bytes)));
-  facts.Line("metadata blocks", absl::StrCat(s.metadata_blocks, ", ", Bytes(s.metadata_bytes), ", ",
+                                    render::EscapeControls(a.process.library_version)));
+  facts.Line("size", absl::StrCat(render::HumanBytes(s.file_bytes), " (", s.file_bytes, ")"));
+  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", render::HumanBytes(s.event_bytes), ", decoded ",
+                                          render::HumanBytes(s.event_content_bytes)));
+  facts.Line("metadata blocks", absl::StrCat(s.metadata_blocks, ", ", render::HumanBytes(s.metadata_bytes), ", ",
                                              reader.metadata().records, " records"));
   facts.Line("rings", absl::StrCat(s.ring_blocks, ", ", s.rings_used, " with events of their own"));
-  facts.NonZero("memory scan blocks", s.scan_blocks, Bytes(s.scan_bytes));
+  facts.NonZero("memory scan blocks", s.scan_blocks, render::HumanBytes(s.scan_bytes));
   facts.NonZero("unknown blocks", s.unknown_blocks, "written by a newer version; skipped");
-  facts.NonZero("gaps", s.gaps, absl::StrCat("reserved and not written, ", Bytes(s.gap_bytes)));
+  facts.NonZero("gaps", s.gaps, absl::StrCat("reserved and not written, ", render::HumanBytes(s.gap_bytes)));
   facts.Number("events", a.coverage.events);
   facts.Number("distinct stack nodes", stacks);
   if (a.coverage.events != 0) {
@@ -159,8 +151,8 @@ void PrintCoverage(const Analysis& a, Facts& facts) {
   facts.Number("unseen frees", c.unseen_frees);
   facts.Line("cross-checked stacks",
              absl::StrCat(c.cross_checked, ", ", c.cross_check_differences, " differ"));
-  if (!c.damage.empty()) facts.Line("damage", absl::CEscape(c.damage));
-  for (const std::string& note : c.notes) facts.Line("note", absl::CEscape(note));
+  if (!c.damage.empty()) facts.Line("damage", render::EscapeControls(c.damage));
+  for (const std::string& note : c.notes) facts.Line("note", render::EscapeControls(note));
 }
 
 void PrintScans(const Analysis& a, Facts& facts) {
@@ -169,10 +161,10 @@ void PrintScans(const Analysis& a, Facts& facts) {
   for (const LeakScan& scan : a.leak_scans) {
     const std::string name = absl::StrCat("scan ", scan.number);
     const std::string what = absl::StrCat(
-        leak::ReasonName(scan.reason), scan.label.empty() ? "" : " ", absl::CEscape(scan.label),
+        leak::ReasonName(scan.reason), scan.label.empty() ? "" : " ", render::EscapeControls(scan.label),
         " at ", Seconds(scan.time_ns));
     if (scan.state != LeakScan::State::kDone) {
-      facts.Line(name, absl::StrCat(what, ": tells nothing: ", absl::CEscape(scan.failure)));
+      facts.Line(name, absl::StrCat(what, ": tells nothing: ", render::EscapeControls(scan.failure)));
       continue;
     }
     std::vector<std::string> kinds;
@@ -183,10 +175,10 @@ void PrintScans(const Analysis& a, Facts& facts) {
     facts.Line(name, absl::StrCat(what, ": ", absl::StrJoin(kinds, ", "), " blocks"));
     facts.Line("its cost",
                absl::StrCat("threads stood ", Milliseconds(scan.cost.stood_ns), ", ",
-                            Bytes(scan.cost.root_bytes + scan.cost.heap_bytes),
+                            render::HumanBytes(scan.cost.root_bytes + scan.cost.heap_bytes),
                             " looked through in ", Milliseconds(scan.cost.cpu_ns), " of CPU",
                             scan.cost.in_process ? ", by the process itself" : ""));
-    for (const std::string& note : scan.notes) facts.Line("note", absl::CEscape(note));
+    for (const std::string& note : scan.notes) facts.Line("note", render::EscapeControls(note));
   }
 }
 
@@ -201,18 +193,18 @@ void PrintSamples(const Analysis& a, Facts& facts) {
     facts.Line("processor time", absl::StrCat(cost.last, " us of memtrace run's"));
   }
   if (const auto rss = Summarize(lane.ResidentBytes()); rss.known) {
-    facts.Line("resident", absl::StrCat(Bytes(rss.most), " at most, ", Bytes(rss.last), " at last"));
+    facts.Line("resident", absl::StrCat(render::HumanBytes(rss.most), " at most, ", render::HumanBytes(rss.last), " at last"));
   }
-  for (const std::string& note : lane.notes) facts.Line("note", absl::CEscape(note));
+  for (const std::string& note : lane.notes) facts.Line("note", render::EscapeControls(note));
 }
 
 void PrintCost(const Analysis& a, Facts& facts) {
   facts.Heading("the tool's own cost");
-  facts.Line("memory", Bytes(a.coverage.tool_memory_bytes));
+  facts.Line("memory", render::HumanBytes(a.coverage.tool_memory_bytes));
   facts.Number("minor faults", a.coverage.tool_minor_faults);
   if (a.coverage.counters.empty()) return;
   facts.Heading("counters of the library");
-  for (const auto& [name, value] : a.coverage.counters) facts.Number(absl::CEscape(name), value);
+  for (const auto& [name, value] : a.coverage.counters) facts.Number(render::EscapeControls(name), value);
 }
 
 }  // namespace

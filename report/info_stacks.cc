@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/render/escape.h"
 
 namespace memtrace::report {
 namespace {
@@ -124,7 +124,7 @@ std::vector<std::string> ModuleAndOffset(const AnalyzedTrace& trace,
     const ModuleInfo* module = modules.Find(node);
     names.push_back(module == nullptr
                         ? absl::StrFormat("0x%x", node.pc)
-                        : absl::StrFormat("%s+0x%x", absl::CEscape(module->path),
+                        : absl::StrFormat("%s+0x%x", render::EscapeControls(module->path),
                                           node.pc - module->bias));
   }
   return names;

@@ -1,39 +1,25 @@
 // The first screen: what ran, how it ended, how much, and what the trace lacks.
 
-#include <csignal>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "report/coverage.h"
 #include "report/render/escape.h"
 #include "report/render/growing.h"
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
+#include "report/render/shell_words.h"
+#include "report/render/signal_name.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
 
-// As one would type it.
 std::string CommandLine(const Style& style, const ProcessInfo& process) {
-  std::vector<std::string> words;
-  for (const std::string& word : process.command) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-") ==
-        std::string::npos;
-    words.push_back(style.Name(
-        plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'")));
-  }
-  return words.empty() ? style.Name(process.executable) : absl::StrJoin(words, " ");
-}
-
-std::string SignalName(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+  return style.Name(process.command.empty() ? process.executable : ShellCommand(process.command));
 }
 
 std::string KillText(format::KillVerdict verdict) {

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
 #include "report/pressure/oom_watch.h"
 #include "report/run/child_process.h"
 #include "report/run/spool_follower.h"
@@ -22,16 +21,6 @@ struct KillFacts {
 // `end`: nullptr when not known. `result` has at least one trace.
 std::string ClosingLine(const RunResult& result, const ProgramEnd* end,
                         const KillFacts* kill = nullptr);
-
-// "SIGKILL", or "signal 99".
-std::string SignalName(int signal);
-
-// `text` as one word of a shell command: quoted only where it must be.
-std::string ShellWord(absl::string_view text);
-
-// "1,234,567" and "1.2 MiB".
-std::string WithCommas(uint64_t number);
-std::string HumanBytes(uint64_t bytes);
 
 }  // namespace memtrace::report
 

@@ -27,6 +27,8 @@
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"
 #include "report/render/escape.h"
+#include "report/render/shell_words.h"
+#include "report/render/units.h"
 #include "report/run/child_process.h"
 #include "report/run/closing_line.h"
 #include "report/run/library_finder.h"
@@ -160,8 +162,8 @@ std::string HeapThen(const RunResult& result, const pressure::Kill& kill) {
     const auto analyzed = AnalyzeTrace(trace.path, {});
     if (!analyzed.ok()) continue;
     const Totals& totals = analyzed->analysis.totals;
-    return absl::StrCat("the heap held ", HumanBytes(totals.live_bytes), " in ",
-                        WithCommas(totals.live_blocks), totals.live_blocks == 1 ? " block" : " blocks");
+    return absl::StrCat("the heap held ", render::HumanBytes(totals.live_bytes), " in ",
+                        render::Plural(totals.live_blocks, "block"));
   }
   return "";
 }
@@ -215,7 +217,7 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
            const ProgramEnd* end, const pressure::Kill* kill, absl::string_view program) {
   std::string left;
   if (!spool.RemoveIfEmpty()) {
-    const std::string finish = absl::StrCat("memtrace run --finish ", ShellWord(spool.path()));
+    const std::string finish = absl::StrCat("memtrace run --finish ", render::ShellWord(spool.path()));
     if (!result.failures.empty()) {
       left = absl::StrCat(absl::StrJoin(result.failures, "; "),
                           "; the trace is in ", spool.path(), ", to try again: ", finish);

@@ -1,9 +1,8 @@
 // The text of a report on several processes: the whole, the tree, the executables, and of
 // each executable the stacks of all its processes.
 
-#include <string.h>
-
 #include <algorithm>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,6 +10,8 @@
 #include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/lines.h"
+#include "report/render/shell_words.h"
+#include "report/render/signal_name.h"
 #include "report/render/table.h"
 #include "report/render/units.h"
 #include "report/tree/tree_rows.h"
@@ -28,11 +29,7 @@ std::string EndText(const ProcessInfo& process) {
   switch (process.end) {
     case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
     case ProcessInfo::End::kExec: return "exec";
-    case ProcessInfo::End::kSignal: {
-      const char* name = sigabbrev_np(process.end_signal);
-      return name != nullptr ? absl::StrCat("SIG", name)
-                             : absl::StrCat("signal ", process.end_signal);
-    }
+    case ProcessInfo::End::kSignal: return SignalName(process.end_signal);
     case ProcessInfo::End::kCut: return "cut";
   }
   return "cut";
@@ -242,8 +239,7 @@ std::string TreeText::RowText(const TreeRow& row, size_t width) const {
   std::string arguments;
   // A fork child has its parent's.
   if (image.parent_trace_id == 0 && image.process.command.size() > 1) {
-    arguments = style_.Name(absl::StrJoin(image.process.command.begin() + 1,
-                                          image.process.command.end(), " "));
+    arguments = style_.Name(ShellCommand(std::span(image.process.command).subspan(1)));
   }
   const size_t used = DisplayWidth(own);
   if (options_.text.full) {

@@ -118,7 +118,7 @@ TEST_F(DumpTest, InfoTellsWhatWasTracedAndWhatIsMissing) {
   for (const char* line :
        {"command                ./app --fast\n", "end                    exit 1\n",
         "events                 3\n", "dropped events         3\n", "unknown frees          1\n",
-        "memory                 2.0 MiB\n",
+        "memory                 2.00 MiB\n",
         "format                 version 1, raw, library 0.1.0\n", "bytes an event         "}) {
     EXPECT_THAT(out.str(), testing::HasSubstr(line));
   }

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "report/render/shell_words.h"
+
 namespace memtrace::report::render {
 namespace {
 
@@ -75,6 +80,19 @@ TEST(WidthTest, WrapsBetweenWords) {
   EXPECT_THAT(Wrapped("m\u00f6ve m\u00f6ve", 4), testing::ElementsAre("m\u00f6ve", "m\u00f6ve"));
   EXPECT_THAT(Wrapped("", 5), testing::IsEmpty());
   EXPECT_THAT(Wrapped("\u65e5\u672c", 1), testing::ElementsAre("\u65e5\u672c"));
+}
+
+TEST(ShellWordTest, QuotesOnlyWhatAShellWouldChange) {
+  EXPECT_EQ(ShellWord("/a/b-c_1.%e.mtr"), "/a/b-c_1.%e.mtr");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("a\x1b[1m'b\\\n.mtr"), "$'a\\x1b[1m\\'b\\\\\\x0a.mtr'");
+}
+
+TEST(ShellWordTest, ACommandHasItsEmptyWordsToo) {
+  EXPECT_EQ(ShellCommand(std::vector<std::string>{"redis-server", "--save", "", "--dir", "/t m p"}),
+            "redis-server --save '' --dir '/t m p'");
+  EXPECT_EQ(ShellCommand({}), "");
 }
 
 }  // namespace

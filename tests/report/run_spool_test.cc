@@ -147,7 +147,7 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   result.traces = {trace};
   ProgramEnd end;
   EXPECT_EQ(ClosingLine(result, &end),
-            "wrote my trace.mtr (1.2 MiB, 1,234,567 allocations); "
+            "wrote my trace.mtr (1.24 MiB, 1,234,567 allocations); "
             "next: memtrace report 'my trace.mtr'");
   end.signaled = true;
   end.status = SIGSEGV;
@@ -165,13 +165,6 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   result.traces.push_back(trace);
   EXPECT_THAT(ClosingLine(result, &end),
               HasSubstr(" and 2 more traces, the busiest busy.mtr (99 allocations); "));
-}
-
-TEST(ClosingLineTest, QuotesOnlyWhatAShellWouldChange) {
-  EXPECT_EQ(ShellWord("/a/b-c_1.%e.mtr"), "/a/b-c_1.%e.mtr");
-  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
-  EXPECT_EQ(ShellWord(""), "''");
-  EXPECT_EQ(ShellWord("a\x1b[1m'b\\\n.mtr"), "$'a\\x1b[1m\\'b\\\\\\x0a.mtr'");
 }
 
 }  // namespace

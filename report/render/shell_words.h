@@ -1,0 +1,22 @@
+// Commands and paths as one would type them: for "next: memtrace report ...", for the program that was traced.
+//
+// Nothing in them reaches the terminal as a control character. Pure functions, any thread.
+
+#ifndef MEMTRACE_REPORT_RENDER_SHELL_WORDS_H_
+#define MEMTRACE_REPORT_RENDER_SHELL_WORDS_H_
+
+#include <span>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace memtrace::report::render {
+
+// `text` as one word: quoted only where it must be, with $'...' where it has what is not to be seen.
+std::string ShellWord(absl::string_view text);
+// Words, parted by blanks.
+std::string ShellCommand(std::span<const std::string> words);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_SHELL_WORDS_H_

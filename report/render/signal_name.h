@@ -1,0 +1,14 @@
+// SignalName: "SIGKILL", or "signal 99" where a number has no name. Any thread.
+
+#ifndef MEMTRACE_REPORT_RENDER_SIGNAL_NAME_H_
+#define MEMTRACE_REPORT_RENDER_SIGNAL_NAME_H_
+
+#include <string>
+
+namespace memtrace::report::render {
+
+std::string SignalName(int signal);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_SIGNAL_NAME_H_
