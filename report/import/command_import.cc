@@ -11,6 +11,8 @@
 #include "report/commands.h"
 #include "report/import/ftrace_import.h"
 #include "report/render/escape.h"
+#include "report/render/shell_words.h"
+#include "report/render/units.h"
 
 namespace memtrace::report {
 namespace {
@@ -20,10 +22,6 @@ struct Flags {
   std::vector<std::string> system_maps;
   bool quiet = false;
 };
-
-std::string Plural(uint64_t count, absl::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
 
 absl::Status Import(const Flags& flags) {
   if (flags.kind != "ftrace") {
@@ -43,21 +41,22 @@ absl::Status Import(const Flags& flags) {
   if (!result.ok()) return result.status();
   if (flags.quiet) return absl::OkStatus();
   std::string said = absl::StrCat(
-      Plural(result->allocations, "allocation"), " and ", Plural(result->frees, "free"), " of ",
-      Plural(result->threads, "thread"), " from ", Plural(result->call_sites, "call site"));
+      render::Plural(result->allocations, "allocation"), " and ", render::Plural(result->frees, "free"), " of ",
+      render::Plural(result->threads, "thread"), " from ", render::Plural(result->call_sites, "call site"));
   if (result->unnamed_call_sites > 0) {
     absl::StrAppend(&said, ", ", result->unnamed_call_sites, " without a name");
   }
+  if (result->failed > 0) absl::StrAppend(&said, "; ", result->failed, " more got no memory");
   if (result->lost_events > 0) {
-    absl::StrAppend(&said, "; the log lost ", Plural(result->lost_events, "event"));
+    absl::StrAppend(&said, "; the log lost ", render::Plural(result->lost_events, "event"));
   }
   if (result->bad_lines > 0) {
-    absl::StrAppend(&said, "; ", Plural(result->bad_lines, "line"), " not understood, the first: ",
+    absl::StrAppend(&said, "; ", render::Plural(result->bad_lines, "line"), " not understood, the first: ",
                     result->first_bad);
   }
   std::fprintf(stderr, "memtrace: %s; next: memtrace report %s\n",
                render::EscapeControls(said).c_str(),
-               render::EscapeControls(options.output).c_str());
+               render::ShellWord(options.output).c_str());
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "report/import/imported_trace.h"
 #include "report/import/kernel_symbols.h"
 #include "report/render/escape.h"
+#include "report/render/units.h"
 
 namespace memtrace::report::import {
 namespace {
@@ -123,7 +124,7 @@ void Importer::Lost(const FtraceLine& line) {
   if (++losses_ > kMostLossNotes) return;
   trace_->Note(absl::StrFormat(
       "The log lost %s of processor %d after %d.%06d s of its clock.",
-      line.lost != 0 ? absl::StrCat(line.lost, line.lost == 1 ? " event" : " events")
+      line.lost != 0 ? render::Plural(line.lost, "event")
                      : "events, it does not say how many,",
       line.cpu, last_ns_ / 1'000'000'000, last_ns_ / 1000 % 1'000'000));
 }
@@ -157,13 +158,14 @@ void Importer::Take(absl::string_view text) {
   }
   const bool no_memory = (line.address & format::kAddressMask) == kZeroSizePointer;
   if (line.kind == FtraceLine::Kind::kAlloc) {
-    ++result_.allocations;
+    ++(no_memory ? result_.no_blocks : line.address == 0 ? result_.failed : result_.allocations);
     if (no_memory) return;
     trace_->Alloc(line.tid, line.comm, line.time_ns, line.function, line.address,
                   line.requested_bytes, line.allocated_bytes, CallSite(line));
   } else {
-    ++result_.frees;
-    if (no_memory || line.address == 0) return;
+    const bool no_block = no_memory || line.address == 0;
+    ++(no_block ? result_.no_blocks : result_.frees);
+    if (no_block) return;
     trace_->Free(line.tid, line.comm, line.time_ns, line.address);
   }
 }
@@ -178,24 +180,25 @@ void Importer::Finish(const std::string& log) {
                             ": blocks are the kernel's, threads those that it ran in, and what is "
                             "live at the end was not freed within the log."));
   if (overwritten_ > 0) {
-    trace_->Note(absl::StrCat("The log has ", overwritten_,
-                              " events less than were written: its buffer was full."));
+    trace_->Note(absl::StrCat("The log has ", render::Plural(overwritten_, "event"),
+                              " less than were written: its buffer was full."));
   }
   if (losses_ > kMostLossNotes) {
-    trace_->Note(absl::StrCat("It lost events ", losses_ - kMostLossNotes, " more times."));
+    trace_->Note(absl::StrCat("It lost events ", render::Plural(losses_ - kMostLossNotes, "more time"), "."));
   }
   if (result_.bad_lines > 0) {
-    trace_->Note(absl::StrCat(result_.bad_lines,
-                              result_.bad_lines == 1 ? " line" : " lines",
-                              " of the log were not understood, the first: ", result_.first_bad));
+    trace_->Note(absl::StrCat(render::Plural(result_.bad_lines, "line"), " of the log ",
+                              result_.bad_lines == 1 ? "was" : "were", " not understood, the first: ",
+                              result_.first_bad));
   }
   if (backwards_ > 0) {
-    trace_->Note(absl::StrCat("The time of the log goes back ", backwards_,
-                              " times: it is taken in the order of its lines."));
+    trace_->Note(absl::StrCat("The time of the log goes back ", render::Plural(backwards_, "time"),
+                              ": it is taken in the order of its lines."));
   }
   if (result_.unnamed_call_sites > 0) {
     trace_->Note(absl::StrCat(
-        result_.unnamed_call_sites, " call sites are in no function of the ",
+        render::Plural(result_.unnamed_call_sites, "call site"),
+        result_.unnamed_call_sites == 1 ? " is" : " are", " in no function of the ",
         symbols_->empty() ? "log; --system-map names a System.map of the kernel that ran"
                           : "system map: it is of another kernel, or that was loaded elsewhere "
                             "(KASLR); a copy of /proc/kallsyms of the same boot has the addresses"));
@@ -229,7 +232,7 @@ absl::StatusOr<FtraceImportResult> ImportFtrace(const FtraceImportOptions& optio
   for (std::string line; lines.Next(&line);) importer.Take(line);
   if (in->bad()) return absl::UnavailableError(absl::StrCat("cannot read ", options.log));
   const FtraceImportResult& result = importer.result();
-  if (result.allocations + result.frees == 0) {
+  if (result.allocations + result.failed + result.no_blocks + result.frees == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.log, " has no event of kmem in ", result.lines, " lines",
         result.first_bad.empty() ? "" : absl::StrCat("; ", result.first_bad),

@@ -22,7 +22,9 @@ struct FtraceImportOptions {
 
 struct FtraceImportResult {
   uint64_t lines = 0;
-  uint64_t allocations = 0, frees = 0;
+  uint64_t allocations = 0, frees = 0;  // of blocks
+  uint64_t failed = 0;         // allocations that got no memory
+  uint64_t no_blocks = 0;      // calls for 0 bytes, and frees of what they got or of NULL
   uint64_t other_events = 0;   // of other kinds
   uint64_t lost_events = 0;    // that the log says it lacks; at least
   uint64_t bad_lines = 0;

@@ -230,6 +230,10 @@ TEST_F(ImportTest, ALogBecomesTheModelOfAProgram) {
   EXPECT_EQ(trace_.analysis.process.duration_ns, 2'000'000'000u);
   EXPECT_EQ(result_.other_events, 1u);
   EXPECT_EQ(result_.bad_lines, 0u);
+  EXPECT_EQ(result_.allocations, totals.allocations);
+  EXPECT_EQ(result_.failed, totals.failed_allocations);
+  EXPECT_EQ(result_.frees, totals.frees + trace_.analysis.coverage.unknown_frees);
+  EXPECT_EQ(result_.no_blocks, 1u);
 
   const std::map<std::string, Site> sites = Sites();
   ASSERT_EQ(sites.size(), 2u);
@@ -317,7 +321,7 @@ TEST_F(ImportTest, TimeThatGoesBackKeepsTheOrderOfTheLines) {
   EXPECT_EQ(trace_.analysis.totals.live_blocks, 1u);
   EXPECT_EQ(trace_.analysis.coverage.unordered_events, 0u);
   EXPECT_THAT(trace_.analysis.coverage.notes,
-              Contains("The time of the log goes back 1 times: it is taken in the order of its "
+              Contains("The time of the log goes back 1 time: it is taken in the order of its "
                        "lines."));
 }
 
