@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,8 @@ struct Coverage {
   // The program stopped the recording (memtrace_stop): so often, and so long together. Blocks of
   // that time are known and in no figure.
   uint64_t stops = 0, stopped_ns = 0, stopped_allocations = 0, stopped_frees = 0;
+  // The recording ended before the process did: nothing is known of what came later. A note says why.
+  std::optional<uint64_t> recording_end_ns;
   bool interrupted = false;        // the reading was: `range` ends where it did
   double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where

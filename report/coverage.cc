@@ -180,9 +180,9 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));
   }
   if (metadata.stopped.has_value()) {
-    const double seconds =
-        static_cast<double>(reader.clock().ToNs(metadata.stopped->ticks)) / 1e9;
-    coverage.notes.push_back(StopNote(*metadata.stopped, seconds));
+    const uint64_t end = reader.clock().ToNs(metadata.stopped->ticks);
+    coverage.recording_end_ns = end;
+    coverage.notes.push_back(StopNote(*metadata.stopped, static_cast<double>(end) / 1e9));
   }
   if (const uint64_t abandoned = metadata.counter("abandoned_events"); abandoned != 0) {
     coverage.notes.push_back(absl::StrCat(

@@ -97,6 +97,7 @@ std::string WhyNoScan(const Analysis& analysis) {
     case ProcessInfo::End::kExit:
       break;
   }
+  if (analysis.coverage.recording_end_ns.has_value()) return "the recording ended before the program did";
   return "none was asked for (MEMTRACE_LEAK_CHECK), or the program ended without a call of exit";
 }
 

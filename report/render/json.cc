@@ -132,6 +132,8 @@ Json CoverageJson(const ReportView& view) {
           {"window_begin_s", coverage.window_begin_ns == 0
                                  ? Json() : Json(Seconds(coverage.window_begin_ns))},
           {"lost_blocks", coverage.lost_blocks},
+          {"recording_end_s", coverage.recording_end_ns.has_value()
+                                  ? Json(Seconds(*coverage.recording_end_ns)) : Json()},
           {"stops", coverage.stops},
           {"stopped_s", Seconds(coverage.stopped_ns)},
           {"stopped_allocations", coverage.stopped_allocations},

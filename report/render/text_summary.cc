@@ -205,9 +205,13 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     lines.Add("Ended", absl::StrCat("not in the log, which is of ", Duration(process.duration_ns)));
   } else {
     const bool cut = process.end == ProcessInfo::End::kCut;
-    lines.Add("Ended",
-              absl::StrCat(EndText(process), cut ? " after " : ", after ",
-                           Duration(process.duration_ns)),
+    const std::optional<uint64_t> recording_end = analysis.coverage.recording_end_ns;
+    const absl::string_view after = cut ? " after "
+                                    : recording_end.has_value() ? "; the recording, before it, after "
+                                                                : ", after ";
+    lines.Add("Ended", absl::StrCat(EndText(process), after,
+                                    Duration(cut ? process.duration_ns
+                                                 : recording_end.value_or(process.duration_ns))),
               cut || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
   }
   AddKill(analysis, Numbers(view, options), &lines);

@@ -354,6 +354,10 @@ TEST(LimitTest, TheSizeLimitIsSaidByTheTraceAndTheLine) {
   const Json report = BriefReport(work / "t.mtr");
   EXPECT_THAT(report.at("coverage").at("notes"),
               Contains(HasSubstr("at the size limit (MEMTRACE_MAX_BYTES)")));
+  const auto end_s = report.at("coverage").at("recording_end_s").get<double>();
+  EXPECT_GT(end_s, 0);
+  EXPECT_LE(end_s, report.at("process").at("duration_s").get<double>());
+  EXPECT_EQ(report.at("no_leak_scan"), "the recording ended before the program did");
 }
 
 // Each has a ring, for which the limit has no room.

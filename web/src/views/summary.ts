@@ -15,6 +15,19 @@ function ended(model: Model): string {
   }
 }
 
+// Until when there is something to see.
+function after(model: Model): string {
+  const { process, coverage } = model.report;
+  if (process.end === null) return `, which is of ${seconds(process.duration_s)}`;
+  if (coverage.recording_end_s === null) return `, after ${seconds(process.duration_s)}`;
+  return `; the recording, before it, after ${seconds(coverage.recording_end_s)}`;
+}
+
+// As one would type it.
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 export class SummaryView implements View {
   readonly id = 'summary';
   readonly title = 'Summary';
@@ -48,9 +61,9 @@ export class SummaryView implements View {
     const { report } = this.model;
     const { process, totals, faults } = report;
     const rows: [string, Child][] = [
-      ['Program', name(process.command.join(' ') || process.executable)],
+      ['Program', name(process.command.map(shellWord).join(' ') || process.executable)],
       ['Trace', name(this.model.document.file)],
-      ['Ended', `${ended(this.model)}, ${process.end === null ? 'which is of' : 'after'} ${seconds(process.duration_s)}`],
+      ['Ended', `${ended(this.model)}${after(this.model)}`],
       ['Started', process.start_time !== null && h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
       ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)} in all`],
       ['Peak', `${bytes(totals.peak_live_bytes)} in ${plural(totals.peak_live_blocks, 'block')} at ${seconds(totals.peak_time_s)}`],
