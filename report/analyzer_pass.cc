@@ -189,7 +189,7 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
 
 absl::Status AnalyzerPass::Run() {
   EventOrder<AnalyzerPass> order(reader_, ClockSlackNs(reader_->metadata().process.clock),
-                             options_.jobs != 0 ? options_.jobs : DefaultJobs(), this);
+                                 jobs_, this);
   order_ = &order;
   if (options_.keeper != nullptr) order.set_tick_events(options_.keeper->every_events());
   if (options_.source != nullptr && !options_.filter.selection().needs_lifetimes()) {

@@ -38,6 +38,7 @@
 #include "report/mapping_model.h"
 #include "report/pass_state.h"
 #include "report/phases.h"
+#include "report/read_ahead.h"
 #include "report/selection.h"
 #include "report/stack_table.h"
 #include "report/stream_state.h"
@@ -51,7 +52,8 @@ class AnalyzerPass {
   // `chosen`: of the filter by lifetime; `watch`: the pass that finds these. Both may be null.
   AnalyzerPass(TraceReader* reader, const AnalyzeOptions& options, const Selection& selection,
            StackTable* stacks, const ChosenBlocks* chosen, LifetimeWatch* watch)
-      : reader_(reader), options_(options), range_(selection.range),
+      : reader_(reader), options_(options), jobs_(options.jobs != 0 ? options.jobs : DefaultJobs()),
+        range_(selection.range),
         window_begin_ns_(reader->window_begin_ns()), threads_(selection.threads),
         stacks_(stacks),
         model_({selection.range, selection.threads, options.keep_live_blocks,
@@ -62,7 +64,7 @@ class AnalyzerPass {
                 reader->metadata().process.sample_bytes, options.filter, chosen, watch},
                stacks),
         fault_matcher_(reader, stacks, selection.range),
-        page_snapshots_(reader, selection.range),
+        page_snapshots_(reader, selection.range, jobs_ > 1),
         timeline_(selection.range.from_ns),
         leaks_(reader, stacks, options.leaks, selection.range, options.leak_observer) {}
 
@@ -138,6 +140,7 @@ class AnalyzerPass {
 
   TraceReader* const reader_;
   const AnalyzeOptions& options_;
+  const unsigned jobs_;
   Range range_;
   const uint64_t window_begin_ns_;
   const absl::flat_hash_set<uint32_t>& threads_;  // serials; empty: all

@@ -92,7 +92,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
     leaks_.Take(model_, UINT64_MAX);
     page_snapshots_.Take(model_, mappings_, UINT64_MAX);
   }
-  page_snapshots_.Finish(&analysis->resident);
+  page_snapshots_.Finish(model_, &analysis->resident);
   analysis->leak_scans = leaks_.Finish();
   timeline_.Finish(end, model_, faults_.samples(), analysis);
   phases_.Finish(end, model_.counters(), usage_, analysis);

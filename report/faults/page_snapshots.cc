@@ -49,10 +49,11 @@ void Fit(uint64_t rss, RssPart whole, Parts* parts) {
 // Lays the live blocks of an instant over the pages of a snapshot.
 class Layer {
  public:
+  // `live`: in any order.
   Layer(const RawSnapshot& snapshot, PageOwners& owners, uint64_t page_bytes,
-        const HeapModel& model, RssBridge* bridge)
+        std::vector<HeldBlock> live, RssBridge* bridge)
       : snapshot_(snapshot), owners_(owners), page_bytes_(page_bytes), bridge_(*bridge),
-        live_(model.CopyLive()) {
+        live_(std::move(live)) {
     SortByAddress(live_);
     for (const HeldBlock& block : live_) {
       ResidentSite& site = sites_[block.site];
@@ -83,19 +84,9 @@ class Layer {
     for (size_t i = 0; i < kRssParts; ++i) bridge_.parts[i] += parts[i];
   }
 
-  void Finish(const HeapModel& model) {
-    for (auto& [number, site] : sites_) {
-      site.stack = model.SiteStack(number);
-      site.function = model.SiteFunction(number);
-      bridge_.live_bytes += site.live_bytes;
-      bridge_.untouched_bytes += site.untouched_bytes;
-      bridge_.sites.push_back(site);
-    }
-    std::sort(bridge_.sites.begin(), bridge_.sites.end(),
-              [](const ResidentSite& a, const ResidentSite& b) {
-                return std::tuple(b.resident_bytes, a.stack, a.function) <
-                       std::tuple(a.resident_bytes, b.stack, b.function);
-              });
+  // What each site held, by its number, in no order.
+  std::vector<std::pair<uint32_t, ResidentSite>> Sites() const {
+    return {sites_.begin(), sites_.end()};
   }
 
  private:
@@ -231,8 +222,16 @@ class Layer {
 
 }  // namespace
 
-PageSnapshots::PageSnapshots(TraceReader* reader, const Range& range)
-    : reader_(reader), range_(range), space_(reader->metadata()), waiting_(FindSnapshots(reader)) {
+struct PageSnapshots::Instant {
+  RawSnapshot snapshot;
+  RssBridge bridge;  // its head
+  uint64_t page_bytes;
+  MappingModel mappings;
+  std::vector<HeldBlock> live;
+};
+
+PageSnapshots::PageSnapshots(TraceReader* reader, const Range& range, bool beside)
+    : reader_(reader), range_(range), beside_(beside), space_(reader->metadata()), waiting_(FindSnapshots(reader)) {
   std::reverse(waiting_.begin(), waiting_.end());
   if (!waiting_.empty()) next_ticks_ = waiting_.back().head.ticks;
 }
@@ -250,8 +249,9 @@ void PageSnapshots::Take(const HeapModel& model, const MappingModel& mappings, u
 void PageSnapshots::TakeOne(const HeapModel& model, const MappingModel& mappings,
                             const SnapshotPlace& place) {
   const uint64_t page = std::max<uint64_t>(reader_->metadata().process.page_bytes, 512);
-  const RawSnapshot snapshot = ReadSnapshot(reader_, place, page);
+  RawSnapshot snapshot = ReadSnapshot(reader_, place, page);
   if (!snapshot.done) return;
+  Collect(model);  // so that there is one copy of the live blocks at a time
   RssBridge bridge;
   bridge.number = snapshot.head.number;
   bridge.reason = snapshot.head.reason;
@@ -262,13 +262,50 @@ void PageSnapshots::TakeOne(const HeapModel& model, const MappingModel& mappings
   bridge.peak_rss = snapshot.head.peak_rss;
   bridge.page_tables = snapshot.head.page_tables;
   bridge.pages_left_out = snapshot.pages_left_out;
-  PageOwners owners(snapshot, space_, mappings);
-  Layer layer(snapshot, owners, page, model, &bridge);
-  for (const SnapshotMapping& mapping : snapshot.mappings) layer.Add(mapping);
-  layer.Finish(model);
+  Instant instant = {std::move(snapshot), std::move(bridge), page, mappings, model.CopyLive()};
+  if (!beside_) {
+    Add(model, Lay(std::move(instant), space_));
+    return;
+  }
+  // Deferred where no thread is to be had.
+  being_laid_ = std::async(
+      std::launch::async | std::launch::deferred,
+      [this, moved = std::move(instant)]() mutable { return Lay(std::move(moved), space_); });
+}
+
+PageSnapshots::Laid PageSnapshots::Lay(Instant instant, const AddressSpace& space) {
+  Laid laid = {std::move(instant.bridge), {}};
+  PageOwners owners(instant.snapshot, space, instant.mappings);
+  Layer layer(instant.snapshot, owners, instant.page_bytes, std::move(instant.live), &laid.bridge);
+  for (const SnapshotMapping& mapping : instant.snapshot.mappings) layer.Add(mapping);
+  laid.sites = layer.Sites();
+  return laid;
+}
+
+void PageSnapshots::Collect(const HeapModel& model) {
+  if (being_laid_.valid()) Add(model, being_laid_.get());
+}
+
+void PageSnapshots::Add(const HeapModel& model, Laid laid) {
+  RssBridge& bridge = laid.bridge;
+  for (auto& [number, site] : laid.sites) {
+    site.stack = model.SiteStack(number);
+    site.function = model.SiteFunction(number);
+    bridge.live_bytes += site.live_bytes;
+    bridge.untouched_bytes += site.untouched_bytes;
+    bridge.sites.push_back(site);
+  }
+  std::sort(bridge.sites.begin(), bridge.sites.end(),
+            [](const ResidentSite& a, const ResidentSite& b) {
+              return std::tuple(b.resident_bytes, a.stack, a.function) <
+                     std::tuple(a.resident_bytes, b.stack, b.function);
+            });
   found_.bridges.push_back(std::move(bridge));
 }
 
-void PageSnapshots::Finish(ResidentMemory* resident) { *resident = std::move(found_); }
+void PageSnapshots::Finish(const HeapModel& model, ResidentMemory* resident) {
+  Collect(model);
+  *resident = std::move(found_);
+}
 
 }  // namespace memtrace::report

@@ -123,6 +123,40 @@ TEST_F(PageSnapshotsTest, ResidentBytesArePartedBetweenBlocksFreeMemoryAndTheRes
   EXPECT_EQ(bridge.sites[0].swapped_bytes, kPage);
 }
 
+// With jobs, a snapshot is laid out while the events go on: it is of its own instant all the same.
+TEST_F(PageSnapshotsTest, EachIsOfItsInstantOnAThreadOfItsOwnToo) {
+  auto& main = trace_.Thread(1, 4242, "main");
+  main.At(1 * kMilli).Node(1, 0x401100).Malloc(0x800010, kPage - 16, 1, 0);
+  for (uint64_t time : {5 * kMilli, 10 * kMilli, 15 * kMilli}) {
+    Snapshot(time);
+    Mapping(0x800000, 0x803000, "rw-p", 0, "[heap]", 12);
+    Pages(0x800000, {{PageState::kPrivate, 3}});
+    Begin(FaultTag::kSnapshotDone);
+    out_.Number(0);
+    out_.End();
+  }
+  main.At(6 * kMilli).Node(2, 0x401200).Malloc(0x801010, kPage - 16, 2, 0);
+  main.At(11 * kMilli).Free(0x800010);
+  main.At(16 * kMilli).Free(0x801010);
+  Done();
+  trace_.End(0, 20 * kMilli);
+  const std::string file = trace_.Build();
+  for (const unsigned jobs : {1u, 2u}) {
+    AnalyzeOptions options;
+    options.jobs = jobs;
+    const AnalyzedTrace analyzed = Analyze(file, options);
+    const std::vector<RssBridge>& bridges = analyzed.analysis.resident.bridges;
+    ASSERT_EQ(bridges.size(), 3u);
+    EXPECT_EQ(bridges[0].live_bytes, kPage - 16);
+    EXPECT_EQ(bridges[1].live_bytes, 2 * (kPage - 16));
+    EXPECT_EQ(bridges[2].live_bytes, kPage - 16);
+    ASSERT_EQ(bridges[1].sites.size(), 2u);
+    EXPECT_EQ(bridges[1].sites[0].stack, bridges[0].sites.at(0).stack);
+    EXPECT_EQ(bridges[1].sites[1].stack, bridges[2].sites.at(0).stack);
+    EXPECT_EQ(bridges[2].sites[0].resident_bytes, kPage - 8);
+  }
+}
+
 // madvise and mprotect split a mapping: a block may begin with one, and go on in the next.
 TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
   auto& main = trace_.Thread(1, 4242, "main");
