@@ -114,6 +114,8 @@ struct Coverage {
   bool interrupted = false;        // the reading was: `range` ends where it did
   double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where
+  // Events that happened are not in the trace, or cannot be read: what looks freed or leaked may be neither.
+  bool events_missing = false;
   std::string damage;
   std::vector<std::string> notes;
   std::vector<UnseenAllocator> unseen_allocators;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/render/units.h"
 
 namespace memtrace::report {
 namespace {
@@ -101,6 +102,16 @@ std::string InterruptionText(const Analysis& analysis) {
                          static_cast<double>(analysis.range.to_ns) / 1e9);
 }
 
+std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage) {
+  std::vector<std::string> texts;
+  if (dropped_events > 0) texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));
+  if (truncated) {
+    texts.push_back(absl::StrCat("the trace is incomplete", damage.empty() ? "" : ": ",
+                                 absl::string_view(damage.data(), damage.size())));
+  }
+  return texts;
+}
+
 uint64_t ClockSlackNs(format::ClockKind clock) {
   switch (clock) {
     case format::ClockKind::kMonotonicCoarseNs:
@@ -164,6 +175,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         "the trace ends without an end: the process was killed or still runs",
         statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
+  coverage.events_missing = coverage.dropped_events != 0 || coverage.lost_blocks != 0 ||
+                            !reader.damage().empty() || !reader.cut_place().empty();
   coverage.notes = metadata.notes;
   std::vector<Confinements> kinds;
   for (const ConfinementRecord& each : metadata.confinements) {

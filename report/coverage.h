@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "format/records.h"
 #include "report/analysis.h"
@@ -23,6 +25,9 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
 // "the reading was interrupted: this is of the first 41.7 % of the events, up to 1.204 s"; empty
 // when it was not.
 std::string InterruptionText(const Analysis& analysis);
+
+// What it lacks of the events, a sentence each; none: nothing.
+std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage);
 
 // How much later than its stamp says a moment may have been.
 uint64_t ClockSlackNs(format::ClockKind clock);

@@ -5,6 +5,8 @@
 #ifndef MEMTRACE_REPORT_OUTPUT_FILE_H_
 #define MEMTRACE_REPORT_OUTPUT_FILE_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 
@@ -15,7 +17,10 @@ namespace memtrace::report {
 
 class OutputFile {
  public:
-  static absl::StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path);
+  // `mode` less the process's umask. A trace is kPrivate, for it has the command line.
+  static constexpr mode_t kPublic = 0666, kPrivate = 0600;
+  static absl::StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path,
+                                                            mode_t mode = kPublic);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -37,7 +37,7 @@ absl::StatusOr<PackResult> RunPack(const PackOptions& options) {
   }
   PackResult result;
   result.output = options.output.empty() ? PackedName(options.file) : options.output;
-  auto output = OutputFile::Create(result.output);
+  auto output = OutputFile::Create(result.output, OutputFile::kPrivate);
   if (!output.ok()) return output.status();
   PackerOptions packer_options;
   packer_options.level = options.level;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
+#include "report/coverage.h"
 #include "report/render/frames_filter.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
@@ -70,10 +71,9 @@ const LeakScan* FinalScan(const Analysis& analysis) {
 }
 
 void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
-                  absl::string_view damage, std::vector<std::string>* notes) {
-  if (dropped > 0) notes->push_back(absl::StrCat(file, ": ", render::Plural(dropped, "event"), " lost"));
-  if (truncated) {
-    notes->push_back(absl::StrCat(file, ": the trace is incomplete", damage.empty() ? "" : ": ", damage));
+                  std::string_view damage, std::vector<std::string>* notes) {
+  for (const std::string& text : MissingTexts(dropped, truncated, damage)) {
+    notes->push_back(absl::StrCat(file, ": ", text));
   }
 }
 

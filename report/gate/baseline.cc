@@ -1,7 +1,9 @@
 #include "report/gate/baseline.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -23,10 +25,15 @@ constexpr absl::string_view kHeader =
     "# memtrace check --baseline FILE --update-baseline keeps comments, dates and order.\n"
     "\n";
 
+// As they are written: lower case.
 bool IsFingerprint(absl::string_view text) {
-  return !text.empty() && text.size() <= 64 &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.'; });
+  return !text.empty() && text.size() <= 16 &&
+         text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+int Digits(absl::string_view text) {
+  int number = 0;
+  return absl::SimpleAtoi(text, &number) ? number : 0;
 }
 
 bool IsDate(absl::string_view text) {
@@ -34,8 +41,13 @@ bool IsDate(absl::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (i != 4 && i != 7 && !absl::ascii_isdigit(static_cast<unsigned char>(text[i]))) return false;
   }
-  const absl::string_view month = text.substr(5, 2), day = text.substr(8, 2);
-  return month >= "01" && month <= "12" && day >= "01" && day <= "31";
+  std::tm date = {};
+  date.tm_year = Digits(text.substr(0, 4)) - 1900;
+  date.tm_mon = Digits(text.substr(5, 2)) - 1;
+  date.tm_mday = Digits(text.substr(8, 2));
+  const std::tm given = date;
+  timegm(&date);  // what is no day becomes another
+  return date.tm_year == given.tm_year && date.tm_mon == given.tm_mon && date.tm_mday == given.tm_mday;
 }
 
 // A word of a line: no blank, no control character, no %, but as %XX.
@@ -85,10 +97,11 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
   entry.kind = *kind;
   const absl::string_view fingerprint = next();
   if (!IsFingerprint(fingerprint)) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", fingerprint, "\" is no fingerprint"));
+    return absl::InvalidArgumentError(absl::StrCat("\"", fingerprint, "\" is no fingerprint, which is 16 digits and letters from a to f"));
   }
   entry.fingerprint = std::string(fingerprint);
   bool has_bytes = false, has_blocks = false;
+  std::set<absl::string_view> fields;
   for (text = absl::StripAsciiWhitespace(text); !text.empty();
        text = absl::StripAsciiWhitespace(text)) {
     if (absl::ConsumePrefix(&text, "caller=")) {
@@ -98,6 +111,9 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
     const absl::string_view word = next();
     const std::pair<absl::string_view, absl::string_view> field =
         absl::StrSplit(word, absl::MaxSplits('=', 1));
+    if (!fields.insert(field.first).second) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", word, "\": ", field.first, "= was there before"));
+    }
     bool good = true;
     if (field.first == "bytes") {
       good = has_bytes = absl::SimpleAtoi(field.second, &entry.bytes);

@@ -262,6 +262,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
     why_none = absl::StrCat(paths.front(), " has no trace but those of earlier runs");
   }
   if (flags.run && !why_none.empty()) {
+    if (flags.traces.empty()) why_none = "there is no trace";
     absl::StrAppend(&why_none, ": the program did not start, or cannot be traced (statically linked, "
                     "set-user-ID, started without LD_PRELOAD)");
   }
@@ -285,6 +286,11 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
       ReadTraces(*set, options.policy, ModuleNamesBy(&symbolizer),
                  [&](double share) { progress.Report("reading", share); }, &tree);
   if (!why_none.empty()) input.unreadable.push_back({"", why_none});
+  if (flags.run && flags.traces.empty()) {
+    // They are gone when this is read.
+    for (GateProcess& process : input.processes) process.file = std::string(render::FileNameOf(process.file));
+    for (GateInput::Unreadable& one : input.unreadable) one.file = std::string(render::FileNameOf(one.file));
+  }
   const SiteSymbols symbols(
       tree.sites.files(), tree.sites.stacks(),
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
@@ -342,20 +348,23 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions options) {
   if (directory.empty()) {
     directory = scratch.emplace("memtrace-check").path();
     if (directory.empty()) return ExitCodeOf(absl::UnavailableError(scratch->error()));
-  } else if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
-    return ExitCodeOf(absl::UnavailableError(absl::StrCat(directory, ": ", strerror(errno))));
+  } else if (mkdir(directory.c_str(), 0777) != 0 && !IsDirectory(directory)) {
+    return ExitCodeOf(absl::UnavailableError(
+        absl::StrCat("--traces: ", directory, ": ",
+                     strerror(errno == EEXIST ? ENOTDIR : errno), ": it has to be a directory")));
   }
   RunOptions run;
   run.output = absl::StrCat(directory, "/%e.%p.mtr");
   run.command = flags.words;
   run.quiet = true;
   const KnownTraces before = TracesIn(directory);
-  const int status = RunSession(run);
+  bool is_the_programs = false;
+  const int status = RunSession(run, &is_the_programs);
   absl::StatusOr<int> verdict = Check(flags, {directory}, before, std::move(options));
   const int gate = verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
   if (status == 0) return gate;
-  std::fprintf(stderr, "memtrace: exit status %d is the program's; the gate's alone would be %d\n", status,
-               gate);
+  std::fprintf(stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,
+               is_the_programs ? "is the program's" : "is that of a program that was not traced", gate);
   return status;
 }
 

@@ -190,7 +190,11 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
   };
   *tree = AnalyzeTree(set, progress, see);
   for (const TreeAnalysis::Skipped& skipped : tree->skipped) {
-    if (!skipped.is_copy) input.unreadable.push_back({skipped.file, skipped.why});
+    if (skipped.is_copy) {
+      input.notes.push_back(absl::StrCat(skipped.file, " was not looked at: ", skipped.why));
+    } else {
+      input.unreadable.push_back({skipped.file, skipped.why});
+    }
   }
   // That a process replaced itself may show in the trace of what it became only. Its heap went
   // with it: what had been lost until then nobody looks for, as with memcheck.

@@ -65,6 +65,7 @@ struct GateInput {
     std::string file, why;
   };
   std::vector<Unreadable> unreadable;
+  std::vector<std::string> notes;  // what else was given and not looked at
 
   std::vector<StackId> Stacks() const;  // of the losses, once each
 };

@@ -22,6 +22,11 @@ void Add(const LeakAmount& from, LeakAmount* to) {
   to->bytes += from.bytes;
   to->blocks += from.blocks;
 }
+// Not more than there is.
+void Take(const LeakAmount& part, LeakAmount* from) {
+  from->bytes -= std::min(part.bytes, from->bytes);
+  from->blocks -= std::min(part.blocks, from->blocks);
+}
 
 // What is worked out once for each stack.
 class StackFacts {
@@ -178,6 +183,15 @@ void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* r
   }
 }
 
+// A limit of a program that did not run holds nothing: its name may be misspelt.
+void NoteUnusedLimits(absl::string_view option, const std::vector<Limit>& limits,
+                      const std::set<std::string>& programs, std::vector<std::string>* notes) {
+  for (const Limit& limit : limits) {
+    if (limit.program.empty() || programs.contains(limit.program)) continue;
+    notes->push_back(absl::StrCat(option, " ", limit.program, "=...: no process of that name was looked at"));
+  }
+}
+
 int Severity(LeakKind kind) { return static_cast<int>(kind); }
 
 }  // namespace
@@ -276,6 +290,10 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
         &result.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
   }
   result.programs.assign(programs.begin(), programs.end());
+  result.notes = input.notes;
+  NoteUnusedLimits("--max-leaked", policy.max_leaked, programs, &result.notes);
+  NoteUnusedLimits("--max-peak", policy.max_peak, programs, &result.notes);
+  NoteUnusedLimits("--max-allocations", policy.max_allocations, programs, &result.notes);
   for (const std::string& note : notes) {
     if (result.notes.size() == kMostNotes) break;
     result.notes.push_back(note);
@@ -295,6 +313,10 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
         suppression->blocks += loss.direct.blocks;
         suppression->bytes += loss.direct.bytes;
         Add(loss.direct, &result.suppressed);
+        // And where these are not looked at, they were added up as a whole.
+        if (loss.kind != LeakKind::kUnfreed && !process.replaced) {
+          Take(loss.direct, &result.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
+        }
       }
       continue;
     }

@@ -30,7 +30,7 @@ ImportedTrace::ImportedTrace(std::unique_ptr<OutputFile> file, std::string path)
 }
 
 absl::StatusOr<std::unique_ptr<ImportedTrace>> ImportedTrace::Create(const std::string& path) {
-  auto file = OutputFile::Create(path);
+  auto file = OutputFile::Create(path, OutputFile::kPrivate);
   if (!file.ok()) return file.status();
   std::unique_ptr<ImportedTrace> trace(new ImportedTrace(*std::move(file), path));
   format::FileHeader header = {};

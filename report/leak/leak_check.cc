@@ -58,12 +58,12 @@ void LeakCheck::Take(const HeapModel& model, uint64_t ticks) {
   while (!waiting_.empty() && waiting_.back().ticks < ticks) {
     const uint32_t number = waiting_.back().number;
     waiting_.pop_back();
-    TakeOne(model, number);
+    TakeOne(model, number, /*after_last_event=*/ticks == UINT64_MAX);
   }
   next_ticks_ = waiting_.empty() ? UINT64_MAX : waiting_.back().ticks;
 }
 
-void LeakCheck::TakeOne(const HeapModel& model, uint32_t number) {
+void LeakCheck::TakeOne(const HeapModel& model, uint32_t number, bool after_last_event) {
   Scan scan = ReadScan(*reader_, number, nullptr, /*only_begin=*/true);
   LeakScan found;
   found.number = number;
@@ -76,6 +76,9 @@ void LeakCheck::TakeOne(const HeapModel& model, uint32_t number) {
   if (reader_->metadata().process.sample_bytes != 0) {
     found.state = LeakScan::State::kFailed;
     found.failure = "only a sample of the blocks was recorded: what the others point to is not known";
+  } else if (EventsAreDamaged(after_last_event)) {
+    found.state = LeakScan::State::kFailed;
+    found.failure = "the trace is damaged, see Coverage: which blocks were live at the scan is not known";
   } else if (blocks_looked_at_ > kMostBlocksLookedAt) {
     found.state = LeakScan::State::kFailed;
     found.failure = "there are more scans of more blocks than can be looked at; --from and --to "
@@ -136,12 +139,21 @@ std::string LeakCheck::WhyBlocksAreUnknown() const {
   if (reader_->window_begin_ns() != 0) {
     return "blocks from before the recorded window are not known";
   }
-  const TraceStatistics& statistics = reader_->statistics();
-  if (statistics.lost_blocks + statistics.dropped_events +
-          reader_->metadata().losses.lost_events + reader_->metadata().losses.missed_events != 0) {
-    return "events were lost, and with them blocks";
-  }
-  return "";
+  return EventsWereLost() ? "events were lost, and with them blocks" : "";
+}
+
+// By the library.
+bool LeakCheck::EventsWereLost() const {
+  return reader_->statistics().dropped_events + reader_->metadata().losses.lost_events +
+             reader_->metadata().losses.missed_events != 0;
+}
+
+// By the file: allocations and frees from before the scan are missing. A packed file that was cut is
+// whole up to the last event that it has; of a raw one, whose writer was killed or still runs, the rings have the rest.
+bool LeakCheck::EventsAreDamaged(bool after_last_event) const {
+  const bool packed = (reader_->header().flags & format::kFilePacked) != 0;
+  return reader_->statistics().lost_blocks != 0 || !reader_->damage().empty() ||
+         (after_last_event && packed && !reader_->cut_place().empty());
 }
 
 // What was not scanned, and what else a reader must know to believe the rest.
@@ -179,6 +191,7 @@ void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
     note(absl::StrCat(why, ": all of the heap outside of known blocks was taken for roots, so "
                       "that less counts as lost than may be"));
   }
+  if (EventsWereLost()) note("a block whose free is among the lost events counts as live, and may count as lost");
   if (reader_->metadata().process.stamp_rule != format::StampRule::kChangeOfOwner) {
     note("the trace is of an older version: what was live at the instant was inferred");
   }

@@ -63,10 +63,12 @@ class LeakCheck {
     uint64_t ticks;
   };
 
-  void TakeOne(const HeapModel& model, uint32_t number);
+  void TakeOne(const HeapModel& model, uint32_t number, bool after_last_event);
   void Classify(const HeapModel& model, Scan& scan, LeakScan* found);
   void Explain(const Scan& scan, LeakScan* found) const;
   std::string WhyBlocksAreUnknown() const;
+  bool EventsWereLost() const;
+  bool EventsAreDamaged(bool after_last_event) const;
 
   TraceReader* const reader_;
   const LeakOptions options_;

@@ -130,7 +130,11 @@ absl::Status Pages(const PagesFlags& flags) {
   } else {
     RenderPagesRaw(report, *out);
   }
-  return out->Commit();
+  const absl::Status written = out->Commit();
+  // The others are shown; but whoever named this one has to know.
+  if (!written.ok() || flags.all || report.snapshot.skipped.empty()) return written;
+  const Skipped& missing = report.snapshot.skipped.front();
+  return absl::NotFoundError(absl::StrCat("process ", missing.pid, " is not shown: ", missing.why));
 }
 
 }  // namespace

@@ -42,7 +42,11 @@ void RenderMtrace(const ReportView& view, Sink& out) {
                            " bytes: most blocks are not in this list.\n"));
   }
   if (blocks.empty()) {
-    if (!view.sampled()) out.Write("No memory leaks.\n");
+    if (view.analysis().coverage.events_missing) {
+      out.Write("Not known whether there are leaks: not all events are in the trace.\n");
+    } else if (!view.sampled()) {
+      out.Write("No memory leaks.\n");
+    }
     return;
   }
   out.Write("\nMemory not freed:\n-----------------\n           Address     Size     Caller\n");

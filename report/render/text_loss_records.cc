@@ -107,6 +107,20 @@ std::string RecordAmount(const LossRecord& record, bool changes) {
                       record.blocks == 1 ? " block" : " blocks");
 }
 
+// Why records are not shown, most likely to be asked for first.
+std::string WhyNotAll(const ReportView& view, size_t shown) {
+  const LeakScan& scan = *view.leak_scan();
+  if (shown == scan.records.size()) return "";
+  const ReportView::HiddenLosses hidden = view.CountHidden();
+  if (hidden.by_kind > 0) return ": --show-leak-kinds=all shows every kind";
+  if (hidden.by_change > 0) {
+    return scan.show == format::ScanShow::kNew ? ": the others are not new"
+                                               : ": the others have not changed so";
+  }
+  if (hidden.suppressed > 0) return ": the others are suppressed";
+  return ": the others are not of what was asked for";
+}
+
 }  // namespace
 
 std::string LossRecordsText(const ReportView& view, const TextOptions& options) {
@@ -123,10 +137,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
   }
   absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
                                 absl::StrCat(Count(losses.size()), " of ",
-                                             Count(scan.records.size()),
-                                             losses.size() < scan.records.size()
-                                                 ? ": --show-leak-kinds=all shows every kind"
-                                                 : "")));
+                                             Count(scan.records.size()), WhyNotAll(view, losses.size()))));
   const size_t shown = options.full ? losses.size() : std::min(options.top, losses.size());
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {

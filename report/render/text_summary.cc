@@ -179,10 +179,12 @@ void AddLost(const ReportView& view, Lines* lines) {
     parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
                                  Plural(amount.blocks, "block"), " ", leak::KindSentence(kind)));
   }
+  const bool all_recorded = !view.analysis().coverage.events_missing;
   lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
                                   leak::IsAtExit(*scan) ? "the exit"
-                                                        : absl::StrCat("scan ", scan->number)),
-             parts.empty() ? Ink::kPlain : Ink::kBad);
+                                                        : absl::StrCat("scan ", scan->number),
+                                  all_recorded ? "" : "; not all was recorded: see Coverage"),
+             !parts.empty() ? Ink::kBad : all_recorded ? Ink::kPlain : Ink::kWarning);
 }
 
 // What somebody who reads a single line has to know.

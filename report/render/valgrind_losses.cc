@@ -144,8 +144,8 @@ const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
   }
   if (why == nullptr) return nullptr;
   if (analysis.leak_scans.empty()) {
-    *why = "its memory was not scanned, so nothing is known of what is lost; "
-           "MEMTRACE_LEAK_CHECK=exit has it scanned";
+    *why = absl::StrCat("its memory was not scanned, so nothing is known of what is lost: ",
+                        leak::WhyNoScan(analysis));
   } else if (!analysis.leak_scans.back().failure.empty()) {
     *why = absl::StrCat("the scan of its memory failed: ", analysis.leak_scans.back().failure);
   } else {

@@ -211,7 +211,8 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
                            Count(analysis.totals.bytes_allocated), " bytes allocated"));
     lines.Add();
   }
-  const bool no_blocks = list.losses.empty() && analysis.totals.live_blocks == 0;
+  const bool no_blocks = list.losses.empty() && analysis.totals.live_blocks == 0 &&
+                         !analysis.coverage.events_missing;
   if (style.leak_check != LeakCheck::kNo) {
     const std::vector<std::string> remarks = Remarks(view, list, style);
     for (const std::string& remark : remarks) lines.Add(absl::StrCat("Note: ", remark));

@@ -280,6 +280,22 @@ std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
   return losses;
 }
 
+ReportView::HiddenLosses ReportView::CountHidden() const {
+  HiddenLosses hidden;
+  const leak::KindSet kinds = leak_kinds_.value_or(leak::kDefaultKinds);
+  for (const LossRecord& record : leak_scan_->records) {
+    if (!Matches(record.stack)) continue;
+    if (record.suppressed) {
+      ++hidden.suppressed;
+    } else if (!leak::IsShown(record, leak_scan_->show)) {
+      ++hidden.by_change;
+    } else if ((kinds & leak::BitOf(record.kind)) == 0) {
+      ++hidden.by_kind;
+    }
+  }
+  return hidden;
+}
+
 absl::Status ReportView::MatchFrames() {
   Regex match("--match"), function("--function"), file("--file"), module("--module");
   const std::pair<Regex*, const std::string*> regexes[] = {{&match, &filter_.match},

@@ -100,6 +100,11 @@ class ReportView {
   };
   // `everything`: of every kind, unless the user chose some, and suppressed ones as well.
   std::vector<Loss> Losses(bool everything) const;
+  // Those that match and Losses(false) leaves out, by the first reason of these.
+  struct HiddenLosses {
+    size_t suppressed = 0, by_change = 0, by_kind = 0;
+  };
+  HiddenLosses CountHidden() const;  // of leak_scan()
 
   // Of the sites that match.
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }

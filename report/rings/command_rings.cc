@@ -9,6 +9,7 @@
 #include "report/analyzer.h"
 #include "report/commands.h"
 #include "report/common_options.h"
+#include "report/coverage.h"
 #include "report/memory_limit.h"
 #include "report/options.h"
 #include "report/render/output.h"
@@ -97,6 +98,11 @@ absl::Status Rings(Flags flags) {
   tree.AddSites(*view);
   if (!flags.no_static) {
     AddFootprints(trace->analysis, options->symbolizer, &progress, &tree, &rings.notes);
+  }
+  const Coverage& coverage = trace->analysis.coverage;
+  for (std::string& text :
+       MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
+    rings.notes.push_back(std::move(text));
   }
   tree.Finish();
   const rings::Node* start = &tree.root();

@@ -282,7 +282,8 @@ int FinishLeftovers(const RunOptions& options) {
 
 }  // namespace
 
-int RunSession(const RunOptions& options) {
+int RunSession(const RunOptions& options, bool* is_the_programs) {
+  if (is_the_programs != nullptr) *is_the_programs = false;
   OccupyStandardStreams();
   if (!options.finish.empty()) return FinishLeftovers(options);
   if (options.command.empty()) {
@@ -355,6 +356,7 @@ int RunSession(const RunOptions& options) {
   watcher.Ended(end);
   const RunResult result = follower.Stop(&end);
   const bool traced = Close(options, *spool, result, &end, watcher.kill(), program.path);
+  if (is_the_programs != nullptr) *is_the_programs = traced;
   return traced ? end.exit_status() : kExitNotTraceable;
 }
 

@@ -23,8 +23,9 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-// Returns the exit status. Single-threaded when called; prints to stderr only.
-int RunSession(const RunOptions& options);
+// Returns the exit status. Single-threaded when called; prints to stderr only. `is_the_programs`: whether
+// it is the traced program's own, and not that of a program that did not start or was not traced.
+int RunSession(const RunOptions& options, bool* is_the_programs = nullptr);
 
 }  // namespace memtrace::report
 

@@ -43,6 +43,7 @@ struct ProcessImage {
   uint64_t dropped_events = 0;
   bool truncated = false;        // damage or a cut: `damage` says where
   std::string damage;
+  bool events_missing = false;   // Coverage::events_missing
   // Of the scan at its exit, or its last; `no_scan` says why there is none, empty: there is.
   std::array<LeakAmount, kLeakKinds> leaks;
   std::string no_scan;

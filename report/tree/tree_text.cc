@@ -161,8 +161,8 @@ std::string TreeText::Summary() const {
     lines.Add("Sampled", "sizes and counts of the heap are estimates: see memtrace report of one "
                          "trace for their intervals");
   }
-  lines.Add("Coverage", absl::StrCat(Plural(analysis_.events, "event"),
-                                     analysis_.dropped_events == 0 ? ", none lost" : ""));
+  const bool none_lost = std::ranges::none_of(images, &ProcessImage::events_missing);
+  lines.Add("Coverage", absl::StrCat(Plural(analysis_.events, "event"), none_lost ? ", none lost" : ""));
   if (analysis_.dropped_events > 0) {
     uint64_t with_losses = 0;
     for (const ProcessImage& image : images) with_losses += image.dropped_events > 0;
@@ -173,7 +173,10 @@ std::string TreeText::Summary() const {
   uint64_t damaged = 0;
   const ProcessImage* example = nullptr;
   for (const ProcessImage& image : images) {
-    if (!image.truncated || image.process.end == ProcessInfo::End::kCut) continue;
+    // Of one that was killed, or still runs, all may be there.
+    if (!image.truncated || (image.process.end == ProcessInfo::End::kCut && !image.events_missing)) {
+      continue;
+    }
     ++damaged;
     if (example == nullptr) example = &image;
   }

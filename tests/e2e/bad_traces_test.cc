@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include "format/trace_format.h"
@@ -17,6 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const Words kReaders = {"report", "dump", "info", "pack"};
@@ -140,6 +142,61 @@ TEST_F(BadTracesTest, ATraceCutAnywhereBehindItsStartIsReportedWithANote) {
       EXPECT_NE(read.out, "");
     }
   }
+}
+
+// The scan at the exit lies before the last events in a packed file: without these it is of blocks that
+// nobody knows, and "nothing is lost" would be a lie.
+TEST_F(BadTracesTest, AScanWithoutTheEventsBeforeItSaysNothing) {
+  const std::string trace = work_ / "leaks.mtr", cut = work_ / "cut.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                                      ExamplePath("leaks")}}).Outcome(), "exit 0");
+  const Json whole = Report(trace);
+  EXPECT_TRUE(whole.at("no_leak_scan").is_null());
+  const std::string bytes = ReadFile(trace);
+  int without_events = 0;
+  for (size_t at = bytes.size() - 8; at > bytes.size() / 2; at -= 64) {
+    WriteFile(cut, bytes.substr(0, at));
+    const Json report = Report(cut);
+    if (report.at("totals") == whole.at("totals")) continue;
+    ++without_events;
+    EXPECT_FALSE(report.at("no_leak_scan").is_null()) << at;
+    const auto run = [&](const char* format) {
+      return RunCommand({.arguments = {ToolPath(), "report", "--format", format, cut}});
+    };
+    EXPECT_EQ(run("valgrind").Outcome(), "exit 2") << at;
+    EXPECT_THAT(run("mtrace").out, Not(HasSubstr("No memory leaks"))) << at;
+    EXPECT_THAT(run("text").out, Not(HasSubstr("Lost       nothing"))) << at;
+    EXPECT_THAT(RunCommand({.arguments = {ToolPath(), "rings", "--no-static", cut}}).out,
+                HasSubstr("! the trace is incomplete: ")) << at;
+  }
+  EXPECT_GT(without_events, 0);
+}
+
+TEST_F(BadTracesTest, OfSeveralTheCutOneIsNamed) {
+  std::filesystem::create_directory(work_ / "all");
+  const std::string trace = work_ / "all/whole.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                                      ExamplePath("leaks")}}).Outcome(), "exit 0");
+  const auto report = [&] {
+    return RunCommand({.arguments = {ToolPath(), "report", work_ / "all"}}).out;
+  };
+  EXPECT_THAT(report(), HasSubstr(", none lost"));
+  const Result other = RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                                 work_ / "all/cut.mtr", "--", ExamplePath("leaks")}});
+  ASSERT_EQ(other.Outcome(), "exit 0");
+  const std::string bytes = ReadFile(work_ / "all/cut.mtr");
+  WriteFile(work_ / "all/cut.mtr", bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(report(), HasSubstr("1 trace incomplete: "));
+  EXPECT_THAT(report(), Not(HasSubstr("none lost")));
+}
+
+TEST_F(BadTracesTest, APackedTraceIsAsPrivateAsTheOther) {
+  const std::string packed = work_ / "packed.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "pack", Write("raw.mtr", good_), "-o", packed}}).Outcome(),
+            "exit 0");
+  struct stat st;
+  ASSERT_EQ(stat(packed.c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0600u);
 }
 
 TEST_F(BadTracesTest, AFlippedBitIsNeverReportedAsTheTruth) {

@@ -17,6 +17,7 @@ namespace memtrace::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 struct Amount {
@@ -243,6 +244,32 @@ TEST(CheckTest, WhereNothingCanBeWrittenTheProgramDoesNotRun) {
   EXPECT_EQ(check.exit_status, 2);
   EXPECT_THAT(check.err, HasSubstr("--output: "));
   EXPECT_NE(access(ran.c_str(), F_OK), 0);
+}
+
+TEST(CheckTest, OfAProgramThatDidNotRunNoStatusIsTheProgramsOwn) {
+  TempDir directory;
+  const Result missing = Check({"--run", "--", directory / "no_such_program"});
+  EXPECT_EQ(missing.exit_status, 127);
+  EXPECT_THAT(missing.err, HasSubstr("is that of a program that was not traced; the gate's alone would be 2"));
+  EXPECT_THAT(missing.out, Not(HasSubstr("/memtrace-check."))) << "a directory that is gone";
+  const Result no_directory = Check({"--run", "--traces", "/dev/null", "--", "true"});
+  EXPECT_EQ(no_directory.exit_status, 2);
+  EXPECT_THAT(no_directory.err, HasSubstr("--traces: /dev/null: "));
+  const Result limit = Check({"--run", "--max-peak", "1", "--", ExamplePath("leaks")});
+  EXPECT_THAT(limit.out, HasSubstr("limit: leaks peak of "));
+  EXPECT_THAT(limit.out, Not(HasSubstr("/memtrace-check."))) << "a directory that is gone";
+}
+
+TEST(CheckTest, WhatWasGivenAndNotLookedAtIsNamed) {
+  TempDir directory;
+  const std::string trace = directory / "t.mtr", copy = directory / "copy.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                                      ExamplePath("leaks")}}).Outcome(), "exit 0");
+  WriteFile(copy, ReadFile(trace));
+  const Result check = Check({trace, copy, "--fail-on", "none", "--max-peak", "leek=1"});
+  EXPECT_EQ(check.exit_status, 0);
+  EXPECT_THAT(check.out, HasSubstr("copy.mtr was not looked at: the same trace as " + trace));
+  EXPECT_THAT(check.out, HasSubstr("--max-peak leek=...: no process of that name was looked at"));
 }
 
 // Its end is the first that is seen of it.

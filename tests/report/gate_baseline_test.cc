@@ -65,6 +65,9 @@ TEST(BaselineTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(message("definite aa bytes=1 program=p"), HasSubstr("needs bytes=, blocks="));
   EXPECT_THAT(message("definite aa bytes=1 blocks=-1 program=p"), HasSubstr("not a number"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=soon program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=2027-02-31 program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite AA bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
+  EXPECT_THAT(message("definite aa bytes=1 bytes=2 blocks=1 program=p"), HasSubstr("bytes= was there before"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 size=3 program=p"), HasSubstr("\"size=3\""));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p\n\n"
                       "definite aa bytes=2 blocks=1 program=p"),

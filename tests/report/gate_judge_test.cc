@@ -56,6 +56,18 @@ TEST(JudgeTest, WhatIsSuppressedIsCountedAndForgiven) {
   EXPECT_EQ(gate.suppressions.all()[1].records, 0u);
 }
 
+TEST(JudgeTest, WhatIsSuppressedIsInNoTotal) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Lost"), 48, 3);
+  gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Other"), 10, 1);
+  gate.input.processes[app].totals[static_cast<size_t>(LeakKind::kUnfreed)] = {70, 6};
+  ASSERT_TRUE(gate.suppressions.Add("leak:Lost\n", "s").ok());
+  gate.Judge();
+  EXPECT_EQ(gate.result.totals[static_cast<size_t>(LeakKind::kUnfreed)].bytes, 22u);
+  EXPECT_EQ(gate.result.totals[static_cast<size_t>(LeakKind::kUnfreed)].blocks, 3u);
+}
+
 TEST(JudgeTest, TheSameLeakInManyProcessesIsOneOfItsLargest) {
   MadeUpGate gate;
   const StackId lost = gate.Stack("Lost", 10), moved = gate.Stack("Lost", 20);
