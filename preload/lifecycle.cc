@@ -416,22 +416,7 @@ void WriteThreadNames() {
   });
 }
 
-void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
-  rusage usage = UsageBeforeFilter();
-  if (const OtherCalls calls; calls) {
-    if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
-    const OwnFaultsScope faults;
-    SampleUsage(current, g_clock.Now(), 0);
-    WriteMemoryMap(format::MapReason::kEnd);
-    TakePageSnapshot(format::SnapshotReason::kEnd);
-    current.events_to_stamp = 1;  // what follows is later
-    DrainFaults(DrainWhen::kNow);
-    sys::Getrusage(RUSAGE_SELF, &usage);
-    WriteThreadNames();
-  }
-  const OwnFaultsScope faults;
-  WritePrivateRings(current);
-  WriteCrossCheckCounters();
+void WriteLastRecords(format::EndReason reason, int status, const rusage& usage) {
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     const auto counter = [&out](std::string_view name, uint64_t value) {
       out.Begin(format::RecordTag::kCounter);
@@ -485,9 +470,43 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
   }, TraceFile::Keep::kWhileNew);
 }
 
+void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
+  rusage usage = UsageBeforeFilter();
+  if (const OtherCalls calls; calls) {
+    if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
+    const OwnFaultsScope faults;
+    SampleUsage(current, g_clock.Now(), 0);
+    WriteMemoryMap(format::MapReason::kEnd);
+    TakePageSnapshot(format::SnapshotReason::kEnd);
+    current.events_to_stamp = 1;  // what follows is later
+    DrainFaults(DrainWhen::kNow);
+    sys::Getrusage(RUSAGE_SELF, &usage);
+    WriteThreadNames();
+  }
+  const OwnFaultsScope faults;
+  WritePrivateRings(current);
+  WriteCrossCheckCounters();
+  WriteLastRecords(reason, status, usage);
+}
+
 void NoteEnd(format::EndReason reason, int status) {
   const Section section;
-  if (section) WriteEnd(section.state(), reason, status);
+  if (section) {
+    WriteEnd(section.state(), reason, status);
+    return;
+  }
+  // Of a recording that ended at the size limit the end of the process is told all the same.
+  if (g_process.mode.load(std::memory_order_acquire) != Mode::kOff ||
+      g_process.file.last_stop() != format::RecordingStop::kMaxBytes) {
+    return;
+  }
+  const SignalsBlocked no_handler;
+  const OwnCalls own;
+  const OtherCalls calls;
+  if (!calls || g_process.pid != sys::Getpid()) return;
+  rusage usage = {};
+  sys::Getrusage(RUSAGE_SELF, &usage);
+  WriteLastRecords(reason, status, usage);
 }
 
 }  // namespace memtrace

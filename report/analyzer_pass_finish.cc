@@ -37,7 +37,8 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
     events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
-    process.duration_ns = std::max(latest_ns_, end);
+    // Of a recording that ended before it nothing is known from between.
+    if (!metadata.stopped.has_value()) process.duration_ns = std::max(latest_ns_, end);
   }
   FillEnd(metadata, events_after_end, &process);
   const bool ended_by_others =

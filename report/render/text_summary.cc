@@ -146,8 +146,9 @@ void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) 
     lines->Add("Unfreed", absl::StrCat(numbers.Amount(totals.live_bytes),
                                        numbers.Interval(totals.live_sample), " in ",
                                        numbers.Plural(totals.live_blocks, "block"),
-                                       analysis.range.whole() ? " at the end"
-                                                              : " at the end of the range"),
+                                       !analysis.range.whole() ? " at the end of the range"
+                                       : coverage.recording_end_ns.has_value() ? " when the recording ended"
+                                                                               : " at the end"),
                Ink::kBad);
   } else if (numbers.estimated()) {
     lines->Add("Unfreed", "nothing of what was sampled, which is little of all", Ink::kWarning);

@@ -360,6 +360,20 @@ TEST(LimitTest, TheSizeLimitIsSaidByTheTraceAndTheLine) {
   EXPECT_EQ(report.at("no_leak_scan"), "the recording ended before the program did");
 }
 
+// Without a process beside it that could tell.
+TEST(LimitTest, TheEndOfTheProcessIsToldBehindTheSizeLimit) {
+  TempDir traces;
+  Command command = Traced({.arguments = KeepsTalking({})}, traces.path());
+  command.environment.emplace_back("MEMTRACE_MAX_BYTES", "300K");
+  const Result run = RunCommand(command);
+  EXPECT_EQ(run.Outcome(), "exit 23");
+  const Json report = BriefReport(TraceOf(traces.path(), "keeps_talking", run.pid));
+  EXPECT_EQ(report.at("process").at("end"), "exit");
+  EXPECT_EQ(report.at("process").at("exit_status"), 23);
+  EXPECT_FALSE(report.at("coverage").at("recording_end_s").is_null());
+  EXPECT_EQ(report.at("coverage").at("recovered_events"), 0);
+}
+
 // Each has a ring, for which the limit has no room.
 TEST(LimitTest, AThousandThreadsDoNotExceedIt) {
   constexpr uint64_t kLimit = 1 << 20;

@@ -144,6 +144,13 @@ TEST_F(PagesCommandTest, SaysWhatIsWrong) {
   EXPECT_THAT(Pages({still_.pid(), "-o", "/nowhere/x"}).err, HasSubstr("/nowhere/x"));
 }
 
+TEST_F(PagesCommandTest, OneThatIsMissingAmongOthersIsAnError) {
+  const Outcome outcome = Pages({still_.pid(), "4000000"});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("process 4000000 is not shown: "));
+  EXPECT_THAT(outcome.out, HasSubstr(still_.pid())) << "the other is";
+}
+
 TEST_F(PagesCommandTest, CountsNothingWhenToldSo) {
   const Json json = Json::parse(Pages({still_.pid(), "--format", "json", "--no-counts"}).out, nullptr, false);
   EXPECT_EQ(json["counted"], false);
