@@ -232,6 +232,35 @@ void NoteOtherDefinition() {
   AddCoverageNote(note.view());
 }
 
+// The kernel's strings of the environment lie one behind the other, as in /proc/self/environ.
+std::string_view StringsOf(char* const* environment) {
+  if (environment == nullptr || environment[0] == nullptr) return {};
+  const char* const begin = environment[0];
+  const char* end = begin;
+  for (; *environment != nullptr && *environment == end; ++environment) end += strlen(end) + 1;
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+// False: they are not to be had. What was asked for is not known then: where to write, for one thing.
+bool ReadSettings() {
+  const ProcFile file("/proc/self/environ", 4 << 20);
+  if (file.error() == 0) {
+    g_process.config.Parse(file.text(), MaySay);
+    return true;
+  }
+  // Of a program that may be executed and not read, the files of /proc are root's.
+  const std::string_view strings = StringsOf(environ);
+  if (strings.empty()) {
+    if (MaySay()) {
+      RawLog("off: this process may not read its own /proc/self/environ, and so no setting (is its program "
+             "executable and not readable?)");
+    }
+    return false;
+  }
+  g_process.config.Parse(strings, MaySay);
+  return true;
+}
+
 bool StartProcess() {
   if (const std::string_view why = WhyNotInThisProcess(); !why.empty()) {
     if (MaySay()) RawLog(why);
@@ -239,10 +268,7 @@ bool StartProcess() {
   }
   const OwnFaultsScope faults;
   if (getauxval(AT_SECURE) != 0) return false;
-  {
-    const ProcFile environment("/proc/self/environ", 4 << 20);
-    g_process.config.Parse(environment.text(), MaySay);
-  }
+  if (!ReadSettings()) return false;
   g_clock.Init();
   unwind::StackMemo::faults_of_a_page_read_first = FaultsOfPageReadFirst();
   ReadLink("/proc/self/exe", g_process.executable);

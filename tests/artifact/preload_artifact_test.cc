@@ -90,6 +90,8 @@ TEST(PreloadArtifactTest, ImportsAShortListEachWithAReason) {
       {"dl_iterate_phdr", "the modules at start, and around dlclose"},
       {"dladdr1", "whose malloc the program's calls reach, at the first call"},
       {"dlsym", "the next definitions, at the first call"},
+      {"__environ", "the same as environ: the linker names both"},
+      {"environ", "settings, where /proc/self/environ may not be read"},
       {"getauxval", "page size, entry point, vDSO"},
       {"gnu_get_libc_version", "which module is glibc, and whether this is one"},
       {"makecontext", "its address only: where contexts begin"},

@@ -160,6 +160,25 @@ TEST_F(TraceFileNameTest, FollowsNoLink) {
   EXPECT_FALSE(Exists(work_ / "nothing"));
 }
 
+// The files of /proc of such a process are root's, that of its environment too.
+TEST_F(TraceFileNameTest, AProgramThatMayBeExecutedAndNotReadHasItsSettings) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string program = work_ / "not_readable";
+  ASSERT_EQ(RunCommand({.arguments = {"cp", TraceePath("counted_pairs"), program}}).Outcome(), "exit 0");
+  ASSERT_EQ(chmod(program.c_str(), 0711), 0);
+  ASSERT_EQ(chmod(work_.path().c_str(), 0777), 0);
+  const Result run = RunCommand(
+      {.arguments = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env",
+                     "LD_PRELOAD=" + LibraryPath(), "MEMTRACE_OUT=" + (work_ / "x.mtr"),
+                     "MEMTRACE_LEAK_CHECK=off", program, "pair", "10"}});
+  if (run.err.find("cannot be preloaded") != std::string::npos) {
+    GTEST_SKIP() << "the other user cannot read the library: " << run.err;
+  }
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  ExpectTrace("x.mtr");
+  EXPECT_TRUE(Report(work_ / "x.mtr").at("leak_scans").empty());
+}
+
 // A program with another effective user than its real one. ld.so ignores LD_PRELOAD there, so
 // this one is linked with the library.
 TEST_F(TraceFileNameTest, NothingIsWrittenInSecureExecution) {
