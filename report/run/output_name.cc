@@ -31,6 +31,15 @@ int RenameNoReplace(const char* from, const char* to) {
   return 0;
 }
 
+// As in preload/trace_file.cc: of 255 bytes some must be left for the rest.
+absl::string_view NameForAFile(absl::string_view program) {
+  constexpr size_t kMost = 128;
+  if (program.size() <= kMost) return program;
+  size_t size = kMost;
+  while (size > 0 && (program[size] & 0xc0) == 0x80) --size;  // not within a letter
+  return program.substr(0, size);
+}
+
 }  // namespace
 
 std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fields) {
@@ -42,7 +51,7 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
       continue;
     }
     switch (next) {
-      case 'e': name += fields.program; break;
+      case 'e': absl::StrAppend(&name, NameForAFile(fields.program)); break;
       case 't': absl::StrAppend(&name, fields.start_ns); break;
       case '%': name += '%'; break;
       case 'p':
@@ -62,7 +71,7 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
 std::string ChildOutputName(absl::string_view root_output, absl::string_view program,
                             uint32_t pid) {
   const size_t extension = ExtensionAt(root_output);
-  return absl::StrCat(root_output.substr(0, extension), ".", program, ".", pid,
+  return absl::StrCat(root_output.substr(0, extension), ".", NameForAFile(program), ".", pid,
                       root_output.substr(extension));
 }
 

@@ -160,6 +160,19 @@ TEST_F(TraceFileNameTest, FollowsNoLink) {
   EXPECT_FALSE(Exists(work_ / "nothing"));
 }
 
+TEST_F(TraceFileNameTest, AProgramMayHaveTheLongestName) {
+  const std::string name(250, 'n');
+  ASSERT_EQ(RunCommand({.arguments = {"cp", TraceePath("counted_pairs"), work_ / name}}).Outcome(), "exit 0");
+  const Result bare = RunCommand({.arguments = {work_ / name, "pair", "10"},
+                                  .environment = {{"LD_PRELOAD", LibraryPath()}, {"MEMTRACE_OUT", work_ / "%e.mtr"}}});
+  EXPECT_EQ(bare.Outcome(), "exit 0") << bare.err;
+  ExpectTrace(name.substr(0, 128) + ".mtr");
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                               work_ / "short.mtr", "--", work_ / name, "pair", "10"}});
+  EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
+  ExpectTrace("short.mtr");
+}
+
 // The files of /proc of such a process are root's, that of its environment too.
 TEST_F(TraceFileNameTest, AProgramThatMayBeExecutedAndNotReadHasItsSettings) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";

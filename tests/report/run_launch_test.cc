@@ -287,6 +287,9 @@ TEST(OutputNameTest, Expands) {
 }
 
 TEST(OutputNameTest, PutsChildrenBesideTheirParent) {
+  EXPECT_EQ(ExpandOutputName("%e.mtr", {std::string(250, 'x'), 1, 9}), std::string(128, 'x') + ".mtr");
+  EXPECT_EQ(ExpandOutputName("%e.mtr", {std::string(127, 'x') + "\u00f6", 1, 9}), std::string(127, 'x') + ".mtr")
+      << "not within a letter";
   EXPECT_EQ(ChildOutputName("out.mtr", "ls", 7), "out.ls.7.mtr");
   EXPECT_EQ(ChildOutputName("/a.b/out", "ls", 7), "/a.b/out.ls.7");
   EXPECT_EQ(ChildOutputName("d/.hidden", "ls", 7), "d/.hidden.ls.7");
