@@ -201,6 +201,9 @@ class HeapModel {
   // All blocks that are live now, in no order; those that hold custom blocks are left out, for
   // these take their place. A block in the middle of a realloc has kLimbo.
   std::vector<HeldBlock> CopyLive() const;
+  // The same, and of those that hold custom blocks what is left beside these, in pieces: every live
+  // byte is in one.
+  std::vector<HeldBlock> CopyLiveBytes() const;
   // Of HeldBlock::site: 1 .. site_count() - 1.
   size_t site_count() const { return sites_.size(); }
   void AddSite(StackId stack, format::AllocFunction function) { SiteOf(stack, function); }

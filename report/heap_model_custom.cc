@@ -1,6 +1,11 @@
 // HeapModel's custom blocks: pools, allocators of the program's own, and blocks that are
 // never leaks.
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
 #include "report/heap_model.h"
 
 namespace memtrace::report {
@@ -271,6 +276,50 @@ std::vector<HeldBlock> HeapModel::CopyLive() const {
   });
   for (const auto& [key, block] : custom_->blocks()) {
     if (!holders.custom.contains(key.number)) blocks.push_back(block.held);
+  }
+  return blocks;
+}
+
+namespace {
+
+// `inner` are in the order of their addresses.
+void AddWhatIsLeft(const HeldBlock& holder, const std::vector<const HeldBlock*>& inner,
+                   std::vector<HeldBlock>* pieces) {
+  uint64_t at = holder.address();
+  const uint64_t end = at + holder.size();
+  bool more = false;
+  const auto add = [&](uint64_t to, uint64_t waste) {
+    if (at >= to && waste == 0) return;
+    HeldBlock piece = holder;
+    piece.address_flags = (holder.address_flags & ~format::kAddressMask) | at;
+    piece.size_waste = (to - at) | waste << HeldBlock::kSizeBits;
+    if (std::exchange(more, true)) piece.set(HeldBlock::kMore);
+    pieces->push_back(piece);
+  };
+  for (const HeldBlock* block : inner) {
+    add(std::min(block->address(), end), 0);
+    at = std::clamp(block->address() + block->size(), at, end);
+  }
+  add(end, holder.waste());
+}
+
+}  // namespace
+
+std::vector<HeldBlock> HeapModel::CopyLiveBytes() const {
+  std::vector<HeldBlock> blocks = CopyLive();
+  if (custom_ == nullptr) return blocks;
+  absl::btree_map<CustomBlocks::Key, std::vector<const HeldBlock*>> inner_of;
+  for (const auto& [key, block] : custom_->blocks()) {
+    if (block.holder.address != 0) inner_of[block.holder].push_back(&block.held);
+  }
+  for (const auto& [key, inner] : inner_of) {
+    const HeldBlock* holder = nullptr;
+    if (key.number == 0) {
+      holder = table_.Find(key.address);
+    } else if (const auto custom = custom_->blocks().find(key); custom != custom_->blocks().end()) {
+      holder = &custom->second.held;
+    }
+    if (holder != nullptr) AddWhatIsLeft(*holder, inner, &blocks);
   }
   return blocks;
 }

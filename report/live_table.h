@@ -44,6 +44,7 @@ struct HeldBlock {
     kIgnored = 8,    // never a leak: LiveBlock::ignored
     kStopped = 16,   // allocated while the recording was stopped: format::kStoppedSlot
     kReallocated = 32,  // UsageFold has its chain
+    kMore = 64,         // of HeapModel::CopyLiveBytes(): more of the block before, none of its own
   };
   static constexpr uint64_t kSizeBits = 48;
   static constexpr uint64_t kMaxSize = (uint64_t{1} << kSizeBits) - 1;
@@ -83,6 +84,10 @@ class LiveTable {
       if (slot.address() == address) return &slot;
       if (slot.address_flags == 0) return nullptr;
     }
+  }
+
+  const HeldBlock* Find(uint64_t address) const {
+    return const_cast<LiveTable*>(this)->Find(address);
   }
 
   bool Contains(uint64_t address) const {

@@ -59,7 +59,7 @@ class Layer {
       ResidentSite& site = sites_[block.site];
       site.live_bytes += block.size();
       site.untouched_bytes += block.size();  // until its pages are seen
-      ++site.blocks;
+      if (!block.has(HeldBlock::kMore)) ++site.blocks;
     }
   }
 
@@ -262,7 +262,7 @@ void PageSnapshots::TakeOne(const HeapModel& model, const MappingModel& mappings
   bridge.peak_rss = snapshot.head.peak_rss;
   bridge.page_tables = snapshot.head.page_tables;
   bridge.pages_left_out = snapshot.pages_left_out;
-  Instant instant = {std::move(snapshot), std::move(bridge), page, mappings, model.CopyLive()};
+  Instant instant = {std::move(snapshot), std::move(bridge), page, mappings, model.CopyLiveBytes()};
   if (!beside_) {
     Add(model, Lay(std::move(instant), space_));
     return;

@@ -157,6 +157,30 @@ TEST_F(PageSnapshotsTest, EachIsOfItsInstantOnAThreadOfItsOwnToo) {
   }
 }
 
+// What a block that holds custom blocks has left is live, and its own.
+TEST_F(PageSnapshotsTest, WhatIsLeftOfAHolderIsItsOwn) {
+  auto& main = trace_.Thread(1, 4242, "main");
+  main.At(1 * kMilli).Node(1, 0x401100).Node(2, 0x401200).Malloc(0x800010, 3 * kPage - 16, 1, 0);
+  main.At(2 * kMilli).Extended(format::ExtendedType::kCustomAlloc, {0x800010, 100, 0, 2}, "");
+  main.At(2 * kMilli).Extended(format::ExtendedType::kCustomAlloc, {0x801000, 200, 0, 2}, "");
+  Snapshot(5 * kMilli);
+  Mapping(0x800000, 0x803000, "rw-p", 0, "[heap]", 8);
+  Pages(0x800000, {{PageState::kPrivate, 2}, {PageState::kAbsent, 1}});
+  Done();
+  trace_.End(0, 20 * kMilli);
+  const AnalyzedTrace analyzed = Analyze(trace_.Build());
+  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
+  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  EXPECT_EQ(bridge.live_bytes, 3 * kPage - 16);
+  EXPECT_EQ(bridge.untouched_bytes, kPage);
+  EXPECT_EQ(Part(bridge, RssPart::kLive), 2 * kPage - 16);
+  ASSERT_EQ(bridge.sites.size(), 2u);
+  EXPECT_EQ(bridge.sites[0].live_bytes, 3 * kPage - 16 - 300);
+  EXPECT_EQ(bridge.sites[0].blocks, 1u) << "in two pieces";
+  EXPECT_EQ(bridge.sites[1].blocks, 2u);
+  EXPECT_EQ(bridge.sites[1].live_bytes, 300u);
+}
+
 // madvise and mprotect split a mapping: a block may begin with one, and go on in the next.
 TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
   auto& main = trace_.Thread(1, 4242, "main");
