@@ -134,6 +134,11 @@ void AnalyzerPass::Finish(Analysis* analysis) {
       faults.peak_rss_bytes =
           std::max(faults.peak_rss_bytes, reader_->metadata().end->peak_rss_bytes);
     }
+    // Taken after it, or by another count of the kernel's: no part of the report has more.
+    for (const RssBridge& bridge : analysis->resident.bridges) {
+      analysis->faults.peak_rss_bytes =
+          std::max({analysis->faults.peak_rss_bytes, bridge.peak_rss, bridge.rss});
+    }
   }
   analysis->coverage.events = events_;
   if (!reader_->metadata().end.has_value()) analysis->coverage.recovered_events = from_rings_;

@@ -45,6 +45,11 @@ std::string WholeNumber(const std::string& text) {
   return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
 }
 
+std::string PositiveNumber(const std::string& text) {
+  const std::string wrong = WholeNumber(text);
+  return wrong.empty() && text.find_first_not_of('0') == text.npos ? "0 is too few" : wrong;
+}
+
 std::string ThreadName(const std::string& text) {
   return text.empty() ? "a thread has a name or a tid, and this is empty" : "";
 }

@@ -26,6 +26,8 @@ void AddNameOptions(CLI::App* command, const NameFlags& flags, absl::string_view
 // For CLI11, which takes "-1" for a large number, and whose own check has an unreadable
 // message: empty when `text` is a whole number.
 std::string WholeNumber(const std::string& text);
+// And not 0.
+std::string PositiveNumber(const std::string& text);
 // The same for what --thread names.
 std::string ThreadName(const std::string& text);
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "report/common_options.h"
 #include "report/gate/check_session.h"
 
 namespace memtrace::report {
@@ -78,7 +79,8 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
   check->add_option("--source-root", flags->source_root,
                     "Where the sources were: places are below here")
       ->type_name("D");
-  check->add_option("--top", flags->top, "Leaks that the text shows; 10")->type_name("N");
+  check->add_option("--top", flags->top, "Leaks that the text shows; 10")->type_name("N")
+      ->check(WholeNumber, "");
   check->add_flag("--full", flags->full, "Every leak, every frame");
   check->add_flag("-q,--quiet", flags->quiet, "Only the verdict, on one line");
   list("--debug-dir", flags->debug_dirs, "Separate debug files are here as well; repeatable", "D");

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/commands.h"
+#include "report/common_options.h"
 #include "report/memory_limit.h"
 #include "report/pages/collect.h"
 #include "report/pages/pages_report.h"
@@ -147,7 +148,7 @@ void RegisterPagesCommand(CLI::App& app, int* exit_code) {
       ->type_name("");
   pages->add_option("--snapshot", flags->snapshot, "Of a trace: which, by number; default: the last")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber, "");
   pages->add_flag("--all", flags->all, "Every process");
   pages->add_flag("--maps", flags->maps, "A line for each mapping, with its page map");
   pages->add_option("-f,--format", flags->format, "text, csv, json, html, svg, or raw: every page")
@@ -166,7 +167,7 @@ void RegisterPagesCommand(CLI::App& app, int* exit_code) {
   pages->add_option("--top", flags->top, "Rows of executables and libraries")
       ->type_name("N")
       ->default_str("20")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber, "");
   pages->add_option("--width", flags->width, "Columns of the text; 0 is the terminal's")
       ->type_name("N")
       ->check(CLI::Range(0, 1000));

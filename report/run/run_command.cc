@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/time/time.h"
+#include "report/common_options.h"
 #include "report/run/run_session.h"
 
 namespace memtrace::report {
@@ -122,7 +123,7 @@ void RegisterRunCommand(CLI::App& app, int* exit_code) {
                   "Unwind every N-th stack with libunwind too and\n"
                   "compare; 0 does not")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber, "");
   run->add_option("--sample-interval", options->sample_interval,
                   "How often memory is sampled from outside, such as\n"
                   "20ms or 1s; longer in a long run")

@@ -46,6 +46,9 @@ uint64_t CountAllocations(std::span<const uint8_t> content) {
       case format::EventKind::kWideAlloc:
         if (format::AddressOf(head) != 0) ++allocations;
         break;
+      case format::EventKind::kExtended:
+        if (format::ExtendedTypeOf(head) == format::ExtendedType::kCustomAlloc) ++allocations;
+        break;
       default:
         break;
     }

@@ -116,9 +116,15 @@ void RegisterTrendCommand(CLI::App& app, int* exit_code) {
                         "Exit with 1 when a site grows, with 2 when there\nare too few nights",
                         "Every row, also of sites that are steady", "With --add: "});
   command->add_option("--last", flags->last, "Only the last so many nights")
-      ->type_name("N")->check(WholeNumber, "");
+      ->type_name("N")->check(PositiveNumber, "");
   command->add_option("--nights", flags->nights, "Fewest nights that tell a trend (5; at least 3)")
-      ->type_name("N")->check(WholeNumber, "");
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        const std::string wrong = WholeNumber(text);
+        return wrong.empty() && text.find_first_not_of('0') != text.npos && std::stoull(text) >= 3
+                   ? ""
+                   : wrong.empty() ? "fewer than 3 nights tell no trend" : wrong;
+      }, "");
   command->add_option("--chance", flags->chance,
                       "Call a site growing when chance alone does that at\nmost so often (0.01)")
       ->type_name("P");
