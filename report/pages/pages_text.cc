@@ -102,19 +102,23 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
                              ? "different physical pages"
                              : "the sum of proportional shares",
                          "\n"));
-  for (const std::string& note : report.notes) {
-    for (const std::string& line : render::Wrapped(render::EscapeControls(note), style.width - 2)) {
-      out.Write(absl::StrCat("  ", line, "\n"));
+  const auto wrapped = [&](absl::string_view margin, absl::string_view text) {
+    for (const std::string& line : render::Wrapped(text, style.width - margin.size())) {
+      out.Write(absl::StrCat(margin, line, "\n"));
     }
-  }
+  };
+  for (const std::string& note : report.notes) wrapped("  ", render::EscapeControls(note));
   if (!report.alerts.empty()) {
     heading("ALERTS", "pages that could be shared and are not");
     for (const Alert& alert : report.alerts) {
-      out.Write(absl::StrCat("  ", style.Paint(Ink::kWarning, "! "), style.Name(alert.unit), "\n    ",
-                             AlertSentence(alert, snapshot.page_bytes), "\n"));
+      out.Write(absl::StrCat("  ", style.Paint(Ink::kWarning, "! "), style.Name(alert.unit), "\n"));
+      wrapped("    ", AlertSentence(alert, snapshot.page_bytes));
     }
   }
-  if (options.maps) out.Write(absl::StrCat("\n  ", kPageLegend, "\n"));
+  if (options.maps) {
+    out.Write("\n");
+    wrapped("  ", kPageLegend);
+  }
   for (const ProcessPages& process : snapshot.processes) {
     if (out.done()) return;
     const std::string command = style.Name(process.command.empty() ? process.name : process.command);

@@ -54,7 +54,7 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
               absl::StrCat(Sums(details.not_told), ": ",
                            details.source == format::FaultSource::kUserEvents
                                ? "taken by the kernel in system calls of the program (a read into "
-                                 "fresh memory), which this user may not see, or behind the last look"
+                                 "fresh memory), which were not asked for or may not be seen, or behind the last look"
                                : "behind the last look, or by pages that the kernel filled in "
                                  "without a fault of the program's"));
   }

@@ -83,13 +83,16 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
   return out;
 }
 
+absl::string_view UnfreedTitle(const ReportView& view) {
+  return view.analysis().range.whole() ? "UNFREED BLOCKS" : "BLOCKS LIVE AT THE END OF THE RANGE";
+}
+
 namespace {
 
 std::string UnfreedText(const ReportView& view, const TextOptions& options) {
   const Style& style = options.style;
   const bool whole = view.analysis().range.whole();
-  const absl::string_view title =
-      whole ? "UNFREED BLOCKS" : "BLOCKS LIVE AT THE END OF THE RANGE";
+  const absl::string_view title = UnfreedTitle(view);
   if (view.unfreed().empty()) {
     if (view.sampled()) {
       return Heading(options, title, "none among the sampled blocks, which are few of all");

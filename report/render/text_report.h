@@ -46,6 +46,8 @@ std::string RenderText(const ReportView& view, const TextOptions& options);
 // The sections, each in a file of its own or with its like.
 std::string SummaryText(const ReportView& view, const TextOptions& options);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
+// The heading of that without a scan.
+absl::string_view UnfreedTitle(const ReportView& view);
 // In place of LeaksText where a scan told what is reachable.
 std::string LossRecordsText(const ReportView& view, const TextOptions& options);
 std::string GrowingText(const ReportView& view, const TextOptions& options);

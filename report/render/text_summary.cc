@@ -120,7 +120,7 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
                                    " cross-checked with libunwind: no difference"));
   }
   if (analysis.process.stack_mode == format::StackMode::kOff) {
-    remarks.emplace_back("stacks were off: no call sites");
+    remarks.emplace_back("stacks were off: a call site is the frame that called, and no more");
   }
   // The analyzer's notes tell of lost blocks, of frees it did not see, of an early stop.
   for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));
@@ -169,7 +169,7 @@ void AddLost(const ReportView& view, Lines* lines) {
   const LeakScan* scan = view.leak_scan();
   if (scan == nullptr) {
     if (view.analysis().totals.live_blocks > 0) {
-      lines->Add("Lost", "not known: no scan told what is reachable, see UNFREED BLOCKS");
+      lines->Add("Lost", absl::StrCat("not known: no scan told what is reachable, see ", UnfreedTitle(view)));
     }
     return;
   }
