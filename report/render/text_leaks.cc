@@ -91,7 +91,6 @@ namespace {
 
 std::string UnfreedText(const ReportView& view, const TextOptions& options) {
   const Style& style = options.style;
-  const bool whole = view.analysis().range.whole();
   const absl::string_view title = UnfreedTitle(view);
   if (view.unfreed().empty()) {
     if (view.sampled()) {
