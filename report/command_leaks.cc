@@ -85,7 +85,8 @@ absl::StatusOr<std::string> FindTrace(int pid) {
   if (!maps) {
     return absl::NotFoundError(
         errno == ENOENT ? absl::StrCat("there is no process ", pid)
-                        : absl::StrCat("process ", pid, ": ", strerror(errno)));
+                        : absl::StrCat("process ", pid, ": ", strerror(errno),
+                                       ": ask as its user, or as root"));
   }
   std::set<std::string> seen;
   bool library = false;

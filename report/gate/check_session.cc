@@ -165,7 +165,9 @@ absl::StatusOr<CheckOptions> ParseFlags(const CheckFlags& flags) {
   if (!flags.baseline.empty()) {
     const auto text = ReadTextFile(flags.baseline);
     if (!text.ok() && !(absl::IsNotFound(text.status()) && flags.update_baseline)) {
-      return text.status();
+      return absl::IsNotFound(text.status())
+                 ? absl::NotFoundError(absl::StrCat(text.status().message(), "; --update-baseline makes it"))
+                 : text.status();
     }
     auto baseline = Baseline::Parse(text.ok() ? *text : "", flags.baseline);
     if (!baseline.ok()) return baseline.status();

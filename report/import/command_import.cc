@@ -56,7 +56,7 @@ absl::Status Import(const Flags& flags) {
   }
   std::fprintf(stderr, "memtrace: %s; next: memtrace report %s\n",
                render::EscapeControls(said).c_str(),
-               render::ShellWord(options.output).c_str());
+               render::ShellFile(options.output).c_str());
   return absl::OkStatus();
 }
 

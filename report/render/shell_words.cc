@@ -18,6 +18,10 @@ std::string ShellWord(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
+std::string ShellFile(absl::string_view path) {
+  return path.starts_with("-") ? ShellWord(absl::StrCat("./", path)) : ShellWord(path);
+}
+
 std::string ShellCommand(std::span<const std::string> words) {
   return absl::StrJoin(words, " ", [](std::string* out, const std::string& word) {
     absl::StrAppend(out, ShellWord(word));

@@ -14,6 +14,8 @@ namespace memtrace::report::render {
 
 // `text` as one word: quoted only where it must be, with $'...' where it has what is not to be seen.
 std::string ShellWord(absl::string_view text);
+// The same of a file's name, which no command takes for an option.
+std::string ShellFile(absl::string_view path);
 // Words, parted by blanks.
 std::string ShellCommand(std::span<const std::string> words);
 

@@ -82,7 +82,7 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost");
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
-  absl::StrAppend(&line, "; next: memtrace report ", render::ShellWord(main.path));
+  absl::StrAppend(&line, "; next: memtrace report ", render::ShellFile(main.path));
   return line;
 }
 

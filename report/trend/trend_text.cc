@@ -101,7 +101,7 @@ class TrendText {
     }
     const bool bad = verdict == TrendVerdict::kGrowing;
     std::string out = Heading(
-        text_, absl::AsciiStrToUpper(TrendName(verdict)),
+        text_, trend_.enough ? absl::AsciiStrToUpper(TrendName(verdict)) : "SITES",
         style_.Paint(bad ? Ink::kBad : Ink::kPlain, Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"a night"}, {"now"}, {"nights", /*left=*/true}};
     if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});

@@ -89,6 +89,12 @@ TEST(ShellWordTest, QuotesOnlyWhatAShellWouldChange) {
   EXPECT_EQ(ShellWord("a\x1b[1m'b\\\n.mtr"), "$'a\\x1b[1m\\'b\\\\\\x0a.mtr'");
 }
 
+TEST(ShellWordTest, AFileIsNoOption) {
+  EXPECT_EQ(ShellFile("-dash.mtr"), "./-dash.mtr");
+  EXPECT_EQ(ShellFile("- dash.mtr"), "'./- dash.mtr'");
+  EXPECT_EQ(ShellFile("a-b.mtr"), "a-b.mtr");
+}
+
 TEST(ShellWordTest, ACommandHasItsEmptyWordsToo) {
   EXPECT_EQ(ShellCommand(std::vector<std::string>{"redis-server", "--save", "", "--dir", "/t m p"}),
             "redis-server --save '' --dir '/t m p'");
