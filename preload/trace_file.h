@@ -13,7 +13,7 @@
 // When the program is about to give up the right to open it, MakeReserve() maps a part of it
 // that is still empty (trace_reserve.h); what is written from then on goes there.
 //
-// Threads: Reserve/Append may run on any thread at any time after Create().
+// Threads: Append/AppendRing may run on any thread at any time after Create().
 
 #ifndef MEMTRACE_PRELOAD_TRACE_FILE_H_
 #define MEMTRACE_PRELOAD_TRACE_FILE_H_

@@ -20,7 +20,7 @@
 //   UcontextRegister, InterruptedCall,  a signal's frame, and a call of the kernel in it
 //   CallNumberAt,
 //   CallArgument, EndCall, MakeCallAgain
-//   kScanRegisterNames, kRedZoneBytes   what of a stopped thread may hold pointers
+//   kRedZoneBytes                       what of a stopped thread is its function's own
 //   MEMTRACE_OBSERVED_JUMP,             functions that look at a call and jump on
 //   MEMTRACE_SUBSTITUTING_JUMP
 //   MEMTRACE_KEPT_REGISTERS_ON_STACK

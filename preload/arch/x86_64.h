@@ -313,11 +313,6 @@ inline void MakeCallAgain(void* ucontext, long number) {
   SetUcontextRegister(ucontext, 16, UcontextRegister(ucontext, 16) - 2);
 }
 
-// The names of registers in a memory scan, by DWARF number.
-inline constexpr const char* kScanRegisterNames[kRegisterCount] = {
-    "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-    "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
-
 // Below the stack pointer, these bytes are the function's own that runs there.
 inline constexpr uintptr_t kRedZoneBytes = 128;
 

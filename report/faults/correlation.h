@@ -11,7 +11,7 @@
 
 namespace memtrace::report {
 
-// `samples` in the order of time. Fewer than kFewest: nothing is known.
+// `samples` in the order of time. Fewer than kFewestCorrelated: nothing is known.
 inline constexpr size_t kFewestCorrelated = 16;
 FaultCorrelation CorrelateFaults(std::span<const UsageSample> samples);
 

@@ -2,8 +2,8 @@
 //
 //   PageSnapshots snapshots(&reader, range, beside);
 //   while events come, in order:
-//     if (ticks of the event's span > snapshots.next_ticks()) snapshots.Take(model, ticks);
-//   snapshots.Take(model, UINT64_MAX); snapshots.Finish(model, &details)
+//     if (ticks of the event's span > snapshots.next_ticks()) snapshots.Take(model, mappings, ticks);
+//   snapshots.Take(model, mappings, UINT64_MAX); snapshots.Finish(model, &resident)
 //
 // Take() reads a snapshot once (format/faults.h) and lays the live blocks of that instant over
 // its pages. A page that several blocks share is parted among them by bytes. Memory: the runs

@@ -3,7 +3,7 @@
 //   LeakCheck check(&reader, &stacks, options, range);
 //   while events come, in order:
 //     if (ticks of the event's span > check.next_ticks()) check.Take(model, ticks);
-//   check.Take(model, UINT64_MAX); check.Finish(&analysis)
+//   check.Take(model, UINT64_MAX); analysis.leak_scans = check.Finish()
 //
 // Take() reads the scan twice: for its regions and what heuristics need, and for its
 // words. Memory: what the graph needs (heap_graph.h) and is given back afterwards.

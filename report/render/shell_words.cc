@@ -1,5 +1,6 @@
 #include "report/render/shell_words.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -19,7 +20,7 @@ std::string ShellWord(absl::string_view text) {
 }
 
 std::string ShellFile(absl::string_view path) {
-  return path.starts_with("-") ? ShellWord(absl::StrCat("./", path)) : ShellWord(path);
+  return absl::StartsWith(path, "-") ? ShellWord(absl::StrCat("./", path)) : ShellWord(path);
 }
 
 std::string ShellCommand(std::span<const std::string> words) {

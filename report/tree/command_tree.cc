@@ -72,6 +72,7 @@ absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
   if (!flags.leak_kinds.empty()) return refuse("--show-leak-kinds");
   if (flags.scan != "last") return refuse("--scan");
   if (flags.leak_resolution != "high") return refuse("--leak-resolution");
+  if (flags.leader != "address") return refuse("--leader");
   if (flags.heuristics != "all") return refuse("--leak-check-heuristics");
   if (!flags.size.empty()) return refuse("--size");
   if (!flags.age.empty()) return refuse("--age");

@@ -47,7 +47,7 @@ struct ProcessImage {
   // Of the scan at its exit, or its last; `no_scan` says why there is none, empty: there is.
   std::array<LeakAmount, kLeakKinds> leaks;
   std::string no_scan;
-  size_t executable = 0;         // element of TreeAnalysis::executables
+  size_t executable = 0;         // element of TreeAnalysis::sites.executables()
 };
 
 inline constexpr size_t kNoImage = SIZE_MAX;

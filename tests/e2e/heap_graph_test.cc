@@ -236,6 +236,7 @@ TEST_F(HeapGraphTest, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
 
 TEST_F(HeapGraphTest, DeadMemoryIsNotSaidToBeMissing) {
   const Json report = Report(trace_);
+  ASSERT_FALSE(report.at("leak_scans").empty());
   for (const Json& scan : report.at("leak_scans")) {
     for (const Json& note : scan.at("notes")) {
       EXPECT_THAT(note.get<std::string>(), Not(HasSubstr("not scanned"))) << note;

@@ -1,4 +1,4 @@
-// Makes the seeds of tests/fuzz/corpus; corpus/README.md tells which and how.
+// Makes the seeds of tests/fuzz/corpus; README.md tells which and how.
 //
 //   make_fuzz_seeds DIR              writes the seeds that come from a script
 //   make_fuzz_seeds --shrink IN OUT  a raw trace with its rings cut down to what they

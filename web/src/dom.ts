@@ -50,8 +50,3 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 export function name(text: string, cls = ''): HTMLElement {
   return h('bdi', { class: `name ${cls}` }, text);
 }
-
-let ids = 0;
-export function newId(): string {
-  return `i${++ids}`;
-}
