@@ -29,6 +29,10 @@ class CsvRecord {
   CsvRecord& Temporary(const ReportView& view, uint64_t number) {
     return view.sampled() ? Text("") : Number(number);
   }
+  // Empty where it is not known: of another allocator than glibc's.
+  CsvRecord& Wasted(const ReportView& view, uint64_t bytes) {
+    return view.analysis().process.waste_is_known() ? Number(bytes) : Text("");
+  }
   // An estimate's samples and 95 % interval; of a trace of everything the value itself.
   CsvRecord& Sample(const ReportView& view, const SampledSum& sum, uint64_t count, uint64_t bytes) {
     if (!view.sampled()) return Number(count).Number(bytes).Number(bytes);

@@ -68,7 +68,7 @@ void WriteModules(const ReportView& view, size_t top, Sink& out) {
         .Number(row.live_bytes)
         .Number(row.live_blocks)
         .Number(row.bytes_at_peak)
-        .Number(row.wasted_bytes)
+        .Wasted(view, row.wasted_bytes)
         .Temporary(view, row.temporary)
         .WriteTo(out);
   }

@@ -414,7 +414,7 @@ Json SiteJson(const ReportView& view, const Site& site) {
           {"live_blocks", site.live_blocks},
           {"peak_bytes", site.peak_bytes},
           {"temporary", view.sampled() ? Json() : Json(site.temporary)},
-          {"wasted_bytes", site.wasted_bytes},
+          {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(site.wasted_bytes) : Json()},
           {"growth", judged ? Json(std::string(VerdictName(site.growth.verdict))) : Json()},
           {"resident_bytes", resident != nullptr ? Json(resident->resident_bytes)
                              : snapshot          ? Json(0)

@@ -63,6 +63,10 @@ std::span<const SiteMeasure> MeasuresOf(const Analysis& analysis) {
 }
 
 absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure) {
+  if (measure == SiteMeasure::kWasted && !analysis.process.waste_is_known()) {
+    return absl::FailedPreconditionError(
+        "--measure wasted: the program's allocator is not glibc's, and does not tell what a block can hold");
+  }
   const std::span<const SiteMeasure> known = MeasuresOf(analysis);
   if (std::find(known.begin(), known.end(), measure) != known.end()) return absl::OkStatus();
   const std::string option = absl::StrCat("--measure ", SiteMeasureName(measure), ": ");

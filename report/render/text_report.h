@@ -103,7 +103,8 @@ std::string AllocationName(const ReportView& view, StackId stack,
 class Numbers {
  public:
   Numbers(const ReportView& view, const TextOptions& options)
-      : wide_(options.style.width >= kWide), about_(view.sampled() ? "~" : "") {}
+      : wide_(options.style.width >= kWide), about_(view.sampled() ? "~" : ""),
+        waste_is_known_(view.analysis().process.waste_is_known()) {}
 
   // In a table: short where the terminal is narrow, so that names have room.
   std::string Bytes(uint64_t n) const {
@@ -112,6 +113,8 @@ class Numbers {
   std::string Events(uint64_t n) const {
     return absl::StrCat(about(n), wide_ && !estimated() ? Count(n) : ShortCount(n));
   }
+  // Of waste, which another allocator than glibc's does not tell.
+  std::string Wasted(uint64_t n) const { return waste_is_known_ ? Bytes(n) : "-"; }
   // In a sentence: "356 bytes", "45.2 MiB"; "1 block", "2 blocks", "~3.1k blocks".
   std::string Amount(uint64_t bytes) const {
     return estimated() ? absl::StrCat(about(bytes), HumanBytes(bytes)) : ExactOrHumanBytes(bytes);
@@ -144,6 +147,7 @@ class Numbers {
 
   const bool wide_;
   const absl::string_view about_;
+  const bool waste_is_known_;
 };
 // The instant the report begins and ends at, from the range and the process.
 uint64_t BeginNs(const Analysis& analysis);

@@ -42,7 +42,7 @@ std::string SitesText(const ReportView& view, const TextOptions& options) {
   for (size_t i = 0; i < shown; ++i) {
     const SiteGroup& group = groups[i];
     std::vector<std::string> cells = {
-        numbers.Bytes(group.bytes_allocated), numbers.Bytes(group.wasted_bytes),
+        numbers.Bytes(group.bytes_allocated), numbers.Wasted(group.wasted_bytes),
         numbers.Bytes(group.live_bytes),      numbers.Bytes(group.bytes_at_peak),
         numbers.Events(group.allocations),    numbers.Events(group.frees),
         numbers.Events(group.temporary)};

@@ -166,7 +166,7 @@ std::string ModulesText(const ReportView& view, const TextOptions& options) {
   const size_t shown = options.Shown(modules.size());
   for (size_t i = 0; i < shown; ++i) {
     const ModuleUsage& module = modules[i];
-    table.AddRow({numbers.Bytes(module.bytes_allocated), numbers.Bytes(module.wasted_bytes),
+    table.AddRow({numbers.Bytes(module.bytes_allocated), numbers.Wasted(module.wasted_bytes),
                   numbers.Bytes(module.live_bytes), numbers.Bytes(module.bytes_at_peak),
                   numbers.Events(module.allocations), numbers.Events(module.frees)},
                  [&options, path = module.module](size_t width) {

@@ -159,7 +159,11 @@ TEST(LeakTextTest, WasteIsNotKnownOfOtherAllocators) {
   trace.analysis.process.allocator = format::AllocatorKind::kOther;
   EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
               HasSubstr("Wasted     not known: the allocator is not glibc's"));
-  EXPECT_TRUE(Json(trace.View())["totals"]["wasted_bytes"].is_null());
+  const auto json = Json(trace.View());
+  EXPECT_TRUE(json["totals"]["wasted_bytes"].is_null());
+  ASSERT_FALSE(json["sites"].empty());
+  for (const auto& site : json["sites"]) EXPECT_TRUE(site["wasted_bytes"].is_null());
+  EXPECT_FALSE(CheckMeasure(trace.analysis, SiteMeasure::kWasted).ok());
 }
 
 TEST(LeakTextTest, DeltasAreAgainstTheScanBefore) {

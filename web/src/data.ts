@@ -21,7 +21,7 @@ export interface GrowthRate {
 export interface Site {
   allocations: number; frees: number; bytes_allocated: number;
   live_bytes: number; live_blocks: number; peak_bytes: number; bytes_at_peak: number;
-  wasted_bytes: number; temporary: number | null; largest_bytes: number;
+  wasted_bytes: number | null; temporary: number | null; largest_bytes: number;
   freed_by_other_thread: number; first_time_s: number; last_time_s: number;
   allocator: string; fingerprint: string; stack: number;
   growth?: string | null; growth_rate?: GrowthRate | null; held_until_exit?: boolean;
@@ -72,7 +72,7 @@ export interface Stacked {
 
 export interface ModuleUsage {
   module: string; callers: number; allocations: number; bytes_allocated: number; live_bytes: number;
-  bytes_at_peak: number; wasted_bytes: number;
+  bytes_at_peak: number; wasted_bytes: number | null;
 }
 export interface Exchange { from_tid: number | null; to_tid: number | null; blocks: number; bytes: number }
 export interface Lifetimes { blocks: number; p50_s: number; p90_s: number; p99_s: number }

@@ -51,7 +51,8 @@ export class SitesView implements View {
       sum('live_bytes', 'Live', bytes, '6.5em', 'Bytes not freed at the end'),
       sum('live_blocks', 'Blocks', count, '5.5em', 'Blocks not freed at the end'),
       sum('bytes_at_peak', 'At peak', bytes, '6.5em', 'Bytes live at the peak of the program'),
-      sum('wasted_bytes', 'Wasted', bytes, '6.5em', 'Usable bytes that were not asked for'),
+      ...(model.report.totals.wasted_bytes === null ? []
+        : [sum('wasted_bytes', 'Wasted', bytes, '6.5em', 'Usable bytes that were not asked for')]),
       sum('temporary', 'Temp.', count, '5.5em', 'Freed before the thread’s next allocation'),
     ], '-bytes_allocated');
     this.ranged = table([

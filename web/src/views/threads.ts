@@ -55,7 +55,7 @@ export class ThreadsView implements View {
     const rows = this.model.report.modules ?? [];
     return rows.length === 0 ? [] : [h('h3', {}, 'Modules'),
       plainTable(['Module', 'Total', 'Allocations', 'Live', 'At peak', 'Wasted'], rows, (row) =>
-        [name(row.module || '[no module]'), bytes(row.bytes_allocated), count(row.allocations), bytes(row.live_bytes), bytes(row.bytes_at_peak), bytes(row.wasted_bytes)])];
+        [name(row.module || '[no module]'), bytes(row.bytes_allocated), count(row.allocations), bytes(row.live_bytes), bytes(row.bytes_at_peak), row.wasted_bytes === null ? '–' : bytes(row.wasted_bytes)])];
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
