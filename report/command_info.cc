@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/commands.h"
+#include "report/common_options.h"
 #include "report/info.h"
 #include "report/memory_limit.h"
 #include "report/render/escape.h"
@@ -58,13 +59,7 @@ void RegisterInfoCommand(CLI::App& app, int* exit_code) {
   info->add_option("FILE", options->file, "The trace")->required()->type_name("");
   auto symbols = std::make_shared<symbolizer::Options>();
   auto debug_dirs = std::make_shared<std::vector<std::string>>();
-  info->add_option("--debug-dir", *debug_dirs,
-                   "Separate debug files are here as well; repeatable")
-      ->type_name("D")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  info->add_option("--sysroot", symbols->sysroot, "The traced machine's files are below here")
-      ->type_name("D");
+  AddNameOptions(info, {debug_dirs.get(), &symbols->sysroot});
   options->names = [=](const AnalyzedTrace& trace, std::span<const StackNode> nodes) {
     // The user's come first; the usual one stays.
     symbolizer::Options all = *symbols;

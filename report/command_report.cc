@@ -1,11 +1,7 @@
 #include "report/command_report.h"
 
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -113,24 +109,6 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
     }
   }
   return out.Commit();
-}
-
-// A mistyped directory would silently cost all names.
-absl::Status CheckDirectories(const ReportFlags& flags) {
-  const auto check = [](absl::string_view option, const std::string& path) {
-    struct stat st;
-    if (stat(path.c_str(), &st) != 0) {
-      return absl::NotFoundError(absl::StrCat(option, ": ", path, ": ", strerror(errno)));
-    }
-    return S_ISDIR(st.st_mode) ? absl::OkStatus()
-                               : absl::InvalidArgumentError(
-                                     absl::StrCat(option, ": ", path, " is no directory"));
-  };
-  for (const std::string& directory : flags.debug_dirs) {
-    absl::Status status = check("--debug-dir", directory);
-    if (!status.ok()) return status;
-  }
-  return flags.sysroot.empty() ? absl::OkStatus() : check("--sysroot", flags.sysroot);
 }
 
 absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
@@ -247,8 +225,6 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!status.ok()) return status;
   status = RefuseToReplace(flags.file, flags.output);
   if (!status.ok()) return status;
-  status = CheckDirectories(flags);
-  if (!status.ok()) return status;
   if (options->format == ReportFormat::kSqlite) {
     status = sqlite::CheckSqliteOutput(flags.output);
     if (!status.ok()) return status;
@@ -328,11 +304,6 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     return status.ok() ? out->Commit() : status;
   }
   return Render(flags, *options, *view, questions.answers(), *out);
-}
-
-absl::Status CheckedReportTree(const ReportFlags& flags, bool* skipped) {
-  const absl::Status status = CheckDirectories(flags);
-  return status.ok() ? ReportTree(flags, skipped) : status;
 }
 
 }  // namespace
@@ -488,7 +459,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
     flags->file = flags->files.front();
     LimitMemory();
     const absl::Status status = MeansATree(*flags)
-                                    ? CheckedReportTree(*flags, &skipped)
+                                    ? ReportTree(*flags, &skipped)
                                     : Report(*flags, exit_code);
     if (skipped) *exit_code = kExitFailed;
     if (status.ok()) return;

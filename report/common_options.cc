@@ -1,7 +1,11 @@
 #include "report/common_options.h"
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -30,12 +34,21 @@ void AddNameOptions(CLI::App* command, const NameFlags& flags, absl::string_view
                    text("Separate debug files are here as well; repeatable"))
       ->type_name("D")
       ->expected(1)
+      ->check(Directory, "")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option("--sysroot", *flags.sysroot, text("The traced machine's files are below here"))
-      ->type_name("D");
+      ->type_name("D")
+      ->check(Directory, "");
+  if (flags.debuginfod == nullptr) return;
   command->add_flag("--debuginfod", *flags.debuginfod,
                     text("Fetch missing debug files from DEBUGINFOD_URLS"));
+}
+
+std::string Directory(const std::string& path) {
+  struct stat st;
+  if (stat(path.c_str(), &st) != 0) return absl::StrCat(path, ": ", strerror(errno));
+  return S_ISDIR(st.st_mode) ? "" : absl::StrCat(path, " is no directory");
 }
 
 std::string WholeNumber(const std::string& text) {

@@ -14,15 +14,18 @@ class App;
 
 namespace memtrace::report {
 
-// Where names come from: --debug-dir, --sysroot, --debuginfod.
+// Where names come from: --debug-dir, --sysroot, --debuginfod. A mistyped directory would silently
+// cost all names: it has to be there.
 struct NameFlags {
   std::vector<std::string>* debug_dirs;
   std::string* sysroot;
-  bool* debuginfod;
+  bool* debuginfod = nullptr;  // null: the command does not ask the network
 };
 // `when` begins their descriptions: "With --add: ".
 void AddNameOptions(CLI::App* command, const NameFlags& flags, absl::string_view when = "");
 
+// For CLI11: empty when there is such a directory.
+std::string Directory(const std::string& path);
 // For CLI11, which takes "-1" for a large number, and whose own check has an unreadable
 // message: empty when `text` is a whole number.
 std::string WholeNumber(const std::string& text);

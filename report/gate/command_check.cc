@@ -83,9 +83,7 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
       ->check(WholeNumber, "");
   check->add_flag("--full", flags->full, "Every leak, every frame");
   check->add_flag("-q,--quiet", flags->quiet, "Only the verdict, on one line");
-  list("--debug-dir", flags->debug_dirs, "Separate debug files are here as well; repeatable", "D");
-  check->add_option("--sysroot", flags->sysroot, "The traced machine's files are below here")
-      ->type_name("D");
+  AddNameOptions(check, {&flags->debug_dirs, &flags->sysroot});
   check->callback([flags, exit_code] { *exit_code = CheckSession(*flags); });
 }
 

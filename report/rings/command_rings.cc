@@ -167,13 +167,7 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
   command->add_option("--color", common.color, "auto (default), always, never")->type_name("WHEN");
   command->add_option("--width", common.width, "Columns of text, 60 to 200")
       ->type_name("N")->check(WholeNumber, "");
-  command->add_option("--debug-dir", common.debug_dirs,
-                      "Separate debug files are here as well; repeatable")
-      ->type_name("D")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--sysroot", common.sysroot, "The traced machine's files are below here")
-      ->type_name("D");
-  command->add_flag("--debuginfod", common.debuginfod,
-                    "Fetch missing debug files from DEBUGINFOD_URLS");
+  AddNameOptions(command, {&common.debug_dirs, &common.sysroot, &common.debuginfod});
   command->footer(
       "Examples:\n"
       "  memtrace rings app.mtr --measure peak\n"

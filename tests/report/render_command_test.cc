@@ -379,7 +379,10 @@ TEST_F(ReportCommandTest, NamesWithControlCharactersStayNames) {
 }
 
 TEST_F(ReportCommandTest, DirectoriesOfFilesMustBeThere) {
-  ExpectRefused("$M report $T --sysroot none", "--sysroot: none: No such file or directory");
+  for (const char* command : {"report $T", "check $T", "info $T", "rings $T", "diff $T $T", "compare $T $T",
+                              "trend hist --add $T"}) {
+    ExpectRefused(absl::StrCat("$M ", command, " --sysroot none"), "--sysroot: none: No such file or directory");
+  }
   ExpectRefused("$M report $T --debug-dir $T", " is no directory");
 }
 
