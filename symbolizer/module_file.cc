@@ -20,19 +20,15 @@ bool IsNoFile(const std::string& path) {
          path.starts_with("linux-gate");
 }
 
-namespace {
-
-std::vector<std::string> PlacesOf(const Options& options, const Module& module) {
+std::vector<std::string> PlacesOf(const std::string& sysroot, const Module& module) {
   std::string path = module.path;
   constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
   if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
-  std::vector<std::string> places = {ResolveInSysroot(options.sysroot, path)};
+  std::vector<std::string> places = {ResolveInSysroot(sysroot, path)};
   // Outside the sysroot only a file that can be proven to be the same.
-  if (!options.sysroot.empty() && !module.build_id.empty()) places.push_back(path);
+  if (!sysroot.empty() && !module.build_id.empty()) places.push_back(path);
   return places;
 }
-
-}  // namespace
 
 std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Module& module,
                                                size_t addresses) {
@@ -40,7 +36,7 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
   ModuleResult result;
   result.state = ModuleState::kNotFound;
   result.frames.resize(addresses);
-  std::vector<std::string> places = PlacesOf(options, module);
+  std::vector<std::string> places = PlacesOf(options.sysroot, module);
   for (std::string& place : DebugFileFinder(options).BuildIdPlaces(module.build_id)) {
     places.push_back(std::move(place));
   }
@@ -55,7 +51,7 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
 
 std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
                                         ModuleResult* result) {
-  const std::vector<std::string> places = PlacesOf(options, module);
+  const std::vector<std::string> places = PlacesOf(options.sysroot, module);
   for (const std::string& place : places) {
     absl::StatusOr<std::unique_ptr<ElfFile>> file = ElfFile::Open(place);
     if (file.ok()) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "symbolizer/elf_file.h"
 #include "symbolizer/symbolizer.h"
@@ -14,6 +15,9 @@ namespace memtrace::symbolizer {
 
 // "[vdso]", "[heap]", "linux-vdso.so.1", "linux-gate.so.1"
 bool IsNoFile(const std::string& path);
+
+// Where the module's own file may be, the likeliest first.
+std::vector<std::string> PlacesOf(const std::string& sysroot, const Module& module);
 
 // The module's own file. Null, with state and message of `result` set, when there is none to use.
 std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,

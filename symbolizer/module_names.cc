@@ -8,7 +8,7 @@
 #include "symbolizer/ask_child.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/elf_symbols.h"
-#include "symbolizer/sysroot.h"
+#include "symbolizer/module_file.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -55,29 +55,22 @@ ModuleNames ReadNames(const Module& module, const std::string& sysroot,
   ModuleNames result;
   result.uses.resize(names.size());
   result.contains.resize(texts.size());
-  const auto file = ElfFile::Open(ResolveInSysroot(sysroot, module.path));
-  if (!file.ok() || !(*file)->CheckLoadable().ok()) {
-    result.state = absl::IsNotFound(file.status()) ? ModuleState::kNotFound
-                                                   : ModuleState::kUnreadable;
-    return result;
-  }
-  if (!module.build_id.empty() && (*file)->build_id() != module.build_id) {
-    result.state = ModuleState::kBuildIdDiffers;
-    return result;
-  }
-  result.state = ModuleState::kSymbolsOnly;
+  ModuleResult found;
+  const std::unique_ptr<ElfFile> file = OpenModuleFile({.sysroot = sysroot}, module, &found);
+  result.state = found.state;
+  if (file == nullptr) return result;
   Index index;
   for (size_t i = 0; i < names.size(); ++i) index.emplace(names[i], i);
-  AddUses(**file, SHT_DYNSYM, index, &result.uses);
-  result.symbolic = IsSymbolic(**file);
-  result.symbol_table = (*file)->HasSymbolTable();
+  AddUses(*file, SHT_DYNSYM, index, &result.uses);
+  result.symbolic = IsSymbolic(*file);
+  result.symbol_table = file->HasSymbolTable();
   if (result.symbol_table) {
-    AddUses(**file, SHT_SYMTAB, index, &result.uses);
+    AddUses(*file, SHT_SYMTAB, index, &result.uses);
     for (NameUse& use : result.uses) {
       if (use.exported) use.hidden = false;
     }
   } else if (!texts.empty()) {
-    const std::string_view data = (*file)->Section(".rodata").data;
+    const std::string_view data = file->Section(".rodata").data;
     for (size_t i = 0; i < texts.size(); ++i) {
       result.contains[i] = data.find(texts[i]) != data.npos;
     }

@@ -15,7 +15,7 @@
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/demangle.h"
 #include "symbolizer/elf_file.h"
-#include "symbolizer/sysroot.h"
+#include "symbolizer/module_file.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -154,28 +154,17 @@ class Reader {
 
 StaticFootprint ReadFootprint(const Module& module, const Options& options) {
   StaticFootprint result;
-  auto file = ElfFile::Open(ResolveInSysroot(options.sysroot, module.path));
-  if (file.ok()) {
-    if (absl::Status status = (*file)->CheckLoadable(); !status.ok()) file = status;
-  }
-  if (!file.ok()) {
-    result.state =
-        absl::IsNotFound(file.status()) ? ModuleState::kNotFound : ModuleState::kUnreadable;
-    result.message = std::string(file.status().message());
-    return result;
-  }
-  if (!module.build_id.empty() && (*file)->build_id() != module.build_id) {
-    result.state = ModuleState::kBuildIdDiffers;
-    result.message = absl::StrCat(module.path, " is not the file that ran");
-    return result;
-  }
-  result.state = ModuleState::kSymbolsOnly;
+  ModuleResult found;
+  const std::unique_ptr<ElfFile> file = OpenModuleFile(options, module, &found);
+  result.state = found.state;
+  result.message = std::move(found.message);
+  if (file == nullptr) return result;
   std::unique_ptr<ElfFile> debug;
-  if (!(*file)->HasDwarf()) {
+  if (!file->HasDwarf()) {
     std::string note;
-    debug = DebugFileFinder(options).FindFor(**file, module.path, &note);
+    debug = DebugFileFinder(options).FindFor(*file, module.path, &note);
   }
-  Reader(**file, debug.get()).Read(&result);
+  Reader(*file, debug.get()).Read(&result);
   return result;
 }
 

@@ -12,7 +12,7 @@
 #include "symbolizer/own_build.h"
 #include "symbolizer/private_file.h"
 #include "symbolizer/sealed_file.h"
-#include "symbolizer/sysroot.h"
+#include "symbolizer/module_file.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -122,8 +122,9 @@ void SummaryStore::Keep(const std::string& file, const TraceIdentity& identity,
   Put(identity, &out);
   std::set<std::string> paths;
   for (const ModuleInfo& module : trace.analysis.modules) {
-    if (module.path.starts_with("/")) {
-      paths.insert(symbolizer::ResolveInSysroot(sysroot, module.path));
+    if (!module.path.starts_with("/")) continue;
+    for (std::string& place : symbolizer::PlacesOf(sysroot, {module.path, module.build_id})) {
+      paths.insert(std::move(place));
     }
   }
   out.Number(paths.size());

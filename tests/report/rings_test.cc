@@ -351,7 +351,12 @@ TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
             symbolizer::ModuleState::kNotFound);
   EXPECT_EQ(symbolizer::FindFootprint({"/etc/passwd", ""}, {}).state,
             symbolizer::ModuleState::kUnreadable);
-  const auto other = symbolizer::FindFootprint({Build(""), "another build-id"}, {});
+  // As /proc/PID/maps marks a file whose directory entry went, and another took its place.
+  const std::string built = Build("");
+  EXPECT_EQ(symbolizer::FindFootprint({built + " (deleted)", ""}, {}).total,
+            symbolizer::FindFootprint({built, ""}, {}).total);
+  const auto other = symbolizer::FindFootprint({built, "another build-id"}, {});
+  EXPECT_THAT(other.message, HasSubstr("replaced since the trace: build-id "));
   EXPECT_EQ(other.state, symbolizer::ModuleState::kBuildIdDiffers);
   EXPECT_TRUE(other.items.empty());
   // Cut anywhere it is read, or refused.
