@@ -10,6 +10,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/shell_words.h"
+#include "report/render/signal_name.h"
 #include "report/render/units.h"
 #include "report/trace_reader.h"
 
@@ -65,7 +66,7 @@ std::string EndOf(const ProcessInfo& process) {
         return absl::StrCat(known ? "killed by the OOM killer: " : "killed, perhaps by the OOM killer: ",
                             render::EscapeControls(process.kill.why));
       }
-      return absl::StrCat("killed by signal ", process.end_signal);
+      return absl::StrCat("killed by ", render::SignalName(process.end_signal));
     case ProcessInfo::End::kCut: break;
   }
   return "not in the trace: killed, still running, or no longer able to write";

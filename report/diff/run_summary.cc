@@ -8,6 +8,7 @@
 #include "report/analyzer.h"
 #include "report/coverage.h"
 #include "report/render/frames_filter.h"
+#include "report/render/signal_name.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
@@ -34,7 +35,7 @@ std::string EndText(const ProcessInfo& process) {
   if (process.imported()) return "an imported log";
   switch (process.end) {
     case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
-    case ProcessInfo::End::kSignal: return absl::StrCat("signal ", process.end_signal);
+    case ProcessInfo::End::kSignal: return render::SignalName(process.end_signal);
     case ProcessInfo::End::kExec: return "exec";
     case ProcessInfo::End::kCut: return "cut";
   }

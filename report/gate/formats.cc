@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "report/gate/kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/frames_filter.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
@@ -73,11 +74,6 @@ SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak) {
   return {};
 }
 
-std::string AmountText(const LeakAmount& amount) {
-  return absl::StrCat(render::ExactBytes(amount.bytes), " in ",
-                      render::Plural(amount.blocks, "block"));
-}
-
 std::string Processes(uint64_t count) {
   return count == 1 ? "1 process" : absl::StrCat(render::Count(count), " processes");
 }
@@ -85,10 +81,10 @@ std::string Processes(uint64_t count) {
 std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
   const Frame* caller = report.names->Caller(leak.stack);
   std::string text = absl::StrCat(
-      KindPhrase(leak.kind), ": ", AmountText(leak.total), ", allocated by ", render::AllocationName(*report.names, leak.stack, leak.function),
+      KindPhrase(leak.kind), ": ", leak::AmountText(leak.total), ", allocated by ", render::AllocationName(*report.names, leak.stack, leak.function),
       caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)));
   if (leak.indirect.blocks > 0) {
-    absl::StrAppend(&text, "; with it ", AmountText(leak.indirect), " indirectly");
+    absl::StrAppend(&text, "; with it ", leak::AmountText(leak.indirect), " indirectly");
   }
   return text;
 }
@@ -99,12 +95,12 @@ std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
     case Verdict::kBudget: return "counted by --max-leaked";
     case Verdict::kNew: return report.baseline.empty() ? "" : "new: not in the baseline";
     case Verdict::kGrown:
-      return absl::StrCat("grown: ", AmountText(leak.most), " in one process, the baseline allows ",
-                          AmountText(leak.allowed));
+      return absl::StrCat("grown: ", leak::AmountText(leak.most), " in one process, the baseline allows ",
+                          leak::AmountText(leak.allowed));
     case Verdict::kExpired:
       return absl::StrCat("expired: the baseline accepted it until ", leak.until);
     case Verdict::kWithin:
-      return absl::StrCat("within the baseline, which allows ", AmountText(leak.allowed));
+      return absl::StrCat("within the baseline, which allows ", leak::AmountText(leak.allowed));
   }
   return "";
 }

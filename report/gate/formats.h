@@ -59,7 +59,6 @@ std::string LeakIdentity(const GateLeak& leak);
 std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak);
 // "failed: 2 leaks, 1 limit".
 std::string VerdictLine(const GateReport& report);
-std::string AmountText(const LeakAmount& amount);  // "256 bytes in 1 block"
 std::string Processes(uint64_t count);             // "1 process", "2 processes"
 
 }  // namespace memtrace::report::gate

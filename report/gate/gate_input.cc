@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "report/render/signal_name.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
 #include "report/unseen_allocators.h"
@@ -58,7 +59,7 @@ bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
 
 std::string HowItEnded(const ProcessInfo& process) {
   switch (process.end) {
-    case ProcessInfo::End::kSignal: return absl::StrCat("killed by signal ", process.end_signal);
+    case ProcessInfo::End::kSignal: return absl::StrCat("killed by ", render::SignalName(process.end_signal));
     case ProcessInfo::End::kCut: return "it was killed, or still runs";
     case ProcessInfo::End::kExec:
     case ProcessInfo::End::kExit: break;

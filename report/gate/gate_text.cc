@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/gate/formats.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/text_report.h"
@@ -94,12 +95,12 @@ class Text {
 
   void Leak(const GateLeak& leak) {
     Line("");
-    Line(absl::StrCat(AmountText(leak.total), " ", KindPhrase(leak.kind), "  [", leak.program,
+    Line(absl::StrCat(leak::AmountText(leak.total), " ", KindPhrase(leak.kind), "  [", leak.program,
                       leak.processes > 1 ? absl::StrCat(", ", Processes(leak.processes)) : "", "]"));
     const std::string verdict = VerdictSentence(report_, leak);
     if (!verdict.empty()) Line(absl::StrCat("  ", verdict));
     if (leak.indirect.blocks > 0) {
-      Line(absl::StrCat("  and ", AmountText(leak.indirect), " that only these lead to"));
+      Line(absl::StrCat("  and ", leak::AmountText(leak.indirect), " that only these lead to"));
     }
     Line(absl::StrCat("  ", render::AllocationName(*report_.names, leak.stack, leak.function),
                       ", fingerprint ", leak.fingerprint,
@@ -150,7 +151,7 @@ class Text {
     if (result_.usable == 0) return;
     Line("");
     const auto row = [&](absl::string_view name, const LeakAmount& amount) {
-      Line(absl::StrFormat("  %-17s %s", name, AmountText(amount)));
+      Line(absl::StrFormat("  %-17s %s", name, leak::AmountText(amount)));
     };
     if (result_.policy.needs_scan()) {
       for (const LeakKind kind :
@@ -168,7 +169,7 @@ class Text {
     std::vector<std::string> used, unused;
     for (const Suppression& one : report_.suppressions->all()) {
       if (one.records > 0) {
-        used.push_back(Named(absl::StrCat("suppressed: ", AmountText({one.bytes, one.blocks}), "  "),
+        used.push_back(Named(absl::StrCat("suppressed: ", leak::AmountText({one.bytes, one.blocks}), "  "),
                              one));
       } else if (!one.file.empty()) {
         unused.push_back(Named("unused suppression: ", one));

@@ -1,4 +1,6 @@
 #include "report/leak/leak_kinds.h"
+#include "report/render/signal_name.h"
+#include "report/render/units.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -79,6 +81,10 @@ const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
   return last;
 }
 
+std::string AmountText(const LeakAmount& amount) {
+  return absl::StrCat(render::ExactBytes(amount.bytes), " in ", render::Plural(amount.blocks, "block"));
+}
+
 std::string WhyNoScan(const Analysis& analysis) {
   if (!analysis.leak_scans.empty()) {
     const LeakScan& scan = analysis.leak_scans.back();
@@ -88,7 +94,7 @@ std::string WhyNoScan(const Analysis& analysis) {
   if (analysis.process.imported()) return "an imported log has none";
   switch (analysis.process.end) {
     case ProcessInfo::End::kSignal:
-      return absl::StrCat("the program was killed by signal ", analysis.process.end_signal,
+      return absl::StrCat("the program was killed by ", render::SignalName(analysis.process.end_signal),
                           " before it could be scanned");
     case ProcessInfo::End::kExec:
       return "the program became another one";

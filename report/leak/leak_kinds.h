@@ -39,6 +39,9 @@ const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number);
 // Why there is no such scan: a sentence without a full stop, never empty.
 std::string WhyNoScan(const Analysis& analysis);
 
+// "1,484 bytes in 7 blocks"
+std::string AmountText(const LeakAmount& amount);
+
 }  // namespace memtrace::report::leak
 
 #endif  // MEMTRACE_REPORT_LEAK_LEAK_KINDS_H_

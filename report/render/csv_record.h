@@ -25,6 +25,10 @@ class CsvRecord {
     fields_.push_back(absl::StrCat(number));
     return *this;
   }
+  CsvRecord& Nothing() {
+    fields_.emplace_back();
+    return *this;
+  }
   // Empty where it is not known: of a sample.
   CsvRecord& Temporary(const ReportView& view, uint64_t number) {
     return view.sampled() ? Text("") : Number(number);
@@ -69,14 +73,14 @@ class CsvRecord {
   // function, file, line, module of the frame that the text report calls caller.
   CsvRecord& Caller(const ReportView& view, StackId stack) {
     const Frame* frame = view.Caller(stack);
-    if (frame == nullptr) return Text("").Text("").Text("").Text("");
+    return CallerInItsModule(view, stack).Text(frame == nullptr ? "" : frame->module);
+  }
+  // The same without the module.
+  CsvRecord& CallerInItsModule(const ReportView& view, StackId stack) {
+    const Frame* frame = view.Caller(stack);
+    if (frame == nullptr) return Nothing().Nothing().Nothing();
     Text(FrameName(*frame)).Text(frame->file);
-    if (frame->line != 0) {
-      Number(frame->line);
-    } else {
-      Text("");
-    }
-    return Text(frame->module);
+    return frame->line != 0 ? Number(frame->line) : Nothing();
   }
   // All frames, innermost first.
   CsvRecord& Stack(const ReportView& view, StackId stack) {

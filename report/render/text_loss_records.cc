@@ -17,10 +17,6 @@
 namespace memtrace::report::render {
 namespace {
 
-std::string AmountText(const LeakAmount& amount) {
-  return absl::StrCat(ExactBytes(amount.bytes), " in ", Plural(amount.blocks, "block"));
-}
-
 std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
   std::string what;
   switch (scan.reason) {
@@ -45,7 +41,7 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     const LeakAmount& amount = scan.totals[static_cast<size_t>(kind)];
     const bool bad = kind != LeakKind::kReachable && amount.blocks != 0;
     absl::StrAppend(&out, absl::StrFormat("  %15s: ", leak::KindSentence(kind)),
-                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, AmountText(amount)), "\n");
+                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)), "\n");
   }
   bool any = false;
   for (size_t i = 1; i <= leak::kHeuristics; ++i) {
@@ -53,10 +49,10 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     if (amount.blocks == 0) continue;
     if (!std::exchange(any, true)) out += "                   of which reachable via heuristic:\n";
     absl::StrAppend(&out, absl::StrFormat("  %37s: ", leak::HeuristicName(static_cast<leak::Pointer>(i))),
-                    AmountText(amount), "\n");
+                    leak::AmountText(amount), "\n");
   }
   if (!scan.suppressions.empty() || scan.suppressed.blocks != 0) {
-    absl::StrAppend(&out, absl::StrFormat("  %15s: ", "suppressed"), AmountText(scan.suppressed), "\n");
+    absl::StrAppend(&out, absl::StrFormat("  %15s: ", "suppressed"), leak::AmountText(scan.suppressed), "\n");
   }
   Lines lines(options);
   for (const UsedSuppression& each : scan.suppressions) {

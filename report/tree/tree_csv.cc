@@ -7,60 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
+#include "report/render/csv_record.h"
 #include "report/tree/tree_view.h"
 
 namespace memtrace::report {
 namespace {
 
-using render::CsvField;
-
-class Record {
- public:
-  Record& Text(absl::string_view text) {
-    fields_.push_back(CsvField(text));
-    return *this;
-  }
-  Record& Number(uint64_t number) {
-    absl::StrAppend(&fields_.emplace_back(), number);
-    return *this;
-  }
-  Record& Seconds(uint64_t ns) {
-    fields_.push_back(absl::StrFormat("%d.%09d", ns / 1000000000, ns % 1000000000));
-    return *this;
-  }
-  Record& Nothing() {
-    fields_.emplace_back();
-    return *this;
-  }
-  // Caller, its file and line, and all frames.
-  Record& Stack(const render::ReportView& view, StackId stack) {
-    const Frame* caller = view.Caller(stack);
-    if (caller == nullptr) {
-      Nothing().Nothing().Nothing();
-    } else {
-      Text(render::FrameName(*caller)).Text(caller->file);
-      if (caller->line != 0) {
-        Number(caller->line);
-      } else {
-        Nothing();
-      }
-    }
-    std::vector<std::string> frames;
-    for (const Frame* frame : view.Frames(stack)) {
-      const std::string place = render::PlaceText(*frame);
-      frames.push_back(place.empty() ? render::FrameName(*frame)
-                                     : absl::StrCat(render::FrameName(*frame), " (", place, ")"));
-    }
-    return Text(absl::StrJoin(frames, " < "));
-  }
-  void WriteTo(render::Sink& out) const {
-    out.Write(absl::StrCat(absl::StrJoin(fields_, ","), "\r\n"));
-  }
-
- private:
-  std::vector<std::string> fields_;
-};
+using render::CsvRecord;
 
 void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
   out.Write("trace,pid,ppid,parent_trace,link,executable,build_id,command,start_time_s,"
@@ -73,7 +26,7 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
     const ProcessImage& image = analysis.images[i];
     const ImageNode& node = analysis.tree.nodes[i];
     const ProcessInfo& process = image.process;
-    Record record;
+    CsvRecord record;
     record.Text(image.file).Number(process.pid).Number(process.ppid)
         .Text(node.parent == kNoImage ? "" : analysis.images[node.parent].file)
         .Text(LinkName(node.link)).Text(process.executable).Text(process.build_id)
@@ -108,7 +61,7 @@ void WriteExecutables(const TreeView& view, size_t top, render::Sink& out) {
   for (size_t i = 0; i < std::min(top, view.executables().size()) && !out.done(); ++i) {
     const MergedExecutable& one = view.executable(view.executables()[i]);
     const Totals& totals = one.analysis.totals;
-    Record()
+    CsvRecord()
         .Text(one.path).Text(one.build_id).Number(one.images).Number(totals.allocations)
         .Number(totals.frees).Number(totals.bytes_allocated).Number(totals.live_bytes)
         .Number(totals.live_blocks).Number(one.most_live_bytes).Number(one.most_peak_bytes)
@@ -127,13 +80,13 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out
     const render::ReportView& sites = view.sites_of(index);
     const size_t rows = leaks ? sites.unfreed().size() : sites.sites().size();
     for (size_t i = 0; i < std::min(top, rows) && !out.done(); ++i) {
-      Record record;
+      CsvRecord record;
       record.Text(one.path);
       if (leaks) {
         const render::SiteGroup& group = sites.unfreed()[i];
         record.Number(one.ImagesOf(group.sites)).Number(one.images).Number(group.live_bytes)
             .Number(group.live_blocks).Text(render::FunctionName(group.function))
-            .Text(sites.Fingerprint(group.stack, group.function)).Stack(sites, group.stack);
+            .Text(sites.Fingerprint(group.stack, group.function)).CallerInItsModule(sites, group.stack).Stack(sites, group.stack);
       } else {
         const Site* const group[] = {sites.sites()[i]};
         const Site& site = *group[0];
@@ -141,7 +94,7 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out
             .Number(site.frees).Number(site.bytes_allocated).Number(site.live_bytes)
             .Number(site.live_blocks).Number(site.wasted_bytes)
             .Text(render::FunctionName(site.function))
-            .Text(sites.Fingerprint(site.stack, site.function)).Stack(sites, site.stack);
+            .Text(sites.Fingerprint(site.stack, site.function)).CallerInItsModule(sites, site.stack).Stack(sites, site.stack);
       }
       record.WriteTo(out);
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/html/page.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
@@ -34,17 +35,12 @@ absl::string_view KindName(LeakKind kind) {
   return "unfreed";
 }
 
-std::string AmountText(const LeakAmount& amount) {
-  return absl::StrCat(render::ExactBytes(amount.bytes), " in ",
-                      render::Plural(amount.blocks, "block"));
-}
-
 std::string SideText(const LostOnASide& side) {
   std::vector<std::string> parts;
   for (size_t kind = 0; kind < kLeakKinds; ++kind) {
     if (side.kinds[kind].blocks == 0) continue;
     parts.push_back(absl::StrCat(KindName(static_cast<LeakKind>(kind)), " ",
-                                 AmountText(side.kinds[kind])));
+                                 leak::AmountText(side.kinds[kind])));
   }
   return parts.empty() ? "nothing" : absl::StrJoin(parts, ", ");
 }
@@ -179,9 +175,9 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
     const absl::string_view name = KindName(static_cast<LeakKind>(kind));
     const bool unfreed = static_cast<LeakKind>(kind) == LeakKind::kUnfreed;
     if (unfreed != comparison.scanned_here) {
-      here.push_back(absl::StrCat(name, " ", AmountText(comparison.here[kind])));
+      here.push_back(absl::StrCat(name, " ", leak::AmountText(comparison.here[kind])));
     }
-    if (!unfreed) there.push_back(absl::StrCat(name, " ", AmountText(comparison.there[kind])));
+    if (!unfreed) there.push_back(absl::StrCat(name, " ", leak::AmountText(comparison.there[kind])));
   }
   row("Lost", absl::StrJoin(here, "; "), absl::StrJoin(there, "; "));
   for (const std::string& note : comparison.notes) {

@@ -293,7 +293,7 @@ TEST(EvidenceTest, WithoutItsEndNothingIsUnfreed) {
   EXPECT_THAT(WhyNoEvidence(Ended(ProcessInfo::End::kCut), policy), HasSubstr("killed"));
   Analysis analysis = Ended(ProcessInfo::End::kSignal);
   analysis.process.end_signal = 11;
-  EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("signal 11"));
+  EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("SIGSEGV"));
 }
 
 TEST(EvidenceTest, LimitsAloneNeedNoScan) {

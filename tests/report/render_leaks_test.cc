@@ -103,7 +103,7 @@ TEST(LeakTextTest, NoScanIsNotNoLeaks) {
   EXPECT_THAT(Text(trace.View(), TextSection::kSummary), HasSubstr("Lost       not known"));
   trace.analysis.process.end = ProcessInfo::End::kSignal;
   trace.analysis.process.end_signal = 9;
-  EXPECT_THAT(Text(trace.View()), HasSubstr("killed by signal 9"));
+  EXPECT_THAT(Text(trace.View()), HasSubstr("killed by SIGKILL"));
 }
 
 TEST(LeakTextTest, AScanThatFailedTellsWhyAndNothingElse) {
