@@ -3,19 +3,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -24,7 +20,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -32,14 +27,13 @@
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/commands.h"
-#include "report/run/spool_directory.h"
-#include "report/run/trace_follower.h"
+#include "report/render/signal_name.h"
+#include "report/run/trace_snapshot.h"
 #include "report/run/unique_fd.h"
+#include "report/scratch_directory.h"
 
 namespace memtrace::report {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kLeaksFooter[] = R"(
 The process goes on while a copy of it looks through its memory. It answers at
@@ -162,7 +156,8 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
   }
   const StatusPage page(fd.get());
   if (!page.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(trace, " has no place for a request"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        trace, " has no place for a request: an older library wrote it; start the program with this one"));
   }
   format::StatusArea& area = page.area();
   uint64_t before = page.Get(area.scan_request);
@@ -190,60 +185,20 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
     }
     if (waited > flags.timeout_s) {
       return absl::DeadlineExceededError(
-          absl::StrCat("process ", flags.pid, " did not answer: it allocates nothing"));
+          absl::StrCat("process ", flags.pid, " did not answer: it allocates nothing; --timeout waits longer, and "
+                       "a program started with MEMTRACE_LEAK_SIGNAL=N answers at once"));
     }
   }
   const auto number = static_cast<uint32_t>(answer >> 32);
   for (; page.Get(area.scan_finished) < number; Pause()) {
     if (!alive()) break;  // it waits for its scans when it ends in order
     if (Now() - began > flags.timeout_s + 600) {
-      return absl::DeadlineExceededError("the scan is not finished");
+      return absl::DeadlineExceededError(absl::StrCat(
+          "process ", flags.pid, " has been looking through its memory for ", flags.timeout_s + 600,
+          " s and is not done; --timeout waits longer"));
     }
   }
   return number;
-}
-
-// Copies a sparse file of which others write the end.
-absl::Status CopyData(const std::string& from, const std::string& to) {
-  const UniqueFd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  const UniqueFd out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  struct stat info;
-  if (in.get() < 0 || out.get() < 0 || fstat(in.get(), &info) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot copy ", from, ": ", strerror(errno)));
-  }
-  std::vector<char> buffer(1 << 20);
-  for (off_t at = 0; at < info.st_size;) {
-    const off_t data = lseek(in.get(), at, SEEK_DATA);
-    if (data < 0) break;  // the rest is a hole
-    off_t end = lseek(in.get(), data, SEEK_HOLE);
-    if (end < 0 || end > info.st_size) end = info.st_size;
-    for (at = data; at < end;) {
-      const size_t wanted = std::min<size_t>(buffer.size(), static_cast<size_t>(end - at));
-      const ssize_t got = pread(in.get(), buffer.data(), wanted, at);
-      if (got <= 0) return absl::UnavailableError(absl::StrCat("cannot read ", from));
-      if (pwrite(out.get(), buffer.data(), static_cast<size_t>(got), at) != got) {
-        return absl::UnavailableError(absl::StrCat("cannot write ", to, ": ", strerror(errno)));
-      }
-      at += got;
-    }
-  }
-  return ftruncate(out.get(), info.st_size) == 0
-             ? absl::OkStatus()
-             : absl::UnavailableError(absl::StrCat("cannot write ", to));
-}
-
-// A trace of what the process did so far, in `directory`.
-absl::StatusOr<std::string> Snapshot(const std::string& trace, const std::string& directory) {
-  const std::string copy = absl::StrCat(directory, "/", fs::path(trace).filename().string());
-  // What is packed meanwhile is in both; what was taken out of the raw one is packed before.
-  if (absl::Status status = CopyData(trace, copy); !status.ok()) return status;
-  const std::string packed = trace + kPackedSuffix;
-  if (!fs::exists(packed)) return copy;
-  if (absl::Status status = CopyData(packed, copy + kPackedSuffix); !status.ok()) return status;
-  auto follower = TraceFollower::Resume(copy);
-  if (!follower.ok()) return follower.status();
-  if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;
-  return (*follower)->Publish(copy + ".whole", /*replace=*/true);
 }
 
 // By this program itself, as a command of its own.
@@ -263,7 +218,11 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace, ui
   int status = 0;
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (child < 0 || !WIFEXITED(status)) return absl::InternalError("the report did not run");
+  if (child < 0) return absl::UnavailableError(absl::StrCat("no process for the report: ", strerror(errno)));
+  if (!WIFEXITED(status)) {
+    return absl::InternalError(
+        absl::StrCat("the report was ended by ", render::SignalName(WTERMSIG(status))));
+  }
   return WEXITSTATUS(status);
 }
 
@@ -272,15 +231,10 @@ absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
   if (!trace.ok()) return trace.status();
   const auto scan = Scan(flags, *trace);
   if (!scan.ok()) return scan.status();
-  std::string directory = (fs::temp_directory_path() / "memtrace-leaks-XXXXXX").string();
-  if (mkdtemp(directory.data()) == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", strerror(errno)));
-  }
-  auto copy = Snapshot(*trace, directory);
-  absl::StatusOr<int> result = copy.ok() ? Report(flags, *copy, *scan) : copy.status();
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
-  return result;
+  const ScratchDirectory scratch("memtrace-leaks");
+  if (scratch.path().empty()) return absl::UnavailableError(scratch.error());
+  const auto copy = CopyRunningTrace(*trace, scratch.path());
+  return copy.ok() ? Report(flags, *copy, *scan) : copy.status();
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ int OutOfMemory() {
   const std::string bytes =
       limit == UINT64_MAX ? "there is" : absl::StrCat("the limit, ", limit >> 20, " MiB");
   std::fprintf(stderr,
-               "memtrace: the trace needs more memory than %s; a part of it (--from, --to) "
-               "may need less\n",
+               "memtrace: this needs more memory than %s (ulimit -v, the cgroup); fewer traces at once, or of a "
+               "report a part of the time (--from, --to), may need less\n",
                bytes.c_str());
   return kExitFailed;
 }

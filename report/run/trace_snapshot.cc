@@ -1,0 +1,80 @@
+#include "report/run/trace_snapshot.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "report/byte_source.h"
+#include "report/run/trace_follower.h"
+#include "report/run/unique_fd.h"
+
+namespace memtrace::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+// 0, or the error.
+int WriteAt(int fd, const char* data, size_t bytes, off_t at) {
+  while (bytes > 0) {
+    const ssize_t n = pwrite(fd, data, bytes, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : ENOSPC;
+    data += n;
+    bytes -= static_cast<size_t>(n);
+    at += n;
+  }
+  return 0;
+}
+
+// A sparse file of which others write the end.
+absl::Status CopyData(const std::string& from, const std::string& to) {
+  const UniqueFd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info;
+  if (in.get() < 0 || fstat(in.get(), &info) != 0) return ErrnoStatus("cannot read", from, errno);
+  const UniqueFd out(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (out.get() < 0) return ErrnoStatus("cannot write", to, errno);
+  std::vector<char> buffer(1 << 20);
+  for (off_t at = 0; at < info.st_size;) {
+    const off_t data = lseek(in.get(), at, SEEK_DATA);
+    if (data < 0) break;  // the rest is a hole
+    off_t end = lseek(in.get(), data, SEEK_HOLE);
+    if (end < 0 || end > info.st_size) end = info.st_size;
+    for (at = data; at < end;) {
+      const size_t wanted = std::min<size_t>(buffer.size(), static_cast<size_t>(end - at));
+      const ssize_t got = pread(in.get(), buffer.data(), wanted, at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return ErrnoStatus("cannot read", from, got < 0 ? errno : EIO);
+      if (const int error = WriteAt(out.get(), buffer.data(), static_cast<size_t>(got), at); error != 0) {
+        return ErrnoStatus("cannot write", to, error);
+      }
+      at += got;
+    }
+  }
+  return ftruncate(out.get(), info.st_size) == 0 ? absl::OkStatus() : ErrnoStatus("cannot write", to, errno);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std::string& directory) {
+  const std::string copy = absl::StrCat(directory, "/", fs::path(trace).filename().string());
+  // What is packed meanwhile is in both; what was taken out of the raw one is packed before.
+  if (absl::Status status = CopyData(trace, copy); !status.ok()) return status;
+  const std::string packed = absl::StrCat(trace, kPackedSuffix);
+  if (!fs::exists(packed)) return copy;
+  if (absl::Status status = CopyData(packed, absl::StrCat(copy, kPackedSuffix)); !status.ok()) return status;
+  auto follower = TraceFollower::Resume(copy);
+  if (!follower.ok()) return follower.status();
+  if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;
+  return (*follower)->Publish(copy + ".whole", /*replace=*/true);
+}
+
+}  // namespace memtrace::report
