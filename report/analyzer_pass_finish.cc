@@ -37,8 +37,10 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   if (metadata.end.has_value()) {
     const uint64_t end = reader_->clock().ToNs(metadata.end->ticks);
     events_after_end = latest_ns_ > end + ClockSlackNs(process.clock);
-    // Of a recording that ended before it nothing is known from between.
-    if (!metadata.stopped.has_value()) process.duration_ns = std::max(latest_ns_, end);
+    process.duration_ns = std::max(latest_ns_, end);
+  }
+  if (metadata.stopped.has_value()) {  // nothing is known from behind that
+    process.duration_ns = std::max(latest_ns_, reader_->clock().ToNs(metadata.stopped->ticks));
   }
   FillEnd(metadata, events_after_end, &process);
   const bool ended_by_others =
