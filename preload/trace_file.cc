@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "format/checksum.h"
+#include "format/file_name.h"
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/descriptor_table.h"
@@ -49,16 +50,6 @@ long WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
   return 0;
 }
 
-// Of a file's name, 255 bytes at most, the program's must leave room for the rest and for what
-// `memtrace run` adds.
-std::string_view NameForAFile(std::string_view program) {
-  constexpr size_t kMost = 128;
-  if (program.size() <= kMost) return program;
-  size_t size = kMost;
-  while (size > 0 && (program[size] & 0xc0) == 0x80) --size;  // not within a letter
-  return First(program, size);
-}
-
 void Expand(const char* pattern, const char* directory, std::string_view program, int pid,
             uint64_t start_ns, Text<4352>& path) {
   if (pattern[0] != '/') path << directory << "/";
@@ -66,7 +57,7 @@ void Expand(const char* pattern, const char* directory, std::string_view program
     if (*p != '%') {
       path << std::string_view(p, 1);
     } else if (p[1] == 'e') {
-      path << NameForAFile(program), ++p;
+      path << format::NameForAFile(program), ++p;
     } else if (p[1] == 'p') {
       path << pid, ++p;
     } else if (p[1] == 't') {

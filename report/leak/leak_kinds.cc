@@ -1,9 +1,9 @@
 #include "report/leak/leak_kinds.h"
-#include "report/render/signal_name.h"
-#include "report/render/units.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "report/render/signal_name.h"
+#include "report/render/units.h"
 
 namespace memtrace::report::leak {
 

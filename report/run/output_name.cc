@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "format/file_name.h"
 
 namespace memtrace::report {
 namespace {
@@ -31,15 +32,6 @@ int RenameNoReplace(const char* from, const char* to) {
   return 0;
 }
 
-// As in preload/trace_file.cc: of 255 bytes some must be left for the rest.
-absl::string_view NameForAFile(absl::string_view program) {
-  constexpr size_t kMost = 128;
-  if (program.size() <= kMost) return program;
-  size_t size = kMost;
-  while (size > 0 && (program[size] & 0xc0) == 0x80) --size;  // not within a letter
-  return program.substr(0, size);
-}
-
 }  // namespace
 
 std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fields) {
@@ -51,7 +43,7 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
       continue;
     }
     switch (next) {
-      case 'e': absl::StrAppend(&name, NameForAFile(fields.program)); break;
+      case 'e': name += format::NameForAFile(fields.program); break;
       case 't': absl::StrAppend(&name, fields.start_ns); break;
       case '%': name += '%'; break;
       case 'p':
@@ -71,7 +63,8 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
 std::string ChildOutputName(absl::string_view root_output, absl::string_view program,
                             uint32_t pid) {
   const size_t extension = ExtensionAt(root_output);
-  return absl::StrCat(root_output.substr(0, extension), ".", NameForAFile(program), ".", pid,
+  return absl::StrCat(root_output.substr(0, extension), ".",
+                      std::string(format::NameForAFile({program.data(), program.size()})), ".", pid,
                       root_output.substr(extension));
 }
 
