@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/byte_source.h"
+#include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
 #include "report/run/unique_fd.h"
 
