@@ -237,6 +237,14 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
   for (int i = 0; caller.has_registers && i < arch::kRegisterCount; ++i) {
     arch::KeptRegister(caller.registers, i, &job.registers[i]);
   }
+  if (caller.interrupted != nullptr) {
+    job.has_registers = true;
+    for (int i = 0; i < arch::kRegisterCount; ++i) {
+      job.registers[i] = arch::UcontextRegister(caller.interrupted, i);
+    }
+    job.stack_pointer = job.registers[arch::kRsp];
+    job.red_zone = arch::kRedZoneBytes;
+  }
   stack_t alternate = {};
   sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&alternate));
   if ((alternate.ss_flags & SS_DISABLE) == 0) {
@@ -396,17 +404,18 @@ bool IsScanRequested() {
              .load(std::memory_order_relaxed) != g_answered.load(std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void AnswerScanRequest(ThreadState& state) {
+[[gnu::noinline]] void AnswerScanRequest(ThreadState& state, const void* interrupted) {
   if (g_beginning.exchange(true, std::memory_order_acquire)) return;
   ReapScan();
   format::StatusArea& area = g_process.file.status().area();
   const uint64_t asked = std::atomic_ref(area.scan_request).load(std::memory_order_acquire);
   if (g_scanning_copy.load(std::memory_order_acquire) == 0 && asked != g_answered.load()) {
     g_answered.store(asked);
+    ScanCaller caller = {MEMTRACE_KEPT_REGISTERS_ON_STACK()};
+    caller.interrupted = interrupted;
     const Begun begun =
         BeginScan(state, format::ScanReason::kOutside, "memtrace leaks",
-                  static_cast<format::ScanShow>(asked >> 32), /*wait=*/false,
-                  {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
+                  static_cast<format::ScanShow>(asked >> 32), /*wait=*/false, caller);
     std::atomic_ref(area.scan_answer)
         .store((asked & 0xffffffff) | uint64_t{begun.result.number} << 32,
                std::memory_order_release);
@@ -417,10 +426,10 @@ bool IsScanRequested() {
 
 namespace {
 
-void OnLeakSignal(int, siginfo_t*, void*) {
+void OnLeakSignal(int, siginfo_t*, void* context) {
   if (g_switch.recording.load(std::memory_order_relaxed) == 0 || !IsScanRequested()) return;
   const Section section;
-  if (section) AnswerScanRequest(section.state());
+  if (section) AnswerScanRequest(section.state(), context);
 }
 
 }  // namespace

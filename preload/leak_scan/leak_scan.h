@@ -42,6 +42,10 @@ struct ScanCaller {
   uintptr_t stack_pointer = 0;
   bool has_registers = false;  // those a function must keep, if they are not on the stack
   arch::KeptRegisters registers = {};
+  // Of a signal that interrupted the program: it has all registers, and where the stack was. What
+  // lies between there and the handler are the kernel's and our frames, and old words: the kernel
+  // leaves room for vector registers that it does not write.
+  const void* interrupted = nullptr;
 };
 
 // Scans now. `label` is copied. `wait`: returns when the scan is over, or a minute later.
@@ -60,7 +64,8 @@ ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_p
 
 // In a section, where clocks are looked at: another program asks for a scan (StatusArea).
 bool IsScanRequested();
-void AnswerScanRequest(ThreadState& state);
+// `interrupted`: see ScanCaller; null: in a function that the program called.
+void AnswerScanRequest(ThreadState& state, const void* interrupted = nullptr);
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.
 void PrepareScans();

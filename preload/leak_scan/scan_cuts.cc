@@ -93,8 +93,7 @@ void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_poin
 }
 
 void ScanCuts::FindThreads() {
-  // One that asked is in a call: nothing of its own lies below.
-  FindThread(job_.tid, job_.control_block, job_.stack_pointer, 0, job_.alternate_begin,
+  FindThread(job_.tid, job_.control_block, job_.stack_pointer, job_.red_zone, job_.alternate_begin,
              job_.alternate_end);
   for (size_t i = 0; i < job_.others->size(); ++i) {
     const StoppedThread& thread = (*job_.others)[i];

@@ -38,6 +38,7 @@ struct ScanJob {
   int tid = 0;
   uintptr_t control_block = 0;
   uintptr_t stack_pointer = 0;  // what lies below on its stack is dead or ours
+  uintptr_t red_zone = 0;  // below it, what is in use as well
   bool has_registers = false;
   uint64_t registers[arch::kRegisterCount] = {};
   uintptr_t alternate_begin = 0, alternate_end = 0;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
 #include "report/run/unique_fd.h"
+#include "report/trace_reader.h"
 
 namespace memtrace::report {
 namespace {
@@ -63,10 +65,7 @@ absl::Status CopyData(const std::string& from, const std::string& to) {
   return ftruncate(out.get(), info.st_size) == 0 ? absl::OkStatus() : ErrnoStatus("cannot write", to, errno);
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std::string& directory) {
-  const std::string copy = absl::StrCat(directory, "/", fs::path(trace).filename().string());
+absl::StatusOr<std::string> CopyOnce(const std::string& trace, const std::string& copy) {
   // What is packed meanwhile is in both; what was taken out of the raw one is packed before.
   if (absl::Status status = CopyData(trace, copy); !status.ok()) return status;
   const std::string packed = absl::StrCat(trace, kPackedSuffix);
@@ -76,6 +75,37 @@ absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std
   if (!follower.ok()) return follower.status();
   if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;
   return (*follower)->Publish(copy + ".whole", /*replace=*/true);
+}
+
+// Blocks of events that others followed, and that are not there. Of a file that is no trace 0: its
+// reader says why.
+uint64_t LostBlocks(const std::string& trace) {
+  const auto reader = TraceReader::Open(trace);
+  return reader.ok() ? (*reader)->statistics().lost_blocks : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std::string& directory) {
+  const std::string name = fs::path(trace).filename().string();
+  // A file is not copied in an instant. A block that was begun behind the place where the copy is, and
+  // ended before the copy came to the next block of its thread, is missing: so once more. What the
+  // trace itself lacks, it lacks the second time as well.
+  constexpr int kMostCopies = 5;
+  uint64_t lost_before = 0;
+  for (int i = 1;; ++i) {
+    const std::string directory_of_copy = absl::StrCat(directory, "/", i);
+    std::error_code error;
+    if (!fs::create_directory(directory_of_copy, error)) {
+      return ErrnoStatus("cannot write", directory_of_copy, error.value());
+    }
+    auto copy = CopyOnce(trace, absl::StrCat(directory_of_copy, "/", name));
+    if (!copy.ok()) return copy;
+    const uint64_t lost = LostBlocks(*copy);
+    if (lost == 0 || lost == lost_before || i == kMostCopies) return copy;
+    lost_before = lost;
+    fs::remove_all(directory_of_copy, error);
+  }
 }
 
 }  // namespace memtrace::report

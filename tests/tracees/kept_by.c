@@ -496,6 +496,7 @@ static NOINLINE int Run(const char* name) {
   CASE("talks") {  // until it is told to end
     in_bss = Block("reachable");
     Lose();
+    CleanStack();
     printf("ready\n");
     fflush(stdout);
     for (;;) {
@@ -506,6 +507,7 @@ static NOINLINE int Run(const char* name) {
   CASE("idle") {
     in_bss = Block("reachable");
     Lose();
+    CleanStack();
     printf("ready\n");
     fflush(stdout);
     for (;;) pause();
