@@ -24,7 +24,7 @@ bool AnalyzerPass::Apply(size_t stream, const EventCursor& cursor, bool force, W
   latest_low_ticks_ = std::max(latest_low_ticks_, cursor.low_ticks());
   StreamState& state = streams_[stream];
   if (kind == EventKind::kPath) {
-    state.Define(words, stacks_);
+    Define(stream, words);
     return true;
   }
   const uint64_t time = cursor.time();
@@ -87,7 +87,7 @@ int AnalyzerPass::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_tic
     model_.Prefetch(walk.AddressAhead());
     ++taken;
     if (kind == EventKind::kPath) {
-      state.Define(words, stacks_);
+      Define(stream, words);
       continue;
     }
     timeline_.Advance(time, model_);
@@ -109,6 +109,10 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
   StreamState& state = streams_[stream];
   HeapRun run(&model_, stream);
   const bool faults = fault_matcher_.any();
+  const auto next_due = [&] {
+    return std::min(timeline_.next_ns() - 1, fault_matcher_.next_ns());
+  };
+  uint64_t not_due = next_due();  // up to this time
   uint32_t taken = 0;
   bool plain = true;
   do {
@@ -116,13 +120,24 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
     latest_low_ns_ = std::max(latest_low_ns_, low);
     latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
     const bool open_ended = cursor->open_ended();
+    const bool prefetches = model_.WantsPrefetch();
     uint32_t paths = 0, intents = 0;
     const auto advance = [&](uint64_t time) {
-      if (!timeline_.IsDue(time) && time <= fault_matcher_.next_ns()) [[likely]] return;
+      if (time <= not_due) [[likely]] return;
       run.Pause();
       timeline_.Advance(time, model_);
       fault_matcher_.Advance(time, model_, mappings_);
       run.Resume();
+      not_due = next_due();
+    };
+    // 0: it is not for a run.
+    const auto site_of = [&](const AllocEvent& e) -> uint32_t {
+      uint32_t site = slot_sites_.Find(static_cast<uint32_t>(stream), e.slot, e.function);
+      if (site != 0) [[likely]] return site;
+      if (e.slot == format::kStoppedSlot || e.address == 0) return 0;  // of no site, perhaps
+      site = model_.SiteFor(state.StackOf(e.slot, stacks_), e.function);
+      slot_sites_.Keep(static_cast<uint32_t>(stream), e.slot, e.function, site);
+      return site;
     };
     {
       SpanSteps steps(cursor);
@@ -131,21 +146,24 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
         const uint64_t head = steps.words()[0];
         const EventKind kind = format::KindOf(head);
         if (kind == EventKind::kFree) {
-          model_.Prefetch(steps.AddressAhead());
+          if (prefetches) model_.Prefetch(steps.AddressAhead());
           const uint64_t time = steps.Time();
           advance(time);
           const bool with_stack = (format::DetailOf(head) & 1) != 0;
           words_here = 1 + with_stack;
           if (!with_stack && run.Free(format::AddressOf(head), time)) [[likely]] continue;
-        } else if (kind == EventKind::kMalloc || kind == EventKind::kCalloc) {
-          model_.Prefetch(steps.AddressAhead());
+        } else if (kind == EventKind::kMalloc || kind == EventKind::kCalloc ||
+                   kind == EventKind::kRealloc) {
+          if (prefetches) model_.Prefetch(steps.AddressAhead());
           const uint64_t time = steps.Time();
           advance(time);
           words_here = 2;
           const AllocEvent e = DecodeShortAlloc(steps.words());
-          if (e.slot != format::kStoppedSlot &&
-              run.Alloc(e.address, static_cast<uint32_t>(e.size), static_cast<uint32_t>(e.waste),
-                        state.StackOf(e.slot, stacks_), e.function, time)) [[likely]] {
+          const uint32_t site = site_of(e);
+          const auto size = static_cast<uint32_t>(e.size), waste = static_cast<uint32_t>(e.waste);
+          if (site != 0 && (kind == EventKind::kRealloc && run.HasIntent()
+                                ? run.ReallocResult(e.address, size, waste, site, time)
+                                : run.Alloc(e.address, size, waste, site, time))) [[likely]] {
             if (faults && fault_matcher_.Noted(e.address, e.size + e.waste, model_)) [[unlikely]] {
               fault_matcher_.Claim(*model_.FindLive(e.address), model_);
             }
@@ -153,17 +171,20 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
           }
         } else if (kind == EventKind::kPath) {
           words_here = WordsOf(head);
-          state.Define(steps.words(), stacks_);
+          Define(stream, steps.words());
           ++paths;
           continue;
         } else if (kind == EventKind::kExtended) {
           plain = false;
           break;
         } else {
-          model_.Prefetch(steps.AddressAhead());
+          if (prefetches) model_.Prefetch(steps.AddressAhead());
           advance(steps.Time());
           words_here = WordsOf(head);
-          intents += kind == EventKind::kReallocIntent;
+          if (kind == EventKind::kReallocIntent) {
+            ++intents;
+            if (run.ReallocIntent(format::AddressOf(head))) [[likely]] continue;
+          }
         }
         run.Pause();
         ApplyHeapEvent(model_, state, stacks_, stream, steps.words(),

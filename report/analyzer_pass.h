@@ -40,6 +40,7 @@
 #include "report/phases.h"
 #include "report/read_ahead.h"
 #include "report/selection.h"
+#include "report/slot_sites.h"
 #include "report/stack_table.h"
 #include "report/stream_state.h"
 #include "report/timeline.h"
@@ -78,6 +79,7 @@ class AnalyzerPass {
   void Hole(size_t stream) {
     WaitList nobody;
     streams_[stream].Forget();
+    slot_sites_.Clear();
     model_.ForgetPending(stream, nobody);
   }
   // A trace may have very many short threads.
@@ -121,6 +123,12 @@ class AnalyzerPass {
     return time >= range_.from_ns &&
            (threads_.empty() || threads_.contains(reader_->streams()[stream].thread));
   }
+  // kPath: its words.
+  void Define(size_t stream, const uint64_t* words) {
+    streams_[stream].Define(words, stacks_);
+    slot_sites_.Forget(static_cast<uint32_t>(stream), format::PathFirst(words[0]),
+                       format::PathNodes(words[0]));
+  }
   bool IsRun(const EventCursor& cursor) const;
   void Allocated(format::EventKind kind, const uint64_t* words);
   int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
@@ -160,6 +168,7 @@ class AnalyzerPass {
   leak::LeakCheck leaks_;
   EventOrder<AnalyzerPass>* order_ = nullptr;
   std::deque<StreamState> streams_;
+  SlotSites slot_sites_;
   absl::flat_hash_map<uint32_t, std::string> names_;  // by thread, of kThreadName events
   uint64_t events_ = 0;
   uint64_t from_rings_ = 0;

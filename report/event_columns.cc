@@ -55,7 +55,7 @@ EventColumns::~EventColumns() = default;
 bool EventColumns::Decode(std::span<uint64_t> words) {
   if (tables_ == nullptr) tables_ = std::make_unique<Tables>();
   Tables& t = *tables_;
-  t.Reset();
+  t.Reset(words.size());
   ColumnReader slots(columns_[kSlots]), sizes(columns_[kSizes]), details(columns_[kDetails]),
       addresses(columns_[kAddresses]), ages(columns_[kAges]), freed(columns_[kFreed]),
       node_parents(columns_[kNodeParents]), node_slots(columns_[kNodeSlots]),
@@ -98,10 +98,17 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         const uint32_t its_slot = slot(byte);
         uint32_t& size = t.SizeOf(its_slot);
         if ((byte & kSizeGuessed) == 0) size = static_cast<uint32_t>(sizes.Number());
-        const uint32_t detail = (byte & kDetailGuessed) != 0
-                                    ? GuessedDetail(size, t.arena)
-                                    : static_cast<uint32_t>(details.Number()) & 0xfff;
-        FreeList& list = t.free_lists[ClassOf(Usable(size, detail))];
+        uint32_t detail;
+        uint64_t usable;
+        if ((byte & kDetailGuessed) != 0) [[likely]] {
+          detail = GuessedDetail(size, t.arena);
+          usable = GuessedUsable(size);  // of which Usable() would make the same
+        } else {
+          detail = static_cast<uint32_t>(details.Number()) & 0xfff;
+          usable = Usable(size, detail);
+          t.arena = detail & format::kOtherArena;
+        }
+        FreeList& list = t.free_lists[ClassOf(usable)];
         uint64_t address;
         if ((byte & kAddressGuessed) != 0) {
           if (kind == EventKind::kRealloc) {
@@ -124,7 +131,7 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         out[1] = size | uint64_t{its_slot} << 32;
         out += 2;
         ++events;
-        t.Allocated(address, size, detail);
+        t.Allocated(address, usable);
         break;
       }
       case EventKind::kFree:
@@ -133,8 +140,8 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
         uint64_t address;
         if ((byte & kOfBefore) == 0) {
           const uint64_t age = ages.Number();
-          if (age == 0 || age > t.allocations.size()) return false;
-          block = &t.allocations[t.allocations.size() - age];
+          if (age == 0 || age > t.allocation_count) return false;
+          block = &t.allocations[t.allocation_count - age];
           address = block->address;
         } else {
           address = UnpackDifference(freed.Number(), t.last_freed);

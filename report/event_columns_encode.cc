@@ -29,7 +29,7 @@ void Append(std::vector<uint8_t>* column, uint64_t value) {
 void EventColumns::Encode(std::span<const uint64_t> words) {
   if (tables_ == nullptr) tables_ = std::make_unique<Tables>();
   Tables& t = *tables_;
-  t.Reset();
+  t.Reset(words.size());
   t.number_of_pc.clear();
   t.found.resize(size_t{1} << Tables::kFindBits);
   for (auto& column : columns_) column.clear();
@@ -74,7 +74,8 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
         } else {
           Append(&columns_[kDetails], detail);
         }
-        FreeList& list = t.free_lists[ClassOf(Usable(size, detail))];
+        const uint64_t usable = Usable(size, detail);
+        FreeList& list = t.free_lists[ClassOf(usable)];
         if (kind == EventKind::kRealloc && address == t.last_freed) {
           byte |= kAddressGuessed;
           t.FreedAgainAllocated();
@@ -87,8 +88,9 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
         } else {
           Append(&columns_[kAddresses], PackDifference(address, t.last_end) << 1);
         }
-        t.FoundAt(address) = static_cast<uint32_t>(t.allocations.size());
-        t.Allocated(address, size, detail);
+        t.FoundAt(address) = static_cast<uint32_t>(t.allocation_count);
+        t.Allocated(address, usable);
+        t.arena = detail & format::kOtherArena;
         done = true;
         break;
       }
@@ -100,7 +102,7 @@ void EventColumns::Encode(std::span<const uint64_t> words) {
         const Tables::Allocation* block = nullptr;
         if (found != SIZE_MAX) {
           block = &t.allocations[found];
-          Append(&columns_[kAges], t.allocations.size() - found);
+          Append(&columns_[kAges], t.allocation_count - found);
         } else {
           byte |= kOfBefore;
           Append(&columns_[kFreed], PackDifference(address, t.last_freed));

@@ -106,11 +106,13 @@ struct EventColumns::Tables {
     uint8_t size_class;
   };
 
-  void Reset() {
+  // For a block of so many words.
+  void Reset(size_t words) {
     last_slot = last_node = arena = 0;
     last_end = last_freed = last_pc = last_ticks = 0;
     last_freed_class = 0;
-    allocations.clear();
+    allocation_count = 0;
+    if (allocations.size() < words / 2 + 1) allocations.resize(words / 2 + 1);
     pcs.assign(1, 0);
     memset(next_slot, 0, sizeof(next_slot));
     memset(size_of, 0, sizeof(size_of));
@@ -122,11 +124,10 @@ struct EventColumns::Tables {
   uint32_t& SlotBehind(uint32_t slot) { return next_slot[slot & kTableMask]; }
   uint32_t& SizeOf(uint32_t slot) { return size_of[slot & kTableMask]; }
 
-  void Allocated(uint64_t address, uint64_t size, uint32_t detail) {
-    const uint64_t usable = Usable(size, detail);
+  // `usable`: Usable() of its size and detail; an event of two words.
+  void Allocated(uint64_t address, uint64_t usable) {
     last_end = address + usable + 8;
-    arena = detail & format::kOtherArena;
-    allocations.push_back({address, ClassOf(usable)});
+    allocations[allocation_count++] = {address, ClassOf(usable)};
   }
   void Freed(const Allocation* block, uint64_t address) {
     last_freed = address;
@@ -152,7 +153,8 @@ struct EventColumns::Tables {
   uint32_t last_slot, last_node, arena;
   uint64_t last_end, last_freed, last_pc, last_ticks;
   uint8_t last_freed_class;
-  std::vector<Allocation> allocations;  // of this block, in order
+  std::vector<Allocation> allocations;  // the first allocation_count: of this block, in order
+  size_t allocation_count;
   std::vector<uint64_t> pcs;            // by number, from 1; instance in the high 16 bits
   uint32_t next_slot[kTableMask + 1];
   uint32_t size_of[kTableMask + 1];
@@ -171,7 +173,7 @@ struct EventColumns::Tables {
   // SIZE_MAX: not of this block, or forgotten.
   size_t Find(uint64_t address) {
     const uint32_t i = FoundAt(address);
-    return i < allocations.size() && allocations[i].address == address ? i : SIZE_MAX;
+    return i < allocation_count && allocations[i].address == address ? i : SIZE_MAX;
   }
 };
 

@@ -182,6 +182,7 @@ class HeapModel {
   void ForgetPending(size_t stream, WaitList& waits);
 
   void Prefetch(uint64_t address) const { table_.Prefetch(address); }
+  bool WantsPrefetch() const { return table_.WantsPrefetch(); }
 
   // After the last event: what is live now, by block; and everything into `analysis`:
   // totals, sites, threads' counts, sizes, mapped blocks, parts of coverage.
@@ -206,7 +207,7 @@ class HeapModel {
   std::vector<HeldBlock> CopyLiveBytes() const;
   // Of HeldBlock::site: 1 .. site_count() - 1.
   size_t site_count() const { return sites_.size(); }
-  void AddSite(StackId stack, format::AllocFunction function) { SiteOf(stack, function); }
+  uint32_t SiteFor(StackId stack, format::AllocFunction function) { return SiteOf(stack, function); }
   size_t thread_count() const { return threads_.size(); }
   StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
@@ -428,7 +429,7 @@ class HeapModel {
     if (options_.watch != nullptr) [[unlikely]] {
       options_.watch->Ended(block.address(), false, block.time_ns, time);
     }
-    if (block.has(HeldBlock::kReallocated)) [[unlikely]] usage_.EndOfChain(block.address());
+    if (block.chain() == HeldBlock::kLongChain) [[unlikely]] usage_.EndOfChain(block.address());
     Threads& thread = threads_[stream];
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
       if (InRange(time)) thread.last_time_ns = std::max(thread.last_time_ns, time);

@@ -43,14 +43,16 @@ struct HeldBlock {
     kMapped = 4,     // has a mapping of its own
     kIgnored = 8,    // never a leak: LiveBlock::ignored
     kStopped = 16,   // allocated while the recording was stopped: format::kStoppedSlot
-    kReallocated = 32,  // UsageFold has its chain
-    kMore = 64,         // of HeapModel::CopyLiveBytes(): more of the block before, none of its own
+    kMore = 32,      // of HeapModel::CopyLiveBytes(): more of the block before, none of its own
   };
+  // Above the flags, how often it was reallocated so far; kLongChain: UsageFold knows.
+  static constexpr unsigned kChainShift = 48 + 6;
+  static constexpr uint32_t kLongChain = (1u << (64 - kChainShift)) - 1;
   static constexpr uint64_t kSizeBits = 48;
   static constexpr uint64_t kMaxSize = (uint64_t{1} << kSizeBits) - 1;
   static constexpr uint64_t kMaxWaste = 0xffff;
 
-  uint64_t address_flags = 0;  // 48 bits of address, Flags above; 0: empty
+  uint64_t address_flags = 0;  // 48 bits of address, Flags and the chain above; 0: empty
   uint64_t size_waste = 0;     // 48 bits of size; usable minus requested above, at most kMaxWaste
   uint32_t site = 0;
   uint32_t thread = 0;         // that allocated it
@@ -60,6 +62,10 @@ struct HeldBlock {
   uint64_t size() const { return size_waste & kMaxSize; }
   uint64_t waste() const { return size_waste >> kSizeBits; }
   bool has(Flags flag) const { return (address_flags >> 48 & flag) != 0; }
+  uint32_t chain() const { return static_cast<uint32_t>(address_flags >> kChainShift); }
+  void set_chain(uint32_t chain) {
+    address_flags = (address_flags & ((uint64_t{1} << kChainShift) - 1)) | uint64_t{chain} << kChainShift;
+  }
   void set(Flags flag) { address_flags |= static_cast<uint64_t>(flag) << 48; }
   void clear(Flags flag) { address_flags &= ~(static_cast<uint64_t>(flag) << 48); }
 };
@@ -88,6 +94,15 @@ class LiveTable {
 
   const HeldBlock* Find(uint64_t address) const {
     return const_cast<LiveTable*>(this)->Find(address);
+  }
+
+  // The same of a block with no flag set: one that has any is not found.
+  HeldBlock* FindPlain(uint64_t address) {
+    for (size_t i = Home(address);; i = (i + 1) & mask_) {
+      HeldBlock& slot = slots_[i];
+      if (slot.address_flags == address) return &slot;
+      if (slot.address_flags == 0) return nullptr;
+    }
   }
 
   bool Contains(uint64_t address) const {
@@ -135,6 +150,8 @@ class LiveTable {
     --size_;
   }
 
+  // Of a table that the processor's cache holds it costs more than it saves.
+  bool WantsPrefetch() const { return mapped_bytes_ > kNearBytes; }
   void Prefetch(uint64_t address) const { __builtin_prefetch(&slots_[Home(address)], 1); }
 
   template <typename Function>
@@ -147,6 +164,7 @@ class LiveTable {
  private:
   static constexpr size_t kFirstSlots = 1 << 12;
   static constexpr size_t kCachedBytes = size_t{4} << 20;  // a power of two, as the table is
+  static constexpr size_t kNearBytes = size_t{2} << 20;
   static constexpr size_t kMaxProbes = 4096;
   static constexpr size_t kCrowded = 16;  // entries that a lookup has to pass, on average
   static constexpr unsigned kGroup = 4;     // entries in a row,

@@ -32,8 +32,8 @@ class Timeline {
 
   explicit Timeline(uint64_t from_ns) : from_ns_(from_ns), end_(from_ns + kFirstIntervalNs) {}
 
-  // Whether Advance() would do anything.
-  bool IsDue(uint64_t now) const { return now >= end_; }
+  // Advance() does nothing before this.
+  uint64_t next_ns() const { return end_; }
   void Advance(uint64_t now, HeapModel& model) {
     while (now >= end_) [[unlikely]] Close(model);
   }

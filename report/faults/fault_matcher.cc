@@ -56,14 +56,14 @@ const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {
            address < block->address() + std::max<uint64_t>(block->size() + block->waste(), 1);
   };
   // The block that the address is in, rather than the one whose header it is in.
-  const uint64_t highest = (address + kHeader) & ~(kStep - 1);
-  for (uint64_t begin = address & ~(kStep - 1); begin + kSmall > address; begin -= kStep) {
+  const uint64_t step = Step(), highest = (address + kHeader) & ~(step - 1);
+  for (uint64_t begin = address & ~(step - 1); begin + kSmall > address; begin -= step) {
     const HeldBlock* block = begin != 0 ? model.FindLive(begin) : nullptr;
     if (block == nullptr) continue;
     if (covers(block)) return block;
     break;  // what lies before it ends before it
   }
-  for (uint64_t begin = highest; begin > address; begin -= kStep) {
+  for (uint64_t begin = highest; begin > address; begin -= step) {
     const HeldBlock* block = model.FindLive(begin);
     if (covers(block)) return block;
   }
@@ -140,7 +140,7 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
     AddToSite(block, model, at->second, /*by_allocator=*/true);
     at = waiting_.erase(at);
   }
-  if (filtered_ <= 2 * waiting_.size() + 64) return;
+  if (!waiting_.empty() && filtered_ <= 2 * waiting_.size() + 64) return;
   filter_.fill(0);
   filtered_ = waiting_.size();
   for (const auto& [address, fault] : waiting_) {

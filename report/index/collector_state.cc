@@ -141,7 +141,7 @@ void FaultMatcher::Fold(Archive& archive) {
   }
   stream_.Fold(archive);
   thrash_.Fold(archive);
-  archive(large_, clean_at_, waiting_, filter_, filtered_, told_, in_kernel_, by_kind_, sites_,
+  archive(low_bits_, large_, clean_at_, waiting_, filter_, filtered_, told_, in_kernel_, by_kind_, sites_,
           mappings_, places_, touchers_);
   next_ns_ = stream_.done() ? UINT64_MAX : stream_.front().time_ns;
   const auto check = [&](const Touchers& touchers) {

@@ -222,7 +222,7 @@ void HeapModel::ForgetFigures() {
   table_.ForEach([&](const HeldBlock& block) { addresses.push_back(block.address()); });
   const auto forget = [](HeldBlock& block) {
     block.set(HeldBlock::kUncounted);
-    block.clear(HeldBlock::kReallocated);
+    block.set_chain(0);
   };
   for (const uint64_t address : addresses) forget(*table_.Find(address));
   for (auto& [address, shadow] : shadows_) forget(shadow.block);

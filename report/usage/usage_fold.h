@@ -33,10 +33,12 @@ class UsageFold {
     exchange.bytes += bytes;
   }
 
-  // The realloc of a block of `old_site` gave one of `site`. Of a sample not weighted. `earlier`:
-  // the reallocs before that gave the old block: TakeChain().
-  void Reallocated(uint32_t old_site, uint32_t site, uint64_t old_address, uint64_t address,
-                   uint64_t old_size, uint64_t size, uint32_t earlier);
+  // The realloc of a block of `old_site` gave one of `site`. Of a sample not weighted. `chain`: how
+  // many have given this block now.
+  void Reallocated(uint32_t old_site, uint32_t site, bool moved, uint64_t old_size, uint64_t size,
+                   uint32_t chain);
+  // Those that are HeldBlock::kLongChain and more.
+  void KeepChain(uint64_t address, uint32_t chain) { chains_[address] = chain; }
   uint32_t TakeChain(uint64_t address) {
     const auto chain = chains_.find(address);
     if (chain == chains_.end()) return 0;
@@ -44,7 +46,7 @@ class UsageFold {
     chains_.erase(chain);
     return length;
   }
-  // A block that was reallocated is freed.
+  // A block that has one is freed.
   void EndOfChain(uint64_t address) { chains_.erase(address); }
 
   // A block was freed directly after its thread had allocated one of the same site that is half
@@ -113,7 +115,7 @@ class UsageFold {
   absl::flat_hash_map<Threads, Exchange> exchanges_;
   Exchange other_exchanges_;
   absl::flat_hash_map<uint32_t, SiteMoves> moves_;  // by site
-  absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: reallocs of this block so far
+  absl::flat_hash_map<uint64_t, uint32_t> chains_;  // by address: KeepChain()
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t> handed_over_, freed_at_;
   uint64_t frees_with_stack_ = 0;
   std::vector<HeldSeries> held_;  // by thread

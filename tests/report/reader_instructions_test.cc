@@ -82,8 +82,8 @@ TEST_P(ReaderInstructionsTest, IsTheGoldenNumber) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ReaderInstructionsTest,
-                         testing::Values(Program{"OneThread", 1, 417},
-                                         Program{"FourThreads", 4, 480}),
+                         testing::Values(Program{"OneThread", 1, 380},
+                                         Program{"FourThreads", 4, 448}),
                          [](const auto& program) { return std::string(program.param.name); });
 
 }  // namespace

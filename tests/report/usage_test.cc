@@ -213,6 +213,27 @@ TEST(UsageTest, ReallocsMakeChains) {
   EXPECT_EQ(analyzed.analysis.block_ends[0].from, FindSite(analyzed, 0x401000)->stack);
 }
 
+// A block keeps the length of a short chain itself.
+TEST(UsageTest, ChainsOfAnyLengthAreCounted) {
+  for (const bool exact : {true, false}) {
+    for (const uint32_t length : {1022u, 1023u, 1024u, 3000u}) {
+      TraceBuilder::Options options;
+      if (exact) options.stamp_rule = format::StampRule::kChangeOfOwner;
+      TraceBuilder trace(options);
+      ThreadScript& thread =
+          trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000).Node(3, 0x403000);
+      thread.Malloc(0x1010, 8, 1);
+      const auto place = [](uint32_t i) { return 0x1010 + i % 2 * uint64_t{0x1000}; };
+      for (uint32_t i = 0; i < length; ++i) thread.Realloc(place(i), place(i + 1), 8 + i, 2);
+      thread.Free(place(length)).Malloc(place(length), 8, 1);
+      thread.Realloc(place(length), 0x5010, 16, 3).At(2);
+      const AnalyzedTrace analyzed = Analyze(trace.Build());
+      EXPECT_EQ(FindSite(analyzed, 0x402000)->moves->longest_chain, length) << exact;
+      EXPECT_EQ(FindSite(analyzed, 0x403000)->moves->longest_chain, 1u) << exact << length;
+    }
+  }
+}
+
 TEST(UsageTest, FreesWithStacksEndTheBlocksOfTheirSites) {
   TraceBuilder trace;
   ThreadScript& thread = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000).Node(3, 0x403000);
