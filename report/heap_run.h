@@ -9,8 +9,9 @@
 //   }
 //
 // Out of the ordinary are: a selection, a sample, custom blocks, an order that is not exact, blocks
-// in another's shadow, the first event of a thread (the times of its others are later). What else it cannot do it finds at the event: an address that is live
-// already or not at all, a realloc, a block whose end is more than a free.
+// in another's shadow, the first event of a thread (the times of its others are later). What else it
+// cannot do it finds at the event: an address that is live already or not at all, a realloc that
+// another thread or a signal handler has to do with, a block whose end is more than a free.
 //
 // The model must not be used while a run has not paused, but for what is live and of which site. Its
 // end pauses it.
