@@ -49,6 +49,14 @@ static NOINLINE void CleanStack(void) {
   for (size_t i = 0; i < sizeof(frames); ++i) frames[i] = 0;
 }
 
+// Leaves old words where a signal's frame will be, but for the red zone of what is called next.
+static NOINLINE void LeaveBelow(uintptr_t hidden) {
+  volatile uintptr_t words[2048];
+  uintptr_t word = ~hidden;
+  for (size_t i = 0; i < 2048 - 64; ++i) words[i] = word;
+  asm volatile("xor %0, %0" : "+r"(word));  // it is in no register
+}
+
 static void WaitFor(volatile int* flag, int value) {
   while (*flag < value) usleep(1000);
 }
@@ -112,6 +120,7 @@ static void* KeepInTls(void* unused) {
 }
 
 static NOINLINE uintptr_t Hidden(void) { return ~(uintptr_t)Block("reachable"); }
+static NOINLINE uintptr_t HiddenLost(void) { return ~(uintptr_t)Block("definite"); }
 static void* KeepInRegister(void* unused) {
   (void)unused;
   const uintptr_t hidden = Hidden();
@@ -507,10 +516,14 @@ static NOINLINE int Run(const char* name) {
   CASE("idle") {
     in_bss = Block("reachable");
     Lose();
+    const uintptr_t hidden = HiddenLost();
     CleanStack();
     printf("ready\n");
     fflush(stdout);
-    for (;;) pause();
+    for (;;) {
+      LeaveBelow(hidden);
+      pause();
+    }
   }
   return 2;
 }
