@@ -315,8 +315,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     threads_[stream].last_site = 0;  // this free is no container's
     stays_in_place_ = custom_ != nullptr && alloc.address == old;
     if (stays_in_place_) held = TakeBlocksOff(*block);
-    earlier_reallocs = block->chain();
-    if (earlier_reallocs == HeldBlock::kLongChain) earlier_reallocs = usage_.TakeChain(old);
+    earlier_reallocs = TakeChain(*block);
     CountFree(*block, stream, when.time, false);
     stays_in_place_ = false;
     if (block == table_.Find(old)) {
@@ -337,8 +336,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
       sites_[old_site].interval_low = std::min(low, sites_[old_site].live_bytes);
     }
     const uint32_t chain = earlier_reallocs + 1;
-    result->set_chain(std::min(chain, HeldBlock::kLongChain));
-    if (chain >= HeldBlock::kLongChain) usage_.KeepChain(alloc.address, chain);
+    KeepChain(result, chain);
     usage_.Reallocated(old_site, result->site, alloc.address != old, old_size, result->size(), chain);
   }
   if (!held.empty()) PutBlocksOn(alloc.address, held, stream, when.time);

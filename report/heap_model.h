@@ -429,7 +429,7 @@ class HeapModel {
     if (options_.watch != nullptr) [[unlikely]] {
       options_.watch->Ended(block.address(), false, block.time_ns, time);
     }
-    if (block.chain() == HeldBlock::kLongChain) [[unlikely]] usage_.EndOfChain(block.address());
+    TakeChain(block);
     Threads& thread = threads_[stream];
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
       if (InRange(time)) thread.last_time_ns = std::max(thread.last_time_ns, time);
@@ -476,6 +476,17 @@ class HeapModel {
     counters_.live_bytes -= weight.bytes;
     counters_.live_blocks -= weight.blocks;
     counters_.live_wasted_bytes -= block.waste() * weight.blocks;
+  }
+
+  // The reallocs that a block came from, which is going to end.
+  uint32_t TakeChain(const HeldBlock& block) {
+    const uint32_t chain = block.chain();
+    return chain == HeldBlock::kLongChain ? usage_.TakeChain(block.address()) : chain;
+  }
+  // And of the block that the latest of these gave.
+  void KeepChain(HeldBlock* block, uint32_t chain) {
+    block->set_chain(std::min(chain, HeldBlock::kLongChain));
+    if (chain >= HeldBlock::kLongChain) [[unlikely]] usage_.KeepChain(block->address(), chain);
   }
 
   void BeforeChange(SiteState& site) {

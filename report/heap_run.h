@@ -139,7 +139,7 @@ class HeapRun {
     HeapModel::SiteState& site = model_.sites_[old_site];
     if (site.changed_at <= model_.checkpoint_) model_.Keep(site);
     const uint64_t low = site.interval_low;
-    const uint32_t chain = TakeChain(block) + 1;
+    const uint32_t chain = model_.TakeChain(*block) + 1;
     last_site_ = 0;  // this free is no container's, and no temporary's
     last_alloc_ = 0;
     End(block, old, time);
@@ -147,8 +147,7 @@ class HeapRun {
     ++model_.reallocations_;
     if (old_site == site_index) site.interval_low = std::min(low, site.live_bytes);
     HeldBlock* const result = model_.table_.Find(address);
-    result->set_chain(std::min(chain, HeldBlock::kLongChain));
-    if (chain >= HeldBlock::kLongChain) model_.usage_.KeepChain(address, chain);
+    model_.KeepChain(result, chain);
     model_.usage_.Reallocated(old_site, site_index, address != old, old_size, size, chain);
     return true;
   }
@@ -240,13 +239,8 @@ class HeapRun {
   [[gnu::noinline]] HeldBlock* FindFlagged(uint64_t address) {
     HeldBlock* const block = model_.table_.Find(address);
     if (block == nullptr || (block->address_flags & ~kOfNoMatter) != address) return nullptr;
-    TakeChain(block);
+    model_.TakeChain(*block);
     return block;
-  }
-  // The reallocs that a block came from, which is going to end.
-  uint32_t TakeChain(const HeldBlock* block) {
-    const uint32_t chain = block->chain();
-    return chain == HeldBlock::kLongChain ? model_.usage_.TakeChain(block->address()) : chain;
   }
   [[gnu::noinline]] void FreeOfAnother(uint32_t owner, uint64_t address, uint64_t size,
                                        HeapModel::SiteState* site) {

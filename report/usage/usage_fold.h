@@ -46,8 +46,6 @@ class UsageFold {
     chains_.erase(chain);
     return length;
   }
-  // A block that has one is freed.
-  void EndOfChain(uint64_t address) { chains_.erase(address); }
 
   // A block was freed directly after its thread had allocated one of the same site that is half
   // as large again to two and a half times as large: as std::vector and hash tables do.
