@@ -54,6 +54,7 @@ static NOINLINE void LeaveBelow(uintptr_t hidden) {
   volatile uintptr_t words[2048];
   uintptr_t word = ~hidden;
   for (size_t i = 0; i < 2048 - 64; ++i) words[i] = word;
+  (void)words;
   asm volatile("xor %0, %0" : "+r"(word));  // it is in no register
 }
 
