@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "report/blocks_by_address.h"
 #include "report/faults/fragmentation.h"
 #include "report/faults/page_owners.h"
@@ -46,6 +45,26 @@ void Fit(uint64_t rss, RssPart whole, Parts* parts) {
   for (size_t i = kRssParts; i > 0; --i) take(&(*parts)[i - 1]);
 }
 
+// What sites hold, by their numbers: each block asks for its own.
+class ResidentSites {
+ public:
+  ResidentSite& operator[](uint32_t number) {
+    if (number >= place_.size()) place_.resize(std::max<size_t>(number + 1, 2 * place_.size()));
+    uint32_t& place = place_[number];
+    if (place == 0) [[unlikely]] {
+      sites_.push_back({number, {}});
+      place = static_cast<uint32_t>(sites_.size());
+    }
+    return sites_[place - 1].second;
+  }
+  // In no order.
+  std::vector<std::pair<uint32_t, ResidentSite>> Take() { return std::move(sites_); }
+
+ private:
+  std::vector<uint32_t> place_;  // in sites_, from 1; by number
+  std::vector<std::pair<uint32_t, ResidentSite>> sites_;
+};
+
 // Lays the live blocks of an instant over the pages of a snapshot.
 class Layer {
  public:
@@ -84,10 +103,8 @@ class Layer {
     for (size_t i = 0; i < kRssParts; ++i) bridge_.parts[i] += parts[i];
   }
 
-  // What each site held, by its number, in no order.
-  std::vector<std::pair<uint32_t, ResidentSite>> Sites() const {
-    return {sites_.begin(), sites_.end()};
-  }
+  // What each site held, by its number, in no order. The last call.
+  std::vector<std::pair<uint32_t, ResidentSite>> TakeSites() { return sites_.Take(); }
 
  private:
   // With the bookkeeping in front: 8 bytes of the block's own with glibc.
@@ -213,7 +230,7 @@ class Layer {
   const uint64_t page_bytes_;
   RssBridge& bridge_;
   std::vector<HeldBlock> live_;  // by address
-  absl::flat_hash_map<uint32_t, ResidentSite> sites_;
+  ResidentSites sites_;
   size_t next_block_ = 0, next_run_ = 0;
   PageOwners::Stretch known_{};  // from known_from_ on, in the mapping
   uint64_t known_from_ = 0;
@@ -278,7 +295,7 @@ PageSnapshots::Laid PageSnapshots::Lay(Instant instant, const AddressSpace& spac
   PageOwners owners(instant.snapshot, space, instant.mappings);
   Layer layer(instant.snapshot, owners, instant.page_bytes, std::move(instant.live), &laid.bridge);
   for (const SnapshotMapping& mapping : instant.snapshot.mappings) layer.Add(mapping);
-  laid.sites = layer.Sites();
+  laid.sites = layer.TakeSites();
   return laid;
 }
 

@@ -186,12 +186,29 @@ TEST(LiveTableTest, FindsAllWhereverTheyLie) {
   }
 }
 
-// Of every size, close together and in stretches far apart; what is at the same address comes in
-// the same order each time.
+// What is at the same address comes in the same order each time.
+void ExpectSorted(std::vector<HeldBlock> blocks) {
+  std::vector<HeldBlock> again = blocks, sorted = blocks;
+  SortByAddress(blocks);
+  SortByAddress(again);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const HeldBlock& a, const HeldBlock& b) {
+    return a.address() < b.address();
+  });
+  std::vector<bool> seen(blocks.size());
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    ASSERT_EQ(blocks[i].address_flags, sorted[i].address_flags) << i;
+    ASSERT_EQ(blocks[i].time_ns, again[i].time_ns) << i;
+    ASSERT_FALSE(seen[blocks[i].time_ns]) << "twice";
+    seen[blocks[i].time_ns] = true;
+  }
+}
+
+// Of every size, close together and in stretches far apart.
 TEST(BlocksByAddressTest, AgreesWithASort) {
   std::mt19937_64 random(5);
   for (const size_t count : {0, 1, 2, 100, 5'000, 200'000}) {
     for (const int bits : {4, 12, 20, 30, 47}) {
+      SCOPED_TRACE(testing::Message() << count << " blocks, " << bits << " bits");
       std::vector<HeldBlock> blocks(count);
       for (size_t i = 0; i < count; ++i) {
         const uint64_t far = random() % 3 << 45;
@@ -199,19 +216,35 @@ TEST(BlocksByAddressTest, AgreesWithASort) {
         blocks[i].set(HeldBlock::kMapped);
         blocks[i].time_ns = i;
       }
-      std::vector<HeldBlock> again = blocks, sorted = blocks;
-      SortByAddress(blocks);
-      SortByAddress(again);
-      std::stable_sort(sorted.begin(), sorted.end(), [](const HeldBlock& a, const HeldBlock& b) {
-        return a.address() < b.address();
-      });
-      std::vector<bool> seen(count);
-      for (size_t i = 0; i < count; ++i) {
-        ASSERT_EQ(blocks[i].address_flags, sorted[i].address_flags) << count << " " << bits;
-        ASSERT_EQ(blocks[i].time_ns, again[i].time_ns) << count << " " << bits;
-        ASSERT_FALSE(seen[blocks[i].time_ns]) << "twice";
-        seen[blocks[i].time_ns] = true;
+      ExpectSorted(blocks);
+    }
+  }
+}
+
+// As heaps are: no two at the same address, all of them multiples of something; and one that is not,
+// or that is there twice.
+TEST(BlocksByAddressTest, AgreesWithASortOfAHeap) {
+  std::mt19937_64 random(6);
+  for (const uint64_t step : {1, 8, 16, 64, 4096}) {
+    for (const int heaps : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << "a multiple of " << step << ", heaps: " << heaps);
+      std::vector<HeldBlock> blocks;
+      for (int heap = 0; heap < heaps; ++heap) {
+        uint64_t address = (0x555500000000 + (random() % 0x2aaa'0000'0000)) / step * step;
+        for (int i = 0; i < 50'000; ++i) {
+          address += step * (1 + random() % (random() % 50 == 0 ? 5'000 : 5));
+          HeldBlock& block = blocks.emplace_back();
+          block.address_flags = address;
+          if (random() % 8 == 0) block.set(HeldBlock::kIgnored);
+        }
       }
+      std::shuffle(blocks.begin(), blocks.end(), random);
+      for (size_t i = 0; i < blocks.size(); ++i) blocks[i].time_ns = i;
+      ExpectSorted(blocks);
+      blocks[7].address_flags = blocks[20'000].address_flags;
+      ExpectSorted(blocks);
+      blocks[30'000].address_flags += step / 2;
+      ExpectSorted(blocks);
     }
   }
 }
