@@ -1,6 +1,5 @@
 #include "report/block_writer.h"
 
-#include <unistd.h>
 #include <zstd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include "format/varint.h"
 #include "report/block_scanner.h"
 #include "report/byte_source.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 
@@ -25,15 +25,11 @@ BlockWriter::BlockWriter(int fd, std::string path, int level)
 BlockWriter::~BlockWriter() { ZSTD_freeCCtx(zstd_); }
 
 absl::Status BlockWriter::WriteAll(std::span<const uint8_t> bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n = pwrite(fd_, bytes.data() + done, bytes.size() - done,
-                             static_cast<off_t>(position_ + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return ErrnoStatus("cannot write", path_, n < 0 ? errno : ENOSPC);
-    done += static_cast<size_t>(n);
+  uint64_t end = position_;
+  if (!symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &end)) {
+    return ErrnoStatus("cannot write", path_, errno);
   }
-  position_ += bytes.size();
+  position_ = end;
   return absl::OkStatus();
 }
 

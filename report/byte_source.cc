@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 
@@ -52,16 +53,9 @@ uint64_t FileSource::NextData(uint64_t offset) const {
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
   size_t done = 0;
   if (offset > INT64_MAX - out.size()) return done;
-  while (done < out.size()) {
-    const ssize_t n =
-        pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot read at byte ", offset + done, ": ", strerror(errno)));
-    }
-    if (n == 0) break;
-    done += static_cast<size_t>(n);
+  if (!symbolizer::ReadUpTo(fd_, offset, out.data(), out.size(), &done)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot read at byte ", offset + done, ": ", strerror(errno)));
   }
   return done;
 }

@@ -14,7 +14,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
-#include "symbolizer/write_all.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::symbolizer {
 namespace {

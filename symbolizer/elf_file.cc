@@ -16,7 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "symbolizer/file_stamp.h"
-#include "symbolizer/write_all.h"
+#include "symbolizer/whole_io.h"
 #include "symbolizer/zstd_sections.h"
 
 namespace memtrace::symbolizer {

@@ -10,24 +10,13 @@
 #include <cstdlib>
 #include <vector>
 
-#include "symbolizer/write_all.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::symbolizer {
 namespace {
 
 constexpr std::string_view kBeingWritten = ".memtrace-";  // and six letters
 constexpr time_t kNobodyWritesSoLong = 3600;  // seconds
-
-bool ReadAll(int fd, size_t bytes, std::string* out) {
-  out->resize(bytes);
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n = read(fd, out->data() + done, bytes - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += static_cast<size_t>(n);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -56,7 +45,8 @@ bool ReadPrivateFile(const std::string& path, uint64_t most_bytes, time_t touch_
   struct stat st;
   const bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
                     static_cast<uint64_t>(st.st_size) <= most_bytes;
-  const bool read = ours && ReadAll(fd, static_cast<size_t>(st.st_size), bytes);
+  if (ours) bytes->resize(static_cast<size_t>(st.st_size));
+  const bool read = ours && ReadAllAt(fd, 0, bytes->data(), bytes->size());
   if (read && touch_after != 0 && st.st_mtim.tv_sec + touch_after < time(nullptr)) {
     futimens(fd, nullptr);
   }

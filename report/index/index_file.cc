@@ -17,6 +17,7 @@
 #include "report/index/packed_values.h"
 #include "symbolizer/huge_pages.h"
 #include "symbolizer/own_build.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -47,19 +48,6 @@ uint64_t OwnBuild() {
   return id.empty() ? 0 : format::Checksum(id.data(), id.size());
 }
 
-bool ReadExactly(int fd, uint64_t offset, void* to, size_t bytes) {
-  char* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t n = pread(fd, at, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    offset += static_cast<uint64_t>(n);
-    bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
 int OpenToRead(const std::string& path) {
   return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 }
@@ -77,7 +65,7 @@ bool MayReplace(const std::string& path) {
   const int fd = OpenToRead(path);
   if (fd < 0) return false;
   char magic[6];
-  const bool is_index = ReadExactly(fd, 0, magic, sizeof(magic)) &&
+  const bool is_index = symbolizer::ReadAllAt(fd, 0, magic, sizeof(magic)) &&
                         memcmp(magic, kMagic, sizeof(magic)) == 0;
   close(fd);
   return is_index;
@@ -102,7 +90,7 @@ std::unique_ptr<IndexFile> IndexFile::Open(const std::string& path, const TraceI
 
 bool IndexFile::ReadDirectory(const TraceIdentity& identity) {
   Header header;
-  if (!ReadExactly(fd_, 0, &header, sizeof(header)) ||
+  if (!symbolizer::ReadAllAt(fd_, 0, &header, sizeof(header)) ||
       memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.checksum != ChecksumOf(header) ||
       header.build != OwnBuild() ||
       TraceIdentity{header.trace_id, header.trace_bytes, header.trace_modified_ns,
@@ -112,7 +100,7 @@ bool IndexFile::ReadDirectory(const TraceIdentity& identity) {
     return false;
   }
   std::string bytes(header.directory_bytes, 0);
-  if (!ReadExactly(fd_, header.directory_offset, bytes.data(), bytes.size()) ||
+  if (!symbolizer::ReadAllAt(fd_, header.directory_offset, bytes.data(), bytes.size()) ||
       format::Checksum(bytes.data(), bytes.size()) != header.directory_checksum) {
     return false;
   }
@@ -153,16 +141,7 @@ IndexFile::~IndexFile() {
 }
 
 bool IndexFile::Write(std::string_view bytes) {
-  while (error_ == 0 && !bytes.empty()) {
-    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(end_));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      error_ = n < 0 ? errno : ENOSPC;
-      break;
-    }
-    end_ += static_cast<uint64_t>(n);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
+  if (error_ == 0 && !symbolizer::WriteAllAt(fd_, bytes, &end_)) error_ = errno;
   return error_ == 0;
 }
 
@@ -189,7 +168,7 @@ bool IndexFile::Read(const Section& section, std::string* content) const {
     return false;
   }
   std::string stored(section.stored_bytes, 0);
-  if (!ReadExactly(fd_, section.offset, stored.data(), stored.size()) ||
+  if (!symbolizer::ReadAllAt(fd_, section.offset, stored.data(), stored.size()) ||
       format::Checksum(stored.data(), stored.size()) != section.checksum ||
       ZSTD_getFrameContentSize(stored.data(), stored.size()) != section.content_bytes) {
     return false;

@@ -1,7 +1,6 @@
 #include "report/pages/page_counts.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::pages {
 namespace {
@@ -19,15 +19,8 @@ constexpr uint64_t kLongestRun = 8192;
 
 std::vector<uint64_t> ReadRun(int fd, uint64_t first, uint64_t count) {
   std::vector<uint64_t> values(count, 0);
-  size_t done = 0;
-  while (done < count * sizeof(uint64_t)) {
-    const ssize_t n = pread(fd, reinterpret_cast<char*>(values.data()) + done,
-                            count * sizeof(uint64_t) - done,
-                            static_cast<off_t>(first * sizeof(uint64_t) + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;  // beyond the last frame
-    done += static_cast<size_t>(n);
-  }
+  size_t got;  // less, or an error, beyond the last frame
+  symbolizer::ReadUpTo(fd, first * sizeof(uint64_t), values.data(), count * sizeof(uint64_t), &got);
   return values;
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -62,17 +62,7 @@ class Reader {
   explicit Reader(int fd) : fd_(fd) {}
 
   bool ReadAt(uint64_t offset, void* out, size_t bytes) const {
-    if (offset > INT64_MAX - bytes) return false;
-    char* p = static_cast<char*>(out);
-    while (bytes > 0) {
-      const ssize_t n = pread(fd_, p, bytes, static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      p += n;
-      offset += static_cast<uint64_t>(n);
-      bytes -= static_cast<size_t>(n);
-    }
-    return true;
+    return offset <= INT64_MAX - bytes && symbolizer::ReadAllAt(fd_, offset, out, bytes);
   }
 
   template <typename T>

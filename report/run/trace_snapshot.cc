@@ -19,24 +19,12 @@
 #include "report/run/trace_follower.h"
 #include "report/run/unique_fd.h"
 #include "report/trace_reader.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
 
 namespace fs = std::filesystem;
-
-// 0, or the error.
-int WriteAt(int fd, const char* data, size_t bytes, off_t at) {
-  while (bytes > 0) {
-    const ssize_t n = pwrite(fd, data, bytes, at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : ENOSPC;
-    data += n;
-    bytes -= static_cast<size_t>(n);
-    at += n;
-  }
-  return 0;
-}
 
 // A sparse file of which others write the end.
 absl::Status CopyData(const std::string& from, const std::string& to) {
@@ -53,13 +41,16 @@ absl::Status CopyData(const std::string& from, const std::string& to) {
     if (end < 0 || end > info.st_size) end = info.st_size;
     for (at = data; at < end;) {
       const size_t wanted = std::min<size_t>(buffer.size(), static_cast<size_t>(end - at));
-      const ssize_t got = pread(in.get(), buffer.data(), wanted, at);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return ErrnoStatus("cannot read", from, got < 0 ? errno : EIO);
-      if (const int error = WriteAt(out.get(), buffer.data(), static_cast<size_t>(got), at); error != 0) {
-        return ErrnoStatus("cannot write", to, error);
+      auto offset = static_cast<uint64_t>(at);
+      size_t got;
+      if (!symbolizer::ReadUpTo(in.get(), offset, buffer.data(), wanted, &got)) {
+        return ErrnoStatus("cannot read", from, errno);
       }
-      at += got;
+      if (got == 0) return ErrnoStatus("cannot read", from, EIO);
+      if (!symbolizer::WriteAllAt(out.get(), {buffer.data(), got}, &offset)) {
+        return ErrnoStatus("cannot write", to, errno);
+      }
+      at = static_cast<off_t>(offset);
     }
   }
   return ftruncate(out.get(), info.st_size) == 0 ? absl::OkStatus() : ErrnoStatus("cannot write", to, errno);

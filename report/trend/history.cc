@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -64,16 +65,6 @@ class Descriptor {
  private:
   const int fd_;
 };
-
-bool WriteWhole(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -182,7 +173,7 @@ absl::Status AppendNight(const std::string& directory, const Night& night) {
     if (pread(file.get(), &last, 1, before.st_size - 1) != 1) return Failed("read", path);
     if (last != '\n') text = absl::StrCat("\n", text);  // what was cut there ends here
   }
-  if (!WriteWhole(file.get(), text) || fsync(file.get()) != 0) {
+  if (!symbolizer::WriteAll(file.get(), text) || fsync(file.get()) != 0) {
     const absl::Status failed = Failed("append to", path);
     // Nothing rather than a part. Where this fails too, the next to append closes the line.
     if (ftruncate(file.get(), before.st_size) != 0) return failed;

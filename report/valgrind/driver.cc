@@ -30,6 +30,7 @@
 #include "report/valgrind/driver_options.h"
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -86,15 +87,8 @@ class ReportFile {
 
  private:
   static absl::Status WriteAll(int fd, absl::string_view text, absl::string_view name) {
-    while (!text.empty()) {
-      const ssize_t n = write(fd, text.data(), text.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        return absl::UnavailableError(absl::StrCat("cannot write ", name, ": ", strerror(errno)));
-      }
-      text.remove_prefix(static_cast<size_t>(n));
-    }
-    return absl::OkStatus();
+    if (symbolizer::WriteAll(fd, {text.data(), text.size()})) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("cannot write ", name, ": ", strerror(errno)));
   }
 
   const std::string name_;
