@@ -275,7 +275,6 @@ absl::Status Packer::TakeRings() {
     if (options_.observer) options_.observer(header, remains.events);
     status = TakeEvents(block, remains.events);
     if (!status.ok()) return status;
-    ++recovered_blocks_;
   }
   rings_.clear();
   return absl::OkStatus();

@@ -84,7 +84,6 @@ class Packer {
   uint64_t blocks() const { return blocks_; }            // taken over
   uint64_t damaged_blocks() const { return damaged_blocks_; }
   size_t buffered_threads() const { return pending_.size(); }
-  uint64_t recovered_blocks() const { return recovered_blocks_; }  // from rings
   // After Finish(): what the raw file said in place, of losses and of its end.
   const std::optional<format::StatusArea>& status() const { return status_; }
 
@@ -141,7 +140,6 @@ class Packer {
   uint64_t last_ticks_ = 0, last_monotonic_ns_ = 0;  // of the last block taken over
   uint64_t blocks_ = 0;
   uint64_t damaged_blocks_ = 0;
-  uint64_t recovered_blocks_ = 0;
 };
 
 }  // namespace memtrace::report

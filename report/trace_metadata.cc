@@ -32,7 +32,7 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   const uint64_t page = body.Number();
   if (page >= 1024 && page <= (1 << 20)) p.page_bytes = page;
   p.ppid = static_cast<uint32_t>(body.Number());
-  out->parent_tid = static_cast<uint32_t>(body.Number());
+  body.Number();  // the thread that forked it
   p.kernel = RecordText(body);
   p.host = RecordText(body);
   p.working_directory = RecordText(body);
@@ -213,8 +213,7 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         break;
       }
       case RecordTag::kThreadGone: {
-        ThreadRecord& thread = threads[static_cast<uint32_t>(body.Number())];
-        thread.gone_ticks = body.Number();
+        threads.try_emplace(static_cast<uint32_t>(body.Number()));
         break;
       }
       case RecordTag::kMemoryMap: ReadMemoryMap(body, this); break;

@@ -32,7 +32,6 @@ struct ModuleRecord {
 struct ThreadRecord {
   uint32_t tid = 0;
   uint64_t first_ticks = 0;
-  uint64_t gone_ticks = 0;
   uint32_t handlers_of = 0;         // these are events of signal handlers of that thread
   std::string name;                 // the last
   std::vector<std::string> names;   // every one it had, as records tell
@@ -98,7 +97,6 @@ struct TraceMetadata {
   uint64_t start_ticks = 0;
   uint64_t start_monotonic_ns = 0;
   uint64_t ticks_per_second = 0;
-  uint32_t parent_tid = 0;
   std::vector<ModuleRecord> modules;
   std::map<uint32_t, ThreadRecord> threads;  // by serial
   std::optional<MapRecord> map_at_start;

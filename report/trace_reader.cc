@@ -227,7 +227,6 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
       return absl::OkStatus();
     case format::BlockKind::kFaults:
       ++statistics_.fault_blocks;
-      statistics_.fault_bytes += bytes;
       scan_content_bytes_ += header.content_bytes;
       if (scan_content_bytes_ > kScanBytes + kScanRatio * source_->Size()) {
         NoteDamage(block.offset, absl::StrCat("damaged at byte ", block.offset, ": the faults ",

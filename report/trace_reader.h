@@ -82,7 +82,6 @@ struct TraceStatistics {
   uint64_t scan_blocks = 0;
   uint64_t scan_bytes = 0;        // as stored, with headers
   uint64_t fault_blocks = 0;
-  uint64_t fault_bytes = 0;       // as stored, with headers
   uint64_t gaps = 0;              // unwritten space between blocks
   uint64_t gap_bytes = 0;
   uint64_t lost_blocks = 0;       // holes in the sequence numbers, and damaged event blocks

@@ -42,8 +42,8 @@ ScanThread ReadThread(RecordBody& body) {
   for (uint64_t i = 0; i < registers && i < kMostRegisters && !body.at_end(); ++i) {
     thread.registers.push_back(body.Number());
   }
-  thread.signal_stack_begin = body.Number();
-  thread.signal_stack_end = body.Number();
+  body.Number();  // its signal stack's begin
+  body.Number();  // and end
   thread.thread_pointer = body.Number();
   return thread;
 }
@@ -58,8 +58,8 @@ ScanRegion ReadRegion(RecordBody& body) {
   region.protection = static_cast<uint32_t>(body.Number());
   region.thread = body.Number();
   region.path = RecordText(body);
-  region.bytes_read = body.Number();
-  region.bytes_absent = body.Number();
+  body.Number();  // bytes that were read
+  body.Number();  // bytes of no page, or of one that was never written
   region.bytes_failed = body.Number();
   return region;
 }

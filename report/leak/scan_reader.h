@@ -46,7 +46,6 @@ struct ScanThread {
   uint64_t stack_pointer = 0;
   uint64_t stack_begin = 0, stack_end = 0;  // that was scanned
   std::vector<uint64_t> registers;
-  uint64_t signal_stack_begin = 0, signal_stack_end = 0;
   uint64_t thread_pointer = 0;  // 0: not known
 };
 
@@ -58,8 +57,6 @@ struct ScanRegion {
   uint32_t protection = 0;
   uint64_t thread = 0;  // serial or tid
   std::string path;
-  uint64_t bytes_read = 0;
-  uint64_t bytes_absent = 0;  // no page, or one that was never written
   uint64_t bytes_failed = 0;
 };
 

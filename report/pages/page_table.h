@@ -29,7 +29,6 @@ struct PageEntry {
   bool of_file() const { return raw >> 61 & 1; }  // or of shared anonymous memory
   bool guard() const { return raw >> 58 & 1; }    // MADV_GUARD_INSTALL
   bool exclusive() const { return raw >> 56 & 1; }
-  bool soft_dirty() const { return raw >> 55 & 1; }
   // Physical frame; 0: hidden.
   uint64_t frame() const { return present() ? raw & ((uint64_t{1} << 55) - 1) : 0; }
 };

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "report/render/units.h"
 
 namespace memtrace::report::pages {
 namespace {

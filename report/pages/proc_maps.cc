@@ -86,9 +86,6 @@ constexpr Figure kFigures[] = {
     {"Private_Dirty:", &Mapping::private_dirty},
     {"Anonymous:", &Mapping::anonymous},
     {"Swap:", &Mapping::swap},
-    {"SwapPss:", &Mapping::swap_pss},
-    {"Locked:", &Mapping::locked},
-    {"LazyFree:", &Mapping::lazy_free},
     {"AnonHugePages:", &Mapping::huge},
     {"ShmemPmdMapped:", &Mapping::huge},
     {"FilePmdMapped:", &Mapping::huge},
@@ -107,10 +104,6 @@ void MapsParser::Line(absl::string_view line) {
     return;
   }
   if (!any_) return;
-  if (absl::ConsumePrefix(&line, "VmFlags:")) {
-    mapping_.vm_flags = std::string(absl::StripAsciiWhitespace(line));
-    return;
-  }
   const size_t colon = line.find(':');
   if (colon == line.npos) return;
   const absl::string_view name = line.substr(0, colon + 1);
@@ -118,7 +111,6 @@ void MapsParser::Line(absl::string_view line) {
   absl::ConsumeSuffix(&number, " kB");
   uint64_t kilobytes = 0;
   if (!absl::SimpleAtoi(number, &kilobytes)) return;
-  if (name == "KernelPageSize:") mapping_.kernel_page = std::max<uint64_t>(kilobytes, 1) * 1024;
   for (const Figure& figure : kFigures) {
     if (name != figure.name) continue;
     mapping_.*figure.field += kilobytes * 1024;

@@ -29,11 +29,9 @@ struct Mapping {
   // Bytes; 0 where only maps could be read (`measured` is false then).
   bool measured = false;
   uint64_t rss = 0, pss = 0, shared_clean = 0, shared_dirty = 0, private_clean = 0,
-           private_dirty = 0, anonymous = 0, swap = 0, swap_pss = 0, locked = 0, lazy_free = 0;
+           private_dirty = 0, anonymous = 0, swap = 0;
   uint64_t huge = 0;        // anonymous, shmem and file pages that are mapped as huge ones
   uint64_t hugetlb = 0;     // of hugetlbfs: not in rss
-  uint64_t kernel_page = 4096;
-  std::string vm_flags;     // "rd wr mr mw me ac"
 
   uint64_t bytes() const { return end - start; }
   bool of_file() const { return inode != 0; }

@@ -45,7 +45,6 @@ struct Figures {
 
   void Add(const Mapping& mapping);
   void Add(const Figures& other);
-  uint64_t private_bytes() const { return private_clean + private_dirty; }
   uint64_t shared_bytes() const { return shared_clean + shared_dirty; }
 };
 

@@ -50,8 +50,6 @@ Mapping MappingOf(const SnapshotMapping& from) {
   m.private_dirty = bytes(kPrivateDirty);
   m.anonymous = bytes(kAnonymous);
   m.swap = bytes(kSwap);
-  m.swap_pss = bytes(kSwapPss);
-  m.locked = bytes(kLocked);
   m.huge = from.huge();
   return m;
 }

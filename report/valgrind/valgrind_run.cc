@@ -116,7 +116,6 @@ class Parser {
     for (const pugi::xml_node pair : root.child("suppcounts").children("pair")) {
       if (run_->suppressions.size() == limits_.losses) break;
       run_->suppressions.emplace_back(Text(pair.child("name")), Number(Text(pair.child("count"))));
-      run_->suppressed_errors += run_->suppressions.back().second;
     }
     ReadSummaries(root);
     return absl::OkStatus();

@@ -31,8 +31,7 @@ struct ValgrindRun {
 
   std::vector<render::Loss> losses;  // in the order of the file
   uint64_t other_errors = 0;         // that are not leaks
-  uint64_t suppressed_errors = 0;    // over all kinds: the file does not tell them apart
-  std::vector<std::pair<std::string, uint64_t>> suppressions;  // used ones, and how often
+  std::vector<std::pair<std::string, uint64_t>> suppressions;  // used ones, and how often: over all kinds
 
   // Protocol 6 alone.
   struct Heap {
