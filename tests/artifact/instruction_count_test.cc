@@ -9,19 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "tests/artifact/callgrind.h"
+
 namespace memtrace {
 namespace {
-
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && defined(__x86_64__)
-constexpr bool kSameCompiler = true;
-#else
-constexpr bool kSameCompiler = false;
-#endif
 
 constexpr int kTimes = 20'000;
 constexpr int kRuns = 3;
@@ -42,22 +37,13 @@ class InstructionCountTest : public testing::TestWithParam<Path> {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   double Instructions(const std::string& mode, int times, bool traced) const {
-    std::string command = "cd " + directory_ + " && rm -f *.mtr && ";
+    std::string before = "cd " + directory_ + " && rm -f *.mtr && ";
     if (traced) {
-      command += "LD_PRELOAD=" MEMTRACE_BUILD_DIR "/lib/libmemtrace.so MEMTRACE_OUT=" + directory_ +
-                 "/%p.mtr MEMTRACE_LEAK_CHECK=off ";
+      before += "LD_PRELOAD=" MEMTRACE_BUILD_DIR "/lib/libmemtrace.so MEMTRACE_OUT=" + directory_ +
+                "/%p.mtr MEMTRACE_LEAK_CHECK=off ";
     }
-    command += "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMTRACE_BUILD_DIR
-               "/tests/tracees/counted_pairs " + mode + " " + std::to_string(times) + " 2>&1";
-    FILE* const pipe = popen(command.c_str(), "r");
-    std::string output;
-    char buffer[4096];
-    size_t bytes;
-    while ((bytes = fread(buffer, 1, sizeof(buffer), pipe)) > 0) output.append(buffer, bytes);
-    EXPECT_EQ(pclose(pipe), 0) << output;
-    const size_t at = output.find("Collected : ");
-    EXPECT_NE(at, std::string::npos) << output;
-    return at == std::string::npos ? 0 : std::atof(output.c_str() + at + 12);
+    return InstructionsOf(before, MEMTRACE_BUILD_DIR "/tests/tracees/counted_pairs " + mode + " " +
+                                      std::to_string(times));
   }
 
   double Added(const std::string& mode) const {
@@ -77,7 +63,7 @@ class InstructionCountTest : public testing::TestWithParam<Path> {
 };
 
 TEST_P(InstructionCountTest, IsTheGoldenNumber) {
-  if (!kSameCompiler) GTEST_SKIP() << "the golden numbers are those of gcc 12 on x86-64";
+  if (!kCompilerOfGoldenNumbers) GTEST_SKIP() << "the golden numbers are those of gcc 12 on x86-64";
   const double added = Added(GetParam().mode);
   EXPECT_NEAR(added, GetParam().golden, GetParam().golden * kTolerance)
       << "when the event path was changed on purpose, this is the new number";

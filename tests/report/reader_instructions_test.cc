@@ -7,22 +7,20 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "tests/artifact/callgrind.h"
 #include "tests/report/long_trace.h"
 
 namespace memtrace::report {
 namespace {
 
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && defined(__x86_64__) && \
-    defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-constexpr bool kSameCompiler = true;
+#ifdef NDEBUG
+constexpr bool kOptimized = true;
 #else
-constexpr bool kSameCompiler = false;
+constexpr bool kOptimized = false;
 #endif
 
 constexpr uint64_t kEvents = 200'000;
@@ -52,29 +50,17 @@ class ReaderInstructionsTest : public testing::TestWithParam<Program> {
     options.sites = 300;
     LongTraceFacts facts;
     EXPECT_TRUE(WriteLongTrace(trace, options, &facts).ok());
-    const std::string command =
-        "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMTRACE_BUILD_DIR
-        "/bin/memtrace report --index off --jobs 1 --table summary " + trace + " 2>&1";
-    FILE* const pipe = popen(command.c_str(), "r");
-    std::string output;
-    char buffer[4096];
-    size_t bytes;
-    while ((bytes = fread(buffer, 1, sizeof(buffer), pipe)) > 0) output.append(buffer, bytes);
-    EXPECT_EQ(pclose(pipe), 0) << output;
-    // A line for each process; those that it forks end before it has done its work.
-    double most = 0;
-    for (size_t at = 0; (at = output.find("Collected : ", at)) != std::string::npos; at += 12) {
-      most = std::max(most, std::atof(output.c_str() + at + 12));
-    }
-    EXPECT_GT(most, 0) << output;
-    return most;
+    return InstructionsOf("", MEMTRACE_BUILD_DIR
+                          "/bin/memtrace report --index off --jobs 1 --table summary " + trace);
   }
 
   std::string directory_;
 };
 
 TEST_P(ReaderInstructionsTest, IsTheGoldenNumber) {
-  if (!kSameCompiler) GTEST_SKIP() << "the golden numbers are of gcc 12 on x86-64, optimized";
+  if (!kCompilerOfGoldenNumbers || !kOptimized) {
+    GTEST_SKIP() << "the golden numbers are of gcc 12 on x86-64, optimized";
+  }
   const double an_event =
       (Instructions(2 * kEvents) - Instructions(kEvents)) / static_cast<double>(kEvents);
   EXPECT_NEAR(an_event, GetParam().golden, GetParam().golden * kTolerance)
