@@ -9,7 +9,6 @@
 #include "report/coverage.h"
 #include "report/render/frames_filter.h"
 #include "report/render/signal_name.h"
-#include "report/render/units.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
 #include "report/tree/trace_set.h"
@@ -197,6 +196,8 @@ class TreeLosses {
 };
 
 absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const SummaryOptions& options) {
+  symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
+  symbolizer.Settle();
   AnalyzeOptions analyze;
   if (options.progress) {
     analyze.progress = [&](const ReadProgress& read) { options.progress("reading", read.share()); };
@@ -209,7 +210,6 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   if (scan != nullptr) {
     for (const LossRecord& record : scan->records) of_leaks.push_back(record.stack);
   }
-  symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
   const SiteSymbols symbols(
       analysis, *trace->stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
@@ -252,6 +252,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   const auto report = [&](absl::string_view what, double share) {
     if (options.progress) options.progress(what, share);
   };
+  symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
+  symbolizer.Settle();
   TreeLosses losses;
   const TreeAnalysis tree = AnalyzeTree(
       *set, [&](double share) { report("reading", share); },
@@ -263,7 +265,6 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
                                                    tree.skipped.front().file, ": ",
                                                    tree.skipped.front().why));
   }
-  symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
   const auto view = TreeView::Create(
       tree,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {

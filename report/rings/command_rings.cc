@@ -75,13 +75,14 @@ absl::Status Rings(Flags flags) {
   if (!refused.ok()) return refused;
 
   render::Progress progress;
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
+  symbolizer.Settle();
   AnalyzeOptions analyze = options->analyze;
   analyze.progress = [&](const ReadProgress& read) {
     progress.Report("reading", read.share(), read.events);
   };
   auto trace = AnalyzeTrace(flags.common.file, analyze);
   if (!trace.ok()) return trace.status();
-  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
   const SiteSymbols symbols(
       trace->analysis, *trace->stacks,
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
