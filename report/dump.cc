@@ -175,7 +175,8 @@ void Dumper::PrintAlloc(size_t stream, const EventCursor& cursor, const AllocEve
   const StackId stack =
       stopped ? StackId{} : streams_[stream].StackOf(event.slot, &stacks_);
   PrintFrames(cursor, stack);
-  Begin(cursor, NameOf(event.function));
+  const char* name = NameOf(event.function);
+  Begin(cursor, name != nullptr ? name : "alloc?");
   Address(event.address);
   absl::StrAppend(&line_, " size=", event.size);
   if (event.waste_known) absl::StrAppend(&line_, " usable=", event.size + event.waste);

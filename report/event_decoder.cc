@@ -52,8 +52,7 @@ const char* NameOf(AllocFunction function) {
     case AllocFunction::kPoolAlloc: return "pool_alloc";
     case AllocFunction::kBlockAlloc: return "block_alloc";
   }
-  const char* imported = format::ImportedFunctionName(function);
-  return imported != nullptr ? imported : "alloc?";
+  return format::ImportedFunctionName(function);
 }
 
 const char* NameOf(ExtendedType type) {

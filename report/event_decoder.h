@@ -98,7 +98,7 @@ class ExtendedEvent {
   uint32_t count_;
 };
 
-const char* NameOf(format::AllocFunction function);  // "malloc"; "alloc?" for an unknown one
+const char* NameOf(format::AllocFunction function);  // "malloc"; nullptr for an unknown one
 const char* NameOf(format::ExtendedType type);       // "mmap"; nullptr for an unknown one
 
 }  // namespace memtrace::report

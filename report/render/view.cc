@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "format/imported.h"
+#include "report/event_decoder.h"
 #include "report/fingerprint.h"
 #include "report/leak/loss_records.h"
 
@@ -134,21 +134,8 @@ std::vector<absl::string_view> SortColumnNames() {
 }
 
 absl::string_view FunctionName(AllocFunction function) {
-  switch (function) {
-    case AllocFunction::kMalloc: return "malloc";
-    case AllocFunction::kCalloc: return "calloc";
-    case AllocFunction::kRealloc: return "realloc";
-    case AllocFunction::kReallocarray: return "reallocarray";
-    case AllocFunction::kPosixMemalign: return "posix_memalign";
-    case AllocFunction::kAlignedAlloc: return "aligned_alloc";
-    case AllocFunction::kMemalign: return "memalign";
-    case AllocFunction::kValloc: return "valloc";
-    case AllocFunction::kPvalloc: return "pvalloc";
-    case AllocFunction::kPoolAlloc: return "pool_alloc";
-    case AllocFunction::kBlockAlloc: return "block_alloc";
-  }
-  const char* imported = format::ImportedFunctionName(function);
-  return imported != nullptr ? imported : "unknown function";
+  const char* name = report::NameOf(function);
+  return name != nullptr ? name : "unknown function";
 }
 
 absl::string_view MappingKindName(MappingSite::Kind kind) {
