@@ -135,7 +135,7 @@ int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t las
       uint32_t site = slot_sites_.Find(static_cast<uint32_t>(stream), e.slot, e.function);
       if (site != 0) [[likely]] return site;
       if (e.slot == format::kStoppedSlot || e.address == 0) return 0;  // of no site, perhaps
-      site = model_.SiteFor(state.StackOf(e.slot, stacks_), e.function);
+      site = model_.SiteOf(state.StackOf(e.slot, stacks_), e.function);
       slot_sites_.Keep(static_cast<uint32_t>(stream), e.slot, e.function, site);
       return site;
     };

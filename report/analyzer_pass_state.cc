@@ -67,7 +67,7 @@ bool AnalyzerPass::TakeUpPieces(const PassState& state) {
     for (const auto& [stack, function] : sites) {
       const size_t before = model_.site_count();
       if (stack.value > stacks) return false;
-      model_.SiteFor(stack, function);
+      model_.SiteOf(stack, function);
       if (model_.site_count() != before + 1) return false;
     }
   }

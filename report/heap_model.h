@@ -207,7 +207,14 @@ class HeapModel {
   std::vector<HeldBlock> CopyLiveBytes() const;
   // Of HeldBlock::site: 1 .. site_count() - 1.
   size_t site_count() const { return sites_.size(); }
-  uint32_t SiteFor(StackId stack, format::AllocFunction function) { return SiteOf(stack, function); }
+  // That of a stack, which may be a new one.
+  uint32_t SiteOf(StackId stack, format::AllocFunction function) {
+    if (stack.value < site_of_stack_.size()) {
+      const uint32_t site = site_of_stack_[stack.value];
+      if (site != 0 && sites_[site].function == function) return site;
+    }
+    return FindOrAddSite(stack, function);
+  }
   size_t thread_count() const { return threads_.size(); }
   StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
@@ -296,13 +303,6 @@ class HeapModel {
     uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
   };
 
-  uint32_t SiteOf(StackId stack, format::AllocFunction function) {
-    if (stack.value < site_of_stack_.size()) {
-      const uint32_t site = site_of_stack_[stack.value];
-      if (site != 0 && sites_[site].function == function) return site;
-    }
-    return FindOrAddSite(stack, function);
-  }
   uint32_t FindOrAddSite(StackId stack, format::AllocFunction function);
   void DropPending(size_t stream, WaitList& waits);
   bool ResumePending(size_t stream);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "report/instant.h"
 #include "symbolizer/private_file.h"
 #include "symbolizer/symbol_cache.h"
 

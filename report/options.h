@@ -14,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analyzer.h"
-#include "report/instant.h"
 #include "report/leak/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/graph_questions.h"

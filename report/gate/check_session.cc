@@ -31,7 +31,6 @@
 #include "report/gate/suppressions.h"
 #include "report/gate/text_file.h"
 #include "report/memory_limit.h"
-#include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/run/run_session.h"

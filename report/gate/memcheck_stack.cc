@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/view.h"
 

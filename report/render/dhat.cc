@@ -13,7 +13,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/render/escape.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
 #include "report/render/valgrind_losses.h"

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
-#include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "report/instant.h"
+
 namespace memtrace::report::render {
 namespace {
 
