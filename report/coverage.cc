@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,41 +32,52 @@ std::string StopNote(const StopRecord& stop, double seconds) {
   return note + "; what came later is not in this report.";
 }
 
-// A server that goes from user to user says the same each time: a note for all of a kind.
+// What followed from rights that were given up, and the calls that did so: a server that goes from
+// user to user makes the same ones again and again.
 struct Confinements {
-  ConfinementRecord first;
-  uint64_t last_ticks = 0;
-  size_t count = 0;
+  struct Call {
+    std::string name;
+    uint64_t first_ticks, last_ticks;
+    size_t count = 1;
+  };
+  uint32_t what;
+  bool has_reserve;
+  std::vector<Call> calls;
+
+  explicit Confinements(const ConfinementRecord& first)
+      : what(first.what), has_reserve(first.reserve_end != 0) {}
 
   bool Take(const ConfinementRecord& next) {
-    const bool same = first.what == next.what && first.call == next.call &&
-                      (first.reserve_end != 0) == (next.reserve_end != 0);
-    if (same) {
-      last_ticks = next.ticks;
-      ++count;
+    if (next.what != what || (next.reserve_end != 0) != has_reserve) return false;
+    const auto call = std::ranges::find(calls, next.call, &Call::name);
+    if (call == calls.end()) {
+      calls.push_back({next.call, next.ticks, next.ticks});
+    } else {
+      call->last_ticks = next.ticks;
+      ++call->count;
     }
-    return same;
+    return true;
   }
 };
 
 std::string ConfinementNote(const Confinements& kind, bool all_told, const ClockMap& clock) {
-  const ConfinementRecord& confinement = kind.first;
   const auto at = [&clock](uint64_t ticks) {
     return absl::StrFormat("%.3f s", static_cast<double>(clock.ToNs(ticks)) / 1e9);
   };
-  std::string note =
-      absl::StrCat("The program gave up rights by ", confinement.call, " at ", at(confinement.ticks));
-  if (kind.count > 1) {
-    absl::StrAppend(&note, " and ", all_told ? "" : "at least ", kind.count - 1,
-                    kind.count == 2 ? " time" : " times", " more until ", at(kind.last_ticks));
+  std::string note = "The program gave up rights";
+  for (const Confinements::Call& call : kind.calls) {
+    absl::StrAppend(&note, &call == &kind.calls.front() ? " by " : ", by ", call.name, " at ",
+                    at(call.first_ticks));
+    if (call.count == 1) continue;
+    absl::StrAppend(&note, " and ", all_told ? "" : "at least ", call.count - 1,
+                    call.count == 2 ? " time" : " times", " more until ", at(call.last_ticks));
   }
   absl::StrAppend(&note, ": ");
-  if (confinement.what == static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly)) {
+  if (kind.what == static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly)) {
     absl::StrAppend(&note, "usage samples, thread names and memory maps end there");
   } else {
-    absl::StrAppend(&note, confinement.reserve_end != 0
-                               ? "the trace went on in the part that was mapped before"
-                               : "no part of the trace could be mapped before");
+    absl::StrAppend(&note, kind.has_reserve ? "the trace went on in the part that was mapped before"
+                                            : "no part of the trace could be mapped before");
   }
   return note + "; processes that it forked afterwards may have no trace.";
 }
@@ -182,7 +194,7 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   for (const ConfinementRecord& each : metadata.confinements) {
     if (each.what == 0) continue;  // only a reserve was mapped
     if (std::ranges::none_of(kinds, [&each](Confinements& kind) { return kind.Take(each); })) {
-      kinds.push_back({each, each.ticks, 1});
+      kinds.emplace_back(each).Take(each);
     }
   }
   for (const Confinements& kind : kinds) {
