@@ -212,10 +212,9 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         if (const uint64_t of = body.Number(); of != 0) thread.handlers_of = static_cast<uint32_t>(of);
         break;
       }
-      case RecordTag::kThreadGone: {
-        threads.try_emplace(static_cast<uint32_t>(body.Number()));
+      case RecordTag::kThreadGone:
+        threads.try_emplace(static_cast<uint32_t>(body.Number()));  // it was there
         break;
-      }
       case RecordTag::kMemoryMap: ReadMemoryMap(body, this); break;
       case RecordTag::kEnd: ReadEnd(body, this, clock); break;
       case RecordTag::kCounter: ReadCounter(body, this); break;

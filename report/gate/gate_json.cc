@@ -9,25 +9,6 @@ namespace {
 
 using render::Json;
 
-Json FramesJson(const GateReport& report, const GateLeak& leak) {
-  Json frames = Json::array();
-  for (const Frame* frame : report.names->Frames(leak.stack)) {
-    if (frame->role == FrameRole::kMarker) {
-      frames.push_back({{"function", frame->function}});
-      continue;
-    }
-    Json json = Json::object();
-    if (!frame->function.empty()) json["function"] = frame->function;
-    if (!frame->module.empty()) json["module"] = frame->module;
-    json["offset"] = frame->offset;
-    if (!frame->file.empty()) json["file"] = frame->file;
-    if (frame->line != 0) json["line"] = frame->line;
-    if (frame->inlined) json["inlined"] = true;
-    frames.push_back(std::move(json));
-  }
-  return frames;
-}
-
 Json AmountJson(const LeakAmount& amount) {
   return {{"bytes", amount.bytes}, {"blocks", amount.blocks}};
 }
@@ -52,7 +33,7 @@ Json LeakJson(const GateReport& report, const GateLeak& leak) {
     json["allowed"] = AmountJson(leak.allowed);
     if (!leak.until.empty()) json["until"] = leak.until;
   }
-  json["stack"] = FramesJson(report, leak);
+  json["stack"] = render::StackJson(*report.names, leak.stack);
   return json;
 }
 

@@ -203,9 +203,10 @@ absl::Status IndexFile::Finish(const TraceIdentity& identity, const std::string&
     header.directory_bytes = out.bytes().size();
     header.directory_checksum = format::Checksum(out.bytes().data(), out.bytes().size());
     header.checksum = ChecksumOf(header);
+    uint64_t begin = 0;
     if (Write(out.bytes()) &&
-        pwrite(fd_, &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header))) {
-      error_ = errno != 0 ? errno : EIO;
+        !symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(&header), sizeof(header)}, &begin)) {
+      error_ = errno;
     }
   }
   return error_ == 0 ? absl::OkStatus() : ErrnoStatus("cannot write", path_, error_);

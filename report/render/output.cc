@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -70,14 +71,10 @@ void Output::Write(absl::string_view text) {
 }
 
 void Output::Flush() {
-  absl::string_view rest = buffer_;
-  while (!rest.empty() && !done()) {
-    const ssize_t written = write(fd_, rest.data(), rest.size());
-    if (written >= 0) {
-      rest.remove_prefix(static_cast<size_t>(written));
-    } else if (errno == EPIPE) {
+  if (!done() && !symbolizer::WriteAll(fd_, buffer_)) {
+    if (errno == EPIPE) {
       closed_ = true;
-    } else if (errno != EINTR) {
+    } else {
       error_ = errno;
     }
   }

@@ -1,7 +1,6 @@
 #include "report/run/elf_facts.h"
 
 #include <elf.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -78,12 +77,12 @@ class Reader {
     char part[64];
     while (text.size() < kMaxString) {
       if (offset > INT64_MAX - sizeof(part)) return std::nullopt;
-      const ssize_t n = pread(fd_, part, sizeof(part), static_cast<off_t>(offset));
-      if (n <= 0) return std::nullopt;
-      const size_t length = strnlen(part, static_cast<size_t>(n));
+      size_t got;
+      if (!symbolizer::ReadUpTo(fd_, offset, part, sizeof(part), &got) || got == 0) return std::nullopt;
+      const size_t length = strnlen(part, got);
       text.append(part, length);
-      if (length < static_cast<size_t>(n)) return text;
-      offset += static_cast<uint64_t>(n);
+      if (length < got) return text;
+      offset += got;
     }
     return std::nullopt;
   }

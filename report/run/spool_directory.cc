@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "report/run/output_name.h"
 #include "report/run/unique_fd.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report {
 namespace {
@@ -72,7 +73,7 @@ absl::Status SpoolDirectory::WriteRunRecord(const RunRecord& record) const {
   const std::string text = absl::StrCat(record.root_pid, "\n", record.output, "\n");
   const UniqueFd fd(
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.ok() || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+  if (!fd.ok() || !symbolizer::WriteAll(fd.get(), text)) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
   }
   return absl::OkStatus();
