@@ -12,9 +12,8 @@
 
 namespace memtrace {
 
-// A golden number of instructions is of this compiler, optimized, without sanitizers.
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// A golden number of instructions is of this compiler.
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12 && defined(__x86_64__)
 inline constexpr bool kCompilerOfGoldenNumbers = true;
 #else
 inline constexpr bool kCompilerOfGoldenNumbers = false;

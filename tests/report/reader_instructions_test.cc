@@ -17,7 +17,7 @@
 namespace memtrace::report {
 namespace {
 
-#ifdef NDEBUG
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 constexpr bool kOptimized = true;
 #else
 constexpr bool kOptimized = false;
