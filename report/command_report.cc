@@ -18,6 +18,7 @@
 #include "report/index/indexed_analysis.h"
 #include "report/index/summary_store.h"
 #include "report/interruption.h"
+#include "report/leak/leak_scans.h"
 #include "report/memory_limit.h"
 #include "report/operator_new.h"
 #include "report/options.h"

@@ -14,7 +14,7 @@
 #include "report/faults/fault_stream.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
 #include "report/leak/scan_reader.h"
 #include "report/phases.h"
 #include "report/stream_state.h"

@@ -7,6 +7,7 @@
 
 #include "absl/container/btree_map.h"
 #include "report/heap_model.h"
+#include "symbolizer/huge_pages.h"
 
 namespace memtrace::report {
 
@@ -265,7 +266,7 @@ void HeapModel::DisableLeaks(uint32_t serial, bool disabled) {
 
 std::vector<HeldBlock> HeapModel::CopyLive() const {
   std::vector<HeldBlock> blocks;
-  blocks.reserve(table_.size() + (custom_ != nullptr ? custom_->blocks().size() : 0));
+  ReserveInHugePages(blocks, table_.size() + (custom_ != nullptr ? custom_->blocks().size() : 0));
   if (custom_ == nullptr) {
     table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
     return blocks;

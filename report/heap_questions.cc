@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
 #include "symbolizer/variables.h"
 
 namespace memtrace::report {

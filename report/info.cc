@@ -7,7 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/shell_words.h"
 #include "report/render/signal_name.h"
@@ -170,7 +171,7 @@ void PrintScans(const Analysis& a, Facts& facts) {
     }
     std::vector<std::string> kinds;
     for (size_t i = 0; i < 4; ++i) {
-      kinds.push_back(absl::StrCat(leak::KindName(static_cast<LeakKind>(i)), " ",
+      kinds.push_back(absl::StrCat(KindName(static_cast<LeakKind>(i)), " ",
                                    scan.totals[i].bytes, " B in ", scan.totals[i].blocks));
     }
     facts.Line(name, absl::StrCat(what, ": ", absl::StrJoin(kinds, ", "), " blocks"));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "report/instant.h"
+#include "report/leak_kinds.h"
 #include "symbolizer/private_file.h"
 #include "symbolizer/symbol_cache.h"
 
@@ -69,8 +70,11 @@ absl::Status ParseLeakFlags(const ReportFlags& flags, ReportOptions* options) {
         absl::StrCat("--scan: \"", flags.scan, "\" is neither the number of a scan nor \"last\""));
   }
   if (!flags.leak_kinds.empty()) {
-    const auto kinds = leak::ParseKinds("--show-leak-kinds", flags.leak_kinds);
-    if (!kinds.ok()) return kinds.status();
+    const auto kinds = ParseKinds(flags.leak_kinds, LeakKindSet::OfScans());
+    if (!kinds.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--show-leak-kinds: ", kinds.status().message()));
+    }
     options->leak_kinds = *kinds;
   }
   static constexpr std::pair<size_t, absl::string_view> kResolutions[] = {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analyzer.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/graph_questions.h"
 #include "report/render/site_measure.h"
@@ -65,7 +65,7 @@ struct ReportOptions {
   FrameFilter frames;
   StackBy timeline_by = StackBy::kNone;
   uint32_t scan = 0;  // 0: the last
-  std::optional<leak::KindSet> leak_kinds;
+  std::optional<LeakKindSet> leak_kinds;
   size_t text_top = 10;
   size_t csv_top = kAllRows;
   size_t json_top = kJsonRows;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
 #include "report/coverage.h"
+#include "report/leak_kinds.h"
 #include "report/render/frames_filter.h"
 #include "report/render/signal_name.h"
 #include "report/render/view.h"
@@ -150,8 +151,7 @@ Amounts AmountsOf(const Totals& totals) {
 }
 
 void AddLeakTotals(const LeakScan& scan, Amounts* amounts) {
-  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                              LeakKind::kReachable}) {
+  for (const LeakKind kind : kScanKinds) {
     (*amounts)[MeasureOf(kind)] += scan.totals[static_cast<size_t>(kind)].bytes;
   }
 }

@@ -196,7 +196,7 @@ const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint
 }
 
 std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
-                             const std::set<std::string>& programs, KindSet kinds) const {
+                             const std::set<std::string>& programs, LeakKindSet kinds) const {
   std::map<std::tuple<std::string, LeakKind, std::string>, const BaselineEntry*> now;
   for (const BaselineEntry& leak : leaks) {
     const BaselineEntry* known = Find(leak.kind, leak.fingerprint, leak.program);

@@ -21,7 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/gate/kinds.h"
+#include "report/leak_kinds.h"
 
 namespace memtrace::report::gate {
 
@@ -49,7 +49,7 @@ class Baseline {
   // The text of the file when `leaks` are what there is now. Entries of other programs than
   // `programs`, and of other kinds than `kinds`, were not looked for: they stay.
   std::string Update(const std::vector<BaselineEntry>& leaks, const std::set<std::string>& programs,
-                     KindSet kinds) const;
+                     LeakKindSet kinds) const;
 
  private:
   struct Line {

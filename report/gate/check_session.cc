@@ -30,6 +30,7 @@
 #include "report/gate/policy.h"
 #include "report/gate/suppressions.h"
 #include "report/gate/text_file.h"
+#include "report/leak_kinds.h"
 #include "report/memory_limit.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"

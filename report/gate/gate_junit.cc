@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "report/gate/formats.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 
 namespace memtrace::report::gate {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/gate/kinds.h"
+#include "report/leak_kinds.h"
 
 namespace memtrace::report::gate {
 
@@ -35,7 +35,7 @@ struct Tolerance {
 };
 
 struct GatePolicy {
-  KindSet fail_on = KindSet::Of(LeakKind::kDefinite);
+  LeakKindSet fail_on = LeakKindSet::Of(LeakKind::kDefinite);
   bool has_baseline = false;
   Tolerance tolerance;
   std::vector<Limit> max_leaked, max_peak, max_allocations;

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "report/gate/kinds.h"
+#include "report/leak_kinds.h"
 #include "report/gate/memcheck_stack.h"
 
 namespace memtrace::report::gate {
@@ -31,7 +31,7 @@ struct Suppression {
   std::string name;      // Valgrind: its first line; LeakSanitizer: the pattern
   std::string file;      // empty: built in
   uint32_t line = 0;     // of its first line in the file
-  KindSet kinds = KindSet::All();
+  LeakKindSet kinds = LeakKindSet::All();
   std::vector<FramePattern> frames;  // Valgrind; empty: LeakSanitizer's
   // What it matched.
   uint64_t records = 0, blocks = 0, bytes = 0;

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
 
 namespace memtrace::report::leak {
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/leak_kinds.h"
 #include "report/render/csv_record.h"
 #include "report/render/formats.h"
 
@@ -65,7 +66,7 @@ void WriteLeaks(const ReportView& view, size_t top, Sink& out) {
     for (size_t i = 0; i < std::min(top, losses.size()) && !out.done(); ++i) {
       const LossRecord& row = *losses[i].record;
       CsvRecord()
-          .Text(row.suppressed ? "suppressed" : leak::KindName(row.kind))
+          .Text(row.suppressed ? "suppressed" : KindName(row.kind))
           .Number(row.bytes).Number(row.blocks)
           .Text(FunctionName(row.function)).Seconds(row.first_time_ns).Seconds(row.last_time_ns)
           .Caller(view, row.stack).Text(view.Fingerprint(row.stack, row.function))

@@ -12,7 +12,8 @@
 #include "absl/strings/str_replace.h"
 #include "report/coverage.h"
 #include "report/leak/heuristics.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
+#include "report/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/graph_view.h"
 #include "report/render/json_parts.h"
@@ -316,8 +317,8 @@ Json LeakJson(const ReportView& view, const SiteGroup& group) {
 
 Json LossJson(const ReportView& view, const ReportView::Loss& loss) {
   const LossRecord& record = *loss.record;
-  return {{"kind", std::string(record.suppressed ? "suppressed" : leak::KindName(record.kind))},
-          {"lost_as", std::string(leak::KindName(record.kind))},  // what it is without suppressions
+  return {{"kind", std::string(record.suppressed ? "suppressed" : KindName(record.kind))},
+          {"lost_as", std::string(KindName(record.kind))},  // what it is without suppressions
           {"bytes", record.bytes},
           {"blocks", record.blocks},
           {"fingerprint", view.Fingerprint(record.stack, record.function)},
@@ -342,9 +343,8 @@ Json LeakAmountJson(const LeakAmount& amount) {
 
 Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals) {
   Json json = Json::object();
-  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                              LeakKind::kReachable}) {
-    json[leak::KindName(kind)] = LeakAmountJson(totals[static_cast<size_t>(kind)]);
+  for (const LeakKind kind : kScanKinds) {
+    json[KindName(kind)] = LeakAmountJson(totals[static_cast<size_t>(kind)]);
   }
   return json;
 }

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak_kinds.h"
 #include "report/render/graph_view.h"
 #include "report/render/json_parts.h"
 
@@ -50,9 +50,8 @@ class GraphJsonWriter {
 
   Json Why(const leak::WhyAnswer& answer, size_t top) const {
     Json kinds = Json::object();
-    for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                                LeakKind::kReachable}) {
-      kinds[leak::KindName(kind)] = AmountJson(answer.kinds[static_cast<size_t>(kind)]);
+    for (const LeakKind kind : kScanKinds) {
+      kinds[KindName(kind)] = AmountJson(answer.kinds[static_cast<size_t>(kind)]);
     }
     Json held_by = Json::array(), keepers = Json::array();
     for (const uint32_t node : answer.held_by) {
@@ -74,7 +73,7 @@ class GraphJsonWriter {
                                ? Json() : Json(std::string(PointerName(step.how)));
         chain.push_back(std::move(block));
       }
-      keepers.push_back({{"kind", std::string(leak::KindName(keeper.kind))},
+      keepers.push_back({{"kind", std::string(KindName(keeper.kind))},
                          {"bytes", keeper.kept.bytes},
                          {"blocks", keeper.kept.blocks},
                          {"root", root == KeepPaths::kNone ? Json() : RootJson(root)},
@@ -120,7 +119,7 @@ class GraphJsonWriter {
     const leak::BlockSite& site = report_.SiteOf(block);
     return {{"address", Hex(report_.graph().blocks().start(block))},
             {"bytes", report_.graph().blocks().bytes(block)},
-            {"kind", std::string(leak::KindName(report_.KindOf(block)))},
+            {"kind", std::string(KindName(report_.KindOf(block)))},
             {"fingerprint", graph_.view().Fingerprint(site.stack, site.function)},
             {"allocator", std::string(FunctionName(site.function))},
             {"caller", graph_.view().CallerText(site.stack)}};

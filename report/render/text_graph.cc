@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/graph_view.h"
 #include "report/render/lines.h"
@@ -158,7 +158,7 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
     all.bytes += amount.bytes;
     all.blocks += amount.blocks;
     if (amount.blocks == 0) continue;
-    kinds.push_back(absl::StrCat(Count(amount.blocks), " ", leak::KindSentence(static_cast<LeakKind>(i))));
+    kinds.push_back(absl::StrCat(Count(amount.blocks), " ", KindPhrase(static_cast<LeakKind>(i))));
   }
   Title("WHY", absl::StrCat(InBlocks(all), ", ",
                             AllocationName(graph_.view(), site.stack, site.function), "  ",
@@ -180,7 +180,7 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
     std::string head;
     if (keeper.group != KeepPaths::kNone) {
       head = absl::StrCat(InBlocks(keeper.kept), keeper.kept.blocks == 1 ? " is " : " are ",
-                          leak::KindSentence(keeper.kind), ":");
+                          KindPhrase(keeper.kind), ":");
     } else if (keeper.kind == LeakKind::kDefinite) {
       head = absl::StrCat(InBlocks(keeper.kept), keeper.kept.blocks == 1 ? " is" : " are",
                           " definitely lost: no root leads there");
@@ -203,7 +203,7 @@ void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
                             ? ""
                             : absl::StrFormat(" (0x%x is %d bytes behind its begin)", answer.address,
                                               answer.address - start)));
-  Line(2, absl::StrCat(Block(answer.block), ", ", leak::KindSentence(report_.KindOf(answer.block))));
+  Line(2, absl::StrCat(Block(answer.block), ", ", KindPhrase(report_.KindOf(answer.block))));
   const auto how = [](leak::Pointer pointer) {
     return pointer == leak::Pointer::kStart ? std::string("to its start")
            : pointer == leak::Pointer::kInterior
@@ -220,7 +220,7 @@ void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
   for (size_t i = 0; i < blocks; ++i) {
     const leak::PointersAnswer::FromBlock& from = answer.blocks[i];
     Line(4, absl::StrCat(absl::StrFormat("+%d of block ", from.offset), Block(from.block), ", ",
-                         leak::KindSentence(report_.KindOf(from.block)), ": ", how(from.how)));
+                         KindPhrase(report_.KindOf(from.block)), ": ", how(from.how)));
   }
   absl::StrAppend(&out_, MoreLine(options_, answer.blocks.size(), blocks, "block"));
   if (answer.roots.empty() && answer.blocks.empty()) Line(4, "nothing does");

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/leak/leak_scans.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/lines.h"

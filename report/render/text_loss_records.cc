@@ -7,7 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/leak/heuristics.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
@@ -36,11 +37,10 @@ std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
 std::string SummaryOf(const ReportView& view, const TextOptions& options) {
   const LeakScan& scan = *view.leak_scan();
   std::string out = Heading(options, "LEAK SUMMARY", InstantText(scan, view.analysis().process));
-  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                              LeakKind::kReachable}) {
+  for (const LeakKind kind : kScanKinds) {
     const LeakAmount& amount = scan.totals[static_cast<size_t>(kind)];
     const bool bad = kind != LeakKind::kReachable && amount.blocks != 0;
-    absl::StrAppend(&out, absl::StrFormat("  %15s: ", leak::KindSentence(kind)),
+    absl::StrAppend(&out, absl::StrFormat("  %15s: ", KindPhrase(kind)),
                     options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)), "\n");
   }
   bool any = false;
@@ -143,7 +143,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
     const std::string amount = RecordAmount(record, changes);
     const bool bad = record.kind != LeakKind::kReachable;
     std::string what =
-        absl::StrCat(record.blocks == 1 ? " is " : " are ", leak::KindSentence(record.kind));
+        absl::StrCat(record.blocks == 1 ? " is " : " are ", KindPhrase(record.kind));
     const std::string by = AllocationName(view, record.stack, record.function);
     const bool by_below =
         number.size() + amount.size() + what.size() + 2 + by.size() > options.style.width;

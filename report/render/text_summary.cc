@@ -6,6 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/coverage.h"
+#include "report/leak/leak_scans.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/growing.h"
 #include "report/render/lines.h"
@@ -178,7 +180,7 @@ void AddLost(const ReportView& view, Lines* lines) {
     const LeakAmount& amount = scan->totals[static_cast<size_t>(kind)];
     if (amount.blocks == 0) continue;
     parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
-                                 Plural(amount.blocks, "block"), " ", leak::KindSentence(kind)));
+                                 Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const bool all_recorded = !view.analysis().coverage.events_missing;
   lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",

@@ -9,18 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "report/leak/leak_scans.h"
 #include "report/render/escape.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
-
-constexpr std::pair<absl::string_view, LeakKind> kKindNames[] = {
-    {"definite", LeakKind::kDefinite},
-    {"indirect", LeakKind::kIndirect},
-    {"possible", LeakKind::kPossible},
-    {"reachable", LeakKind::kReachable},
-};
 
 // Where records of one size are: memcheck's order of its kinds.
 int KindRank(LeakKind kind) {
@@ -92,31 +86,15 @@ std::string KeyOf(const Loss& loss, size_t most_addresses) {
 
 }  // namespace
 
-bool LeakKindSet::Parse(absl::string_view text, LeakKindSet* set) {
-  *set = LeakKindSet();
-  if (text == "none") return true;
-  if (text == "all") {
-    *set = All();
-    return true;
-  }
-  for (const absl::string_view name : absl::StrSplit(text, ',')) {
-    const auto* known = std::find_if(std::begin(kKindNames), std::end(kKindNames),
-                                     [&](const auto& kind) { return kind.first == name; });
-    if (known == std::end(kKindNames)) return false;
-    *set = set->With(known->second);
-  }
-  return true;
-}
-
-absl::string_view LostWords(LeakKind kind) {
+absl::string_view XmlKind(LeakKind kind) {
   switch (kind) {
-    case LeakKind::kDefinite: return "definitely lost";
-    case LeakKind::kIndirect: return "indirectly lost";
-    case LeakKind::kPossible: return "possibly lost";
-    case LeakKind::kReachable: return "still reachable";
-    case LeakKind::kUnfreed: return "not freed";
+    case LeakKind::kDefinite: return "Leak_DefinitelyLost";
+    case LeakKind::kIndirect: return "Leak_IndirectlyLost";
+    case LeakKind::kPossible: return "Leak_PossiblyLost";
+    case LeakKind::kReachable:
+    case LeakKind::kUnfreed: return "Leak_StillReachable";
   }
-  return "not freed";
+  return "Leak_StillReachable";
 }
 
 void LossList::Count() {

@@ -49,33 +49,7 @@ struct Loss {
   uint64_t total_bytes() const { return bytes + indirect_bytes; }
 };
 
-// A set of leak kinds.
-class LeakKindSet {
- public:
-  constexpr LeakKindSet() = default;
-  static constexpr LeakKindSet All() { return LeakKindSet((1u << kLeakKinds) - 1); }
-  static constexpr LeakKindSet DefiniteAndPossible() {
-    return LeakKindSet().With(LeakKind::kDefinite).With(LeakKind::kPossible);
-  }
-  // "definite,possible", "all", "none": what --show-leak-kinds takes. False: something else.
-  static bool Parse(absl::string_view text, LeakKindSet* set);
-
-  constexpr bool Has(LeakKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1) != 0; }
-  constexpr LeakKindSet With(LeakKind kind) const {
-    return LeakKindSet(bits_ | 1u << static_cast<unsigned>(kind));
-  }
-  constexpr LeakKindSet Without(LeakKind kind) const {
-    return LeakKindSet(bits_ & ~(1u << static_cast<unsigned>(kind)));
-  }
-  friend constexpr bool operator==(LeakKindSet, LeakKindSet) = default;
-
- private:
-  constexpr explicit LeakKindSet(unsigned bits) : bits_(bits) {}
-  unsigned bits_ = 0;
-};
-
-// "definitely lost", "still reachable", ...; kUnfreed: "not freed".
-absl::string_view LostWords(LeakKind kind);
+absl::string_view XmlKind(LeakKind kind);  // memcheck's, "Leak_DefinitelyLost"
 
 // Frames of a stack that tell records apart: --leak-resolution.
 enum class LeakResolution { kLow, kMed, kHigh };

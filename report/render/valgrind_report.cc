@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/units.h"
 
@@ -27,20 +28,9 @@ std::string LossText(const Loss& loss, size_t number, size_t of) {
     absl::StrAppend(&out, " (", Count(loss.bytes), " direct, ", Count(loss.indirect_bytes),
                     " indirect)");
   }
-  absl::StrAppend(&out, " bytes in ", Count(loss.blocks), " blocks are ", LostWords(loss.kind),
+  absl::StrAppend(&out, " bytes in ", Count(loss.blocks), " blocks are ", KindPhrase(loss.kind),
                   " in loss record ", Count(number), " of ", Count(of));
   return out;
-}
-
-absl::string_view XmlKind(LeakKind kind) {
-  switch (kind) {
-    case LeakKind::kDefinite: return "Leak_DefinitelyLost";
-    case LeakKind::kIndirect: return "Leak_IndirectlyLost";
-    case LeakKind::kPossible: return "Leak_PossiblyLost";
-    case LeakKind::kReachable:
-    case LeakKind::kUnfreed: return "Leak_StillReachable";
-  }
-  return "Leak_StillReachable";
 }
 
 class ValgrindLines {
@@ -65,9 +55,8 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines&
   uint64_t total_blocks = list.suppressed.blocks;
   for (const LeakAmount& kind : list.totals) total_blocks += kind.blocks;
   lines.Add("LEAK SUMMARY:");
-  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                              LeakKind::kReachable}) {
-    amount(LostWords(kind), total(kind));
+  for (const LeakKind kind : kScanKinds) {
+    amount(KindPhrase(kind), total(kind));
   }
   static constexpr absl::string_view kHeuristics[] = {"", "stdstring", "length64", "newarray",
                                                       "multipleinheritance"};

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "report/leak_kinds.h"
 #include "report/render/sink.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/view.h"
@@ -27,8 +28,8 @@ struct UsedSuppression {
 
 struct ValgrindStyle {
   enum class LeakCheck { kNo, kSummary, kFull } leak_check = LeakCheck::kFull;
-  LeakKindSet show = LeakKindSet::All();
-  LeakKindSet errors = LeakKindSet::DefiniteAndPossible();
+  LeakKindSet show = LeakKindSet::OfScans();
+  LeakKindSet errors = LeakKindSet::Default();
   int verbosity = 1;  // 0: -q, loss records alone
   std::string version;  // of memtrace
   std::vector<std::string> tool_command;  // what was called, for the XML

@@ -12,7 +12,9 @@
 #include "absl/strings/str_join.h"
 #include "report/event_decoder.h"
 #include "report/fingerprint.h"
+#include "report/leak/leak_scans.h"
 #include "report/leak/loss_records.h"
+#include "report/leak_kinds.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -237,7 +239,7 @@ const FaultSite* ReportView::FaultsOf(StackId stack, format::AllocFunction funct
   return Find(fault_sites_, stack, function);
 }
 
-absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<leak::KindSet> kinds) {
+absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds) {
   leak_kinds_ = kinds;
   leak_scan_ = leak::ChooseScan(*analysis_, scan);
   if (scan == 0 || leak_scan_ != nullptr) return absl::OkStatus();
@@ -254,12 +256,12 @@ absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<leak::KindSet>
 std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
   std::vector<Loss> losses;
   if (leak_scan_ == nullptr) return losses;
-  const leak::KindSet kinds =
-      leak_kinds_.value_or(everything ? leak::kAllKinds : leak::kDefaultKinds);
+  const LeakKindSet kinds =
+      leak_kinds_.value_or(everything ? LeakKindSet::OfScans() : LeakKindSet::Default());
   for (size_t i = leak_scan_->records.size(); i-- > 0;) {
     const LossRecord& record = leak_scan_->records[i];
     if (record.suppressed && !everything) continue;
-    if ((kinds & leak::BitOf(record.kind)) != 0 && leak::IsShown(record, leak_scan_->show) &&
+    if (kinds.Has(record.kind) && leak::IsShown(record, leak_scan_->show) &&
         Matches(record.stack)) {
       losses.push_back({&record, i + 1});
     }
@@ -269,14 +271,14 @@ std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
 
 ReportView::HiddenLosses ReportView::CountHidden() const {
   HiddenLosses hidden;
-  const leak::KindSet kinds = leak_kinds_.value_or(leak::kDefaultKinds);
+  const LeakKindSet kinds = leak_kinds_.value_or(LeakKindSet::Default());
   for (const LossRecord& record : leak_scan_->records) {
     if (!Matches(record.stack)) continue;
     if (record.suppressed) {
       ++hidden.suppressed;
     } else if (!leak::IsShown(record, leak_scan_->show)) {
       ++hidden.by_change;
-    } else if ((kinds & leak::BitOf(record.kind)) == 0) {
+    } else if (!kinds.Has(record.kind)) {
       ++hidden.by_kind;
     }
   }

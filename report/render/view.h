@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analysis.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak_kinds.h"
 #include "report/render/frames_filter.h"
 #include "report/render/grouping.h"
 #include "report/site_symbols.h"
@@ -89,7 +89,7 @@ class ReportView {
 
   // Which scan and which kinds of its records; by default those of memcheck. `scan` 0: the
   // last. NotFound: there is no such scan.
-  absl::Status ChooseLeaks(uint32_t scan, std::optional<leak::KindSet> kinds);
+  absl::Status ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds);
   // nullptr: nothing is known of what is reachable.
   const LeakScan* leak_scan() const { return leak_scan_; }
   // The records of leak_scan() that are to be shown and match, largest first; the number of
@@ -142,7 +142,7 @@ class ReportView {
   const SiteSymbols* symbols_ = nullptr;
   const LeakScan* leak_scan_ = nullptr;
   StackNumbers* stack_numbers_ = nullptr;
-  std::optional<leak::KindSet> leak_kinds_;
+  std::optional<LeakKindSet> leak_kinds_;
   FrameFilter filter_;
   std::vector<bool> frame_matches_, frame_fits_;  // by FrameId: `match`, the others; empty: all
   std::vector<const Site*> sites_;

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak_kinds.h"
 #include "report/output_file.h"
 #include "report/render/frames_filter.h"
 #include "report/render/mismatches.h"
@@ -274,7 +274,7 @@ void Writer::WriteLeaks() {
     known = true;
     for (const LossRecord& record : scan.records) {
       if (!view_.Matches(record.stack)) continue;
-      row.Number(++id).Number(scan.number).Text(leak::KindName(record.kind));
+      row.Number(++id).Number(scan.number).Text(KindName(record.kind));
       Stack(record.stack, &row);
       row.Text(render::FunctionName(record.function))
           .Text(view_.Fingerprint(record.stack, record.function)).Number(record.bytes)
@@ -284,7 +284,7 @@ void Writer::WriteLeaks() {
   }
   if (known) return;
   for (const render::SiteGroup& group : view_.unfreed()) {
-    row.Number(++id).Null().Text(leak::KindName(LeakKind::kUnfreed));
+    row.Number(++id).Null().Text(KindName(LeakKind::kUnfreed));
     Stack(group.stack, &row);
     row.Text(render::FunctionName(group.function))
         .Text(view_.Fingerprint(group.stack, group.function)).Number(group.live_bytes)

@@ -6,7 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
 #include "report/trace_reader.h"
 #include "report/tree/add_totals.h"
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/shell_words.h"
@@ -103,12 +103,11 @@ std::string TreeText::Ends() const {
 std::string TreeText::Lost() const {
   if (analysis_.scanned == 0) return "not known: no process was scanned";
   std::vector<std::string> parts;
-  for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible,
-                              LeakKind::kReachable}) {
+  for (const LeakKind kind : kScanKinds) {
     const LeakAmount& amount = analysis_.leaks[static_cast<size_t>(kind)];
     if (amount.blocks == 0 && kind != LeakKind::kDefinite) continue;
     parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
-                                 Plural(amount.blocks, "block"), " ", leak::KindSentence(kind)));
+                                 Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
   return absl::StrCat(absl::StrJoin(parts, ", "), " in ", Plural(analysis_.scanned, "trace"),

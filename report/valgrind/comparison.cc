@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/leak_kinds.h"
 #include "report/valgrind/difference_reasons.h"
 
 namespace memtrace::report::valgrind {
@@ -114,7 +115,7 @@ class Pairing {
   std::vector<const Loss*> no_words_here_, no_words_there_;
 };
 
-Verdict Judge(const ComparedLeak& leak, bool scanned, render::LeakKindSet shown) {
+Verdict Judge(const ComparedLeak& leak, bool scanned, LeakKindSet shown) {
   const LeakAmount here = leak.here.total(), there = leak.there.total();
   if (there.blocks == 0 && there.bytes == 0 && leak.there.records == 0) return Verdict::kOnlyHere;
   if (leak.here.records == 0) return Verdict::kOnlyThere;
@@ -143,7 +144,7 @@ std::vector<std::string> NotesOn(const Analysis& analysis, const LossList& here,
   }
   if (!there.damage.empty()) notes.push_back(absl::StrCat("there: ", there.damage));
   for (const std::string& note : there.notes) notes.push_back(absl::StrCat("there: ", note));
-  if (there.shown != render::LeakKindSet::All()) {
+  if (there.shown != LeakKindSet::OfScans()) {
     notes.push_back("there, only some kinds of leaks were asked for; --show-leak-kinds=all has them "
                     "all");
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/leak_kinds.h"
 #include "report/render/frames_filter.h"
 #include "report/render/units.h"
 #include "report/runtime_functions.h"
@@ -102,7 +103,7 @@ bool HasFound(const LostOnASide& side) {
   return Blocks(side, LeakKind::kReachable) + Blocks(side, LeakKind::kPossible) > 0;
 }
 
-bool OnlyKindsOutside(const LostOnASide& side, render::LeakKindSet shown) {
+bool OnlyKindsOutside(const LostOnASide& side, LeakKindSet shown) {
   for (size_t kind = 0; kind < kLeakKinds; ++kind) {
     const bool is_shown = shown.Has(static_cast<LeakKind>(kind)) ||
                           static_cast<LeakKind>(kind) == LeakKind::kUnfreed;
@@ -225,7 +226,7 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
     expect("leaks of this kind are not in the file: Valgrind was not asked for them "
            "(--show-leak-kinds=all)");
   }
-  if (here.scan == nullptr && there.shown != render::LeakKindSet::All() && !only_there) {
+  if (here.scan == nullptr && there.shown != LeakKindSet::OfScans() && !only_there) {
     expect("the memory was not scanned here, and Valgrind was not asked for all kinds "
            "(--show-leak-kinds=all)");
   }

@@ -7,12 +7,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/leak_kinds.h"
 
 namespace memtrace::report::valgrind {
 namespace {
 
 using LeakCheck = render::ValgrindStyle::LeakCheck;
-using render::LeakKindSet;
 
 // Valgrind's and memcheck's, up to 3.26. They change how programs are run there, or are
 // about errors that are not leaks.
@@ -76,7 +76,7 @@ class OptionReader {
       status = Kinds(&options_.errors);
     } else if (name == "--show-reachable") {
       status = YesNo([&](bool yes) {
-        options_.show = yes ? LeakKindSet::All()
+        options_.show = yes ? LeakKindSet::OfScans()
                             : options_.show.Without(LeakKind::kReachable)
                                   .Without(LeakKind::kIndirect);
       });
@@ -140,10 +140,13 @@ class OptionReader {
   }
 
   absl::Status Kinds(LeakKindSet* set) {
-    return LeakKindSet::Parse(value_, set)
-               ? absl::OkStatus()
-               : Wrong(word_, "definite, indirect, possible, reachable separated by commas, or all, "
-                              "or none");
+    const auto kinds = ParseKinds(value_, LeakKindSet::OfScans());
+    if (!kinds.ok()) {
+      return Wrong(word_, "definite, indirect, possible, reachable separated by commas, or all, "
+                          "or none");
+    }
+    *set = *kinds;
+    return absl::OkStatus();
   }
 
   absl::Status Resolution() {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "report/leak_kinds.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/valgrind_report.h"
 
@@ -23,8 +24,8 @@ struct DriverOptions {
 
   int verbosity = 1;
   render::ValgrindStyle::LeakCheck leak_check = render::ValgrindStyle::LeakCheck::kSummary;
-  render::LeakKindSet show = render::LeakKindSet::DefiniteAndPossible();
-  render::LeakKindSet errors = render::LeakKindSet::DefiniteAndPossible();
+  LeakKindSet show = LeakKindSet::Default();
+  LeakKindSet errors = LeakKindSet::Default();
   render::LeakResolution resolution = render::LeakResolution::kHigh;
   size_t callers = 12;
   std::vector<std::string> suppressions;

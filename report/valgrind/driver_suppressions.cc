@@ -1,6 +1,6 @@
 #include "report/valgrind/driver_suppressions.h"
 
-#include "report/gate/kinds.h"
+#include "report/leak_kinds.h"
 #include "report/gate/memcheck_stack.h"
 
 namespace memtrace::report::valgrind {
@@ -42,7 +42,7 @@ std::string DriverSuppressions::For(const render::ReportView& view,
                                     const render::Loss& loss) const {
   return gate::SuppressionFor(
       "<insert_a_suppression_name_here>",
-      loss.kind == LeakKind::kUnfreed ? "" : gate::KindName(loss.kind), loss.allocator,
+      loss.kind == LeakKind::kUnfreed ? "" : KindName(loss.kind), loss.allocator,
       view.Frames(loss.site_stack));
 }
 

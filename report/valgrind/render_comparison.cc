@@ -7,7 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/html/page.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
+#include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/json_parts.h"
 #include "report/render/units.h"
@@ -23,17 +24,6 @@ using render::Style;
 using render::WriteArray;
 
 constexpr size_t kFramesShown = 6;
-
-absl::string_view KindName(LeakKind kind) {
-  switch (kind) {
-    case LeakKind::kDefinite: return "definite";
-    case LeakKind::kIndirect: return "indirect";
-    case LeakKind::kPossible: return "possible";
-    case LeakKind::kReachable: return "reachable";
-    case LeakKind::kUnfreed: return "unfreed";
-  }
-  return "unfreed";
-}
 
 std::string SideText(const LostOnASide& side) {
   std::vector<std::string> parts;

@@ -14,12 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/leak_kinds.h"
 #include "report/run/unique_fd.h"
 
 namespace memtrace::report::valgrind {
 namespace {
 
-using render::LeakKindSet;
 using render::LeakResolution;
 using render::Loss;
 using render::LossFrame;
@@ -55,15 +55,9 @@ std::optional<uint64_t> Time(absl::string_view text) {
 }
 
 bool KindOf(absl::string_view name, LeakKind* kind) {
-  static constexpr std::pair<absl::string_view, LeakKind> kKinds[] = {
-      {"Leak_DefinitelyLost", LeakKind::kDefinite},
-      {"Leak_IndirectlyLost", LeakKind::kIndirect},
-      {"Leak_PossiblyLost", LeakKind::kPossible},
-      {"Leak_StillReachable", LeakKind::kReachable},
-  };
-  for (const auto& [known, value] : kKinds) {
-    if (known != name) continue;
-    *kind = value;
+  for (const LeakKind known : kScanKinds) {
+    if (render::XmlKind(known) != name) continue;
+    *kind = known;
     return true;
   }
   return false;
@@ -145,10 +139,10 @@ class Parser {
                            : value == "med" ? LeakResolution::kMed
                                             : LeakResolution::kHigh;
       } else if (absl::ConsumePrefix(&value, "--show-leak-kinds=")) {
-        LeakKindSet set;
-        if (LeakKindSet::Parse(value, &set)) run_->shown = set;
+        const auto kinds = ParseKinds(value, LeakKindSet::OfScans());
+        if (kinds.ok()) run_->shown = *kinds;
       } else if (absl::ConsumePrefix(&value, "--show-reachable=")) {
-        run_->shown = value == "yes" ? LeakKindSet::All()
+        run_->shown = value == "yes" ? LeakKindSet::OfScans()
                                      : run_->shown.Without(LeakKind::kReachable)
                                            .Without(LeakKind::kIndirect);
       } else if (absl::ConsumePrefix(&value, "--show-possibly-lost=")) {

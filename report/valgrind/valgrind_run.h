@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "report/leak_kinds.h"
 #include "report/render/valgrind_losses.h"
 
 namespace memtrace::report::valgrind {
@@ -47,7 +48,7 @@ struct ValgrindRun {
   // What its options ask for.
   size_t callers = 12;
   render::LeakResolution resolution = render::LeakResolution::kHigh;
-  render::LeakKindSet shown = render::LeakKindSet::DefiniteAndPossible();
+  LeakKindSet shown = LeakKindSet::Default();
   bool frees_libc = true;  // --run-libc-freeres, --run-cxx-freeres
   bool frees_cxx = true;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "report/gate/baseline.h"
+#include "report/leak_kinds.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -20,7 +21,7 @@ constexpr char kText[] =
     "# of another test\n"
     "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n";
 
-const KindSet kDefinite = KindSet::Of(LeakKind::kDefinite);
+const LeakKindSet kDefinite = LeakKindSet::Of(LeakKind::kDefinite);
 
 BaselineEntry Leak(LeakKind kind, std::string fingerprint, uint64_t bytes, uint64_t blocks,
                    std::string program, std::string caller) {
@@ -77,7 +78,7 @@ TEST(BaselineTest, ErrorsNameFileAndLine) {
 TEST(BaselineTest, AnUpdateWithoutAChangeChangesNoByte) {
   const Baseline baseline = Parsed(kText);
   EXPECT_EQ(baseline.Update(baseline.entries(), {"app", "other one"},
-                            kDefinite | KindSet::Of(LeakKind::kPossible)),
+                            kDefinite.With(LeakKind::kPossible)),
             kText);
 }
 

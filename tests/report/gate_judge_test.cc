@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "report/gate/judge.h"
+#include "report/leak_kinds.h"
 #include "tests/report/gate_made_up.h"
 
 namespace memtrace::report::gate {
@@ -36,7 +37,7 @@ TEST(JudgeTest, ADefiniteLeakFailsAndAPossibleOneIsReported) {
   ASSERT_THAT(gate.result.leaks, SizeIs(2));
   EXPECT_EQ(gate.result.leaks[0].kind, LeakKind::kDefinite) << "gated ones come first";
   EXPECT_EQ(gate.result.leaks[0].verdict, Verdict::kNew);
-  gate.policy.fail_on = KindSet::Of(LeakKind::kPossible);
+  gate.policy.fail_on = LeakKindSet::Of(LeakKind::kPossible);
   EXPECT_EQ(gate.Judge().leaks.front().kind, LeakKind::kPossible);
 }
 
@@ -288,7 +289,7 @@ TEST(EvidenceTest, ADefiniteAnswerNeedsACompleteScan) {
 
 TEST(EvidenceTest, WithoutItsEndNothingIsUnfreed) {
   GatePolicy policy;
-  policy.fail_on = KindSet::Of(LeakKind::kUnfreed);
+  policy.fail_on = LeakKindSet::Of(LeakKind::kUnfreed);
   EXPECT_EQ(WhyNoEvidence(Ended(ProcessInfo::End::kExit), policy), "");
   EXPECT_THAT(WhyNoEvidence(Ended(ProcessInfo::End::kCut), policy), HasSubstr("killed"));
   Analysis analysis = Ended(ProcessInfo::End::kSignal);
@@ -298,7 +299,7 @@ TEST(EvidenceTest, WithoutItsEndNothingIsUnfreed) {
 
 TEST(EvidenceTest, LimitsAloneNeedNoScan) {
   GatePolicy policy;
-  policy.fail_on = KindSet();
+  policy.fail_on = LeakKindSet();
   policy.max_peak = {{"", 1}};
   EXPECT_EQ(WhyNoEvidence(Ended(ProcessInfo::End::kSignal), policy), "");
   policy.max_leaked = {{"", 1}};
@@ -307,7 +308,7 @@ TEST(EvidenceTest, LimitsAloneNeedNoScan) {
 
 TEST(EvidenceTest, MissingEventsProveNothing) {
   GatePolicy policy;
-  policy.fail_on = KindSet::Of(LeakKind::kUnfreed);
+  policy.fail_on = LeakKindSet::Of(LeakKind::kUnfreed);
   const auto why = [&](auto change) {
     Analysis analysis = Ended(ProcessInfo::End::kExit);
     change(analysis);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/gate/kinds.h"
+#include "report/leak_kinds.h"
 #include "report/gate/policy.h"
 
 namespace memtrace::report::gate {

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "report/leak/graph_report.h"
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
 #include "tests/report/leak_world.h"
 
 namespace memtrace::report {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/leak_kinds.h"
 #include "report/options.h"
 #include "report/render/formats.h"
 #include "report/render/text_report.h"
@@ -85,13 +86,13 @@ TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
 TEST(LeakTextTest, TheUserChoosesKinds) {
   Leaky trace;
   ReportView view = trace.View();
-  ASSERT_TRUE(view.ChooseLeaks(0, leak::BitOf(LeakKind::kReachable)).ok());
+  ASSERT_TRUE(view.ChooseLeaks(0, LeakKindSet::Of(LeakKind::kReachable)).ok());
   EXPECT_THAT(Text(view), HasSubstr("still reachable, malloc  record 3 of 3"));
   EXPECT_THAT(Text(view), Not(HasSubstr("MakePair")));
   EXPECT_FALSE(view.ChooseLeaks(2, {}).ok());
-  EXPECT_TRUE(leak::ParseKinds("--x", "definite,indirect").ok());
-  EXPECT_EQ(*leak::ParseKinds("--x", "all"), leak::kAllKinds);
-  EXPECT_FALSE(leak::ParseKinds("--x", "lost").ok());
+  EXPECT_TRUE(ParseKinds("definite,indirect").ok());
+  EXPECT_EQ(*ParseKinds("all"), LeakKindSet::OfScans());
+  EXPECT_FALSE(ParseKinds("lost").ok());
 }
 
 TEST(LeakTextTest, NoScanIsNotNoLeaks) {

@@ -1,5 +1,6 @@
 // Valgrind's XML as values, and two tools' leaks side by side.
 
+#include "report/leak_kinds.h"
 #include "report/valgrind/comparison.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,6 @@
 namespace memtrace::report::valgrind {
 namespace {
 
-using render::LeakKindSet;
 using render::Loss;
 using render::LossFrame;
 using render::LossList;
@@ -84,7 +84,7 @@ TEST(ValgrindRunTest, ReadsWhatMemcheckWrote) {
   EXPECT_EQ(run.command, (std::vector<std::string>{"./app", "--fast"}));
   EXPECT_EQ(run.duration_ns, 86'462'404'000'000u);
   EXPECT_EQ(run.callers, 40u);
-  EXPECT_EQ(run.shown, LeakKindSet::All());
+  EXPECT_EQ(run.shown, LeakKindSet::OfScans());
   EXPECT_EQ(run.damage, "");
   ASSERT_EQ(run.losses.size(), 1u);
   const Loss& loss = run.losses[0];
@@ -98,10 +98,10 @@ TEST(ValgrindRunTest, ReadsWhatMemcheckWrote) {
 }
 
 TEST(ValgrindRunTest, OptionsSayWhatIsShown) {
-  EXPECT_EQ(Parsed(Document("")).shown, LeakKindSet::DefiniteAndPossible());
-  EXPECT_EQ(Parsed(Document("", "<arg>--show-reachable=yes</arg>")).shown, LeakKindSet::All());
+  EXPECT_EQ(Parsed(Document("")).shown, LeakKindSet::Default());
+  EXPECT_EQ(Parsed(Document("", "<arg>--show-reachable=yes</arg>")).shown, LeakKindSet::OfScans());
   EXPECT_EQ(Parsed(Document("", "<arg>--show-possibly-lost=no</arg>")).shown,
-            LeakKindSet().With(LeakKind::kDefinite));
+            LeakKindSet::Of(LeakKind::kDefinite));
   EXPECT_FALSE(Parsed(Document("", "<arg>--run-libc-freeres=no</arg>")).frees_libc);
   EXPECT_EQ(Parsed(Document("", "<arg>--leak-resolution=low</arg>")).resolution,
             render::LeakResolution::kLow);
@@ -255,7 +255,7 @@ class CompareTest : public testing::Test {
     scan_.state = LeakScan::State::kDone;
     here_.scan = &scan_;
     there_.protocol = 4;
-    there_.shown = LeakKindSet::All();
+    there_.shown = LeakKindSet::OfScans();
     there_.duration_ns = 404'000'000;
     analysis_.process.end = ProcessInfo::End::kExit;
     analysis_.process.duration_ns = 4'000'000;
@@ -430,7 +430,7 @@ TEST_F(CompareTest, WhatOneSideAloneHasIsSaid) {
 }
 
 TEST_F(CompareTest, KindsThatWereNotAskedForAreExpected) {
-  there_.shown = LeakKindSet::DefiniteAndPossible();
+  there_.shown = LeakKindSet::Default();
   here_.losses = {Make(LeakKind::kReachable, 10, 1, stack_)};
   EXPECT_EQ(Only().verdict, Verdict::kOnlyHere);
   EXPECT_TRUE(Only().expected);

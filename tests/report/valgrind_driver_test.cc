@@ -1,5 +1,6 @@
 // The words behind memtrace-valgrind.
 
+#include "report/leak_kinds.h"
 #include "report/valgrind/driver_options.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +13,6 @@
 namespace memtrace::report::valgrind {
 namespace {
 
-using render::LeakKindSet;
 using testing::HasSubstr;
 using LeakCheck = render::ValgrindStyle::LeakCheck;
 
@@ -26,8 +26,8 @@ DriverOptions OptionsOf(std::vector<std::string> words) {
 TEST(DriverOptionsTest, DefaultsAreValgrinds) {
   const DriverOptions options = OptionsOf({});
   EXPECT_EQ(options.leak_check, LeakCheck::kSummary);
-  EXPECT_EQ(options.show, LeakKindSet::DefiniteAndPossible());
-  EXPECT_EQ(options.errors, LeakKindSet::DefiniteAndPossible());
+  EXPECT_EQ(options.show, LeakKindSet::Default());
+  EXPECT_EQ(options.errors, LeakKindSet::Default());
   EXPECT_EQ(options.callers, 12u);
   EXPECT_EQ(options.verbosity, 1);
   EXPECT_EQ(options.error_exitcode, 0);
@@ -42,7 +42,7 @@ TEST(DriverOptionsTest, TakesWhatCTestGives) {
   EXPECT_EQ(options.log_file, "/b/MemoryChecker.1.log");
   EXPECT_EQ(options.verbosity, 0);
   EXPECT_EQ(options.leak_check, LeakCheck::kFull);
-  EXPECT_EQ(options.show, LeakKindSet::All());
+  EXPECT_EQ(options.show, LeakKindSet::OfScans());
   EXPECT_EQ(options.callers, 50u);
   EXPECT_EQ(options.suppressions, std::vector<std::string>{"/s/a.supp"});
   EXPECT_EQ(options.command, std::vector<std::string>{"./app"});
@@ -58,9 +58,9 @@ TEST(DriverOptionsTest, TheProgramsOwnOptionsAreItsOwn) {
 
 TEST(DriverOptionsTest, KindsAreSets) {
   EXPECT_EQ(OptionsOf({"--show-leak-kinds=definite,reachable"}).show,
-            LeakKindSet().With(LeakKind::kDefinite).With(LeakKind::kReachable));
+            LeakKindSet::Of(LeakKind::kDefinite).With(LeakKind::kReachable));
   EXPECT_EQ(OptionsOf({"--errors-for-leak-kinds=none"}).errors, LeakKindSet());
-  EXPECT_EQ(OptionsOf({"--show-possibly-lost=no"}).show, LeakKindSet().With(LeakKind::kDefinite));
+  EXPECT_EQ(OptionsOf({"--show-possibly-lost=no"}).show, LeakKindSet::Of(LeakKind::kDefinite));
 }
 
 TEST(DriverOptionsTest, WhatHasNoMeaningHereIsNoted) {

@@ -1,6 +1,7 @@
 // memcheck's text and XML: word for word what Valgrind 3.19 writes about the same leaks, and
 // readable by what reads Valgrind's.
 
+#include "report/leak_kinds.h"
 #include "report/render/valgrind_report.h"
 
 #include <gmock/gmock.h>
@@ -143,7 +144,7 @@ TEST(ValgrindTextTest, QuietIsTheRecordsAlone) {
   MadeUpLeaks made_up;
   ValgrindStyle style;
   style.verbosity = 0;
-  style.show = LeakKindSet::DefiniteAndPossible();
+  style.show = LeakKindSet::Default();
   const std::string text = Text(made_up, style);
   EXPECT_THAT(text, HasSubstr("are possibly lost in loss record 2 of 5"));
   EXPECT_THAT(text, Not(HasSubstr("reachable")));
@@ -154,7 +155,7 @@ TEST(ValgrindTextTest, QuietIsTheRecordsAlone) {
 TEST(ValgrindTextTest, SaysWhatIsNotShown) {
   MadeUpLeaks made_up;
   ValgrindStyle style;
-  style.show = LeakKindSet::DefiniteAndPossible();
+  style.show = LeakKindSet::Default();
   EXPECT_THAT(Text(made_up, style),
               HasSubstr("==42== Reachable blocks (those to which a pointer was found) are not "
                         "shown.\n==42== To see them, rerun with: --leak-check=full "

@@ -1,33 +1,10 @@
-#include "report/leak/leak_kinds.h"
+#include "report/leak/leak_scans.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::leak {
-
-absl::string_view KindName(LeakKind kind) {
-  switch (kind) {
-    case LeakKind::kDefinite: return "definite";
-    case LeakKind::kIndirect: return "indirect";
-    case LeakKind::kPossible: return "possible";
-    case LeakKind::kReachable: return "reachable";
-    case LeakKind::kUnfreed: break;
-  }
-  return "unfreed";
-}
-
-absl::string_view KindSentence(LeakKind kind) {
-  switch (kind) {
-    case LeakKind::kDefinite: return "definitely lost";
-    case LeakKind::kIndirect: return "indirectly lost";
-    case LeakKind::kPossible: return "possibly lost";
-    case LeakKind::kReachable: return "still reachable";
-    case LeakKind::kUnfreed: break;
-  }
-  return "not freed";
-}
 
 absl::string_view ReasonName(format::ScanReason reason) {
   switch (reason) {
@@ -47,25 +24,6 @@ absl::string_view ShowName(format::ScanShow show) {
     case format::ScanShow::kChanged: return "changed";
   }
   return "any";
-}
-
-absl::StatusOr<KindSet> ParseKinds(absl::string_view option, absl::string_view set) {
-  if (set == "all") return kAllKinds;
-  if (set == "none") return KindSet{0};
-  KindSet kinds = 0;
-  for (const absl::string_view word : absl::StrSplit(set, ',')) {
-    KindSet bit = 0;
-    for (int i = 0; i < 4; ++i) {
-      const auto kind = static_cast<LeakKind>(i);
-      if (word == KindName(kind)) bit = BitOf(kind);
-    }
-    if (bit == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          option, ": \"", word, "\" is none of definite, indirect, possible, reachable, all, none"));
-    }
-    kinds |= bit;
-  }
-  return kinds;
 }
 
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
