@@ -11,7 +11,7 @@
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/shell_words.h"
-#include "report/render/signal_name.h"
+#include "report/render/process_end.h"
 #include "report/render/units.h"
 #include "report/trace_reader.h"
 
@@ -57,20 +57,10 @@ std::string Date(int64_t realtime_ns) {
 
 std::string EndOf(const ProcessInfo& process) {
   if (process.imported()) return "not in the log";
-  switch (process.end) {
-    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
-    case ProcessInfo::End::kExec: return "replaced itself by exec";
-    case ProcessInfo::End::kSignal:
-      if (process.kill.told() &&
-          process.kill.verdict != format::KillVerdict::kNotOomKiller) {
-        const bool known = process.kill.verdict == format::KillVerdict::kOomKiller;
-        return absl::StrCat(known ? "killed by the OOM killer: " : "killed, perhaps by the OOM killer: ",
-                            render::EscapeControls(process.kill.why));
-      }
-      return absl::StrCat("killed by ", render::SignalName(process.end_signal));
-    case ProcessInfo::End::kCut: break;
-  }
-  return "not in the trace: killed, still running, or no longer able to write";
+  if (process.end == ProcessInfo::End::kExit) return render::ShortEnd(process);
+  std::string end = render::EndPhrase(process);
+  if (!process.kill.why.empty()) absl::StrAppend(&end, ": ", render::EscapeControls(process.kill.why));
+  return end;
 }
 
 const char* ClockName(format::ClockKind clock) {

@@ -16,6 +16,7 @@
 namespace memtrace::report {
 namespace {
 
+constexpr int kMostLeft = 100;  // files of others that have the name
 constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
 
 // What a signal finds: the name is whole before it is there.
@@ -61,9 +62,16 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write ", path, ": it exists and is not a regular file"));
   }
-  std::string temporary = absl::StrCat(path, ".", getpid(), ".tmp");
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0) return ErrnoStatus("cannot write", path, errno);
+  std::string temporary;
+  int fd = -1;
+  // Of a process of this number that was killed one may be left: in a container numbers come again.
+  for (int number = 0; fd < 0; ++number) {
+    temporary = absl::StrCat(path, ".", getpid(), ".", number, ".tmp");
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0 && (errno != EEXIST || number == kMostLeft)) {
+      return ErrnoStatus("cannot write", path, errno);
+    }
+  }
   RemoveWhenEnded(temporary);
   return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(temporary), fd));
 }

@@ -7,9 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
 #include "report/coverage.h"
+#include "report/leak/leak_scans.h"
 #include "report/leak_kinds.h"
 #include "report/render/frames_filter.h"
-#include "report/render/signal_name.h"
+#include "report/render/process_end.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
 #include "report/tree/trace_set.h"
@@ -31,15 +32,8 @@ constexpr size_t kFramesKept = 12;  // of a stack that is shown
 constexpr size_t kCommandKept = 200;
 constexpr size_t kMostNamed = 5;  // of processes that were not scanned
 
-std::string EndText(const ProcessInfo& process) {
-  if (process.imported()) return "an imported log";
-  switch (process.end) {
-    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
-    case ProcessInfo::End::kSignal: return render::SignalName(process.end_signal);
-    case ProcessInfo::End::kExec: return "exec";
-    case ProcessInfo::End::kCut: return "cut";
-  }
-  return "cut";
+std::string EndOf(const ProcessInfo& process) {
+  return process.imported() ? "an imported log" : render::ShortEnd(process);
 }
 
 std::string CommandText(const ProcessInfo& process) {
@@ -64,9 +58,7 @@ Measure MeasureOf(LeakKind kind) {
 const LeakScan* FinalScan(const Analysis& analysis) {
   const LeakScan* last = nullptr;
   for (const LeakScan& scan : analysis.leak_scans) {
-    const bool at_exit = scan.reason == format::ScanReason::kExitLate ||
-                         scan.reason == format::ScanReason::kExitEarly;
-    if (scan.state == LeakScan::State::kDone && at_exit) last = &scan;
+    if (scan.state == LeakScan::State::kDone && leak::IsAtExit(scan)) last = &scan;
   }
   return last;
 }
@@ -225,7 +217,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   RunSummary run;
   run.name = path;
   run.command = CommandText(analysis.process);
-  run.end = EndText(analysis.process);
+  run.end = EndOf(analysis.process);
   run.start_realtime_ns = analysis.process.start_realtime_ns;
   run.duration_ns = analysis.process.duration_ns;
   run.sampled = analysis.process.sample_bytes != 0;
@@ -278,7 +270,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
                                : absl::StrCat(paths.front(), " and ", paths.size() - 1, " more");
   const ProcessImage& first = tree.images[tree.tree.order.front()];
   run.command = CommandText(first.process);
-  run.end = EndText(first.process);
+  run.end = EndOf(first.process);
   run.processes = tree.tree.processes;
   run.sampled = tree.sample_bytes != 0;
   run.totals = AmountsOf(tree.totals);

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "report/leak/leak_scans.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
@@ -45,16 +46,11 @@ std::string WhyEventsAreMissing(const Analysis& analysis) {
   return "";
 }
 
-bool IsAtTheEnd(const LeakScan& scan) {
-  return scan.reason == format::ScanReason::kExitLate ||
-         scan.reason == format::ScanReason::kExitEarly;
-}
-
 // A scan that looked at nothing although there was something proves nothing.
 bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
   uint64_t judged = 0;
   for (const LeakAmount& total : scan.totals) judged += total.blocks;
-  return judged == 0 && IsAtTheEnd(scan) && analysis.totals.live_blocks > 0;
+  return judged == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
 }
 
 std::string HowItEnded(const ProcessInfo& process) {
@@ -117,7 +113,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
   const std::string ended = HowItEnded(analysis.process);
   const LeakScan* last = LastScan(analysis);
-  if (!policy.needs_scan() || ended.empty() || last == nullptr || IsAtTheEnd(*last)) return "";
+  if (!policy.needs_scan() || ended.empty() || last == nullptr || leak::IsAtExit(*last)) return "";
   return absl::StrCat("what it lost after its last leak scan, at ", render::Duration(last->time_ns),
                       ", is not known: ", ended);
 }

@@ -18,6 +18,7 @@
 #include "report/render/graph_view.h"
 #include "report/render/json_parts.h"
 #include "report/render/json_pressure.h"
+#include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
 #include "report/render/stack_numbers.h"
 #include "report/render/units.h"

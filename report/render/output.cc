@@ -6,12 +6,9 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "report/byte_source.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report::render {
@@ -20,9 +17,7 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 16;
 
 absl::Status WriteError(absl::string_view path, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", path.empty() ? "standard output" : path, ": ",
-                   std::strerror(error)));
+  return ErrnoStatus("cannot write", path.empty() ? "standard output" : path, error);
 }
 
 }  // namespace
@@ -42,27 +37,23 @@ absl::StatusOr<Output> Output::Open(const std::string& path) {
     if (file.fd_ < 0) return WriteError(path, errno);
     return file;
   }
-  std::string name = absl::StrCat(path, ".XXXXXX");
-  file.fd_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file.fd_ < 0) return WriteError(path, errno);
-  file.temporary_ = std::move(name);
-  const mode_t mask = umask(0);  // mkostemp made it 0600; the report is as public as any file
-  umask(mask);
-  fchmod(file.fd_, 0666 & ~mask);
+  auto whole = OutputFile::Create(path);
+  if (!whole.ok()) return whole.status();
+  file.file_ = *std::move(whole);
+  file.fd_ = file.file_->fd();
   return file;
 }
 
 Output::Output(Output&& other) noexcept
     : path_(std::move(other.path_)),
-      temporary_(std::exchange(other.temporary_, {})),
+      file_(std::move(other.file_)),
       buffer_(std::move(other.buffer_)),
       fd_(std::exchange(other.fd_, -1)),
       error_(other.error_),
       closed_(other.closed_) {}
 
 Output::~Output() {
-  if (fd_ >= 0 && fd_ != STDOUT_FILENO) close(fd_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (file_ == nullptr && fd_ >= 0 && fd_ != STDOUT_FILENO) close(fd_);
 }
 
 void Output::Write(absl::string_view text) {
@@ -85,11 +76,9 @@ absl::Status Output::Commit() {
   Flush();
   if (error_ != 0) return WriteError(path_, error_);
   if (path_.empty()) return absl::OkStatus();
-  if (close(std::exchange(fd_, -1)) != 0) return WriteError(path_, errno);
-  if (temporary_.empty()) return absl::OkStatus();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) return WriteError(path_, errno);
-  temporary_.clear();
-  return absl::OkStatus();
+  const int fd = std::exchange(fd_, -1);
+  if (file_ != nullptr) return file_->Commit();
+  return close(fd) == 0 ? absl::OkStatus() : WriteError(path_, errno);
 }
 
 }  // namespace memtrace::report::render

@@ -1,19 +1,20 @@
-// Output: standard output, or a file that appears only when it is whole.
+// Output: standard output, or a file that appears only when it is whole (report/output_file.h).
 //
-// A file is written under a temporary name beside its final one and renamed by
-// Commit(); without Commit() it is removed. On standard output a reader that has
-// gone away (`| head`) ends the report quietly: it has got all it wanted.
+// On standard output a reader that has gone away (`| head`) ends the report quietly: it has got
+// all it wanted.
 //
 // One thread. Ignores SIGPIPE in the whole process from Open() on.
 
 #ifndef MEMTRACE_REPORT_RENDER_OUTPUT_H_
 #define MEMTRACE_REPORT_RENDER_OUTPUT_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "report/output_file.h"
 #include "report/render/sink.h"
 
 namespace memtrace::report::render {
@@ -37,7 +38,7 @@ class Output : public Sink {
   void Flush();
 
   std::string path_;       // empty: standard output
-  std::string temporary_;  // empty: nothing to rename or remove
+  std::unique_ptr<OutputFile> file_;  // nullptr: standard output, a device or a pipe
   std::string buffer_;
   int fd_ = -1;
   int error_ = 0;       // errno of the first failed write

@@ -13,7 +13,7 @@
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
 #include "report/render/shell_words.h"
-#include "report/render/signal_name.h"
+#include "report/render/process_end.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 
@@ -22,15 +22,6 @@ namespace {
 
 std::string CommandLine(const Style& style, const ProcessInfo& process) {
   return style.Name(process.command.empty() ? process.executable : ShellCommand(process.command));
-}
-
-std::string KillText(format::KillVerdict verdict) {
-  switch (verdict) {
-    case format::KillVerdict::kOomKiller: return "killed by the OOM killer (SIGKILL)";
-    case format::KillVerdict::kNotOomKiller: return "killed by SIGKILL, not by the OOM killer";
-    case format::KillVerdict::kNotKnown: break;
-  }
-  return "killed by SIGKILL, perhaps by the OOM killer";
 }
 
 // What there was when it was killed, and how the verdict is known.
@@ -49,22 +40,6 @@ void AddKill(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
   }
   lines->Add("Then", absl::StrJoin(parts, ", "), Ink::kWarning);
   lines->Add("", EscapeControls(kill.why));
-}
-
-std::string EndText(const ProcessInfo& process) {
-  switch (process.end) {
-    case ProcessInfo::End::kExit:
-      return absl::StrCat("exit status ", process.exit_status);
-    case ProcessInfo::End::kExec:
-      return "replaced itself by exec";
-    case ProcessInfo::End::kSignal:
-      if (process.kill.told()) return KillText(process.kill.verdict);
-      return absl::StrCat("killed by ", SignalName(process.end_signal));
-    case ProcessInfo::End::kCut:
-      return "not in the trace (killed, still running, or it could no longer write); the last "
-             "event is";
-  }
-  return "";
 }
 
 void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Numbers& numbers,
@@ -211,10 +186,10 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   } else {
     const bool cut = process.end == ProcessInfo::End::kCut;
     const std::optional<uint64_t> recording_end = analysis.coverage.recording_end_ns;
-    const absl::string_view after = cut ? " after "
+    const absl::string_view after = cut ? "; the last event is after "
                                     : recording_end.has_value() ? "; the recording, before it, after "
                                                                 : ", after ";
-    lines.Add("Ended", absl::StrCat(EndText(process), after,
+    lines.Add("Ended", absl::StrCat(EndPhrase(process), after,
                                     Duration(cut ? process.duration_ns
                                                  : recording_end.value_or(process.duration_ns))),
               cut || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);

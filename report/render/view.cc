@@ -393,14 +393,4 @@ void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup
   *groups = std::move(sorted);
 }
 
-absl::string_view EndName(ProcessInfo::End end) {
-  switch (end) {
-    case ProcessInfo::End::kExit: return "exit";
-    case ProcessInfo::End::kExec: return "exec";
-    case ProcessInfo::End::kSignal: return "signal";
-    case ProcessInfo::End::kCut: return "cut";
-  }
-  return "cut";
-}
-
 }  // namespace memtrace::report::render

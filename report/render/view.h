@@ -169,9 +169,6 @@ std::string PlaceText(const Frame& frame);
 std::string FrameName(const Frame& frame);  // the function, or "module+0xoffset"
 absl::string_view FileNameOf(absl::string_view path);
 
-// "exit", "exec", "signal", "cut": in every format that machines read.
-absl::string_view EndName(ProcessInfo::End end);
-
 }  // namespace memtrace::report::render
 
 #endif  // MEMTRACE_REPORT_RENDER_VIEW_H_

@@ -13,6 +13,7 @@
 #include "report/output_file.h"
 #include "report/render/frames_filter.h"
 #include "report/render/mismatches.h"
+#include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
 #include "report/sqlite/database.h"
 #include "report/sqlite/schema.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "report/render/csv_record.h"
+#include "report/render/process_end.h"
 #include "report/tree/tree_view.h"
 
 namespace memtrace::report {

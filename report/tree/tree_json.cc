@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
+#include "report/render/process_end.h"
 #include "report/render/units.h"
 #include "report/tree/tree_view.h"
 

@@ -11,7 +11,7 @@
 #include "report/render/escape.h"
 #include "report/render/lines.h"
 #include "report/render/shell_words.h"
-#include "report/render/signal_name.h"
+#include "report/render/process_end.h"
 #include "report/render/table.h"
 #include "report/render/units.h"
 #include "report/tree/tree_rows.h"
@@ -24,16 +24,6 @@ using namespace render;  // NOLINT: this file is a part of it
 
 constexpr size_t kMostRows = 500;    // of the tree, without --full
 constexpr size_t kSkippedShown = 5;
-
-std::string EndText(const ProcessInfo& process) {
-  switch (process.end) {
-    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
-    case ProcessInfo::End::kExec: return "exec";
-    case ProcessInfo::End::kSignal: return SignalName(process.end_signal);
-    case ProcessInfo::End::kCut: return "cut";
-  }
-  return "cut";
-}
 
 class TreeText {
  public:
@@ -266,7 +256,7 @@ std::string TreeText::Processes() const {
     const ProcessInfo& process = analysis_.images[row.image].process;
     table.AddRow({Events(row.allocations), Bytes(row.bytes), Bytes(row.live), Bytes(row.peak),
                   row.more > 0 ? "" : Duration(process.duration_ns),
-                  row.more > 0 ? "" : EndText(process)},
+                  row.more > 0 ? "" : ShortEnd(process)},
                  [this, &row](size_t width) { return RowText(row, width); });
   }
   std::string out = absl::StrCat(

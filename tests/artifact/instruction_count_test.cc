@@ -14,6 +14,7 @@
 #include <string>
 
 #include "tests/artifact/callgrind.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace {
 namespace {
@@ -29,17 +30,11 @@ struct Path {
 
 class InstructionCountTest : public testing::TestWithParam<Path> {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/memtrace-count-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   double Instructions(const std::string& mode, int times, bool traced) const {
-    std::string before = "cd " + directory_ + " && rm -f *.mtr && ";
+    std::string before = "cd " + directory_.path() + " && rm -f *.mtr && ";
     if (traced) {
-      before += "LD_PRELOAD=" MEMTRACE_BUILD_DIR "/lib/libmemtrace.so MEMTRACE_OUT=" + directory_ +
+      before += "LD_PRELOAD=" MEMTRACE_BUILD_DIR "/lib/libmemtrace.so MEMTRACE_OUT=" + directory_.path() +
                 "/%p.mtr MEMTRACE_LEAK_CHECK=off ";
     }
     return InstructionsOf(before, MEMTRACE_BUILD_DIR "/tests/tracees/counted_pairs " + mode + " " +
@@ -59,7 +54,7 @@ class InstructionCountTest : public testing::TestWithParam<Path> {
     return (twice - once - plain) / kTimes;
   }
 
-  std::string directory_;
+  TempDir directory_;
 };
 
 TEST_P(InstructionCountTest, IsTheGoldenNumber) {

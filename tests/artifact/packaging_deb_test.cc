@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 class DebTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = new TemporaryDirectory;
+    directory_ = new TempDir;
     packed_ = new CommandResult(
         Shell("umask 077; cd '" MEMTRACE_BUILD_DIR "' && cpack -G DEB -B '" +
-              directory_->path().string() + "'"));
+              directory_->path() + "'"));
     for (const fs::directory_entry& entry : fs::directory_iterator(directory_->path())) {
       if (entry.path().extension() == ".deb") deb_ = new fs::path(entry.path());
     }
@@ -42,11 +42,11 @@ class DebTest : public testing::Test {
     return result.output;
   }
 
-  static TemporaryDirectory* directory_;
+  static TempDir* directory_;
   static CommandResult* packed_;
   static fs::path* deb_;
 };
-TemporaryDirectory* DebTest::directory_;
+TempDir* DebTest::directory_;
 CommandResult* DebTest::packed_;
 fs::path* DebTest::deb_;
 
@@ -99,10 +99,10 @@ TEST_F(DebTest, KeepsToDebiansLayout) {
 }
 
 TEST_F(DebTest, WorksWhenUnpacked) {
-  const fs::path root = directory_->path() / "root";
+  const fs::path root = *directory_ / "root";
   ASSERT_EQ(Shell("dpkg-deb -x '" + deb_->string() + "' '" + root.string() + "'").exit_status, 0);
   const std::string memtrace = "'" + (root / "usr/bin/memtrace").string() + "'";
-  const std::string trace = "'" + (directory_->path() / "sh.mtr").string() + "'";
+  const std::string trace = "'" + *directory_ / "sh.mtr" + "'";
   const CommandResult run = Shell(memtrace + " run -o " + trace + " -- /bin/sh -c 'exit 3'");
   EXPECT_EQ(run.exit_status, 3) << run.output;
   const CommandResult report = Shell(memtrace + " report " + trace);
@@ -110,7 +110,7 @@ TEST_F(DebTest, WorksWhenUnpacked) {
 }
 
 TEST_F(DebTest, LeavesTheLibraryItsSymbolsForTheLoaderOnly) {
-  const fs::path root = directory_->path() / "stripped";
+  const fs::path root = *directory_ / "stripped";
   ASSERT_EQ(Shell("dpkg-deb -x '" + deb_->string() + "' '" + root.string() + "'").exit_status, 0);
   const CommandResult sections =
       Shell("readelf -SW '" + (root / "usr/lib/libmemtrace.so").string() + "'");

@@ -264,9 +264,9 @@ TEST(BashCompletionTest, OffersTheReportFormatsThatTheProgramAccepts) {
 }
 
 Names FishOffers(const std::string& line) {
-  const TemporaryDirectory home;  // fish writes there
+  const TempDir home;  // fish writes there
   const CommandResult result =
-      Shell("HOME='" + home.path().string() + "' fish --no-config -c 'source " + kCompletions +
+      Shell("HOME='" + home.path() + "' fish --no-config -c 'source " + kCompletions +
             "memtrace.fish; complete -C \"" + line + "\"'");
   EXPECT_EQ(result.exit_status, 0) << result.output;
   Names offers;
@@ -329,10 +329,10 @@ TEST(ValgrindCompletionTest, OffersExactlyTheOptionsInThreeShells) {
   EXPECT_EQ(offers, options);
   EXPECT_EQ(Lines(Shell(script + "--leak-resolution=").output), (Names{"low", "med", "high"}));
 
-  const TemporaryDirectory home;  // fish writes there
+  const TempDir home;  // fish writes there
   Names of_fish;
   for (const std::string& offer :
-       Lines(Shell("HOME='" + home.path().string() + "' fish --no-config -c 'source " + kCompletions +
+       Lines(Shell("HOME='" + home.path() + "' fish --no-config -c 'source " + kCompletions +
                    "memtrace-valgrind.fish; complete -C \"memtrace-valgrind --\"'").output)) {
     std::string name = offer.substr(0, offer.find('\t'));
     if (name.ends_with('=')) name.pop_back();

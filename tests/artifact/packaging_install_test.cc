@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 class InstallTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    directory_ = new TemporaryDirectory;
+    directory_ = new TempDir;
     installed_ = new CommandResult(Shell("cmake --install '" MEMTRACE_BUILD_DIR "' --prefix '" +
                                          prefix().string() + "'"));
   }
@@ -27,13 +27,13 @@ class InstallTest : public testing::Test {
   }
   void SetUp() override { ASSERT_EQ(installed_->exit_status, 0) << installed_->output; }
 
-  static fs::path prefix() { return directory_->path() / "prefix"; }
-  static fs::path scratch(const std::string& name) { return directory_->path() / name; }
+  static fs::path prefix() { return *directory_ / "prefix"; }
+  static fs::path scratch(const std::string& name) { return *directory_ / name; }
 
-  static TemporaryDirectory* directory_;
+  static TempDir* directory_;
   static CommandResult* installed_;
 };
-TemporaryDirectory* InstallTest::directory_;
+TempDir* InstallTest::directory_;
 CommandResult* InstallTest::installed_;
 
 TEST_F(InstallTest, HasEveryPart) {

@@ -20,7 +20,7 @@ const std::string kSource = MEMTRACE_SOURCE_DIR "/tests/artifact/leak_consumer";
 
 class LeakTestTest : public testing::Test {
  protected:
-  fs::path path(const std::string& name) const { return directory_.path() / name; }
+  fs::path path(const std::string& name) const { return directory_ / name; }
 
   void Configure() {
     const CommandResult installed = Shell("cmake --install '" MEMTRACE_BUILD_DIR "' --prefix '" +
@@ -50,7 +50,7 @@ class LeakTestTest : public testing::Test {
     return verdicts;
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
 };
 
 TEST_F(LeakTestTest, IsRedForLeaksGreenForCleanAndKeepsFailures) {

@@ -89,17 +89,6 @@ std::string SourcePath(const std::string& in_source) {
   return MEMTRACE_SOURCE_DIR "/" + in_source;
 }
 
-TempDir::TempDir() {
-  std::string pattern = fs::temp_directory_path().string() + "/memtrace_e2e.XXXXXX";
-  if (mkdtemp(pattern.data()) == nullptr) Fail("mkdtemp: " + std::string(std::strerror(errno)));
-  path_ = pattern;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) Fail("cannot read " + path);

@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/temp_dir.h"
 #include "tests/tracees/counting_shim.h"
 
 namespace memtrace::e2e {
@@ -32,21 +33,6 @@ std::string ShimPath();                                // the counting shim
 std::string ExamplePath(const std::string& name);      // build/examples/name
 std::string TraceePath(const std::string& name);       // a program of tests/tracees
 std::string SourcePath(const std::string& in_source);  // a file of the source tree
-
-// A directory of its own, removed with everything in it.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, const std::string& content);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "format/checksum.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace {
 namespace {
@@ -25,17 +26,11 @@ using format::BlockKind;
 
 class TraceFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "memtrace-test.XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
 
   long Create(TraceFile& file, const char* pattern) {
     format::FileHeader header = {};
     header.trace_id = 0x1234567890abcdef;
-    return file.Create(pattern, directory_.c_str(), "prog", 42, 99, header);
+    return file.Create(pattern, directory_.path().c_str(), "prog", 42, 99, header);
   }
   static bool Append(TraceFile& file, const std::string& payload, uint32_t thread = 1) {
     BlockHeader header = {};
@@ -68,13 +63,13 @@ class TraceFileTest : public testing::Test {
     return found;
   }
 
-  fs::path directory_;
+  TempDir directory_;
 };
 
 TEST_F(TraceFileTest, ExpandsTheNameAndIsPrivate) {
   TraceFile file;
   ASSERT_EQ(Create(file, "a.%e.%p.%t.100%%.mtr"), 0);
-  EXPECT_EQ(file.path(), (directory_ / "a.prog.42.99.100%.mtr").string());
+  EXPECT_EQ(file.path(), directory_ / "a.prog.42.99.100%.mtr");
   struct stat info;
   ASSERT_EQ(stat(file.path(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
@@ -85,9 +80,9 @@ TEST_F(TraceFileTest, NeverTakesANameThatExists) {
   ASSERT_EQ(Create(first, "x.mtr"), 0);
   fs::create_symlink("/etc/passwd", directory_ / "x.1.mtr");
   ASSERT_EQ(Create(second, "x.mtr"), 0);
-  EXPECT_EQ(second.path(), (directory_ / "x.2.mtr").string());
+  EXPECT_EQ(second.path(), directory_ / "x.2.mtr");
   ASSERT_EQ(Create(third, "x.mtr"), 0);
-  EXPECT_EQ(third.path(), (directory_ / "x.3.mtr").string());
+  EXPECT_EQ(third.path(), directory_ / "x.3.mtr");
 }
 
 TEST_F(TraceFileTest, TellsWhyItCannotBeCreated) {

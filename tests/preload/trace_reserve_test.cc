@@ -16,6 +16,7 @@
 
 #include "format/checksum.h"
 #include "preload/trace_file.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace {
 namespace {
@@ -27,14 +28,10 @@ using format::BlockKind;
 class TraceReserveTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "memtrace-test.XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     format::FileHeader header = {};
     header.trace_id = 0x1234567890abcdef;
-    ASSERT_EQ(file_.Create("x.mtr", name.c_str(), "prog", 42, 99, header), 0);
+    ASSERT_EQ(file_.Create("x.mtr", directory_.path().c_str(), "prog", 42, 99, header), 0);
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   bool Append(const std::string& payload, BlockKind kind = BlockKind::kEvents) {
     BlockHeader header = {};
@@ -68,7 +65,7 @@ class TraceReserveTest : public testing::Test {
     std::ifstream maps("/proc/self/maps");
     std::pair<uint64_t, uint64_t> sums;
     for (std::string line; std::getline(maps, line);) {
-      if (line.find(directory_.string()) == std::string::npos) continue;
+      if (line.find(directory_.path()) == std::string::npos) continue;
       const uint64_t begin = std::stoull(line, nullptr, 16);
       const uint64_t bytes = std::stoull(line.substr(line.find('-') + 1), nullptr, 16) - begin;
       sums.second += bytes;
@@ -77,7 +74,7 @@ class TraceReserveTest : public testing::Test {
     return sums;
   }
 
-  fs::path directory_;
+  TempDir directory_;
   TraceFile file_;
 };
 

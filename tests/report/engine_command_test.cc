@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/report/long_trace.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 namespace {
@@ -42,21 +43,15 @@ std::string Content(const fs::path& path) {
 
 class EngineCommandTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/engine_command.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
   void TearDown() override {
     if (process_ > 0) {
       kill(process_, SIGKILL);
       waitpid(process_, nullptr, 0);
     }
     if (terminal_ >= 0) close(terminal_);
-    fs::remove_all(directory_);
   }
 
-  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string Path(const std::string& name) const { return directory_ / name; }
 
   LongTraceFacts MakeTrace(const std::string& name, const LongTraceOptions& options) {
     LongTraceFacts facts;
@@ -79,7 +74,7 @@ class EngineCommandTest : public testing::Test {
     dup2(out, STDOUT_FILENO);
     if (stalled) {
       setenv("STALL_AT", "6", 1);
-      setenv("STALL_DIR", directory_.c_str(), 1);
+      setenv("STALL_DIR", directory_.path().c_str(), 1);
       setenv("LD_PRELOAD", kStalledRead, 1);
       const char* asan = getenv("ASAN_OPTIONS");  // whose library wants to be the first
       setenv("ASAN_OPTIONS",
@@ -110,7 +105,7 @@ class EngineCommandTest : public testing::Test {
     return text;  // EIO: nobody has it open any more
   }
 
-  fs::path directory_;
+  TempDir directory_;
   pid_t process_ = -1;
   int terminal_ = -1;
 };

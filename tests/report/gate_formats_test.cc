@@ -16,6 +16,7 @@
 #include "report/gate/formats.h"
 #include "report/render/escape.h"
 #include "tests/report/gate_made_up.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -31,12 +32,6 @@ const std::string kSchemas = MEMTRACE_SOURCE_DIR "/tests/report/schemas/";
 // A directory of its own for the validators' input.
 class Validator {
  public:
-  Validator() {
-    char path[] = "/tmp/gate-formats.XXXXXX";
-    directory_ = mkdtemp(path);
-  }
-  ~Validator() { std::filesystem::remove_all(directory_); }
-
   // What the validator says; empty: nothing.
   std::string Json(const std::string& text, const std::string& schema) {
     return Run("python3 -W ignore -c 'import json, jsonschema, sys\n"
@@ -50,7 +45,7 @@ class Validator {
 
  private:
   std::string Written(const std::string& text) {
-    const std::string path = directory_ + "/input";
+    const std::string path = directory_ / "input";
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
@@ -63,7 +58,7 @@ class Validator {
     pclose(pipe);
     return said;
   }
-  std::string directory_;
+  TempDir directory_;
 };
 
 // A gate in which everything happened that a report can tell.

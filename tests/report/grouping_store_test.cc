@@ -13,6 +13,7 @@
 
 #include "report/render/view.h"
 #include "tests/report/render_made_up.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -24,10 +25,7 @@ using render::GroupSites;
 class GroupingStoreTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/grouping_store.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    summary_ = (directory_ / "a.sum").string();
+    summary_ = directory_ / "a.sum";
     for (uint32_t i = 0; i < 60; ++i) {
       // Stacks of several addresses that read alike, and of callers that do.
       const StackId stack = made_up_.Stack(
@@ -35,9 +33,8 @@ class GroupingStoreTest : public testing::Test {
       made_up_.AddSite(stack, 1 + i % 9, 10 * (1 + i % 4), i % 3);
     }
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
-  fs::path directory_;
+  TempDir directory_;
   std::string summary_;
   MadeUp made_up_;
   const TraceIdentity identity_{7, 8, 9, 10};

@@ -22,6 +22,7 @@
 #include "report/render/formats.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::import {
 namespace {
@@ -126,18 +127,12 @@ TEST(FtraceLineTest, WhatIsBadIsBad) {
 
 class ImportTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/import.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
 
   std::string File(const std::string& name, const std::string& text) {
     std::ofstream(directory_ / name) << text;
-    return (directory_ / name).string();
+    return directory_ / name;
   }
-  std::string Path(const std::string& name) { return (directory_ / name).string(); }
+  std::string Path(const std::string& name) { return directory_ / name; }
 
   void Import(const std::string& log, const std::string& map = "") {
     FtraceImportOptions options{File("log.txt", log), {}, Path("log.mtr")};
@@ -175,7 +170,7 @@ class ImportTest : public ::testing::Test {
     return sites;
   }
 
-  fs::path directory_;
+  TempDir directory_;
   FtraceImportResult result_;
   AnalyzedTrace trace_;
   std::unique_ptr<SiteSymbols> symbols_;

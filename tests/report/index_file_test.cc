@@ -17,6 +17,7 @@
 
 #include "report/index/analysis_codec.h"
 #include "tests/report/long_trace.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -32,9 +33,6 @@ std::string Content(const fs::path& path) {
 class IndexFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/index_file.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
     trace_ = Path("a.mtr");
     LongTraceOptions options;
     options.events = 400'000;
@@ -56,9 +54,8 @@ class IndexFileTest : public testing::Test {
     expected_ = EncodeTrace(*plain);
     plain_bytes_ = plain->event_bytes_decoded;
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
-  std::string Path(const std::string& name) const { return (directory_ / name).string(); }
+  std::string Path(const std::string& name) const { return directory_ / name; }
 
   // True: the answer is the right one.
   bool Ask() {
@@ -69,13 +66,13 @@ class IndexFileTest : public testing::Test {
   // Names in the directory besides the trace.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
-    for (const auto& file : fs::directory_iterator(directory_)) {
+    for (const auto& file : fs::directory_iterator(directory_.path())) {
       if (file.path() != trace_) names.push_back(file.path().filename().string());
     }
     return names;
   }
 
-  fs::path directory_;
+  TempDir directory_;
   std::string trace_;
   IndexOptions index_;
   AnalyzeOptions options_;

@@ -17,7 +17,6 @@ namespace {
 
 using packaging::CommandResult;
 using packaging::Shell;
-using packaging::TemporaryDirectory;
 using testing::HasSubstr;
 
 class NightlyCommandTest : public testing::Test {
@@ -36,7 +35,7 @@ class NightlyCommandTest : public testing::Test {
     main.At(500000000);
     if (scanned) ScanBuilder(1, trace.TicksAt(600000000)).Done().AddTo(&trace);
     trace.End(0, 1000000000);
-    const std::string path = (directory_.path() / name).string();
+    const std::string path = directory_ / name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     EXPECT_TRUE(trace.WriteTo(path));
     return path;
@@ -44,9 +43,9 @@ class NightlyCommandTest : public testing::Test {
   static CommandResult Memtrace(const std::string& arguments) {
     return Shell(absl::StrCat("LC_ALL=C.UTF-8 '" MEMTRACE_BUILD_DIR "/bin/memtrace' ", arguments));
   }
-  std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  std::string path(const std::string& name) const { return directory_ / name; }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
 };
 
 TEST_F(NightlyCommandTest, DiffExitsByWhatItFinds) {

@@ -1,6 +1,7 @@
 // What is left of a file that was begun.
 
 #include "report/output_file.h"
+#include "tests/temp_dir.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -16,17 +17,12 @@ namespace {
 
 class OutputFileTest : public ::testing::Test {
  protected:
-  OutputFileTest() : directory_(testing::TempDir() + "output_file.XXXXXX") {
-    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
-  }
-  ~OutputFileTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string path() const { return directory_ + "/out"; }
+  std::string path() const { return directory_ / "out"; }
   long Files() const {
-    return std::distance(std::filesystem::directory_iterator(directory_), {});
+    return std::distance(std::filesystem::directory_iterator(directory_.path()), {});
   }
 
-  std::string directory_;
+  TempDir directory_;
 };
 
 TEST_F(OutputFileTest, IsThereWholeOrNotAtAll) {
@@ -41,6 +37,14 @@ TEST_F(OutputFileTest, IsThereWholeOrNotAtAll) {
   ASSERT_TRUE((*file)->Commit().ok());
   EXPECT_TRUE(std::filesystem::exists(path()));
   EXPECT_EQ(Files(), 1);
+}
+
+TEST_F(OutputFileTest, WhatAKilledProcessOfThisNumberLeftIsNotInTheWay) {
+  const auto left = OutputFile::Create(path());
+  ASSERT_TRUE(left.ok());
+  const auto file = OutputFile::Create(path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE((*file)->Commit().ok());
 }
 
 TEST_F(OutputFileTest, ASignalThatEndsTheProcessLeavesNothing) {

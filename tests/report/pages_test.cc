@@ -232,7 +232,7 @@ class PagesTest : public ::testing::Test {
     Touch(aligned, 1);
   }
 
-  TestDirectory directory_;
+  TempDir directory_;
 };
 
 TEST_F(PagesTest, AgreesWithSmapsAndPmap) {

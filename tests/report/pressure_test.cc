@@ -92,7 +92,7 @@ class RecordedMachine : public ::testing::Test {
   KernelFiles files() const { return KernelFiles(root_.path()); }
   std::string log() const { return root_ / "kmsg"; }
 
-  TestDirectory root_;
+  TempDir root_;
 };
 
 TEST(KernelFilesTest, TakesANumberByItsWholeName) {

@@ -13,6 +13,7 @@
 
 #include "tests/artifact/callgrind.h"
 #include "tests/report/long_trace.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 namespace {
@@ -34,15 +35,9 @@ struct Program {
 
 class ReaderInstructionsTest : public testing::TestWithParam<Program> {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/memtrace-reader-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   double Instructions(uint64_t events) const {
-    const std::string trace = directory_ + "/" + std::to_string(events) + ".mtr";
+    const std::string trace = directory_ / std::to_string(events) + ".mtr";
     LongTraceOptions options;
     options.events = events;
     options.threads = GetParam().threads;
@@ -54,7 +49,7 @@ class ReaderInstructionsTest : public testing::TestWithParam<Program> {
                           "/bin/memtrace report --index off --jobs 1 --table summary " + trace);
   }
 
-  std::string directory_;
+  TempDir directory_;
 };
 
 TEST_P(ReaderInstructionsTest, IsTheGoldenNumber) {

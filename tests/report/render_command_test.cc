@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/report/trace_builder.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 namespace {
@@ -35,10 +36,7 @@ struct Result {
 class ReportCommandTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/render_command.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    trace_ = (directory_ / "app.mtr").string();
+    trace_ = directory_ / "app.mtr";
     TraceBuilder trace;
     trace.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x500000,
                  0x400000, "/nowhere/app");
@@ -55,13 +53,12 @@ class ReportCommandTest : public testing::Test {
     trace.End(0, 1'000'000'000);
     ASSERT_TRUE(trace.WriteTo(trace_));
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   // Runs a shell command in which $M is memtrace and $T the trace.
   Result Shell(const std::string& command) {
-    const std::string errors = (directory_ / "stderr").string();
+    const std::string errors = directory_ / "stderr";
     const std::string script = absl::StrCat(
-        "cd '", directory_.string(), "'; M='", MEMTRACE_BUILD_DIR, "/bin/memtrace'; T='", trace_,
+        "cd '", directory_.path(), "'; M='", MEMTRACE_BUILD_DIR, "/bin/memtrace'; T='", trace_,
         "'; unset NO_COLOR COLUMNS; export LC_ALL=C; { ", command, "; } 2>'", errors, "'");
     const std::string file = absl::StrCat(errors, ".sh");
     std::ofstream(file) << script;
@@ -89,10 +86,10 @@ class ReportCommandTest : public testing::Test {
   }
 
   size_t Files() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_), {}));
+    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_.path()), {}));
   }
 
-  fs::path directory_;
+  TempDir directory_;
   std::string trace_;
 };
 

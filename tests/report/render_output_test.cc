@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "report/render/progress.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -17,21 +18,15 @@ namespace fs = std::filesystem;
 
 class OutputTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/render_output.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
   size_t Files() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_), {}));
+    return static_cast<size_t>(std::distance(fs::directory_iterator(directory_.path()), {}));
   }
   static std::string Read(const fs::path& path) {
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
-  fs::path directory_;
+  TempDir directory_;
 };
 
 TEST_F(OutputTest, AFileAppearsWholeAndReadable) {
@@ -65,12 +60,12 @@ TEST_F(OutputTest, WithoutCommitTheOldFileStaysAndNothingIsLeftBehind) {
 }
 
 TEST_F(OutputTest, ADirectoryThatDoesNotExistIsAnErrorThatNamesIt) {
-  const auto out = Output::Open(directory_ / "none" / "x");
+  const auto out = Output::Open(directory_ / "none/x");
   ASSERT_FALSE(out.ok());
   EXPECT_NE(out.status().message().find("none/x: No such file or directory"),
             absl::string_view::npos)
       << out.status();
-  EXPECT_FALSE(Output::Open(directory_).ok());
+  EXPECT_FALSE(Output::Open(directory_.path()).ok());
 }
 
 TEST_F(OutputTest, AFullDeviceIsAnError) {

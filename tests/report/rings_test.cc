@@ -19,6 +19,7 @@
 #include "report/rings/source_tree.h"
 #include "symbolizer/static_footprint.h"
 #include "tests/report/render_made_up.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::rings {
 namespace {
@@ -223,9 +224,6 @@ TEST(RingsDataTest, CsvHasARowForEachNode) {
 class FootprintTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/rings.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = fs::canonical(name);
     std::ofstream(directory_ / "one.c")
         << "char big[10000];\nint table[100] = {1};\n"
            "const char text[2000] = \"constant\";\n"
@@ -238,11 +236,10 @@ class FootprintTest : public ::testing::Test {
            "int main(int argc, char** argv) { (void)argv; private_numbers[argc] = argc;\n"
            "  return used(argc) + big[argc] + text[argc] + private_numbers[argc] == 5; }\n";
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   std::string Build(const std::string& options) {
-    const std::string program = (directory_ / "program").string();
-    const std::string command = absl::StrCat("cd ", directory_.string(), " && cc -O1 ", options,
+    const std::string program = directory_ / "program";
+    const std::string command = absl::StrCat("cd ", directory_.path(), " && cc -O1 ", options,
                                              " -o program one.c two.c");
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
     return program;
@@ -292,7 +289,7 @@ class FootprintTest : public ::testing::Test {
     return items;
   }
 
-  fs::path directory_;
+  TempDir directory_;
 };
 
 TEST_F(FootprintTest, UnitsComeFromDebugInformation) {
@@ -315,7 +312,7 @@ TEST_F(FootprintTest, UnitsComeFromDebugInformation) {
   }
   EXPECT_EQ(buffer, 300u);
   for (const symbolizer::FootprintItem& item : footprint.items) {
-    if (item.name == "main") { EXPECT_EQ(item.unit, (directory_ / "two.c").string()); }
+    if (item.name == "main") { EXPECT_EQ(item.unit, directory_ / "two.c"); }
   }
 }
 
@@ -364,7 +361,7 @@ TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
   std::ostringstream whole;
   whole << std::ifstream(program, std::ios::binary).rdbuf();
   for (size_t bytes = 0; bytes < whole.str().size(); bytes += 1999) {
-    const std::string cut = (directory_ / "cut").string();
+    const std::string cut = directory_ / "cut";
     std::ofstream(cut, std::ios::binary) << whole.str().substr(0, bytes);
     const auto footprint = symbolizer::FindFootprint({cut, ""}, {});
     symbolizer::FootprintBytes items;
@@ -380,7 +377,7 @@ TEST_F(FootprintTest, TheTreeHasItInItsFolders) {
   tree.AddFootprint(program, footprint);
   tree.Finish();
   EXPECT_EQ(tree.root().sum.fixed, footprint.total);
-  const auto one = tree.Find("one.c", directory_.string());
+  const auto one = tree.Find("one.c", directory_.path());
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_GE((*one)->sum.fixed.bss, 10300u);
   EXPECT_EQ((*one)->children.at("big")->sum.fixed.bss, 10000u);

@@ -196,11 +196,11 @@ TEST_F(RunTest, IsQuietWhenAsked) {
 TEST_F(RunTest, ExpandsTheNameOfTheOutput) {
   Running run({RUN_MEMTRACE, "run", "--", tracee_, "exit", "0"}, directory_.path());
   const Outcome outcome = run.Wait();
-  ASSERT_THAT(directory_.Files(),
+  ASSERT_THAT(FilesIn(directory_),
               ElementsAre(MatchesRegex("memtrace\\.run_dynamic\\.[0-9]+\\.mtr")));
-  EXPECT_THAT(outcome.err, HasSubstr("wrote " + directory_.Files()[0] + " ("));
-  const PackedTrace trace = PackedTrace::Read(directory_ / directory_.Files()[0]);
-  EXPECT_EQ(directory_.Files()[0], "memtrace.run_dynamic." + std::to_string(trace.pid) + ".mtr");
+  EXPECT_THAT(outcome.err, HasSubstr("wrote " + FilesIn(directory_)[0] + " ("));
+  const PackedTrace trace = PackedTrace::Read(directory_ / FilesIn(directory_)[0]);
+  EXPECT_EQ(FilesIn(directory_)[0], "memtrace.run_dynamic." + std::to_string(trace.pid) + ".mtr");
 }
 
 TEST_F(RunTest, ReplacesAnOlderTraceOnlyAtTheEnd) {
@@ -229,7 +229,7 @@ class RunRefusalTest : public RunTest {
                      const ::testing::Matcher<std::string>& message,
                      const std::vector<std::string>& options = {},
                      const std::function<void()>& prepare = nullptr) {
-    const std::vector<std::string> before = directory_.Files();
+    const std::vector<std::string> before = FilesIn(directory_);
     const Outcome outcome = Run(command, options, "", prepare);
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_THAT(outcome.out, IsEmpty()) << "it must not run";

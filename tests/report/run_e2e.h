@@ -150,7 +150,7 @@ class RunTest : public ::testing::Test {
     return Running(command, directory_.path(), input, prepare).Wait();
   }
   void ExpectNothingLeft(const std::vector<std::string>& but = {}) {
-    EXPECT_THAT(directory_.Files(), ::testing::UnorderedElementsAreArray(but));
+    EXPECT_THAT(FilesIn(directory_), ::testing::UnorderedElementsAreArray(but));
   }
   static uint64_t Allocations(const PackedTrace& trace) {
     uint64_t count = 0;
@@ -166,7 +166,7 @@ class RunTest : public ::testing::Test {
     return count;
   }
 
-  TestDirectory directory_;
+  TempDir directory_;
   const std::string tracee_ = RUN_DYNAMIC_PROGRAM;
 };
 

@@ -27,7 +27,7 @@ uint64_t AllocatedBytes(const std::string& path) {
 class TraceFollowerTest : public ::testing::Test {
  protected:
   std::string Raw(uint32_t pid) { return directory_ / RawName("prog", pid, 5); }
-  TestDirectory directory_;
+  TempDir directory_;
 };
 
 TEST_F(TraceFollowerTest, WaitsForTheHeader) {
@@ -66,7 +66,7 @@ TEST_F(TraceFollowerTest, PacksWhatIsThereAndThenTheRest) {
   EXPECT_EQ(follower->counts().dropped_events, 3u);
   const auto name = follower->Publish(directory_ / "out.mtr", true);
   ASSERT_TRUE(name.ok()) << name.status();
-  EXPECT_THAT(directory_.Files(), ElementsAre("out.mtr"));
+  EXPECT_THAT(FilesIn(directory_), ElementsAre("out.mtr"));
 
   const PackedTrace packed = PackedTrace::Read(*name);
   EXPECT_TRUE(packed.packed);
@@ -179,7 +179,7 @@ TEST_F(TraceFollowerTest, LosesNothingWhenItDiesAndIsResumed) {
   ASSERT_TRUE((*resumed)->Finish(nullptr).ok());
   const auto name = (*resumed)->Publish(directory_ / "out.mtr", true);
   ASSERT_TRUE(name.ok()) << name.status();
-  EXPECT_THAT(directory_.Files(), ElementsAre("out.mtr"));
+  EXPECT_THAT(FilesIn(directory_), ElementsAre("out.mtr"));
   const PackedTrace packed = PackedTrace::Read(*name);
   EXPECT_EQ(packed.pid, 42u);
   EXPECT_THAT(packed.notes, ElementsAre("first", "first", "second"));
@@ -237,7 +237,7 @@ TEST_F(TraceFollowerTest, KeepsTheRawTraceWhenTheDiskIsFull) {
 }
 
 TEST(ProcessWatchTest, SeesAProcessEnd) {
-  TestDirectory directory;
+  TempDir directory;
   const int fd = open((directory / "f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   Sleeper sleeper;
   {
@@ -252,7 +252,7 @@ TEST(ProcessWatchTest, SeesAProcessEnd) {
 }
 
 TEST(ProcessWatchTest, KnowsTheProcessIsNotGoneWhileItsRingIsMapped) {
-  TestDirectory directory;
+  TempDir directory;
   const std::string path = directory / "f";
   int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(ftruncate(fd, 4096), 0);

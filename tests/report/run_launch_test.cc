@@ -93,7 +93,7 @@ TEST(ElfFactsTest, FindsTheSanitizerOfASharedAndOfAStaticRuntime) {
 }
 
 TEST(ElfFactsTest, SurvivesEveryCutOfAProgram) {
-  TestDirectory directory;
+  TempDir directory;
   const std::string whole = ReadFile(RUN_DYNAMIC_PROGRAM);
   for (size_t cut = 0; cut < whole.size(); cut += cut < 1024 ? 1 : 61) {
     WriteFile(directory / "cut", whole.substr(0, cut));
@@ -102,7 +102,7 @@ TEST(ElfFactsTest, SurvivesEveryCutOfAProgram) {
 }
 
 TEST(ElfFactsTest, SurvivesDamagedPrograms) {
-  TestDirectory directory;
+  TempDir directory;
   const std::string whole = ReadFile(RUN_STATIC_ASAN_PROGRAM).substr(0, 128 << 10);
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {
@@ -121,7 +121,7 @@ TEST(ElfFactsTest, SurvivesDamagedPrograms) {
 }
 
 TEST(ProgramSearchTest, SearchesThePathAsExecvpDoes) {
-  TestDirectory directory;
+  TempDir directory;
   for (const char* name : {"a", "b", "c"}) std::filesystem::create_directory(directory / name);
   WriteFile(directory / "a/tool", "", 0644);
   WriteFile(directory / "b/tool", "");
@@ -144,7 +144,7 @@ TEST(ProgramSearchTest, SearchesThePathAsExecvpDoes) {
 }
 
 TEST(PreflightTest, ExplainsWhatIsNotThereLikeAShell) {
-  TestDirectory directory;
+  TempDir directory;
   WriteFile(directory / "plain", "", 0644);
   EXPECT_EQ(ExplainNotFound("nosuch", ENOENT).exit_status, 127);
   EXPECT_THAT(ExplainNotFound("nosuch", ENOENT).message, HasSubstr("not found in PATH"));
@@ -183,7 +183,7 @@ TEST(PreflightTest, RefusesSanitizers) {
 }
 
 TEST(PreflightTest, RefusesOtherMachines) {
-  TestDirectory directory;
+  TempDir directory;
   ElfFacts library = LibraryFacts();
   library.machine = EM_X86_64;
   WriteFile(directory / "i386", ElfHeader(ELFCLASS32, EM_386));
@@ -201,7 +201,7 @@ TEST(PreflightTest, RefusesOtherMachines) {
 TEST(PreflightTest, RefusesWhatIsElfButNoProgram) {
   EXPECT_THAT(Message(CheckTraceable(RUN_SHARED_LIBRARY, LibraryFacts())),
               HasSubstr("shared library"));
-  TestDirectory directory;
+  TempDir directory;
   std::string object = ReadFile(RUN_DYNAMIC_PROGRAM);
   object[offsetof(Elf64_Ehdr, e_type)] = ET_REL;
   WriteFile(directory / "x.o", object);
@@ -222,7 +222,7 @@ std::string WithInterpreter(const std::string& name) {
 }
 
 TEST(PreflightTest, RefusesMuslAndAMissingLoader) {
-  TestDirectory directory;
+  TempDir directory;
   WriteFile(directory / "musl", WithInterpreter("/lib/ld-musl-x86_64.so.1"));
   EXPECT_THAT(Message(CheckTraceable(directory / "musl", LibraryFacts())), HasSubstr("musl"));
   WriteFile(directory / "lost", WithInterpreter("/lib/ld-lost.so"));
@@ -232,7 +232,7 @@ TEST(PreflightTest, RefusesMuslAndAMissingLoader) {
 }
 
 TEST(PreflightTest, FollowsScriptsToTheirInterpreter) {
-  TestDirectory directory;
+  TempDir directory;
   WriteFile(directory / "good", "#! /bin/sh -e\nexit 0\n");
   EXPECT_EQ(Message(CheckTraceable(directory / "good", LibraryFacts())), "(traceable)");
   WriteFile(directory / "plain", "echo no first line\n");
@@ -260,7 +260,7 @@ TEST(PreflightTest, FollowsScriptsToTheirInterpreter) {
 
 TEST(PreflightTest, RefusesSecureExecutionOnlyWhereItIsOne) {
   if (geteuid() != 0) GTEST_SKIP() << "giving a file to another user needs root";
-  TestDirectory directory;
+  TempDir directory;
   std::filesystem::copy_file(RUN_DYNAMIC_PROGRAM, directory / "program");
   const std::string program = directory / "program";
   ASSERT_EQ(chmod(program.c_str(), 04755), 0);
@@ -304,7 +304,7 @@ TEST(OutputNameTest, PutsChildrenBesideTheirParent) {
 }
 
 TEST(OutputNameTest, NeverReplacesWhatIsThere) {
-  TestDirectory directory;
+  TempDir directory;
   for (int i = 0; i < 3; ++i) {
     WriteFile(directory / "from", std::to_string(i));
     EXPECT_EQ(*RenameWithoutReplacing(directory / "from", directory / "to.mtr"),
@@ -316,7 +316,7 @@ TEST(OutputNameTest, NeverReplacesWhatIsThere) {
 }
 
 TEST(SpoolDirectoryTest, IsPrivateHiddenAndGoneAfterwards) {
-  TestDirectory directory;
+  TempDir directory;
   const auto spool = SpoolDirectory::Create(directory / "out.mtr");
   ASSERT_TRUE(spool.ok()) << spool.status();
   struct stat info;
@@ -334,11 +334,11 @@ TEST(SpoolDirectoryTest, IsPrivateHiddenAndGoneAfterwards) {
   EXPECT_TRUE(spool->ReadRunRecord().ok()) << "still needed";
   unlink((spool->path() + "/a.1.2.mtr").c_str());
   EXPECT_TRUE(spool->RemoveIfEmpty());
-  EXPECT_TRUE(directory.Files().empty());
+  EXPECT_TRUE(FilesIn(directory).empty());
 }
 
 TEST(SpoolDirectoryTest, SaysWhyItCannotBe) {
-  TestDirectory directory;
+  TempDir directory;
   WriteFile(directory / "file", "");
   EXPECT_THAT(std::string(SpoolDirectory::Create(directory / "file/out.mtr").status().message()),
               HasSubstr("Not a directory"));
@@ -349,7 +349,7 @@ TEST(SpoolDirectoryTest, SaysWhyItCannotBe) {
 }
 
 TEST(SpoolDirectoryTest, DoublesThePercentSignsOfItsPath) {
-  TestDirectory directory;
+  TempDir directory;
   std::filesystem::create_directory(directory / "100%p");
   const auto spool = SpoolDirectory::Create(directory / "100%p/out.mtr");
   EXPECT_THAT(spool->OutPattern(), HasSubstr("/100%%p/"));
@@ -357,7 +357,7 @@ TEST(SpoolDirectoryTest, DoublesThePercentSignsOfItsPath) {
 }
 
 TEST(LibraryFinderTest, RefusesWhatLdSoCannotPreload) {
-  TestDirectory directory;
+  TempDir directory;
   EXPECT_THAT(std::string(FindPreloadLibrary(directory / "none.so").status().message()),
               HasSubstr("No such file or directory"));
   WriteFile(directory / "text.so", "text");

@@ -16,7 +16,7 @@ using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-std::vector<std::string> Spools(const TestDirectory& directory) {
+std::vector<std::string> Spools(const TempDir& directory) {
   std::vector<std::string> spools;
   for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
     if (entry.is_directory()) spools.push_back(entry.path());
@@ -92,12 +92,12 @@ TEST_F(RunTest, TracesChildrenIntoFilesOfTheirOwn) {
   const Outcome outcome =
       Run({"/bin/sh", "-c", tracee_ + " allocate 10; " + tracee_ + " allocate 20; exit 3"});
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_THAT(directory_.Files(),
+  EXPECT_THAT(FilesIn(directory_),
               UnorderedElementsAre("out.mtr", MatchesRegex("out\\.run_dynamic\\.[0-9]+\\.mtr"),
                                    MatchesRegex("out\\.run_dynamic\\.[0-9]+\\.mtr")));
   EXPECT_THAT(outcome.err, HasSubstr(" and 2 more"));
   std::vector<uint64_t> counts;
-  for (const std::string& file : directory_.Files()) {
+  for (const std::string& file : FilesIn(directory_)) {
     const PackedTrace trace = PackedTrace::Read(directory_ / file);
     EXPECT_EQ(trace.gaps, 0u);
     EXPECT_THAT(trace.observed_end, SizeIs(file == "out.mtr" ? 6 : 0));
@@ -118,10 +118,10 @@ TEST_F(RunTest, LeavesChildrenAloneWhenAsked) {
 TEST_F(RunTest, FollowsAnExec) {
   const Outcome outcome = Run({"/bin/sh", "-c", "exec " + tracee_ + " allocate 500"});
   EXPECT_EQ(outcome.status, 0);
-  ASSERT_THAT(directory_.Files(),
+  ASSERT_THAT(FilesIn(directory_),
               UnorderedElementsAre("out.mtr", MatchesRegex("out\\.[a-z]+\\.[0-9]+\\.mtr")));
   std::string name;
-  for (const std::string& file : directory_.Files()) {
+  for (const std::string& file : FilesIn(directory_)) {
     if (file != "out.mtr") name = file;
   }
   const PackedTrace shell = PackedTrace::Read(directory_ / name);
@@ -194,10 +194,10 @@ TEST_F(RunTest, LosesNothingWhenItIsKilledItself) {
   EXPECT_EQ(finished.status, 0) << finished.err;
   EXPECT_THAT(Spools(directory_), SizeIs(0));
   uint64_t most = 0;
-  for (const std::string& file : directory_.Files()) {
+  for (const std::string& file : FilesIn(directory_)) {
     most = std::max(most, Allocations(PackedTrace::Read(directory_ / file)));
   }
-  EXPECT_THAT(directory_.Files(), ::testing::Contains("out.mtr"));
+  EXPECT_THAT(FilesIn(directory_), ::testing::Contains("out.mtr"));
   EXPECT_GE(most, 100'001u);
 }
 

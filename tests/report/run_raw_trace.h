@@ -24,31 +24,18 @@
 #include "report/block_payload.h"
 #include "report/block_scanner.h"
 #include "report/byte_source.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 
-// A directory that is gone, with its content, when the test ends.
-class TestDirectory {
- public:
-  TestDirectory() {
-    std::string name = ::testing::TempDir() + "memtrace-run-test.XXXXXX";
-    path_ = mkdtemp(name.data());
+// Names of all that is in the directory.
+inline std::vector<std::string> FilesIn(const TempDir& directory) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory.path())) {
+    files.push_back(std::filesystem::relative(entry.path(), directory.path()));
   }
-  ~TestDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
-  std::vector<std::string> Files() const {
-    std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
-      files.push_back(std::filesystem::relative(entry.path(), path_));
-    }
-    return files;
-  }
-
- private:
-  std::string path_;
-};
+  return files;
+}
 
 class RawTrace {
  public:

@@ -28,7 +28,7 @@ class SpoolFollowerTest : public ::testing::Test {
     options.run = {directory_ / "out.mtr", root_pid};
     return options;
   }
-  TestDirectory directory_;
+  TempDir directory_;
   SpoolDirectory spool_;
 };
 
@@ -46,7 +46,7 @@ TEST_F(SpoolFollowerTest, NamesTheRootAndItsChildren) {
   EXPECT_THAT(result.traces, SizeIs(3));
   EXPECT_TRUE(spool_.RemoveIfEmpty());
   const std::string pid = std::to_string(child);
-  EXPECT_THAT(directory_.Files(), UnorderedElementsAre("out.mtr", "out.sort." + pid + ".mtr",
+  EXPECT_THAT(FilesIn(directory_), UnorderedElementsAre("out.mtr", "out.sort." + pid + ".mtr",
                                                        "out.sort." + pid + ".1.mtr"));
   EXPECT_THAT(PackedTrace::Read(directory_ / "out.mtr").notes, ElementsAre("root"));
   EXPECT_THAT(PackedTrace::Read(directory_ / "out.mtr").observed_end, SizeIs(6));

@@ -16,6 +16,7 @@
 
 #include "report/index/analysis_codec.h"
 #include "tests/report/long_trace.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report::index {
 namespace {
@@ -25,10 +26,7 @@ namespace fs = std::filesystem;
 class SummaryStoreTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/summary_store.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    trace_ = (directory_ / "a.mtr").string();
+    trace_ = directory_ / "a.mtr";
     LongTraceOptions options;
     options.events = 20'000;
     options.live_blocks = 500;
@@ -36,11 +34,10 @@ class SummaryStoreTest : public testing::Test {
     LongTraceFacts facts;
     ASSERT_TRUE(WriteLongTrace(trace_, options, &facts).ok());
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   // The bytes of the analysis; `recalled_` tells where it is from.
   std::string Report(const AnalyzeOptions& options = {}, const std::string& sysroot = "") {
-    SummaryStore store((directory_ / "cache").string(), 0);
+    SummaryStore store(directory_ / "cache", 0);
     const auto trace = store.Analyze(trace_, options, sysroot, [&](Analysis* analysis) {
       ++completed_;
       analysis->coverage.modules_not_examined = 7;
@@ -56,7 +53,7 @@ class SummaryStoreTest : public testing::Test {
     return {};
   }
 
-  fs::path directory_;
+  TempDir directory_;
   std::string trace_;
   bool recalled_ = false;
   int completed_ = 0;
@@ -80,7 +77,7 @@ TEST_F(SummaryStoreTest, OtherOptionsHaveOtherSummaries) {
   kept.keep_live_blocks = true;
   Report(kept);
   EXPECT_FALSE(recalled_);
-  Report({}, (directory_ / "sysroot").string());
+  Report({}, directory_ / "sysroot");
   EXPECT_FALSE(recalled_);
   Report(part);
   EXPECT_TRUE(recalled_);

@@ -19,6 +19,7 @@
 #include "report/trend/rank_trend.h"
 #include "report/trend/trend.h"
 #include "report/trend/trend_formats.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 namespace {
@@ -73,13 +74,7 @@ TEST(RankTrendTest, SlopeIsThatOfMostPairs) {
 
 class HistoryTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "trend.XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-  std::string history() const { return directory_ + "/history"; }
+  std::string history() const { return directory_ / "history"; }
 
   static Night MakeNight(int number, uint64_t leak, uint64_t steady = 100) {
     Night night;
@@ -105,7 +100,7 @@ class HistoryTest : public testing::Test {
     return night;
   }
 
-  std::string directory_;
+  TempDir directory_;
 };
 
 TEST_F(HistoryTest, ReadsWhatWasAppended) {
@@ -170,13 +165,13 @@ TEST_F(HistoryTest, IsWholeWhenManyAppendAtOnce) {
 }
 
 TEST_F(HistoryTest, TakesNothingBackWhenItCannotWrite) {
-  EXPECT_FALSE(AppendNight(directory_ + "/not/there", MakeNight(1, 1)).ok());
-  EXPECT_FALSE(ReadHistory(directory_ + "/nothing").ok());
+  EXPECT_FALSE(AppendNight(directory_ / "not/there", MakeNight(1, 1)).ok());
+  EXPECT_FALSE(ReadHistory(directory_ / "nothing").ok());
   ASSERT_TRUE(AppendNight(history(), MakeNight(1, 1)).ok());
   const auto before = std::filesystem::file_size(HistoryFile(history()));
-  std::filesystem::create_directories(directory_ + "/full");
-  std::filesystem::create_symlink("/dev/full", HistoryFile(directory_ + "/full"));
-  EXPECT_FALSE(AppendNight(directory_ + "/full", MakeNight(1, 1)).ok());
+  std::filesystem::create_directories(directory_ / "full");
+  std::filesystem::create_symlink("/dev/full", HistoryFile(directory_ / "full"));
+  EXPECT_FALSE(AppendNight(directory_ / "full", MakeNight(1, 1)).ok());
   EXPECT_EQ(std::filesystem::file_size(HistoryFile(history())), before);
 }
 

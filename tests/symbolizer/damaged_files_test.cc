@@ -34,8 +34,8 @@ class DamagedFilesTest : public ::testing::Test {
     return LookIn(content, {&address, 1});
   }
 
-  TemporaryDirectory directory_;
-  const std::string path_ = directory_.Join("damaged");
+  TempDir directory_;
+  const std::string path_ = directory_ / "damaged";
   Options options_ = {.debug_dirs = {}};
 };
 

@@ -24,11 +24,11 @@ using ::testing::Not;
 class DebugFilesTest : public ::testing::Test {
  protected:
   DebugFilesTest() {
-    fs::create_directories(directory_.Join("bin"));
-    fs::create_directories(directory_.Join("debug"));
+    fs::create_directories(directory_ / "bin");
+    fs::create_directories(directory_ / "debug");
     RunCommand(absl::StrCat("objcopy --only-keep-debug ", fixture_.path(), " ", separate_));
     RunCommand(absl::StrCat("strip --strip-all -o ", stripped_, " ", fixture_.path()));
-    options_.debug_dirs = {directory_.Join("debug")};
+    options_.debug_dirs = {directory_ / "debug"};
   }
 
   // Makes stripped_ link to separate_ by name and checksum.
@@ -55,10 +55,10 @@ class DebugFilesTest : public ::testing::Test {
     EXPECT_EQ(Chain(result.frames[0]), Expected());
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   const FixtureProgram fixture_{"gcc"};
-  const std::string stripped_ = directory_.Join("bin/app");
-  const std::string separate_ = directory_.Join("bin/app.debug");
+  const std::string stripped_ = directory_ / "bin/app";
+  const std::string separate_ = directory_ / "bin/app.debug";
   const std::string build_id_ = BuildIdOf(fixture_.path());
   Options options_;
   Module module_ = {.path = stripped_, .build_id = build_id_};
@@ -83,8 +83,8 @@ TEST_F(DebugFilesTest, AreFoundByLinkBesideTheProgram) {
 
 TEST_F(DebugFilesTest, AreFoundByLinkInDotDebug) {
   AddDebugLink();
-  MoveSeparateTo(directory_.Join("bin/.debug/app.debug"));
-  ExpectFoundIn(directory_.Join("bin/.debug/app.debug"));
+  MoveSeparateTo(directory_ / "bin/.debug/app.debug");
+  ExpectFoundIn(directory_ / "bin/.debug/app.debug");
 }
 
 TEST_F(DebugFilesTest, AreFoundByLinkUnderTheDebugDirectory) {
@@ -98,9 +98,9 @@ TEST_F(DebugFilesTest, AreFoundByLinkUnderTheDebugDirectory) {
 
 TEST_F(DebugFilesTest, AreFoundBesideTheTargetOfASymbolicLink) {
   AddDebugLink();
-  fs::create_directories(directory_.Join("elsewhere"));
-  fs::create_symlink(stripped_, directory_.Join("elsewhere/app"));
-  module_.path = directory_.Join("elsewhere/app");
+  fs::create_directories(directory_ / "elsewhere");
+  fs::create_symlink(stripped_, directory_ / "elsewhere/app");
+  module_.path = directory_ / "elsewhere/app";
   ExpectFoundIn(separate_);
 }
 
@@ -141,9 +141,9 @@ TEST_F(DebugFilesTest, MayBeCompressedByZstd) {
 
 // What Debian's -dbgsym packages have: common parts in one more file.
 TEST_F(DebugFilesTest, MayHaveASupplementaryFileOfDwz) {
-  const std::string first = directory_.Join("first");
-  const std::string second = directory_.Join("second");
-  const std::string common = directory_.Join("common");
+  const std::string first = directory_ / "first";
+  const std::string second = directory_ / "second";
+  const std::string common = directory_ / "common";
   const FixtureProgram fixture("gcc_dwarf4");
   fs::copy_file(fixture.path(), first);
   fs::copy_file(FixtureProgram("gcc_sections").path(), second);
@@ -151,8 +151,8 @@ TEST_F(DebugFilesTest, MayHaveASupplementaryFileOfDwz) {
   RunCommand(absl::StrCat("dwz -m ", common, " -M ../common ", first, " ", second));
   ASSERT_TRUE(fs::exists(common));
   // first and second are in DIRECTORY, so ../common has to be one level up from bin/.
-  fs::rename(first, directory_.Join("bin/first"));
-  module_ = {.path = directory_.Join("bin/first"), .build_id = BuildIdOf(fixture.path())};
+  fs::rename(first, directory_ / "bin/first");
+  module_ = {.path = directory_ / "bin/first", .build_id = BuildIdOf(fixture.path())};
 
   const uint64_t offset = fixture.Offset("innermost");
   ModuleResult result = SymbolizeOne(options_, module_, offset);
@@ -194,7 +194,7 @@ TEST_F(DebugFilesTest, AreUsedForAModuleThatWasReplaced) {
 
 TEST_F(DebugFilesTest, AreFoundInASysrootWithAbsoluteLinks) {
   // root/bin -> /usr/bin and root/usr/lib/debug -> /var/debug, as seen from inside.
-  const std::string root = directory_.Join("root");
+  const std::string root = directory_ / "root";
   fs::create_directories(root + "/usr/bin");
   fs::create_directories(root + "/usr/lib");
   fs::create_symlink("/usr/bin", root + "/bin");
@@ -210,7 +210,7 @@ TEST_F(DebugFilesTest, AreFoundInASysrootWithAbsoluteLinks) {
 
 TEST_F(DebugFilesTest, OutsideTheSysrootAModuleNeedsItsBuildId) {
   InstallByBuildId();
-  options_.sysroot = directory_.Join("empty");
+  options_.sysroot = directory_ / "empty";
   EXPECT_EQ(Look().state, ModuleState::kDebugInfo);
   module_.build_id.clear();
   const ModuleResult result = Look();
@@ -220,21 +220,21 @@ TEST_F(DebugFilesTest, OutsideTheSysrootAModuleNeedsItsBuildId) {
 
 TEST_F(DebugFilesTest, AreFetchedFromDebuginfodOnlyWhenAsked) {
   const std::string hex = absl::BytesToHexString(build_id_);
-  const std::string server = directory_.Join("server");
+  const std::string server = directory_ / "server";
   MoveSeparateTo(absl::StrCat(server, "/buildid/", hex, "/debuginfo"));
   setenv("DEBUGINFOD_URLS", ("file://" + server + "/").c_str(), 1);
-  setenv("DEBUGINFOD_CACHE_PATH", directory_.Join("cache").c_str(), 1);
+  setenv("DEBUGINFOD_CACHE_PATH", (directory_ / "cache").c_str(), 1);
   EXPECT_EQ(Look().state, ModuleState::kSymbolsOnly);
-  EXPECT_FALSE(fs::exists(directory_.Join("cache")));
+  EXPECT_FALSE(fs::exists(directory_ / "cache"));
 
   options_.debuginfod = true;
   const ModuleResult result = Look();
   EXPECT_EQ(result.state, ModuleState::kDebugInfo) << result.message;
   EXPECT_EQ(Chain(result.frames[0]), Expected());
-  EXPECT_THAT(result.debug_file, HasSubstr(directory_.Join("cache")));
+  EXPECT_THAT(result.debug_file, HasSubstr(directory_ / "cache"));
 
   unsetenv("DEBUGINFOD_URLS");
-  fs::remove_all(directory_.Join("cache"));
+  fs::remove_all(directory_ / "cache");
   EXPECT_THAT(Look().message, HasSubstr("DEBUGINFOD_URLS is not set"));
   unsetenv("DEBUGINFOD_CACHE_PATH");
 }
@@ -299,7 +299,7 @@ TEST_F(DebugFilesTest, AModuleWithoutDebugInformationHasItsSymbols) {
 
 // Fedora's minidebuginfo: the symbol table that strip removed, xz-compressed.
 TEST_F(DebugFilesTest, AStrippedModuleHasTheSymbolsOfItsMinidebuginfo) {
-  const std::string mini = directory_.Join("mini");
+  const std::string mini = directory_ / "mini";
   RunCommand(absl::StrCat("objcopy --strip-debug ", separate_, " ", mini, " && xz ", mini,
                           " && objcopy --add-section .gnu_debugdata=", mini, ".xz ", stripped_));
   const ModuleResult result = SymbolizeOne(options_, module_, fixture_.Offset("hidden"));

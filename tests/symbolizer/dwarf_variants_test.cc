@@ -112,9 +112,9 @@ TEST_P(DwarfVariantsTest, HasNoFramesForAddressesOutsideTheCode) {
 // One Symbolizer belongs to one thread, but each thread may have one.
 // main() lies in .text.startup, of which a unit of DWARF 2 says nothing.
 TEST(OldDwarfTest, FunctionsOutsideOfTextHaveLines) {
-  const TemporaryDirectory directory;
-  WriteFile(directory.Join("old.c"), "int helper(int n) { return n + 1; }\n\nint main(void) { return helper(3); }\n");
-  const std::string program = directory.Join("old");
+  const TempDir directory;
+  WriteFile(directory / "old.c", "int helper(int n) { return n + 1; }\n\nint main(void) { return helper(3); }\n");
+  const std::string program = directory / "old";
   RunCommand(absl::StrCat("cd ", directory.path(), " && gcc -O2 -g -gdwarf-2 -gstrict-dwarf old.c -o old"));
   const uint64_t main = std::stoull(RunCommand("nm " + program + " | awk '$3 == \"main\" {print $1}'"), nullptr, 16);
   const ModuleResult result = SymbolizeOne(Options(), {.path = program}, main + 5);  // behind an instruction

@@ -61,17 +61,6 @@ std::string Chain(const std::vector<Frame>& frames) {
   return text;
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = (fs::temp_directory_path() / "memtrace-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << pattern;
-  path_ = fs::canonical(pattern).string();
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 FixtureProgram::FixtureProgram(const std::string& variant)
     : path_(absl::StrCat(MEMTRACE_FIXTURE_DIR, "/", variant)) {
   for (absl::string_view line : absl::StrSplit(RunCommand(path_), '\n', absl::SkipEmpty())) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "symbolizer/symbolizer.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::symbolizer {
 
@@ -22,18 +23,6 @@ void WriteFile(const std::string& path, const std::string& content);
 std::string Place(const Frame& frame);
 // "innermost < outer < outermost", each "function@file:line", inlined ones marked "+".
 std::string Chain(const std::vector<Frame>& frames);
-
-// A directory of this test, removed with everything in it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  const std::string& path() const { return path_; }
-  std::string Join(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 class FixtureProgram {
  public:

@@ -232,7 +232,7 @@ class OracleTest : public ::testing::TestWithParam<const char*> {
     functions_ = ReadFunctions(is_libc_ ? std::string(MEMTRACE_LIBC_DEBUG) : path_);
     addresses_ = Draw(functions_, count);
     ours_ = ByUs(path_, addresses_, &frames_);
-    llvm_ = ByLlvm(path_, addresses_, directory_.Join("input"));
+    llvm_ = ByLlvm(path_, addresses_, directory_ / "input");
     ASSERT_EQ(addresses_.size(), count);
     ASSERT_EQ(ours_.size(), count);
     ASSERT_EQ(llvm_.size(), count);
@@ -255,7 +255,7 @@ class OracleTest : public ::testing::TestWithParam<const char*> {
     return true;
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   const std::string path_ = absl::StartsWith(GetParam(), "/")
                                 ? GetParam()
                                 : absl::StrCat(MEMTRACE_SUBJECT_DIR, "/", GetParam());
@@ -285,7 +285,7 @@ class ElfutilsOracleTest : public OracleTest {};
 TEST_P(ElfutilsOracleTest, SaysTheSame) {
   const size_t count = is_libc_ ? 4000 : 800;  // it needs milliseconds for each of our own
   Ask(count);
-  const Chains theirs = ByElfutils(path_, addresses_, directory_.Join("input"));
+  const Chains theirs = ByElfutils(path_, addresses_, directory_ / "input");
   ASSERT_EQ(theirs.size(), addresses_.size());
   size_t places = 0;
   for (size_t i = 0; i < addresses_.size(); ++i) {

@@ -103,17 +103,17 @@ TEST(SourcePathTest, IsCleanedAsText) {
 }
 
 TEST(SysrootTest, FollowsLinksInsideIt) {
-  const TemporaryDirectory root;
-  fs::create_directories(root.Join("usr/lib"));
-  fs::create_symlink("/usr/lib", root.Join("lib"));           // absolute: inside the sysroot
-  fs::create_symlink("../../../../usr", root.Join("usr/up"));  // ".." stops at the sysroot
-  fs::create_symlink("real.so.1", root.Join("usr/lib/x.so"));
-  fs::create_symlink("loop", root.Join("loop"));
-  EXPECT_EQ(ResolveInSysroot(root.path(), "/lib/x.so"), root.Join("usr/lib/real.so.1"));
+  const TempDir root;
+  fs::create_directories(root / "usr/lib");
+  fs::create_symlink("/usr/lib", root / "lib");           // absolute: inside the sysroot
+  fs::create_symlink("../../../../usr", root / "usr/up");  // ".." stops at the sysroot
+  fs::create_symlink("real.so.1", root / "usr/lib/x.so");
+  fs::create_symlink("loop", root / "loop");
+  EXPECT_EQ(ResolveInSysroot(root.path(), "/lib/x.so"), root / "usr/lib/real.so.1");
   EXPECT_EQ(ResolveInSysroot(root.path() + "/", "/usr/up/lib/x.so"),
-            root.Join("usr/lib/real.so.1"));
-  EXPECT_EQ(ResolveInSysroot(root.path(), "/../../etc/passwd"), root.Join("etc/passwd"));
-  EXPECT_EQ(ResolveInSysroot(root.path(), "/loop/x"), root.Join("loop/x"));
+            root / "usr/lib/real.so.1");
+  EXPECT_EQ(ResolveInSysroot(root.path(), "/../../etc/passwd"), root / "etc/passwd");
+  EXPECT_EQ(ResolveInSysroot(root.path(), "/loop/x"), root / "loop/x");
   EXPECT_EQ(ResolveInSysroot("", "/lib/x.so"), "/lib/x.so");
 }
 

@@ -76,8 +76,8 @@ class SymbolCacheTest : public ::testing::Test {
     return names;
   }
 
-  TemporaryDirectory directory_;
-  const std::string cache_dir_ = directory_.Join("a/cache");
+  TempDir directory_;
+  const std::string cache_dir_ = directory_ / "a/cache";
   Options options_;
   Module module_ = {.path = "/bin/app", .build_id = "12345678"};
   std::vector<uint64_t> asked_;
@@ -136,7 +136,7 @@ TEST_F(SymbolCacheTest, WithoutABuildIdOrADirectoryEverythingIsAsked) {
 }
 
 TEST_F(SymbolCacheTest, ADirectoryThatCannotBeMadeIsNoCache) {
-  WriteFile(directory_.Join("a"), "a file");
+  WriteFile(directory_ / "a", "a file");
   EXPECT_THAT(Functions(Look({1})), ElementsAre("f1"));
   EXPECT_THAT(Functions(Look({1})), ElementsAre("f1"));
   EXPECT_THAT(asked_, SizeIs(1));
@@ -152,8 +152,8 @@ TEST_F(SymbolCacheTest, IsOfItsUserOnly) {
   ASSERT_EQ(stat(Entry().c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0600u);
   // Behind a link there may be anybody's file.
-  fs::rename(Entry(), directory_.Join("elsewhere"));
-  fs::create_symlink(directory_.Join("elsewhere"), Entry());
+  fs::rename(Entry(), directory_ / "elsewhere");
+  fs::create_symlink(directory_ / "elsewhere", Entry());
   EXPECT_THAT(Functions(Look({1})), ElementsAre("f1"));
   EXPECT_THAT(asked_, SizeIs(1));
   Look({1});
@@ -313,8 +313,8 @@ TEST(SymbolCacheDirectoryTest, IsChosenByOptionThenVariableThenXdgThenHome) {
 class CachedFilesTest : public ::testing::Test {
  protected:
   CachedFilesTest() {
-    options_.cache_dir = directory_.Join("cache");
-    options_.debug_dirs = {directory_.Join("debug")};
+    options_.cache_dir = directory_ / "cache";
+    options_.debug_dirs = {directory_ / "debug"};
     RunCommand(absl::StrCat("objcopy --only-keep-debug ", fixture_.path(), " ", separate_));
     RunCommand(absl::StrCat("strip --strip-all -o ", module_.path, " ", fixture_.path()));
   }
@@ -336,10 +336,10 @@ class CachedFilesTest : public ::testing::Test {
     EXPECT_EQ(named, state == ModuleState::kDebugInfo);
   }
 
-  TemporaryDirectory directory_;
+  TempDir directory_;
   const FixtureProgram fixture_{"gcc"};
-  const std::string separate_ = directory_.Join("app.debug");
-  Module module_ = {.path = directory_.Join("app"), .build_id = BuildIdOf(fixture_.path())};
+  const std::string separate_ = directory_ / "app.debug";
+  Module module_ = {.path = directory_ / "app", .build_id = BuildIdOf(fixture_.path())};
   Options options_;
 };
 

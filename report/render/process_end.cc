@@ -1,0 +1,53 @@
+#include "report/render/process_end.h"
+
+#include "absl/strings/str_cat.h"
+#include "report/render/signal_name.h"
+
+namespace memtrace::report::render {
+namespace {
+
+std::string KillText(format::KillVerdict verdict) {
+  switch (verdict) {
+    case format::KillVerdict::kOomKiller: return "killed by the OOM killer (SIGKILL)";
+    case format::KillVerdict::kNotOomKiller: return "killed by SIGKILL, not by the OOM killer";
+    case format::KillVerdict::kNotKnown: break;
+  }
+  return "killed by SIGKILL, perhaps by the OOM killer";
+}
+
+}  // namespace
+
+absl::string_view EndName(ProcessInfo::End end) {
+  switch (end) {
+    case ProcessInfo::End::kExit: return "exit";
+    case ProcessInfo::End::kExec: return "exec";
+    case ProcessInfo::End::kSignal: return "signal";
+    case ProcessInfo::End::kCut: return "cut";
+  }
+  return "cut";
+}
+
+std::string ShortEnd(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kExit: return absl::StrCat("exit ", process.exit_status);
+    case ProcessInfo::End::kExec: return "exec";
+    case ProcessInfo::End::kSignal: return SignalName(process.end_signal);
+    case ProcessInfo::End::kCut: return "cut";
+  }
+  return "cut";
+}
+
+std::string EndPhrase(const ProcessInfo& process) {
+  switch (process.end) {
+    case ProcessInfo::End::kExit: return absl::StrCat("exit status ", process.exit_status);
+    case ProcessInfo::End::kExec: return "replaced itself by exec";
+    case ProcessInfo::End::kSignal:
+      return process.kill.told() ? KillText(process.kill.verdict)
+                                 : absl::StrCat("killed by ", SignalName(process.end_signal));
+    case ProcessInfo::End::kCut:
+      return "not in the trace (killed, still running, or it could no longer write)";
+  }
+  return "";
+}
+
+}  // namespace memtrace::report::render
