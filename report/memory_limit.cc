@@ -10,7 +10,7 @@ namespace memtrace::report {
 namespace {
 
 // Of the control group, as a container sees its own; UINT64_MAX: none.
-uint64_t GroupLimit() {
+[[maybe_unused]] uint64_t GroupLimit() {
   uint64_t limit = UINT64_MAX;
   for (const char* file : {"/sys/fs/cgroup/memory.max",
                            "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {

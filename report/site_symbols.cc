@@ -71,14 +71,8 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
                          const SymbolizeModule& symbolize,
                          const std::function<void(double)>& progress,
                          std::span<const StackId> more)
-    : stacks_(stacks) {
+    : stacks_(stacks), modules_(analysis.modules) {
   frames_.emplace_back();
-  for (const ModuleInfo& module : analysis.modules) {
-    modules_[module.id.value] = &module;
-    if (module.flags & format::kModulePermanent) permanent_.push_back(&module);
-  }
-  std::sort(permanent_.begin(), permanent_.end(),
-            [](const ModuleInfo* a, const ModuleInfo* b) { return a->start < b->start; });
 
   // Every distinct address, by module.
   std::vector<bool> seen(stacks_.size() + 1);
@@ -135,10 +129,10 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
   for (const uint32_t instance : order) {
     std::vector<uint64_t>& pcs = by_module[instance];
     std::sort(pcs.begin(), pcs.end());
-    const auto module = modules_.find(instance);
+    const ModuleInfo* const module = modules_.Instance(instance);
     if (instance == format::kNoModule) {
       for (const uint64_t pc : pcs) AddMarker({instance, pc});
-    } else if (module == modules_.end()) {
+    } else if (module == nullptr) {
       for (const uint64_t pc : pcs) {  // code outside of every file: made at run time
         Frame frame;
         frame.offset = pc;
@@ -146,17 +140,17 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
         AddFrame(std::move(frame));
         SetRun({instance, pc}, begin);
       }
-    } else if (format::IsFunctionModule(module->second->path)) {
+    } else if (format::IsFunctionModule(module->path)) {
       for (const uint64_t pc : pcs) {
         const uint32_t begin = next_frame();
-        AddFrame(FrameOfFunctionModule(*module->second, pc));
+        AddFrame(FrameOfFunctionModule(*module, pc));
         SetRun({instance, pc}, begin);
       }
     } else {
-      const ModuleInfo& info = *module->second;
-      const auto [at, is_new] = file_index.try_emplace({info.path, info.build_id}, files.size());
+      const auto [at, is_new] =
+          file_index.try_emplace({module->path, module->build_id}, files.size());
       if (is_new) files.emplace_back();
-      files[at->second].push_back({&info, std::move(pcs)});
+      files[at->second].push_back({module, std::move(pcs)});
     }
   }
   for (size_t i = 0; i < files.size(); ++i) {
@@ -175,13 +169,8 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
 // With the instance that it belongs to: 0 is short for the permanent module around pc.
 SiteSymbols::Address SiteSymbols::AddressOf(const StackNode& node) const {
   if (node.instance != format::kPermanentInstance) return {node.instance, node.pc};
-  auto next = std::upper_bound(
-      permanent_.begin(), permanent_.end(), node.pc,
-      [](uint64_t pc, const ModuleInfo* module) { return pc < module->start; });
-  if (next == permanent_.begin()) return {format::kPermanentInstance, node.pc};
-  const ModuleInfo* module = *--next;
-  // A return address after a call that never returns may be one past the end.
-  return {node.pc <= module->end ? module->id.value : format::kPermanentInstance, node.pc};
+  const ModuleInfo* const module = modules_.Find(node);
+  return {module != nullptr ? module->id.value : format::kPermanentInstance, node.pc};
 }
 
 std::vector<SiteSymbols::Address> SiteSymbols::InnermostAddresses(StackId stack) const {
@@ -252,7 +241,7 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& sy
   const auto collect = [&](StackId stack) {
     if (!stack || !seen.insert(stack).second) return;
     for (const Address& address : InnermostAddresses(stack)) {
-      if (!modules_.contains(address.first) || !called_.try_emplace(address).second) continue;
+      if (modules_.Instance(address.first) == nullptr || !called_.try_emplace(address).second) continue;
       by_module[address.first].push_back(address.second);
     }
   };
@@ -261,7 +250,7 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& sy
     collect(ends.to);
   }
   for (auto& [instance, pcs] : by_module) {
-    const ModuleInfo& module = *modules_.at(instance);
+    const ModuleInfo& module = *modules_.Instance(instance);
     if (format::IsFunctionModule(module.path)) continue;
     std::vector<symbolizer::Address> asked;
     for (const uint64_t pc : pcs) {

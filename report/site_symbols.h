@@ -107,8 +107,7 @@ class SiteSymbols {
   void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
 
   const StackTable& stacks_;
-  absl::flat_hash_map<uint32_t, const ModuleInfo*> modules_;
-  std::vector<const ModuleInfo*> permanent_;  // by start
+  const ModuleIndex modules_;
   absl::flat_hash_map<Address, Run> runs_;
   absl::flat_hash_map<Address, std::string> called_;
   absl::flat_hash_set<Address> touching_;  // of FaultTouchers

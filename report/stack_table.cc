@@ -119,10 +119,7 @@ ModuleIndex::ModuleIndex(std::span<const ModuleInfo> modules) {
 
 const ModuleInfo* ModuleIndex::Find(uint32_t instance, uint64_t pc) const {
   if (instance == format::kNoModule) return nullptr;
-  if (instance != format::kPermanentInstance) {
-    const auto module = by_id_.find(instance);
-    return module == by_id_.end() ? nullptr : module->second;
-  }
+  if (instance != format::kPermanentInstance) return Instance(instance);
   // A return address may be the end of the last function of the module.
   const auto next = std::lower_bound(
       permanent_.begin(), permanent_.end(), pc,
@@ -130,6 +127,11 @@ const ModuleInfo* ModuleIndex::Find(uint32_t instance, uint64_t pc) const {
   if (next == permanent_.begin()) return nullptr;
   const ModuleInfo* module = *(next - 1);
   return pc <= module->end ? module : nullptr;
+}
+
+const ModuleInfo* ModuleIndex::Instance(uint32_t instance) const {
+  const auto module = by_id_.find(instance);
+  return module == by_id_.end() ? nullptr : module->second;
 }
 
 void SlotMap::Set(uint32_t slot, StackId id) {

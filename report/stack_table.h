@@ -95,6 +95,8 @@ class ModuleIndex {
 
   // nullptr: none is known (JIT code, lost record).
   const ModuleInfo* Find(uint32_t instance, uint64_t pc) const;
+  // By number alone.
+  const ModuleInfo* Instance(uint32_t instance) const;
   const ModuleInfo* Find(const StackNode& node) const { return Find(node.instance, node.pc); }
 
  private:

@@ -92,15 +92,11 @@ uint64_t MergedExecutable::ImagesOf(std::span<const Site* const> group) const {
 class MergedSites::Translation {
  public:
   Translation(MergedSites* merged, const AnalyzedTrace& trace)
-      : merged_(merged), stacks_(*trace.stacks), known_(stacks_.size() + 1),
-        is_known_(stacks_.size() + 1) {
+      : merged_(merged), stacks_(*trace.stacks), modules_(trace.analysis.modules),
+        known_(stacks_.size() + 1), is_known_(stacks_.size() + 1) {
     for (const ModuleInfo& module : trace.analysis.modules) {
-      const Place place = {&module, merged->FileOf(module)};
-      modules_[module.id.value] = place;
-      if (module.flags & format::kModulePermanent) permanent_.push_back(place);
+      files_[&module] = merged->FileOf(module);
     }
-    std::sort(permanent_.begin(), permanent_.end(),
-              [](const Place& a, const Place& b) { return a.module->start < b.module->start; });
     is_known_[0] = true;  // no stack
   }
 
@@ -118,37 +114,18 @@ class MergedSites::Translation {
   }
 
  private:
-  struct Place {
-    const ModuleInfo* module = nullptr;
-    uint32_t file = 0;
-  };
-
   StackId Intern(StackId parent, const StackNode& node) {
     if (node.is_marker()) return merged_->stacks_.Intern(parent, node.pc, node.instance);
-    const Place place = PlaceOf(node);
+    const ModuleInfo* const module = modules_.Find(node);
     // Code outside of every file: an address means something in its own process only.
-    if (place.module == nullptr) return merged_->stacks_.Intern(parent, node.pc, 0);
-    return merged_->stacks_.Intern(parent, node.pc - place.module->bias, place.file);
-  }
-
-  // As SiteSymbols does.
-  Place PlaceOf(const StackNode& node) const {
-    if (node.instance != format::kPermanentInstance) {
-      const auto found = modules_.find(node.instance);
-      return found != modules_.end() ? found->second : Place();
-    }
-    auto next = std::upper_bound(
-        permanent_.begin(), permanent_.end(), node.pc,
-        [](uint64_t pc, const Place& place) { return pc < place.module->start; });
-    if (next == permanent_.begin()) return {};
-    const Place& place = *--next;
-    return node.pc <= place.module->end ? place : Place();
+    if (module == nullptr) return merged_->stacks_.Intern(parent, node.pc, 0);
+    return merged_->stacks_.Intern(parent, node.pc - module->bias, files_.at(module));
   }
 
   MergedSites* const merged_;
   const StackTable& stacks_;
-  absl::flat_hash_map<uint32_t, Place> modules_;
-  std::vector<Place> permanent_;
+  const ModuleIndex modules_;
+  absl::flat_hash_map<const ModuleInfo*, uint32_t> files_;
   std::vector<StackId> known_;    // by the trace's id
   std::vector<bool> is_known_;
   std::vector<StackId> path_;
