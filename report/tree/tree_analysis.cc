@@ -9,6 +9,7 @@
 #include "report/leak/leak_scans.h"
 #include "report/trace_reader.h"
 #include "report/tree/add_totals.h"
+#include "report/tree/trace_copies.h"
 
 namespace memtrace::report {
 namespace {
@@ -31,9 +32,10 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
                          const SeeTrace& see, unsigned jobs) {
   TreeAnalysis tree;
   tree.spools = set.spools;
-  absl::flat_hash_map<uint64_t, size_t> known;  // trace id -> image
+  const absl::flat_hash_map<uint64_t, size_t> fullest = FullestCopies(set);
   uint64_t bytes_before = 0;
-  for (const TraceSet::File& file : set.files) {
+  for (size_t number = 0; number < set.files.size(); ++number) {
+    const TraceSet::File& file = set.files[number];
     const auto report = [&](double share) {
       if (set.total_bytes == 0) return;
       progress((static_cast<double>(bytes_before) + share * static_cast<double>(file.bytes)) /
@@ -51,8 +53,8 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
       continue;
     }
     const format::FileHeader header = (*reader)->header();
-    if (const auto other = known.find(header.trace_id); other != known.end()) {
-      skip(absl::StrCat("the same trace as ", tree.images[other->second].file), true);
+    if (const auto one = fullest.find(header.trace_id); one != fullest.end() && one->second != number) {
+      skip(absl::StrCat("the same trace as ", set.files[one->second].path), true);
       continue;
     }
     AnalyzeOptions options;
@@ -64,7 +66,6 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
       continue;
     }
     bytes_before += file.bytes;
-    known[header.trace_id] = tree.images.size();
     Analysis& analysis = trace->analysis;
     ProcessImage image;
     if (const LeakScan* scan = leak::ChooseScan(analysis, 0); scan != nullptr) {

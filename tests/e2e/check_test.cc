@@ -272,6 +272,19 @@ TEST(CheckTest, WhatWasGivenAndNotLookedAtIsNamed) {
   EXPECT_THAT(check.out, HasSubstr("--max-peak leek=...: no process of that name was looked at"));
 }
 
+TEST(CheckTest, OfTwoFilesOfOneTraceTheWholeOneCounts) {
+  TempDir directory;
+  const std::string trace = directory / "t.mtr", begin = directory / "a.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                                      ExamplePath("leaks")}}).Outcome(), "exit 0");
+  const std::string content = ReadFile(trace);
+  WriteFile(begin, content.substr(0, content.size() / 2));
+  const Result alone = Check({trace, "--fail-on", "none"}), both = Check({directory.path(), "--fail-on", "none"});
+  EXPECT_EQ(alone.exit_status, 0) << alone.out;
+  EXPECT_EQ(both.exit_status, 0) << both.out;
+  EXPECT_THAT(both.out, HasSubstr("a.mtr was not looked at: the same trace as " + trace));
+}
+
 // Its end is the first that is seen of it.
 TEST(CheckTest, AChildThatOnlyEndsIsLookedThroughAsWell) {
   TempDir directory;
