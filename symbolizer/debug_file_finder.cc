@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "symbolizer/debuginfod_client.h"
 #include "symbolizer/sysroot.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -33,17 +33,14 @@ std::string RealPath(const std::string& path) {
 bool CrcOf(const std::string& path, uint32_t* result) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
-  std::vector<unsigned char> buffer(1 << 16);
   uLong crc = crc32(0, nullptr, 0);
-  ssize_t n;
-  while ((n = read(fd, buffer.data(), buffer.size())) != 0) {
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;
-    crc = crc32(crc, buffer.data(), static_cast<uInt>(n));
-  }
+  const bool read = ReadParts(fd, [&](std::string_view part) {
+    crc = crc32(crc, reinterpret_cast<const Bytef*>(part.data()), static_cast<uInt>(part.size()));
+    return true;
+  });
   close(fd);
   *result = static_cast<uint32_t>(crc);
-  return n == 0;
+  return read;
 }
 
 std::unique_ptr<ElfFile> OpenWithBuildId(const std::string& path, const std::string& build_id) {

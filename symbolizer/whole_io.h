@@ -51,6 +51,19 @@ inline bool ReadUpTo(int fd, uint64_t offset, void* to, size_t bytes, size_t* go
   return true;
 }
 
+// Gives `see` what comes, part by part, up to the end or until it returns false. False, with errno: an
+// error.
+template <typename See>
+bool ReadParts(int fd, See see) {
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t n = read(fd, buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    if (n == 0 || !see(std::string_view(buffer, static_cast<size_t>(n)))) return true;
+  }
+}
+
 // False: not all of them could be read.
 inline bool ReadAllAt(int fd, uint64_t offset, void* to, size_t bytes) {
   size_t got;

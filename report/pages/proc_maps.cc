@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/run/unique_fd.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::pages {
 namespace {
@@ -149,14 +150,11 @@ absl::Status ReadMaps(const std::string& file, std::vector<Mapping>* mappings) {
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.ok()) return failed(errno);
   MapsParser parser([mappings](Mapping&& mapping) { mappings->push_back(std::move(mapping)); });
-  char buffer[64 << 10];
-  while (true) {
-    const ssize_t n = read(fd.get(), buffer, sizeof(buffer));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed(errno);
-    if (n == 0) break;
-    parser.Feed({buffer, static_cast<size_t>(n)});
-  }
+  const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {
+    parser.Feed({part.data(), part.size()});
+    return true;
+  });
+  if (!read) return failed(errno);
   parser.Finish();
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "report/run/unique_fd.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::pressure {
 namespace {
@@ -29,14 +30,11 @@ absl::StatusOr<std::string> KernelFiles::Read(absl::string_view path) const {
   const UniqueFd fd(open(absl::StrCat(root_, path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.ok()) return Error(errno);
   std::string text;
-  char buffer[16 << 10];
-  while (text.size() < kLongest) {
-    const ssize_t n = read(fd.get(), buffer, sizeof(buffer));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Error(errno);
-    if (n == 0) break;
-    text.append(buffer, static_cast<size_t>(n));
-  }
+  const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {
+    text += part;
+    return text.size() < kLongest;
+  });
+  if (!read) return Error(errno);
   return text;
 }
 

@@ -14,8 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "report/byte_source.h"
 #include "report/leak_kinds.h"
 #include "report/run/unique_fd.h"
+#include "symbolizer/whole_io.h"
 
 namespace memtrace::report::valgrind {
 namespace {
@@ -313,16 +315,12 @@ absl::StatusOr<ValgrindRun> ReadValgrindXml(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.ok()) return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
   std::string text;
-  char buffer[1 << 16];
   const ValgrindXmlLimits limits;
-  for (;;) {
-    const ssize_t n = read(fd.get(), buffer, sizeof(buffer));
-    if (n == 0) break;
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::UnavailableError(absl::StrCat("cannot read ", path, ": ", strerror(errno)));
-    text.append(buffer, static_cast<size_t>(n));
-    if (text.size() > limits.bytes) break;  // says so below
-  }
+  const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {
+    text += part;
+    return text.size() <= limits.bytes;  // more: says so below
+  });
+  if (!read) return ErrnoStatus("cannot read", path, errno);
   absl::StatusOr<ValgrindRun> run = ParseValgrindXml(text, limits);
   if (!run.ok()) return fail(run.status().message());
   return run;

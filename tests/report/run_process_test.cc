@@ -1,6 +1,5 @@
 // `memtrace run` with processes that come, go, stop, change and outlive each other.
 
-
 #include <chrono>
 #include <thread>
 
