@@ -1,6 +1,7 @@
 #include "report/output_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +55,14 @@ void KeepWhenEnded() {
   }
 }
 
+// /dev/stdout is a link, and root may replace it.
+std::string BehindLinks(const std::string& path) {
+  char resolved[PATH_MAX];
+  struct stat link;
+  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
+  return realpath(path.c_str(), resolved) != nullptr ? resolved : path;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path,
@@ -62,18 +72,18 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write ", path, ": it exists and is not a regular file"));
   }
-  std::string temporary;
+  std::string place = BehindLinks(path), temporary;
   int fd = -1;
   // Of a process of this number that was killed one may be left: in a container numbers come again.
   for (int number = 0; fd < 0; ++number) {
-    temporary = absl::StrCat(path, ".", getpid(), ".", number, ".tmp");
+    temporary = absl::StrCat(place, ".", getpid(), ".", number, ".tmp");
     fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0 && (errno != EEXIST || number == kMostLeft)) {
       return ErrnoStatus("cannot write", path, errno);
     }
   }
   RemoveWhenEnded(temporary);
-  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(temporary), fd));
+  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(place), std::move(temporary), fd));
 }
 
 OutputFile::~OutputFile() {
@@ -87,7 +97,7 @@ absl::Status OutputFile::Commit() {
   const int closed = close(fd_);
   fd_ = -1;
   if (closed != 0) return ErrnoStatus("cannot write", path_, errno);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (rename(temporary_.c_str(), place_.c_str()) != 0) {
     return ErrnoStatus("cannot write", path_, errno);
   }
   committed_ = true;

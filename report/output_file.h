@@ -1,6 +1,7 @@
 // OutputFile: a file that is there whole or not at all. Written under another name
 // beside its place and renamed by Commit(); removed if that never comes, also where the process is
-// ended by SIGINT, SIGTERM or SIGHUP meanwhile (of the file that was created last).
+// ended by SIGINT, SIGTERM or SIGHUP meanwhile (of the file that was created last). A symbolic link stays
+// one: what it leads to is replaced.
 
 #ifndef MEMTRACE_REPORT_OUTPUT_FILE_H_
 #define MEMTRACE_REPORT_OUTPUT_FILE_H_
@@ -32,10 +33,11 @@ class OutputFile {
   absl::Status Commit();
 
  private:
-  OutputFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  OutputFile(std::string path, std::string place, std::string temporary, int fd)
+      : path_(std::move(path)), place_(std::move(place)), temporary_(std::move(temporary)), fd_(fd) {}
 
-  const std::string path_;
+  const std::string path_;   // as the user has it, for messages
+  const std::string place_;  // behind symbolic links
   const std::string temporary_;
   int fd_;
   bool committed_ = false;

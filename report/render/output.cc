@@ -20,18 +20,25 @@ absl::Status WriteError(absl::string_view path, int error) {
   return ErrnoStatus("cannot write", path.empty() ? "standard output" : path, error);
 }
 
+bool IsStandardOutput(const struct stat& file) {
+  struct stat output;
+  return fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == file.st_dev &&
+         output.st_ino == file.st_ino;
+}
+
 }  // namespace
 
 absl::StatusOr<Output> Output::Open(const std::string& path) {
   std::signal(SIGPIPE, SIG_IGN);
   Output file;
-  if (path.empty() || path == "-") {
+  struct stat existing;
+  const bool exists = stat(path.c_str(), &existing) == 0;
+  if (path.empty() || path == "-" || (exists && IsStandardOutput(existing))) {
     file.fd_ = STDOUT_FILENO;
     return file;
   }
   file.path_ = path;
-  struct stat existing;
-  if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+  if (exists && !S_ISREG(existing.st_mode)) {
     if (S_ISDIR(existing.st_mode)) return WriteError(path, EISDIR);
     file.fd_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);  // a device or a pipe: no renaming
     if (file.fd_ < 0) return WriteError(path, errno);

@@ -21,7 +21,7 @@ namespace memtrace::report::render {
 
 class Output : public Sink {
  public:
-  // `path` empty or "-": standard output.
+  // `path` empty, "-" or what standard output leads to ("/dev/stdout"): standard output.
   static absl::StatusOr<Output> Open(const std::string& path);
   Output(Output&& other) noexcept;
   Output& operator=(Output&&) = delete;

@@ -1,7 +1,6 @@
 // What is left of a file that was begun.
 
 #include "report/output_file.h"
-#include "tests/temp_dir.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,7 +9,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 namespace {
@@ -45,6 +47,21 @@ TEST_F(OutputFileTest, WhatAKilledProcessOfThisNumberLeftIsNotInTheWay) {
   const auto file = OutputFile::Create(path());
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_TRUE((*file)->Commit().ok());
+}
+
+TEST_F(OutputFileTest, ALinkStaysOne) {
+  const std::string link = directory_ / "link";
+  std::ofstream(path()) << "old";
+  std::filesystem::create_symlink("out", link);
+  const auto file = OutputFile::Create(link);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(write((*file)->fd(), "new", 3), 3);
+  ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  std::string content;
+  std::getline(std::ifstream(path()), content);
+  EXPECT_EQ(content, "new");
+  EXPECT_EQ(Files(), 2);
 }
 
 TEST_F(OutputFileTest, ASignalThatEndsTheProcessLeavesNothing) {

@@ -290,6 +290,20 @@ TEST_F(ReportCommandTest, AFileIsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(Files(), 2u) << "nothing is left behind";
 }
 
+// As /dev/stdout is one, which root could replace.
+TEST_F(ReportCommandTest, AnotherNameOfStandardOutputIsStandardOutput) {
+  const Result plain = Shell("$M report $T --format csv");
+  fs::create_symlink("/proc/self/fd/1", directory_ / "link");
+  for (const char* to : {"link", "/proc/self/fd/1"}) {
+    const Result piped = Shell(absl::StrCat("$M report $T --format csv -o ", to, " | cat"));
+    EXPECT_EQ(piped.out, plain.out) << to << piped.err;
+    const Result file = Shell(absl::StrCat("{ echo before; $M report $T --format csv -o ", to,
+                                           "; } > redirected; cat redirected; rm redirected"));
+    EXPECT_EQ(file.out, "before\n" + plain.out) << to << file.err;
+  }
+  EXPECT_TRUE(fs::is_symlink(directory_ / "link"));
+}
+
 TEST_F(ReportCommandTest, AReaderThatLeavesEndsItQuietly) {
   for (const char* format : {"text --full", "json", "csv", "mtrace"}) {
     const Result result = Shell(absl::StrCat("$M report $T --format ", format,
