@@ -55,12 +55,18 @@ void KeepWhenEnded() {
   }
 }
 
-// /dev/stdout is a link, and root may replace it.
-std::string BehindLinks(const std::string& path) {
-  char resolved[PATH_MAX];
+// /dev/stdout is a link, and root may replace it. What it leads to is replaced only where one may also
+// write to it: of links of others in /tmp the kernel knows (protected_symlinks).
+absl::StatusOr<std::string> BehindLinks(const std::string& path) {
   struct stat link;
   if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
-  return realpath(path.c_str(), resolved) != nullptr ? resolved : path;
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return errno == ENOENT ? absl::StatusOr<std::string>(path)  // it leads nowhere
+                                     : ErrnoStatus("cannot write", path, errno);
+  close(fd);
+  char resolved[PATH_MAX];
+  if (realpath(path.c_str(), resolved) == nullptr) return ErrnoStatus("cannot write", path, errno);
+  return resolved;
 }
 
 }  // namespace
@@ -72,18 +78,20 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write ", path, ": it exists and is not a regular file"));
   }
-  std::string place = BehindLinks(path), temporary;
+  auto place = BehindLinks(path);
+  if (!place.ok()) return place.status();
+  std::string temporary;
   int fd = -1;
   // Of a process of this number that was killed one may be left: in a container numbers come again.
   for (int number = 0; fd < 0; ++number) {
-    temporary = absl::StrCat(place, ".", getpid(), ".", number, ".tmp");
+    temporary = absl::StrCat(*place, ".", getpid(), ".", number, ".tmp");
     fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0 && (errno != EEXIST || number == kMostLeft)) {
       return ErrnoStatus("cannot write", path, errno);
     }
   }
   RemoveWhenEnded(temporary);
-  return std::unique_ptr<OutputFile>(new OutputFile(path, std::move(place), std::move(temporary), fd));
+  return std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(place), std::move(temporary), fd));
 }
 
 OutputFile::~OutputFile() {

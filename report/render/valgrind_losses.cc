@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/escape.h"
 #include "report/render/units.h"

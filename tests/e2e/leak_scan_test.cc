@@ -15,6 +15,7 @@
 #include "report/analyzer.h"
 #include "report/leak/leak_check.h"
 #include "report/leak/scan_reader.h"
+#include "report/leak_kinds.h"
 #include "report/trace_reader.h"
 #include "tests/e2e/harness.h"
 
@@ -23,17 +24,6 @@ namespace {
 
 using report::LeakKind;
 using report::LeakScan;
-
-const char* NameOf(LeakKind kind) {
-  switch (kind) {
-    case LeakKind::kDefinite: return "definite";
-    case LeakKind::kIndirect: return "indirect";
-    case LeakKind::kPossible: return "possible";
-    case LeakKind::kReachable: return "reachable";
-    case LeakKind::kUnfreed: return "unfreed";
-  }
-  return "?";
-}
 
 class LeakScanTest : public ::testing::Test {
  protected:
@@ -71,7 +61,7 @@ class LeakScanTest : public ::testing::Test {
     std::multimap<uint64_t, std::string> found;
     for (const report::LossRecord& record : scan.records) {
       for (uint64_t i = 0; i < record.blocks; ++i) {
-        found.emplace(record.bytes / record.blocks, NameOf(record.kind));
+        found.emplace(record.bytes / record.blocks, report::KindName(record.kind));
       }
     }
     std::string all;

@@ -64,6 +64,14 @@ TEST_F(OutputFileTest, ALinkStaysOne) {
   EXPECT_EQ(Files(), 2);
 }
 
+TEST_F(OutputFileTest, ALinkThatLeadsNowhereBecomesTheFile) {
+  std::filesystem::create_symlink("nothing", path());
+  const auto file = OutputFile::Create(path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path())));
+}
+
 TEST_F(OutputFileTest, ASignalThatEndsTheProcessLeavesNothing) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const pid_t child = fork();
