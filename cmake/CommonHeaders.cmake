@@ -17,9 +17,11 @@ set(MEMTRACE_REPORT_HEADERS ${MEMTRACE_STANDARD_HEADERS} <absl/container/flat_ha
 set(MEMTRACE_HOT_HEADERS ${MEMTRACE_REPORT_HEADERS})
 set(MEMTRACE_JSON_HEADERS ${MEMTRACE_REPORT_HEADERS} <nlohmann/json.hpp>)
 set(MEMTRACE_TEST_HEADERS ${MEMTRACE_STANDARD_HEADERS} <chrono> <filesystem> <fstream> <random>
-  <regex> <sstream> <thread> <gmock/gmock.h> <gtest/gtest.h>)
+  <regex> <sstream> <thread> <gmock/gmock.h> <gtest/gtest.h>
+  <nlohmann/json.hpp>)
+set(MEMTRACE_OPTIMIZED_TEST_HEADERS ${MEMTRACE_TEST_HEADERS})
 
-# memtrace_common_headers(TARGET HOT|REPORT|JSON|TEST)
+# memtrace_common_headers(TARGET HOT|REPORT|JSON|TEST|OPTIMIZED_TEST)
 # The first target of a kind makes them, the others must be compiled with the same options.
 function(memtrace_common_headers target kind)
   if(NOT MEMTRACE_PRECOMPILED_HEADERS)

@@ -1,9 +1,23 @@
-# memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL] [OWN_FLAGS])
-# A GoogleTest program that CTest runs as one test. OWN_FLAGS: it is compiled with flags that its
-# code depends on, and without the headers that were compiled without them. Its directory of tests/ is
-# one of its labels: ctest -L report.
+# memtrace_test_code(TARGET [OPTIMIZED]): the code of tests, half of a build. What they test is optimized
+# as users get it; they are not, but for those that compute for long. UBSan is for what is tested too: in
+# the tests' own files its checks, nearly all of them of GoogleTest and JSON templates, and the
+# optimizer took three quarters of the time.
+function(memtrace_test_code target)
+  set(level -O0)
+  if("OPTIMIZED" IN_LIST ARGN)
+    set(level -O1)
+  endif()
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>
+    $<$<BOOL:${MEMTRACE_SANITIZE}>:-O0>)
+  set_target_properties(${target} PROPERTIES MEMTRACE_CHECKS none)
+endfunction()
+
+# memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL] [OPTIMIZED] [OWN_FLAGS])
+# A GoogleTest program that CTest runs as one test. OPTIMIZED: its own code computes for long. OWN_FLAGS:
+# it is compiled with flags that its code depends on, and without the headers that were compiled without
+# them. Its directory of tests/ is one of its labels: ctest -L report.
 function(memtrace_test)
-  cmake_parse_arguments(T "SERIAL;OWN_FLAGS" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(T "SERIAL;OPTIMIZED;OWN_FLAGS" "NAME;TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${T_NAME} ${T_SOURCES})
   # Several files at once: what GoogleTest's headers cost, most of it templates that every file makes
@@ -15,13 +29,13 @@ function(memtrace_test)
     GTest::gmock GTest::gtest_main)
   target_compile_definitions(${T_NAME} PRIVATE
     MEMTRACE_BUILD_DIR="${PROJECT_BINARY_DIR}" MEMTRACE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # Half of the build is tests; what they test is optimized as users get it. UBSan is for what is
-  # tested too: in the tests' own files its checks, nearly all of them of GoogleTest and JSON
-  # templates, and the optimizer took three quarters of the time.
-  target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>
-    $<$<BOOL:${MEMTRACE_SANITIZE}>:-O0>)
-  set_target_properties(${T_NAME} PROPERTIES MEMTRACE_CHECKS none)
-  if(NOT T_OWN_FLAGS)
+  if(T_OWN_FLAGS)
+    memtrace_test_code(${T_NAME} OPTIMIZED)
+  elseif(T_OPTIMIZED)
+    memtrace_test_code(${T_NAME} OPTIMIZED)
+    memtrace_common_headers(${T_NAME} OPTIMIZED_TEST)
+  else()
+    memtrace_test_code(${T_NAME})
     memtrace_common_headers(${T_NAME} TEST)
   endif()
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})

@@ -3,13 +3,11 @@
 #include <time.h>
 
 #include "preload/clock.h"
+#include "preload/rounding.h"
 #include "preload/sys.h"
 
 namespace memtrace {
 namespace {
-
-constexpr uint64_t kPage = format::kRingAlignment;
-constexpr uint64_t Down(uint64_t value, uint64_t to) { return value / to * to; }
 
 // Of the file: a sixteenth for metadata, a quarter for rings; not less than a program with
 // two threads needs.
@@ -37,10 +35,12 @@ void Segments::Init(uint64_t max_bytes, uint64_t ring_bytes, format::StatusArea*
                     uint64_t ticks) {
   const uint64_t metadata = max_bytes / kMetadataShare;
   const uint64_t rings = max_bytes / kRingShare;
-  metadata_end_ = Down(metadata > kLeastMetadata ? metadata : kLeastMetadata, kPage);
+  metadata_end_ =
+      Down(metadata > kLeastMetadata ? metadata : kLeastMetadata, format::kRingAlignment);
   const uint64_t least = kLeastRings * ring_bytes;
   segments_begin_ = metadata_end_ + Down(rings > least ? rings : least, ring_bytes);
-  segment_bytes_ = Down((Down(max_bytes, kPage) - segments_begin_) / kCount, kPage);
+  segment_bytes_ = Down((Down(max_bytes, format::kRingAlignment) - segments_begin_) / kCount,
+                        format::kRingAlignment);
   for (std::atomic<uint32_t>& writers : writers_) writers.store(0, std::memory_order_relaxed);
   // Segment 0 counts as begun: n is 4, 8, ... for it.
   position_.store(uint64_t{kCount} << 40, std::memory_order_seq_cst);

@@ -13,6 +13,7 @@
 #include "preload/descriptor_table.h"
 #include "preload/event_ring.h"
 #include "preload/own_memory.h"
+#include "preload/rounding.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
@@ -20,8 +21,6 @@ namespace memtrace {
 namespace {
 
 constexpr uint64_t kRingReserve = format::kRingAlignment + EventRing::kBytes;
-
-constexpr uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 void Seal(format::BlockHeader& header) {
   header.magic = format::kBlockMagic;
@@ -131,7 +130,7 @@ long TraceFile::CreateAtPath(const format::FileHeader& header) {
   trace_id_ = header.trace_id;
   reserve_.Forget();
   making_reserve_.store(false, std::memory_order_relaxed);
-  end_->store(RoundUp(TraceStatus::kEnd, format::kBlockAlignment), std::memory_order_relaxed);
+  end_->store(Up(TraceStatus::kEnd, format::kBlockAlignment), std::memory_order_relaxed);
   rings_end_.store(segments_.on() ? segments_.metadata_end() : 0, std::memory_order_relaxed);
   last_error_.store(0, std::memory_order_relaxed);
   lost_records_.store(false, std::memory_order_relaxed);
@@ -147,8 +146,7 @@ void TraceFile::ShareEnd() {
     CountRingBytes(-static_cast<int64_t>(kPage));
     end_ = &private_end_;
   }
-  void* const page =
-      sys::Mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
+  void* const page = sys::Mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
   if (sys::MmapFailed(page)) return;
   CountRingBytes(static_cast<int64_t>(kPage));
   end_ = static_cast<std::atomic<uint64_t>*>(page);
@@ -206,13 +204,12 @@ void TraceFile::GiveBack(uint64_t offset, uint64_t bytes) {
   end_->compare_exchange_strong(end, offset, std::memory_order_relaxed);
 }
 
-long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload,
-                      uint64_t offset, bool* torn) {
+long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload, uint64_t offset,
+                      bool* torn) {
   const uint64_t bytes = sizeof(header) + header.payload_bytes;
   // Past RLIMIT_FSIZE the kernel would send SIGXFSZ to the program.
   if (offset + bytes > sys::FileSizeLimit()) return -EFBIG;
-  iovec parts[2] = {{&header, sizeof(header)},
-                    {const_cast<void*>(payload), header.payload_bytes}};
+  iovec parts[2] = {{&header, sizeof(header)}, {const_cast<void*>(payload), header.payload_bytes}};
   const long result = WriteAll(fd, parts, 2, offset);
   if (sys::Failed(result)) {
     // A header with a part of its payload would stand for the block, which comes again under
@@ -230,8 +227,7 @@ long TraceFile::Write(long fd, format::BlockHeader& header, const void* payload,
 bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep keep) {
   const bool records = header.kind == format::BlockKind::kMetadata;
   header.payload_checksum = format::Checksum(payload, header.payload_bytes);
-  const uint64_t reserved =
-      RoundUp(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
+  const uint64_t reserved = Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment);
   const SignalsBlocked no_handler;
   uint64_t limit = UINT64_MAX;
   if (segments_.on()) {
@@ -267,8 +263,8 @@ bool TraceFile::Append(format::BlockHeader& header, const void* payload, Keep ke
 }
 
 // `bytes` at `offset` were taken for it.
-bool TraceFile::WriteAt(long fd, uint64_t offset, format::BlockHeader& header,
-                        const void* payload, uint64_t bytes) {
+bool TraceFile::WriteAt(long fd, uint64_t offset, format::BlockHeader& header, const void* payload,
+                        uint64_t bytes) {
   Seal(header);
   bool torn = false;
   const long result = Write(fd, header, payload, offset, &torn);
@@ -308,7 +304,7 @@ bool TraceFile::AppendToSegment(format::BlockHeader& header, const void* payload
   const long opened = WithFile([&](long fd) {
     Segments::Place place;
     const bool reserved = segments_.Reserve(
-        RoundUp(sizeof(header) + header.payload_bytes, format::kBlockAlignment), status_, &place);
+        Up(sizeof(header) + header.payload_bytes, format::kBlockAlignment), status_, &place);
     if (place.began) {
       status_.Write(fd);
       AskForNewStacks();
@@ -393,12 +389,11 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
   const auto append = [&](long fd) {  // -1: by the reserve
     const uint64_t offset = TakeRingSpace(reserved, thread);
     if (offset == UINT64_MAX) return;
-    const uint64_t ring = RoundUp(offset + sizeof(format::BlockHeader), format::kRingAlignment);
+    const uint64_t ring = Up(offset + sizeof(format::BlockHeader), format::kRingAlignment);
     format::BlockHeader header = {};
     header.kind = format::BlockKind::kRing;
     header.thread = thread;
-    header.payload_bytes = header.content_bytes =
-        static_cast<uint32_t>(reserved - sizeof(header));
+    header.payload_bytes = header.content_bytes = static_cast<uint32_t>(reserved - sizeof(header));
     Seal(header);
     long why = 0;
     mapping = fd < 0 ? reserve_.Ring(offset, header, ring, &why)
@@ -420,8 +415,8 @@ void* TraceFile::AppendRing(size_t ring_bytes, uint32_t thread) {
 }
 
 // The ring of AppendRing() in the file that is open at `fd`. Null: refused.
-void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved,
-                         format::BlockHeader& header, uint64_t ring, size_t ring_bytes) {
+void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
+                         uint64_t ring, size_t ring_bytes) {
   long result = -EFBIG;
   if (offset + reserved <= sys::FileSizeLimit()) {
     // The space first: touching a page of a hole on a full disk would be SIGBUS.
@@ -434,8 +429,8 @@ void* TraceFile::MapRing(long fd, uint64_t offset, uint64_t reserved,
     Refuse(format::RecordingStop::kWriteFailed, result);
     return nullptr;
   }
-  void* const mapping = sys::Mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE,
-                                  MAP_SHARED | MAP_POPULATE, fd, ring);
+  void* const mapping =
+      sys::Mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, ring);
   if (!sys::MmapFailed(mapping)) return mapping;
   result = reinterpret_cast<long>(mapping);
   // Not for want of address space: it never will be mapped.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "preload/own_memory.h"
+#include "preload/rounding.h"
 #include "preload/sys.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -16,9 +17,6 @@
 namespace memtrace {
 namespace {
 
-constexpr uint64_t kPage = arch::kPageBytes;
-constexpr uint64_t Down(uint64_t value, uint64_t to) { return value / to * to; }
-constexpr uint64_t Up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 constexpr uint64_t Least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 // File systems that have no holes: extending a file writes it out. FAT, exFAT, HFS, HFS+.
@@ -34,7 +32,7 @@ bool HasNoHoles(long fd) {
 // A sixteenth of what the process may map: the program has its own plans for the rest.
 uint64_t AddressSpace() {
   const uint64_t limit = sys::AddressSpaceLimit();
-  return limit == UINT64_MAX ? UINT64_MAX : Down(limit / 16, kPage);
+  return limit == UINT64_MAX ? UINT64_MAX : Down(limit / 16, arch::kPageBytes);
 }
 
 long PopulateForWriting(void* address, uint64_t bytes) {
@@ -57,7 +55,7 @@ class TraceReserve::Use {
 };
 
 long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
-  map_begin_ = Down(begin, kPage);
+  map_begin_ = Down(begin, arch::kPageBytes);
   allocated_ = !may_populate_ || HasNoHoles(fd);
   const uint64_t space = Least(AddressSpace(), limit - Least(limit, map_begin_));
   uint64_t bytes = Down(Least(allocated_ ? kAllocatedBytes : kBytes, space), kChunkBytes);
@@ -78,8 +76,8 @@ long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
     sys::Call(SYS_munlock, reinterpret_cast<long>(base), static_cast<long>(bytes));
     // The kernel must be able to populate: asked of the first page.
     if (allocated_) break;
-    result = sys::Mprotect(base, kPage, PROT_READ | PROT_WRITE);
-    if (!sys::Failed(result)) result = PopulateForWriting(base, kPage);
+    result = sys::Mprotect(base, arch::kPageBytes, PROT_READ | PROT_WRITE);
+    if (!sys::Failed(result)) result = PopulateForWriting(base, arch::kPageBytes);
     if (!sys::Failed(result)) break;
     sys::Munmap(base, bytes);
     base = nullptr;
@@ -88,7 +86,7 @@ long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
     bytes = Least(bytes, kAllocatedBytes) * 4;
   }
   if (base == nullptr) return sys::Failed(result) ? result : -ENOSPC;
-  chunks_bytes_ = Up(bytes / kChunkBytes * sizeof(chunks_[0]), kPage);
+  chunks_bytes_ = Up(bytes / kChunkBytes * sizeof(chunks_[0]), arch::kPageBytes);
   chunks_ = static_cast<std::atomic<uint32_t>*>(OwnMap(chunks_bytes_, /*touch=*/false));
   if (chunks_ == nullptr) {
     sys::Munmap(base, bytes);
@@ -120,8 +118,8 @@ bool TraceReserve::MustNotPopulate(uint64_t from) {
 }
 
 long TraceReserve::Populate(uint64_t offset, uint64_t bytes) {
-  char* const first = At(Down(offset, kPage));
-  const uint64_t length = Up(offset + bytes, kPage) - Down(offset, kPage);
+  char* const first = At(Down(offset, arch::kPageBytes));
+  const uint64_t length = Up(offset + bytes, arch::kPageBytes) - Down(offset, arch::kPageBytes);
   const long result = sys::Mprotect(first, length, PROT_READ | PROT_WRITE);
   if (sys::Failed(result) || allocated_) return result;
   const long populated = PopulateForWriting(first, length);
@@ -185,7 +183,7 @@ void* TraceReserve::Ring(uint64_t offset, const format::BlockHeader& header, uin
 
 void TraceReserve::Shrink(uint64_t from, uint64_t bytes) {
   const uint64_t end = end_.load();
-  const uint64_t wanted = Up(from + bytes, kPage);
+  const uint64_t wanted = Up(from + bytes, arch::kPageBytes);
   if (end == 0 || wanted >= end) return;
   end_.store(wanted);
   // A writer is done within microseconds, unless it is stopped: then the address space stays.

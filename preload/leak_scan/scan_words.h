@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "preload/arch/arch.h"
+#include "preload/rounding.h"
 
 namespace memtrace {
 
@@ -13,8 +14,6 @@ inline constexpr uintptr_t kPage = arch::kPageBytes;
 inline constexpr uintptr_t kWord = sizeof(uint64_t);
 inline constexpr uintptr_t kAddresses = uintptr_t{1} << arch::kAddressBits;
 
-constexpr uintptr_t Down(uintptr_t value, uintptr_t to) { return value & ~(to - 1); }
-constexpr uintptr_t Up(uintptr_t value, uintptr_t to) { return Down(value + to - 1, to); }
 inline uint64_t Load(uintptr_t address) { return *reinterpret_cast<const uint64_t*>(address); }
 
 }  // namespace memtrace
