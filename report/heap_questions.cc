@@ -37,11 +37,11 @@ absl::Status HeapQuestions::Answer(const render::ReportView& view, const StackTa
     }
     symbolizer::VariablesResult result =
         symbolizer::FindVariables(symbolizer, {module.path, module.build_id}, asked);
-    std::vector<leak::Variable> variables;
+    leak::VariableAnswers answers{{}, std::move(result.message)};
     for (symbolizer::Variable& variable : result.variables) {
-      variables.push_back({std::move(variable.name), variable.start});
+      answers.variables.push_back({std::move(variable.name), variable.start});
     }
-    return variables;
+    return answers;
   };
   report_.emplace(view.analysis(), *held_, find);
   auto answers =

@@ -30,7 +30,7 @@ struct Variable {
 };
 
 struct VariablesResult {
-  std::string message;  // why names are missing, for a person; empty when all is well
+  std::string message;  // why names may be missing, for a person; empty when all is well
   std::vector<Variable> variables;  // an answer for each query
 };
 

@@ -54,7 +54,7 @@ RootGroups::RootGroups(const Analysis& analysis, const Scan& scan, const HeapGra
   // The variables, each module asked once for all places in it.
   struct Asked {
     std::vector<VariableQuery> queries;
-    std::vector<Variable> answers;
+    VariableAnswers answers;
     absl::flat_hash_map<std::pair<uint64_t, bool>, size_t> index;
   };
   std::map<uint32_t, Asked> asked;
@@ -69,7 +69,13 @@ RootGroups::RootGroups(const Analysis& analysis, const Scan& scan, const HeapGra
   }
   for (auto& [module, of_module] : asked) {
     if (find) of_module.answers = find(analysis.modules[module], of_module.queries);
-    of_module.answers.resize(of_module.queries.size());
+    std::vector<Variable>& variables = of_module.answers.variables;
+    variables.resize(of_module.queries.size());
+    if (!of_module.answers.message.empty() &&
+        std::any_of(variables.begin(), variables.end(),
+                    [](const Variable& variable) { return variable.name.empty(); })) {
+      unnamed_.push_back(std::move(of_module.answers.message));
+    }
   }
 
   using Key = std::tuple<Kind, uint32_t, uint32_t, uint32_t, uint64_t, std::string>;
@@ -81,7 +87,8 @@ RootGroups::RootGroups(const Analysis& analysis, const Scan& scan, const HeapGra
     if (group.kind == Kind::kVariable || group.kind == Kind::kThreadLocal) {
       const Asked& of_module = asked[group.module];
       const bool local = group.kind == Kind::kThreadLocal;
-      const Variable& variable = of_module.answers[of_module.index.at({raw.offset, local})];
+      const Variable& variable =
+          of_module.answers.variables[of_module.index.at({raw.offset, local})];
       group.variable = variable.name;
       group.start = variable.start;
       if (variable.name.empty() && !local) group.kind = Kind::kModuleData;

@@ -35,9 +35,12 @@ struct VariableQuery {
   uint64_t offset = 0;
   bool thread_local_ = false;
 };
-// An answer for each query, in their order.
+struct VariableAnswers {
+  std::vector<Variable> variables;  // for each query, in their order
+  std::string message;              // why some may have no name; empty: there is no more to know
+};
 using VariableFinder =
-    std::function<std::vector<Variable>(const ModuleInfo&, const std::vector<VariableQuery>&)>;
+    std::function<VariableAnswers(const ModuleInfo&, const std::vector<VariableQuery>&)>;
 
 struct RootGroup {
   // In the order in which a reader would rather hear of them.
@@ -75,6 +78,8 @@ class RootGroups {
   const RootGroup& group(uint32_t i) const { return groups_[i]; }
   uint32_t GroupOf(size_t root) const { return group_of_[root]; }
   RootPlace PlaceOf(size_t root) const;
+  // Why variables that point to blocks have no names, a line for each module with such.
+  const std::vector<std::string>& unnamed() const { return unnamed_; }
 
   const ModuleInfo* ModuleOf(const RootGroup& group) const;
   const ScanThread* ThreadOf(const RootGroup& group) const;
@@ -100,6 +105,7 @@ class RootGroups {
   std::vector<uint32_t> threads_;  // whose thread pointer is known, by it
   std::vector<RootGroup> groups_;
   std::vector<uint32_t> group_of_;
+  std::vector<std::string> unnamed_;
 };
 
 std::string RegisterName(const ScanThread& thread, uint64_t number);  // "rbx"

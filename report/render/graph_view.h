@@ -53,7 +53,7 @@ absl::string_view PointerName(leak::Pointer pointer);
 
 // The answers that were asked for.
 std::string GraphText(const GraphView& graph, const TextOptions& options);
-// The members "graph", "why" and "who_points_at", each after a comma.
+// The members "graph", "why", "who_points_at" and "unnamed_variables", each after a comma.
 void WriteGraphJson(const GraphView& graph, size_t top, Sink& out);
 
 }  // namespace memtrace::report::render

@@ -1,4 +1,4 @@
-// The heap graph in JSON: "graph", "why", "who_points_at" (docs/leaks.md).
+// The heap graph in JSON: "graph", "why", "who_points_at", "unnamed_variables" (docs/leaks.md).
 
 #include <algorithm>
 
@@ -170,6 +170,7 @@ void WriteGraphJson(const GraphView& graph, size_t top, Sink& out) {
   if (graph.summary().has_value()) member("graph", writer.Summary(*graph.summary(), top));
   if (graph.why().has_value()) member("why", writer.Why(*graph.why(), top));
   if (graph.pointers().has_value()) member("who_points_at", writer.Pointers(*graph.pointers(), top));
+  member("unnamed_variables", Json(graph.report().roots().unnamed()));
 }
 
 }  // namespace memtrace::report::render

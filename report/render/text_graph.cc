@@ -33,6 +33,7 @@ class GraphTextWriter {
   void Summary(const leak::HeapSummary& summary);
   void Why(const leak::WhyAnswer& answer);
   void Pointers(const leak::PointersAnswer& answer);
+  void Unnamed();
   std::string Take() { return std::move(out_); }
 
  private:
@@ -226,6 +227,16 @@ void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
   if (answer.roots.empty() && answer.blocks.empty()) Line(4, "nothing does");
 }
 
+void GraphTextWriter::Unnamed() {
+  const std::vector<std::string>& unnamed = report_.roots().unnamed();
+  if (unnamed.empty()) return;
+  absl::StrAppend(&out_, "\n");
+  Lines lines(options_);
+  const size_t shown = options_.Shown(unnamed.size());
+  for (size_t i = 0; i < shown; ++i) lines.Add(i == 0 ? "no names" : "", unnamed[i], Ink::kDim);
+  absl::StrAppend(&out_, lines.Take(), MoreLine(options_, unnamed.size(), shown, "module"));
+}
+
 }  // namespace
 
 std::string GraphText(const GraphView& graph, const TextOptions& options) {
@@ -233,6 +244,7 @@ std::string GraphText(const GraphView& graph, const TextOptions& options) {
   if (graph.summary().has_value()) writer.Summary(*graph.summary());
   if (graph.why().has_value()) writer.Why(*graph.why());
   if (graph.pointers().has_value()) writer.Pointers(*graph.pointers());
+  writer.Unnamed();
   return writer.Take();
 }
 

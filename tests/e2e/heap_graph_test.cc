@@ -234,6 +234,26 @@ TEST_F(HeapGraphTest, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
   EXPECT_THAT(error({"--graph", "--format", "csv"}), HasSubstr("are for --format text and json"));
 }
 
+TEST_F(HeapGraphTest, WhyVariablesHaveNoNamesIsTold) {
+  const TempDir directory;
+  const std::string stripped = directory / "stripped";
+  ASSERT_EQ(RunCommand({.arguments = {"strip", "-o", stripped, TraceePath("kept_in_a_graph")}})
+                .Outcome(), "exit 0");
+  const Result run = RunCommand(Traced({.arguments = {stripped}}, directory.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string trace = TraceOf(directory.path(), "stripped");
+  const std::string why = stripped + ": no symbol table, so of its variables only exported ones have names";
+  const Json report = Report(trace, {"--graph"});
+  EXPECT_THAT(report.at("unnamed_variables").get<Words>(), testing::Contains(why));
+  EXPECT_THAT(ReportText(trace, {"--graph", "--width", "200"}),
+              AllOf(HasSubstr("of stripped without a symbol"), HasSubstr(why)));
+  // The program as it was built has names for all of them.
+  const Json whole = Report(trace_, {"--graph"});
+  for (const Json& line : whole.at("unnamed_variables")) {
+    EXPECT_THAT(line.get<std::string>(), Not(HasSubstr("kept_in_a_graph")));
+  }
+}
+
 TEST_F(HeapGraphTest, DeadMemoryIsNotSaidToBeMissing) {
   const Json report = Report(trace_);
   ASSERT_FALSE(report.at("leak_scans").empty());

@@ -136,13 +136,13 @@ void MakeHeap(std::mt19937_64& random, World* world) {
 }
 
 // Two words of the data are a variable, so that a root may have several.
-std::vector<leak::Variable> InPairs(const ModuleInfo&, const std::vector<leak::VariableQuery>& asked) {
-  std::vector<leak::Variable> variables;
+leak::VariableAnswers InPairs(const ModuleInfo&, const std::vector<leak::VariableQuery>& asked) {
+  leak::VariableAnswers answers;
   for (const leak::VariableQuery& query : asked) {
     const uint64_t start = query.offset & ~uint64_t{15};
-    variables.push_back({"v" + std::to_string(start), start});
+    answers.variables.push_back({"v" + std::to_string(start), start});
   }
-  return variables;
+  return answers;
 }
 
 class Model {
@@ -361,16 +361,18 @@ TEST(HeapGraphTest, RootsHaveTheNamesOfTheirPlaces) {
   ASSERT_TRUE(held.scan.has_value());
   std::vector<std::string> asked;
   const auto find = [&](const ModuleInfo& module, const std::vector<leak::VariableQuery>& queries) {
-    std::vector<leak::Variable> variables;
+    // What might have no name is told only where something has none.
+    leak::VariableAnswers answers{{}, module.path + ": why"};
     for (const leak::VariableQuery& query : queries) {
       asked.push_back(module.path + (query.thread_local_ ? " local " : " ") + std::to_string(query.offset));
-      variables.push_back(query.thread_local_ ? leak::Variable{"local", 32} : leak::Variable{"global", 0x1020});
+      answers.variables.push_back(query.thread_local_ ? leak::Variable{"", 0} : leak::Variable{"global", 0x1020});
     }
-    return variables;
+    return answers;
   };
   const leak::RootGroups roots(held.trace.analysis, held.scan->scan, held.scan->graph,
                                held.scan->time_ns, find);
   EXPECT_THAT(asked, testing::UnorderedElementsAre("/usr/bin/app 4136", "/usr/lib/with_tls.so local 40"));
+  EXPECT_THAT(roots.unnamed(), testing::ElementsAre("/usr/lib/with_tls.so: why"));
   std::vector<std::pair<leak::RootGroup::Kind, int64_t>> found;
   for (size_t i = 0; i < held.scan->graph.roots().size(); ++i) {
     const leak::RootPlace place = roots.PlaceOf(i);
@@ -379,7 +381,7 @@ TEST(HeapGraphTest, RootsHaveTheNamesOfTheirPlaces) {
   using Kind = leak::RootGroup::Kind;
   EXPECT_THAT(found, testing::ElementsAre(
                          testing::Pair(Kind::kVariable, 8), testing::Pair(Kind::kMapping, 0x9000),
-                         testing::Pair(Kind::kStack, 0x40), testing::Pair(Kind::kThreadLocal, 8),
+                         testing::Pair(Kind::kStack, 0x40), testing::Pair(Kind::kThreadLocal, 40),
                          testing::Pair(Kind::kMapping, 0x1000 - 16),
                          testing::Pair(Kind::kDescriptor, 0x310),
                          testing::Pair(Kind::kMapping, 0x2000)));
