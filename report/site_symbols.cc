@@ -319,7 +319,9 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
   switch (result.state) {
     case ModuleState::kDebugInfo:
     case ModuleState::kSymbolsOnly:
-      return;
+      if (result.missed.empty()) return;
+      note = render::EscapeControls(result.missed);
+      break;
     case ModuleState::kBuildIdDiffers:
       note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
                           "its frames are shown as module+offset");

@@ -132,7 +132,7 @@ std::unique_ptr<ElfFile> DebugFileFinder::FindFor(const ElfFile& module,
   }
 
   if (options_.debuginfod && !module.build_id().empty()) {
-    const std::string path = DebuginfodFind(module.build_id(), note);
+    const std::string path = DebuginfodFind(module.build_id(), module_path, note);
     if (!path.empty()) best.Offer(OpenWithBuildId(path, module.build_id()));
   }
   return best.Take();
@@ -145,7 +145,7 @@ std::unique_ptr<ElfFile> DebugFileFinder::FindByBuildId(const std::string& build
   }
   if (options_.debuginfod && !build_id.empty()) {
     std::string ignored;
-    const std::string path = DebuginfodFind(build_id, &ignored);
+    const std::string path = DebuginfodFind(build_id, "", &ignored);
     if (!path.empty()) best.Offer(OpenWithBuildId(path, build_id));
   }
   return best.Take();

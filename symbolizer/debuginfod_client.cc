@@ -38,7 +38,8 @@ const Api* LoadApi() {
 
 }  // namespace
 
-std::string DebuginfodFind(const std::string& build_id, std::string* note) {
+std::string DebuginfodFind(const std::string& build_id, const std::string& module_path,
+                           std::string* note) {
   const char* urls = std::getenv("DEBUGINFOD_URLS");
   if (urls == nullptr || *urls == '\0') {
     *note = "debuginfod: DEBUGINFOD_URLS is not set; set it to the servers to ask";
@@ -64,8 +65,8 @@ std::string DebuginfodFind(const std::string& build_id, std::string* note) {
     close(fd);
     if (path != nullptr) found = path;
   } else {
-    *note = absl::StrCat("debuginfod: no debug file for build-id ", HexOf(build_id), ": ",
-                         std::strerror(-fd));
+    *note = absl::StrCat("debuginfod: no debug file for ", module_path, " (build-id ", HexOf(build_id),
+                         "): ", std::strerror(-fd));
   }
   std::free(path);
   return found;

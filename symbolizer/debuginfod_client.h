@@ -11,8 +11,10 @@
 
 namespace memtrace::symbolizer {
 
-// Path of the file in debuginfod's cache; empty, with `note` saying why, if there is none.
-std::string DebuginfodFind(const std::string& build_id, std::string* note);
+// Path of the file in debuginfod's cache; empty, with `note` saying why, if there is none for
+// the module at `module_path`.
+std::string DebuginfodFind(const std::string& build_id, const std::string& module_path,
+                           std::string* note);
 
 }  // namespace memtrace::symbolizer
 

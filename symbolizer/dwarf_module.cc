@@ -47,6 +47,7 @@ bool IsCode(const AddressMap<bool>& code, Dwarf_Addr begin, Dwarf_Addr end) {
 absl::StatusOr<std::unique_ptr<DwarfModule>> DwarfModule::Open(
     const ElfFile& file, const std::vector<ElfFile::Range>& code, const DebugFileFinder& finder) {
   std::unique_ptr<DwarfModule> module(new DwarfModule);
+  module->path_ = file.path();
   module->dwarf_ = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
   if (module->dwarf_ == nullptr) {
     return absl::DataLossError(
@@ -243,7 +244,7 @@ void DwarfModule::ResolveInUnit(Unit* unit, std::span<const uint64_t> addresses,
   FindSplit(unit);
   ScannedFunctions functions = scanner_.Scan(unit->bytes, addresses);
   if (functions.damaged && note_.empty()) {
-    note_ = absl::StrCat("debug information is damaged near .debug_info+0x",
+    note_ = absl::StrCat(path_, ": debug information is damaged near .debug_info+0x",
                          absl::Hex(unit->bytes.first_die), "; some functions stay unknown");
   }
   SourcePaths paths(&unit->die);

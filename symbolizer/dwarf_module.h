@@ -83,7 +83,7 @@ class DwarfModule {
   std::vector<uint32_t> units_without_ranges_;
   FunctionScanner scanner_;
   FunctionNames names_;
-  std::string note_;
+  std::string path_, note_;
 };
 
 }  // namespace memtrace::symbolizer

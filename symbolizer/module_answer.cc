@@ -29,6 +29,7 @@ std::string EncodeAnswer(const ModuleResult& result) {
   std::string out;
   Put(static_cast<uint32_t>(result.state), &out);
   Put(result.message, &out);
+  Put(result.missed, &out);
   Put(result.debug_file, &out);
   Put(static_cast<uint32_t>(numbers.size()), &out);
   out.append(strings);
@@ -52,6 +53,7 @@ bool DecodeAnswer(std::string_view bytes, size_t addresses, ModuleResult* result
   if (state > static_cast<uint32_t>(ModuleState::kUnreadable)) return false;
   result->state = static_cast<ModuleState>(state);
   result->message = in.Text();
+  result->missed = in.Text();
   result->debug_file = in.Text();
   std::vector<std::string_view> strings(in.Count(sizeof(uint32_t)));
   for (std::string_view& text : strings) text = in.Text();

@@ -1,6 +1,6 @@
 // A ModuleResult as bytes, on its way from the process that found it out.
 //
-//   answer = state message debug_file strings addresses
+//   answer = state message missed debug_file strings addresses
 //   string = bytes:u32 byte*           each distinct one once, in `strings`
 //   frame  = function:u32 linkage_name:u32 file:u32 line:u32 inlined:u32
 //

@@ -161,8 +161,7 @@ StaticFootprint ReadFootprint(const Module& module, const Options& options) {
   if (file == nullptr) return result;
   std::unique_ptr<ElfFile> debug;
   if (!file->HasDwarf()) {
-    std::string note;
-    debug = DebugFileFinder(options).FindFor(*file, module.path, &note);
+    debug = DebugFileFinder(options).FindFor(*file, module.path, &result.missed);
   }
   Reader(*file, debug.get()).Read(&result);
   return result;
@@ -182,6 +181,7 @@ std::string Encode(const StaticFootprint& footprint) {
   std::string out;
   Put(static_cast<uint32_t>(footprint.state), &out);
   Put(footprint.message, &out);
+  Put(footprint.missed, &out);
   PutBytes(footprint.total, &out);
   for (const FootprintItem& item : footprint.items) {
     Put(item.unit, &out);
@@ -195,6 +195,7 @@ bool Decode(std::string_view bytes, StaticFootprint* out) {
   AnswerReader answer(bytes);
   const uint32_t state = answer.Number();
   out->message = answer.Text();
+  out->missed = answer.Text();
   out->total = TakeBytes(answer);
   while (answer.ok() && !answer.at_end()) {
     FootprintItem item;

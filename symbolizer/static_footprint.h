@@ -42,6 +42,7 @@ struct FootprintItem {
 struct StaticFootprint {
   ModuleState state = ModuleState::kNotFound;
   std::string message;  // why, for a person, where there is nothing
+  std::string missed;   // as ModuleResult's
   FootprintBytes total;               // of the sections
   std::vector<FootprintItem> items;   // add up to that
 };

@@ -132,6 +132,7 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   if (asked.empty() && known.has_value()) {
     answer.state = known->result.state;
     answer.message = known->result.message;
+    answer.missed = known->result.missed;
     answer.debug_file = known->result.debug_file;
     answer.files = std::move(known->result.files);
     return answer;
@@ -162,6 +163,7 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   }
   answer.state = entry.result.state = found.state;
   answer.message = entry.result.message = found.message;
+  answer.missed = entry.result.missed = found.missed;
   answer.debug_file = entry.result.debug_file = found.debug_file;
   answer.files = entry.result.files = found.files;
   Store(path, entry);

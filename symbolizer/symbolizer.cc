@@ -29,6 +29,13 @@ void AddMessage(std::string_view text, ModuleResult* result) {
                   absl::string_view(text.data(), text.size()));
 }
 
+void AddMissed(std::string_view text, ModuleResult* result) {
+  if (text.empty()) return;
+  AddMessage(text, result);
+  absl::StrAppend(&result->missed, result->missed.empty() ? "" : "; ",
+                  absl::string_view(text.data(), text.size()));
+}
+
 uint64_t LookupAddress(const Address& address) {
   return address.is_return_address && address.offset != 0 ? address.offset - 1 : address.offset;
 }
@@ -142,7 +149,7 @@ class Symbolizer::Impl {
     } else if (!sources->file->HasDwarf()) {
       std::string note;
       sources->debug = finder_.FindFor(*sources->file, module.path, &note);
-      AddMessage(note, result);
+      AddMissed(note, result);
     }
     if (sources->debug != nullptr) result->debug_file = sources->debug->path();
     return true;
@@ -161,9 +168,9 @@ class Symbolizer::Impl {
     }
     auto dwarf = DwarfModule::Open(*file, code, finder_);
     if (!dwarf.ok()) {
-      AddMessage(std::string_view(dwarf.status().message().data(),
-                                  dwarf.status().message().size()),
-                 result);
+      AddMissed(std::string_view(dwarf.status().message().data(),
+                                 dwarf.status().message().size()),
+                result);
       return;
     }
     sources->dwarf = *std::move(dwarf);
@@ -186,7 +193,7 @@ class Symbolizer::Impl {
     std::vector<std::vector<Frame>> frames(distinct.size());
     if (sources.dwarf != nullptr) {
       sources.dwarf->Resolve(distinct, frames);
-      AddMessage(sources.dwarf->note(), result);
+      AddMissed(sources.dwarf->note(), result);
     }
     for (size_t i = 0, at = 0; i < distinct.size(); ++i) {
       CompleteFrames(sources, distinct[i], &frames[i]);

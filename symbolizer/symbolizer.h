@@ -61,6 +61,9 @@ enum class ModuleState {
 struct ModuleResult {
   ModuleState state = ModuleState::kNotFound;
   std::string message;     // why, for a person; empty when all is well
+  // Of it, what a better answer failed by though something was there to find it in: a debug file of
+  // another build, damage, servers that have none or were not named.
+  std::string missed;
   std::string debug_file;  // the separate debug file in use, if any
   // For each address in the order asked: frames, innermost first; never empty of
   // frames for a mapped address of a readable module unless nothing is known.

@@ -1,5 +1,6 @@
 #include "report/rings/command_rings.h"
 
+#include <algorithm>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <set>
@@ -45,6 +46,10 @@ void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
     const symbolizer::StaticFootprint footprint =
         symbolizer::FindFootprint({module.path, module.build_id}, options);
     tree->AddFootprint(module.path, footprint);
+    // What servers were not named, say, is one note for all modules.
+    if (!footprint.missed.empty() && std::ranges::find(*notes, footprint.missed) == notes->end()) {
+      notes->push_back(footprint.missed);
+    }
     if (footprint.state == symbolizer::ModuleState::kDebugInfo ||
         footprint.state == symbolizer::ModuleState::kSymbolsOnly) {
       continue;

@@ -119,6 +119,7 @@ class MadeUp {
   Analysis analysis;
   int symbolize_calls = 0;
   symbolizer::ModuleState plugin_state = symbolizer::ModuleState::kDebugInfo;
+  std::string plugin_missed;  // ModuleResult::missed
 
  private:
   // Each stack has so many nodes of the table for itself, the last is its innermost frame: so what
@@ -155,7 +156,10 @@ class MadeUp {
                                      std::span<const symbolizer::Address> asked) {
     symbolizer::ModuleResult result;
     result.state = symbolizer::ModuleState::kDebugInfo;
-    if (module.path == "/work/plugin.so") result.state = plugin_state;
+    if (module.path == "/work/plugin.so") {
+      result.state = plugin_state;
+      result.missed = plugin_missed;
+    }
     for (const symbolizer::Address& address : asked) {
       const size_t index = (address.offset - 0x1000) / 16;
       const bool known = result.state == symbolizer::ModuleState::kDebugInfo &&

@@ -78,6 +78,15 @@ TEST(SiteSymbolsTest, AReplacedFileIsModuleAndOffsetAndSaidOnce) {
   EXPECT_NE(symbols.notes()[0].find("build-id"), std::string::npos);
 }
 
+TEST(SiteSymbolsTest, WhatABetterAnswerFailedByIsANote) {
+  MadeUp trace;
+  trace.plugin_state = symbolizer::ModuleState::kSymbolsOnly;
+  trace.plugin_missed = "/work/plugin.debug: belongs to another build\x1b";
+  trace.AddSite(trace.Stack({{"in_plugin", "p.c", 1, kPlugin}}), 1, 8, 1);
+  EXPECT_EQ(trace.symbols().notes(),
+            std::vector<std::string>{"/work/plugin.debug: belongs to another build\\x1b"});
+}
+
 TEST(SiteSymbolsTest, TheSameLineIsTheSameFrameToAReader) {
   MadeUp trace;
   const StackId a = trace.Stack({{"f", "f.c", 7}});

@@ -113,6 +113,8 @@ TEST_F(DebugFilesTest, WithAnotherChecksumAreRefused) {
   EXPECT_EQ(result.state, ModuleState::kSymbolsOnly);
   EXPECT_EQ(result.debug_file, "");
   EXPECT_THAT(result.message, HasSubstr("app.debug: belongs to another build"));
+  EXPECT_THAT(result.missed, HasSubstr("app.debug: belongs to another build"));
+  EXPECT_THAT(result.missed, Not(HasSubstr("no debug information")));
   EXPECT_THAT(result.frames[0], IsEmpty());
 }
 
@@ -236,6 +238,7 @@ TEST_F(DebugFilesTest, AreFetchedFromDebuginfodOnlyWhenAsked) {
   unsetenv("DEBUGINFOD_URLS");
   fs::remove_all(directory_ / "cache");
   EXPECT_THAT(Look().message, HasSubstr("DEBUGINFOD_URLS is not set"));
+  EXPECT_THAT(Look().missed, HasSubstr("DEBUGINFOD_URLS is not set"));
   unsetenv("DEBUGINFOD_CACHE_PATH");
 }
 

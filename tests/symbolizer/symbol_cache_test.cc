@@ -390,6 +390,7 @@ TEST_F(CachedFilesTest, TheAnswersAreThoseOfTheSymbolizer) {
     EXPECT_EQ(process.cache().hits(), round == 0 ? 0 : addresses.size());
     EXPECT_EQ(result.state, direct.state);
     EXPECT_EQ(result.message, direct.message);
+    EXPECT_EQ(result.missed, direct.missed);
     EXPECT_EQ(result.debug_file, direct.debug_file);
     ASSERT_EQ(result.frames.size(), direct.frames.size());
     for (size_t i = 0; i < direct.frames.size(); ++i) {

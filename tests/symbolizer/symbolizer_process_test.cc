@@ -44,6 +44,7 @@ ModuleResult Known() {
   ModuleResult result;
   result.state = ModuleState::kDebugInfo;
   result.message = "a remark";
+  result.missed = "and what is missed";
   result.debug_file = "/debug/file";
   result.frames = {{{"inner", "_Z5inner", "a.h", 3, true}, {"outer", "", "a.c", 9, false}}, {}};
   return result;
@@ -52,6 +53,7 @@ ModuleResult Known() {
 void ExpectKnown(const ModuleResult& result) {
   EXPECT_EQ(result.state, ModuleState::kDebugInfo);
   EXPECT_EQ(result.message, "a remark");
+  EXPECT_EQ(result.missed, "and what is missed");
   EXPECT_EQ(result.debug_file, "/debug/file");
   ASSERT_EQ(result.frames.size(), 2u);
   ASSERT_EQ(result.frames[0].size(), 2u);
