@@ -127,13 +127,18 @@ std::unique_ptr<ElfFile> DebugFileFinder::FindFor(const ElfFile& module,
                              "; not used for debug information");
         continue;
       }
-      if (best.Offer(*std::move(file))) return best.Take();
+      if (best.Offer(*std::move(file))) {
+        note->clear();
+        return best.Take();
+      }
     }
   }
 
   if (options_.debuginfod && !module.build_id().empty()) {
-    const std::string path = DebuginfodFind(module.build_id(), module_path, note);
-    if (!path.empty()) best.Offer(OpenWithBuildId(path, module.build_id()));
+    std::string why;
+    const std::string path = DebuginfodFind(module.build_id(), module_path, &why);
+    if (!path.empty() && best.Offer(OpenWithBuildId(path, module.build_id()))) note->clear();
+    if (!why.empty()) absl::StrAppend(note, note->empty() ? "" : "; ", why);
   }
   return best.Take();
 }

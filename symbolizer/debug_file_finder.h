@@ -30,7 +30,8 @@ class DebugFileFinder {
   explicit DebugFileFinder(const Options& options) : options_(options) {}
 
   // `module_path` is the path on the traced machine. Null when there is none.
-  // `note` is set when something was found but refused: why, for a person.
+  // `note` is set when something was found but refused, or servers had none, and nothing good was
+  // found elsewhere: why, for a person.
   std::unique_ptr<ElfFile> FindFor(const ElfFile& module, const std::string& module_path,
                                    std::string* note) const;
   // By build-id alone: for a module whose file is gone or was replaced.

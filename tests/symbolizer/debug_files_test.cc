@@ -118,6 +118,15 @@ TEST_F(DebugFilesTest, WithAnotherChecksumAreRefused) {
   EXPECT_THAT(result.frames[0], IsEmpty());
 }
 
+TEST_F(DebugFilesTest, OneThatIsRefusedIsNoMatterWhereAnotherIsGood) {
+  AddDebugLink();
+  const std::string good = directory_ / "bin/.debug/app.debug";
+  MoveSeparateTo(good);
+  WriteFile(separate_, ReadFile(good) + "more");  // looked at first
+  ExpectFoundIn(good);
+  EXPECT_EQ(Look().missed, "");
+}
+
 TEST_F(DebugFilesTest, WithAnotherBuildIdAreRefused) {
   const std::string other = FixtureProgram("gcc_dwarf4").path();
   fs::copy_file(other, MakeBuildIdPath(options_.debug_dirs[0], build_id_));
