@@ -35,10 +35,7 @@
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 
-extern "C" {
-int __cxa_at_quick_exit(void (*function)(void*), void* module);
-extern void* __dso_handle;
-}
+extern "C" int __cxa_at_quick_exit(void (*function)(void*), void* module);
 
 namespace memtrace {
 
@@ -364,8 +361,8 @@ ENTERED __attribute__((constructor)) void OnLoad() {
   PrepareScans();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
-  // What at_quick_exit() calls, whose own name is not in the library.
-  __cxa_at_quick_exit(&AtQuickExit, &__dso_handle);
+  // What at_quick_exit() calls, whose own name is not in the library. The module is any address in it.
+  __cxa_at_quick_exit(&AtQuickExit, &g_process);
 }
 
 }  // namespace
