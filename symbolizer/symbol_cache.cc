@@ -47,6 +47,14 @@ bool StillTrue(const std::vector<FileStamp>& stamps) {
   });
 }
 
+void CopyAllButFrames(const ModuleResult& from, ModuleResult* to) {
+  to->state = from.state;
+  to->message = from.message;
+  to->missed = from.missed;
+  to->debug_file = from.debug_file;
+  to->files = from.files;
+}
+
 }  // namespace
 
 std::string SymbolCacheDirectory(const std::string& chosen) {
@@ -130,11 +138,7 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   hits_ += addresses.size() - asked.size();
   misses_ += asked.size();
   if (asked.empty() && known.has_value()) {
-    answer.state = known->result.state;
-    answer.message = known->result.message;
-    answer.missed = known->result.missed;
-    answer.debug_file = known->result.debug_file;
-    answer.files = std::move(known->result.files);
+    CopyAllButFrames(known->result, &answer);
     return answer;
   }
   ModuleResult found = ask(module, asked);
@@ -161,11 +165,8 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     entry.keys.push_back(key);
     entry.result.frames.push_back(std::move(*frames));
   }
-  answer.state = entry.result.state = found.state;
-  answer.message = entry.result.message = found.message;
-  answer.missed = entry.result.missed = found.missed;
-  answer.debug_file = entry.result.debug_file = found.debug_file;
-  answer.files = entry.result.files = found.files;
+  CopyAllButFrames(found, &entry.result);
+  CopyAllButFrames(found, &answer);
   Store(path, entry);
   return answer;
 }

@@ -23,17 +23,14 @@
 namespace memtrace::symbolizer {
 namespace {
 
-void AddMessage(std::string_view text, ModuleResult* result) {
+void AddTo(std::string* texts, std::string_view text) {
   if (text.empty()) return;
-  absl::StrAppend(&result->message, result->message.empty() ? "" : "; ",
-                  absl::string_view(text.data(), text.size()));
+  absl::StrAppend(texts, texts->empty() ? "" : "; ", absl::string_view(text.data(), text.size()));
 }
-
+void AddMessage(std::string_view text, ModuleResult* result) { AddTo(&result->message, text); }
 void AddMissed(std::string_view text, ModuleResult* result) {
-  if (text.empty()) return;
-  AddMessage(text, result);
-  absl::StrAppend(&result->missed, result->missed.empty() ? "" : "; ",
-                  absl::string_view(text.data(), text.size()));
+  AddTo(&result->message, text);
+  AddTo(&result->missed, text);
 }
 
 uint64_t LookupAddress(const Address& address) {
