@@ -130,7 +130,7 @@ std::vector<std::string> Bars(absl::Span<const double> values, double max, size_
 }
 
 std::string HorizontalBar(double value, double max, size_t width, const Style& style) {
-  const size_t eighths = Eighths(value, max, width);
+  const size_t eighths = width == 0 ? 0 : Eighths(value, max, width);
   std::string out;
   for (size_t i = 0; i < eighths / 8; ++i) {
     absl::StrAppend(&out, style.utf8 ? kLeftEighths[8] : absl::string_view("#"));

@@ -11,7 +11,8 @@ namespace memtrace::report::render {
 namespace {
 
 constexpr size_t kNarrow = 110;  // below this, space is for names and not between numbers
-constexpr size_t kMinLast = 16;  // below this a name says nothing
+constexpr size_t kGoodLast = 16;  // below this a name says little: space is for it, too
+constexpr size_t kMinLast = 8;  // below this it says nothing
 
 std::string Pad(absl::string_view text, size_t width, bool left) {
   const size_t columns = DisplayWidth(text);
@@ -22,8 +23,6 @@ std::string Pad(absl::string_view text, size_t width, bool left) {
 }  // namespace
 
 std::string TextTable::Render(const Style& style, size_t indent) const {
-  // Names in two neighbouring columns need two blanks to be told apart.
-  const size_t gap = columns_.size() >= 6 && style.width < kNarrow ? 1 : 2;
   std::vector<size_t> widths;
   size_t used = indent;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -31,10 +30,15 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
     size_t width = DisplayWidth(header) + (columns_[i].sorted_by ? 1 : 0);
     for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
     widths.push_back(width);
-    used += width + gap;
+    used += width;
   }
-  if (gap == 1) ++used;  // before the name
-  const size_t last_width = std::max(kMinLast, style.width > used ? style.width - used : 0);
+  // Names in two neighbouring columns need two blanks to be told apart.
+  const bool crowded = columns_.size() >= 6 && style.width < kNarrow;
+  const bool named = !last_header_.empty();  // else a bar, which may be short
+  const size_t wanted = named ? kGoodLast : kMinLast;
+  const size_t gap = crowded || used + 2 * columns_.size() + wanted > style.width ? 1 : 2;
+  used += gap * columns_.size() + (gap == 1 && named ? 1 : 0);  // one more before the name
+  const size_t last_width = std::max(named ? kMinLast : 0, style.width > used ? style.width - used : 0);
 
   std::string out;
   const std::string margin(indent, ' ');
@@ -44,7 +48,7 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
         columns_[i].header, columns_[i].sorted_by ? (style.utf8 ? "\u25be" : "v") : "");
     absl::StrAppend(&header, Pad(text, widths[i], columns_[i].left), std::string(gap, ' '));
   }
-  absl::StrAppend(&header, gap == 1 ? " " : "", last_header_);
+  absl::StrAppend(&header, gap == 1 && named ? " " : "", KeepBeginning(last_header_, last_width, style.ellipsis()));
   absl::StripTrailingAsciiWhitespace(&header);
   absl::StrAppend(&out, margin, style.Paint(Ink::kDim, header), "\n");
   for (const Row& row : rows_) {
@@ -53,7 +57,7 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
       absl::StrAppend(&line, Pad(row.cells[i], widths[i], columns_[i].left),
                       std::string(gap, ' '));
     }
-    if (gap == 1 && row.last) absl::StrAppend(&line, " ");
+    if (gap == 1 && named && row.last) absl::StrAppend(&line, " ");
     if (row.last) absl::StrAppend(&line, row.last(last_width));
     absl::StripTrailingAsciiWhitespace(&line);
     absl::StrAppend(&out, line, "\n");

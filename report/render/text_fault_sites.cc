@@ -62,7 +62,10 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
 }
 
 // What is left for those who allocated must be worth reading.
-size_t ToucherWidth(const TextOptions& options) { return options.style.width < 100 ? 20 : 28; }
+size_t ToucherWidth(const TextOptions& options) {
+  const size_t width = options.style.width;
+  return width < 70 ? 11 : width < 100 ? 20 : 28;
+}
 
 std::string SitesTable(const ReportView& view, const TextOptions& options) {
   const FaultDetails& details = view.analysis().fault_details;
@@ -172,7 +175,7 @@ std::string FaultSitesText(const ReportView& view, const TextOptions& options) {
   if (!details.known) return "";
   if (details.source == format::FaultSource::kNone) {
     return absl::StrCat(Heading(options, "WHOSE FAULTS", "no fault events: counts alone"),
-                        "  ", options.style.Name(details.why), ".\n");
+                        Sentence(options, absl::StrCat(options.style.Name(details.why), ".")));
   }
   std::string out = Heading(
       options, "WHOSE FAULTS",

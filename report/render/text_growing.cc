@@ -87,10 +87,10 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
   }
   std::string rest;
   if (!others.empty()) {
-    rest =
-        options.style.Paint(Ink::kDim, absl::StrCat("  Of the ", groups.empty() ? "" : "other ",
-                                                    "sites: ", absl::StrJoin(others, ", "), "."));
-    rest += "\n";
+    rest = Sentence(options,
+                    absl::StrCat("Of the ", groups.empty() ? "" : "other ", "sites: ",
+                                 absl::StrJoin(others, ", "), "."),
+                    Ink::kDim);
   }
   if (view.analysis().selection.needs_lifetimes()) {
     return Heading(options, "GROWING SITES",

@@ -6,7 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "report/render/escape.h"
 #include "report/render/plot.h"
 #include "report/render/table.h"
@@ -121,33 +120,17 @@ absl::string_view Follow(double r) {
   return r > -0.5 ? "do not follow" : "run against";
 }
 
-// Of ASCII words, broken where 80 columns end.
-std::string Sentence(absl::string_view words) {
-  std::string out;
-  size_t column = 80;
-  for (const absl::string_view word : absl::StrSplit(words, ' ')) {
-    if (column + 1 + word.size() > 80) {
-      out += out.empty() ? " " : "\n ";
-      column = 1;
-    }
-    absl::StrAppend(&out, " ", word);
-    column += 1 + word.size();
-  }
-  return out + "\n";
-}
-
-std::string CorrelationSentence(const Faults& faults) {
+std::string CorrelationSentence(const TextOptions& options, const Faults& faults) {
   if (!faults.correlation_known) {
-    return "  Too few samples, or too little change, to say what the faults go with.\n";
+    return Sentence(options, "Too few samples, or too little change, to say what the faults go with.");
   }
-  std::string out = absl::StrFormat(
-      "  Minor faults %s the growth of the live heap (r = %.2f)\n"
-      "  and %s the bytes allocated (r = %.2f).\n",
+  std::string out = Sentence(options, absl::StrFormat(
+      "Minor faults %s the growth of the live heap (r = %.2f) and %s the bytes allocated (r = %.2f).",
       Follow(faults.correlation_live), faults.correlation_live,
-      Follow(faults.correlation_allocated), faults.correlation_allocated);
+      Follow(faults.correlation_allocated), faults.correlation_allocated));
   if (faults.correlation_allocated >= 0.5 &&
       faults.correlation_allocated - faults.correlation_live >= 0.3) {
-    out += Sentence("Memory is given back and faulted in again: look at the sites that "
+    out += Sentence(options, "Memory is given back and faulted in again: look at the sites that "
                     "allocate most, not at those that hold most.");
   }
   return out;
@@ -231,9 +214,9 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   }
   if (plotted) {
     absl::StrAppend(&out, AxisText(axis, style),
-                    style.Paint(Ink::kDim, absl::StrCat(
-                        "  Each column is ", Duration((axis.to_ns - axis.from_ns) / axis.columns),
-                        " wide; counts are faults within one.")), "\n");
+                    Sentence(options, absl::StrCat(
+                        "Each column is ", Duration((axis.to_ns - axis.from_ns) / axis.columns),
+                        " wide; counts are faults within one."), Ink::kDim));
   }
 
   // Faults while the heap grew to its peak, over that growth. (A range is about the
@@ -249,25 +232,25 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   }
   const double pages_per_mib = 1048576.0 / static_cast<double>(analysis.process.page_bytes);
   if (growth >= 65536 && until_peak > 0) {
-    absl::StrAppend(&out, absl::StrFormat(
-        "  Up to the peak %s for %s of growth: %.0f per MiB.\n"
-        "  (%.0f is every page of it touched once; code, stacks and files fault as well.)\n",
-        Plural(until_peak, "minor fault"),
+    absl::StrAppend(&out, Sentence(options, absl::StrFormat(
+        "Up to the peak %s for %s of growth: %.0f per MiB.", Plural(until_peak, "minor fault"),
         view.sampled() ? Numbers(view, options).Amount(growth) : HumanBytes(growth),
-        static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0),
-        pages_per_mib));
+        static_cast<double>(until_peak) / (static_cast<double>(growth) / 1048576.0))),
+        Sentence(options, absl::StrFormat(
+        "(%.0f is every page of it touched once; code, stacks and files fault as well.)",
+        pages_per_mib)));
   }
   const Burst burst = BusiestStretch(analysis);
   if (burst.faults >= kFewestBusyFaults) {
-    absl::StrAppend(&out, "  Busiest: ", Plural(burst.faults, "minor fault"), " between ",
-                    Duration(burst.begin_ns), " and ", Duration(burst.end_ns), " (",
-                    HumanBytes(burst.faults * analysis.process.page_bytes), " of pages).\n");
+    out += Sentence(options, absl::StrCat(
+        "Busiest: ", Plural(burst.faults, "minor fault"), " between ", Duration(burst.begin_ns), " and ",
+        Duration(burst.end_ns), " (", HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
   }
   const uint64_t minor_left = faults.minor - std::min(in_timeline, faults.minor);
   const uint64_t major_left = faults.major - std::min(major_in_timeline, faults.major);
   if (minor_left + major_left > 0) {
     const bool one = minor_left + major_left == 1;
-    out += Sentence(absl::StrCat(
+    out += Sentence(options, absl::StrCat(
         minor_left > 0 ? absl::StrCat(Count(minor_left), " minor") : "",
         minor_left > 0 && major_left > 0 ? " and " : "",
         major_left > 0 ? absl::StrCat(Count(major_left), " major") : "",
@@ -275,7 +258,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
         one ? " it was" : " they were",
         " before the first sample, as a program's start is, or after the last."));
   }
-  absl::StrAppend(&out, CorrelationSentence(faults));
+  absl::StrAppend(&out, CorrelationSentence(options, faults));
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Unfreed blocks by call site, biggest first, each with its stack.
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -125,7 +126,7 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
         absl::StrCat(numbers.estimated() ? numbers.Amount(group.live_bytes)
                                          : ExactBytes(group.live_bytes),
                      " in ", numbers.Plural(group.live_blocks, "block"));
-    const std::string human =
+    std::string human =
         numbers.estimated() ? numbers.Interval(group.live_sample)
         : group.live_bytes < 10240
             ? "" : absl::StrCat(" (", HumanBytes(group.live_bytes), ")");
@@ -138,7 +139,10 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
                             Plural(options.processes, "trace"));
       when.insert(0, ", ");
     }
-    const size_t used = number.size() + amount.size() + human.size() + 2 + called.size() + 2;
+    size_t used = number.size() + amount.size() + human.size() + 2 + called.size() + 2;
+    if (!numbers.estimated() && used + remark.size() > style.width) {
+      used -= std::exchange(human, "").size();
+    }
     if (used + remark.size() + when.size() <= style.width) absl::StrAppend(&remark, when);
     absl::StrAppend(&out, i > 0 ? "\n" : "", number, style.Paint(Ink::kBad, amount), human, ", ",
                     called, "  ", style.Paint(Ink::kDim, remark), "\n",

@@ -48,7 +48,7 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     const LeakAmount& amount = scan.by_heuristic[i];
     if (amount.blocks == 0) continue;
     if (!std::exchange(any, true)) out += "                   of which reachable via heuristic:\n";
-    absl::StrAppend(&out, absl::StrFormat("  %37s: ", leak::HeuristicName(static_cast<leak::Pointer>(i))),
+    absl::StrAppend(&out, std::string(21, ' '), leak::HeuristicName(static_cast<leak::Pointer>(i)), ": ",
                     leak::AmountText(amount), "\n");
   }
   if (!scan.suppressions.empty() || scan.suppressed.blocks != 0) {

@@ -43,7 +43,9 @@ std::string LevelsTable(const PressureLane& lane, const TextOptions& options) {
     if (!summary.known || summary.most == 0) return;
     table.AddRow({HumanBytes(summary.first), HumanBytes(summary.most),
                   Duration(summary.most_at_ns), HumanBytes(summary.last)},
-                 [name](size_t) { return std::string(name); });
+                 [name, &options](size_t width) {
+                   return KeepBeginning(name, width, options.style.ellipsis());
+                 });
   };
   add(lane.ResidentBytes(), "resident");
   for (const Level& level : kLevels) add(lane.Series(level.column), level.name);

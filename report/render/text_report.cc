@@ -85,16 +85,25 @@ std::string Heading(const TextOptions& options, absl::string_view title,
   return absl::StrCat(out, remark, "\n");
 }
 
+std::string Sentence(const TextOptions& options, absl::string_view words, Ink ink) {
+  std::string out;
+  for (const std::string& line : Wrapped(words, options.style.width - 2)) {
+    absl::StrAppend(&out, "  ", options.style.Paint(ink, line), "\n");
+  }
+  return out;
+}
+
 std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
                      absl::string_view noun, absl::string_view remark) {
   if (shown >= all) return "";
+  const size_t room = options.style.width - 2;
   const std::string what = absl::StrCat(
-      "  and ", Plural(all - shown, absl::StrCat("more ", noun)), remark, ": ");
+      "and ", Plural(all - shown, absl::StrCat("more ", noun)), remark, ": ");
   const std::string both = absl::StrCat(what, "--top ", all, " or --full");
   std::string line = absl::StrCat(both, all - shown == 1 ? " shows it" : " shows them");
-  if (line.size() > options.style.width) line = both;
-  if (line.size() > options.style.width) line = what + "--full";
-  return absl::StrCat(options.style.Paint(Ink::kDim, line), "\n");
+  if (line.size() > room) line = both;
+  if (line.size() > room) line = what + "--full";
+  return Sentence(options, line, Ink::kDim);
 }
 
 std::string FrameText(const ReportView& view, const Frame& frame, size_t width,

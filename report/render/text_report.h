@@ -80,6 +80,8 @@ std::string MappingsText(const ReportView& view, const TextOptions& options);
 // "HEADING  remark", with an empty line before it.
 std::string Heading(const TextOptions& options, absl::string_view title,
                     absl::string_view remark);
+// Words that stand alone, wrapped at the width behind two blanks.
+std::string Sentence(const TextOptions& options, absl::string_view words, Ink ink = Ink::kPlain);
 // "12 more callers: --top 22 or --full", when rows were left out.
 std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
                      absl::string_view noun, absl::string_view remark = "");

@@ -208,8 +208,9 @@ std::string ExchangesText(const ReportView& view, const TextOptions& options) {
                       MoreLine(options, exchanges.size(), shown, "thread pair"),
                       left_out.blocks == 0
                           ? ""
-                          : absl::StrCat("  ", numbers.Plural(left_out.blocks, "block"),
-                                         " of more pairs of threads, which are not told apart\n"));
+                          : Sentence(options, absl::StrCat(
+                                numbers.Plural(left_out.blocks, "block"),
+                                " of more pairs of threads, which are not told apart")));
 }
 
 }  // namespace memtrace::report::render

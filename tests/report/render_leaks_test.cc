@@ -70,7 +70,7 @@ TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
                               "    possibly lost: 0 bytes in 0 blocks\n"
                               "  still reachable: 1,024 bytes in 1 block\n"
                               "                   of which reachable via heuristic:\n"
-                              "                               newarray: 1,024 bytes in 1 block"));
+                              "                     newarray: 1,024 bytes in 1 block"));
   EXPECT_THAT(text, HasSubstr("48 (16 direct, 32 indirect) bytes in 1 block is definitely lost, "
                               "malloc  record 2 of 3, at 1.20 ms"));
   EXPECT_THAT(text, HasSubstr("MakePair  pair.c:12"));
