@@ -30,7 +30,7 @@ TrendVerdict Judge(const TrendRow& row, const TrendOptions& options, bool enough
                       std::max(std::fabs(growth), size) >= options.least.share * first;
   if (!counts) return TrendVerdict::kSteady;
   if (RoseOnce(row.series)) return TrendVerdict::kStepped;
-  if (!enough) return TrendVerdict::kSteady;
+  if (!enough) return TrendVerdict::kUnknown;
   if (row.trend.p_rise <= options.chance && growth > 0) return TrendVerdict::kGrowing;
   if (row.trend.p_fall <= options.chance && growth < 0) return TrendVerdict::kShrinking;
   return TrendVerdict::kSteady;
@@ -44,6 +44,7 @@ absl::string_view TrendName(TrendVerdict verdict) {
     case TrendVerdict::kStepped: return "stepped";
     case TrendVerdict::kSteady: return "steady";
     case TrendVerdict::kShrinking: return "shrinking";
+    case TrendVerdict::kUnknown: return "unknown";
   }
   return "";
 }

@@ -20,7 +20,11 @@ enum class TrendVerdict {
   kStepped,    // rose once and stayed there
   kSteady,
   kShrinking,
+  kUnknown,    // too few nights to tell
 };
+inline constexpr TrendVerdict kTrendVerdicts[] = {TrendVerdict::kGrowing, TrendVerdict::kStepped,
+                                                  TrendVerdict::kSteady, TrendVerdict::kShrinking,
+                                                  TrendVerdict::kUnknown};
 absl::string_view TrendName(TrendVerdict verdict);
 
 struct TrendOptions {

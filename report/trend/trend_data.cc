@@ -66,8 +66,7 @@ void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
   member("total", {{"slope_per_night", trend.total_trend.slope},
                    {"p_rise", trend.enough ? Json(trend.total_trend.p_rise) : Json()}});
   Json counts = Json::object();
-  for (const TrendVerdict verdict : {TrendVerdict::kGrowing, TrendVerdict::kStepped,
-                                     TrendVerdict::kSteady, TrendVerdict::kShrinking}) {
+  for (const TrendVerdict verdict : kTrendVerdicts) {
     counts[std::string(TrendName(verdict))] =
         std::count_if(trend.rows.begin(), trend.rows.end(),
                       [&](const TrendRow& row) { return row.verdict == verdict; });

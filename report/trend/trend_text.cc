@@ -60,10 +60,7 @@ class TrendText {
 
   std::string Sites() const {
     std::string out;
-    for (const TrendVerdict verdict : {TrendVerdict::kGrowing, TrendVerdict::kStepped,
-                                       TrendVerdict::kSteady, TrendVerdict::kShrinking}) {
-      absl::StrAppend(&out, Of(verdict));
-    }
+    for (const TrendVerdict verdict : kTrendVerdicts) absl::StrAppend(&out, Of(verdict));
     if (trend_.enough && !trend_.grows()) {
       out.insert(0, Heading(text_, "GROWING", style_.Paint(Ink::kGood, "no site grows from night to night")));
     }
@@ -101,7 +98,7 @@ class TrendText {
     }
     const bool bad = verdict == TrendVerdict::kGrowing;
     std::string out = Heading(
-        text_, trend_.enough ? absl::AsciiStrToUpper(TrendName(verdict)) : "SITES",
+        text_, verdict == TrendVerdict::kUnknown ? "SITES" : absl::AsciiStrToUpper(TrendName(verdict)),
         style_.Paint(bad ? Ink::kBad : Ink::kPlain, Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"a night"}, {"now"}, {"nights", /*left=*/true}};
     if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});

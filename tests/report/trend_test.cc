@@ -222,7 +222,7 @@ TEST(TrendTest, CallsGrowingWhatGrows) {
   EXPECT_EQ(VerdictOf({10, 10, 10, 10, 9000, 10, 10}), "steady") << "one wild night";
   EXPECT_EQ(VerdictOf({10, 10, 10, 10, 90, 90, 90, 90, 90, 90}), "stepped");
   EXPECT_EQ(VerdictOf({0, 0, 0, 10, 20, 30, 40, 50}), "growing") << "began later";
-  EXPECT_EQ(VerdictOf({10, 20, 30, 40}), "steady") << "too few nights";
+  EXPECT_EQ(VerdictOf({10, 20, 30, 40}), "unknown") << "too few nights";
   EXPECT_EQ(VerdictOf({0, 0, 0, 0, 0}), "none");
 }
 
