@@ -113,8 +113,8 @@ class FaultMatcher {
   // A filter by page: most blocks are in pages that nobody waits for, and in one or two.
   bool MayWait(uint64_t first, uint64_t last) const {
     const uint64_t begin = first >> 12, end = last >> 12;
-    if (end - begin > 1) [[unlikely]] return MayWaitInMany(begin, end);
-    return (InFilter(begin) | InFilter(end)) != 0;
+    if (begin != end) [[unlikely]] return MayWaitInMany(begin, end);
+    return InFilter(begin) != 0;
   }
   uint64_t InFilter(uint64_t page) const {
     return filter_[page % kFilterBits / 64] >> page % 64 & 1;
