@@ -6,13 +6,13 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
-#include "preload/lifecycle.h"
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/seccomp_filter.h"
 #include "preload/sys.h"
+#include "preload/trace_end.h"
 #include "preload/unwind/stack_bounds.h"
 
 namespace memtrace {

@@ -12,8 +12,8 @@
 #include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/thread_stop.h"
-#include "preload/lifecycle.h"
 #include "preload/next_functions.h"
+#include "preload/trace_end.h"
 
 namespace {
 

@@ -13,28 +13,13 @@
 
 #include <cstdint>
 
-#include "format/records.h"
-
 namespace memtrace {
-
-struct ThreadState;
-
-// Writes what a reader wants of the end: the memory map, usage, thread names,
-// counters, kEnd. May be called again; the last one counts. `current`: of the section that
-// the caller has open.
-void WriteEnd(ThreadState& current, format::EndReason reason, int status);
-
-// The names of threads that got another one since the trace was told.
-void WriteThreadNames();
 
 // quick_exit() is about to run its handlers, of which ours is the last.
 void WillQuickExit(int status);
 
 // The process ends and no destructor runs any more: what is live now is what is live at the end.
 void EndAtOnce(int status, uintptr_t stack_pointer);
-
-// The same as WriteEnd() from a function of the program, if anything is recorded at all.
-void NoteEnd(format::EndReason reason, int status);
 
 }  // namespace memtrace
 

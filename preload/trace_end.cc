@@ -1,0 +1,146 @@
+#include "preload/trace_end.h"
+
+#include <sys/resource.h>
+
+#include <cstring>
+
+#include "preload/clock.h"
+#include "preload/confinement.h"
+#include "preload/coverage_notes.h"
+#include "preload/cross_check.h"
+#include "preload/descriptor_table.h"
+#include "preload/faults/faults.h"
+#include "preload/faults/page_snapshot.h"
+#include "preload/memory_map_record.h"
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/recorder.h"
+#include "preload/signals_blocked.h"
+#include "preload/sys.h"
+#include "preload/thread_state.h"
+
+namespace memtrace {
+namespace {
+
+// What the library counted of itself, and the record that is the end.
+void WriteLastRecords(format::EndReason reason, int status, const rusage& usage) {
+  AppendRecords<1024>([&](format::RecordEncoder& out) {
+    const auto counter = [&out](std::string_view name, uint64_t value) {
+      out.Begin(format::RecordTag::kCounter);
+      out.Bytes(name);
+      out.Number(value);
+      out.End();
+    };
+    unwind::UnwindCounters sum;
+    uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
+    uint64_t nodes = 0;
+    ForEachThread([&](const ThreadState& state) {
+      const unwind::UnwindCounters& each = state.unwinder.counters();
+      sum.memo_hits += each.memo_hits;
+      sum.joined_whole += each.joined_whole;
+      sum.joined_part += each.joined_part;
+      sum.frames_joined += each.frames_joined;
+      sum.walked += each.walked;
+      sum.generic += each.generic;
+      sum.frames += each.frames;
+      sum.marked += each.marked;
+      sum.rule_misses += each.rule_misses;
+      sum.table_full += each.table_full;
+      nodes += state.slots.defined();
+    });
+    counter("tool_memory_bytes", own_bytes());
+    counter("tool_minor_faults", own_minor_faults());
+    counter("missed_events", missed);
+    counter("abandoned_events", g_process.abandoned_events.load(std::memory_order_relaxed));
+    counter("coverage_notes_left_out", unwritten_coverage_notes());
+    counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
+    counter("stacks_memo_hits", sum.memo_hits);
+    counter("stacks_joined_whole", sum.joined_whole);
+    counter("stacks_joined_part", sum.joined_part);
+    counter("stacks_walked", sum.walked);
+    counter("stacks_generic", sum.generic);
+    counter("stacks_marked", sum.marked);
+    counter("stack_frames_walked", sum.frames);
+    counter("stack_frames_joined", sum.frames_joined);
+    counter("rule_misses", sum.rule_misses);
+    counter("rule_table_full", sum.table_full);
+    counter("stack_nodes_defined", nodes);
+    out.Begin(format::RecordTag::kEnd);
+    out.Number(static_cast<uint64_t>(reason));
+    out.Number(static_cast<uint64_t>(status));
+    out.Number(g_clock.Now());
+    out.Number(g_clock.MonotonicNs());
+    out.Number(static_cast<uint64_t>(usage.ru_minflt));
+    out.Number(static_cast<uint64_t>(usage.ru_majflt));
+    out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+    out.End();
+  }, TraceFile::Keep::kWhileNew);
+}
+
+}  // namespace
+
+void WriteThreadNames() {
+  const Text<32> process = OwnProcDirectory();
+  ForEachThread([&process](ThreadState& state) {
+    Text<64> path;
+    const int tid = state.owner_tid.load(std::memory_order_relaxed);
+    path << process.view() << "/task/" << tid << "/comm";
+    char name[16];
+    long bytes = ReadFile(path.c_str(), name, sizeof(name));
+    if (bytes > 0 && name[bytes - 1] == '\n') --bytes;
+    if (bytes <= 0) return;
+    if (static_cast<size_t>(bytes) == strnlen(state.name, sizeof(state.name)) &&
+        memcmp(name, state.name, static_cast<size_t>(bytes)) == 0) {
+      return;
+    }
+    AppendRecords<64>([&](format::RecordEncoder& out) {
+      out.Begin(format::RecordTag::kThread);
+      out.Number(state.serial);
+      out.Number(static_cast<uint64_t>(tid));
+      out.Number(0);
+      out.Bytes({name, static_cast<size_t>(bytes)});
+      out.End();
+    }, TraceFile::Keep::kWhileNew);
+  });
+}
+
+void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
+  rusage usage = UsageBeforeFilter();
+  if (const OtherCalls calls; calls) {
+    if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
+    const OwnFaultsScope faults;
+    SampleUsage(current, g_clock.Now(), 0);
+    WriteMemoryMap(format::MapReason::kEnd);
+    TakePageSnapshot(format::SnapshotReason::kEnd);
+    current.events_to_stamp = 1;  // what follows is later
+    DrainFaults(DrainWhen::kNow);
+    sys::Getrusage(RUSAGE_SELF, &usage);
+    WriteThreadNames();
+  }
+  const OwnFaultsScope faults;
+  WritePrivateRings(current);
+  WriteCrossCheckCounters();
+  WriteLastRecords(reason, status, usage);
+}
+
+void NoteEnd(format::EndReason reason, int status) {
+  const Section section;
+  if (section) {
+    WriteEnd(section.state(), reason, status);
+    return;
+  }
+  // Of a recording that ended at the size limit the end of the process is told all the same.
+  if (g_process.mode.load(std::memory_order_acquire) != Mode::kOff ||
+      g_process.file.last_stop() != format::RecordingStop::kMaxBytes) {
+    return;
+  }
+  const SignalsBlocked no_handler;
+  const OwnCalls own;
+  const OtherCalls calls;
+  if (!calls || g_process.pid != sys::Getpid()) return;
+  rusage usage = {};
+  sys::Getrusage(RUSAGE_SELF, &usage);
+  WriteLastRecords(reason, status, usage);
+}
+
+}  // namespace memtrace
