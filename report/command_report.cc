@@ -225,6 +225,9 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
                                                                : absl::OkStatus();
   if (!status.ok()) return status;
   status = RefuseToReplace(flags.file, flags.output);
+  for (const std::string& file : flags.suppressions) {
+    status.Update(RefuseToReplace(file, flags.output, "a file of suppressions that is read"));
+  }
   if (!status.ok()) return status;
   if (options->format == ReportFormat::kSqlite) {
     status = sqlite::CheckSqliteOutput(flags.output);

@@ -21,14 +21,14 @@ int ExitCodeOf(const absl::Status& status) {
   return kExitFailed;
 }
 
-absl::Status RefuseToReplace(const std::string& trace, const std::string& output) {
-  struct stat read, written;
-  if (output.empty() || stat(trace.c_str(), &read) != 0 || stat(output.c_str(), &written) != 0 ||
-      read.st_dev != written.st_dev || read.st_ino != written.st_ino) {
+absl::Status RefuseToReplace(const std::string& read, const std::string& output, absl::string_view what) {
+  struct stat input, written;
+  if (output.empty() || stat(read.c_str(), &input) != 0 || stat(output.c_str(), &written) != 0 ||
+      input.st_dev != written.st_dev || input.st_ino != written.st_ino || !S_ISREG(input.st_mode)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot write ", output, ": it is the trace itself; give another name with -o"));
+      absl::StrCat("cannot write ", output, ": it is ", what, "; give another name with -o"));
 }
 
 absl::Status WriteTo(const std::string& path,

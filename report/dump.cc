@@ -49,7 +49,7 @@ class Dumper {
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
       : reader_(reader),
         range_{std::max(options.from.Ns(*reader), reader->window_begin_ns()),
-               options.to.Ns(*reader)},
+               options.to.EndNs(*reader)},
         out_(out),
         model_(ModelOptions(*reader), &stacks_),
         modules_(ModulesOf(*reader)),

@@ -7,15 +7,42 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/block_payload.h"
+#include "report/event_block.h"
 #include "report/phases.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
 
+namespace {
+
+// The end of the run: of one that did not write it, the latest stamp of its events.
+uint64_t RunEndNs(const TraceReader& reader) {
+  const ClockMap& clock = reader.clock();
+  uint64_t last = clock.LastNs();
+  if (reader.metadata().end.has_value()) return std::max(last, clock.ToNs(reader.metadata().end->ticks));
+  BlockPayload payload;
+  EventBlock block;
+  for (const ThreadStream& stream : reader.streams()) {
+    if (stream.blocks.empty()) continue;
+    const BlockRef& ref = stream.blocks.back();
+    last = std::max(last, clock.ToNs(ref.clock_ticks & kTickMask));
+    if (!ref.open_ended) continue;
+    ReadEventBlock(reader, stream, ref, &payload, &block);
+    if (block.status.ok()) last = std::max(last, clock.ToNs(block.spans.back().ticks));
+  }
+  return last;
+}
+
+}  // namespace
+
 uint64_t Instant::Ns(const TraceReader& reader) const {
   if (!share.has_value()) return ns;
-  return static_cast<uint64_t>(std::clamp(*share, 0.0, 1.0) *
-                               static_cast<double>(reader.clock().LastNs()));
+  return static_cast<uint64_t>(std::clamp(*share, 0.0, 1.0) * static_cast<double>(RunEndNs(reader)));
+}
+
+uint64_t Instant::EndNs(const TraceReader& reader) const {
+  return share.has_value() && *share >= 1 ? UINT64_MAX : Ns(reader);
 }
 
 absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view text) {

@@ -74,7 +74,7 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
     selection.range.from_ns = Instant{.share = options.from_share}.Ns(reader);
   }
   if (options.to_share.has_value()) {
-    selection.range.to_ns = Instant{.share = options.to_share}.Ns(reader);
+    selection.range.to_ns = Instant{.share = options.to_share}.EndNs(reader);
   }
   for (const bool end : {false, true}) {
     const std::string& name = end ? options.to_name : options.from_name;

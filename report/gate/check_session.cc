@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,6 +33,7 @@
 #include "report/gate/text_file.h"
 #include "report/leak_kinds.h"
 #include "report/memory_limit.h"
+#include "report/render/escape.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/run/run_session.h"
@@ -101,8 +103,14 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
 
 // That it cannot be written must not show when the night is over.
 absl::Status CheckWritable(absl::string_view option, const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
   struct stat st;
-  if (path.empty() || stat(path.c_str(), &st) == 0) return absl::OkStatus();
+  if (stat(path.c_str(), &st) == 0) {
+    if (S_ISDIR(st.st_mode)) {
+      return absl::InvalidArgumentError(absl::StrCat(option, ": ", path, " is a directory"));
+    }
+    if (!S_ISREG(st.st_mode)) return absl::OkStatus();  // a device or pipe, which is not replaced
+  }
   const size_t slash = path.rfind('/');
   const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
   if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
@@ -147,11 +155,37 @@ absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outp
   return absl::OkStatus();
 }
 
-absl::StatusOr<CheckOptions> ParseFlags(const CheckFlags& flags) {
-  CheckOptions options;
+// Each file is written once, and none of them is one that is read.
+absl::Status CheckDistinct(const CheckFlags& flags, const std::vector<OutputSpec>& outputs) {
+  std::vector<std::string> written;
+  for (const OutputSpec& output : outputs) written.push_back(output.path);
+  written.push_back(flags.gen_suppressions);
+  std::erase(written, "");
+  std::set<std::filesystem::path> names;
+  for (const std::string& path : written) {
+    absl::Status status = RefuseToReplace(flags.baseline, path, "the baseline that is read");
+    for (const std::string& file : flags.suppressions) {
+      status.Update(RefuseToReplace(file, path, "a file of suppressions that is read"));
+    }
+    if (!status.ok()) return status;
+    std::error_code ignored;
+    if (!names.insert(std::filesystem::absolute(path, ignored).lexically_normal()).second) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " would be written twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseFlags(const CheckFlags& flags, CheckOptions* parsed) {
+  CheckOptions& options = *parsed;
   absl::Status status = ParsePolicy(flags, &options.policy);
   status.Update(ParseOutputs(flags, &options.outputs));
+  if (const absl::Status distinct = CheckDistinct(flags, options.outputs); !distinct.ok()) {
+    options.outputs.clear();  // nothing is to be written there
+    return distinct;
+  }
   status.Update(CheckWritable("--gen-suppressions", flags.gen_suppressions));
+  if (flags.update_baseline) status.Update(CheckWritable("--baseline", flags.baseline));
   if (!status.ok()) return status;
   for (const std::string& file : flags.suppressions) {
     status = options.suppressions.AddFile(file);
@@ -181,7 +215,27 @@ absl::StatusOr<CheckOptions> ParseFlags(const CheckFlags& flags) {
   if (!flags.traces.empty() && !flags.run) {
     return absl::InvalidArgumentError("--traces: is for --run");
   }
-  return options;
+  return absl::OkStatus();
+}
+
+// Is it JSON or XML, as what a CI server reads?
+bool IsForServers(const std::string& path) {
+  struct stat st;
+  if (path.empty() || lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  const int first = std::ifstream(path).get();
+  return first == '<' || first == '{' || first == '[';
+}
+
+// Where there is no verdict, that of an earlier run must not be taken for one.
+int FailWithout(const std::vector<OutputSpec>& outputs, const absl::Status& status) {
+  const int exit_code = ExitCodeOf(status);
+  for (const OutputSpec& output : outputs) {
+    if (IsForServers(output.path) && unlink(output.path.c_str()) == 0) {
+      std::fprintf(stderr, "memtrace: %s was of an earlier run, and is removed\n",
+                   render::EscapeControls(output.path).c_str());
+    }
+  }
+  return exit_code;
 }
 
 // Every suppression's name says where it came from.
@@ -249,31 +303,63 @@ KnownTraces TracesIn(const std::string& directory) {
   return known;
 }
 
-// Traces of `before` are not looked at. Where there is none that is, that is what the report says.
-absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string>& paths,
-                          const KnownTraces& before, CheckOptions options) {
+// The traces to look at, and of what there are none.
+struct Evidence {
+  TraceSet set;
+  std::vector<std::string> missing;
+};
+
+Evidence EvidenceOf(const std::vector<std::string>& paths) {
+  Evidence evidence;
+  for (const std::string& path : paths) {
+    const auto set = FindTraces({path});
+    if (!set.ok()) {
+      evidence.missing.emplace_back(set.status().message());
+      continue;
+    }
+    evidence.set.files.insert(evidence.set.files.end(), set->files.begin(), set->files.end());
+    evidence.set.total_bytes += set->total_bytes;
+    for (const std::string& spool : set->spools) {
+      evidence.missing.push_back(absl::StrCat(
+          "a run has left traces in ", spool, ": memtrace run --finish, when its processes have ended"));
+    }
+  }
+  return evidence;
+}
+
+// What a run left in a directory, which had the traces of `before`.
+Evidence EvidenceOfRun(const std::string& directory, const KnownTraces& before, bool kept,
+                       const RunOutcome& outcome) {
+  Evidence evidence;
+  std::string none;
+  if (auto set = FindTraces({directory}); !set.ok()) {
+    none = kept ? std::string(set.status().message()) : "there is no trace";
+  } else {
+    evidence.set = *std::move(set);
+    std::erase_if(evidence.set.files,
+                  [&](const TraceSet::File& file) { return before.contains(KnownAs(file.path)); });
+    if (evidence.set.files.empty()) none = absl::StrCat(directory, " has no trace but those of earlier runs");
+  }
+  if (!none.empty() && outcome.missing.empty()) {
+    evidence.missing.push_back(absl::StrCat(
+        none, ": the program did not start, or cannot be traced (statically linked, set-user-ID, "
+        "started without LD_PRELOAD, or run by another memtrace)"));
+  }
+  evidence.missing.insert(evidence.missing.end(), outcome.missing.begin(), outcome.missing.end());
+  return evidence;
+}
+
+absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, CheckOptions& options) {
   LimitMemory();
-  absl::StatusOr<TraceSet> set = FindTraces(paths);
-  std::string why_none;
-  if (!set.ok()) {
-    why_none = std::string(set.status().message());
-    set = TraceSet();
-  } else if (std::erase_if(set->files, [&](const TraceSet::File& file) {
-               return before.contains(KnownAs(file.path));
-             }) != 0 && set->files.empty()) {
-    why_none = absl::StrCat(paths.front(), " has no trace but those of earlier runs");
-  }
-  if (flags.run && !why_none.empty()) {
-    if (flags.traces.empty()) why_none = "there is no trace";
-    absl::StrAppend(&why_none, ": the program did not start, or cannot be traced (statically linked, "
-                    "set-user-ID, started without LD_PRELOAD)");
-  }
-  for (const TraceSet::File& file : set->files) {
+  for (const TraceSet::File& file : evidence.set.files) {
     absl::Status status = RefuseToReplace(file.path, flags.gen_suppressions);
     for (const OutputSpec& output : options.outputs) {
       status.Update(RefuseToReplace(file.path, output.path));
     }
-    if (!status.ok()) return status;
+    if (!status.ok()) {
+      options.outputs.clear();
+      return status;
+    }
   }
   symbolizer::Options symbolizer_options;
   symbolizer_options.debug_dirs.insert(symbolizer_options.debug_dirs.begin(),
@@ -285,9 +371,9 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
   render::Progress progress;
   TreeAnalysis tree;
   GateInput input =
-      ReadTraces(*set, options.policy, ModuleNamesBy(&symbolizer),
+      ReadTraces(evidence.set, options.policy, ModuleNamesBy(&symbolizer),
                  [&](double share) { progress.Report("reading", share); }, &tree);
-  if (!why_none.empty()) input.unreadable.push_back({"", why_none});
+  for (const std::string& why : evidence.missing) input.unreadable.push_back({"", why});
   if (flags.run && flags.traces.empty()) {
     // They are gone when this is read.
     for (GateProcess& process : input.processes) process.file = std::string(render::FileNameOf(process.file));
@@ -344,7 +430,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const std::vector<std::string
 }
 
 // The program's own failure is what counts; the gate's verdict is printed all the same.
-int RunAndCheck(const CheckFlags& flags, CheckOptions options) {
+int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   std::optional<ScratchDirectory> scratch;
   std::string directory = flags.traces;
   if (directory.empty()) {
@@ -359,25 +445,29 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions options) {
   run.output = absl::StrCat(directory, "/%e.%p.mtr");
   run.command = flags.words;
   run.quiet = true;
+  run.passing = scratch.has_value();
   const KnownTraces before = TracesIn(directory);
-  bool is_the_programs = false;
-  const int status = RunSession(run, &is_the_programs);
-  absl::StatusOr<int> verdict = Check(flags, {directory}, before, std::move(options));
-  const int gate = verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
+  RunOutcome outcome;
+  const int status = RunSession(run, &outcome);
+  absl::StatusOr<int> verdict =
+      Check(flags, EvidenceOfRun(directory, before, !scratch.has_value(), outcome), options);
+  const int gate = verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
   if (status == 0) return gate;
   std::fprintf(stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,
-               is_the_programs ? "is the program's" : "is that of a program that was not traced", gate);
+               outcome.is_the_programs ? "is the program's" : "is that of a program that was not traced", gate);
   return status;
 }
 
 }  // namespace
 
 int CheckSession(const CheckFlags& flags) {
-  auto options = ParseFlags(flags);
-  if (!options.ok()) return ExitCodeOf(options.status());
-  if (flags.run) return RunAndCheck(flags, *std::move(options));
-  const absl::StatusOr<int> verdict = Check(flags, flags.words, {}, *std::move(options));
-  return verdict.ok() ? *verdict : ExitCodeOf(verdict.status());
+  CheckOptions options;
+  if (const absl::Status status = ParseFlags(flags, &options); !status.ok()) {
+    return FailWithout(options.outputs, status);
+  }
+  if (flags.run) return RunAndCheck(flags, options);
+  const absl::StatusOr<int> verdict = Check(flags, EvidenceOf(flags.words), options);
+  return verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
 }
 
 }  // namespace memtrace::report

@@ -140,7 +140,7 @@ std::string VerdictLine(const GateReport& report) {
                                      : " that the baseline does not allow"));
   }
   if (!result.excesses.empty()) {
-    parts.push_back(absl::StrCat(render::Plural(result.excesses.size(), "limit"), " passed"));
+    parts.push_back(absl::StrCat(render::Plural(result.excesses.size(), "limit"), " exceeded"));
   }
   if (!result.missing_evidence.empty()) {
     parts.push_back(absl::StrCat("no usable evidence in ",

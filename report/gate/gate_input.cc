@@ -174,6 +174,12 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
         stacks.push_back(record.stack);
       }
     }
+    if (analysis.coverage.stops > 0) {
+      process.notes.push_back(absl::StrCat(
+          process.program, " (", process.pid, ") stopped the recording ",
+          render::Plural(analysis.coverage.stops, "time"), ": ",
+          render::Plural(analysis.coverage.stopped_allocations, "allocation"), " then are not looked at"));
+    }
     if (policy.looks_at_unfreed()) {
       for (const Site& site : analysis.sites) {
         if (site.live_blocks == 0) continue;

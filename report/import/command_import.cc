@@ -35,7 +35,7 @@ absl::Status Import(const Flags& flags) {
     }
     options.output = std::filesystem::path(options.log).replace_extension(".mtr").string();
   }
-  const absl::Status other = RefuseToReplace(options.log, options.output);
+  const absl::Status other = RefuseToReplace(options.log, options.output, "the log that is read");
   if (!other.ok()) return other;
   const auto result = import::ImportFtrace(options);
   if (!result.ok()) return result.status();

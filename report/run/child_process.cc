@@ -61,7 +61,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Command& command, int* ex
   UniqueFd read_end(ends[0]), write_end(ends[1]);
 
   ChildProcess child;
-  sigset_t before;
+  sigset_t& before = child.before_;
   child.handled_ = HandledSignals();
   sigprocmask(SIG_BLOCK, &child.handled_, &before);
   // Whoever started us may ignore SIGCHLD, and then there is nothing to wait for.
@@ -109,6 +109,13 @@ ProgramEnd ChildProcess::WaitForEnd() {
   }
   // The mask stays: what is sent now must not cut off the end of the trace.
   return end;
+}
+
+void ChildProcess::TakeSignalsAgain() {
+  const timespec none = {};
+  while (sigtimedwait(&handled_, nullptr, &none) > 0) {
+  }
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 // True when the program has ended.

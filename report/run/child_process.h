@@ -47,6 +47,9 @@ class ChildProcess {
   // Forks and executes. When execve() fails, its errno is in *exec_error and the
   // status is FailedPrecondition; nothing runs then.
   static absl::StatusOr<ChildProcess> Start(const Command& command, int* exec_error);
+  // For who goes on when all that the program left is done: signals are taken as before Start(), and
+  // what came meanwhile was for the program.
+  void TakeSignalsAgain();
 
   pid_t pid() const { return pid_; }
   ProgramEnd WaitForEnd();
@@ -62,6 +65,7 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   sigset_t handled_;       // blocked here, taken with sigwaitinfo()
+  sigset_t before_;        // Start()
   bool stopped_ = false;   // with the program, by StopLike(); until a SIGCONT was taken
 };
 

@@ -219,11 +219,13 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
   if (!spool.RemoveIfEmpty()) {
     const std::string finish = absl::StrCat("memtrace run --finish ", render::ShellWord(spool.path()));
     if (!result.failures.empty()) {
-      left = absl::StrCat(absl::StrJoin(result.failures, "; "),
-                          "; the trace is in ", spool.path(), ", to try again: ", finish);
+      left = absl::StrJoin(result.failures, "; ");
+      if (!options.passing) {
+        absl::StrAppend(&left, "; the trace is in ", spool.path(), ", to try again: ", finish);
+      }
     } else if (!result.still_running.empty()) {
-      left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", "),
-                          "; when ended: ", finish);
+      left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", "));
+      absl::StrAppend(&left, options.passing ? ": not looked at" : absl::StrCat("; when ended: ", finish));
     }
   } else if (!result.failures.empty()) {
     left = absl::StrJoin(result.failures, "; ");
@@ -232,7 +234,9 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
     KillFacts facts;
     if (kill != nullptr) facts = {*kill, HeapThen(result, *kill)};
     const std::string line = ClosingLine(result, end, kill != nullptr ? &facts : nullptr);
-    if (!options.quiet || !left.empty()) {
+    if (options.passing && !left.empty()) {
+      Say(left);
+    } else if (!options.quiet || !left.empty()) {
       Say(absl::StrCat(line, left.empty() ? "" : "; ", left));
     }
   } else if (!left.empty()) {
@@ -282,8 +286,8 @@ int FinishLeftovers(const RunOptions& options) {
 
 }  // namespace
 
-int RunSession(const RunOptions& options, bool* is_the_programs) {
-  if (is_the_programs != nullptr) *is_the_programs = false;
+int RunSession(const RunOptions& options, RunOutcome* outcome) {
+  if (outcome != nullptr) *outcome = {};
   OccupyStandardStreams();
   if (!options.finish.empty()) return FinishLeftovers(options);
   if (options.command.empty()) {
@@ -356,7 +360,14 @@ int RunSession(const RunOptions& options, bool* is_the_programs) {
   watcher.Ended(end);
   const RunResult result = follower.Stop(&end);
   const bool traced = Close(options, *spool, result, &end, watcher.kill(), program.path);
-  if (is_the_programs != nullptr) *is_the_programs = traced;
+  child->TakeSignalsAgain();
+  if (outcome != nullptr) {
+    outcome->is_the_programs = traced;
+    outcome->missing = result.failures;
+    for (const std::string& process : result.still_running) {
+      outcome->missing.push_back(absl::StrCat(process, ": it still runs, and no trace of its end is there"));
+    }
+  }
   return traced ? end.exit_status() : kExitNotTraceable;
 }
 

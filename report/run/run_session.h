@@ -19,13 +19,21 @@ struct RunOptions {
   bool no_samples = false;      // of the pressure lane
   std::string finish;  // a spool directory; then nothing is run
   bool quiet = false;
+  bool passing = false;  // the output is read by the caller and then removed
   bool verbose = false;
   std::vector<std::string> command;
 };
 
-// Returns the exit status. Single-threaded when called; prints to stderr only. `is_the_programs`: whether
-// it is the traced program's own, and not that of a program that did not start or was not traced.
-int RunSession(const RunOptions& options, bool* is_the_programs = nullptr);
+struct RunOutcome {
+  // The exit status is the traced program's own, and not that of one that did not start or was not
+  // traced.
+  bool is_the_programs = false;
+  // A sentence each: of processes whose traces are not in the output, and why.
+  std::vector<std::string> missing;
+};
+
+// Returns the exit status. Single-threaded when called; prints to stderr only.
+int RunSession(const RunOptions& options, RunOutcome* outcome = nullptr);
 
 }  // namespace memtrace::report
 

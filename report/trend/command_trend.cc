@@ -83,7 +83,7 @@ absl::Status Show(const Flags& flags, int* verdict) {
   if (!trend.ok()) return trend.status();
   *verdict = trend->grows() ? kExitGrows : trend->enough ? 0 : kExitFailed;
 
-  absl::Status status = RefuseToReplace(HistoryFile(directory), flags.output);
+  absl::Status status = RefuseToReplace(HistoryFile(directory), flags.output, "the history itself");
   if (!status.ok()) return status;
   status = WriteComparison(
       flags, *common,

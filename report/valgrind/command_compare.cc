@@ -35,10 +35,9 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
     if (!there.ok()) return there;
   }
   LimitMemory();
-  for (const std::string& file : {flags.trace, flags.xml}) {
-    absl::Status status = RefuseToReplace(file, flags.output);
-    if (!status.ok()) return status;
-  }
+  absl::Status status = RefuseToReplace(flags.trace, flags.output);
+  status.Update(RefuseToReplace(flags.xml, flags.output, "the log that is read"));
+  if (!status.ok()) return status;
   // The small one first: what is wrong with it is said at once.
   const absl::StatusOr<ValgrindRun> there = ReadValgrindXml(flags.xml);
   if (!there.ok()) return there.status();
@@ -66,7 +65,7 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
     text.full = flags.full;
     out->Write(RenderComparisonText(analysis, *there, comparison, text));
   }
-  const absl::Status status = out->Commit();
+  status = out->Commit();
   if (!status.ok()) return status;
   return comparison.differences() == 0 ? 0 : 1;
 }

@@ -132,13 +132,15 @@ class Driver {
     RunOptions run;
     run.output = absl::StrCat(scratch.path(), "/", kRootTrace);
     run.children = options_.trace_children ? "follow" : "off";
-    run.quiet = true;
+    run.quiet = run.passing = true;
     run.command = options_.command;
     if (options_.leak_check != render::ValgrindStyle::LeakCheck::kNo) {
       setenv("MEMTRACE_LEAK_CHECK", kLeakCheck, 1);
     }
     signal(SIGPIPE, SIG_DFL);
-    const int exit_status = RunSession(run);
+    RunOutcome outcome;
+    const int exit_status = RunSession(run, &outcome);
+    unknown_ |= !outcome.missing.empty();
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 

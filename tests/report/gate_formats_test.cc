@@ -92,7 +92,7 @@ class FormatsTest : public ::testing::Test {
 TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
   const std::string text = RenderGateText(gate.Report());
   EXPECT_THAT(text, StartsWith("memtrace check: FAILED: 2 leaks that the baseline does not allow, "
-                               "1 limit passed"));
+                               "1 limit exceeded"));
   EXPECT_THAT(text, HasSubstr("no evidence: bad.mtr: not a trace\n"));
   EXPECT_THAT(text, HasSubstr("limit: tool peak of 4.88 KiB, at most 4.00 KiB  tool.2.mtr\n"));
   EXPECT_THAT(text, HasSubstr("2,048 bytes in 2 blocks definitely lost  [app]\n"

@@ -1,0 +1,337 @@
+// What `memtrace check` takes for evidence: what was not looked at never reads as no leaks, and where
+// there is no verdict none is written.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/e2e/check_command.h"
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(CheckEvidenceTest, NoScanIsNotNoLeaks) {
+  TempDir traces;
+  TraceWithoutScan(traces.path(), {"/bin/true"});
+  const Result check = Check({traces.path()});
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.out, StartsWith("memtrace check: NO EVIDENCE"));
+  EXPECT_THAT(check.out, HasSubstr("MEMTRACE_LEAK_CHECK=off"));
+  EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 0);
+  EXPECT_EQ(Check({"--fail-on", "none", "--max-peak", "1G", traces.path()}).exit_status, 0);
+}
+
+TEST(CheckEvidenceTest, WhatCannotBeReadIsNoEvidence) {
+  TempDir traces;
+  Trace(traces.path(), {"/bin/true"});
+  WriteFile(traces / "other.mtr", "not a trace");
+  EXPECT_EQ(Check({traces.path()}).exit_status, 2);
+  EXPECT_EQ(Check({"--missing-evidence", "report", traces.path()}).exit_status, 0);
+  // Half of a trace.
+  const std::string whole = ReadFile(TraceOf(traces.path(), "true"));
+  TempDir cut;
+  WriteFile(cut / "cut.mtr", whole.substr(0, whole.size() / 2));
+  const Result damaged = Check({cut.path()});
+  EXPECT_EQ(damaged.exit_status, 2) << damaged.out;
+  EXPECT_EQ(Check({traces / "absent.mtr"}).exit_status, 2);
+  EXPECT_EQ(Check({}).exit_status, 2);
+}
+
+TEST(CheckEvidenceTest, AProcessThatWasKilledProvesNothing) {
+  TempDir traces;
+  RunCommand(Traced({.arguments = {"sh", "-c", "kill -9 $$"}}, traces.path()));
+  ASSERT_FALSE(FilesIn(traces.path(), ".mtr").empty());
+  EXPECT_EQ(Check({traces.path()}).exit_status, 2);
+  EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 2);
+}
+
+// What it lost until then counts; what it lost later nobody has seen.
+TEST(CheckEvidenceTest, AScanOnRequestIsNoneOfTheTimeBehindIt) {
+  TempDir directory;
+  const std::string program = Compile(directory, "late", R"(
+#include <memtrace.h>
+#include <signal.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  void* volatile block = argv[1][0] == 'l' ? malloc(64) : NULL;
+  block = NULL;
+  memtrace_leak_check("early", MEMTRACE_LEAKS_ANY, 1);
+  for (int i = 0; i < 9; ++i) block = malloc(1000);
+  block = NULL;
+  if (argc > 2) raise(SIGKILL);
+  return 0;
+}
+)", {"-I", std::string(MEMTRACE_SOURCE_DIR) + "/include"});
+  const auto check = [&](const Words& words) {
+    TempDir traces;
+    Words run = {program};
+    run.insert(run.end(), words.begin(), words.end());
+    RunCommand(Traced({.arguments = run}, traces.path()));
+    return Check({traces.path()});
+  };
+  const Result killed = check({"clean", "killed"});
+  EXPECT_EQ(killed.exit_status, 2) << killed.out;
+  EXPECT_THAT(killed.out, HasSubstr("what it lost after its last leak scan"));
+  EXPECT_EQ(check({"leak", "killed"}).exit_status, 1);
+  EXPECT_EQ(check({"clean"}).exit_status, 1) << "the scan at the end has the nine";
+}
+
+TEST(CheckEvidenceTest, WhatAProcessBecameMustBeTracedAsWell) {
+  const std::string leaks = ExamplePath("leaks");
+  const Result gone = Check({"--run", "--", "sh", "-c", "/bin/true; env -i " + leaks + "; true"});
+  EXPECT_EQ(gone.exit_status, 2) << gone.out;
+  EXPECT_THAT(gone.out, HasSubstr("became another program (exec), which is not traced"));
+  EXPECT_EQ(Check({"--missing-evidence", "report", "--run", "--", "sh", "-c",
+                   "/bin/true; env -i /bin/true; true"}).exit_status, 0);
+  EXPECT_EQ(Check({"--run", "--", "sh", "-c", "/bin/true; env A=1 /bin/true; true"}).exit_status, 0);
+}
+
+TEST(CheckEvidenceTest, TracesOfAnotherNightAreNoEvidenceOfThisOne) {
+  TempDir traces;
+  const Words into = {"--run", "--traces", traces.path(), "--"};
+  const auto check = [&](Words words) {
+    words.insert(words.begin(), into.begin(), into.end());
+    return Check(words);
+  };
+  EXPECT_EQ(check({ExamplePath("leaks")}).exit_status, 1);
+  EXPECT_EQ(check({"/bin/true"}).exit_status, 0) << "the leaks are yesterday's";
+  const Result none = check({"env", "-i", "/bin/true"});
+  EXPECT_EQ(none.exit_status, 2) << none.out;
+  EXPECT_EQ(FilesIn(traces.path(), ".mtr").size(), 3u) << "all are kept";
+}
+
+TEST(CheckEvidenceTest, WithoutATraceTheReportsSaySo) {
+  TempDir directory;
+  const std::string junit = directory / "j.xml", sarif = directory / "s.json";
+  const std::string program = Compile(directory, "static", "int main(void) { return 0; }", {"-static"});
+  for (const std::string& what : {program, std::string("/no/such/program")}) {
+    WriteFile(junit, "yesterday's");
+    const Result check = Check({"--run", "-o", "junit=" + junit, "-o", "sarif=" + sarif, "--", what});
+    EXPECT_EQ(check.exit_status, what == program ? 2 : 127) << check.out << check.err;
+    EXPECT_THAT(check.out, StartsWith("memtrace check: NO EVIDENCE"));
+    EXPECT_THAT(ReadFile(junit), HasSubstr("<error"));
+    EXPECT_THAT(ReadFile(junit), HasSubstr("cannot be traced"));
+    EXPECT_FALSE(Json::parse(ReadFile(sarif))["runs"][0]["invocations"][0]["executionSuccessful"]);
+  }
+}
+
+TEST(CheckEvidenceTest, WhereNothingCanBeWrittenTheProgramDoesNotRun) {
+  TempDir directory;
+  const std::string ran = directory / "ran";
+  const Result check =
+      Check({"--run", "-o", "junit=" + (directory / "no/such/j.xml"), "--", "touch", ran});
+  EXPECT_EQ(check.exit_status, 2);
+  EXPECT_THAT(check.err, HasSubstr("--output: "));
+  EXPECT_NE(access(ran.c_str(), F_OK), 0);
+}
+
+TEST(CheckEvidenceTest, OfAProgramThatDidNotRunNoStatusIsTheProgramsOwn) {
+  TempDir directory;
+  const Result missing = Check({"--run", "--", directory / "no_such_program"});
+  EXPECT_EQ(missing.exit_status, 127);
+  EXPECT_THAT(missing.err, HasSubstr("is that of a program that was not traced; the gate's alone would be 2"));
+  EXPECT_THAT(missing.out, Not(HasSubstr("/memtrace-check."))) << "a directory that is gone";
+  const Result no_directory = Check({"--run", "--traces", "/dev/null", "--", "true"});
+  EXPECT_EQ(no_directory.exit_status, 2);
+  EXPECT_THAT(no_directory.err, HasSubstr("--traces: /dev/null: "));
+  const Result limit = Check({"--run", "--max-peak", "1", "--", ExamplePath("leaks")});
+  EXPECT_THAT(limit.out, HasSubstr("limit: leaks peak of "));
+  EXPECT_THAT(limit.out, Not(HasSubstr("/memtrace-check."))) << "a directory that is gone";
+}
+
+TEST(CheckEvidenceTest, WhatWasGivenAndNotLookedAtIsNamed) {
+  TempDir directory;
+  const std::string trace = directory / "t.mtr", copy = directory / "copy.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                                      ExamplePath("leaks")}}).Outcome(), "exit 0");
+  WriteFile(copy, ReadFile(trace));
+  const Result check = Check({trace, copy, "--fail-on", "none", "--max-peak", "leek=1"});
+  EXPECT_EQ(check.exit_status, 0);
+  EXPECT_THAT(check.out, HasSubstr("copy.mtr was not looked at: the same trace as " + trace));
+  EXPECT_THAT(check.out, HasSubstr("--max-peak leek=...: no process of that name was looked at"));
+}
+
+TEST(CheckEvidenceTest, OfTwoFilesOfOneTraceTheWholeOneCounts) {
+  TempDir directory;
+  const std::string trace = directory / "t.mtr", begin = directory / "a.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
+                                      ExamplePath("leaks")}}).Outcome(), "exit 0");
+  const std::string content = ReadFile(trace);
+  WriteFile(begin, content.substr(0, content.size() / 2));
+  const Result alone = Check({trace, "--fail-on", "none"}), both = Check({directory.path(), "--fail-on", "none"});
+  EXPECT_EQ(alone.exit_status, 0) << alone.out;
+  EXPECT_EQ(both.exit_status, 0) << both.out;
+  EXPECT_THAT(both.out, HasSubstr("a.mtr was not looked at: the same trace as " + trace));
+}
+
+// Its end is the first that is seen of it.
+TEST(CheckEvidenceTest, AChildThatOnlyEndsIsLookedThroughAsWell) {
+  TempDir directory;
+  const std::string program = Compile(directory, "forks", R"(
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  void* const block = argc > 2 ? malloc(34) : NULL;
+  const pid_t child = fork();
+  if (child == 0 && argv[1][0] == 'e') exit(0);
+  if (child == 0) _exit(0);
+  waitpid(child, NULL, 0);
+  free(block);
+  return 0;
+}
+)");
+  for (const Words& how : {Words{"_"}, Words{"e"}, Words{"_", "block"}, Words{"e", "block"}}) {
+    Words words = {"--run", "--", program};
+    words.insert(words.end(), how.begin(), how.end());
+    const Result check = Check(words, directory.path());
+    EXPECT_EQ(check.Outcome(), "exit 0") << how[0] << check.out << check.err;
+  }
+}
+
+// A packed trace that lost its last blocks is no evidence, nor does it become some by being packed.
+TEST(CheckEvidenceTest, WhatIsCutIsNoEvidence) {
+  TempDir directory;
+  const std::string program = Compile(directory, "leaks", kThreeLeaks);
+  const std::string whole = directory / "whole.mtr", cut = directory / "cut.mtr",
+                    packed = directory / "packed.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                      whole, "--", program}}).Outcome(), "exit 0");
+  const std::string bytes = ReadFile(whole);
+  size_t cuts = 0;
+  for (size_t at = 4096; at < bytes.size() - 128; at += 64) {
+    WriteFile(cut, bytes.substr(0, at));
+    const Result check = Check({cut});
+    EXPECT_EQ(check.exit_status, 2) << at << check.out << check.err;
+    if (++cuts % 16 != 0) continue;
+    RunCommand({.arguments = {ToolPath(), "pack", cut, "-o", packed}});
+    EXPECT_EQ(Check({packed}).exit_status, 2) << at;
+  }
+  EXPECT_GT(cuts, 20u);
+  EXPECT_EQ(Check({whole}).exit_status, 1);
+}
+
+TEST(CheckEvidenceTest, NothingIsWrittenOverTheTrace) {
+  TempDir directory;
+  const std::string program = Compile(directory, "leaks", kThreeLeaks), trace = directory / "t.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o",
+                                      trace, "--", program}}).Outcome(), "exit 0");
+  const std::string before = ReadFile(trace);
+  EXPECT_EQ(Check({trace, "--gen-suppressions", trace}).exit_status, 2);
+  EXPECT_EQ(Check({trace, "-o", trace}).exit_status, 2);
+  EXPECT_EQ(RunCommand({.arguments = {ToolPath(), "pages", trace, "-o", trace}}).exit_status, 2);
+  EXPECT_EQ(ReadFile(trace), before);
+  const Result mistyped = Check({trace, "-o", "juint=" + (directory / "leaks.xml")});
+  EXPECT_EQ(mistyped.exit_status, 2);
+  EXPECT_THAT(mistyped.err, HasSubstr("\"juint\" is no format"));
+}
+
+// Its end is not in the trace of a child that goes on when the program has ended.
+TEST(CheckEvidenceTest, AChildThatStillRunsIsNoEvidence) {
+  TempDir directory;
+  const std::string program = Compile(directory, "leaves_a_child", R"(#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  if (fork() == 0) {
+    void* volatile lost = malloc(1234567);
+    lost = NULL;
+    char byte;
+    _exit(read(0, &byte, 1) < 0);  // as long as the test holds the other end
+  }
+  usleep(50000);
+  return 0;
+})");
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const std::string traces = directory / "traces";
+  const std::string input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0]);
+  const Result check = RunCommand({.arguments = {ToolPath(), "check", "--run", "--traces", traces, "--", program},
+                                   .input = input});
+  EXPECT_EQ(check.exit_status, 2) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("no evidence: leaves_a_child ("));
+  EXPECT_THAT(check.out, HasSubstr("): it still runs"));
+  // So it is for who comes later, as long as nobody has finished the trace.
+  const Result later = Check({traces});
+  EXPECT_EQ(later.exit_status, 2) << later.out;
+  EXPECT_THAT(later.out, HasSubstr("memtrace run --finish"));
+  const Result passing =
+      RunCommand({.arguments = {ToolPath(), "check", "--run", "--", program}, .input = input});
+  EXPECT_EQ(passing.exit_status, 2) << passing.out;
+  EXPECT_THAT(passing.err, HasSubstr("still running: leaves_a_child ("));
+  EXPECT_THAT(passing.err, Not(HasSubstr("--finish"))) << "in a directory that is gone";
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(CheckEvidenceTest, AWrongArgumentHidesNoLeakOfTheOthers) {
+  TempDir traces, empty;
+  Trace(traces.path(), {ExamplePath("leaks")});
+  const Result check = Check({empty.path(), traces.path(), traces / "absent.mtr"});
+  EXPECT_EQ(check.exit_status, 1) << check.out;
+  EXPECT_THAT(check.out, StartsWith("memtrace check: FAILED: 2 leaks, no usable evidence in 2 cases\n"));
+  EXPECT_THAT(check.out, HasSubstr(empty.path() + " is a directory without a trace"));
+  EXPECT_THAT(check.out, HasSubstr("absent.mtr: No such file"));
+}
+
+TEST(CheckEvidenceTest, WhatIsReadIsNotWrittenOver) {
+  TempDir directory;
+  const std::string baseline = directory / "baseline", suppressions = directory / "s.supp";
+  WriteFile(baseline, "# none\n");
+  WriteFile(suppressions, "leak:nobody\n");
+  for (const Words& words : std::vector<Words>{
+           {"--baseline", baseline, "-o", "json=" + baseline},
+           {"--baseline", baseline, "--gen-suppressions", baseline},
+           {"--suppressions", suppressions, "--gen-suppressions", suppressions},
+           {"--suppressions", suppressions, "-o", "sarif=" + suppressions},
+           {"-o", "json=" + (directory / "x"), "-o", "junit=" + (directory / "./x")},
+           {"-o", "json=" + directory.path()}}) {
+    Words all = {"--run"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--", "touch", directory / "ran"});
+    const Result check = Check(all);
+    EXPECT_EQ(check.exit_status, 2) << check.out;
+    EXPECT_NE(access((directory / "ran").c_str(), F_OK), 0) << "the program need not run for that";
+  }
+  EXPECT_EQ(ReadFile(baseline), "# none\n");
+  EXPECT_EQ(ReadFile(suppressions), "leak:nobody\n");
+}
+
+// A server would take last night's for this one's.
+TEST(CheckEvidenceTest, WhereThereIsNoVerdictThatOfAnotherNightIsRemoved) {
+  TempDir directory;
+  const std::string junit = directory / "j.xml", notes = directory / "notes.txt";
+  ASSERT_EQ(Check({"--run", "-o", "junit=" + junit, "--", "/bin/true"}).exit_status, 0);
+  WriteFile(notes, "mine");
+  const Result check = Check({"--run", "--baseline", directory / "absent", "-o", "junit=" + junit, "-o", notes,
+                              "--", "/bin/true"});
+  EXPECT_EQ(check.exit_status, 2);
+  EXPECT_THAT(check.err, HasSubstr("j.xml was of an earlier run, and is removed"));
+  EXPECT_NE(access(junit.c_str(), F_OK), 0);
+  EXPECT_EQ(ReadFile(notes), "mine");
+}
+
+TEST(CheckEvidenceTest, WhereTheRecordingWasStoppedIsTold) {
+  TempDir directory;
+  const std::string program = Compile(directory, "stops", R"(#include <stdlib.h>
+#include "memtrace.h"
+int main(void) {
+  memtrace_stop();
+  void* volatile lost = malloc(100);
+  lost = NULL;
+  memtrace_start();
+  return 0;
+})", {"-I" MEMTRACE_SOURCE_DIR "/include"});
+  const Result check = Check({"--run", "--", program});
+  EXPECT_EQ(check.exit_status, 0) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("stopped the recording 1 time: 1 allocation then are not looked at"));
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
