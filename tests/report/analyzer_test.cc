@@ -59,7 +59,7 @@ AnalyzeOptions RangeOf(uint64_t from, uint64_t to) {
   return options;
 }
 
-std::string FourSeconds() {
+std::string FourSeconds(bool ends = true) {
   TraceBuilder trace;
   auto& t = trace.Thread(1, 100, "main");
   constexpr uint64_t kS = 1'000'000'000;
@@ -68,7 +68,7 @@ std::string FourSeconds() {
   t.At(2 * kS).Malloc(0x2010, 200, 2).Malloc(0x3010, 50, 2).Free(0x3010).At(2 * kS);
   t.At(3 * kS).Free(0x1010).Malloc(0x4010, 400, 1).At(3 * kS);
   t.At(4 * kS).Free(0x2010).At(4 * kS);
-  trace.End(0, 4 * kS);
+  if (ends) trace.End(0, 4 * kS);
   return trace.Build();
 }
 
@@ -97,6 +97,20 @@ TEST(AnalyzerTest, ARangeMayBeGivenInShares) {
   EXPECT_EQ(a.range.from_ns, 1'500'000'000u);
   EXPECT_EQ(a.range.to_ns, 3'500'000'000u);
   EXPECT_EQ(a.totals.live_bytes, 600u);
+}
+
+// A killed process, an imported log.
+TEST(AnalyzerTest, OfARunWithoutAnEndAShareIsOfWhatItCameTo) {
+  AnalyzeOptions options;
+  options.from_share = 0.375;
+  options.to_share = 0.875;
+  const Analysis a = Analyze(FourSeconds(/*ends=*/false), options).analysis;
+  EXPECT_EQ(a.range.from_ns, 1'500'000'000u);
+  EXPECT_EQ(a.range.to_ns, 3'500'000'000u);
+  EXPECT_EQ(a.totals.live_bytes, 600u);
+  options.from_share.reset();
+  options.to_share = 1;
+  EXPECT_EQ(Analyze(FourSeconds(/*ends=*/false), options).analysis.totals.allocations, 4u);
 }
 
 TEST(AnalyzerTest, ARangeThatEndsBeforeItBeginsIsRefused) {
