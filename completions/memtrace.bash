@@ -142,7 +142,7 @@ _memtrace() {
                 --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations
                 --max-growth --missing-evidence --format --output --source-root --top --full --quiet
                 --debug-dir --sysroot' ;;
-        leaks) options='--help --output --show-leak-kinds --new --increased --changed --timeout' ;;
+        leaks) options='--help --output --show-leak-kinds --new --increased --changed --timeout --top --full' ;;
         dump) options='--help --output --from --to' ;;
         info) options='--help --debug-dir --sysroot' ;;
         pack) options='--help --output --level' ;;

@@ -204,6 +204,8 @@ complete -c memtrace -n '__memtrace_command leaks' -l new -d 'Only leaks that th
 complete -c memtrace -n '__memtrace_command leaks' -l increased -d 'Only leaks that have grown since'
 complete -c memtrace -n '__memtrace_command leaks' -l changed -d 'Only leaks that have changed since'
 complete -c memtrace -n '__memtrace_command leaks' -l timeout -x -d 'How long to wait for an answer'
+complete -c memtrace -n '__memtrace_command leaks' -l top -x -d 'Records that are shown'
+complete -c memtrace -n '__memtrace_command leaks' -l full -d 'Every record, every frame, nothing shortened'
 complete -c memtrace -n '__memtrace_command dump' -s o -l output -rF -d 'Where the lines go'
 complete -c memtrace -n '__memtrace_command dump' -l from -x -d 'Only events from this time on'
 complete -c memtrace -n '__memtrace_command dump' -l to -x -d 'Only events up to this time'

@@ -1,5 +1,7 @@
 #include "preload/config.h"
 
+#include <signal.h>
+
 #include <utility>
 
 #include "preload/raw_log.h"
@@ -55,12 +57,14 @@ struct Setter {
     config.leak_check = {early, late};
     return true;
   }
-  // Not one that cannot be caught, nor one that libc keeps for itself.
+  // Not one that cannot be caught, nor one that libc keeps for itself, nor one that a fault raises: its
+  // handler would return to the fault.
   bool LeakSignal(std::string_view value) {
     uint64_t number;
     if (value.find_first_not_of("0123456789") != std::string_view::npos ||
         !ParseBytes(value, &number) || number > 64 || number == 9 || number == 19 ||
-        number == 32 || number == 33) {
+        number == 32 || number == 33 || number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
+        number == SIGILL || number == SIGTRAP || number == SIGSYS) {
       return false;
     }
     config.leak_signal = static_cast<uint32_t>(number);

@@ -6,6 +6,7 @@
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/own_memory.h"
+#include "preload/process.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
@@ -14,7 +15,7 @@ namespace memtrace {
 bool CallWithSpareDescriptors(void (*function)(void*), void* argument) {
   constexpr size_t kStackBytes = 64 << 10;
   const OtherCalls calls;
-  if (!calls) return false;
+  if (!calls || g_process.must_not_clone.load(std::memory_order_relaxed)) return false;
   // What is sent to the program's process group reaches the other process as well, and it has the
   // program's handlers.
   const SignalsBlocked no_handler;

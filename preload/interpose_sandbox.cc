@@ -11,18 +11,25 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
 
 #include "preload/allowed_calls.h"
 #include "preload/confinement.h"
 #include "preload/exported.h"
 #include "preload/interpose_syscall.h"
 #include "preload/next_functions.h"
+#include "preload/process.h"
 #include "preload/real_allocator.h"
 #include "preload/sys.h"
 
 namespace memtrace {
 namespace {
+
+constexpr long kMoveMount = 429;
 
 template <typename F, typename... Arguments>
 auto LosePath(const char* name, F* real, Arguments... arguments) {
@@ -40,6 +47,18 @@ bool Changes(long id, long call_for_current) {
 }
 bool ChangesUser(long id) { return Changes(id, SYS_geteuid); }
 bool ChangesGroup(long id) { return Changes(id, SYS_getegid); }
+
+// Where the next process of this one is to be the first of a namespace, none may be made for our own
+// purposes: with its end the program could make none either.
+void LookWhereChildrenGo() {
+  const OtherCalls calls;
+  char ours[64], childrens[64];
+  const long a = calls ? sys::Readlink("/proc/thread-self/ns/pid", ours, sizeof(ours)) : 0;
+  const long b = calls ? sys::Readlink("/proc/thread-self/ns/pid_for_children", childrens, sizeof(childrens)) : 0;
+  // A link to nothing is of a namespace that has no process yet.
+  const bool same = a > 0 && a == b && memcmp(ours, childrens, static_cast<size_t>(a)) == 0;
+  if (!same) g_process.must_not_clone.store(true, std::memory_order_relaxed);
+}
 
 bool LeavesNamespace(long flags) { return (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0; }
 
@@ -64,10 +83,23 @@ bool IsFilter(long operation, long program) {
   return operation == SECCOMP_SET_MODE_FILTER && program != 0;
 }
 
-// Not inlined: the declarations promise that there are limits, and not every program keeps it.
-template <typename Limits>
-[[gnu::noinline]] void NoticeLimit(int resource, const Limits* limits) {
-  if (resource == RLIMIT_AS && limits != nullptr) PrepareForAddressSpaceLimit(limits->rlim_cur);
+// The limit is read as the kernel reads it: an address that is none is an error of the call.
+void NoticeLimit(int resource, const void* limits) {
+  if (resource != RLIMIT_AS || limits == nullptr) return;
+  uint64_t soft = 0;
+  static_assert(offsetof(rlimit, rlim_cur) == 0 && sizeof(rlim_t) == sizeof(soft));
+  iovec to = {&soft, sizeof(soft)}, from = {const_cast<void*>(limits), sizeof(soft)};
+  const OtherCalls calls;
+  if (calls && sys::Call(SYS_process_vm_readv, sys::Getpid(), reinterpret_cast<long>(&to), 1,
+                         reinterpret_cast<long>(&from), 1, 0) == static_cast<long>(sizeof(soft))) {
+    PrepareForAddressSpaceLimit(soft);
+  }
+}
+
+int Unshare(int flags, int (*real)(int)) {
+  const int result = LeavesNamespace(flags) ? LosePath("unshare", real, flags) : real(flags);
+  if (result == 0 && (flags & CLONE_NEWPID) != 0) LookWhereChildrenGo();
+  return result;
 }
 
 // Of prlimit(), which may limit another process.
@@ -107,10 +139,17 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       if (b == SECCOMP_MODE_STRICT) PrepareForStrictMode();
       break;
     case SYS_setrlimit:
-      NoticeLimit(static_cast<int>(a), reinterpret_cast<const rlimit*>(b));
+      NoticeLimit(static_cast<int>(a), reinterpret_cast<const void*>(b));
       break;
     case SYS_prlimit64:
-      if (MeansUs(a)) NoticeLimit(static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
+      if (MeansUs(a)) NoticeLimit(static_cast<int>(b), reinterpret_cast<const void*>(c));
+      break;
+    case SYS_mount:
+    case kMoveMount:
+      PrepareForPathLoss();
+      break;
+    case SYS_userfaultfd:  // it may tell the program of a fork, which waits for that
+      g_process.must_not_clone.store(true, std::memory_order_relaxed);
       break;
 #define LOSES_PATH_IF(call, condition) \
   case SYS_##call:                     \
@@ -135,8 +174,12 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
     default:  // one of interpose_syscall.cc's list that has no name here
       loses_path = true;
   }
-  if (!loses_path) return real();
-  return LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f);
+  if (!loses_path && number != SYS_unshare) return real();
+  const long result = loses_path ? LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f) : real();
+  if (result == 0 && (number == SYS_setns || (number == SYS_unshare && (a & CLONE_NEWPID) != 0))) {
+    LookWhereChildrenGo();
+  }
+  return result;
 }
 
 }  // namespace memtrace
@@ -157,13 +200,21 @@ EXPORTED int pivot_root(const char* root, const char* old) {
 }
 
 EXPORTED int unshare(int flags) {
-  auto* const real = Next().unshare;
-  return memtrace::LeavesNamespace(flags) ? LosePath("unshare", real, flags) : real(flags);
+  return memtrace::Unshare(flags, Next().unshare);
 }
 
 EXPORTED int setns(int fd, int type) {
   auto* const real = Next().setns;
-  return LosePath("setns", real, fd, type);
+  const int result = LosePath("setns", real, fd, type);
+  if (result == 0) memtrace::LookWhereChildrenGo();
+  return result;
+}
+
+// It may cover the directory of the trace.
+EXPORTED int mount(const char* source, const char* target, const char* type, unsigned long flags,
+                   const void* data) {
+  memtrace::PrepareForPathLoss();
+  return Next().mount(source, target, type, flags, data);
 }
 
 EXPORTED int capset(void* header, const void* data) {

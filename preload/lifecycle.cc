@@ -313,6 +313,7 @@ bool StartProcess() {
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   g_process.file.Forsake();
+  g_process.must_not_clone.store(false, std::memory_order_relaxed);
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();
@@ -344,7 +345,7 @@ ENTERED void AtExit(int status, void*) {
              CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
                           frame + arch::kFrameAddressToCfa,
                           *reinterpret_cast<const uintptr_t*>(frame)));
-  NoteEnd(format::EndReason::kExit, status);
+  NoteEnd(format::EndReason::kExit, status & 0xff);
 }
 
 ENTERED void AtQuickExit(void*) {
@@ -370,7 +371,7 @@ ENTERED __attribute__((constructor)) void OnLoad() {
 
 void EndAtOnce(int status, uintptr_t stack_pointer) {
   ScanAtExit(format::ScanReason::kExitLate, {stack_pointer});
-  NoteEnd(format::EndReason::kUnderscoreExit, status);
+  NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
 }
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }

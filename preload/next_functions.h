@@ -28,6 +28,7 @@ namespace memtrace {
   X(unshare, int(int))                                                               \
   X(setns, int(int, int))                                                            \
   X(capset, int(void*, const void*))                                                 \
+  X(mount, int(const char*, const char*, const char*, unsigned long, const void*))   \
   X(setuid, int(uid_t))                                                              \
   X(seteuid, int(uid_t))                                                             \
   X(setreuid, int(uid_t, uid_t))                                                     \

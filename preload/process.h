@@ -92,6 +92,9 @@ struct Process {
   // That a signal handler jumped out of: may be missing, or their call not have happened.
   std::atomic<uint64_t> abandoned_events{0};
   std::atomic<uint64_t> private_rings{0};
+  // A process that we made would be the first of a new namespace, and with its end the program could
+  // have no other there; or a fork would wait for a thread of the program that stands meanwhile.
+  std::atomic<bool> must_not_clone{false};
   std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
   uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for
   ArenaHeaps arena_heaps;

@@ -44,8 +44,8 @@ Example:
 
 struct LeaksFlags {
   int pid = 0;
-  std::string kinds, output;
-  bool only_new = false, increased = false, changed = false;
+  std::string kinds, output, top;
+  bool only_new = false, increased = false, changed = false, full = false;
   double timeout_s = 60;
 };
 
@@ -207,6 +207,8 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace, ui
                                     "leaks",    "--scan", std::to_string(scan)};
   if (!flags.kinds.empty()) words.insert(words.end(), {"--show-leak-kinds", flags.kinds});
   if (!flags.output.empty()) words.insert(words.end(), {"-o", flags.output});
+  if (!flags.top.empty()) words.insert(words.end(), {"--top", flags.top});
+  if (flags.full) words.push_back("--full");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -259,6 +261,13 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
                     "Which leaks: definite, indirect, possible,\n"
                     "reachable, several with commas, or all")
       ->type_name("KINDS");
+  leaks->add_option("--top", flags->top, "Records to show; 10 by default")
+      ->type_name("N")
+      ->check([](const std::string& text) {
+        uint64_t rows = 0;
+        return absl::SimpleAtoi(text, &rows) && rows > 0 ? std::string() : std::string("a number above 0");
+      }, "");
+  leaks->add_flag("--full", flags->full, "Every record, every frame, nothing shortened");
   auto* only_new = leaks->add_flag("--new", flags->only_new, "Only leaks that the scan before had not");
   auto* increased =
       leaks->add_flag("--increased", flags->increased, "Only leaks that have grown since");

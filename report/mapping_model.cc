@@ -7,6 +7,9 @@ namespace {
 
 constexpr uint64_t kAddressEnd = uint64_t{1} << 56;
 
+// What the kernel takes a length for.
+constexpr uint64_t WholePages(uint64_t bytes) { return (bytes + 4095) & ~uint64_t{4095}; }
+
 }  // namespace
 
 uint32_t MappingModel::SiteOf(const Call& call) {
@@ -91,7 +94,7 @@ void MappingModel::Unmap(size_t stream, uint64_t address, uint64_t length) {
   auto& taken = last_unmapped_[stream];
   taken.clear();
   if (length > kAddressEnd || address > kAddressEnd) return;
-  Erase(address, address + length, &taken);
+  Erase(address, address + WholePages(length), &taken);
 }
 
 void MappingModel::UnmapFailed(size_t stream, uint64_t address) {
@@ -115,7 +118,7 @@ void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new
     return Map(new_address, new_length, second);
   }
   std::vector<std::pair<uint64_t, Range>> moved;
-  Erase(old_address, old_address + old_length, &moved);
+  Erase(old_address, old_address + WholePages(old_length), &moved);
   // Its owner stays the site that mapped it; what it grew by belongs to the mremap.
   uint64_t kept = std::min(old_length, new_length);
   bool anonymous = call.anonymous;

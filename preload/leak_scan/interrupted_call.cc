@@ -26,9 +26,11 @@ bool MayBeMadeAgain(long call) {
     case SYS_io_getevents: case SYS_io_pgetevents: case 426:  // io_uring_enter
     case SYS_read: case SYS_readv: case SYS_write: case SYS_writev:
     case SYS_accept: case SYS_accept4: case SYS_recvfrom: case SYS_recvmsg: case SYS_recvmmsg:
-    case SYS_sendto: case SYS_sendmsg: case SYS_sendmmsg:
+    case SYS_sendto: case SYS_sendmsg: case SYS_sendmmsg: case SYS_sendfile:
+    case SYS_connect:  // which goes on by itself, and waits for that when it is called again
+    case SYS_rt_sigtimedwait:
       return true;
-    default:  // close() must not be, and connect() goes on by itself
+    default:  // close() must not be
       return false;
   }
 }

@@ -146,7 +146,15 @@ void SetDefault(int signal) {
     sys::Write(fd, "1000", 4);
     sys::Close(fd);
   }
-  if (!hurry) sys::Call(SYS_setpriority, PRIO_PROCESS, 0, 10);
+  if (!hurry) {
+    // Behind the program, whatever class the thread is of that made it, and on any processor.
+    const int no_priority = 0;
+    sys::Call(SYS_sched_setscheduler, 0, SCHED_OTHER, reinterpret_cast<long>(&no_priority));
+    sys::Call(SYS_setpriority, PRIO_PROCESS, 0, 10);
+    uint64_t everywhere[16];
+    memset(everywhere, 0xff, sizeof(everywhere));
+    sys::Call(SYS_sched_setaffinity, 0, sizeof(everywhere), reinterpret_cast<long>(everywhere));
+  }
   job.progress->complete.store(ScanMemory(job) ? 1 : 0);
   NoteFinished(job.number);
   job.progress->over.store(1);
@@ -265,7 +273,8 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
       job.monotonic_ns = g_clock.MonotonicNs();
       FindOwnMemory(job);
       const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
-      const bool may_copy = g_process.file.is_shared_with_copies();
+      const bool may_copy = g_process.file.is_shared_with_copies() &&
+                            !g_process.must_not_clone.load(std::memory_order_relaxed);
       if (may_copy) {
         g_process.file.LetCopyAppend(true);
         // As fork, without what libc does about it; with no signal at its end, and nothing for who
@@ -277,7 +286,7 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
       const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;
       job.progress->fork_ns.store(fork_ns);
       if (!may_copy || sys::Failed(copy)) {
-        failed = may_copy ? copy : -ENOMEM;
+        failed = may_copy ? copy : -EPERM;
         if (IsAtEnd(reason)) {
           job.note = "no process could be made to scan: this one did, and its threads stood meanwhile";
           job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - stop_began);
@@ -295,8 +304,10 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");
     } else if (failed != 0) {
-      begun = fail(failed == -EAGAIN ? "no process can be made to scan: too many processes"
-                                     : "no process can be made to scan: no memory for it");
+      begun = fail(failed == -EAGAIN  ? "no process can be made to scan: too many processes"
+                   : failed == -EPERM ? "no process may be made to scan: it would be the first of a namespace, "
+                                        "or a userfaultfd would be told of it"
+                                      : "no process can be made to scan: no memory for it");
     }
   }
   if (copy > 0) {

@@ -348,6 +348,10 @@ void ThreadStop::Release() {
   g_released.store(g_number.load(), std::memory_order_release);
   Futex(g_released, FUTEX_WAKE, INT_MAX, nullptr);
   if (!installed_) return;
+  // The program may have set another meanwhile, by a thread that did not stand.
+  arch::KernelAction now = {};
+  SetAction(signal_, nullptr, &now);
+  const bool is_ours = now.handler == reinterpret_cast<void*>(&OnSignal);
   if (!all_came) {
     // What is still pending would end the process under the action that it had: to ignore a
     // signal for a moment takes it away.
@@ -355,7 +359,7 @@ void ThreadStop::Release() {
     ignore.handler = reinterpret_cast<void*>(SIG_IGN);
     SetAction(signal_, &ignore, nullptr);
   }
-  SetAction(signal_, &before_, nullptr);
+  if (is_ours || !all_came) SetAction(signal_, is_ours ? &before_ : &now, nullptr);
   installed_ = false;
 }
 

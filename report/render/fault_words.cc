@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/render/text_report.h"
@@ -109,8 +110,8 @@ std::vector<std::string> FaultSentences(
         name(TouchedBy(view, most)), " touched ", site.blocks == 1 ? "the block" : "blocks",
         " allocated by ",
         caller == nullptr ? std::string("an unknown caller")
-                          : absl::StrCat(name(FrameName(*caller)), " ",
-                                         name(FileNameOf(PlaceText(*caller)))),
+                          : name(absl::StripTrailingAsciiWhitespace(absl::StrCat(
+                                FrameName(*caller), " ", FileNameOf(PlaceText(*caller))))),
         ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
         over ? absl::StrCat("; none in the ", Duration(left), " after that") : ""));
   }

@@ -20,6 +20,7 @@ struct GrowingGroup {
   double bytes_per_allocation = 0;
   double confidence = 0;    // of the surest
   bool held = false;        // some are freed at the exit
+  bool sure = false;        // of one the interval of what it grows by is above 0
   uint64_t allocations = 0, live_bytes = 0;
 };
 

@@ -48,6 +48,7 @@ std::vector<GrowingGroup> GrowingGroups(const ReportView& view) {
       window_bytes += growth.bytes_per_allocation * static_cast<double>(site->allocations);
       group.confidence = std::max(group.confidence, growth.confidence);
       group.held |= growth.held_until_exit;
+      group.sure |= growth.bytes_per_s_low > 0;
       group.live_bytes += site->live_bytes;
     }
     if (group.sites == 0) continue;
@@ -62,7 +63,11 @@ std::vector<GrowingGroup> GrowingGroups(const ReportView& view) {
 }
 
 std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
-  const std::vector<GrowingGroup> groups = GrowingGroups(view);
+  // A headline is of what is sure, and of what did not end by itself.
+  std::vector<GrowingGroup> groups = GrowingGroups(view);
+  std::erase_if(groups, [](const GrowingGroup& group) {
+    return !group.sure || (group.live_bytes == 0 && !group.held);
+  });
   if (groups.empty()) return "";
   double sum = 0;
   for (const GrowingGroup& group : groups) sum += group.bytes_per_s;

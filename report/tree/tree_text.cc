@@ -82,7 +82,7 @@ std::string TreeText::Ends() const {
     if (count > 0) parts.push_back(absl::StrCat(Count(count), " ", what));
   };
   add(well, "with exit status 0");
-  add(failed, "with another");
+  add(failed, well > 0 ? "with another" : "with an exit status that is not 0");
   add(killed, "by a signal");
   add(exec, "by becoming another program");
   add(cut, "without an end in the trace: killed, or still running");
@@ -171,7 +171,8 @@ std::string TreeText::Summary() const {
   }
   if (example != nullptr) {
     lines.Add("", absl::StrCat(Plural(damaged, "trace"), " incomplete: ",
-                               style_.Name(example->file), ": ", style_.Name(example->damage),
+                               style_.Name(example->file),
+                               example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
                                damaged > 1 ? "; ..." : ""),
               Ink::kWarning);
   }

@@ -51,7 +51,7 @@ void FillBusy(MadeUp& trace) {
 
   trace.AddSite(cache, 40000, 1100, 20000).growth = {
       .verdict = Growth::Verdict::kGrowing, .bytes_per_s = 14.6 * 1048576,
-      .bytes_per_allocation = 700.5, .blocks_per_s = 13900, .confidence = 0.987};
+      .bytes_per_s_low = 12.0 * 1048576, .bytes_per_allocation = 700.5, .blocks_per_s = 13900, .confidence = 0.987};
   trace.AddSite(leak, 1, 256, 1).function = format::AllocFunction::kCalloc;
   trace.AddSite(file, 1, 472, 1);
   Site& site = trace.AddSite(temporary, 500000, 48, 0);
