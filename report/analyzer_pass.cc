@@ -1,6 +1,7 @@
 #include "report/analyzer_pass.h"
 
 #include <algorithm>
+#include <span>
 
 #include "report/heap_events.h"
 #include "report/heap_run.h"
@@ -58,6 +59,13 @@ void AnalyzerPass::Allocated(EventKind kind, const uint64_t* words) {
   if (block != nullptr && fault_matcher_.Noted(address, block->size() + block->waste(), model_)) {
     fault_matcher_.Claim(*block, model_);
   }
+}
+
+// kPath: its words, good until the next call.
+const uint64_t* AnalyzerPass::OfFirstLoads(const uint64_t* words) {
+  path_.assign(words, words + WordsOf(words[0]));
+  for (uint64_t& word : std::span(path_).subspan(1)) word = reloads_.First(word);
+  return path_.data();
 }
 
 // What Apply() looks at for each event cannot come in the cursor's span.

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -39,6 +40,7 @@
 #include "report/pass_state.h"
 #include "report/phases.h"
 #include "report/read_ahead.h"
+#include "report/reloads.h"
 #include "report/selection.h"
 #include "report/slot_sites.h"
 #include "report/stack_table.h"
@@ -125,10 +127,12 @@ class AnalyzerPass {
   }
   // kPath: its words.
   void Define(size_t stream, const uint64_t* words) {
+    if (reloads_.any()) [[unlikely]] words = OfFirstLoads(words);
     streams_[stream].Define(words, stacks_);
     slot_sites_.Forget(static_cast<uint32_t>(stream), format::PathFirst(words[0]),
                        format::PathNodes(words[0]));
   }
+  const uint64_t* OfFirstLoads(const uint64_t* words);
   bool IsRun(const EventCursor& cursor) const;
   void Allocated(format::EventKind kind, const uint64_t* words);
   int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
@@ -153,6 +157,8 @@ class AnalyzerPass {
   const uint64_t window_begin_ns_;
   const absl::flat_hash_set<uint32_t>& threads_;  // serials; empty: all
   StackTable* const stacks_;
+  const Reloads reloads_{reader_->metadata().modules};
+  std::vector<uint64_t> path_;  // of OfFirstLoads()
   HeapModel model_;
   MappingModel mappings_;
   FaultCollector faults_;

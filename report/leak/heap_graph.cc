@@ -9,14 +9,25 @@ namespace memtrace::report::leak {
 namespace {
 
 constexpr uint64_t kWord = 8;
+constexpr uint64_t kLoaderAlignment = 128;  // cache_line_size_estimate of elf/dl-find_object.c
 constexpr uint64_t kRedZoneBytes = 128;  // of x86-64's ABI
 
 // The data of glibc's libc, which also has its allocator's.
+absl::string_view FileName(const ScanRegion& region) {
+  const absl::string_view path = region.path;
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 bool IsLibcData(const ScanRegion& region) {
   if (region.kind != format::ScanRegionKind::kModuleData) return false;
-  absl::string_view name = region.path;
-  name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  const absl::string_view name = FileName(region);
   return absl::StartsWith(name, "libc.so") || absl::StartsWith(name, "libc-2");
+}
+
+bool IsLoaderData(const ScanRegion& region) {
+  return (region.kind == format::ScanRegionKind::kModuleData ||
+          region.kind == format::ScanRegionKind::kRelro) &&
+         absl::StartsWith(FileName(region), "ld-linux");
 }
 
 }  // namespace
@@ -61,6 +72,7 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
   if (region.number != region_) {
     region_ = region.number;
     region_is_libc_ = IsLibcData(region);
+    region_is_loader_ = IsLoaderData(region);
   }
   const uint32_t from = graph_.blocks_.Holder(address);
   if (from != kNoBlock) {
@@ -78,7 +90,14 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
     return;
   }
   if (region_is_libc_ && value != graph_.blocks_.start(to) && IsChunkHeader(to, value)) return;
-  graph_.roots_.push_back({to, How(to, value), RootEdge::Kind::kWord, region.number, address});
+  Pointer how = How(to, value);
+  // The loader puts tables of its own at the first such address in a block (
+  // _dlfo_mappings_segment_allocate) and keeps them as long as the process lives.
+  if (region_is_loader_ && how == Pointer::kInterior && value - graph_.blocks_.start(to) < kLoaderAlignment &&
+      value % kLoaderAlignment == 0) {
+    how = Pointer::kStart;
+  }
+  graph_.roots_.push_back({to, how, RootEdge::Kind::kWord, region.number, address});
 }
 
 HeapGraph HeapGraphBuilder::Finish() {

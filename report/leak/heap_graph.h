@@ -104,6 +104,7 @@ class HeapGraphBuilder : public ScanVisitor {
   std::vector<uint32_t> from_;  // by edge
   uint32_t region_ = 0;  // of the latest word
   bool region_is_libc_ = false;
+  bool region_is_loader_ = false;
 };
 
 }  // namespace memtrace::report::leak

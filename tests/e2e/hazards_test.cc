@@ -80,6 +80,47 @@ TEST(HazardsTest, PluginsComeAndGoAtTheSameAddresses) {
   EXPECT_EQ(all.size(), size_t{kRounds});
 }
 
+// A leak of a plugin is one, however often the plugin was loaded.
+TEST(HazardsTest, TheLeakOfAPluginThatComesAgainIsOne) {
+  constexpr int kLoads = 30;
+  TempDir directory;
+  const std::string plugin = directory / "plugin.so";
+  const auto compile = [&](const std::string& name, const std::string& code, const Words& options) {
+    WriteFile(directory / (name + ".c"), code);
+    Words words = {"gcc", "-g", "-O0", directory / (name + ".c")};
+    words.insert(words.end(), options.begin(), options.end());
+    ASSERT_EQ(RunCommand({.arguments = words}).Outcome(), "exit 0");
+  };
+  compile("plugin", "#include <stdlib.h>\nvoid Leak(void) { void* volatile p = malloc(100); p = NULL; }\n",
+          {"-shared", "-fPIC", "-Wl,--build-id", "-o", plugin});
+  compile("host", R"(#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+int main(int argc, char** argv) {
+  for (int i = 0; i < atoi(argv[2]); ++i) {
+    void* library = dlopen(argv[1], RTLD_NOW);
+    void (*leak)(void) = (void (*)(void))dlsym(library, "Leak");
+    leak();
+    dlclose(library);
+    mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);  // the next comes elsewhere
+  }
+  return 0;
+})", {"-o", directory / "host"});
+  ASSERT_EQ(RunCommand(Traced({.arguments = {directory / "host", plugin, std::to_string(kLoads)}},
+                              directory.path())).Outcome(), "exit 0");
+  const std::string trace = TraceOf(directory.path(), "host");
+  EXPECT_EQ(Instances(trace, "plugin.so").size(), size_t{kLoads});
+  const Json report = Report(trace);
+  int records = 0;
+  for (const Json& record : report.at("leaks")) {
+    if (record.at("kind") != "definite") continue;
+    ++records;
+    EXPECT_EQ(record.at("blocks"), kLoads);
+    EXPECT_THAT(Names(record.at("stack")), HasSubstr(" Leak main"));
+  }
+  EXPECT_EQ(records, 1);
+}
+
 TEST(HazardsTest, GconvModulesComeAndGoUnseen) {
   const Traces traces("gconv_comes_and_goes", {kPlugins, "300"}, "exit 0",
                       {{"GCONV_PATH", MEMTRACE_BUILD_DIR "/tests/tracees/charsets"}});

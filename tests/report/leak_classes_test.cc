@@ -172,6 +172,22 @@ TEST(LeakClassesTest, AChunkHeaderInLibcsDataIsNoPointer) {
   }
 }
 
+// Its tables begin at the first multiple of 128 bytes in a block.
+TEST(LeakClassesTest, TheLoadersTablesAreReachable) {
+  for (const bool loader : {true, false}) {
+    World world;
+    const uint32_t data = world.scan.Region(
+        ScanRegionKind::kModuleData, ScanRegionUse::kRoot, 0x7f0000000000, 0x7f0000002000,
+        loader ? "/lib64/ld-linux-x86-64.so.2" : "/lib/libother.so.6");
+    const uint64_t table = World::kHeap + 0x10010, other = World::kHeap + 0x20010;
+    world.Block(table, 2304).Block(other, 2304);
+    world.scan.Words(data, {{0x7f0000000160, World::kHeap + 0x10080}, {0x7f0000000168, other + 8}});
+    world.Check();
+    EXPECT_EQ(world.KindOf(table), loader ? kReachable : kPossible);
+    EXPECT_EQ(world.KindOf(other), kPossible) << "that is no such table";
+  }
+}
+
 TEST(LeakClassesTest, WhatTheProgramDeclaresIsARoot) {
   World world;
   world.Block(kA, 32).Block(kB, 32).Block(kC, 32);
