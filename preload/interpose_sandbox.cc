@@ -96,7 +96,13 @@ void NoticeLimit(int resource, const void* limits) {
   }
 }
 
+// Without processes of its own the library cannot have descriptors where the program has used up all.
+void PrepareForChildren(long flags) {
+  if ((flags & CLONE_NEWPID) != 0) PrepareForPathLoss();
+}
+
 int Unshare(int flags, int (*real)(int)) {
+  PrepareForChildren(flags);
   const int result = LeavesNamespace(flags) ? LosePath("unshare", real, flags) : real(flags);
   if (result == 0 && (flags & CLONE_NEWPID) != 0) LookWhereChildrenGo();
   return result;
@@ -175,6 +181,7 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       loses_path = true;
   }
   if (!loses_path && number != SYS_unshare) return real();
+  if (number == SYS_unshare) PrepareForChildren(a);
   const long result = loses_path ? LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f) : real();
   if (result == 0 && (number == SYS_setns || (number == SYS_unshare && (a & CLONE_NEWPID) != 0))) {
     LookWhereChildrenGo();

@@ -117,6 +117,18 @@ inline uint64_t Limit(int resource) {
 inline uint64_t FileSizeLimit() { return Limit(RLIMIT_FSIZE); }
 inline uint64_t AddressSpaceLimit() { return Limit(RLIMIT_AS); }
 
+// A number is the program's to choose: by dup2() onto one that it has not opened, or because what it
+// opens next has the lowest. So what is open for more than a moment goes to where hardly anybody
+// chooses, though not so far that the kernel's table would become large. `fd` where there is no room.
+inline long MoveUp(long fd) {
+  constexpr long kFrom = 1000;  // below the usual limit of 1024
+  if (Failed(fd)) return fd;
+  const long up = Call(SYS_fcntl, fd, 1030 /* F_DUPFD_CLOEXEC */, kFrom);
+  if (Failed(up)) return fd;
+  Close(fd);
+  return up;
+}
+
 // Reads a whole small file; for /proc, whose files have no size. Returns the
 // bytes read, at most `capacity`, or -errno.
 //
@@ -124,7 +136,7 @@ inline uint64_t AddressSpaceLimit() { return Limit(RLIMIT_AS); }
 // fault is known to be ours, by the kernel on our behalf it would look like the program's.
 inline long ReadFile(const char* path, char* buffer, size_t capacity) {
   constexpr size_t kMostAtOnce = 4096;  // as much as /proc gives
-  const long fd = Open(path, O_RDONLY);
+  const long fd = MoveUp(Open(path, O_RDONLY));
   if (Failed(fd)) return fd;
   size_t used = 0;
   while (used < capacity) {

@@ -92,7 +92,7 @@ long TraceFile::CreateAtPath(const format::FileHeader& header) {
       path_.Clear();
       path_ << First(name, dot) << "." << attempt << From(name, dot);
     }
-    fd = sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600);
+    fd = sys::MoveUp(sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
     if (fd != -EEXIST) break;
   }
   if (sys::Failed(fd)) return fd;
@@ -159,7 +159,7 @@ bool TraceFile::Refuse(format::RecordingStop why, long error) {
 }
 
 long TraceFile::OpenVerified() {
-  const long fd = sys::Open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+  const long fd = sys::MoveUp(sys::Open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
   if (sys::Failed(fd)) {
     Refuse(format::RecordingStop::kOpenFailed, fd);
     return fd;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "report/pressure/pressure_records.h"
@@ -40,7 +41,11 @@ PressureSampler::~PressureSampler() {
 void PressureSampler::Start() {
   start_ns_ = Now(CLOCK_MONOTONIC);
   Sample();
-  thread_ = std::thread(&PressureSampler::Loop, this);
+  try {
+    thread_ = std::thread(&PressureSampler::Loop, this);
+  } catch (const std::system_error&) {
+    // No more tasks for this user: the sample before is all.
+  }
 }
 
 void PressureSampler::Loop() {

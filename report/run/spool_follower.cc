@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -36,7 +37,14 @@ SpoolFollower::~SpoolFollower() {
   if (thread_.joinable()) Stop(nullptr);
 }
 
-void SpoolFollower::Start() { thread_ = std::thread(&SpoolFollower::Loop, this); }
+void SpoolFollower::Start() {
+  try {
+    thread_ = std::thread(&SpoolFollower::Loop, this);
+  } catch (const std::system_error&) {
+    // No more tasks for this user, or none for a process whose children are of another PID namespace:
+    // the program runs all the same, and what it writes is packed when it has ended.
+  }
+}
 
 void SpoolFollower::Loop() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
