@@ -1,4 +1,4 @@
-/* Leaks, or does not, as it is told: "clean", "leak", "fail" (leaks as well), "crash", "keep". */
+/* Leaks, or does not, as it is told: "clean", "leak", "fail" (leaks as well), "crash", "keep", "words". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,13 @@ int main(int argc, char **argv) {
   const char *mode = argc > 1 ? argv[1] : getenv("APP_MODE");
   if (mode == NULL) return 9;
   printf("this is %s\n", mode);
+  if (strcmp(mode, "words") == 0) {
+    const char *words[] = {"0 ", "", "a;b"};
+    if (argc != 5) return 4;
+    for (int i = 0; i < 3; ++i) {
+      if (strcmp(argv[i + 2], words[i]) != 0) return 5;
+    }
+  }
   void *block = malloc(50);
   g_sink = block;
   g_sink = NULL;
