@@ -74,6 +74,10 @@ absl::Status Rings(Flags flags) {
   }
   const auto weight = rings::ParseWeight(flags.measure);
   if (!weight.ok()) return weight.status();
+  if (flags.no_static && weight->fixed != rings::Weight::Fixed::kNone) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--measure ", flags.measure, " is what --no-static leaves out"));
+  }
   const auto options = render::ParseReportFlags(flags.common);
   if (!options.ok()) return options.status();
   const absl::Status refused = RefuseToReplace(flags.common.file, flags.common.output);
@@ -102,7 +106,8 @@ absl::Status Rings(Flags flags) {
   rings::SourceTree tree;
   rings::RingsOptions rings;
   tree.AddSites(*view);
-  if (!flags.no_static) {
+  rings.footprints = !flags.no_static;
+  if (rings.footprints) {
     AddFootprints(trace->analysis, options->symbolizer, &progress, &tree, &rings.notes);
   }
   const Coverage& coverage = trace->analysis.coverage;

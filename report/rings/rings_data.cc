@@ -59,8 +59,10 @@ void WriteNode(const Node& node, const std::string& name, const RingsOptions& op
 void WriteRows(const Node& node, const std::string& path, const RingsOptions& options, Sink& out) {
   std::string row = absl::StrCat(render::CsvField(path), ",", KindName(node.kind));
   for (const auto& [measure, key] : kKeys) absl::StrAppend(&row, ",", node.sum.of(measure));
-  absl::StrAppend(&row, ",", node.sum.fixed.text, ",", node.sum.fixed.data, ",", node.sum.fixed.bss,
-                  "\r\n");
+  for (const uint64_t bytes : {node.sum.fixed.text, node.sum.fixed.data, node.sum.fixed.bss}) {
+    absl::StrAppend(&row, ",", options.footprints ? absl::StrCat(bytes) : "");
+  }
+  row += "\r\n";
   out.Write(row);
   for (const Node* child : SortedChildren(node, options.weight)) {
     if (out.done()) return;

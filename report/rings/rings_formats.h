@@ -16,6 +16,7 @@ struct RingsOptions {
   Weight weight;
   size_t depth = 4;   // levels below the start
   size_t top = 10;    // children of a node; SIZE_MAX: all
+  bool footprints = true;  // text, data and bss were looked for; else they are left out, or empty
   bool full = false;  // text: also what is below a node without any of the weight
   render::Style style;  // text
   std::vector<std::string> notes;  // what the tree lacks

@@ -28,7 +28,7 @@ class Tree {
       if (fixed || options.weight.measure != measure) columns_.push_back({measure});
     }
     for (const Weight::Fixed one : {Weight::Fixed::kText, Weight::Fixed::kData, Weight::Fixed::kBss}) {
-      if (options.weight.fixed != one) columns_.push_back({SiteMeasure::kLive, one});
+      if (options.footprints && options.weight.fixed != one) columns_.push_back({SiteMeasure::kLive, one});
     }
     const size_t most = wide_ ? columns_.size() : options.style.width < 80 ? 4 : 7;
     columns_.resize(std::min(columns_.size(), most));

@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Amounts Live(uint64_t bytes) {
   Amounts amounts;
@@ -185,6 +186,17 @@ TEST(RingsTextTest, FitsTheWidthAndSaysWhatItLeavesOut) {
       EXPECT_THAT(text, HasSubstr("! something is not known"));
     }
   }
+}
+
+TEST(RingsTextTest, WhatWasNotLookedForIsNotZero) {
+  SourceTree tree;
+  Fill(&tree);
+  RingsOptions options;
+  options.footprints = false;
+  EXPECT_THAT(TextOf(tree, options, 80), Not(HasSubstr("text")));
+  render::StringSink out;
+  RenderRingsCsv(tree, **tree.Find("src/main.cc", "/"), options, out);
+  EXPECT_THAT(out.text(), HasSubstr("src/main.cc,file,5,0,0,0,0,0,0,0,0,0,,,\r\n"));
 }
 
 TEST(RingsTextTest, NamesAreHarmless) {
