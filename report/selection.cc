@@ -94,6 +94,11 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
     if (selection.range.to_ns > last) selection.range.to_ns = UINT64_MAX;
   }
   selection.range.from_ns = std::max(selection.range.from_ns, reader.window_begin_ns());
+  if (selection.range.to_ns < reader.window_begin_ns()) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s has only what was since %.6f s: it is of a flight recorder", reader.name(),
+        static_cast<double>(reader.window_begin_ns()) / 1e9));
+  }
   if (selection.range.from_ns > selection.range.to_ns) {
     return absl::InvalidArgumentError("the range ends before it begins");
   }

@@ -436,10 +436,13 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   if (directory.empty()) {
     directory = scratch.emplace("memtrace-check").path();
     if (directory.empty()) return ExitCodeOf(absl::UnavailableError(scratch->error()));
-  } else if (mkdir(directory.c_str(), 0777) != 0 && !IsDirectory(directory)) {
-    return ExitCodeOf(absl::UnavailableError(
-        absl::StrCat("--traces: ", directory, ": ",
-                     strerror(errno == EEXIST ? ENOTDIR : errno), ": it has to be a directory")));
+  } else if (mkdir(directory.c_str(), 0777) != 0) {
+    const int error = errno;
+    if (!IsDirectory(directory)) {
+      return ExitCodeOf(absl::UnavailableError(absl::StrCat(
+          "--traces: ", directory, ": ", strerror(error == EEXIST ? ENOTDIR : error),
+          error == EEXIST ? ": it has to be a directory" : ": the directory cannot be made")));
+    }
   }
   RunOptions run;
   run.output = absl::StrCat(directory, "/%e.%p.mtr");

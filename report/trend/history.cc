@@ -186,8 +186,10 @@ absl::StatusOr<History> ReadHistory(const std::string& directory) {
   const std::string path = HistoryFile(directory);
   std::ifstream in(path, std::ios::binary);
   if (!in) {
+    const int error = errno;
     return absl::NotFoundError(absl::StrCat(
-        path, ": ", strerror(errno), "; memtrace trend --add TRACE ", directory, " begins a history"));
+        path, ": ", strerror(error),
+        error == ENOENT ? absl::StrCat("; memtrace trend --add TRACE ", directory, " begins a history") : ""));
   }
   History history;
   for (std::string line; std::getline(in, line);) {

@@ -144,9 +144,12 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   if (run.duration_ns.has_value()) {
     time = render::Duration(*run.duration_ns);
     if (analysis.process.duration_ns > 0) {
-      absl::StrAppend(&time, absl::StrFormat(", %.3g times as long",
-                                             static_cast<double>(*run.duration_ns) /
-                                                 static_cast<double>(analysis.process.duration_ns)));
+      const double times = static_cast<double>(*run.duration_ns) /
+                           static_cast<double>(analysis.process.duration_ns);
+      absl::StrAppend(&time, ", ",
+                      times >= 100 ? render::Count(static_cast<uint64_t>(times + 0.5))
+                                   : absl::StrFormat("%.3g", times),
+                      " times as long");
     }
   }
   row("Run time", render::Duration(analysis.process.duration_ns), time);
