@@ -78,7 +78,7 @@ complete -c memtrace -n __memtrace_program -xa '(__fish_complete_subcommand --fc
 complete -c memtrace -n '__memtrace_command report' -s f -l format -xa 'text json csv mtrace valgrind valgrind-xml massif dhat folded pprof speedscope callgrind heaptrack sqlite html' -d 'How it is written'
 complete -c memtrace -n '__memtrace_command report' -s o -l output -rF -d 'Write to this file'
 complete -c memtrace -n '__memtrace_command report' -l from -x -d 'Only blocks allocated from then on'
-complete -c memtrace -n '__memtrace_command report' -l to -x -d 'Only blocks allocated before then'
+complete -c memtrace -n '__memtrace_command report' -l to -x -d 'Only blocks allocated until then'
 complete -c memtrace -n '__memtrace_command report' -l executable -x -d 'Of several traces, the sites of this executable only'
 complete -c memtrace -n '__memtrace_command report' -l thread -x -d 'Only blocks of threads with this name or tid'
 complete -c memtrace -n '__memtrace_command report' -l match -x -d 'Only sites with a frame that matches'
@@ -137,7 +137,7 @@ complete -c memtrace -n '__memtrace_command rings' -l no-static -d 'Without text
 complete -c memtrace -n '__memtrace_command rings' -s f -l format -xa 'text json csv' -d 'How it is written'
 complete -c memtrace -n '__memtrace_command rings' -s o -l output -rF -d 'Write to this file'
 complete -c memtrace -n '__memtrace_command rings' -l from -x -d 'Only blocks allocated from then on'
-complete -c memtrace -n '__memtrace_command rings' -l to -x -d 'Only blocks allocated before then'
+complete -c memtrace -n '__memtrace_command rings' -l to -x -d 'Only blocks allocated until then'
 complete -c memtrace -n '__memtrace_command rings' -l thread -x -d 'Only blocks of threads with this name or tid'
 complete -c memtrace -n '__memtrace_command rings' -l match -x -d 'Only sites that match'
 complete -c memtrace -n '__memtrace_command rings' -l color -xa 'auto always never' -d Colours

@@ -328,7 +328,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--from", flags->from, "Only blocks allocated from then on:\n"
                   "1.5, 250ms, 90%")
       ->type_name("T");
-  command->add_option("--to", flags->to, "Only blocks allocated before then")->type_name("T");
+  command->add_option("--to", flags->to, "Only blocks allocated until then")->type_name("T");
   command->add_option("--at", flags->at, "The heap as it was at that instant: as --to T")
       ->type_name("T");
   command->add_flag("--series", flags->series,

@@ -169,7 +169,7 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
       ->type_name("OUT");
   command->add_option("--from", common.from, "Only blocks allocated from then on:\n1.5, 250ms, 90%")
       ->type_name("T");
-  command->add_option("--to", common.to, "Only blocks allocated before then")->type_name("T");
+  command->add_option("--to", common.to, "Only blocks allocated until then")->type_name("T");
   command->add_option("--thread", common.thread, "Only blocks of threads with this name or tid")
       ->type_name("NAME|TID")->check(ThreadName, "");
   command->add_option("--match", common.match,
