@@ -41,7 +41,7 @@ class LeakTestTest : public testing::Test {
     const CommandResult result =
         Shell("ctest -j2 --output-on-failure --test-dir '" + path("build").string() + "' " + options);
     std::map<std::string, std::string> verdicts;
-    const std::regex line("Test +#[0-9]+: ([a-z_]+) \\.+ *([A-Za-z*]+)");
+    const std::regex line("Test +#[0-9]+: ([a-z_-]+) \\.+ *([A-Za-z*]+)");
     for (std::sregex_iterator it(result.output.begin(), result.output.end(), line), end; it != end;
          ++it) {
       verdicts[(*it)[1]] = (*it)[2];
