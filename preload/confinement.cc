@@ -163,7 +163,7 @@ void PrepareForStrictMode() {
   StopRecording(format::RecordingStop::kSandboxed, 0);
 }
 
-void PrepareForAddressSpaceLimit(uint64_t bytes) {
+void KeepToAddressSpaceLimit(uint64_t bytes) {
   if (g_switch.recording.load(std::memory_order_relaxed) == 0) return;
   g_process.file.LimitAddressSpace(bytes);
 }

@@ -37,8 +37,8 @@ void FilterWasRefused();
 // Before the call.
 void PrepareForStrictMode();
 
-// Before setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
-void PrepareForAddressSpaceLimit(uint64_t bytes);
+// Behind setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
+void KeepToAddressSpaceLimit(uint64_t bytes);
 
 // What getrusage had told before there were memory calls only.
 const rusage& UsageBeforeFilter();

@@ -11,10 +11,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstring>
 
 #include "preload/allowed_calls.h"
@@ -28,8 +26,6 @@
 
 namespace memtrace {
 namespace {
-
-constexpr long kMoveMount = 429;
 
 template <typename F, typename... Arguments>
 auto LosePath(const char* name, F* real, Arguments... arguments) {
@@ -83,17 +79,11 @@ bool IsFilter(long operation, long program) {
   return operation == SECCOMP_SET_MODE_FILTER && program != 0;
 }
 
-// The limit is read as the kernel reads it: an address that is none is an error of the call.
-void NoticeLimit(int resource, const void* limits) {
-  if (resource != RLIMIT_AS || limits == nullptr) return;
-  uint64_t soft = 0;
-  static_assert(offsetof(rlimit, rlim_cur) == 0 && sizeof(rlim_t) == sizeof(soft));
-  iovec to = {&soft, sizeof(soft)}, from = {const_cast<void*>(limits), sizeof(soft)};
-  const OtherCalls calls;
-  if (calls && sys::Call(SYS_process_vm_readv, sys::Getpid(), reinterpret_cast<long>(&to), 1,
-                         reinterpret_cast<long>(&from), 1, 0) == static_cast<long>(sizeof(soft))) {
-    PrepareForAddressSpaceLimit(soft);
-  }
+// Behind a call that the kernel carried out: before, the address may be one that is an error of the call.
+// Not inlined: the declarations promise that there are limits, and not every program keeps it.
+template <typename Limits>
+[[gnu::noinline]] void NoticeLimit(long result, int resource, const Limits* limits) {
+  if (result == 0 && resource == RLIMIT_AS && limits != nullptr) KeepToAddressSpaceLimit(limits->rlim_cur);
 }
 
 // Without processes of its own the library cannot have descriptors where the program has used up all.
@@ -144,14 +134,18 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       }
       if (b == SECCOMP_MODE_STRICT) PrepareForStrictMode();
       break;
-    case SYS_setrlimit:
-      NoticeLimit(static_cast<int>(a), reinterpret_cast<const void*>(b));
-      break;
-    case SYS_prlimit64:
-      if (MeansUs(a)) NoticeLimit(static_cast<int>(b), reinterpret_cast<const void*>(c));
-      break;
+    case SYS_setrlimit: {
+      const long result = real();
+      NoticeLimit(result, static_cast<int>(a), reinterpret_cast<const rlimit*>(b));
+      return result;
+    }
+    case SYS_prlimit64: {
+      const long result = real();
+      if (MeansUs(a)) NoticeLimit(result, static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
+      return result;
+    }
     case SYS_mount:
-    case kMoveMount:
+    case SYS_move_mount:
       PrepareForPathLoss();
       break;
     case SYS_userfaultfd:  // it may tell the program of a fork, which waits for that
@@ -284,26 +278,30 @@ EXPORTED int setfsgid(gid_t id) {
 
 EXPORTED int setrlimit(__rlimit_resource_t resource, const struct rlimit* limits) {
   auto* const real = Next().setrlimit;
-  memtrace::NoticeLimit(resource, limits);
-  return real(resource, limits);
+  const int result = real(resource, limits);
+  memtrace::NoticeLimit(result, resource, limits);
+  return result;
 }
 
 EXPORTED int setrlimit64(__rlimit_resource_t resource, const struct rlimit64* limits) {
   auto* const real = Next().setrlimit64;
-  memtrace::NoticeLimit(resource, limits);
-  return real(resource, limits);
+  const int result = real(resource, limits);
+  memtrace::NoticeLimit(result, resource, limits);
+  return result;
 }
 
 EXPORTED int prlimit(pid_t pid, __rlimit_resource resource, const struct rlimit* limits,
                      struct rlimit* old) {
   auto* const real = Next().prlimit;
-  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(resource, limits);
-  return real(pid, resource, limits, old);
+  const int result = real(pid, resource, limits, old);
+  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(result, resource, limits);
+  return result;
 }
 
 EXPORTED int prlimit64(pid_t pid, __rlimit_resource resource, const struct rlimit64* limits,
                        struct rlimit64* old) {
   auto* const real = Next().prlimit64;
-  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(resource, limits);
-  return real(pid, resource, limits, old);
+  const int result = real(pid, resource, limits, old);
+  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(result, resource, limits);
+  return result;
 }

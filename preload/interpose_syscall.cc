@@ -23,8 +23,8 @@ constexpr long kConfining[] = {
     SYS_seccomp,  SYS_prctl,     SYS_chroot,    SYS_pivot_root, SYS_landlock_restrict_self,
     SYS_unshare,  SYS_setns,     SYS_capset,    SYS_setuid,     SYS_setreuid,
     SYS_setresuid, SYS_setfsuid, SYS_setgid,    SYS_setregid,   SYS_setresgid,
-    SYS_setfsgid, SYS_setrlimit, SYS_prlimit64, SYS_mount,    429 /* move_mount */,
-    SYS_userfaultfd};
+    SYS_setfsgid, SYS_setrlimit, SYS_prlimit64, SYS_mount,
+    SYS_move_mount, SYS_userfaultfd};
 #define MOST_CONFINING 511
 
 constexpr auto TableOf() {

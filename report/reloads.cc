@@ -22,7 +22,6 @@ Reloads::Reloads(std::span<const ModuleRecord> modules) {
     if (is_first || at->second->id == module.id) continue;  // a record may come again
     if (by_instance_.size() <= instance) by_instance_.resize(instance + 1);
     by_instance_[instance] = {at->second->id.value, at->second->bias - module.bias};
-    any_ = true;
   }
 }
 

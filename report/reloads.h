@@ -25,7 +25,7 @@ class Reloads {
  public:
   explicit Reloads(std::span<const ModuleRecord> modules);
 
-  bool any() const { return any_; }
+  bool any() const { return !by_instance_.empty(); }
   // Of a node's word (format/event_words.h).
   uint64_t First(uint64_t word) const {
     const uint32_t instance = format::NodeInstance(word);
@@ -40,7 +40,6 @@ class Reloads {
     uint64_t distance = 0;  // to its addresses, modulo 2^64
   };
   std::vector<Load> by_instance_;
-  bool any_ = false;
 };
 
 }  // namespace memtrace::report

@@ -12,12 +12,12 @@ constexpr uint64_t kWord = 8;
 constexpr uint64_t kLoaderAlignment = 128;  // cache_line_size_estimate of elf/dl-find_object.c
 constexpr uint64_t kRedZoneBytes = 128;  // of x86-64's ABI
 
-// The data of glibc's libc, which also has its allocator's.
 absl::string_view FileName(const ScanRegion& region) {
   const absl::string_view path = region.path;
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
+// The data of glibc's libc, which also has its allocator's.
 bool IsLibcData(const ScanRegion& region) {
   if (region.kind != format::ScanRegionKind::kModuleData) return false;
   const absl::string_view name = FileName(region);
@@ -91,8 +91,8 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
   }
   if (region_is_libc_ && value != graph_.blocks_.start(to) && IsChunkHeader(to, value)) return;
   Pointer how = How(to, value);
-  // The loader puts tables of its own at the first such address in a block (
-  // _dlfo_mappings_segment_allocate) and keeps them as long as the process lives.
+  // The loader puts tables of its own at the first such address in a block, and keeps them as long as
+  // the process lives (_dlfo_mappings_segment_allocate).
   if (region_is_loader_ && how == Pointer::kInterior && value - graph_.blocks_.start(to) < kLoaderAlignment &&
       value % kLoaderAlignment == 0) {
     how = Pointer::kStart;
