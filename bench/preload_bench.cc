@@ -56,7 +56,7 @@ void BM_Spool(benchmark::State& state, const char* directory) {
   TraceFile file;
   format::FileHeader file_header = {};
   file_header.trace_id = 1;
-  file.Create("bench.mtr", name.c_str(), "bench", 1, 1, file_header);
+  file.Create("bench.mtr", {name.c_str(), "bench", 1, 1}, file_header);
   std::vector<uint64_t> words((EventRing::kBytes - sizeof(format::RingHeader)) / 8, 0x1234);
   for (auto _ : state) {
     format::BlockHeader header = {};
@@ -70,7 +70,7 @@ void BM_Spool(benchmark::State& state, const char* directory) {
     if (file.written_bytes() > (uint64_t{256} << 20)) {  // keep the disk free
       state.PauseTiming();
       std::filesystem::remove(file.path());
-      file.Create("bench.mtr", name.c_str(), "bench", 1, 1, file_header);
+      file.Create("bench.mtr", {name.c_str(), "bench", 1, 1}, file_header);
       state.ResumeTiming();
     }
   }

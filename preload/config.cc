@@ -7,6 +7,7 @@
 #include "preload/raw_log.h"
 #include "preload/sampler.h"
 #include "preload/segments.h"
+#include "preload/trace_name.h"
 
 namespace memtrace {
 namespace {
@@ -138,7 +139,7 @@ bool ParseBytes(std::string_view text, uint64_t* bytes) {
 
 void Config::Parse(std::string_view environment, bool (*may_say)()) {
   out.Clear();
-  out << "memtrace.%e.%p.mtr";
+  out << kDefaultTraceName;
   Setter setter{*this};
   while (!environment.empty()) {
     const size_t end = environment.find('\0');

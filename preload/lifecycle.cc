@@ -177,9 +177,9 @@ bool BeginTrace(uint64_t parent_trace_id) {
   Text<256> program;
   program << ProgramName();
   g_process.file.SetLimit(g_process.config.max_bytes, g_process.config.keep_newest);
-  const long created =
-      g_process.file.Create(g_process.config.out.c_str(), g_process.working_directory.c_str(),
-                            program.c_str(), g_process.pid, start_ns, header);
+  const long created = g_process.file.Create(
+      g_process.config.out.c_str(),
+      {g_process.working_directory.c_str(), program.view(), g_process.pid, start_ns}, header);
   if (sys::Failed(created)) {
     if (parent_trace_id != 0 || !MaySay()) return false;
     RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),

@@ -53,6 +53,9 @@ inline long Pwritev(long fd, const iovec* parts, int count, uint64_t offset) {
 inline long Fstat(long fd, struct stat* out) {
   return Call(SYS_fstat, fd, reinterpret_cast<long>(out));
 }
+inline long Stat(const char* path, struct stat* out, int flags = 0) {
+  return Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(out), flags);
+}
 inline long Readlink(const char* path, char* buffer, size_t bytes) {
   return Call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path),
               reinterpret_cast<long>(buffer), static_cast<long>(bytes));

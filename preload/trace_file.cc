@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "format/checksum.h"
-#include "format/file_name.h"
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
 #include "preload/descriptor_table.h"
@@ -49,52 +48,16 @@ long WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
   return 0;
 }
 
-void Expand(const char* pattern, const char* directory, std::string_view program, int pid,
-            uint64_t start_ns, Text<4352>& path) {
-  if (pattern[0] != '/') path << directory << "/";
-  for (const char* p = pattern; *p != 0; ++p) {
-    if (*p != '%') {
-      path << std::string_view(p, 1);
-    } else if (p[1] == 'e') {
-      path << format::NameForAFile(program), ++p;
-    } else if (p[1] == 'p') {
-      path << pid, ++p;
-    } else if (p[1] == 't') {
-      path << start_ns, ++p;
-    } else if (p[1] == '%') {
-      path << "%", ++p;
-    } else {
-      path << "%";
-    }
-  }
-}
-
 }  // namespace
 
-long TraceFile::Create(const char* pattern, const char* working_directory, const char* program,
-                       int pid, uint64_t start_ns, const format::FileHeader& header) {
-  path_.Clear();
-  Expand(pattern, working_directory, program, pid, start_ns, path_);
-  return WithDescriptor([&] { return CreateAtPath(header); });
+long TraceFile::Create(const char* pattern, const TraceName::Values& values,
+                       const format::FileHeader& header) {
+  name_.Set(pattern, values);
+  return WithDescriptor([&] { return CreateNamed(values, header); });
 }
 
-// Or beside it, where there is a file.
-long TraceFile::CreateAtPath(const format::FileHeader& header) {
-  const Text<4352> wanted = path_;
-  const std::string_view name = wanted.view();
-  size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || name.find('/', dot) != std::string_view::npos) {
-    dot = name.size();
-  }
-  long fd = -ENAMETOOLONG;
-  for (int attempt = 0; attempt < 100'000 && !path_.cut(); ++attempt) {
-    if (attempt > 0) {
-      path_.Clear();
-      path_ << First(name, dot) << "." << attempt << From(name, dot);
-    }
-    fd = sys::MoveUp(sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
-    if (fd != -EEXIST) break;
-  }
+long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileHeader& header) {
+  const long fd = name_.CreateFile(values);
   if (sys::Failed(fd)) return fd;
 
   struct stat info;
@@ -119,7 +82,7 @@ long TraceFile::CreateAtPath(const format::FileHeader& header) {
   }
   if (sys::Failed(result)) {
     sys::Close(fd);
-    sys::Unlink(path_.c_str());
+    sys::Unlink(name_.c_str());
     return result;
   }
   status_.Attach(fd, status);
@@ -159,7 +122,7 @@ bool TraceFile::Refuse(format::RecordingStop why, long error) {
 }
 
 long TraceFile::OpenVerified() {
-  const long fd = sys::MoveUp(sys::Open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
+  const long fd = sys::MoveUp(sys::Open(name_.c_str(), O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
   if (sys::Failed(fd)) {
     Refuse(format::RecordingStop::kOpenFailed, fd);
     return fd;

@@ -27,7 +27,7 @@
 #include "format/records.h"
 #include "format/trace_format.h"
 #include "preload/segments.h"
-#include "preload/text.h"
+#include "preload/trace_name.h"
 #include "preload/trace_reserve.h"
 #include "preload/trace_status.h"
 
@@ -46,11 +46,8 @@ class TraceFile {
     keep_newest_ = keep_newest;
   }
 
-  // Creates `pattern` with %e, %p and %t expanded, 0600, exclusively, never
-  // through a link; a name that is taken gets .1, .2, ... before its extension.
-  // Returns 0 or -errno.
-  long Create(const char* pattern, const char* working_directory, const char* program, int pid,
-              uint64_t start_ns, const format::FileHeader& header);
+  // Creates the file that `pattern` and `values` name (trace_name.h), with mode 0600. 0 or -errno.
+  long Create(const char* pattern, const TraceName::Values& values, const format::FileHeader& header);
 
   // What a flight recorder may do with a block in time.
   enum class Keep { kForEver, kWhileNew };
@@ -92,7 +89,7 @@ class TraceFile {
 
   // From now on nothing is written: the file is another process's.
   void Forsake() {
-    path_.Clear();
+    name_.Clear();
     status_.Forsake();
   }
 
@@ -105,10 +102,10 @@ class TraceFile {
   // Why the last Append failed: errno and our own reason. 0 when none has.
   long last_error() const { return last_error_.load(std::memory_order_relaxed); }
   format::RecordingStop last_stop() const { return last_stop_.load(std::memory_order_relaxed); }
-  const char* path() const { return path_.c_str(); }
+  const char* path() const { return name_.c_str(); }
 
  private:
-  long CreateAtPath(const format::FileHeader& header);
+  long CreateNamed(const TraceName::Values& values, const format::FileHeader& header);
   long OpenVerified();
   // `write(descriptor)` with the trace open. 0, or -errno: it cannot be opened, and why is noted.
   template <typename Function>
@@ -129,7 +126,7 @@ class TraceFile {
   void* MapRing(long fd, uint64_t offset, uint64_t reserved, format::BlockHeader& header,
                 uint64_t ring, size_t ring_bytes);
 
-  Text<4352> path_;
+  TraceName name_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uint64_t trace_id_ = 0;

@@ -30,7 +30,7 @@ class TraceFileTest : public testing::Test {
   long Create(TraceFile& file, const char* pattern) {
     format::FileHeader header = {};
     header.trace_id = 0x1234567890abcdef;
-    return file.Create(pattern, directory_.path().c_str(), "prog", 42, 99, header);
+    return file.Create(pattern, {directory_.path().c_str(), "prog", 42, 99}, header);
   }
   static bool Append(TraceFile& file, const std::string& payload, uint32_t thread = 1) {
     BlockHeader header = {};
@@ -83,6 +83,38 @@ TEST_F(TraceFileTest, NeverTakesANameThatExists) {
   EXPECT_EQ(second.path(), directory_ / "x.2.mtr");
   ASSERT_EQ(Create(third, "x.mtr"), 0);
   EXPECT_EQ(third.path(), directory_ / "x.3.mtr");
+}
+
+// A build of thousands of processes and one name: the numbers stay without holes, whatever of them is
+// there already.
+TEST_F(TraceFileTest, NumbersComeOneAfterAnother) {
+  for (const int there : {0, 7, 8, 9, 15, 16, 17, 63, 100, 1000}) {
+    SCOPED_TRACE(there);
+    const fs::path under = directory_ / std::to_string(there);
+    fs::create_directory(under);
+    std::ofstream(under / "x.mtr");
+    for (int i = 1; i <= there; ++i) std::ofstream(under / ("x." + std::to_string(i) + ".mtr"));
+    for (int i = 1; i <= 3; ++i) {
+      TraceFile file;
+      ASSERT_EQ(Create(file, (under / "x.mtr").c_str()), 0);
+      EXPECT_EQ(file.path(), under / ("x." + std::to_string(there + i) + ".mtr"));
+    }
+  }
+}
+
+TEST_F(TraceFileTest, ADirectoryHasTheUsualNameInIt) {
+  fs::create_directory(directory_ / "traces.d");
+  fs::create_symlink("traces.d", directory_ / "link");
+  for (const auto& [pattern, name] : {std::pair("traces.d", "traces.d/memtrace.prog.42.mtr"),
+                                      std::pair("traces.d/", "traces.d/memtrace.prog.42.1.mtr"),
+                                      std::pair("link", "link/memtrace.prog.42.2.mtr")}) {
+    TraceFile file;
+    ASSERT_EQ(Create(file, pattern), 0) << pattern;
+    EXPECT_EQ(file.path(), directory_ / name);
+    EXPECT_TRUE(fs::exists(file.path()));
+  }
+  TraceFile file;
+  EXPECT_EQ(Create(file, "nothing/"), -EISDIR);
 }
 
 TEST_F(TraceFileTest, TellsWhyItCannotBeCreated) {

@@ -30,7 +30,7 @@ class TraceReserveTest : public testing::Test {
   void SetUp() override {
     format::FileHeader header = {};
     header.trace_id = 0x1234567890abcdef;
-    ASSERT_EQ(file_.Create("x.mtr", directory_.path().c_str(), "prog", 42, 99, header), 0);
+    ASSERT_EQ(file_.Create("x.mtr", {directory_.path().c_str(), "prog", 42, 99}, header), 0);
   }
 
   bool Append(const std::string& payload, BlockKind kind = BlockKind::kEvents) {
