@@ -182,7 +182,7 @@ enum class StackMarker : uint64_t {
   kInconsistent = 4,   // CFI did not move outwards: wrong CFI or a damaged stack
   kUnsupported = 5,    // CFI used something this version cannot evaluate
   kNotCaptured = 6,    // stacks are off, or the event came from inside the tracer
-  kContextEnd = 7,     // the first frame of a makecontext() context: complete
+  kContextEnd = 7,     // the first frame of a context, or fiber: complete
   kLost = 8,           // made by readers only: its definition was in a lost part of the trace
 };
 

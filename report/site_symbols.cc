@@ -34,7 +34,7 @@ absl::string_view MarkerText(uint64_t marker) {
     case StackMarker::kNotCaptured:
       return "[stack not captured]";
     case StackMarker::kContextEnd:
-      return "[start of a makecontext context]";
+      return "[start of a context]";
     case StackMarker::kLost:
       return "[frames lost: what defines them is not in the trace]";
   }

@@ -14,7 +14,8 @@
 //   kReturnSlot, kFrameAddressToCfa     where calls put what
 //   kAddressBits, kPageBytes
 //   kUcontextOffset, kTrampoline...,    the kernel's signal frame, and code without
-//   IsSignalTrampoline, PltCfaOffset,   CFI that is known by its bytes
+//   IsSignalTrampoline, IsFiberEnd,     CFI that is known by its bytes
+//   PltCfaOffset,
 //   IsLeaveRealigned, ...
 //   KernelAction, MEMTRACE_DEFINE_RESTORER   a signal handler without libc
 //   UcontextRegister, InterruptedCall,  a signal's frame, and a call of the kernel in it

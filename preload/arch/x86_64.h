@@ -353,6 +353,16 @@ inline bool IsSignalTrampoline(const uint8_t* code) {
   return memcmp(code, kLong, sizeof(kLong)) == 0 || memcmp(code, kShort, sizeof(kShort)) == 0;
 }
 
+// Where a fiber's function would return to, in make_fcontext() of Boost.Context, which PHP and many others
+// have in them: xor %rdi, %rdi; call _exit, through the PLT or not; hlt. It has no CFI.
+inline constexpr size_t kFiberEndBytes = 14;
+inline bool IsFiberEnd(const uint8_t* code) {
+  if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) code += 4;  // endbr64
+  if (memcmp(code, "\x48\x31\xff", 3) != 0) return false;
+  return (code[3] == 0xe8 && code[8] == 0xf4) ||
+         (code[3] == 0xff && code[4] == 0x15 && code[9] == 0xf4);
+}
+
 // The distance from rsp to the CFA at an instruction of a PLT stub that a signal
 // interrupted, or 0 when these bytes are none. Linkers do emit CFI for the PLT,
 // but not for every flavour of it.

@@ -109,7 +109,7 @@ StepResult CfiUnwinder::Leave(Registers* outer, bool over_signal) {
   if (!outer->known(kRip) || !outer->known(kRsp)) return Mark(StackMarker::kUnsupported);
   if (!outer->Read(kRip, &reader_, &pc)) return Mark(StackMarker::kUnreadable);
   if (!outer->Read(kRsp, &reader_, &sp)) return Mark(StackMarker::kUnreadable);
-  if (pc == 0) return Mark(StackMarker::kNoUnwindInfo);
+  if (pc == 0) return Mark(MarkerOfNoReturn(reader_.on_primary_stack()));
   if (pc >> kAddressBits != 0 || sp % 8 != 0) return Mark(StackMarker::kInconsistent);
   if (over_signal) {
     if (pc == point_.pc && sp == sp_) return Mark(StackMarker::kInconsistent);

@@ -15,16 +15,20 @@ uint64_t FastWalk::Miss(uintptr_t pc, bool exact, uint64_t* key) {
   CfiRow row;
   const Resolution found = ResolveRule({pc, exact}, &image, &row);
   *key = FrameKey(0, found.tag);
+  const bool keep = found.cacheable && found.tag != kNoTag;
+  const uint64_t lookup = RuleTable::Lookup(pc, exact);
   if (found.status != CfiStatus::kOk) {
+    if (found.status == CfiStatus::kNoFde && found.has_cfi && keep && !exact) {
+      RuleTable::Insert(lookup, found.tag, {0, 0, kValid | kNoInfo});
+    }
     marker_ = found.status == CfiStatus::kUnsupported ? StackMarker::kUnsupported
                                                       : StackMarker::kNoUnwindInfo;
     if (exact || marker_ != StackMarker::kNoUnwindInfo) repeatable_ = false;
     return 0;
   }
-  if (!found.cacheable || found.tag == kNoTag) {
+  if (!keep) {
     repeatable_ = false;
-  } else if (RuleTable::Insert(RuleTable::Lookup(pc, exact), found.tag, found.rule) ==
-             RuleTable::Inserted::kFull) {
+  } else if (RuleTable::Insert(lookup, found.tag, found.rule) == RuleTable::Inserted::kFull) {
     ++counters_->table_full;
   }
   return found.rule.Packed();
@@ -32,8 +36,9 @@ uint64_t FastWalk::Miss(uintptr_t pc, bool exact, uint64_t* key) {
 
 bool FastWalk::StillUnknown(uintptr_t pc) {
   uint64_t key;
-  return RuleTable::Instance().Find(RuleTable::Lookup(pc, false), &key) == 0 &&
-         Miss(pc, false, &key) == 0 && marker_ == StackMarker::kNoUnwindInfo;
+  const uint64_t rule = RuleTable::Instance().Find(RuleTable::Lookup(pc, false), &key);
+  if (rule != 0) return (FrameRule::Unpacked(rule).flags & kNoInfo) != 0;
+  return Miss(pc, false, &key) == 0 && marker_ == StackMarker::kNoUnwindInfo;
 }
 
 FastWalk::Next FastWalk::Unusual(FrameRule rule, State* state, StepReads* reads) {
@@ -41,6 +46,7 @@ FastWalk::Next FastWalk::Unusual(FrameRule rule, State* state, StepReads* reads)
   if (rule.flags & kGeneric) return Next::kGeneric;
   if (rule.flags & kEnd) return Next::kEnd;
   if (rule.flags & kContextEnd) return Mark(StackMarker::kContextEnd);
+  if (rule.flags & kNoInfo) return Mark(StackMarker::kNoUnwindInfo);
   if (rule.flags & kProcessEntry) {
     return IsProcessEntry(state->sp) ? Next::kEnd : MarkOnce(StackMarker::kNoUnwindInfo);
   }

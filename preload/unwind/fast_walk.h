@@ -56,7 +56,8 @@ class FastWalk {
   // Is this a pc that a frame can have? Marks the end otherwise.
   bool IsFrame(uintptr_t pc) {
     if (pc >> kAddressBits == 0 && pc != 0) [[likely]] return true;
-    marker_ = pc == 0 ? format::StackMarker::kNoUnwindInfo : format::StackMarker::kInconsistent;
+    marker_ = pc == 0 ? MarkerOfNoReturn(window_.hi == bounds_->primary_hi())
+                      : format::StackMarker::kInconsistent;
     repeatable_ = false;
     return false;
   }

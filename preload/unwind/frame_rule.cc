@@ -96,13 +96,17 @@ bool KnownCode(CodePoint point, const dl_find_object* object, FrameRule* rule) {
   // The code is about to be executed, but it may be gone when the stack is damaged.
   if (!ProbeWord(point.pc) || !ProbeWord(point.pc + 8)) return false;
   uint8_t code[16];
-  static_assert(sizeof(code) >= kTrampolineBytes && sizeof(code) >= kPltBytes);
+  static_assert(sizeof(code) >= kTrampolineBytes && sizeof(code) >= kPltBytes &&
+                sizeof(code) >= kFiberEndBytes);
   memcpy(code, reinterpret_cast<const void*>(point.pc), sizeof(code));
   if (IsSignalTrampoline(code)) {
     rule->flags = kValid | kSignal;
     return true;
   }
-  if (!point.exact) return false;
+  if (!point.exact) {
+    rule->flags = kValid | kContextEnd;
+    return IsFiberEnd(code);
+  }
   rule->cfa_offset = PltCfaOffset(code);
   rule->flags = kValid;
   return rule->cfa_offset != 0;
@@ -171,7 +175,8 @@ Resolution ResolveRule(CodePoint point, CfiImage* image, CfiRow* row) {
       result.rule.flags = kValid | kContextEnd;
       return result;
     }
-    if (LiveImage(found, image)) result.status = FindRow(*image, point.lookup(), row);
+    result.has_cfi = LiveImage(found, image);
+    if (result.has_cfi) result.status = FindRow(*image, point.lookup(), row);
   }
   if (result.status == CfiStatus::kOk) {
     result.has_row = true;

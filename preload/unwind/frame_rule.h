@@ -28,12 +28,13 @@ enum RuleFlags : uint16_t {
   kCfaPlus8 = 1 << 5,     // ... plus 8
   kSignal = 1 << 6,       // a signal trampoline: the registers are in the ucontext
   kEnd = 1 << 7,          // the first frame of a thread or of the process
-  kContextEnd = 1 << 8,   // the first frame of a makecontext() context
+  kContextEnd = 1 << 8,   // the first frame of a context: makecontext()'s, or another library's
   kProcessEntry = 1 << 9, // ld.so's entry code: kEnd if rsp is that of the entry
   kGeneric = 1 << 10,     // needs more than rsp and rbp
+  kNoInfo = 1 << 11,      // code of a module whose CFI says nothing of it
   // The walk leaves its loop for these.
   kUnusual = kRbpFromRbp | kCfaLoaded | kCfaPlus8 | kSignal | kEnd | kContextEnd | kProcessEntry |
-             kGeneric,
+             kGeneric | kNoInfo,
 };
 
 struct FrameRule {
@@ -67,6 +68,7 @@ struct CodePoint {
 struct Resolution {
   CfiStatus status = CfiStatus::kNoFde;
   bool has_row = false;    // `image` and `row` are filled; otherwise only `rule`
+  bool has_cfi = false;    // a module's CFI was looked through
   bool cacheable = false;  // the rule may be kept under `tag`
   uint16_t tag = 0;        // module instance, for the key; 0 where none is known
   FrameRule rule;

@@ -30,7 +30,7 @@ class StackReader {
     return true;
   }
 
-  const StackWindow& window() const { return window_; }
+  bool on_primary_stack() const { return window_.hi == bounds_->primary_hi(); }
 
  private:
   StackBounds* bounds_;

@@ -28,6 +28,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "format/trace_format.h"
+
 namespace memtrace::unwind {
 
 // Are the eight bytes at `address` readable now? One system call: rt_sigprocmask, which this argument
@@ -46,6 +48,12 @@ struct StackWindow {
   // The same of an address that is a multiple of 8, as both ends are.
   bool ContainsAligned(uintptr_t address) const { return address - lo < hi - lo; }
 };
+
+// What a return address of zero means: who makes a stack puts it below the first frame, so that is
+// complete. Threads' own stacks are made by libc, which has CFI that says so: there the walk went astray.
+constexpr format::StackMarker MarkerOfNoReturn(bool on_primary_stack) {
+  return on_primary_stack ? format::StackMarker::kNoUnwindInfo : format::StackMarker::kContextEnd;
+}
 
 class StackBounds {
  public:

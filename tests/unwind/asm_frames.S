@@ -269,4 +269,37 @@ begin BareTrampoline
 end BareTrampoline
         .fill   16, 1, 0x90
 
+// A word of zero stands where its CFI says that the return address is.
+begin FrameReturnsNowhere
+        .cfi_startproc
+        pushq   $0
+        .cfi_def_cfa_offset 8
+        call    *%rdi
+        addq    $8, %rsp
+        ret
+        .cfi_endproc
+end FrameReturnsNowhere
+
+// What the first function of a fiber would return to, without CFI: in make_fcontext() of Boost.Context,
+// and the same where the call goes by the GOT and for processors that look at branches.
+        .p2align 4
+        .fill   16, 1, 0x90
+        .globl  kFiberEnd, kFiberEndByGot, kNoFiberEnd
+kFiberEnd:
+        xorq    %rdi, %rdi
+        call    _exit@PLT
+        hlt
+        .fill   16, 1, 0x90
+kFiberEndByGot:
+        endbr64
+        xorq    %rdi, %rdi
+        call    *_exit@GOTPCREL(%rip)
+        hlt
+        .fill   16, 1, 0x90
+kNoFiberEnd:
+        xorq    %rdi, %rdi
+        call    _exit@PLT
+        nop
+        .fill   16, 1, 0x90
+
         .section .note.GNU-stack,"",@progbits

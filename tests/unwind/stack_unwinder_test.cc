@@ -26,9 +26,10 @@ using AsmFrame = void(void (*callee)());
 AsmFrame FrameWithoutCfi, FrameCyclic, FrameDecreasing, FrameMisaligned, FrameUnreadable,
     FrameUnreadableRbp, FrameFromLostRegister, FrameUnsupported, FrameOutermost, FrameFromRbx,
     FrameReturnInRegister, FrameCfaOnStack, FrameCfaComputed, FrameEndsWithCall,
-    FrameSamePcTwice;
+    FrameSamePcTwice, FrameReturnsNowhere;
 void BareTrampoline();
 void TheSamePc();  // a label
+extern const char kFiberEnd[], kFiberEndByGot[], kNoFiberEnd[];  // labels
 void FrameRbpElsewhere(void (*callee)(), void* area);
 }
 
@@ -258,6 +259,52 @@ TEST(StackUnwinderTest, EndsAtTheBeginOfAContext) {
   EXPECT_EQ(g_first.result.frames, 5u);
   EXPECT_TRUE(g_first.Contains(reinterpret_cast<void*>(&ContextFunction), 64));
   EXPECT_EQ(g_first.counters.marked, 0u) << "that is a complete stack";
+}
+
+// Fibers of other libraries: what their first function would return to.
+void RunFiber(const void* returns_to) {
+  std::vector<char> stack(1 << 16);
+  auto* top = reinterpret_cast<uintptr_t*>(
+      (reinterpret_cast<uintptr_t>(stack.data()) + stack.size() - 64) & ~uintptr_t{15});
+  *--top = reinterpret_cast<uintptr_t>(returns_to);
+  getcontext(&g_inner);
+  g_inner.uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(top);
+  g_inner.uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(+[] {
+    ContextFunction();
+    setcontext(&g_outer);
+  });
+  swapcontext(&g_outer, &g_inner);
+}
+
+TEST(StackUnwinderTest, KnowsTheEndsOfFibers) {
+  for (const char* end : {kFiberEnd, kFiberEndByGot}) {  // of Boost.Context and PHP
+    RunFiber(end);
+    EXPECT_EQ(g_first.result.marker, StackMarker::kContextEnd);
+    ASSERT_EQ(g_first.result.frames, 6u);
+    EXPECT_EQ(PcOf(g_first.keys[5]), reinterpret_cast<uintptr_t>(end) + 1);
+    EXPECT_EQ(g_first.counters.marked, 0u) << "that is a complete stack";
+    EXPECT_EQ(g_second.counters.rule_misses, 0u) << "it is kept";
+  }
+  RunFiber(nullptr);  // of Ruby
+  EXPECT_EQ(g_first.result.marker, StackMarker::kContextEnd);
+  EXPECT_EQ(g_first.result.frames, 5u);
+  RunFiber(kNoFiberEnd);
+  EXPECT_EQ(g_first.result.marker, StackMarker::kNoUnwindInfo);
+  EXPECT_EQ(g_first.result.frames, 6u);
+}
+
+// A thread's own stack is made by libc, whose CFI says where it ends.
+TEST(StackUnwinderTest, NoReturnAddressOnAThreadsStackIsNoEnd) {
+  CallThrough(FrameReturnsNowhere);
+  EXPECT_EQ(g_first.result.marker, StackMarker::kNoUnwindInfo);
+  EXPECT_EQ(g_first.result.frames, 1u);
+}
+
+// Code of a module that has none is asked about once, not with every walk.
+TEST(StackUnwinderTest, KeepsThatThereIsNoCfi) {
+  CallThrough(FrameWithoutCfi);
+  EXPECT_EQ(g_first.result.marker, StackMarker::kNoUnwindInfo);
+  EXPECT_EQ(g_second.counters.rule_misses, 0u);
 }
 
 // What lies above a fiber's stack is not mapped: wrong CFI at its top must not read it.
