@@ -104,6 +104,28 @@ constexpr Flag kFlags[] = {
 #undef MEMTRACE_FLAG
 };
 
+// At most one character more, less or other.
+bool AlmostEqual(std::string_view a, std::string_view b) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > 1) return false;
+  size_t same = 0;
+  while (same < a.size() && a[same] == b[same]) ++same;
+  return From(a, same + (a.size() == b.size())) == From(b, same + 1);
+}
+
+// The flag that somebody who wrote `name` may have meant: OUTPUT for OUT, SAMPLE for SAMPLE_BYTES, STACK for
+// STACKS. Empty: none; other tools have variables of this prefix, too, and OUT_DIR may be one.
+std::string_view FlagMeantBy(std::string_view name) {
+  std::string_view meant;
+  for (const Flag& flag : kFlags) {
+    if (flag.name == name) return {};
+    const bool longer = name.starts_with(flag.name) && name[flag.name.size()] != '_';
+    const bool shorter = !name.empty() && flag.name.starts_with(name) && flag.name[name.size()] == '_';
+    if (meant.empty() && (longer || shorter || AlmostEqual(name, flag.name))) meant = flag.name;
+  }
+  return meant;
+}
+
 // With huge pages of a size of their own the heaps of glibc's arenas have other sizes and places.
 bool AsksForHugeHeaps(std::string_view tunables) {
   constexpr std::string_view kName = "glibc.malloc.hugetlb=";
@@ -155,6 +177,10 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
     if (equals == std::string_view::npos) continue;
     const std::string_view name = From(First(entry, equals), kPrefix.size());
     const std::string_view value = From(entry, equals + 1);
+    const std::string_view meant = FlagMeantBy(name);
+    if (!meant.empty() && (may_say == nullptr || may_say())) {
+      RawLog("MEMTRACE_", First(name, 100), " is ignored: no variable has this name; MEMTRACE_", meant, " has");
+    }
     for (const Flag& flag : kFlags) {
       if (flag.name != name) continue;
       if (!(setter.*flag.set)(value) && (may_say == nullptr || may_say())) {

@@ -81,6 +81,21 @@ TEST(ConfigTest, AWrongValueIsOneLineAndTheDefault) {
             "pid, %t the start time\n");
 }
 
+TEST(ConfigTest, AMisspeltNameIsOneLine) {
+  for (const auto& [name, meant] :
+       {std::pair("OUTPUT", "OUT"), {"STACK", "STACKS"}, {"SAMPLE", "SAMPLE_BYTES"}, {"FAULT", "FAULTS"},
+        {"LEAK_CHEK", "LEAK_CHECK"}, {"CHILDERN", ""}, {"OUT_DIR", ""}, {"SYMBOL_CACHE", ""}, {"", ""},
+        {"LONG_TESTS", ""}, {"STACKS", ""}, {"KEEP", ""}, {"JOIM", "JOIN"}, {"jOIN", "JOIN"}}) {
+    const std::string entry = "MEMTRACE_" + std::string(name) + "=all";
+    const std::string said = Parse(Environment({entry.c_str()})).said;
+    const std::string about = std::string("no variable has this name; MEMTRACE_") + meant + " has\n";
+    EXPECT_EQ(said.find("no variable has this name") != std::string::npos, *meant != 0) << said;
+    if (*meant != 0) {
+      EXPECT_EQ(said, "memtrace: MEMTRACE_" + std::string(name) + " is ignored: " + about);
+    }
+  }
+}
+
 TEST(ConfigTest, AWrongValueMovesNoCursor) {
   const Parsed parsed = Parse(Environment({"MEMTRACE_STACKS=\x1b[2J\nso\r"}));
   EXPECT_NE(parsed.said.find("MEMTRACE_STACKS=?[2J?so? is ignored"), std::string::npos)
