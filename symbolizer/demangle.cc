@@ -4,21 +4,81 @@
 
 #include <cxxabi.h>
 
+#include <cctype>
+#include <csetjmp>
 #include <cstdlib>
 #include <memory>
 
+#ifdef MEMTRACE_HAVE_LIBIBERTY
+#define HAVE_DECL_BASENAME 1  // else its declaration contradicts <cstring>'s
+#include <libiberty/demangle.h>
+#endif
+
 namespace memtrace::symbolizer {
+namespace {
+
+// Rust's older mangling is C++'s with a hash at the end: _ZN5alloc5alloc17h0123456789abcdefE.
+bool IsOldRust(std::string_view name) {
+  constexpr size_t kHash = 20;  // 17h, 16 digits, E
+  if (!name.starts_with("_ZN") || name.size() <= kHash || !name.ends_with("E")) return false;
+  const std::string_view hash = name.substr(name.size() - kHash, kHash - 1);
+  if (!hash.starts_with("17h")) return false;
+  for (const char c : hash.substr(3)) {
+    if (!std::isxdigit(static_cast<unsigned char>(c))) return false;
+  }
+  return true;
+}
+
+#ifdef MEMTRACE_HAVE_LIBIBERTY
+struct Output {
+  std::string text;
+  std::jmp_buf full;
+};
+
+void TakePart(const char* part, size_t size, void* opaque) {
+  auto& output = *static_cast<Output*>(opaque);
+  output.text.append(part, size);
+  if (output.text.size() > kMaxDemangledBytes) std::longjmp(output.full, 1);
+}
+
+// A name of a few hundred bytes may say that it repeats a part of it 2^100 times. There is no other way out
+// of the library than by its stack, on which nothing waits to be taken down.
+bool DemangleRust(const std::string& name, std::string* text) {
+  const auto output = std::make_unique<Output>();
+  bool is_rust = true;
+  if (setjmp(output->full) == 0) {
+    is_rust = rust_demangle_callback(name.c_str(), DMGL_NO_OPTS, TakePart, output.get()) != 0;
+  }
+  if (is_rust) *text = std::move(output->text);
+  return is_rust;
+}
+#else
+bool DemangleRust(const std::string&, std::string*) { return false; }
+#endif
+
+bool DemangleCpp(const std::string& name, std::string* text) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> found(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0 || found == nullptr) return false;
+  *text = found.get();
+  return true;
+}
+
+}  // namespace
 
 bool IsMangled(std::string_view name) { return name.starts_with("_Z") || name.starts_with("_R"); }
 
+bool IsRust(std::string_view name) { return name.starts_with("_R") || IsOldRust(name); }
+
 std::string Demangle(std::string_view name) {
-  // Only _Z: __cxa_demangle would take "i" for a type and answer "int".
-  if (!name.starts_with("_Z") || name.size() > kMaxMangledBytes) return std::string(name);
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), std::free);
-  if (status != 0 || text == nullptr || text.get()[0] == '\0') return std::string(name);
-  std::string demangled = text.get();
+  // __cxa_demangle would take "i" for a type and answer "int".
+  if (!IsMangled(name) || name.size() > kMaxMangledBytes) return std::string(name);
+  const std::string mangled(name);
+  std::string demangled;
+  const bool known = (IsRust(name) && DemangleRust(mangled, &demangled)) ||
+                     (!name.starts_with("_R") && DemangleCpp(mangled, &demangled));
+  if (!known || demangled.empty()) return mangled;
   if (demangled.size() > kMaxDemangledBytes) {
     demangled.resize(kMaxDemangledBytes - 3);
     demangled += "...";

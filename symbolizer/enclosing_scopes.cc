@@ -182,7 +182,10 @@ const std::string& EnclosingScopes::QualifiedName(Dwarf_Die* function) {
   Dwarf_Die declared = Declared(*function);
   const auto [it, is_new] = names_.try_emplace(declared.addr);
   const char* name = NameOf(&declared);
-  if (!is_new || name == nullptr || !IsCPlusPlus(&declared)) return it->second;
+  // Of a function that was declared nowhere there is the name alone: clang -gline-tables-only.
+  if (!is_new || name == nullptr || !IsCPlusPlus(&declared) || !dwarf_hasattr(&declared, DW_AT_decl_line)) {
+    return it->second;
+  }
   const std::string prefix = Prefix(&declared);
   // main, and what the compiler made for itself.
   if (prefix.empty() &&

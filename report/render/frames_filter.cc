@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "format/records.h"
+#include "symbolizer/demangle.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -33,7 +34,7 @@ const Names& AllocatorNames() {
       "xmallocz", "xmallocarray", "xasprintf", "xvasprintf", "do_xmalloc", "do_xmallocz",
       "memory_limit_check", "sh_xmalloc", "sh_xrealloc", "imalloc", "irealloc", "icalloc",
       "emalloc", "ecalloc", "erealloc", "estrdup", "safe_malloc", "safe_calloc", "safe_realloc",
-      "checked_malloc", "malloc_or_die", "xmalloc_flags", "concat", "xmalloc_failed",
+      "checked_malloc", "malloc_or_die", "xmalloc_flags", "xmalloc_failed",
       // GLib
       "g_malloc", "g_malloc0", "g_malloc_n", "g_malloc0_n", "g_realloc", "g_realloc_n",
       "g_try_malloc", "g_try_malloc0", "g_try_malloc_n", "g_try_malloc0_n", "g_try_realloc",
@@ -70,6 +71,9 @@ const Names& AllocatorNames() {
       "ngx_alloc", "ngx_calloc", "ngx_memalign", "os::malloc", "os::realloc", "os::strdup",
       "AllocateHeap", "ReallocateHeap", "ruby_xmalloc", "ruby_xmalloc2", "ruby_xcalloc",
       "ruby_xrealloc", "ruby_xrealloc2",
+      // Rust's allocator
+      "__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rdl_alloc", "__rdl_alloc_zeroed",
+      "__rdl_realloc", "__rg_alloc", "__rg_alloc_zeroed", "__rg_realloc",
       // libstdc++'s C interface
       "__cxa_allocate_exception", "__cxa_get_globals",
   };
@@ -85,6 +89,23 @@ const Names& StartNames() {
       "pthread_create@@GLIBC_2.34",
   };
   return names;
+}
+
+// The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function that the
+// rest is in; 0: nothing is in it.
+size_t ScopeBytes(absl::string_view parameters) {
+  int depth = 0;
+  size_t end = 0;
+  for (; end < parameters.size(); ++end) {
+    depth += parameters[end] == '(';
+    depth -= parameters[end] == ')';
+    if (depth == 0) break;
+  }
+  absl::string_view behind = parameters.substr(std::min(end + 1, parameters.size()));
+  for (const absl::string_view qualifier : {" const", " volatile", " &&", " &", " noexcept"}) {
+    absl::ConsumePrefix(&behind, qualifier);
+  }
+  return absl::StartsWith(behind, "::") ? parameters.size() - behind.size() : 0;
 }
 
 // Frames between std::thread's start routine and the function it runs.
@@ -121,8 +142,13 @@ absl::string_view QualifiedName(absl::string_view demangled) {
     if (c == '(' && depth == 0) {
       const absl::string_view before = demangled.substr(begin, i - begin);
       if (before != "decltype" && i > begin) {
-        end = i;
-        break;
+        const size_t scope = ScopeBytes(rest);
+        if (scope == 0) {
+          end = i;
+          break;
+        }
+        i += scope - 1;
+        continue;
       }
     }
     if (c == '<' || c == '{' || c == '(') {
@@ -156,6 +182,33 @@ bool IsAllocatorFunction(absl::string_view demangled) {
          absl::StartsWith(name, "node::UncheckedRealloc") || AllocatorNames().contains(name);
 }
 
+// "alloc::vec::Vec<T>::push": of a crate of Rust's own. C++ has namespaces of these names, too.
+bool BeginsInRustsCrates(absl::string_view name) {
+  for (const absl::string_view crate : {"alloc::", "core::", "std::", "hashbrown::", "__rustc::"}) {
+    if (absl::StartsWith(name, crate)) return true;
+  }
+  return false;
+}
+
+bool IsRustLibraryFunction(const Frame& frame) {
+  if (!symbolizer::IsRust(frame.linkage_name) && !absl::EndsWith(frame.file, ".rs")) return false;
+  absl::string_view name = frame.function;
+  if (!absl::ConsumePrefix(&name, "<")) return BeginsInRustsCrates(name);
+  // "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<&str as alloc::string::ToString>::to_string",
+  // "<[u8]>::to_vec": of the crate of the type, or of the trait where the type is of none.
+  while (absl::ConsumePrefix(&name, "&") || absl::ConsumePrefix(&name, "*") ||
+         absl::ConsumePrefix(&name, "[") || absl::ConsumePrefix(&name, "(") ||
+         absl::ConsumePrefix(&name, "mut ") || absl::ConsumePrefix(&name, "const ") ||
+         absl::ConsumePrefix(&name, "dyn ")) {
+  }
+  if (BeginsInRustsCrates(name)) return true;
+  size_t word = 0;
+  while (word < name.size() && (absl::ascii_isalnum(name[word]) || name[word] == '_')) ++word;
+  if (absl::StartsWith(name.substr(word), "::")) return false;
+  const size_t as = name.find(" as ");
+  return as == absl::string_view::npos || BeginsInRustsCrates(name.substr(as + 4));
+}
+
 bool IsStartFunction(absl::string_view demangled) { return StartNames().contains(demangled); }
 
 bool IsSystemModule(absl::string_view path) {
@@ -176,7 +229,9 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
   if (!frame.function.empty()) {
     if (IsStartFunction(frame.function)) return FrameRole::kStart;
     if (IsThreadInvoker(QualifiedName(frame.function))) return FrameRole::kInvoker;
-    if (IsAllocatorFunction(frame.function)) return FrameRole::kAllocator;
+    if (IsAllocatorFunction(frame.function) || IsRustLibraryFunction(frame)) {
+      return FrameRole::kAllocator;
+    }
   }
   if (module_flags & format::kModuleExecutable) return FrameRole::kProject;
   return IsSystemModule(frame.module) ? FrameRole::kSystem : FrameRole::kProject;

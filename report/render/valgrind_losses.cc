@@ -52,6 +52,7 @@ LossFrame FrameOf(const Analysis& analysis, const Frame& from) {
   frame.object = from.module;
   frame.function = from.function;
   frame.line = from.line;
+  frame.inlined = from.inlined;
   const size_t slash = from.file.rfind('/');
   if (slash == from.file.npos) {
     frame.file = from.file;
@@ -72,12 +73,10 @@ bool IsOperatorNew(const Frame& frame) {
 std::string KeyOf(const Loss& loss, size_t most_addresses) {
   std::string key = absl::StrCat(static_cast<int>(loss.kind));
   size_t addresses = 0;
-  uint64_t last = 0;
+  bool same_address = false;
   for (const LossFrame& frame : loss.stack) {
-    if (addresses == 0 || frame.ip != last) {
-      if (++addresses > most_addresses) break;
-      last = frame.ip;
-    }
+    if (!same_address && ++addresses > most_addresses) break;
+    same_address = frame.inlined;
     absl::StrAppend(&key, "\n", frame.ip, " ", frame.function, " ", frame.line);
   }
   return key;

@@ -28,6 +28,7 @@ struct LossFrame {
   std::string directory;
   std::string file;
   uint32_t line = 0;
+  bool inlined = false;  // into the next frame, whose address it has
 
   friend bool operator==(const LossFrame&, const LossFrame&) = default;
 };

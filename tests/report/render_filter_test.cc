@@ -19,6 +19,11 @@ TEST(QualifiedNameTest, DropsReturnTypeAndParameters) {
   EXPECT_EQ(QualifiedName("main::{lambda(int)#1}::operator()(int) const"),
             "main::{lambda(int)#1}::operator()");
   EXPECT_EQ(QualifiedName("decltype (x.y()) get<int>(int)"), "get<int>");
+  EXPECT_EQ(QualifiedName("app::Parse(int, void (*)(int))::Local::Grow(int)"),
+            "app::Parse(int, void (*)(int))::Local::Grow");
+  EXPECT_EQ(QualifiedName("void app::Run<int>(int) const::{lambda(int)#2}::operator()(int) const"),
+            "app::Run<int>(int) const::{lambda(int)#2}::operator()");
+  EXPECT_EQ(QualifiedName("f(int"), "f");
 }
 
 TEST(QualifiedNameTest, KnowsOperators) {
@@ -58,6 +63,28 @@ TEST(RoleTest, TellsAllocatorsFromTheirCallers) {
                            "std::vector<int> make<int>(int)"}) {  // it returns a std:: type
     EXPECT_EQ(RoleOf(Of(name), 0), FrameRole::kProject) << name;
   }
+}
+
+TEST(RoleTest, RustsLibraryAllocatesForItsCallers) {
+  const auto role = [](const char* function, bool by_linkage_name) {
+    Frame frame = Of(function);
+    (by_linkage_name ? frame.linkage_name : frame.file) =
+        by_linkage_name ? "_RNvNtCslNYArtu3iFV_5alloc5alloc5alloc" : "/rustc/1f2e/library/alloc/src/alloc.rs";
+    return RoleOf(frame, format::kModuleExecutable);
+  };
+  for (const bool by_linkage_name : {false, true}) {
+    for (const char* name : {"alloc::alloc::alloc", "<alloc::vec::Vec<u8>>::push", "<[u8]>::to_vec::<T>",
+                             "<&str as alloc::string::ToString>::to_string", "hashbrown::raw::RawTable::grow",
+                             "<T as alloc::slice::hack::ConvertVec>::to_vec", "std::thread::spawn::<app::Run>"}) {
+      EXPECT_EQ(role(name, by_linkage_name), FrameRole::kAllocator) << name;
+    }
+    for (const char* name : {"app::main", "<app::Pool as core::iter::Iterator>::next", "allocate::get",
+                             "<app::Pool>::get", "<&mut app::Pool as alloc::Take>::take",
+                             "<u8 as app::Count>::count"}) {
+      EXPECT_EQ(role(name, by_linkage_name), FrameRole::kProject) << name;
+    }
+  }
+  EXPECT_EQ(RoleOf(Of("core::Pool::get(int)"), 0), FrameRole::kProject) << "of C++";
 }
 
 TEST(RoleTest, TellsTheSystemFromTheProject) {

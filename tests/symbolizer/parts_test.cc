@@ -119,8 +119,13 @@ TEST(SysrootTest, FollowsLinksInsideIt) {
 
 TEST(DemangleTest, KnowsWhatIsMangled) {
   EXPECT_EQ(Demangle("_ZN4shop8CheckoutEi"), "shop::Checkout(int)");
-  EXPECT_EQ(Demangle("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"),
-            "core::fmt::Write::write_str::h0123456789abcdef");
+  EXPECT_EQ(Demangle("_ZN4core3fmt5Write9write_str17h0123456789abcdefE"), "core::fmt::Write::write_str");
+  EXPECT_EQ(Demangle("_ZN52_$LT$T$u20$as$u20$alloc..slice..hack..ConvertVec$GT$6to_vec17h0123456789abcdefE"),
+            "<T as alloc::slice::hack::ConvertVec>::to_vec");
+  EXPECT_EQ(Demangle("_RNvMs_NtCslNYArtu3iFV_5alloc6stringNtB4_6String4push"), "<alloc::string::String>::push");
+  EXPECT_EQ(Demangle("_Rgarbage"), "_Rgarbage");
+  EXPECT_TRUE(IsRust("_RNvC3two4main") && IsRust("_ZN3two4main17h0123456789abcdefE"));
+  EXPECT_FALSE(IsRust("_ZN3two4mainEv") || IsRust("_ZN3two4main17h0123456789abcdegE") || IsRust("two"));
   EXPECT_EQ(Demangle("malloc"), "malloc");
   EXPECT_EQ(Demangle("i"), "i");  // a type, to __cxa_demangle
   EXPECT_EQ(Demangle("_Zgarbage"), "_Zgarbage");
@@ -137,6 +142,21 @@ TEST(DemangleTest, IsBounded) {
     doubling += "St4pairI" + last + last + "E";
   }
   EXPECT_LE(Demangle(doubling).size(), kMaxDemangledBytes);
+  // The same in Rust, a::f::<(i32, i32), (the pair before, the pair before), ...>; B and a number is what
+  // began there.
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  std::string pairs = "_RINvC1a1fTllE";
+  size_t last = 8;
+  for (int i = 0; i < 6; ++i) {
+    const size_t begin = pairs.size() - 2;
+    const std::string before = std::string("B") + kDigits[last - 1] + "_";
+    pairs += "T" + before + before + "E";
+    last = begin;
+  }
+  EXPECT_GT(Demangle(pairs + "E").size(), 1000u);
+  while (pairs.size() < 2000) pairs += "TB" + std::string(1, kDigits[last - 1]) + "_B" + kDigits[last - 1] + "_E";
+  pairs += "E";
+  EXPECT_LE(Demangle(pairs).size(), kMaxDemangledBytes);
 }
 
 TEST(ByteCursorTest, StopsAtTheEnd) {
