@@ -217,6 +217,14 @@ bool IsSystemHeader(absl::string_view file) {
   return absl::StartsWith(file, "/usr/include/") || absl::StartsWith(file, "/usr/lib/");
 }
 
+// Without a name the place in the module is all that tells one function from another; of code without a module
+// the place is another in each run.
+std::string NameOf(const Frame& frame) {
+  if (!frame.function.empty()) return FunctionIdentity(frame.function);
+  if (frame.module.empty()) return "";
+  return absl::StrFormat("%s+0x%x", BaseName(frame.module), frame.offset);
+}
+
 std::string HashOf(const std::string& text) {
   return absl::StrFormat("%016x", format::Checksum(text.data(), text.size()));
 }
@@ -321,10 +329,7 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
   std::vector<std::string> lines;
   const render::Cut cut = stack.empty() ? render::Cut() : render::CutStack(stack);
   const auto add = [&](const Frame& frame) {
-    std::string line =
-        absl::StrCat(frame.function.empty() ? std::string(BaseName(frame.module))
-                                            : FunctionIdentity(frame.function),
-                     "\t", BaseName(frame.file));
+    std::string line = absl::StrCat(NameOf(frame), "\t", BaseName(frame.file));
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };

@@ -5,9 +5,10 @@
 //   the function that allocated    malloc, calloc and realloc are one: compilers turn malloc
 //                                  and memset into calloc, and realloc of NULL into malloc
 //   the project's own frames       each a function and the base name of its file, from the
-//                                  innermost; the first kFingerprintFrames different ones
+//                                  innermost; the first kFingerprintFrames different ones.
+//                                  Without a name: the module and the place in it
 //
-// Left out is what differs from build to build: lines, addresses, sizes, directories; frames
+// Left out is what differs from build to build: lines, addresses where there are names, sizes, directories; frames
 // of libc, libstdc++, the loader and other modules of the system, and of headers in
 // /usr/include; the frames of one function after its first (recursion that became a loop,
 // the two halves of a constructor); clone suffixes; the numbers of lambdas, which GCC and

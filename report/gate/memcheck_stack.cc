@@ -141,7 +141,9 @@ MemcheckFrame Seen(const Frame& frame) {
   }
   // Under Valgrind there is no clone3, and glibc takes the older call.
   if (linkage == "clone3" || linkage == "__clone3") seen.functions.emplace_back("clone");
-  if (frame.role == FrameRole::kStart) seen.functions.emplace_back("(below main)");
+  if (absl::StartsWith(linkage, "__libc_start_") || absl::StartsWith(linkage, "generic_start_main")) {
+    seen.functions.emplace_back("(below main)");
+  }
   seen.module = frame.module.empty() ? std::string(kUnknown) : frame.module;
   seen.real_module = RealPath(frame.module);
   seen.file = frame.file;

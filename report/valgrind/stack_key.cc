@@ -152,6 +152,7 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
       while (i + 1 < loss.stack.size() && loss.stack[i + 1].ip == innermost.ip) ++i;
     }
     const LossFrame& frame = loss.stack[i];
+    if (IsMemchecks(frame)) continue;  // around libc's setenv() and putenv()
     if (IsReturnFromSignal(frame)) {
       // From another stack Valgrind finds no way on.
       if (i + 1 == loss.stack.size()) out.cut = true;

@@ -150,6 +150,24 @@ TEST(StrictFingerprintTest, KnowsTheLine) {
   EXPECT_EQ(view.StrictFingerprint(a, kMalloc), view.StrictFingerprint(c, kMalloc));
 }
 
+// All stacks of a stripped program were one.
+TEST(FingerprintTest, FunctionsWithoutANameAreToldByTheirPlace) {
+  Frame nameless;
+  nameless.module = "/work/app";
+  Frame main;
+  main.function = "main";
+  const auto at = [&](const char* module, uint64_t offset) {
+    nameless.module = module;
+    nameless.offset = offset;
+    const Frame* const stack[] = {&nameless, &main};
+    return Fingerprint(stack, kMalloc);
+  };
+  EXPECT_NE(at("/work/app", 0x1000), at("/work/app", 0x1010));
+  EXPECT_EQ(at("/work/app", 0x1000), at("/elsewhere/app", 0x1000));
+  EXPECT_NE(at("/work/app", 0x1000), at("/work/lib.so", 0x1000));
+  EXPECT_EQ(at("", 0x7f0012340000), at("", 0x7f0056780000)) << "code that was made, at a place by chance";
+}
+
 TEST(FingerprintTest, OfAStackWithoutTheProjectIsOfWhatThereIs) {
   MadeUp trace;
   const std::string one = Of(trace, {Libc("setlocale"), Libc("bindtextdomain")});

@@ -88,6 +88,15 @@ TEST(ValgrindSuppressionTest, DotsAreAnyFramesOrNone) {
   EXPECT_TRUE(Matches(Valgrind("...\nfun:a\nfun:c"), twice.Seen()));
 }
 
+TEST(ValgrindSuppressionTest, BelowMainIsNotBelowAThread) {
+  Frame start = Named("start_thread", "", "/lib/x86_64-linux-gnu/libc.so.6", "");
+  Frame clone = Named("clone3", "", "/lib/x86_64-linux-gnu/libc.so.6", "");
+  start.role = clone.role = FrameRole::kStart;
+  const Frames thread = {Named("Load"), Named("Worker"), start, clone};
+  EXPECT_FALSE(Matches(Valgrind("fun:*alloc\n...\nfun:(below main)"), thread.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:*alloc\n...\nfun:start_thread\nfun:clone"), thread.Seen()));
+}
+
 TEST(ValgrindSuppressionTest, NamesMatchMangledAndNot) {
   EXPECT_TRUE(Matches(Valgrind("...\nfun:_ZN2ns3RunEi"), kPlain.Seen()));
   EXPECT_TRUE(Matches(Valgrind("...\nfun:_ZN2ns*"), kPlain.Seen()));

@@ -126,6 +126,18 @@ TEST(ValgrindRunTest, AStackOfSoManyCallersIsCut) {
   }
 }
 
+// memcheck has functions of its own around setenv() and putenv().
+TEST(ValgrindRunTest, MemchecksOwnFramesAreNotCompared) {
+  const char* const own = "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
+  const ValgrindRun run = Parsed(Document(
+      Error("Leak_DefinitelyLost", "8 bytes in 1 blocks are definitely lost", Amounts(8, 1),
+            kMallocFrame + FrameXml("0x10", "__add_to_environ", "", 0, "/lib/libc.so.6") +
+                FrameXml("0x20", "setenv", "", 0, own) + FrameXml("0x30", "main", "main.cc", 9))));
+  ASSERT_EQ(run.losses.size(), 1u);
+  EXPECT_EQ(WordsOf(run.losses[0], MatchStage::kFunctions).words,
+            (std::vector<std::string>{"__add_to_environ", "main"}));
+}
+
 TEST(ValgrindRunTest, CountsErrorsThatAreNoLeaks) {
   const ValgrindRun run = Parsed(Document(
       "<error><unique>0x0</unique><tid>1</tid><kind>UninitCondition</kind><what>x</what>"

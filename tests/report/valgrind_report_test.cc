@@ -235,7 +235,10 @@ TEST(ValgrindXmlTest, IsReadBackAsTheSameLeaks) {
   const auto run = valgrind::ParseValgrindXml(Xml(made_up));
   ASSERT_TRUE(run.ok()) << run.status();
   const ReportView view = made_up.View();
-  const LossList list = CollectLosses(view, {});
+  LossList list = CollectLosses(view, {});
+  for (Loss& loss : list.losses) {
+    for (LossFrame& frame : loss.stack) frame.inlined = false;  // is not in the XML
+  }
   ASSERT_EQ(run->losses.size(), list.losses.size());
   for (size_t i = 0; i < list.losses.size(); ++i) {
     EXPECT_EQ(run->losses[i].kind, list.losses[i].kind);
