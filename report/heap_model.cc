@@ -4,8 +4,6 @@
 #include <tuple>
 
 #include "report/blocks_by_address.h"
-#include "report/growth/growth_finder.h"
-#include "report/growth/shutdown.h"
 
 namespace memtrace::report {
 namespace {
@@ -482,45 +480,6 @@ void HeapModel::FinishUsage(Analysis* analysis) {
            std::tuple(a.times, b.from, b.from_function, b.to, b.by);
   });
   analysis->frees_with_stack = usage_.frees_with_stack();
-}
-
-// Series, and what they say.
-void HeapModel::FinishGrowth(Analysis* analysis) {
-  const uint64_t end = std::min(analysis->process.duration_ns, options_.range.to_ns);
-  const uint64_t from = options_.range.from_ns, to = std::max(end, from);
-  std::vector<SiteEnds> ends;
-  for (size_t i = 1; i < sites_.size(); ++i) {
-    const Site& site = analysis->sites[i - 1];
-    ends.push_back({site.last_time_ns, site.allocations, sites_[i].first_free_ns, site.frees});
-  }
-  analysis->shutdown_ns = std::min(ShutdownBegin(analysis->timeline, from, to),
-                                   ShutdownBegin(std::move(ends), from, to));
-  GrowthFinder finder(from, to, analysis->series_interval_ns, analysis->shutdown_ns);
-  for (size_t i = 1; i < sites_.size(); ++i) {
-    Site& site = analysis->sites[i - 1];
-    site.lifetimes = SiteLifetimes::Of(lifetimes_[i].freed);
-    site.series = series_.Take(i, SeriesNow(sites_[i]));
-    if (site.live_blocks > 0) finder.AddSite(i, site.first_time_ns);
-  }
-  const auto add = [&](const HeldBlock& block) {
-    if (block.has(HeldBlock::kUncounted)) return;
-    finder.AddLive(block.site, block.time_ns, Round(WeightOf(block.size()).bytes));
-  };
-  table_.ForEach(add);
-  if (custom_ != nullptr) {
-    for (const auto& [key, block] : custom_->blocks()) add(block.held);
-  }
-  for (size_t i = 1; i < sites_.size(); ++i) {
-    Site& site = analysis->sites[i - 1];
-    site.growth = finder.Judge(i, site, sites_[i].turns, sites_[i].first_free_ns);
-    // Of a range only blocks from within are counted: those that took the places of earlier ones do not
-    // make the site larger.
-    const auto gone = earlier_freed_bytes_.find(static_cast<uint32_t>(i));
-    if (gone != earlier_freed_bytes_.end() && 2 * Round(gone->second) > site.live_bytes &&
-        site.growth.verdict == Growth::Verdict::kGrowing) {
-      site.growth = {.verdict = Growth::Verdict::kBounded};
-    }
-  }
 }
 
 // What is known only of the blocks that are live at the end.

@@ -1,0 +1,122 @@
+// Growth through a function that calls itself: each way to an allocation is a call site of its own.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "report/growth/recursion.h"
+#include "tests/report/test_util.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr uint64_t kMain = 0x401000, kLeft = 0x402000, kRight = 0x402040, kInsert = 0x403000;
+constexpr uint64_t kLastNs = 2'000'000'000, kStepNs = 1'000'000, kBytes = 100;
+
+enum class Way { kRecursion, kDistinctCallers };
+
+// A block each kStepNs, from a depth of up to 12; `held` at a time at most, 0 for ever.
+AnalyzedTrace Inserts(Way way, size_t held) {
+  TraceBuilder trace;
+  ThreadScript& thread = trace.Thread(1);
+  std::mt19937 random(5);
+  std::deque<uint64_t> live;
+  uint32_t slot = 1;
+  for (uint64_t now = kStepNs, i = 0; now < kLastNs; now += kStepNs, ++i) {
+    thread.At(now);
+    thread.Node(slot, kMain);
+    for (uint32_t depth = random() % 12; depth > 0; --depth, ++slot) {
+      const uint64_t pc = way == Way::kDistinctCallers ? 0x500000 + 64 * slot
+                          : random() % 2 == 0          ? kLeft
+                                                       : kRight;
+      thread.Node(slot + 1, pc, slot);
+    }
+    thread.Node(slot + 1, kInsert, slot);
+    ++slot;
+    const uint64_t address = 0x10000 + 256 * i;
+    thread.Malloc(address, kBytes, slot, 8);
+    ++slot;
+    live.push_back(address);
+    if (held != 0 && live.size() > held) {
+      thread.Free(live.front());
+      live.pop_front();
+    }
+  }
+  thread.At(kLastNs);
+  trace.End(0, kLastNs);
+  return Analyze(trace.Build());
+}
+
+struct Judged {
+  double bytes_per_s = 0;
+  size_t growing = 0;
+};
+Judged Growing(const AnalyzedTrace& trace) {
+  Judged judged;
+  for (const Site& site : trace.analysis.sites) {
+    if (site.growth.verdict != Growth::Verdict::kGrowing) continue;
+    ++judged.growing;
+    judged.bytes_per_s += site.growth.bytes_per_s;
+    EXPECT_NEAR(site.growth.bytes_per_allocation, kBytes, kBytes * 0.4);
+  }
+  return judged;
+}
+
+TEST(GrowthRecursionTest, WaysOfOneRecursionGrowTogether) {
+  const AnalyzedTrace trace = Inserts(Way::kRecursion, 0);
+  ASSERT_GT(trace.analysis.sites.size(), 500u);
+  const Judged judged = Growing(trace);
+  EXPECT_GT(judged.growing, 500u);
+  const double rate = 1e9 / kStepNs * kBytes;
+  EXPECT_GT(judged.bytes_per_s, 0.7 * rate);
+  EXPECT_LT(judged.bytes_per_s, 1.2 * rate);
+}
+
+TEST(GrowthRecursionTest, WhatOnlyChangesPlacesDoesNotGrow) {
+  EXPECT_EQ(Growing(Inserts(Way::kRecursion, 100)).growing, 0u);
+}
+
+// A block each of a thousand functions is what a program sets up.
+TEST(GrowthRecursionTest, OtherCallSitesAreJudgedAlone) {
+  const AnalyzedTrace trace = Inserts(Way::kDistinctCallers, 0);
+  EXPECT_LT(Growing(trace).growing, 5u);
+  EXPECT_EQ(RecursionFamilies(trace.analysis.sites, *trace.stacks).size(), 0u);
+}
+
+TEST(GrowthRecursionTest, AFamilyHasWhatItsMembersHaveTogether) {
+  const AnalyzedTrace trace = Inserts(Way::kRecursion, 100);
+  const std::vector<Site>& sites = trace.analysis.sites;
+  const RecursionFamilies families(sites, *trace.stacks);
+  ASSERT_GT(families.size(), 0u);
+  for (size_t f = 0; f < families.size(); ++f) {
+    const Site all = families.Together(f, sites);
+    uint64_t allocations = 0, frees = 0, live = 0;
+    for (const uint32_t member : families.members(f)) {
+      EXPECT_EQ(families.Of(member), f);
+      allocations += sites[member].allocations;
+      frees += sites[member].frees;
+      live += sites[member].live_bytes;
+    }
+    EXPECT_EQ(all.allocations, allocations);
+    EXPECT_EQ(all.frees, frees);
+    EXPECT_EQ(all.live_bytes, live);
+    EXPECT_EQ(all.lifetimes.total(), frees);
+    uint64_t of_series = 0, freed = 0;
+    for (const SeriesPoint& point : all.series) {
+      of_series += point.allocations;
+      freed += point.frees;
+      EXPECT_LE(point.low_bytes, point.live_bytes);
+      EXPECT_GE(point.high_bytes, point.live_bytes);
+    }
+    EXPECT_EQ(of_series, allocations);
+    EXPECT_EQ(freed, frees);
+    EXPECT_EQ(all.series.back().live_bytes, live);
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::report
