@@ -422,8 +422,9 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
                     "What keeps the heap: by root (variables, stacks,\n"
                     "registers) and by site, what would go with it");
   command->add_option("--why", flags->questions.why,
-                      "What keeps the blocks of a site: the number of a\n"
-                      "loss record, a fingerprint, or a block's 0xADDRESS")
+                      "What keeps the blocks of a site: the number in\n"
+                      "front of a loss record, a fingerprint, or a\n"
+                      "block's 0xADDRESS")
       ->type_name("SITE");
   command->add_option("--who-points-at", flags->questions.who_points_at,
                       "Every pointer into the block at that address")

@@ -14,6 +14,7 @@
 //   kReturnSlot, kFrameAddressToCfa     where calls put what
 //   kAddressBits, kPageBytes
 //   kUcontextOffset, kTrampoline...,    the kernel's signal frame, and code without
+//   EveryProtectionKey                  memory that the program has locked to itself
 //   IsSignalTrampoline, IsFiberEnd,     CFI that is known by its bytes
 //   PltCfaOffset,
 //   IsLeaveRealigned, ...

@@ -346,6 +346,31 @@ inline constexpr uint8_t kTrampolineRip[] = {0x77, 0xa8, 0x01};
 
 // Is this the code of a signal trampoline? It is what other libraries than glibc
 // use, without CFI: mov $15, %rax (or %eax); syscall.
+// While it lives, this thread may read and write memory of every protection key, as the kernel may.
+class EveryProtectionKey {
+ public:
+  EveryProtectionKey() {
+    uint32_t eax = 7, ebx, ecx = 0, edx;
+    asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+    constexpr uint32_t kKeysAreOn = 1 << 4;  // OSPKE
+    if ((ecx & kKeysAreOn) == 0) return;
+    has_ = true;
+    asm volatile("rdpkru" : "=a"(before_), "=d"(edx) : "c"(0));
+    Set(0);
+  }
+  ~EveryProtectionKey() {
+    if (has_) Set(before_);
+  }
+  EveryProtectionKey(const EveryProtectionKey&) = delete;
+  EveryProtectionKey& operator=(const EveryProtectionKey&) = delete;
+
+ private:
+  static void Set(uint32_t rights) { asm volatile("wrpkru" : : "a"(rights), "c"(0), "d"(0) : "memory"); }
+
+  bool has_ = false;
+  uint32_t before_ = 0;
+};
+
 inline constexpr size_t kTrampolineBytes = 9;
 inline bool IsSignalTrampoline(const uint8_t* code) {
   static constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};

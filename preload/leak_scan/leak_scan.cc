@@ -171,20 +171,38 @@ bool HasProgressPage() {
   return true;
 }
 
+// The copy is gone and did not say that it was over. Who waits for the scan, here and outside, learns of it.
+void TellOfDeath(const ScanProgress& progress, std::string_view why) {
+  if (progress.blocks.load() == 0) {
+    WriteFailedScan(progress.number, progress.reason, progress.label.view(), progress.show, g_clock.Now(), why);
+  }
+  NoteFinished(progress.number);
+}
+
+void TellOfDeath(const ScanProgress& progress, int status) {
+  Text<128> why;
+  why << "the process that scanned was ended by signal " << WTERMSIG(status);
+  if (WTERMSIG(status) == SIGKILL) why << ", as where memory is short";
+  if (WTERMSIG(status) == SIGALRM) why << ", for it took too long";
+  TellOfDeath(progress, why.view());
+}
+
 // Waits for the copy until `deadline`, and ends it then. True: the scan is complete.
 bool WaitForCopy(uint64_t deadline) {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
   ScanProgress* const progress = g_progress;
   if (copy == 0 || progress == nullptr) return false;
   long reaped = 0;
+  int status = 0;
+  bool late = false;
   for (;;) {
-    const bool over = progress->over.load() != 0;
-    reaped = sys::Call(SYS_wait4, copy, 0, over ? __WALL : __WALL | WNOHANG, 0);
+    const bool over = late || progress->over.load() != 0;
+    reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), over ? __WALL : __WALL | WNOHANG, 0);
     if (reaped == copy || (reaped != 0 && reaped != -EINTR)) break;
     if (over) continue;
     if (NowNs(CLOCK_MONOTONIC) >= deadline) {
       sys::Call(SYS_kill, copy, SIGKILL);
-      progress->over.store(1);
+      late = true;
       continue;
     }
     const timespec pause = {0, 50'000'000};
@@ -193,6 +211,9 @@ bool WaitForCopy(uint64_t deadline) {
   }
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
+  if (reaped == copy && progress->over.load() == 0) {
+    late ? TellOfDeath(*progress, "it took longer than a minute") : TellOfDeath(*progress, status);
+  }
   return progress->complete.load() != 0;
 }
 
@@ -233,6 +254,10 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
   }
   auto& job = *new (memory) ScanJob;
   job.progress = new (g_progress) ScanProgress;
+  job.progress->number = number;
+  job.progress->reason = reason;
+  job.progress->show = show;
+  job.progress->label << label;
   job.number = number;
   job.reason = reason;
   job.show = show;
@@ -456,10 +481,12 @@ void ReapScan() {
   if (copy == 0) return;
   const OtherCalls calls;
   if (!calls || g_process.pid != sys::Getpid()) return;
-  const long reaped = sys::Call(SYS_wait4, copy, 0, __WALL | WNOHANG, 0);
+  int status = 0;
+  const long reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
   if (reaped == 0 || reaped == -EINTR) return;
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
+  if (reaped == copy && g_progress->over.load() == 0) TellOfDeath(*g_progress, status);
 }
 
 void ForgetScans() {

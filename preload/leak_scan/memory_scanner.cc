@@ -245,7 +245,7 @@ void MemoryScanner::AddWord(uintptr_t address, uint64_t value) {
 
 // A reader looks for kBegin in the first block.
 void MemoryScanner::FlushBegin() {
-  if (ScanWriter::blocks() != 0) return;
+  if (job_.progress->blocks.load() != 0) return;
   CloseWords();
   out_->Flush();
 }
@@ -404,7 +404,7 @@ bool MemoryScanner::Run() {
                     "no memory for the scan");
     return false;
   }
-  ScanWriter::StartCounting();
+  ScanWriter::CountIn(job_.progress->blocks);
   ScanWriter out(job_.number, buffers[0], parent), vtables(job_.number, buffers[1], parent);
   out_ = &out;
   vtables_ = &vtables;
@@ -448,6 +448,7 @@ bool MemoryScanner::Run() {
 }  // namespace
 
 bool ScanMemory(const ScanJob& job) {
+  const arch::EveryProtectionKey readable;
   // Large: not on the stack of the program.
   ScanArena memory;
   void* const place = memory.Allocate(sizeof(MemoryScanner));

@@ -73,17 +73,20 @@ bool PagePlan::Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end) 
     if (plan_ == nullptr) return false;
   }
   constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62,
-                     kOfFile = uint64_t{1} << 61;
+                     kOfFile = uint64_t{1} << 61, kGuard = uint64_t{1} << 58;
   const bool only_written = mapping.kind == ScanRegionKind::kRelro ||
                             mapping.kind == ScanRegionKind::kModuleData ||
                             mapping.kind == ScanRegionKind::kFile;
+  bool some_swapped = false;
   for (size_t done = 0; done < pages;) {
     const size_t count = pages - done < kEntries ? pages - done : kEntries;
     const uintptr_t at = begin + done * kPage;
     can_load_ = !mapping.shared && Pagemap(at, count);
     if (can_load_) {
       for (size_t i = 0; i < count; ++i) {
-        const bool there = (entries_[i] & (kPresent | kSwapped)) != 0;
+        const bool there =
+            (entries_[i] & (kPresent | kSwapped)) != 0 && (entries_[i] & kGuard) == 0;
+        some_swapped |= there && (entries_[i] & kPresent) == 0;
         plan_[done + i] =
             there && !(only_written && (entries_[i] & kOfFile) != 0) ? kRead : kAbsent;
       }
@@ -100,8 +103,9 @@ bool PagePlan::Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end) 
     }
     done += count;
   }
-  // What is the process's own can be loaded.
-  if (!can_load_ && (mapping.file || mapping.shared)) TestPages(begin, pages, mapping);
+  // What is the process's own can be loaded; but kernels before 6.14 tell of guard regions (madvise()) that
+  // they are swapped.
+  if (some_swapped || (!can_load_ && (mapping.file || mapping.shared))) TestPages(begin, pages, mapping);
   can_load_ = can_load_ || mapping.anonymous();
   return true;
 }

@@ -13,6 +13,7 @@
 #include "preload/arch/arch.h"
 #include "preload/leak_scan/thread_stop.h"
 #include "preload/own_memory.h"
+#include "preload/text.h"
 
 namespace memtrace {
 
@@ -22,6 +23,12 @@ struct ScanProgress {
   std::atomic<uint32_t> complete{0};  // kDone was written
   std::atomic<uint64_t> stood_ns{0};  // 0: not known yet
   std::atomic<uint64_t> fork_ns{0};
+  std::atomic<uint32_t> blocks{0};    // of the trace that were written
+  // Of the scan, for what is told of a copy that died.
+  uint32_t number = 0;
+  format::ScanReason reason = format::ScanReason::kExitLate;
+  format::ScanShow show = format::ScanShow::kAny;
+  Text<256> label;
 };
 
 struct ScanJob {

@@ -7,7 +7,7 @@
 
 namespace memtrace {
 
-constinit uint32_t ScanWriter::sequence_ = 0;
+constinit std::atomic<uint32_t>* ScanWriter::blocks_ = nullptr;
 
 void ScanWriter::Flush() {
   if (encoder_.size() == 0) return;
@@ -18,7 +18,7 @@ void ScanWriter::Flush() {
   format::BlockHeader header = {};
   header.kind = format::BlockKind::kMemoryScan;
   header.thread = number_;
-  header.sequence = ++sequence_;
+  header.sequence = blocks_->fetch_add(1) + 1;
   header.payload_bytes = header.content_bytes = static_cast<uint32_t>(encoder_.size());
   if (!failed_) failed_ = !g_process.file.Append(header, encoder_.data());
   encoder_.Clear();

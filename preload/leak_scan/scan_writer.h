@@ -6,6 +6,7 @@
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_WRITER_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_WRITER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -37,12 +38,11 @@ class ScanWriter {
   void Flush();
   bool failed() const { return failed_; }
 
-  // Of all writers of one scan.
-  static void StartCounting() { sequence_ = 0; }
-  static uint32_t blocks() { return sequence_; }
+  // Of all writers of one scan, where who waits for it sees it.
+  static void CountIn(std::atomic<uint32_t>& blocks) { blocks_ = &blocks; }
 
  private:
-  static uint32_t sequence_;
+  static std::atomic<uint32_t>* blocks_;
   format::RecordEncoder encoder_;
   const uint32_t number_;
   const int parent_;

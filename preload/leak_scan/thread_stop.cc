@@ -27,7 +27,10 @@ namespace memtrace {
 namespace {
 
 constexpr size_t kBufferBytes = 32 << 10;
+// For threads to come, and for each of those there are at first: a program may make them faster than they
+// are stopped.
 constexpr long kLongestWaitNs = 200'000'000;
+constexpr long kLongestOfThreadNs = 200'000;
 // How often a thread that blocks our signal just now is looked at again: a thread that is being
 // made, or that writes a block of the trace, does so for a moment.
 constexpr int kLooks = 5;
@@ -297,14 +300,16 @@ bool ThreadStop::Stop() {
   g_number.fetch_add(1);
   const bool signal = ChooseSignal();
   if (!ListTasks()) return false;
-  const long deadline = static_cast<long>(NowNs(CLOCK_MONOTONIC)) + kLongestWaitNs;
+  const long deadline = static_cast<long>(NowNs(CLOCK_MONOTONIC)) + kLongestWaitNs +
+                        static_cast<long>(count_) * kLongestOfThreadNs;
+  const auto is_late = [&] { return static_cast<long>(NowNs(CLOCK_MONOTONIC)) >= deadline; };
   // Threads that are not asked to stop yet, or not at all, are in state kGivenUp and may be
   // asked again.
   for (size_t asked = 0; asked < count_;) {
     const size_t end = count_;
     // What has to be known of each is asked before the first stands.
     for (size_t i = asked; i < end; ++i) {
-      threads_[i].may_be_sent = signal && MaySend(threads_[i]);
+      threads_[i].may_be_sent = signal && !is_late() && MaySend(threads_[i]);
     }
     if (began_ns_ == 0) began_ns_ = NowNs(CLOCK_MONOTONIC);
     for (size_t i = asked; i < end; ++i) {
@@ -320,6 +325,7 @@ bool ThreadStop::Stop() {
       bool some = false;
       for (size_t i = 0; i < end; ++i) {
         if (threads_[i].tid == 0 || threads_[i].state.load() != StoppedThread::kGivenUp) continue;
+        if (is_late()) break;
         if (MaySend(threads_[i])) {
           threads_[i].state.store(StoppedThread::kAwaited);
           Send(i);
@@ -331,7 +337,9 @@ bool ThreadStop::Stop() {
       const timespec pause = {0, kPauseNs};
       sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
     }
+    const bool late = is_late();
     ListTasks();  // one that had begun to make a thread has made it
+    if (late) break;
   }
   for (size_t i = 0; i < count_; ++i) {
     uint32_t awaited = StoppedThread::kAwaited;

@@ -165,7 +165,8 @@ void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
     unparked += thread.state == format::ScanThreadState::kUnparked;
   }
   if (unparked != 0) {
-    note(absl::StrCat(Plural(unparked, "thread"), " did not stop, for it blocks signals or was not in time: ",
+    note(absl::StrCat(Plural(unparked, "thread"), " did not stop, as ",
+                      unparked == 1 ? "it blocks signals or was" : "they block signals or were", " not in time: ",
                       unparked == 1 ? "its whole stack was" : "their whole stacks were",
                       " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
   }

@@ -395,6 +395,41 @@ TEST_F(LeakScanTest, AnExecMeanwhileIsNotHarmed) {
   }
 }
 
+// Guard regions and pages with a protection key look like memory: the copy died of them, and where the
+// process scanned itself, the program.
+TEST_F(LeakScanTest, PagesThatCannotBeRead) {
+  int ran = 0;
+  for (const std::vector<std::string>& how : std::initializer_list<std::vector<std::string>>{
+           {"guard"}, {"guard", "alone"}, {"key"}, {"key", "alone"}}) {
+    TempDir traces;
+    Command command{.arguments = {TraceePath("strikes_its_scan")}};
+    command.arguments.insert(command.arguments.end(), how.begin(), how.end());
+    const Result run = RunCommand(Traced(command, traces.path()));
+    if (run.exit_status == 77) continue;
+    ++ran;
+    ASSERT_EQ(run.Outcome(), "exit 0") << how[0] << " " << how.size() << ": " << run.err;
+    Load(TraceOf(traces.path(), "strikes_its_scan", run.pid));
+    ASSERT_EQ(scans_.size(), 1u);
+    ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+    for (const report::LossRecord& record : scans_[0].records) {
+      EXPECT_EQ(record.kind, LeakKind::kReachable) << how[0] << ": " << record.bytes;
+    }
+  }
+  if (ran == 0) GTEST_SKIP() << "this machine has neither";
+}
+
+// It was told as if none had been asked for.
+TEST_F(LeakScanTest, ACopyThatIsKilledIsTold) {
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("strikes_its_scan"), "killed"}, .timeout_seconds = 60}, directory_.path()));
+  if (run.exit_status == 77) GTEST_SKIP() << "the kernel tells no children";
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  Load(TraceOf(directory_.path(), "strikes_its_scan", run.pid));
+  ASSERT_EQ(scans_.size(), 1u);
+  EXPECT_EQ(scans_[0].state, LeakScan::State::kFailed);
+  EXPECT_NE(scans_[0].failure.find("ended by signal 9"), std::string::npos) << scans_[0].failure;
+}
+
 TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {
   const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(getpid())}});
   EXPECT_EQ(leaks.exit_status, 2);
