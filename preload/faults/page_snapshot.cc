@@ -39,6 +39,7 @@ void Touch(volatile void* memory, size_t bytes) {
 constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
 constinit std::atomic<uint32_t> g_snapshots{0};
 constinit std::atomic<uint32_t> g_at_marks{0};
+constinit std::atomic<bool> g_is_fork_child{false};
 
 // What one snapshot works with, in a mapping of its own.
 struct Work {
@@ -312,8 +313,19 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
 
 }  // namespace
 
+// A fork child that touched less than a sixteenth of what is large: the rest is its parent's, which tells of it. Many
+// live for a moment, and to look through a gigabyte takes a quarter of a second.
+bool IsInherited() {
+  if (!g_is_fork_child.load(std::memory_order_relaxed)) return false;
+  rusage usage = {};
+  sys::Getrusage(RUSAGE_SELF, &usage);
+  constexpr long kPageKb = arch::kPageBytes >> 10;
+  return usage.ru_maxrss >= kFirstGrowthKb && usage.ru_minflt * 16 < usage.ru_maxrss / kPageKb;
+}
+
 void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
   if (g_process.config.faults == FaultMode::kOff || g_process.file.keeps_newest()) return;
+  if (reason == format::SnapshotReason::kEnd && IsInherited()) return;
   if (reason == format::SnapshotReason::kMark &&
       g_at_marks.fetch_add(1, std::memory_order_relaxed) >= kMostAtMarks) {
     return;
@@ -348,7 +360,12 @@ bool TakePageSnapshotIfGrown(const rusage& usage) {
 }
 
 void ForgetPageSnapshots() {
-  g_next_kb.store(kFirstGrowthKb, std::memory_order_relaxed);
+  // What it has from its parent is no growth of it.
+  rusage usage = {};
+  if (const OtherCalls calls; calls) sys::Getrusage(RUSAGE_SELF, &usage);
+  const long grown = usage.ru_maxrss + usage.ru_maxrss / 2;
+  g_next_kb.store(grown > kFirstGrowthKb ? grown : kFirstGrowthKb, std::memory_order_relaxed);
+  g_is_fork_child.store(true, std::memory_order_relaxed);
   g_snapshots.store(0, std::memory_order_relaxed);
   g_at_marks.store(0, std::memory_order_relaxed);
 }

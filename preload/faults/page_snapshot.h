@@ -2,8 +2,8 @@
 // /proc/self/smaps tells of them, and the pages of those that are writable, by
 // /proc/self/pagemap (else mincore), as runs.
 //
-// At the end, when the peak of the resident memory has grown by half (from 16 MiB on), and at
-// marks. Other threads go on meanwhile. What it costs grows with the resident pages, some 10 ns
+// At the end (not of a fork child that touched little of what it has from its parent), when the peak of the
+// resident memory has grown by half (from 16 MiB on), and at marks. Other threads go on meanwhile. What it costs grows with the resident pages, some 10 ns
 // each, which their faults cost many times over; the sum of all snapshots at growth is at most
 // three times the last.
 //

@@ -258,10 +258,11 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
       analysis.coverage.tool_memory_bytes == 0
           ? ""
           // Its own is address space, which may be more than all that is resident.
-          : absl::StrCat(analysis.coverage.tool_memory_bytes <= analysis.faults.peak_rss_bytes
-                             ? ", of which memtrace's own at most "
-                             : ", with what is resident of memtrace's own ",
-                         HumanBytes(analysis.coverage.tool_memory_bytes))));
+          : analysis.coverage.tool_memory_bytes <= analysis.faults.peak_rss_bytes
+              ? absl::StrCat(", of which memtrace's own at most ",
+                             HumanBytes(analysis.coverage.tool_memory_bytes))
+              : absl::StrCat(", some of it of memtrace's own mappings of ",
+                             HumanBytes(analysis.coverage.tool_memory_bytes))));
   AddCoverage(analysis, view.symbols(), numbers, &lines);
   return absl::StrCat(options.style.Paint(Ink::kHeading, "memtrace report"), "  ",
                       options.style.Name(analysis.file), "\n\n", lines.Take());

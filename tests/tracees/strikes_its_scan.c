@@ -18,7 +18,7 @@
 
 enum { kPages = 64, kPage = 4096, kGuardInstall = 102 };
 
-static void *g_kept;
+void *volatile g_kept;
 static pid_t g_main;
 
 // The copy is a child of the thread that called exit.
