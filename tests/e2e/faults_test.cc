@@ -394,6 +394,30 @@ TEST(FaultsTest, ABlockIsInTheBridgeForAsLongAsItLives) {
   EXPECT_GE(end.at("parts").at("retained").get<long>(), kListed * 9 / 10);
 }
 
+// What a fork child has from its parent is the parent's: each child of a gigabyte took half a second.
+TEST(FaultsTest, AForkChildHasASnapshotOfWhatItTouched) {
+  TempDir traces;
+  const Result run = RunCommand(
+      Under({.arguments = {"perl", "-e",
+                           "my $x = 'a' x (64 << 20); "
+                           "if (!fork) { exit 0 } wait; "
+                           "if (!fork) { my $y = 'b' x (64 << 20); exit 0 } wait; print $$"}},
+            traces.path(), "snapshots"));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  std::multiset<std::string> snapshots;  // of each process, in order
+  for (const auto& file : std::filesystem::directory_iterator(traces.path())) {
+    const Json report = Report(file.path());
+    std::string reasons = report.at("process").at("pid") == std::stoi(run.out) ? "parent" : "child";
+    for (const Json& snapshot : report.at("resident")) reasons += " " + snapshot.at("reason").get<std::string>();
+    snapshots.insert(reasons);
+  }
+  EXPECT_EQ(snapshots.size(), 3u);
+  EXPECT_EQ(snapshots.count("child"), 1u) << testing::PrintToString(snapshots);
+  for (const std::string& each : snapshots) {
+    EXPECT_TRUE(each == "child" || each.ends_with(" end")) << each;
+  }
+}
+
 TEST(FaultsTest, RingsAndPicturesShowWhatIsResident) {
   TempDir traces;
   const Result run = RunCommand(
