@@ -8,10 +8,44 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "report/render/units.h"
 
 namespace memtrace::report {
 namespace {
+
+// "FILE was opened with RTLD_DEEPBIND: what it allocates ...": PHP opens its extensions so, and sixteen such notes say
+// what one does.
+std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& notes) {
+  static constexpr char kOpened[] = " was opened with RTLD_DEEPBIND";
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> together, files;
+  size_t place = 0;
+  for (const std::string& note : notes) {
+    const size_t at = note.find(kOpened);
+    if (at == note.npos) {
+      together.push_back(note);
+      continue;
+    }
+    if (files.empty()) {
+      place = together.size();
+      together.push_back(note);
+    }
+    const size_t slash = note.rfind('/', at);
+    const size_t begin = slash == note.npos ? 0 : slash + 1;
+    files.push_back(note.substr(begin, at - begin));
+  }
+  if (files.size() < 2) return together;
+  const size_t more = files.size() - std::min(files.size(), kNamed);
+  files.resize(files.size() - more);
+  together[place] =
+      more == 0 ? absl::StrCat(absl::StrJoin(absl::MakeSpan(files).first(files.size() - 1), ", "), " and ", files.back())
+                : absl::StrCat(absl::StrJoin(files, ", "), " and ", more, " more");
+  absl::StrAppend(&together[place],
+                  " were opened with RTLD_DEEPBIND: what they allocate and free by libc's malloc is not in this trace");
+  return together;
+}
 
 std::string StopNote(const StopRecord& stop, double seconds) {
   const char* why = "for a reason this version does not know";
@@ -189,7 +223,7 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   }
   coverage.events_missing = coverage.dropped_events != 0 || coverage.lost_blocks != 0 ||
                             !reader.damage().empty() || !reader.cut_place().empty();
-  coverage.notes = metadata.notes;
+  coverage.notes = WithOneForAllFiles(metadata.notes);
   std::vector<Confinements> kinds;
   for (const ConfinementRecord& each : metadata.confinements) {
     if (each.what == 0) continue;  // only a reserve was mapped

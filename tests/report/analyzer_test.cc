@@ -436,6 +436,10 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
       .Counter("cross_checked", 50)
       .Counter("cross_check_differences", 1);
   trace.Note("One thing was strange.");
+  for (const char* file : {"/usr/lib/php/a.so", "b.so", "/c.so", "/d/d.so"}) {
+    trace.Note(std::string(file) + " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+               "is not in this trace");
+  }
   trace.Stopped(format::RecordingStop::kMaxBytes, 0, 1000);
   trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(1000);
   const Analysis a = Analyze(trace.Build()).analysis;
@@ -449,6 +453,8 @@ TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
   EXPECT_EQ(a.coverage.cross_check_differences, 1u);
   EXPECT_THAT(a.coverage.notes, testing::Contains("One thing was strange."));
   EXPECT_THAT(a.coverage.notes, testing::Contains(testing::HasSubstr("at the size limit")));
+  EXPECT_THAT(a.coverage.notes, testing::Contains("a.so, b.so, c.so and 1 more were opened with RTLD_DEEPBIND: what they "
+                                                  "allocate and free by libc's malloc is not in this trace"));
 }
 
 // Of which the library tells the first sixteen.
