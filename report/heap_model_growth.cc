@@ -1,11 +1,13 @@
 // The end of a HeapModel: how each site grew.
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "report/growth/growth_finder.h"
-#include "report/growth/recursion.h"
 #include "report/growth/shutdown.h"
+#include "report/growth/site_families.h"
 #include "report/heap_model.h"
 
 namespace memtrace::report {
@@ -28,19 +30,30 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
     site.series = series_.Take(i, SeriesNow(sites_[i]));
     if (site.live_blocks > 0) finder.AddSite(i, site.first_time_ns);
   }
-  // Families stand behind the sites.
-  const RecursionFamilies families(analysis->sites, *stacks_);
+  std::vector<std::pair<uint32_t, uint32_t>> moves;
+  for (const auto& [from_to, times] : usage_.handed_over()) {
+    moves.emplace_back(from_to.first - 1, from_to.second - 1);
+  }
+  const SiteFamilies kinds[] = {SiteFamilies::ByRecursion(analysis->sites, *stacks_),
+                                SiteFamilies::ByReallocs(analysis->sites.size(), moves)};
+  // For the finder they stand behind the sites, those of one kind behind those of the other.
   std::vector<Site> together;
-  for (size_t f = 0; f < families.size(); ++f) {
-    together.push_back(families.Together(f, analysis->sites));
-    if (together[f].live_blocks > 0) finder.AddSite(sites_.size() + f, together[f].first_time_ns);
+  const size_t begin[] = {sites_.size(), sites_.size() + kinds[0].size()};
+  for (const SiteFamilies& families : kinds) {
+    for (size_t f = 0; f < families.size(); ++f) {
+      const size_t number = sites_.size() + together.size();
+      together.push_back(families.Together(f, analysis->sites));
+      if (together.back().live_blocks > 0) finder.AddSite(number, together.back().first_time_ns);
+    }
   }
   const auto add = [&](const HeldBlock& block) {
     if (block.has(HeldBlock::kUncounted)) return;
     const uint64_t bytes = Round(WeightOf(block.size()).bytes);
     finder.AddLive(block.site, block.time_ns, bytes);
-    const uint32_t family = families.Of(block.site - 1);
-    if (family != RecursionFamilies::kNone) finder.AddLive(sites_.size() + family, block.time_ns, bytes);
+    for (size_t k = 0; k < std::size(kinds); ++k) {
+      const uint32_t family = kinds[k].Of(block.site - 1);
+      if (family != SiteFamilies::kNone) finder.AddLive(begin[k] + family, block.time_ns, bytes);
+    }
   };
   table_.ForEach(add);
   if (custom_ != nullptr) {
@@ -59,21 +72,29 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
       site.growth = {.verdict = Growth::Verdict::kBounded};
     }
   }
-  for (size_t f = 0; f < families.size(); ++f) {
-    uint64_t turns = 0, first_free_ns = UINT64_MAX, gone = 0;
-    for (const uint32_t at : families.members(f)) {
-      const SiteState& member = sites_[at + 1];
-      turns += member.turns;
-      if (member.frees > 0) first_free_ns = std::min(first_free_ns, member.first_free_ns);
-      gone += gone_bytes(at + 1);
-    }
-    const Growth growth =
-        finder.Judge(sites_.size() + f, together[f],
-                     static_cast<uint32_t>(std::min<uint64_t>(turns, UINT32_MAX)), first_free_ns);
-    if (growth.verdict != Growth::Verdict::kGrowing || 2 * gone > together[f].live_bytes) continue;
-    for (const uint32_t at : families.members(f)) {
-      Site& site = analysis->sites[at];
-      site.growth = families.ShareOf(growth, together[f], site);
+  for (size_t k = 0; k < std::size(kinds); ++k) {
+    for (size_t f = 0; f < kinds[k].size(); ++f) {
+      const std::vector<uint32_t>& members = kinds[k].members(f);
+      const Site& all = together[begin[k] + f - sites_.size()];
+      uint64_t turns = 0, first_free_ns = UINT64_MAX, gone = 0;
+      bool one_grows = false;
+      for (const uint32_t at : members) {
+        const SiteState& member = sites_[at + 1];
+        turns += member.turns;
+        if (member.frees > 0) first_free_ns = std::min(first_free_ns, member.first_free_ns);
+        gone += gone_bytes(at + 1);
+        one_grows |= analysis->sites[at].growth.verdict == Growth::Verdict::kGrowing;
+      }
+      // A recursion is one piece of code; of sites that a block went through one that grows is known by itself.
+      if (one_grows && &kinds[k] != &kinds[0]) continue;
+      const Growth growth =
+          finder.Judge(begin[k] + f, all, static_cast<uint32_t>(std::min<uint64_t>(turns, UINT32_MAX)),
+                       first_free_ns);
+      if (growth.verdict != Growth::Verdict::kGrowing || 2 * gone > all.live_bytes) continue;
+      for (const uint32_t at : members) {
+        Site& site = analysis->sites[at];
+        site.growth = SiteFamilies::ShareOf(growth, all, site);
+      }
     }
   }
 }

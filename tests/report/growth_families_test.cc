@@ -1,4 +1,5 @@
-// Growth through a function that calls itself: each way to an allocation is a call site of its own.
+// Growth that no call site has alone: through a function that calls itself, where each way to an allocation is
+// a call site, and of a buffer that several places make larger.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "report/growth/recursion.h"
+#include "report/growth/site_families.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -66,7 +67,7 @@ Judged Growing(const AnalyzedTrace& trace) {
   return judged;
 }
 
-TEST(GrowthRecursionTest, WaysOfOneRecursionGrowTogether) {
+TEST(GrowthFamiliesTest, WaysOfOneRecursionGrowTogether) {
   const AnalyzedTrace trace = Inserts(Way::kRecursion, 0);
   ASSERT_GT(trace.analysis.sites.size(), 500u);
   const Judged judged = Growing(trace);
@@ -76,21 +77,21 @@ TEST(GrowthRecursionTest, WaysOfOneRecursionGrowTogether) {
   EXPECT_LT(judged.bytes_per_s, 1.2 * rate);
 }
 
-TEST(GrowthRecursionTest, WhatOnlyChangesPlacesDoesNotGrow) {
+TEST(GrowthFamiliesTest, WhatOnlyChangesPlacesDoesNotGrow) {
   EXPECT_EQ(Growing(Inserts(Way::kRecursion, 100)).growing, 0u);
 }
 
 // A block each of a thousand functions is what a program sets up.
-TEST(GrowthRecursionTest, OtherCallSitesAreJudgedAlone) {
+TEST(GrowthFamiliesTest, OtherCallSitesAreJudgedAlone) {
   const AnalyzedTrace trace = Inserts(Way::kDistinctCallers, 0);
   EXPECT_LT(Growing(trace).growing, 5u);
-  EXPECT_EQ(RecursionFamilies(trace.analysis.sites, *trace.stacks).size(), 0u);
+  EXPECT_EQ(SiteFamilies::ByRecursion(trace.analysis.sites, *trace.stacks).size(), 0u);
 }
 
-TEST(GrowthRecursionTest, AFamilyHasWhatItsMembersHaveTogether) {
+TEST(GrowthFamiliesTest, AFamilyHasWhatItsMembersHaveTogether) {
   const AnalyzedTrace trace = Inserts(Way::kRecursion, 100);
   const std::vector<Site>& sites = trace.analysis.sites;
-  const RecursionFamilies families(sites, *trace.stacks);
+  const SiteFamilies families = SiteFamilies::ByRecursion(sites, *trace.stacks);
   ASSERT_GT(families.size(), 0u);
   for (size_t f = 0; f < families.size(); ++f) {
     const Site all = families.Together(f, sites);
@@ -116,6 +117,50 @@ TEST(GrowthRecursionTest, AFamilyHasWhatItsMembersHaveTogether) {
     EXPECT_EQ(freed, frees);
     EXPECT_EQ(all.series.back().live_bytes, live);
   }
+}
+
+// A buffer that `sites` places make larger, in turn or by chance; below it a pool that stays as it is.
+AnalyzedTrace OneBuffer(uint32_t sites, bool grows) {
+  TraceBuilder trace;
+  ThreadScript& thread = trace.Thread(1);
+  std::mt19937 random(7);
+  for (uint32_t site = 1; site <= sites; ++site) thread.Node(site, 0x401000 + 64 * site);
+  uint32_t bytes = 512;
+  uint64_t address = 0x10000;
+  thread.At(kStepNs).Malloc(address, bytes, 1, 8);
+  for (uint64_t now = 2 * kStepNs; now < kLastNs; now += kStepNs) {
+    bytes = grows ? bytes + 512 : 512 + static_cast<uint32_t>(random() % 4096);
+    const uint64_t next = 0x10000 + 0x1000000 * (now / kStepNs % 2);
+    thread.At(now).Realloc(address, next, bytes, 1 + random() % sites, 8);
+    address = next;
+  }
+  thread.At(kLastNs);
+  trace.End(0, kLastNs);
+  return Analyze(trace.Build());
+}
+
+TEST(GrowthFamiliesTest, ABufferOfSeveralPlacesGrows) {
+  for (const uint32_t sites : {2u, 5u}) {
+    double rate = 0;
+    for (const Site& site : OneBuffer(sites, true).analysis.sites) {
+      if (site.growth.verdict == Growth::Verdict::kGrowing) rate += site.growth.bytes_per_s;
+    }
+    EXPECT_NEAR(rate, 512e9 / kStepNs, 100e9 / kStepNs) << sites;
+  }
+}
+
+TEST(GrowthFamiliesTest, ABufferThatStaysDoesNotGrow) {
+  EXPECT_EQ(Growing(OneBuffer(3, false)).growing, 0u);
+}
+
+TEST(GrowthFamiliesTest, SitesThatAreConnectedAreOneFamily) {
+  const std::pair<uint32_t, uint32_t> moves[] = {{1, 4}, {6, 4}, {2, 3}, {9, 9}};
+  const SiteFamilies families = SiteFamilies::ByReallocs(10, moves);
+  ASSERT_EQ(families.size(), 2u);
+  EXPECT_EQ(families.members(0), (std::vector<uint32_t>{1, 4, 6}));
+  EXPECT_EQ(families.members(1), (std::vector<uint32_t>{2, 3}));
+  EXPECT_EQ(families.Of(9), SiteFamilies::kNone);
+  EXPECT_EQ(SiteFamilies::ByReallocs(10, {}).Of(3), SiteFamilies::kNone);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-#include "report/growth/recursion.h"
+#include "report/growth/site_families.h"
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
@@ -75,7 +77,9 @@ class FrameSet {
   size_t repeats_ = 0;
 };
 
-// The sum of series, each of which stays where it was in intervals that it has no point of.
+// The sum of series, each of which stays where it was in intervals that it has no point of. What the sum went down to
+// within an interval is not known, where a block went from one site to the other: it is looked at where intervals
+// begin and end.
 class SeriesSum {
  public:
   void Add(const SeriesPoints& points) {
@@ -89,14 +93,9 @@ class SeriesSum {
         AddUpTo(UINT32_MAX, point.allocations, &sum.allocations);
         AddUpTo(UINT32_MAX, point.frees, &sum.frees);
         sum.bytes_allocated += point.bytes_allocated;
-        sum.low_bytes += point.low_bytes;
-        sum.high_bytes += point.high_bytes;
         live_bytes = point.live_bytes;
         live_blocks = point.live_blocks;
         changed_[i] = true;
-      } else {
-        sum.low_bytes += live_bytes;
-        sum.high_bytes += live_bytes;
       }
       sum.live_bytes += live_bytes;
       AddUpTo(UINT32_MAX, live_blocks, &sum.live_blocks);
@@ -105,10 +104,14 @@ class SeriesSum {
 
   SeriesPoints Points() {
     SeriesPoints points;
+    uint64_t before = 0;
     for (uint32_t i = 0; i < SiteSeries::kMostIntervals; ++i) {
-      if (!changed_[i]) continue;
-      sums_[i].interval = i;
-      points.push_back(sums_[i]);
+      SeriesPoint& sum = sums_[i];
+      sum.interval = i;
+      sum.low_bytes = std::min(before, sum.live_bytes);
+      sum.high_bytes = std::max(before, sum.live_bytes);
+      before = sum.live_bytes;
+      if (changed_[i]) points.push_back(sum);
     }
     return points;
   }
@@ -124,33 +127,61 @@ class SeriesSum {
 
 }  // namespace
 
-RecursionFamilies::RecursionFamilies(std::span<const Site> sites, const StackTable& stacks)
-    : family_of_(sites.size(), kNone) {
+SiteFamilies SiteFamilies::ByRecursion(std::span<const Site> sites, const StackTable& stacks) {
   FrameSet frames(stacks);
   std::vector<uint64_t> keys;
   keys.reserve(sites.size());
-  absl::flat_hash_map<uint64_t, uint32_t> count;  // of sites with this key, once one has a frame twice
+  absl::flat_hash_set<uint64_t> recursive;  // keys of which a stack has a frame twice
   for (const Site& site : sites) {
     const Frames found = frames.Of(site);
     keys.push_back(found.key);
-    if (found.repeat) count.try_emplace(found.key, 0);
+    if (found.repeat) recursive.insert(found.key);
   }
-  if (count.empty()) return;
-  for (const uint64_t key : keys) {
-    if (const auto at = count.find(key); at != count.end()) ++at->second;
+  for (uint64_t& key : keys) {
+    if (!recursive.contains(key)) key = kNoKey;
   }
-  absl::flat_hash_map<uint64_t, uint32_t> family;
-  for (uint32_t i = 0; i < sites.size(); ++i) {
-    const auto at = count.find(keys[i]);
-    if (at == count.end() || at->second < 2) continue;
-    const auto [to, is_new] = family.try_emplace(keys[i], static_cast<uint32_t>(families_.size()));
-    if (is_new) families_.emplace_back().reserve(at->second);
-    families_[to->second].push_back(i);
-    family_of_[i] = to->second;
-  }
+  return OfKeys(keys);
 }
 
-Growth RecursionFamilies::ShareOf(Growth growth, const Site& together, const Site& member) {
+SiteFamilies SiteFamilies::ByReallocs(size_t sites,
+                                      std::span<const std::pair<uint32_t, uint32_t>> moves) {
+  // Each site leads to another of its family, the first to itself.
+  std::vector<uint32_t> leads_to(sites);
+  std::iota(leads_to.begin(), leads_to.end(), 0u);
+  const auto first_of = [&](uint32_t site) {
+    while (leads_to[site] != site) site = leads_to[site] = leads_to[leads_to[site]];
+    return site;
+  };
+  for (const auto& [from, to] : moves) {
+    const uint32_t a = first_of(from), b = first_of(to);
+    leads_to[std::max(a, b)] = std::min(a, b);
+  }
+  std::vector<uint64_t> keys;
+  keys.reserve(sites);
+  for (uint32_t site = 0; site < sites; ++site) keys.push_back(first_of(site) + 1);
+  return OfKeys(keys);
+}
+
+SiteFamilies SiteFamilies::OfKeys(std::span<const uint64_t> keys) {
+  SiteFamilies found;
+  absl::flat_hash_map<uint64_t, uint32_t> count, family;
+  for (const uint64_t key : keys) {
+    if (key != kNoKey) ++count[key];
+  }
+  for (uint32_t i = 0; i < keys.size(); ++i) {
+    const auto at = count.find(keys[i]);
+    if (at == count.end() || at->second < 2) continue;
+    if (found.family_of_.empty()) found.family_of_.assign(keys.size(), kNone);
+    const auto [to, is_new] =
+        family.try_emplace(keys[i], static_cast<uint32_t>(found.families_.size()));
+    if (is_new) found.families_.emplace_back().reserve(at->second);
+    found.families_[to->second].push_back(i);
+    found.family_of_[i] = to->second;
+  }
+  return found;
+}
+
+Growth SiteFamilies::ShareOf(Growth growth, const Site& together, const Site& member) {
   const bool by_live = together.live_bytes > 0 && !growth.held_until_exit;
   const uint64_t part = by_live ? member.live_bytes : member.bytes_allocated;
   const uint64_t all = by_live ? together.live_bytes : together.bytes_allocated;
@@ -169,7 +200,7 @@ Growth RecursionFamilies::ShareOf(Growth growth, const Site& together, const Sit
   return growth;
 }
 
-Site RecursionFamilies::Together(size_t family, std::span<const Site> sites) const {
+Site SiteFamilies::Together(size_t family, std::span<const Site> sites) const {
   Site all;
   all.first_time_ns = UINT64_MAX;
   LifetimeHistogram lifetimes;
