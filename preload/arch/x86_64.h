@@ -346,16 +346,18 @@ inline constexpr uint8_t kTrampolineRip[] = {0x77, 0xa8, 0x01};
 
 // Is this the code of a signal trampoline? It is what other libraries than glibc
 // use, without CFI: mov $15, %rax (or %eax); syscall.
-// While it lives, this thread may read and write memory of every protection key, as the kernel may.
+// While it lives, this thread may read and write memory of every protection key, as the kernel may. Whether there
+// are keys is asked of the kernel: a program may have CPUID fault (arch_prctl).
 class EveryProtectionKey {
  public:
   EveryProtectionKey() {
-    uint32_t eax = 7, ebx, ecx = 0, edx;
-    asm volatile("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-    constexpr uint32_t kKeysAreOn = 1 << 4;  // OSPKE
-    if ((ecx & kKeysAreOn) == 0) return;
+    const long key = RawSystemCall(SYS_pkey_alloc, 0, 0, 0, 0, 0, 0);
+    if (key < 0) return;
+    RawSystemCall(SYS_pkey_free, key, 0, 0, 0, 0, 0);
     has_ = true;
+    uint32_t edx;
     asm volatile("rdpkru" : "=a"(before_), "=d"(edx) : "c"(0));
+    before_ |= uint32_t{1} << (2 * key);  // no access, as it was before that key was given out
     Set(0);
   }
   ~EveryProtectionKey() {

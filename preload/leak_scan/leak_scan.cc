@@ -181,7 +181,9 @@ void TellOfDeath(const ScanProgress& progress, std::string_view why) {
 
 void TellOfDeath(const ScanProgress& progress, int status) {
   Text<128> why;
-  why << "the process that scanned was ended by signal " << WTERMSIG(status);
+  why << "the process that scanned ";
+  if (!WIFSIGNALED(status)) why << "ended";
+  if (WIFSIGNALED(status)) why << "was ended by signal " << WTERMSIG(status);
   if (WTERMSIG(status) == SIGKILL) why << ", as where memory is short";
   if (WTERMSIG(status) == SIGALRM) why << ", for it took too long";
   TellOfDeath(progress, why.view());
