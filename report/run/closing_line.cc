@@ -76,8 +76,8 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
     absl::StrAppend(&line, biggest->path, " (", Allocations(*biggest), ")");
   }
   if (untraced_exec) {
-    absl::StrAppend(&line, "; it then became a program that is not traced (static, setuid or another "
-                           "environment?)");
+    absl::StrAppend(&line, "; it then became a program that is not traced (static, setuid, another user "
+                           "or another environment?)");
   }
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost");

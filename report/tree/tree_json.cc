@@ -42,7 +42,8 @@ Json ImageJson(const TreeView& view, size_t index) {
                {"executable", process.executable},
                {"build_id", process.build_id},
                {"host", process.host},
-               {"start_time", render::DateTimeIso(process.start_realtime_ns)},
+               {"start_time", process.imported() ? Json()
+                                                  : Json(render::DateTimeIso(process.start_realtime_ns))},
                {"duration_s", static_cast<double>(process.duration_ns) / 1e9},
                {"end", std::string(render::EndName(process.end))}};
   json["exit_status"] = process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();

@@ -130,11 +130,12 @@ std::string TreeText::Summary() const {
   lines.Add("Ended", Ends());
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const ProcessImage& image : images) {
+    if (image.process.imported()) continue;  // a log does not tell
     first = std::min(first, image.process.start_realtime_ns);
     last = std::max(last, image.process.start_realtime_ns +
                               static_cast<int64_t>(image.process.duration_ns));
   }
-  if (!images.empty()) {
+  if (first <= last) {
     lines.Add("Started", absl::StrCat(DateTime(first), ", the last ended ",
                                       Duration(static_cast<uint64_t>(last - first)), " later"));
   }

@@ -48,6 +48,24 @@ class NightlyCommandTest : public testing::Test {
   TempDir directory_;
 };
 
+// An imported log has no start by the wall clock: it was told as of 1970.
+TEST_F(NightlyCommandTest, LogsHaveNoDateInReportsOfSeveral) {
+  std::string traces;
+  for (const char* name : {"a", "b"}) {
+    std::ofstream(path(name)) << "# tracer: nop\n"
+                                 " bash-100 [000] ..... 100.000000: kmalloc: call_site=alloc_pipe_info+0x4a/0x210 "
+                                 "ptr=000000001000 bytes_req=100 bytes_alloc=128 gfp_flags=GFP_KERNEL\n";
+    const std::string trace = path(absl::StrCat(name, ".mtr"));
+    ASSERT_EQ(Memtrace(absl::StrCat("import ftrace ", path(name), " -o ", trace)).exit_status, 0);
+    absl::StrAppend(&traces, " ", trace);
+  }
+  const CommandResult text = Memtrace(absl::StrCat("report", traces));
+  EXPECT_EQ(text.exit_status, 0) << text.output;
+  EXPECT_EQ(text.output.find("1970"), std::string::npos) << text.output;
+  const CommandResult json = Memtrace(absl::StrCat("report --format json", traces));
+  EXPECT_THAT(json.output, HasSubstr("\"start_time\": null")) << json.output;
+}
+
 TEST_F(NightlyCommandTest, DiffExitsByWhatItFinds) {
   const std::string before = Trace("old.mtr", 3), after = Trace("new.mtr", 5);
   CommandResult result = Memtrace(absl::StrCat("diff ", before, " ", after));
