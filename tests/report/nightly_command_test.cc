@@ -63,7 +63,7 @@ TEST_F(NightlyCommandTest, LogsHaveNoDateInReportsOfSeveral) {
   EXPECT_EQ(text.exit_status, 0) << text.output;
   EXPECT_EQ(text.output.find("1970"), std::string::npos) << text.output;
   const CommandResult json = Memtrace(absl::StrCat("report --format json", traces));
-  EXPECT_THAT(json.output, HasSubstr("\"start_time\": null")) << json.output;
+  EXPECT_THAT(json.output, HasSubstr("\"start_time\":null")) << json.output;
 }
 
 TEST_F(NightlyCommandTest, DiffExitsByWhatItFinds) {
