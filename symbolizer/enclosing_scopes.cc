@@ -182,14 +182,13 @@ const std::string& EnclosingScopes::QualifiedName(Dwarf_Die* function) {
   Dwarf_Die declared = Declared(*function);
   const auto [it, is_new] = names_.try_emplace(declared.addr);
   const char* name = NameOf(&declared);
-  // Of a function that was declared nowhere there is the name alone: clang -gline-tables-only.
-  if (!is_new || name == nullptr || !IsCPlusPlus(&declared) || !dwarf_hasattr(&declared, DW_AT_decl_line)) {
-    return it->second;
-  }
+  if (!is_new || name == nullptr || !IsCPlusPlus(&declared)) return it->second;
   const std::string prefix = Prefix(&declared);
-  // main, and what the compiler made for itself.
+  // main, and what the compiler made for itself; and a name that was declared nowhere, of which there is neither scope
+  // nor parameter: clang -gline-tables-only.
   if (prefix.empty() &&
-      (HasFlag(&declared, DW_AT_external) || HasFlag(&declared, DW_AT_artificial))) {
+      (HasFlag(&declared, DW_AT_external) || HasFlag(&declared, DW_AT_artificial) ||
+       !dwarf_hasattr(&declared, DW_AT_decl_line))) {
     return it->second;
   }
   return it->second = absl::StrCat(prefix, name, Parameters(&declared));
