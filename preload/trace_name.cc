@@ -15,10 +15,6 @@ namespace {
 constexpr uint64_t kTriedInTurn = 8;
 constexpr uint64_t kMostNumbers = 1'000'000'000;
 
-long CreateAt(const char* path) {
-  return sys::MoveUp(sys::Open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
-}
-
 }  // namespace
 
 void TraceName::Set(const char* pattern, const Values& values) {
@@ -46,13 +42,18 @@ void TraceName::Append(const char* pattern, const Values& values) {
 }
 
 long TraceName::CreateFile(const Values& values) {
-  long fd = path_.cut() ? -ENAMETOOLONG : CreateAt(path_.c_str());
+  long fd = Create();
   if ((fd == -EEXIST || fd == -EISDIR) && IsDirectory()) {
     if (!path_.view().ends_with('/')) path_ << "/";
     Append(kDefaultTraceName, values);
-    fd = path_.cut() ? -ENAMETOOLONG : CreateAt(path_.c_str());
+    fd = Create();
   }
   return fd == -EEXIST ? CreateNumbered() : fd;
+}
+
+long TraceName::Create() const {
+  if (path_.cut()) return -ENAMETOOLONG;
+  return sys::MoveUp(sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
 }
 
 bool TraceName::IsDirectory() const {
@@ -74,7 +75,7 @@ long TraceName::CreateNumbered() {
   while (fd == -EEXIST && number < kMostNumbers) {
     if (number > 0 && number % kTriedInTurn == 0) number = LastNumberInUse(wanted.view(), number);
     Number(wanted.view(), ++number);
-    fd = path_.cut() ? -ENAMETOOLONG : CreateAt(path_.c_str());
+    fd = Create();
   }
   return fd;
 }

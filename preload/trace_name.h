@@ -39,6 +39,7 @@ class TraceName {
 
   void Append(const char* pattern, const Values& values);
   bool IsDirectory() const;
+  long Create() const;
   long CreateNumbered();
   // path_ becomes `wanted` with `number` before its extension.
   void Number(std::string_view wanted, uint64_t number);

@@ -34,6 +34,7 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
   for (const auto& [from_to, times] : usage_.handed_over()) {
     moves.emplace_back(from_to.first - 1, from_to.second - 1);
   }
+  constexpr size_t kRecursion = 0;
   const SiteFamilies kinds[] = {SiteFamilies::ByRecursion(analysis->sites, *stacks_),
                                 SiteFamilies::ByReallocs(analysis->sites.size(), moves)};
   // For the finder they stand behind the sites, those of one kind behind those of the other.
@@ -86,7 +87,7 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
         one_grows |= analysis->sites[at].growth.verdict == Growth::Verdict::kGrowing;
       }
       // A recursion is one piece of code; of sites that a block went through one that grows is known by itself.
-      if (one_grows && &kinds[k] != &kinds[0]) continue;
+      if (one_grows && k != kRecursion) continue;
       const Growth growth =
           finder.Judge(begin[k] + f, all, static_cast<uint32_t>(std::min<uint64_t>(turns, UINT32_MAX)),
                        first_free_ns);

@@ -56,7 +56,7 @@ class FastWalk {
   // Is this a pc that a frame can have? Marks the end otherwise.
   bool IsFrame(uintptr_t pc) {
     if (pc >> kAddressBits == 0 && pc != 0) [[likely]] return true;
-    marker_ = pc == 0 ? MarkerOfNoReturn(window_.hi == bounds_->primary_hi())
+    marker_ = pc == 0 ? MarkerOfNoReturn(bounds_->IsPrimary(window_))
                       : format::StackMarker::kInconsistent;
     repeatable_ = false;
     return false;
@@ -88,7 +88,7 @@ class FastWalk {
   // A word outside of the primary stack may be unreadable when it is asked for again.
   [[gnu::noinline]] bool MoveWindow(uintptr_t address) {
     const bool moved = bounds_->Move(address, &window_);
-    if (!moved || window_.hi != bounds_->primary_hi()) repeatable_ = false;
+    if (!moved || !bounds_->IsPrimary(window_)) repeatable_ = false;
     return moved;
   }
   bool Read(uintptr_t address, uint64_t* value) {

@@ -30,7 +30,7 @@ class StackReader {
     return true;
   }
 
-  bool on_primary_stack() const { return window_.hi == bounds_->primary_hi(); }
+  bool on_primary_stack() const { return bounds_->IsPrimary(window_); }
 
  private:
   StackBounds* bounds_;

@@ -73,6 +73,8 @@ class StackBounds {
 
   uintptr_t primary_lo() const { return lo_; }
   uintptr_t primary_hi() const { return hi_; }
+  // Is that the window of the thread's own stack?
+  bool IsPrimary(const StackWindow& window) const { return window.hi == hi_; }
 
  private:
   StackWindow EnterSlow(uintptr_t sp);

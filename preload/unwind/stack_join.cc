@@ -85,7 +85,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
     epoch_word_ = epoch.word;
   }
   FastWalk walk(bounds, counters, site.cfa);
-  if (walk.window().hi != bounds->primary_hi()) [[unlikely]] return GiveUp();
+  if (!bounds->IsPrimary(walk.window())) [[unlikely]] return GiveUp();
   FastWalk::State at = {site.pc, site.cfa, site.rbp, false};
   size_t count = 0;         // of fresh_
   size_t cursor = size_;    // frames inside of it are passed: cursor - 1 is next
@@ -99,7 +99,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
           (!(checks_[met] & kNeedsRbp) || frames_[met].rbp == at.rbp)) {
         const size_t same = FirstDifference(met);
         if (same == 0) {
-          if (cursor + count > kMaxRecorded || !walk.repeatable() || walk.window().hi != bounds->primary_hi() ||
+          if (cursor + count > kMaxRecorded || !walk.repeatable() || !bounds->IsPrimary(walk.window()) ||
               (marker_ == format::StackMarker::kNoUnwindInfo &&
                !walk.StillUnknown(returns_[0].pc))) [[unlikely]] {
             return GiveUp();
@@ -149,7 +149,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
     if (next == FastWalk::Next::kGeneric) return GiveUp();
     break;
   }
-  if (!walk.repeatable() || walk.window().hi != bounds->primary_hi()) [[unlikely]] {
+  if (!walk.repeatable() || !bounds->IsPrimary(walk.window())) [[unlikely]] {
     return GiveUp();
   }
   marker_ = walk.marker();

@@ -90,15 +90,15 @@ class SeriesSum {
       SeriesPoint& sum = sums_[i];
       if (next < points.size() && points[next].interval == i) {
         const SeriesPoint& point = points[next++];
-        AddUpTo(UINT32_MAX, point.allocations, &sum.allocations);
-        AddUpTo(UINT32_MAX, point.frees, &sum.frees);
+        sum.allocations = SiteSeries::Saturated(uint64_t{sum.allocations} + point.allocations);
+        sum.frees = SiteSeries::Saturated(uint64_t{sum.frees} + point.frees);
         sum.bytes_allocated += point.bytes_allocated;
         live_bytes = point.live_bytes;
         live_blocks = point.live_blocks;
         changed_[i] = true;
       }
       sum.live_bytes += live_bytes;
-      AddUpTo(UINT32_MAX, live_blocks, &sum.live_blocks);
+      sum.live_blocks = SiteSeries::Saturated(uint64_t{sum.live_blocks} + live_blocks);
     }
   }
 
@@ -117,10 +117,6 @@ class SeriesSum {
   }
 
  private:
-  static void AddUpTo(uint64_t most, uint32_t n, uint32_t* sum) {
-    *sum = static_cast<uint32_t>(std::min(uint64_t{*sum} + n, most));
-  }
-
   std::array<SeriesPoint, SiteSeries::kMostIntervals> sums_{};
   std::array<bool, SiteSeries::kMostIntervals> changed_{};
 };
@@ -156,9 +152,8 @@ SiteFamilies SiteFamilies::ByReallocs(size_t sites,
     const uint32_t a = first_of(from), b = first_of(to);
     leads_to[std::max(a, b)] = std::min(a, b);
   }
-  std::vector<uint64_t> keys;
-  keys.reserve(sites);
-  for (uint32_t site = 0; site < sites; ++site) keys.push_back(first_of(site) + 1);
+  std::vector<uint64_t> keys(sites, kNoKey);
+  for (const auto& [from, to] : moves) keys[from] = keys[to] = first_of(from) + 1;
   return OfKeys(keys);
 }
 

@@ -82,6 +82,11 @@ class SiteSeries {
   template <typename Archive>
   void Fold(Archive& archive);
 
+  // As the counts of a point are.
+  static uint32_t Saturated(uint64_t n) {
+    return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX));
+  }
+
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct OpenSite {
@@ -90,9 +95,6 @@ class SiteSeries {
     SeriesPoints points;
   };
 
-  static uint32_t Saturated(uint64_t n) {
-    return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX));
-  }
   static void Keep(OpenSite* site, const Now& now) {
     if (site->interval == kNone) return;
     Add({site->interval, Saturated(now.allocations - site->allocations),
