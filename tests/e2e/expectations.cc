@@ -143,17 +143,6 @@ std::string CheckFaults(const Example& example, const Json& report, const std::s
   return Compare(where.str(), faults, "==", wanted);
 }
 
-double LiveBytesAt(const Json& report, double part) {
-  const Json& points = report.at("timeline").at("points");
-  if (points.empty()) throw std::runtime_error("the timeline is empty");
-  const double wanted_time = points.back().at("time_s").get<double>() * part;
-  double live = 0;
-  for (const Json& point : points) {
-    if (point.at("time_s").get<double>() <= wanted_time) live = point.at("live_bytes");
-  }
-  return live;
-}
-
 }  // namespace
 
 Example ReadExample(const std::string& source_path) {
@@ -186,8 +175,6 @@ std::string Check(const Example& example, const Expectation& expectation, const 
   static const std::regex kMapping("mapping (\\w+)" + kAt + ": (.*)");
   static const std::regex kMappingLive("mapping live bytes of (\\w+)" + kAt + " == (\\d+)");
   static const std::regex kFaults(R"(minor faults from @(\w+) to @(\w+) == (\d+))");
-  static const std::regex kLive(R"(live bytes at (\d+)% == (\d+))");
-  static const std::regex kLiveBetween(R"(live bytes at (\d+)% between (\d+) (\d+))");
   static const std::regex kWords("words \"(.*)\"");
   static const std::regex kText("text \"(.*)\"");
   const std::string& words = expectation.text;
@@ -243,14 +230,6 @@ std::string Check(const Example& example, const Expectation& expectation, const 
   }
   if (std::regex_match(words, m, kFaults)) {
     return CheckFaults(example, report, m[1], m[2], std::stod(m[3]));
-  }
-  if (std::regex_match(words, m, kLive)) {
-    return Compare("it", LiveBytesAt(report, std::stod(m[1]) / 100), "==", std::stod(m[2]));
-  }
-  if (std::regex_match(words, m, kLiveBetween)) {
-    const double live = LiveBytesAt(report, std::stod(m[1]) / 100);
-    const bool between = live >= std::stod(m[2]) && live <= std::stod(m[3]);
-    return between ? "" : "it is " + std::to_string(live);
   }
   if (std::regex_match(words, m, kWords)) {
     const std::regex wanted(m[1].str());

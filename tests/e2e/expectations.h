@@ -15,7 +15,6 @@
 //   mapping KIND at @name in Function: key == number    summed over such mappings
 //   mapping live bytes of KIND in Function == number
 //   minor faults from @a to @b == number                @a, @b: sites with one block
-//   live bytes at 50% == number | between low high      of the run, from the timeline
 //   words "regex"                                       a sentence about the faults, whole
 //   text "regex"                                        somewhere in the text report
 //
