@@ -104,12 +104,15 @@ constexpr Flag kFlags[] = {
 #undef MEMTRACE_FLAG
 };
 
-// At most one character more, less or other.
+// At most one character more, less or other, or two neighbours in the wrong order.
 bool AlmostEqual(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > 1) return false;
   size_t same = 0;
   while (same < a.size() && a[same] == b[same]) ++same;
+  if (a.size() == b.size() && same + 1 < a.size() && a[same] == b[same + 1] && a[same + 1] == b[same]) {
+    return From(a, same + 2) == From(b, same + 2);
+  }
   return From(a, same + (a.size() == b.size())) == From(b, same + 1);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include <cstdlib>
@@ -259,6 +260,27 @@ bool ReadSettings() {
   return true;
 }
 
+// The file of the program. The link is of the loader where that was called by its name, and leads nowhere where
+// the program came from a mount that is gone.
+void ReadExecutable() {
+  ReadLink("/proc/self/exe", g_process.executable);
+  if (getauxval(AT_BASE) != 0 && g_process.executable.view() != "/") return;
+  Text<8192> path;
+  const uintptr_t headers = getauxval(AT_PHDR);
+  if (headers == 0 || !NameOfMapping(headers & ~(arch::kPageBytes - 1), path)) return;
+  g_process.executable.Clear();
+  g_process.executable << path.view();
+}
+
+// The kernel's peak is that of a process, which may have been a larger program.
+void NoteInheritedPeak() {
+  rusage usage;
+  const auto resident_kb = static_cast<long>(ResidentBytes() >> 10);
+  if (resident_kb == 0 || sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  constexpr long kLeastKb = 8 << 10;
+  if (usage.ru_maxrss > 2 * resident_kb + kLeastKb) g_process.inherited_peak_kb = usage.ru_maxrss;
+}
+
 bool StartProcess() {
   if (const std::string_view why = WhyNotInThisProcess(); !why.empty()) {
     if (MaySay()) RawLog(why);
@@ -269,10 +291,13 @@ bool StartProcess() {
   if (!ReadSettings()) return false;
   g_clock.Init();
   unwind::StackMemo::faults_of_a_page_read_first = FaultsOfPageReadFirst();
-  ReadLink("/proc/self/exe", g_process.executable);
+  ReadExecutable();
   ReadLink("/proc/self/cwd", g_process.working_directory);
-  g_process.allocator_is_glibc =
-      RealAllocatorIsGlibc() && !g_process.config.glibc_has_huge_heaps;
+  const bool is_glibc = RealAllocatorIsGlibc();
+  g_process.allocator_is_glibc = is_glibc && !g_process.config.glibc_has_huge_heaps;
+  if (!is_glibc) {
+    RealAllocatorModule(&g_process.other_allocator.begin, &g_process.other_allocator.bytes);
+  }
   if (!g_process.config.children && LookAtParent() == Parent::kTraced) return false;
   if (!TellForkChildren()) return false;
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;
@@ -282,6 +307,7 @@ bool StartProcess() {
     g_sampled.Watch(g_bootstrap_arena.begin(), g_bootstrap_arena.used_end());
   }
   ReadPermanentModules();
+  NoteInheritedPeak();
   NoteOtherDefinition();
   WriteMemoryMap(format::MapReason::kStart);
   OpenFaults();

@@ -53,8 +53,9 @@ void WriteMemoryMapIfGrown() {
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
   long due = g_next_kb.load(std::memory_order_relaxed);
-  if (usage.ru_maxrss < due ||
-      !g_next_kb.compare_exchange_strong(due, usage.ru_maxrss * 2, std::memory_order_relaxed)) {
+  const long peak = OwnPeakKb(usage.ru_maxrss);
+  if (peak < due ||
+      !g_next_kb.compare_exchange_strong(due, peak * 2, std::memory_order_relaxed)) {
     return;
   }
   WriteMemoryMap(format::MapReason::kGrowth);

@@ -19,6 +19,29 @@
 #include "preload/unwind/module_epoch.h"
 
 namespace memtrace {
+bool NameOfMapping(uintptr_t start, Text<8192>& path) {
+  constexpr size_t kMost = 4 << 20;  // of which is touched what there is
+  const OtherCalls calls;
+  auto* const maps = calls ? static_cast<char*>(OwnMap(kMost, /*touch=*/false)) : nullptr;
+  if (maps == nullptr) return false;
+  const long bytes = ReadFile("/proc/self/maps", maps, kMost);
+  std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  bool found = false;
+  while (!rest.empty() && !found) {
+    const size_t end = rest.find('\n');
+    if (end == rest.npos) break;
+    const std::string_view line = First(rest, end);
+    rest = From(rest, end + 1);
+    if (HexAfter(line, "") != start) continue;
+    const size_t slash = line.find('/');
+    if (slash == line.npos) break;
+    path << From(line, slash);
+    found = !path.cut();
+  }
+  OwnUnmap(maps, kMost);
+  return found;
+}
+
 namespace {
 
 constexpr size_t kMaxPermanent = 4096;
@@ -108,31 +131,6 @@ void ReadSoname(const ElfW(Dyn)* dynamic, ModuleView* view) {
   }
 }
 
-// The kernel's name of the file that is mapped at `start`. The loader has the one that it was given, of
-// the directory that the program was in then.
-bool NameMapped(uintptr_t start, Text<8192>& path) {
-  constexpr size_t kMost = 4 << 20;  // of which is touched what there is
-  const OtherCalls calls;
-  auto* const maps = calls ? static_cast<char*>(OwnMap(kMost, /*touch=*/false)) : nullptr;
-  if (maps == nullptr) return false;
-  const long bytes = ReadFile("/proc/self/maps", maps, kMost);
-  std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  bool found = false;
-  while (!rest.empty() && !found) {
-    const size_t end = rest.find('\n');
-    if (end == rest.npos) break;
-    const std::string_view line = First(rest, end);
-    rest = From(rest, end + 1);
-    if (HexAfter(line, "") != start) continue;
-    const size_t slash = line.find('/');
-    if (slash == line.npos) break;
-    path << From(line, slash);
-    found = !path.cut();
-  }
-  OwnUnmap(maps, kMost);
-  return found;
-}
-
 void PutModule(format::RecordEncoder& out, uint32_t id, const ModuleView& view) {
   out.Begin(format::RecordTag::kModule);
   out.Number(id);
@@ -144,7 +142,7 @@ void PutModule(format::RecordEncoder& out, uint32_t id, const ModuleView& view) 
     out.Bytes(view.path);
   } else {
     Text<8192> path;
-    if (!NameMapped(view.range.start, path)) {
+    if (!NameOfMapping(view.range.start, path)) {
       path << g_process.working_directory.view() << "/" << view.path;
     }
     out.Bytes(path.view());

@@ -86,6 +86,11 @@ struct Process {
   int pid = 0;
   uint64_t trace_id = 0;
   bool allocator_is_glibc = false;
+  // The module of the real malloc, where that is not glibc's.
+  struct {
+    uintptr_t begin = 0;
+    size_t bytes = 0;
+  } other_allocator;
   std::atomic<bool> stopped_by_program{false};  // as g_switch.recording says; not wiped in a fork child
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all
@@ -95,6 +100,7 @@ struct Process {
   // A process that we made would be the first of a new namespace, and with its end the program could
   // have no other there; or a fork would wait for a thread of the program that stands meanwhile.
   std::atomic<bool> must_not_clone{false};
+  long inherited_peak_kb = 0;  // as the kernel counts it, of programs before an exec; 0: it is less than ours
   std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
   uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for
   ArenaHeaps arena_heaps;
@@ -104,6 +110,10 @@ struct Process {
   Text<4096> executable;
 };
 extern Process g_process;
+
+// Of what getrusage says, in KiB: of this program. 0: it is not more than a program had that this process was
+// before an exec, or its parent while it was one by vfork.
+inline long OwnPeakKb(long peak_kb) { return peak_kb > g_process.inherited_peak_kb ? peak_kb : 0; }
 
 inline void CountMissedEvent() {
   const uint64_t missed = g_process.missed_events.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -242,6 +242,13 @@ bool RealAllocatorIsGlibc() {
   return true;
 }
 
+void RealAllocatorModule(uintptr_t* begin, size_t* bytes) {
+  dl_find_object module;
+  if (!FindRealAllocator() || _dl_find_object(reinterpret_cast<void*>(g_real.malloc), &module) != 0) return;
+  *begin = reinterpret_cast<uintptr_t>(module.dlfo_map_start);
+  *bytes = reinterpret_cast<uintptr_t>(module.dlfo_map_end) - *begin;
+}
+
 OtherDefinition FindOtherDefinition() {
   for (const char* name : {"malloc", "calloc", "realloc", "free"}) {
     if (void* const used = DefinedBeforeOurs(name)) return {name, ModuleOf(used)->l_name};

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace memtrace {
 
@@ -57,6 +58,9 @@ bool FindRealAllocator();
 
 // Whether all of them are glibc's own, so that what is before a block is its chunk header.
 bool RealAllocatorIsGlibc();
+
+// Where the module of malloc lies; nothing where that is not known.
+void RealAllocatorModule(uintptr_t* begin, size_t* bytes);
 
 // A definition of malloc, calloc, realloc or free that comes before ours: the program's
 // calls go there. The program's own, or of a library that was preloaded before this one.

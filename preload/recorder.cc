@@ -39,20 +39,6 @@ constexpr uint64_t kMappingSampleUs = 100;
 constinit std::atomic<uint64_t> g_last_sample{0};
 constinit std::atomic<uint64_t> g_last_resident{0};
 
-uint64_t ResidentBytes() {
-  char text[128];
-  const long bytes = sys::ReadFile("/proc/self/statm", text, sizeof(text) - 1);
-  if (bytes <= 0) return 0;
-  const char* p = text;
-  const char* const end = text + bytes;
-  while (p < end && *p != ' ') ++p;
-  uint64_t pages = 0;
-  for (++p; p < end && *p >= '0' && *p <= '9'; ++p) {
-    pages = pages * 10 + static_cast<uint64_t>(*p - '0');
-  }
-  return pages * 4096;
-}
-
 void MappingEvent(ThreadState& state) {
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);
   state.events_to_stamp = 1;
@@ -102,6 +88,20 @@ void NumberEvent(ThreadState& state) {
 }
 #endif
 
+uint64_t ResidentBytes() {
+  char text[128];
+  const long bytes = sys::ReadFile("/proc/self/statm", text, sizeof(text) - 1);
+  if (bytes <= 0) return 0;
+  const char* p = text;
+  const char* const end = text + bytes;
+  while (p < end && *p != ' ') ++p;
+  uint64_t pages = 0;
+  for (++p; p < end && *p >= '0' && *p <= '9'; ++p) {
+    pages = pages * 10 + static_cast<uint64_t>(*p - '0');
+  }
+  return pages * 4096;
+}
+
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   uint64_t last = g_last_sample.load(std::memory_order_relaxed);
   if (now - last < min_us * g_clock.ticks_per_us()) return;
@@ -123,7 +123,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
   const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
-  if (TakePageSnapshotIfGrown(usage)) now = g_clock.OrderedNow();
+  if (TakePageSnapshotIfGrown(OwnPeakKb(usage.ru_maxrss))) now = g_clock.OrderedNow();
   uint64_t resident = 0;
   uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
   if (now - last_resident >= (sparse ? kSparseResidentUs : kResidentUs) * g_clock.ticks_per_us() &&
@@ -133,7 +133,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   Put(state, format::TimeWord(now));
   PutExtended(state, format::ExtendedType::kUsage,
               {static_cast<uint64_t>(usage.ru_minflt), static_cast<uint64_t>(usage.ru_majflt),
-               resident, static_cast<uint64_t>(usage.ru_maxrss) * 1024, own_faults,
+               resident, static_cast<uint64_t>(OwnPeakKb(usage.ru_maxrss)) * 1024, own_faults,
                Pair(static_cast<uint64_t>(usage.ru_nvcsw),
                     static_cast<uint64_t>(usage.ru_nivcsw))});
 }
@@ -389,11 +389,26 @@ void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t byt
   WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
 }
 
+namespace {
+
+void ForgetMappings(uintptr_t begin, size_t bytes) {
+  g_program_mappings.Forget(begin, bytes);
+  g_allocator_mappings.Forget(begin, bytes);
+}
+
+}  // namespace
+
 void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
                 const CallSite& site) {
   const Section section(site.cfa);
   if (!section) return;
-  g_program_mappings.NoteMmap(reinterpret_cast<uintptr_t>(address), length, flags);
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  g_program_mappings.NoteMmap(begin, length, flags);
+  if (site.pc - g_process.other_allocator.begin < g_process.other_allocator.bytes) {
+    g_allocator_mappings.NoteMmap(begin, length, flags);
+  } else {
+    g_allocator_mappings.Forget(begin, length);
+  }
   ThreadState& state = section.state();
   const uint32_t slot = CaptureStack(state, site);
   MappingEvent(state);
@@ -417,7 +432,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
 }
 
 void RecordMunmap(void* address, size_t length, const CallSite& site) {
-  g_program_mappings.Forget(reinterpret_cast<uintptr_t>(address), length);
+  ForgetMappings(reinterpret_cast<uintptr_t>(address), length);
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
@@ -438,8 +453,8 @@ void RecordMunmapFailed(void* address, size_t length) {
 
 void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
                   const CallSite& site) {
-  g_program_mappings.Forget(reinterpret_cast<uintptr_t>(old_address), old_length);
-  g_program_mappings.Forget(reinterpret_cast<uintptr_t>(address), length);
+  ForgetMappings(reinterpret_cast<uintptr_t>(old_address), old_length);
+  ForgetMappings(reinterpret_cast<uintptr_t>(address), length);
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();

@@ -115,6 +115,7 @@ void Stamp(ThreadState& state, uintptr_t address);
 
 // Slow: getrusage into the ring, unless one was taken less than `min_us` ago.
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
+uint64_t ResidentBytes();  // 0: not known
 
 // The slot of the stack of `site`, defining the nodes that are new.
 uint32_t CaptureStack(ThreadState& state, const CallSite& site);

@@ -7,8 +7,9 @@
 // Once only memory calls may be made (allowed_calls.h) nothing is blocked: a handler that then
 // forks, jumps or ends its thread within a write may lose that block.
 //
-// What a fault or a seccomp filter raises is not blocked: the kernel kills a process
-// that blocks such a signal, whatever handler it has.
+// What a fault or a seccomp filter raises is not blocked besides: the kernel kills a process
+// that blocks such a signal, whatever handler it has. Where the program itself blocks it, it stays so: one may
+// be pending, for its sigwait().
 
 #ifndef MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
 #define MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
@@ -30,18 +31,18 @@ class SignalsBlocked {
     for (int raised : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) {
       blocked &= ~(Mask{1} << (raised - 1));
     }
-    Change(blocked, &before_);
+    Change(SIG_BLOCK, blocked, &before_);
   }
   ~SignalsBlocked() {
-    if (calls_) Change(before_, nullptr);
+    if (calls_) Change(SIG_SETMASK, before_, nullptr);
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   using Mask = uint64_t;  // the kernel's sigset_t
-  static void Change(Mask mask, Mask* before) {
-    sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&mask),
+  static void Change(int how, Mask mask, Mask* before) {
+    sys::Call(SYS_rt_sigprocmask, how, reinterpret_cast<long>(&mask),
               reinterpret_cast<long>(before), sizeof(Mask));
   }
 

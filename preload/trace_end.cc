@@ -77,6 +77,21 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage)
   }, TraceFile::Keep::kWhileNew);
 }
 
+// "VmHWM:	    3140 kB"; 0: not known.
+long PeakKbOfStatus() {
+  char status[4096];
+  const long bytes = ReadFile("/proc/self/status", status, sizeof(status));
+  const std::string_view text(status, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  constexpr std::string_view kName = "VmHWM:";
+  size_t at = text.find(kName);
+  if (at == text.npos) return 0;
+  long kb = 0;
+  for (at += kName.size(); at < text.size() && text[at] != 'k'; ++at) {
+    if (text[at] >= '0' && text[at] <= '9') kb = kb * 10 + (text[at] - '0');
+  }
+  return kb;
+}
+
 }  // namespace
 
 void WriteThreadNames() {
@@ -115,6 +130,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     current.events_to_stamp = 1;  // what follows is later
     DrainFaults(DrainWhen::kNow);
     sys::Getrusage(RUSAGE_SELF, &usage);
+    if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
     WriteThreadNames();
   }
   const OwnFaultsScope faults;

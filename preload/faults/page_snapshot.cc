@@ -348,11 +348,10 @@ void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
   OwnUnmap(work, sizeof(Work));
 }
 
-bool TakePageSnapshotIfGrown(const rusage& usage) {
+bool TakePageSnapshotIfGrown(long peak_kb) {
   long due = g_next_kb.load(std::memory_order_relaxed);
-  if (usage.ru_maxrss < due ||
-      !g_next_kb.compare_exchange_strong(due, usage.ru_maxrss + usage.ru_maxrss / 2,
-                                         std::memory_order_relaxed)) {
+  if (peak_kb < due ||
+      !g_next_kb.compare_exchange_strong(due, peak_kb + peak_kb / 2, std::memory_order_relaxed)) {
     return false;
   }
   TakePageSnapshot(format::SnapshotReason::kGrowth);

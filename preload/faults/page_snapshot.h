@@ -25,7 +25,7 @@ namespace memtrace {
 void TakePageSnapshot(format::SnapshotReason reason, std::string_view name = {});
 // True: one was taken. What the caller records next is later, and has to be told so: its stamp is
 // to be taken anew.
-bool TakePageSnapshotIfGrown(const rusage& usage);
+bool TakePageSnapshotIfGrown(long peak_kb);
 
 // In a fork child.
 void ForgetPageSnapshots();

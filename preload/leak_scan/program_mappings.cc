@@ -5,8 +5,10 @@
 namespace memtrace {
 
 constinit ProgramMappings g_program_mappings;
+constinit AllocatorMappings g_allocator_mappings;
 
-void ProgramMappings::NoteMmap(uintptr_t begin, size_t bytes, int flags) {
+template <int kShift>
+void MappedGranules<kShift>::NoteMmap(uintptr_t begin, size_t bytes, int flags) {
   const bool anonymous = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_TYPE) == MAP_PRIVATE;
   const uintptr_t first = begin / kGranule + (begin % kGranule != 0);
   const uintptr_t end = (begin + bytes) / kGranule;
@@ -14,9 +16,12 @@ void ProgramMappings::NoteMmap(uintptr_t begin, size_t bytes, int flags) {
     Forget(begin, bytes);
     return;
   }
-  // What a mapping at a fixed place left of others at its ends is the program's as it was.
+  // What a mapping at a fixed place left of others at its ends is the same caller's as it was.
   used_.store(true, std::memory_order_relaxed);
   bits_.Set(first, end);
 }
+
+template class MappedGranules<16>;
+template class MappedGranules<20>;
 
 }  // namespace memtrace

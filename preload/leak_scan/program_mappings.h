@@ -1,10 +1,13 @@
-// ProgramMappings: memory that the program mapped for itself, anonymous and private. libc's
-// allocator has no blocks there, for it maps what it needs by calls that never pass through us;
-// so a word that points there is not written down by a memory scan. A garbage collector's heap
-// is full of such words: cc1plus has ten million.
+// MappedGranules: of which granules of the address space it is known who mapped them, anonymous and
+// private. Those that one call mapped whole; of the rest it is not known. Nor is it of memory that was
+// moved, or unmapped in any way we saw.
 //
-// Known are whole granules of 64 KiB that one call mapped; of the rest it is not known, and
-// it may be libc's. Nor is it of memory that was moved, or unmapped in any way we saw.
+// ProgramMappings: what the program mapped for itself. libc's allocator has no blocks there, for it
+// maps what it needs by calls that never pass through us; so a word that points there is not written down
+// by a memory scan. A garbage collector's heap is full of such words: cc1plus has ten million.
+//
+// AllocatorMappings: what another allocator than glibc's mapped. There it keeps its blocks and what it
+// knows of them, addresses of blocks among it: those make no block reachable.
 //
 // Threads: any, at any time. Async-signal-safe.
 
@@ -18,20 +21,22 @@
 
 namespace memtrace {
 
-class ProgramMappings {
+template <int kShift>
+class MappedGranules {
  public:
-  static constexpr uintptr_t kGranule = uintptr_t{64} << 10;
+  static constexpr uintptr_t kGranule = uintptr_t{1} << kShift;
   // A reservation of half the address space would cost as many bits.
   static constexpr size_t kMost = size_t{64} << 30;
 
-  // The program's mmap() made this: behind the real call.
+  // mmap() made this, with these flags: behind the real call.
   void NoteMmap(uintptr_t begin, size_t bytes, int flags);
-  // It is not the program's any more, or may not be: before the real call.
+  // It is not the caller's any more, or may not be: before the real call.
   void Forget(uintptr_t begin, size_t bytes) {
-    if (used_.load(std::memory_order_relaxed)) bits_.Clear(begin / kGranule, EndOf(begin, bytes));
+    if (used()) bits_.Clear(begin / kGranule, EndOf(begin, bytes));
   }
 
-  // Is all of the granule around `address` the program's?
+  bool used() const { return used_.load(std::memory_order_relaxed); }
+  // Is all of the granule around `address` known?
   bool Has(uintptr_t address) const { return bits_.Has(address / kGranule); }
 
  private:
@@ -42,11 +47,14 @@ class ProgramMappings {
   }
 
   std::atomic<bool> used_{false};
-  AddressBits<16> bits_;
-  static_assert(kGranule == uintptr_t{1} << 16);
+  AddressBits<kShift> bits_;
 };
 
+using ProgramMappings = MappedGranules<16>;
+using AllocatorMappings = MappedGranules<20>;
+
 extern ProgramMappings g_program_mappings;
+extern AllocatorMappings g_allocator_mappings;
 
 }  // namespace memtrace
 

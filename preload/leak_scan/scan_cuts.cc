@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "preload/leak_scan/heap_territory.h"
+#include "preload/leak_scan/program_mappings.h"
 #include "preload/leak_scan/scan_words.h"
 #include "preload/leak_scan/thread_descriptor.h"
 #include "preload/process.h"
@@ -172,6 +173,13 @@ void ScanCuts::FindHeaps() {
                                [this](uintptr_t begin, uintptr_t end) {
                                  Add(Cut::kTerritory, begin, end);
                                });
+      if (!g_allocator_mappings.used()) continue;
+      constexpr uintptr_t kGranule = AllocatorMappings::kGranule;
+      for (uintptr_t at = mappings_[i].begin; at < mappings_[i].end;) {
+        const uintptr_t next = std::min(Down(at, kGranule) + kGranule, mappings_[i].end);
+        if (g_allocator_mappings.Has(at)) Add(Cut::kTerritory, at, next);
+        at = next;
+      }
     }
     return;
   }

@@ -6,6 +6,7 @@
 #include <sys/auxv.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <new>
@@ -31,10 +32,14 @@ constexpr size_t kBufferBytes = 32 << 10;
 // are stopped.
 constexpr long kLongestWaitNs = 200'000'000;
 constexpr long kLongestOfThreadNs = 200'000;
-// How often a thread that blocks our signal just now is looked at again: a thread that is being
-// made, or that writes a block of the trace, does so for a moment.
+// How often a thread that blocks our signal is looked at again, after longer and longer pauses. One that is
+// being made, or that writes a block of the trace, does so for a moment, which on a busy machine is
+// several milliseconds: while a thread blocks glibc's own two signals as well, which sigfillset() leaves
+// out, it is libc or the tracer that does, and it is looked at until time is up.
 constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
+constexpr int kLongestPause = 5;  // times two
+constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
 constexpr int kEsrch = 3;
 
@@ -219,7 +224,9 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
     thread.tid = 0;
     return false;
   }
-  if (HexAfter(status, "SigBlk:") & bit) return false;
+  const uint64_t blocked = HexAfter(status, "SigBlk:");
+  thread.blocks_briefly = (blocked & kSignalsOfLibc) == kSignalsOfLibc;
+  if (blocked & bit) return false;
   path.Clear();
   path << process_.view() << "/task/" << tid << "/syscall";
   bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
@@ -321,7 +328,7 @@ bool ThreadStop::Stop() {
     }
     asked = end;
     WaitForParked(deadline);
-    for (int look = 0; signal && look < kLooks; ++look) {
+    for (int look = 0; signal; ++look) {
       bool some = false;
       for (size_t i = 0; i < end; ++i) {
         if (threads_[i].tid == 0 || threads_[i].state.load() != StoppedThread::kGivenUp) continue;
@@ -330,11 +337,11 @@ bool ThreadStop::Stop() {
           threads_[i].state.store(StoppedThread::kAwaited);
           Send(i);
         } else {
-          some |= threads_[i].tid != 0;
+          some |= threads_[i].tid != 0 && (look + 1 < kLooks || threads_[i].blocks_briefly);
         }
       }
       if (!WaitForParked(deadline) || !some) break;
-      const timespec pause = {0, kPauseNs};
+      const timespec pause = {0, kPauseNs << std::min(look, kLongestPause)};
       sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
     }
     const bool late = is_late();

@@ -38,6 +38,7 @@ struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
   int tid = 0;
   bool may_be_sent = false;
+  bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
   SeenCall call;  // when it was looked at
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.

@@ -153,6 +153,27 @@ TEST_P(AllocatorTest, PreloadedBeforeUs) {
   EXPECT_THAT(ReportText(trace_), Not(HasSubstr("every block was freed")));
 }
 
+// What the allocator knows of its blocks makes none of them reachable.
+TEST_P(AllocatorTest, WhatIsLostIsLost) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  Command command = Traced({.arguments = {TraceePath("loses_large_blocks")}}, traces_.path());
+  for (auto& [name, value] : command.environment) {
+    if (name == "LD_PRELOAD") value += ":" + library;
+  }
+  const Result run = RunCommand(command);
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  uint64_t large = 0, small = 0;
+  const Json report = Report(TraceOf(traces_.path(), "loses_large_blocks", run.pid));
+  for (const Json& leak : report.at("leaks")) {
+    if (leak.at("kind") != "definite") continue;
+    const uint64_t blocks = leak.at("blocks").get<uint64_t>();
+    (leak.at("bytes") == 100000 * blocks ? large : small) += blocks;
+  }
+  EXPECT_EQ(large, 5u);
+  EXPECT_EQ(small, 80u);
+}
+
 TEST_P(AllocatorTest, Linked) {
   const std::string program = "linked_" + GetParam().name;
   if (!Exists(TraceePath(program))) GTEST_SKIP() << "the -dev package was not there at build time";

@@ -47,6 +47,45 @@ INSTANTIATE_TEST_SUITE_P(Modes, HostWorldTest,
 
 // What it writes to the trace goes neither to a number that was closed nor to one that is
 // in use again.
+// Of those that a fault raises, too: the tracer, which does not block them, must not let them through.
+TEST(HostWorldTest, SignalsThatTheProgramBlocksStayBlocked) {
+  TempDir traces;
+  const Command command = {.arguments = {TraceePath("waits_for_a_blocked_fault"), "4", "5", "7", "8", "10",
+                                         "11", "12", "31"}};
+  ASSERT_EQ(RunCommand(command).Outcome(), "exit 0");
+  EXPECT_EQ(RunCommand(Traced(command, traces.path())).Outcome(), "exit 0");
+}
+
+TEST(HostWorldTest, AProgramThatTheLoaderIsAskedForHasItsName) {
+  TempDir traces;
+  const Result run = RunCommand(Traced(
+      {.arguments = {"/lib64/ld-linux-x86-64.so.2", TraceePath("loses_large_blocks")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "loses_large_blocks", run.pid));
+  EXPECT_EQ(report.at("process").at("executable"), TraceePath("loses_large_blocks"));
+  EXPECT_THAT(report.at("leaks").dump(), HasSubstr("\"Lose\""));
+}
+
+// The kernel's peak is that of a process, before an exec as well, and of a vfork child that of its parent.
+TEST(HostWorldTest, TheMemoryOfALargeParentIsNotTheChilds) {
+  TempDir traces;
+  const Result run = RunCommand(Traced(
+      {.arguments = {"/usr/bin/python3", "-c",
+                     "import subprocess, sys\nblock = bytearray(200 << 20)\n"
+                     "subprocess.run([sys.argv[1]])", TraceePath("loses_large_blocks")}}, traces.path()));
+  if (run.Outcome() == "exit 127") GTEST_SKIP() << "there is no python3";
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  bool found = false;
+  for (const std::string& file : FilesIn(traces.path(), ".mtr")) {
+    if (file.find("loses_large_blocks") == file.npos) continue;
+    found = true;
+    const uint64_t peak = Report(traces / file).at("faults").at("peak_rss_bytes").get<uint64_t>();
+    EXPECT_GT(peak, 1u << 20);
+    EXPECT_LT(peak, 100u << 20);
+  }
+  EXPECT_TRUE(found);
+}
+
 TEST(HostWorldTest, EveryDescriptorMayBeClosed) {
   for (const char* way : {"close", "daemon"}) {
     SCOPED_TRACE(way);

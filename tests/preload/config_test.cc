@@ -84,7 +84,7 @@ TEST(ConfigTest, AWrongValueIsOneLineAndTheDefault) {
 TEST(ConfigTest, AMisspeltNameIsOneLine) {
   for (const auto& [name, meant] :
        {std::pair("OUTPUT", "OUT"), {"STACK", "STACKS"}, {"SAMPLE", "SAMPLE_BYTES"}, {"FAULT", "FAULTS"},
-        {"LEAK_CHEK", "LEAK_CHECK"}, {"CHILDERN", ""}, {"OUT_DIR", ""}, {"SYMBOL_CACHE", ""}, {"", ""},
+        {"LEAK_CHEK", "LEAK_CHECK"}, {"CHILDERN", "CHILDREN"}, {"OTU", "OUT"}, {"CHLIDERN", ""}, {"OUT_DIR", ""}, {"SYMBOL_CACHE", ""}, {"", ""},
         {"LONG_TESTS", ""}, {"STACKS", ""}, {"KEEP", ""}, {"JOIM", "JOIN"}, {"jOIN", "JOIN"}}) {
     const std::string entry = "MEMTRACE_" + std::string(name) + "=all";
     const std::string said = Parse(Environment({entry.c_str()})).said;
