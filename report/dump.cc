@@ -396,7 +396,7 @@ absl::Status RunDump(const DumpOptions& options, std::ostream& out) {
     out << "# " << (*reader)->cut_place() << '\n';
   }
   out.flush();
-  if (!out) return absl::UnavailableError("cannot write the dump: is the disk full?");
+  if (!out) return absl::UnavailableError("cannot write the dump to standard output: is the disk full?");
   return absl::OkStatus();
 }
 

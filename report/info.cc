@@ -218,7 +218,7 @@ absl::Status RunInfo(const InfoOptions& options, std::ostream& out) {
   PrintCheckedStacks(*trace, options.names, out);
   PrintCost(analysis, facts);
   out.flush();
-  if (!out) return absl::UnavailableError("cannot write: is the disk full?");
+  if (!out) return absl::UnavailableError("cannot write to standard output: is the disk full?");
   return absl::OkStatus();
 }
 

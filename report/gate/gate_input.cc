@@ -174,6 +174,12 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
         stacks.push_back(record.stack);
       }
     }
+    // What was not recorded cannot fail the gate; who reads that it is clean must know.
+    if (process.no_evidence.empty()) {
+      for (const std::string& note : analysis.coverage.notes) {
+        process.notes.push_back(absl::StrCat(process.program, ": ", note));
+      }
+    }
     if (analysis.coverage.stops > 0) {
       process.notes.push_back(absl::StrCat(
           process.program, " (", process.pid, ") stopped the recording ",

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -57,13 +58,34 @@ bool ByMemalign(AllocFunction function) {
 }
 
 // Where the digit of a constructor or destructor is, which have two names for one code: _ZN1AC1Ev and
-// _ZN1AC2Ev. npos: it is none.
+// _ZN1AC2Ev, of a template _ZN1AC1IiEET_. npos: it is none.
 size_t StructorDigit(absl::string_view mangled) {
   if (!absl::StartsWith(mangled, "_Z")) return mangled.npos;
-  for (size_t i = mangled.size(); i-- > 3;) {
-    if (mangled[i] == 'E' && (mangled[i - 1] == '1' || mangled[i - 1] == '2') &&
-        (mangled[i - 2] == 'C' || mangled[i - 2] == 'D')) {
-      return i - 1;
+  const auto at = [&](size_t i) { return i < mangled.size() ? mangled[i] : '\0'; };
+  const auto is_either = [](char c) { return c == '1' || c == '2'; };
+  for (size_t i = 2; i < mangled.size();) {
+    const char c = mangled[i];
+    if (absl::ascii_isdigit(static_cast<unsigned char>(c))) {  // 3foo
+      size_t length = 0;
+      while (absl::ascii_isdigit(static_cast<unsigned char>(at(i))) && length < mangled.size()) {
+        length = length * 10 + static_cast<size_t>(mangled[i++] - '0');
+      }
+      i += length;
+    } else if (c == 'S' || c == 'T') {  // S_, S0_, T1_; St and others have two letters
+      const size_t end = mangled.find('_', i);
+      const absl::string_view digits = mangled.substr(i + 1, end == mangled.npos ? 0 : end - i - 1);
+      const bool is_reference = end != mangled.npos && std::all_of(digits.begin(), digits.end(), [](char d) {
+        return absl::ascii_isdigit(static_cast<unsigned char>(d)) || absl::ascii_isupper(static_cast<unsigned char>(d));
+      });
+      i = is_reference ? end + 1 : i + 2;
+    } else if (c == 'L' && absl::ascii_islower(static_cast<unsigned char>(at(i + 1)))) {  // Li5E
+      i = std::min(mangled.find('E', i), mangled.size() - 1) + 1;
+    } else if (c == 'C' && at(i + 1) == 'I' && is_either(at(i + 2))) {  // inherited
+      return i + 2;
+    } else if ((c == 'C' || c == 'D') && is_either(at(i + 1)) && (at(i + 2) == 'E' || at(i + 2) == 'I')) {
+      return i + 1;
+    } else {
+      ++i;
     }
   }
   return mangled.npos;
@@ -135,15 +157,20 @@ MemcheckFrame Seen(const Frame& frame) {
   }
   if (frame.inlined) {
     const absl::string_view qualified = render::QualifiedName(frame.function);
+    seen.bare = std::string(LastName(render::WithoutTemplates(qualified)));
     if (const absl::string_view last = LastName(qualified); last != qualified) {
       seen.functions.emplace_back(last);
     }
   }
   // Under Valgrind there is no clone3, and glibc takes the older call.
   if (linkage == "clone3" || linkage == "__clone3") seen.functions.emplace_back("clone");
+  // Valgrind calls the outermost "(below main)", and the one that it calls by its name where that calls
+  // constructors and not main.
   if (absl::StartsWith(linkage, "__libc_start_") || absl::StartsWith(linkage, "generic_start_main")) {
     seen.functions.emplace_back("(below main)");
+    seen.functions.emplace_back("__libc_start_main");
   }
+  if (linkage == "_start") seen.functions.emplace_back("(below main)");
   seen.module = frame.module.empty() ? std::string(kUnknown) : frame.module;
   seen.real_module = RealPath(frame.module);
   seen.file = frame.file;

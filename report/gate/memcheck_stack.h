@@ -8,8 +8,9 @@
 //     has both names;
 //   - realloc has the name malloc as well, to which memcheck's jumps when it is given nothing;
 //   - the two names of a constructor, and those of aligned allocation, stand for each other;
-//   - inlined functions have the name without scope as well, and clone3 that of clone;
-//   - what runs main has the name "(below main)" as well;
+//   - inlined functions have the name without scope as well, and clone3 that of clone; of template
+//     arguments, which Valgrind has as the debug information writes them, nothing counts there;
+//   - what runs main and static constructors has the names "(below main)" and "__libc_start_main" as well;
 //   - an end that could not be followed is no frame.
 //
 // One thread. Texts refer to the frames, which outlive the stack.
@@ -35,6 +36,7 @@ struct MemcheckFrame {
   std::string file;                    // empty: not known
   uint32_t line = 0;
   bool inlined = false;
+  std::string bare;                    // of an inlined one: without scope and template arguments
 };
 
 struct MemcheckStack {

@@ -12,6 +12,7 @@
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/text_file.h"
 #include "report/fingerprint.h"
+#include "report/render/frames_filter.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::gate {
@@ -100,6 +101,10 @@ absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lin
   if (frame.what == FramePattern::What::kFunction && OriginalOf(text) != text) {
     frame.original = std::string(OriginalOf(text));
   }
+  if (frame.what == FramePattern::What::kFunction && absl::StrContains(text, '<') &&
+      text.find_first_of("*?") == text.npos) {
+    frame.bare = render::WithoutTemplates(text);
+  }
   return frame;
 }
 
@@ -129,7 +134,7 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
     }
     if (!pattern.original.empty() && WildcardMatches(pattern.original, function)) return true;
   }
-  return false;
+  return frame.inlined && !pattern.bare.empty() && pattern.bare == frame.bare;
 }
 
 // The patterns match the beginning of the frames from `begin` on. Like a wildcard match whose

@@ -24,6 +24,7 @@ struct FramePattern {
   What what = What::kFunction;
   std::string text;   // with the wildcards * and ?
   std::string original;  // kFunction: of a copy that the compiler made, the function; else empty
+  std::string bare;      // kFunction: of a template with its arguments, without them; else empty
   uint32_t line = 0;  // kSource: 0 any
 };
 

@@ -162,6 +162,33 @@ absl::string_view QualifiedName(absl::string_view demangled) {
   return demangled.substr(begin, end - begin);
 }
 
+std::string WithoutTemplates(absl::string_view name) {
+  static constexpr absl::string_view kOperator = "operator";
+  std::string out;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool word = i > 0 && (absl::ascii_isalnum(static_cast<unsigned char>(name[i - 1])) ||
+                                name[i - 1] == '_');
+    if (depth == 0 && !word && absl::StartsWith(name.substr(i), kOperator)) {
+      size_t end = i + kOperator.size();
+      if (absl::StartsWith(name.substr(end), "()") || absl::StartsWith(name.substr(end), "[]")) {
+        end += 2;
+      } else {
+        while (end < name.size() && absl::string_view("<>=-!").find(name[end]) != name.npos) ++end;
+      }
+      // "operator<<int>" is operator< of int, or << without an argument list; both tools
+      // write it alike.
+      absl::StrAppend(&out, name.substr(i, end - i));
+      i = end - 1;
+      continue;
+    }
+    if (name[i] == '<') ++depth;
+    if (depth == 0) out += name[i];
+    if (name[i] == '>' && depth > 0) --depth;
+  }
+  return out;
+}
+
 bool IsAllocatorFunction(absl::string_view demangled) {
   const absl::string_view whole = demangled;
   if (AllocatorNames().contains(whole)) return true;

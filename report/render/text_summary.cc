@@ -113,12 +113,15 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
 }
 
 // "Nothing" is good news only where everything was recorded.
+bool AllRecorded(const Coverage& coverage) {
+  return coverage.dropped_events == 0 && coverage.lost_blocks == 0 && !coverage.truncated &&
+         !coverage.interrupted && !coverage.events_missing && coverage.notes.empty();
+}
+
 void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
   const Totals& totals = analysis.totals;
   const Coverage& coverage = analysis.coverage;
-  const bool all_recorded = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
-                            !coverage.truncated && !coverage.interrupted &&
-                            coverage.notes.empty();
+  const bool all_recorded = AllRecorded(coverage);
   if (totals.live_blocks > 0) {
     lines->Add("Unfreed", absl::StrCat(numbers.Amount(totals.live_bytes),
                                        numbers.Interval(totals.live_sample), " in ",
@@ -157,7 +160,7 @@ void AddLost(const ReportView& view, Lines* lines) {
     parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
                                  Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
-  const bool all_recorded = !view.analysis().coverage.events_missing;
+  const bool all_recorded = AllRecorded(view.analysis().coverage);
   lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
                                   leak::IsAtExit(*scan) ? "the exit"
                                                         : absl::StrCat("scan ", scan->number),
@@ -169,6 +172,13 @@ void AddLost(const ReportView& view, Lines* lines) {
 void AddVerdict(const ReportView& view, const TextOptions& options, Lines* lines) {
   const std::string growing = GrowingVerdict(view, options);
   if (!growing.empty()) lines->Add("Verdict", growing, Ink::kBad);
+}
+
+// Where it is a good part of the run.
+std::string ExitWork(const ProcessInfo& process) {
+  constexpr uint64_t kLeastNs = 100'000'000;
+  if (process.exit_work_ns < std::max(kLeastNs, process.duration_ns / 20)) return "";
+  return absl::StrCat(", the last ", Duration(process.exit_work_ns), " of it memtrace's own");
 }
 
 }  // namespace
@@ -191,7 +201,8 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
                                                                 : ", after ";
     lines.Add("Ended", absl::StrCat(EndPhrase(process), after,
                                     Duration(cut ? process.duration_ns
-                                                 : recording_end.value_or(process.duration_ns))),
+                                                 : recording_end.value_or(process.duration_ns)),
+                                    ExitWork(process)),
               cut || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
   }
   AddKill(analysis, Numbers(view, options), &lines);

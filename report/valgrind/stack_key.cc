@@ -15,34 +15,6 @@ namespace {
 
 using render::LossFrame;
 
-// Without <...>, except where that is the name of an operator.
-std::string WithoutTemplates(absl::string_view name) {
-  static constexpr absl::string_view kOperator = "operator";
-  std::string out;
-  int depth = 0;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const bool word = i > 0 && (absl::ascii_isalnum(static_cast<unsigned char>(name[i - 1])) ||
-                                name[i - 1] == '_');
-    if (depth == 0 && !word && absl::StartsWith(name.substr(i), kOperator)) {
-      size_t end = i + kOperator.size();
-      if (absl::StartsWith(name.substr(end), "()") || absl::StartsWith(name.substr(end), "[]")) {
-        end += 2;
-      } else {
-        while (end < name.size() && absl::string_view("<>=-!").find(name[end]) != name.npos) ++end;
-      }
-      // "operator<<int>" is operator< of int, or << without an argument list; both tools
-      // write it alike.
-      absl::StrAppend(&out, name.substr(i, end - i));
-      i = end - 1;
-      continue;
-    }
-    if (name[i] == '<') ++depth;
-    if (depth == 0) out += name[i];
-    if (name[i] == '>' && depth > 0) --depth;
-  }
-  return out;
-}
-
 // Of a function as FunctionIdentity() writes it, without templates: no scope, no parameters.
 std::string LastName(absl::string_view name) {
   static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
@@ -112,7 +84,7 @@ std::string BareFunction(absl::string_view function) {
   if (const size_t version = function.find('@'); version != function.npos && version > 0) {
     function = function.substr(0, version);
   }
-  const std::string bare = LastName(WithoutTemplates(FunctionIdentity(function)));
+  const std::string bare = LastName(render::WithoutTemplates(FunctionIdentity(function)));
   // What a pointer to a lambda of GCC's leads to.
   if (bare == "_FUN") return "operator()";
   return bare.empty() ? std::string(function) : bare;

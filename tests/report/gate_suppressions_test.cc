@@ -266,6 +266,39 @@ TEST(ValgrindSuppressionTest, NamesOfOneCodeStandForEachOther) {
   EXPECT_TRUE(Matches(text, frames.Seen()));
 }
 
+TEST(ValgrindSuppressionTest, ConstructorsThatAreTemplatesHaveTwoNamesToo) {
+  const Frames frames = {Named("ns::S<int>::S<std::allocator<int>>(int, std::allocator<int> const&)",
+                               "_ZN2ns1SIiLi1EEC1IS3_EEiRKT_"),
+                         Named("D1E::D1E()", "_ZN3D1EC2Ev"), Main()};
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:_ZN2ns1SIiLi1EEC2IS3_EEiRKT_\nfun:_ZN3D1EC1Ev"), frames.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:*\nfun:_ZN3D2EC2Ev"), frames.Seen()));
+  EXPECT_THAT(SuppressionFor("n", "", AllocFunction::kMalloc, frames.pointers()),
+              HasSubstr("   fun:_ZN2ns1SIiLi1EEC?IS3_EEiRKT_\n   fun:_ZN3D1EC?Ev\n"));
+}
+
+TEST(ValgrindSuppressionTest, OfInlinedTemplatesTheArgumentsDoNotCount) {
+  Frame node = Named("std::Tree<int, std::less<int>>::Create<std::piecewise_construct_t const&>(int)",
+                     "_ZNSt4TreeIiSt4lessIiEE6CreateIRKSt21piecewise_construct_tEEvi");
+  node.inlined = true;
+  const Frames frames = {node, Main()};
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:Create<const std::piecewise_construct_t&>"), frames.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:Create<>"), frames.Seen()));
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:Make<>"), frames.Seen()));
+  node.inlined = false;
+  const Frames called = {node, Main()};
+  EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:Create<>"), called.Seen()));
+}
+
+// As Valgrind writes the stack of a static constructor.
+TEST(ValgrindSuppressionTest, WhatRunsStaticConstructors) {
+  const Frames frames = {Named("S::S()", "_ZN1SC2Ev"), Named("call_init"),
+                         Named("__libc_start_main_impl", "", "/lib/x86_64-linux-gnu/libc.so.6", ""),
+                         Named("_start")};
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:_ZN1SC1Ev\nfun:call_init\n"
+                               "fun:__libc_start_main@@GLIBC_2.34\nfun:(below main)"), frames.Seen()));
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\n...\nfun:call_init\nfun:(below main)"), frames.Seen()));
+}
+
 TEST(ValgrindSuppressionTest, AlignedAllocationIsMemalign) {
   for (const AllocFunction function : {AllocFunction::kAlignedAlloc, AllocFunction::kMemalign,
                                        AllocFunction::kValloc, AllocFunction::kPvalloc}) {
