@@ -43,6 +43,11 @@ struct ProcessInfo {
   std::string working_directory;
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the start to the last time in the trace
+  // Of it memtrace's own part: while the memory was scanned and the pages were looked at, at the exit.
+  uint64_t exit_work_ns = 0;
+  // When that began behind all that the program did; UINT64_MAX: it was not so.
+  uint64_t exit_work_begin_ns = UINT64_MAX;
+  uint64_t own_duration_ns() const { return duration_ns - std::min(duration_ns, exit_work_ns); }
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
   int exit_status = 0;       // kExit
   bool exit_at_once = false; // kExit by _exit() or quick_exit(): no destructors were run

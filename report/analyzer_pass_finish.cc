@@ -24,6 +24,24 @@ uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
   return sampled != 0 && end - start > sampled + kMostBehind ? sampled : std::max(sampled, end - start);
 }
 
+// A scan before the destructors ends within the run, all else is behind it. Of a scan that failed it is not
+// known how long it took.
+void FillExitWork(const Analysis& analysis, ProcessInfo* process) {
+  uint64_t early_ns = 0;
+  for (const LeakScan& scan : analysis.leak_scans) {
+    if (scan.reason == format::ScanReason::kExitLate) {
+      process->exit_work_begin_ns = std::min(process->exit_work_begin_ns, scan.time_ns);
+    } else if (scan.reason == format::ScanReason::kExitEarly) {
+      early_ns += scan.cost.elapsed_ns;
+    }
+  }
+  if (const RssBridge* const pages = analysis.resident.End()) {
+    process->exit_work_begin_ns = std::min(process->exit_work_begin_ns, pages->time_ns);
+  }
+  process->exit_work_ns =
+      early_ns + process->duration_ns - std::min(process->duration_ns, process->exit_work_begin_ns);
+}
+
 }  // namespace
 
 void AnalyzerPass::FillProcess(Analysis* analysis) const {
@@ -97,6 +115,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   page_snapshots_.Finish(model_, &analysis->resident);
   analysis->leak_scans = leaks_.Finish();
+  FillExitWork(*analysis, &analysis->process);
   timeline_.Finish(end, model_, faults_.samples(), analysis);
   phases_.Finish(end, model_.counters(), usage_, analysis);
   if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);

@@ -14,15 +14,19 @@ namespace memtrace::report {
 
 // Series, and what they say.
 void HeapModel::FinishGrowth(Analysis* analysis) {
-  const uint64_t end = std::min(analysis->process.duration_ns, options_.range.to_ns);
+  const ProcessInfo& process = analysis->process;
+  // While memtrace was at work at the exit the program was not: no silence of it.
+  const uint64_t end =
+      std::min({process.duration_ns, process.exit_work_begin_ns, options_.range.to_ns});
   const uint64_t from = options_.range.from_ns, to = std::max(end, from);
   std::vector<SiteEnds> ends;
   for (size_t i = 1; i < sites_.size(); ++i) {
     const Site& site = analysis->sites[i - 1];
     ends.push_back({site.last_time_ns, site.allocations, sites_[i].first_free_ns, site.frees});
   }
-  analysis->shutdown_ns = std::min(ShutdownBegin(analysis->timeline, from, to),
-                                   ShutdownBegin(std::move(ends), from, to));
+  analysis->shutdown_ns = std::min({ShutdownBegin(analysis->timeline, from, to),
+                                    ShutdownBegin(std::move(ends), from, to),
+                                    ExitCalled(analysis->leak_scans, from, to)});
   GrowthFinder finder(from, to, analysis->series_interval_ns, analysis->shutdown_ns);
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
@@ -96,6 +100,14 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
         Site& site = analysis->sites[at];
         site.growth = SiteFamilies::ShareOf(growth, all, site);
       }
+    }
+  }
+  // A program that was killed, or became another, may have rested for hours behind its last event: what it
+  // did in a moment is how it began.
+  constexpr uint64_t kMomentNs = 100'000'000;
+  if (process.end != ProcessInfo::End::kExit && to - from < kMomentNs) {
+    for (Site& site : analysis->sites) {
+      if (site.growth.verdict == Growth::Verdict::kGrowing) site.growth = {};
     }
   }
 }

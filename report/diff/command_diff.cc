@@ -39,7 +39,7 @@ void TellSkipped(const RunSummary& run, bool* skipped) {
   }
 }
 
-absl::Status Diff(const Flags& flags, bool* grew, bool* skipped) {
+absl::Status Diff(const Flags& flags, bool* grew, bool* skipped, std::string* incomplete) {
   LimitMemory();
   const auto options = ParseComparison(flags);
   if (!options.ok()) return options.status();
@@ -62,6 +62,9 @@ absl::Status Diff(const Flags& flags, bool* grew, bool* skipped) {
   const auto diff = CompareRuns(*old_run, *new_run, *options);
   if (!diff.ok()) return diff.status();
   *grew = diff->grew();
+  for (const RunSummary* run : {&*old_run, &*new_run}) {
+    if (incomplete->empty() && !run->incomplete.empty()) *incomplete = run->incomplete.front();
+  }
   progress.Clear();
   TellSkipped(*old_run, skipped);
   TellSkipped(*new_run, skipped);
@@ -98,8 +101,13 @@ void RegisterDiffCommand(CLI::App& app, int* exit_code) {
       "  memtrace diff old.mtr new.mtr --format html -o diff.html");
   command->callback([flags, exit_code] {
     bool grew = false, skipped = false;
-    *exit_code = ExitCodeOf(Diff(*flags, &grew, &skipped));
+    std::string incomplete;
+    *exit_code = ExitCodeOf(Diff(*flags, &grew, &skipped, &incomplete));
     if (*exit_code == 0 && grew && flags->exit_code) *exit_code = kExitGrew;
+    if (*exit_code == 0 && flags->exit_code && !incomplete.empty()) {
+      *exit_code = ExitCodeOf(absl::DataLossError(
+          absl::StrCat(incomplete, "; that no site grew is not shown by it")));
+    }
     if (*exit_code == 0 && skipped) *exit_code = kExitFailed;
   });
 }

@@ -64,9 +64,10 @@ const LeakScan* FinalScan(const Analysis& analysis) {
 }
 
 void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
-                  std::string_view damage, std::vector<std::string>* notes) {
+                  std::string_view damage, RunSummary* run) {
   for (const std::string& text : MissingTexts(dropped, truncated, damage)) {
-    notes->push_back(absl::StrCat(file, ": ", text));
+    run->notes.push_back(absl::StrCat(file, ": ", text));
+    run->incomplete.push_back(run->notes.back());
   }
 }
 
@@ -219,13 +220,13 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.command = CommandText(analysis.process);
   run.end = EndOf(analysis.process);
   run.start_realtime_ns = analysis.process.start_realtime_ns;
-  run.duration_ns = analysis.process.duration_ns;
+  run.duration_ns = analysis.process.own_duration_ns();
   run.sampled = analysis.process.sample_bytes != 0;
   run.scanned = scan != nullptr;
   run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
-               analysis.coverage.damage, &run.notes);
+               analysis.coverage.damage, &run);
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   Sites sites(*view, run.executables.front(), &run);
   sites.AddAll();
@@ -289,8 +290,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const ProcessImage& image : tree.images) {
     begin = std::min(begin, image.process.start_realtime_ns);
-    end = std::max(end, image.process.start_realtime_ns + static_cast<int64_t>(image.process.duration_ns));
-    NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, &run.notes);
+    end = std::max(end, image.process.start_realtime_ns + static_cast<int64_t>(image.process.own_duration_ns()));
+    NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, &run);
   }
   run.start_realtime_ns = begin;
   run.duration_ns = static_cast<uint64_t>(std::max<int64_t>(end - begin, 0));

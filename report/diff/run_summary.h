@@ -65,6 +65,7 @@ struct RunSummary {
   Amounts totals;            // of all sites, also those that do not match; peak: of the largest process
   std::vector<std::string> executables;  // file names
   std::vector<std::string> notes;        // what is missing in it
+  std::vector<std::string> incomplete;   // those of the notes that tell of lost events
   std::vector<std::string> skipped;      // traces that could not be read, and why
   std::map<SiteKey, RunSite> sites;
 };

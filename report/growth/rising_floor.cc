@@ -17,6 +17,16 @@ constexpr double kFloorSignificance = 0.01;
 constexpr double kLeastRise = 0.05;     // of the level at the end
 constexpr double kLeastGoingOn = 0.25;  // what the last third rises, of what the one before did
 
+// What was held but for a moment: who frees all to build it anew holds nothing between the two. The level is
+// back, at what it was and near the most, when the interval ends; in teeth it is still low then.
+double LowBesidesMoments(const SiteHistory& history, size_t i) {
+  constexpr double kBack = 0.9;
+  const Level& level = history.levels[i];
+  const double before = i == 0 ? 0 : history.levels[i - 1].live;
+  const bool is_back = level.live >= kBack * before && level.live >= kBack * level.high;
+  return is_back ? std::min(level.live, std::max(before, level.low)) : level.low;
+}
+
 // The lowest levels behind the warm-up, at most kMostSteps.
 std::vector<double> Floor(const SiteHistory& history, double* step_ns) {
   const size_t all = history.levels.size() - std::min(history.first_level, history.levels.size());
@@ -26,8 +36,8 @@ std::vector<double> Floor(const SiteHistory& history, double* step_ns) {
   std::vector<double> floor;
   for (size_t i = history.levels.size() - n / together * together;
        i + together <= history.levels.size(); i += together) {
-    double low = history.levels[i].low;
-    for (size_t k = 1; k < together; ++k) low = std::min(low, history.levels[i + k].low);
+    double low = LowBesidesMoments(history, i);
+    for (size_t k = 1; k < together; ++k) low = std::min(low, LowBesidesMoments(history, i + k));
     floor.push_back(low);
   }
   *step_ns = static_cast<double>(together) * static_cast<double>(history.interval_ns);

@@ -41,6 +41,15 @@ uint64_t ShutdownBegin(std::vector<SiteEnds> sites, uint64_t from_ns, uint64_t e
   return begin;
 }
 
+uint64_t ExitCalled(std::span<const LeakScan> scans, uint64_t from_ns, uint64_t end_ns) {
+  for (const LeakScan& scan : scans) {
+    if (scan.reason != format::ScanReason::kExitEarly || scan.time_ns > end_ns) continue;
+    const uint64_t run = end_ns - std::min(end_ns, scan.cost.elapsed_ns);
+    return scan.time_ns >= Earliest(from_ns, run) ? scan.time_ns : UINT64_MAX;
+  }
+  return UINT64_MAX;
+}
+
 uint64_t ShutdownBegin(std::span<const TimelinePoint> timeline, uint64_t from_ns, uint64_t end_ns) {
   const uint64_t earliest = Earliest(from_ns, end_ns);
   double sum = 0, best = 0;

@@ -26,6 +26,10 @@ struct SiteEnds {
 };
 uint64_t ShutdownBegin(std::vector<SiteEnds> sites, uint64_t from_ns, uint64_t end_ns);
 
+// The call of exit(), where a scan before the destructors tells of it: what came behind that scan must be
+// at most a tenth of the run as well.
+uint64_t ExitCalled(std::span<const LeakScan> scans, uint64_t from_ns, uint64_t end_ns);
+
 }  // namespace memtrace::report
 
 #endif  // MEMTRACE_REPORT_GROWTH_SHUTDOWN_H_

@@ -81,7 +81,8 @@ Json ProcessJson(const Analysis& analysis) {
                {"working_directory", process.working_directory},
                {"host", process.host},
                {"kernel", process.kernel},
-               {"duration_s", Seconds(process.duration_ns)}};
+               {"duration_s", Seconds(process.duration_ns)},
+               {"exit_work_s", Seconds(process.exit_work_ns)}};
   const bool told = !process.imported();  // a log has neither
   json["start_time"] = told ? Json(DateTimeIso(process.start_realtime_ns)) : Json();
   json["end"] = told ? Json(EndName(process.end)) : Json();

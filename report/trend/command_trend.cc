@@ -14,6 +14,7 @@
 #include "report/diff/comparison_options.h"
 #include "report/memory_limit.h"
 #include "report/render/progress.h"
+#include "report/render/units.h"
 #include "report/trend/history.h"
 #include "report/trend/trend.h"
 #include "report/trend/trend_formats.h"
@@ -29,6 +30,19 @@ struct Flags : ComparisonFlags {
   std::string label, chance = "0.01";
   size_t nights = 5, last = SIZE_MAX;
 };
+
+// The same traces once more would be a night that grew by nothing.
+absl::Status RefuseKnownNight(const std::string& directory, const RunSummary& run) {
+  const auto history = ReadHistory(directory);
+  if (!history.ok() || run.start_realtime_ns == 0) return absl::OkStatus();
+  for (const Night& night : history->nights) {
+    if (night.run.start_realtime_ns != run.start_realtime_ns || night.run.command != run.command) continue;
+    return absl::AlreadyExistsError(absl::StrCat(
+        run.name, ": its run, started ", render::DateTimeIso(run.start_realtime_ns), ", is a night of ",
+        HistoryFile(directory), " already", night.label.empty() ? "" : ", ", night.label));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Add(const Flags& flags, bool* skipped) {
   if (flags.paths.size() < 2) {
@@ -48,6 +62,11 @@ absl::Status Add(const Flags& flags, bool* skipped) {
     *skipped = true;
     ExitCodeOf(absl::InvalidArgumentError(one));
   }
+  // A night of a part of the events would look like one that needed less, and end a growth.
+  if (!run->incomplete.empty()) {
+    return absl::DataLossError(absl::StrCat(run->incomplete.front(), "; the night was not added"));
+  }
+  if (const absl::Status known = RefuseKnownNight(flags.paths.back(), *run); !known.ok()) return known;
   Night night;
   night.label = flags.label;
   timespec now;

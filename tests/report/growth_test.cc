@@ -18,6 +18,7 @@
 #include "tests/report/growth_figures.h"
 #include "tests/report/growth_scenarios.h"
 #include "tests/report/history.h"
+#include "tests/report/scan_builder.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -126,6 +127,62 @@ TEST(GrowthTest, AShutdownIsFoundWithinAnInterval) {
   ASSERT_NE(site, nullptr);
   EXPECT_EQ(site->growth.verdict, Verdict::kHeld);
   EXPECT_TRUE(site->growth.held_until_exit);
+}
+
+// Between the old and the new nothing is left, for a moment: what grows is found all the same, and what is as
+// large as before is not said to grow.
+TEST(GrowthTest, WhatIsFreedAndBuiltLargerGrows) {
+  constexpr uint64_t kMs = 1'000'000;
+  for (const bool grows : {false, true}) {
+    TraceBuilder trace;
+    auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+    uint64_t table = 0;  // its blocks
+    for (uint64_t i = 1; i <= 200; ++i) {
+      const uint64_t more = grows ? i : 100;
+      uint64_t now = 5 * i * kMs;
+      const auto at = [&]() -> auto& { return t.At(now += 100); };
+      if (i > 1) at().Free(0x10);
+      at().Malloc(0x10, 1000 + 100 * more, 1);
+      if (i % 4 != 0) continue;
+      for (; table > 0; --table) at().Free(0x1000 * table);
+      while (table < 50 + more) at().Malloc(0x1000 * ++table, 100, 2);
+    }
+    trace.End(0, 1005 * kMs);
+    const AnalyzedTrace analyzed = Analyze(trace.Build());
+    for (const uint64_t site : {0x401000, 0x402000}) {
+      EXPECT_EQ(FindSite(analyzed, site)->growth.verdict == Verdict::kGrowing, grows)
+          << site << ": " << VerdictName(FindSite(analyzed, site)->growth.verdict);
+    }
+  }
+}
+
+// While memtrace scans the memory the program does nothing: its sites have not stopped to grow.
+TEST(GrowthTest, TheScanAtTheExitIsNoRestOfTheSites) {
+  constexpr uint64_t kMs = 1'000'000;
+  for (const bool scanned : {false, true}) {
+    TraceBuilder trace;
+    auto& t = trace.Thread(1).At(1).Node(1, 0x401000);
+    for (uint64_t i = 1; i <= 1000; ++i) t.At(i * kMs).Malloc(0x1000 * i, 100, 1);
+    if (scanned) ScanBuilder(1, trace.TicksAt(1001 * kMs)).Done().AddTo(&trace);
+    trace.End(0, 3000 * kMs);
+    const AnalyzedTrace analyzed = Analyze(trace.Build());
+    const ProcessInfo& process = analyzed.analysis.process;
+    EXPECT_EQ(process.duration_ns / kMs, 3000u);
+    EXPECT_EQ(process.exit_work_ns / kMs, scanned ? 1999u : 0u);
+    EXPECT_EQ(process.own_duration_ns() / kMs, scanned ? 1001u : 3000u);
+    EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict,
+              scanned ? Verdict::kGrowing : Verdict::kBounded);
+  }
+}
+
+TEST(GrowthTest, AScanBeforeTheDestructorsTellsOfTheShutdown) {
+  LeakScan early = {.reason = format::ScanReason::kExitEarly, .time_ns = 950};
+  early.cost.elapsed_ns = 500;
+  const auto called = [&](uint64_t end) { return ExitCalled(std::vector<LeakScan>{early}, 0, end); };
+  EXPECT_EQ(called(1550), 950u) << "of a run of 1050 without the scan";
+  EXPECT_EQ(called(1700), UINT64_MAX) << "much more came behind it";
+  early.reason = format::ScanReason::kRequest;
+  EXPECT_EQ(called(1550), UINT64_MAX);
 }
 
 TEST(GrowthTest, FreesAmongAllocationsAreNoShutdown) {

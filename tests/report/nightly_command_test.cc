@@ -23,11 +23,13 @@ class NightlyCommandTest : public testing::Test {
  protected:
   // A trace of one site that keeps so many blocks of 100 bytes. With a scan at its end they are
   // definitely lost.
-  std::string Trace(const std::string& name, int blocks, int64_t pid = 4242, bool scanned = false) {
+  std::string Trace(const std::string& name, int blocks, int64_t pid = 4242, bool scanned = false,
+                    int night = 1) {
     TraceBuilder::Options options;
     options.stamp_rule = format::StampRule::kChangeOfOwner;
     options.pid = static_cast<uint32_t>(pid);
     options.trace_id = static_cast<uint64_t>(pid);
+    options.start_realtime_ns += static_cast<uint64_t>(night) * 86'400'000'000'000;
     TraceBuilder trace(options);
     auto& main = trace.Thread(1, 4242, "main");
     main.At(1000).Node(1, 0x401000);
@@ -128,7 +130,7 @@ TEST_F(NightlyCommandTest, TrendTellsTheLeakThatGrowsNightByNight) {
   CommandResult result = Memtrace("trend " + history);
   EXPECT_EQ(result.exit_status, 2) << result.output;
   for (int night = 1; night <= 5; ++night) {
-    const std::string trace = Trace(absl::StrCat("night", night, ".mtr"), 2 * night);
+    const std::string trace = Trace(absl::StrCat("night", night, ".mtr"), 2 * night, 4242, false, night);
     result = Memtrace(absl::StrCat("trend --add --label n", night, " ", trace, " ", history));
     ASSERT_EQ(result.exit_status, 0) << result.output;
     EXPECT_EQ(result.output, "");
@@ -137,6 +139,20 @@ TEST_F(NightlyCommandTest, TrendTellsTheLeakThatGrowsNightByNight) {
       EXPECT_EQ(Memtrace("trend --exit-code " + history).exit_status, 2) << "too few nights";
     }
   }
+  // Neither a night a second time nor a part of one, which would end the growth.
+  result = Memtrace(absl::StrCat("trend --add --label again ", path("night3.mtr"), " ", history));
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("is a night of"));
+  const std::string cut = Trace("cut.mtr", 2, 4242, false, 6);
+  std::filesystem::resize_file(cut, std::filesystem::file_size(cut) - 40);
+  result = Memtrace(absl::StrCat("trend --add ", cut, " ", history));
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("the night was not added"));
+  result = Memtrace(absl::StrCat("diff --exit-code ", path("night3.mtr"), " ", cut));
+  EXPECT_EQ(result.exit_status, 2) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("that no site grew is not shown by it"));
+  EXPECT_EQ(Memtrace(absl::StrCat("diff ", path("night3.mtr"), " ", cut)).exit_status, 0);
+
   result = Memtrace("trend --exit-code " + history);
   EXPECT_EQ(result.exit_status, 1) << result.output;
   EXPECT_THAT(result.output, HasSubstr("GROWING  1 site"));

@@ -223,7 +223,7 @@ TraceBuilder::TraceBuilder(const Options& options) : options_(options) {
     r.Bytes("\x01\x02\xab");
     r.Number(options.command.size());
     for (const std::string& argument : options.command) r.Bytes(argument);
-    r.Number(1'700'000'000'000'000'000);
+    r.Number(options.start_realtime_ns);
     r.Number(kStartNs);
     r.Number(kStartTicks);
     r.Number(static_cast<uint64_t>(options.clock));
