@@ -114,6 +114,8 @@ void Burst(Script& s, double begin, double length, int blocks) {
   }
 }
 
+// One draw a statement: in which order a call's arguments are evaluated is the compiler's choice, and the
+// runs are the same by all.
 struct Kind {
   const char* name;
   Verdict verdict;
@@ -125,8 +127,8 @@ const Kind kKinds[] = {
     {"leak of each block", Verdict::kGrowing, false,
      [](Script& s) {
        const uint32_t size = s.Size();
-       for (const double t : s.Times(s.Integer(50, 1500), s.Uniform(0, 0.2), kEnd))
-         s.Alloc(t, size);
+       const double begin = s.Uniform(0, 0.2);
+       for (const double t : s.Times(s.Integer(50, 1500), begin, kEnd)) s.Alloc(t, size);
      }},
     {"a few leaks among thousands that go", Verdict::kGrowing, false,
      [](Script& s) {
@@ -149,12 +151,13 @@ const Kind kKinds[] = {
     {"a leak that begins late", Verdict::kGrowing, false,
      [](Script& s) {
        for (int i = 0; i < 20; ++i) s.Alloc(0.001 * i, 100);
-       for (const double t : s.Times(s.Integer(60, 600), s.Uniform(0.3, 0.6), kEnd))
-         s.Alloc(t, 100);
+       const double begin = s.Uniform(0.3, 0.6);
+       for (const double t : s.Times(s.Integer(60, 600), begin, kEnd)) s.Alloc(t, 100);
      }},
     {"a leak below a sawtooth", Verdict::kGrowing, false,
      [](Script& s) {
-       Teeth(s, s.Integer(12, 40), s.Integer(40, 120), 0);
+       const int blocks = s.Integer(40, 120);
+       Teeth(s, s.Integer(12, 40), blocks, 0);
        for (const double t : s.Times(s.Integer(100, 400), 0, kEnd)) s.Alloc(t, 100);
      }},
     {"a leak that slows down to half", Verdict::kGrowing, false,
@@ -174,7 +177,9 @@ const Kind kKinds[] = {
      }},
     {"a vector that is filled to the end", Verdict::kGrowing, false,
      [](Script& s) {
-       Doubling(s, s.Uniform(0, 0.1), kEnd * s.Uniform(1, 1.2), s.Integer(0, 1) ? 2 : 1.5);
+       const double factor = s.Integer(0, 1) ? 2 : 1.5;
+       const double end = kEnd * s.Uniform(1, 1.2);
+       Doubling(s, s.Uniform(0, 0.1), end, factor);
      }},
     {"an arena that takes chunk after chunk", Verdict::kGrowing, false,
      [](Script& s) {
@@ -189,7 +194,8 @@ const Kind kKinds[] = {
 
     {"a cache that fills", Verdict::kBounded, false,
      [](Script& s) {
-       for (const double t : s.Times(s.Integer(50, 1000), 0, s.Uniform(0.05, 0.4))) s.Alloc(t, 150);
+       const double end = s.Uniform(0.05, 0.4);
+       for (const double t : s.Times(s.Integer(50, 1000), 0, end)) s.Alloc(t, 150);
      }},
     {"a cache that is filled by chance", Verdict::kBounded, false,
      [](Script& s) {
@@ -227,10 +233,14 @@ const Kind kKinds[] = {
      }},
     {"what is set up at the start", Verdict::kBounded, false,
      [](Script& s) {
-       for (const double t : s.Times(s.Integer(5, 500), 0, s.Uniform(0.005, 0.08))) s.Alloc(t, 70);
+       const double end = s.Uniform(0.005, 0.08);
+       for (const double t : s.Times(s.Integer(5, 500), 0, end)) s.Alloc(t, 70);
      }},
     {"what comes and goes at an even pace", Verdict::kBounded, false,
-     [](Script& s) { Churn(s, s.Integer(1000, 4000), s.Uniform(0.0005, 0.05), 0, kEnd); }},
+     [](Script& s) {
+       const double life = s.Uniform(0.0005, 0.05);
+       Churn(s, s.Integer(1000, 4000), life, 0, kEnd);
+     }},
     {"lifetimes of all lengths", Verdict::kBounded, false,
      [](Script& s) {
        const double shape = s.Uniform(1.2, 2);
@@ -243,16 +253,24 @@ const Kind kKinds[] = {
        for (const double t : s.Times(s.Integer(500, 3000), 0, kEnd)) s.Block(t, t + 1e-7, s.Size());
      }},
     {"a pool taken once", Verdict::kBounded, false,
-     [](Script& s) { s.Alloc(s.Uniform(0, 0.5), 1 << s.Integer(10, 22)); }},
+     [](Script& s) {
+       const uint32_t size = 1 << s.Integer(10, 22);
+       s.Alloc(s.Uniform(0, 0.5), size);
+     }},
     {"a vector that was filled", Verdict::kBounded, false,
-     [](Script& s) { Doubling(s, 0, s.Uniform(0.02, 0.35), s.Integer(0, 1) ? 2 : 1.5); }},
+     [](Script& s) {
+       const double factor = s.Integer(0, 1) ? 2 : 1.5;
+       Doubling(s, 0, s.Uniform(0.02, 0.35), factor);
+     }},
     {"growth that ended", Verdict::kBounded, false,
      [](Script& s) {
-       for (const double t : s.Times(s.Integer(50, 600), 0, s.Uniform(0.4, 0.6))) s.Alloc(t, 110);
+       const double end = s.Uniform(0.4, 0.6);
+       for (const double t : s.Times(s.Integer(50, 600), 0, end)) s.Alloc(t, 110);
      }},
     {"growth that ended late", Verdict::kBounded, false,
      [](Script& s) {
-       for (const double t : s.Times(s.Integer(50, 600), 0, s.Uniform(0.6, 0.77))) s.Alloc(t, 130);
+       const double end = s.Uniform(0.6, 0.77);
+       for (const double t : s.Times(s.Integer(50, 600), 0, end)) s.Alloc(t, 130);
      }},
     {"a few blocks now and then", Verdict::kBounded, false,
      [](Script& s) {
@@ -274,10 +292,15 @@ const Kind kKinds[] = {
     {"one burst", Verdict::kBurst, false,
      [](Script& s) {
        Churn(s, s.Integer(0, 500), 0.002, 0, kEnd);
-       Burst(s, s.Uniform(0.1, 0.7), s.Uniform(0.03, 0.15), s.Integer(200, 900));
+       const int blocks = s.Integer(200, 900);
+       const double length = s.Uniform(0.03, 0.15);
+       Burst(s, s.Uniform(0.1, 0.7), length, blocks);
      }},
     {"a burst at the start", Verdict::kBurst, false,
-     [](Script& s) { Burst(s, 0, s.Uniform(0.03, 0.12), s.Integer(50, 600)); }},
+     [](Script& s) {
+       const int blocks = s.Integer(50, 600);
+       Burst(s, 0, s.Uniform(0.03, 0.12), blocks);
+     }},
     {"two bursts", Verdict::kBurst, false,
      [](Script& s) {
        const int blocks = s.Integer(100, 500);
@@ -287,13 +310,20 @@ const Kind kKinds[] = {
     {"a large block for a moment", Verdict::kBurst, false,
      [](Script& s) {
        const double t = s.Uniform(0, 0.8);
-       s.Block(t, t + s.Uniform(0.01, 0.1), 1 << s.Integer(21, 26));
+       const uint32_t size = 1 << s.Integer(21, 26);
+       s.Block(t, t + s.Uniform(0.01, 0.1), size);
      }},
 
     {"slow teeth", Verdict::kSawtooth, false,
-     [](Script& s) { Teeth(s, s.Integer(4, 20), s.Integer(100, 400), 0); }},
+     [](Script& s) {
+       const int blocks = s.Integer(100, 400);
+       Teeth(s, s.Integer(4, 20), blocks, 0);
+     }},
     {"fast teeth", Verdict::kSawtooth, false,
-     [](Script& s) { Teeth(s, s.Integer(150, 400), s.Integer(12, 30), 0); }},
+     [](Script& s) {
+       const int blocks = s.Integer(12, 30);
+       Teeth(s, s.Integer(150, 400), blocks, 0);
+     }},
     {"a large block, time and again", Verdict::kSawtooth, false,
      [](Script& s) {
        const int teeth = s.Integer(5, 14);
@@ -303,7 +333,11 @@ const Kind kKinds[] = {
        }
      }},
     {"teeth that leave a part", Verdict::kSawtooth, false,
-     [](Script& s) { Teeth(s, s.Integer(6, 30), s.Integer(150, 400), s.Uniform(0.05, 0.25)); }},
+     [](Script& s) {
+       const double remaining = s.Uniform(0.05, 0.25);
+       const int blocks = s.Integer(150, 400);
+       Teeth(s, s.Integer(6, 30), blocks, remaining);
+     }},
     {"up and down by turns", Verdict::kSawtooth, false,
      [](Script& s) {
        const int waves = s.Integer(4, 15), blocks = s.Integer(100, 300);
@@ -323,12 +357,16 @@ const Kind kKinds[] = {
      }},
     {"a cache that is freed at the exit", Verdict::kHeld, true,
      [](Script& s) {
-       for (const double t : s.Times(s.Integer(50, 500), 0, s.Uniform(0.1, 0.4))) {
+       const double end = s.Uniform(0.1, 0.4);
+       for (const double t : s.Times(s.Integer(50, 500), 0, end)) {
          s.FreeInShutdown(s.Alloc(t, 100));
        }
      }},
     {"one object", Verdict::kHeld, true,
-     [](Script& s) { s.FreeInShutdown(s.Alloc(s.Uniform(0, 0.6), s.Size())); }},
+     [](Script& s) {
+       const uint32_t size = s.Size();
+       s.FreeInShutdown(s.Alloc(s.Uniform(0, 0.6), size));
+     }},
 };
 
 }  // namespace
