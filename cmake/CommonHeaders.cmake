@@ -1,13 +1,7 @@
 # Headers that nearly every file includes are compiled once: most of a build's time was spent
 # reading them, a thousand times over. A file still names what it includes, so that it compiles
 # without this too (-DMEMTRACE_PRECOMPILED_HEADERS=OFF).
-#
-# clang insists on equal flags down to the last definition, and is used for the fuzz targets only.
-set(precompile ON)
-if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU" OR MEMTRACE_FUZZ)
-  set(precompile OFF)
-endif()
-option(MEMTRACE_PRECOMPILED_HEADERS "Compile the headers that all include only once" ${precompile})
+option(MEMTRACE_PRECOMPILED_HEADERS "Compile the headers that all include only once" ON)
 
 set(MEMTRACE_STANDARD_HEADERS <algorithm> <array> <cstdint> <cstring> <functional> <map> <memory>
   <optional> <set> <span> <string> <utility> <vector>)

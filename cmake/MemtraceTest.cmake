@@ -43,6 +43,9 @@ function(memtrace_test)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
+  if(MEMTRACE_SANITIZE)  # how slow the machine is must not decide
+    math(EXPR T_TIMEOUT "4 * ${T_TIMEOUT}")
+  endif()
   file(RELATIVE_PATH directory "${PROJECT_SOURCE_DIR}/tests" "${CMAKE_CURRENT_SOURCE_DIR}")
   string(REGEX REPLACE "/.*" "" directory "${directory}")
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT}

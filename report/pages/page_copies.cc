@@ -99,7 +99,8 @@ Copies CompareCopies(const PagesSnapshot& snapshot) {
     std::set<uint32_t> pids;
   };
   std::map<std::tuple<std::string, Region, Alert::Kind>, Sum> sums;
-  for (const auto& [place, of_page] : copies) {
+  for (const auto& [place, copies_there] : copies) {
+    const std::vector<Copy>& of_page = copies_there;  // clang 14's lambdas see no structured binding
     for (const Copy& copy : of_page) {
       if (!copy.unchanged) continue;
       Sum& sum = sums[{place.unit, place.region, Alert::Kind::kUnchanged}];

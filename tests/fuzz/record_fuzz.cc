@@ -1,7 +1,7 @@
 // libFuzzer target: the records of a metadata payload, which a mutated trace file
 // reaches only through its blocks; and the text of the memory map in them.
 //
-//   build-fuzz/tests/record_fuzz -max_len=4096 -timeout=10 new/ tests/fuzz/records
+//   build-asan/tests/record_fuzz -max_len=4096 -timeout=10 new/ tests/fuzz/records
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // libFuzzer target: everything that reads a trace (trace_entry.h).
 //
-//   cmake --preset fuzz && cmake --build build-fuzz --target trace_reader_fuzz
-//   build-fuzz/tests/trace_reader_fuzz -max_len=65536 -timeout=10 new/ tests/fuzz/corpus
+//   cmake --preset asan && cmake --build build-asan --target trace_reader_fuzz
+//   build-asan/tests/trace_reader_fuzz -max_len=65536 -timeout=10 new/ tests/fuzz/corpus
 //
 // Half of the mutations are made inside the payload of one block, so that blocks
 // stay where they are; the entry makes the checksums right.

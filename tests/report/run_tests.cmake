@@ -10,12 +10,16 @@ function(run_test_program name)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/run")
 endfunction()
+set(static_libasan -static-libasan)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(static_libasan -static-libsan)
+endif()
 run_test_program(run_dynamic)
 run_test_program(run_static LINK -static)
 run_test_program(run_static_pie OPTIONS -fPIE LINK -static-pie)
 run_test_program(run_asan OPTIONS -fsanitize=address)
-run_test_program(run_static_asan OPTIONS -fsanitize=address LINK -static-libasan)
-run_test_program(run_stripped_asan OPTIONS -fsanitize=address LINK -static-libasan -s)
+run_test_program(run_static_asan OPTIONS -fsanitize=address LINK ${static_libasan})
+run_test_program(run_stripped_asan OPTIONS -fsanitize=address LINK ${static_libasan} -s)
 run_test_program(run_tsan OPTIONS -fsanitize=thread)
 add_library(run_nothing SHARED run_nothing.c)  # a library that traces nothing
 set_target_properties(run_nothing PROPERTIES

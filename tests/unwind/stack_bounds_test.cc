@@ -10,6 +10,8 @@
 
 #include "preload/arch/arch.h"
 
+extern "C" void* __libc_stack_end;  // of glibc's loader: the end of the main thread's stack
+
 namespace memtrace::unwind {
 namespace {
 
@@ -62,8 +64,7 @@ TEST(StackBoundsTest, KnowsThePrimaryStackToItsTop) {
     EXPECT_LE(window.hi, top + 4096);
     for (uintptr_t page = window.lo; page < window.hi; page += 4096) EXPECT_TRUE(ProbeWord(page));
   };
-  extern void* main_stack_end asm("__libc_stack_end");
-  check(reinterpret_cast<uintptr_t>(main_stack_end));
+  check(reinterpret_cast<uintptr_t>(__libc_stack_end));
   std::thread([&] { check(ThreadPointer()); }).join();
 }
 
