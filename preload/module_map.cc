@@ -19,6 +19,7 @@
 #include "preload/unwind/module_epoch.h"
 
 namespace memtrace {
+
 bool NameOfMapping(uintptr_t start, Text<8192>& path) {
   constexpr size_t kMost = 4 << 20;  // of which is touched what there is
   const OtherCalls calls;

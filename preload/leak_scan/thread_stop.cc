@@ -32,10 +32,10 @@ constexpr size_t kBufferBytes = 32 << 10;
 // are stopped.
 constexpr long kLongestWaitNs = 200'000'000;
 constexpr long kLongestOfThreadNs = 200'000;
-// How often a thread that blocks our signal is looked at again, after longer and longer pauses. One that is
+// How often a thread that blocks our signal is looked at again. One that is
 // being made, or that writes a block of the trace, does so for a moment, which on a busy machine is
 // several milliseconds: while a thread blocks glibc's own two signals as well, which sigfillset() leaves
-// out, it is libc or the tracer that does, and it is looked at until time is up.
+// out, it is libc or the tracer that does, and it is looked at until time is up, after longer and longer pauses.
 constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
 constexpr int kLongestPause = 5;  // times two
@@ -341,7 +341,7 @@ bool ThreadStop::Stop() {
         }
       }
       if (!WaitForParked(deadline) || !some) break;
-      const timespec pause = {0, kPauseNs << std::min(look, kLongestPause)};
+      const timespec pause = {0, kPauseNs << std::clamp(look - kLooks, 0, kLongestPause)};
       sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
     }
     const bool late = is_late();
