@@ -59,6 +59,24 @@ class AddressBits {
     });
   }
 
+  // visit(begin, end) for each stretch of the addresses [begin, end) whose granules it has, ascending.
+  template <typename Visit>
+  void ForEachStretch(uintptr_t begin, uintptr_t end, Visit visit) const {
+    if (end > uintptr_t{1} << arch::kAddressBits) return;
+    const auto behind = [end](uintptr_t at) {
+      const uintptr_t next = ((at >> kShift) + 1) << kShift;
+      return next < end ? next : end;
+    };
+    while (begin < end) {
+      uintptr_t next = behind(begin);
+      if (Has(begin >> kShift)) {
+        while (next < end && Has(next >> kShift)) next = behind(next);
+        visit(begin, next);
+      }
+      begin = next;
+    }
+  }
+
  private:
   using Words = std::atomic<uint64_t>;
   using Pages = std::atomic<Words*>;

@@ -36,19 +36,7 @@ class HeapTerritory {
   // visit(begin, end) for each stretch of [begin, end) that may have blocks, ascending.
   template <typename Visit>
   void ForEach(uintptr_t begin, uintptr_t end, Visit visit) const {
-    if (!used() || end > uintptr_t{1} << arch::kAddressBits) return;
-    while (begin < end) {
-      uintptr_t next = ((begin >> kShift) + 1) << kShift;
-      if (next > end) next = end;
-      if (Has(begin)) {
-        while (next < end && Has(next)) {
-          next = ((next >> kShift) + 1) << kShift;
-          if (next > end) next = end;
-        }
-        visit(begin, next);
-      }
-      begin = next;
-    }
+    if (used()) bits_.ForEachStretch(begin, end, visit);
   }
 
  private:

@@ -38,6 +38,11 @@ class MappedGranules {
   bool used() const { return used_.load(std::memory_order_relaxed); }
   // Is all of the granule around `address` known?
   bool Has(uintptr_t address) const { return bits_.Has(address / kGranule); }
+  // visit(begin, end) for each stretch of [begin, end) that is known, ascending.
+  template <typename Visit>
+  void ForEach(uintptr_t begin, uintptr_t end, Visit visit) const {
+    if (used()) bits_.ForEachStretch(begin, end, visit);
+  }
 
  private:
   // Behind the last granule that has some of it.

@@ -167,19 +167,11 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
 
 void ScanCuts::FindHeaps() {
   if (!g_process.allocator_is_glibc) {
+    const auto add = [this](uintptr_t begin, uintptr_t end) { Add(Cut::kTerritory, begin, end); };
     for (size_t i = 0; i < mappings_.size(); ++i) {
       if (!mappings_[i].anonymous()) continue;
-      g_heap_territory.ForEach(mappings_[i].begin, mappings_[i].end,
-                               [this](uintptr_t begin, uintptr_t end) {
-                                 Add(Cut::kTerritory, begin, end);
-                               });
-      if (!g_allocator_mappings.used()) continue;
-      constexpr uintptr_t kGranule = AllocatorMappings::kGranule;
-      for (uintptr_t at = mappings_[i].begin; at < mappings_[i].end;) {
-        const uintptr_t next = std::min(Down(at, kGranule) + kGranule, mappings_[i].end);
-        if (g_allocator_mappings.Has(at)) Add(Cut::kTerritory, at, next);
-        at = next;
-      }
+      g_heap_territory.ForEach(mappings_[i].begin, mappings_[i].end, add);
+      g_allocator_mappings.ForEach(mappings_[i].begin, mappings_[i].end, add);
     }
     return;
   }

@@ -178,7 +178,7 @@ void AddVerdict(const ReportView& view, const TextOptions& options, Lines* lines
 std::string ExitWork(const ProcessInfo& process) {
   constexpr uint64_t kLeastNs = 100'000'000;
   if (process.exit_work_ns < std::max(kLeastNs, process.duration_ns / 20)) return "";
-  return absl::StrCat(", the last ", Duration(process.exit_work_ns), " of it memtrace's own");
+  return absl::StrCat(", ", Duration(process.exit_work_ns), " of it memtrace's work at the exit");
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     lines.Add("Ended", absl::StrCat(EndPhrase(process), after,
                                     Duration(cut ? process.duration_ns
                                                  : recording_end.value_or(process.duration_ns)),
-                                    ExitWork(process)),
+                                    recording_end.has_value() ? "" : ExitWork(process)),
               cut || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
   }
   AddKill(analysis, Numbers(view, options), &lines);
