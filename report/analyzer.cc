@@ -17,6 +17,8 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
   if (options.stacks == nullptr) trace.stacks = std::make_unique<StackTable>();
   StackTable* const stacks = options.stacks != nullptr ? options.stacks : trace.stacks.get();
   std::optional<LifetimeWatch> watch;
+  std::optional<double> interrupted;  // the first of two passes, after this share
+  AnalyzeOptions whole = options;
   if (options.filter.selection().needs_lifetimes()) {
     watch.emplace(options.filter.lifetimes, options.filter.ages);
     AnalyzeOptions quiet = options;
@@ -29,12 +31,21 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     Analysis ends;
     first.Finish(&ends);
     watch->Finish(std::min(ends.process.duration_ns, selection->range.to_ns));
+    if (ends.coverage.interrupted) {
+      interrupted = ends.coverage.read_share;
+      selection->range = ends.range;
+      whole.stop = nullptr;  // or the second would end at once
+    }
   }
-  AnalyzerPass analyzer(&reader, options, *selection, stacks,
+  AnalyzerPass analyzer(&reader, whole, *selection, stacks,
                     watch.has_value() ? &watch->chosen() : nullptr, nullptr);
   absl::Status status = analyzer.Run();
   if (!status.ok()) return status;
   analyzer.Finish(&trace.analysis);
+  if (interrupted.has_value()) {
+    trace.analysis.coverage.interrupted = true;
+    trace.analysis.coverage.read_share = *interrupted;
+  }
   trace.event_bytes_decoded = analyzer.bytes_decoded();
   return trace;
 }

@@ -46,6 +46,13 @@ struct ReadProgress {
 
 struct AnalyzeOptions {
   Range range;
+  // That range and nothing in its place.
+  void Only(const Range& chosen) {
+    range = chosen;
+    from_share = to_share = std::nullopt;
+    from_name.clear();
+    to_name.clear();
+  }
   // In place of the ends of `range`: shares of the process's duration, 0 to 1.
   std::optional<double> from_share, to_share;
   std::string from_name, to_name;  // in place of these: instants that the program named (phases.h)

@@ -61,13 +61,6 @@ void AnalyzerPass::Allocated(EventKind kind, const uint64_t* words) {
   }
 }
 
-// kPath: its words, good until the next call.
-const uint64_t* AnalyzerPass::OfFirstLoads(const uint64_t* words) {
-  path_.assign(words, words + WordsOf(words[0]));
-  for (uint64_t& word : std::span(path_).subspan(1)) word = reloads_.First(word);
-  return path_.data();
-}
-
 // What Apply() looks at for each event cannot come in the cursor's span.
 bool AnalyzerPass::IsRun(const EventCursor& cursor) const {
   return cursor.low_ticks() <= page_snapshots_.next_ticks() &&

@@ -127,12 +127,11 @@ class AnalyzerPass {
   }
   // kPath: its words.
   void Define(size_t stream, const uint64_t* words) {
-    if (reloads_.any()) [[unlikely]] words = OfFirstLoads(words);
+    if (reloads_.any()) [[unlikely]] words = reloads_.PathOfFirst(words, &path_);
     streams_[stream].Define(words, stacks_);
     slot_sites_.Forget(static_cast<uint32_t>(stream), format::PathFirst(words[0]),
                        format::PathNodes(words[0]));
   }
-  const uint64_t* OfFirstLoads(const uint64_t* words);
   bool IsRun(const EventCursor& cursor) const;
   void Allocated(format::EventKind kind, const uint64_t* words);
   int ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits);
@@ -158,7 +157,7 @@ class AnalyzerPass {
   const absl::flat_hash_set<uint32_t>& threads_;  // serials; empty: all
   StackTable* const stacks_;
   const Reloads reloads_{reader_->metadata().modules};
-  std::vector<uint64_t> path_;  // of OfFirstLoads()
+  std::vector<uint64_t> path_;  // of a library that was loaded again
   HeapModel model_;
   MappingModel mappings_;
   FaultCollector faults_;

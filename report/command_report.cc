@@ -275,7 +275,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   AnalyzedTrace chosen;
   if (view->filtered() && !options->series) {
     options->analyze.stacks = trace->stacks.get();
-    if (trace->analysis.coverage.interrupted) options->analyze.range = trace->analysis.range;
+    if (trace->analysis.coverage.interrupted) options->analyze.Only(trace->analysis.range);
     options->analyze.filter.sites = [&](StackId stack) { return view->Matches(stack); };
     absl::StatusOr<AnalyzedTrace> again =
         index::AnalyzeByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);

@@ -33,7 +33,14 @@ absl::Status RefuseToReplace(const std::string& read, const std::string& output,
 
 absl::Status WriteTo(const std::string& path,
                      const std::function<absl::Status(std::ostream&)>& write) {
-  if (path.empty() || path == "-") return write(std::cout);
+  if (path.empty() || path == "-") {
+    absl::Status status = write(std::cout);
+    std::cout.flush();
+    if (status.ok() && !std::cout) {
+      status = absl::UnavailableError("cannot write to standard output: is the disk full?");
+    }
+    return status;
+  }
   auto file = OutputFile::Create(path);
   if (!file.ok()) return file.status();
   std::ofstream out((*file)->temporary_path(), std::ios::binary);

@@ -148,6 +148,18 @@ std::string InterruptionText(const Analysis& analysis) {
                          static_cast<double>(analysis.range.to_ns) / 1e9);
 }
 
+std::vector<std::string> CoverageNotes(const Analysis& analysis) {
+  const Coverage& coverage = analysis.coverage;
+  std::vector<std::string> notes;
+  if (coverage.interrupted) notes.push_back(InterruptionText(analysis));
+  if (coverage.truncated) {
+    notes.push_back(absl::StrCat("the trace is incomplete", coverage.damage.empty() ? "" : ": ",
+                                 coverage.damage));
+  }
+  notes.insert(notes.end(), coverage.notes.begin(), coverage.notes.end());
+  return notes;
+}
+
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage) {
   std::vector<std::string> texts;
   if (dropped_events > 0) texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));

@@ -26,6 +26,9 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
 // when it was not.
 std::string InterruptionText(const Analysis& analysis);
 
+// What a reader has to know of how much the analysis is of: the interruption, what the trace lacks, its notes.
+std::vector<std::string> CoverageNotes(const Analysis& analysis);
+
 // What it lacks of the events, a sentence each; none: nothing.
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage);
 

@@ -25,7 +25,6 @@
 #include "report/render/escape.h"
 #include "report/rings/command_rings.h"
 #include "report/run/run_command.h"
-#include "report/pages/command_pages.h"
 #include "report/trend/command_trend.h"
 #include "report/valgrind/command_compare.h"
 #include "report/valgrind/driver.h"

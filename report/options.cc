@@ -127,6 +127,32 @@ absl::StatusOr<SiteMeasure> ParseMeasure(const ReportFlags& flags, ReportFormat 
   return ParseSiteMeasure(flags.measure);
 }
 
+// What would be asked for in vain.
+absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& options) {
+  const bool scan_is_shown =
+      options.format == ReportFormat::kText || options.format == ReportFormat::kJson ||
+      options.format == ReportFormat::kCsv || options.format == ReportFormat::kHtml;
+  if (options.scan != 0 && !scan_is_shown) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--scan: --format ", flags.format,
+        options.format == ReportFormat::kSqlite ? " has the leaks of all scans (table leaks)"
+                                                : " does not choose one; text, json, csv and html do"));
+  }
+  if (options.timeline_by != StackBy::kNone && options.format != ReportFormat::kText) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--timeline-by: is for --format text, not ", flags.format,
+        options.format == ReportFormat::kCsv ? "; there it is --table timeline-by-..." : ""));
+  }
+  if (!options.series) return absl::OkStatus();
+  for (const auto& [option, given] :
+       {std::pair("--graph, --why and --who-points-at", flags.questions.any()),
+        std::pair("--suppressions", !flags.suppressions.empty()), std::pair("--scan", options.scan != 0),
+        std::pair("--timeline-by", options.timeline_by != StackBy::kNone)}) {
+    if (given) return absl::InvalidArgumentError(absl::StrCat(option, ": --series is a table of its own"));
+  }
+  return absl::OkStatus();
+}
+
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> previous(b.size() + 1), row(b.size() + 1), before(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
@@ -200,8 +226,8 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.analyze.keep_live_blocks =
       options.format == ReportFormat::kMtrace || options.format == ReportFormat::kSqlite;
 
-  absl::Status leaks = ParseLeakFlags(flags, &options);
-  if (!leaks.ok()) return leaks;
+  absl::Status status = ParseLeakFlags(flags, &options);
+  if (!status.ok()) return status;
 
   std::vector<std::string> tables;
   for (const std::string& list : flags.tables) {
@@ -268,6 +294,8 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
     }
     options.series = true;
   }
+  status = RefuseIdleOptions(flags, options);
+  if (!status.ok()) return status;
   options.index_beside = flags.index.empty();
   options.summary_dir = flags.index == "off"    ? ""
                         : flags.index.empty() ? symbolizer::UserCacheDirectory()

@@ -101,7 +101,8 @@ void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   named->open.pop_back();
   --open_;
   Phase& phase = named->phase;
-  if (phase.first_end.time_ns == 0) phase.first_end = end;
+  const bool is_first = phase.first_end.time_ns == 0;
+  if (is_first) phase.first_end = end;
   phase.last_end = end;
   phase.total_ns += end.time_ns - std::min(begin.time_ns, end.time_ns);
   phase.allocations += end.allocations - begin.allocations;
@@ -110,10 +111,7 @@ void PhaseCollector::End(Named* named, const Phase::Instant& end) {
   phase.minor_faults += end.minor_faults - std::min(begin.minor_faults, end.minor_faults);
   phase.major_faults += end.major_faults - std::min(begin.major_faults, end.major_faults);
   const auto growth = static_cast<int64_t>(end.live_bytes - begin.live_bytes);
-  if (phase.growth_bytes == 0 && phase.largest_growth_bytes == 0) {
-    phase.largest_growth_bytes = growth;
-  }
-  phase.largest_growth_bytes = std::max(phase.largest_growth_bytes, growth);
+  phase.largest_growth_bytes = is_first ? growth : std::max(phase.largest_growth_bytes, growth);
   phase.growth_bytes += growth;
   phase.growth_blocks += static_cast<int64_t>(end.live_blocks - begin.live_blocks);
 }

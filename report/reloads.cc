@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "format/trace_format.h"
+#include "report/event_decoder.h"
 
 namespace memtrace::report {
 
@@ -23,6 +24,12 @@ Reloads::Reloads(std::span<const ModuleRecord> modules) {
     if (by_instance_.size() <= instance) by_instance_.resize(instance + 1);
     by_instance_[instance] = {at->second->id.value, at->second->bias - module.bias};
   }
+}
+
+const uint64_t* Reloads::PathOfFirst(const uint64_t* words, std::vector<uint64_t>* path) const {
+  path->assign(words, words + WordsOf(words[0]));
+  for (uint64_t& word : std::span(*path).subspan(1)) word = First(word);
+  return path->data();
 }
 
 }  // namespace memtrace::report

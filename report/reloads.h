@@ -5,7 +5,7 @@
 // of a path are translated: the first instance of the same file, by its build-id, and the address there.
 //
 //   const Reloads reloads(reader.metadata().modules);
-//   if (reloads.any()) word = reloads.First(word);
+//   if (reloads.any()) words = reloads.PathOfFirst(words, &path);
 //
 // A library without build-id may be another one at its next load, and is left as it is.
 
@@ -26,6 +26,8 @@ class Reloads {
   explicit Reloads(std::span<const ModuleRecord> modules);
 
   bool any() const { return !by_instance_.empty(); }
+  // kPath: its words, with those of the first loads; they are in `*path`.
+  const uint64_t* PathOfFirst(const uint64_t* words, std::vector<uint64_t>* path) const;
   // Of a node's word (format/event_words.h).
   uint64_t First(uint64_t word) const {
     const uint32_t instance = format::NodeInstance(word);

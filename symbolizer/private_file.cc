@@ -15,8 +15,13 @@
 namespace memtrace::symbolizer {
 namespace {
 
-constexpr std::string_view kBeingWritten = ".memtrace-";  // and six letters
+constexpr std::string_view kBeingWritten = ".memtrace-";
+constexpr std::string_view kSixLetters = "XXXXXX";  // behind it, as mkstemp() wants them
 constexpr time_t kNobodyWritesSoLong = 3600;  // seconds
+
+int OpenToRead(const std::string& path) {
+  return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+}
 
 }  // namespace
 
@@ -39,8 +44,7 @@ bool MakePrivateDirectory(const std::string& path) {
 
 bool ReadPrivateFile(const std::string& path, uint64_t most_bytes, time_t touch_after,
                      std::string* bytes) {
-  const int fd =
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  const int fd = OpenToRead(path);
   if (fd < 0) return false;
   struct stat st;
   const bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
@@ -54,10 +58,23 @@ bool ReadPrivateFile(const std::string& path, uint64_t most_bytes, time_t touch_
   return read;
 }
 
+bool IsOfKind(const std::string& path, const PrivateKind& kind) {
+  const std::string_view common = kind.magic.substr(0, 6);
+  const int fd = OpenToRead(path);
+  if (fd < 0) return false;
+  char begin[6];
+  struct stat st;
+  const bool is_of_kind = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                          ReadAllAt(fd, 0, begin, sizeof(begin)) &&
+                          std::string_view(begin, sizeof(begin)) == common;
+  close(fd);
+  return is_of_kind;
+}
+
 bool WritePrivateFile(const std::string& path, std::string_view bytes) {
   std::string temporary = path.substr(0, path.rfind('/') + 1);
   temporary += kBeingWritten;
-  temporary += "XXXXXX";
+  temporary += kSixLetters;
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);
   if (fd < 0) return false;
   const bool written = WriteAll(fd, bytes);
@@ -67,7 +84,7 @@ bool WritePrivateFile(const std::string& path, std::string_view bytes) {
   return false;
 }
 
-void TrimPrivateDirectory(const std::string& directory, uint64_t most_bytes,
+void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind, uint64_t most_bytes,
                           const std::string& kept) {
   struct Old {
     int64_t used_ns;
@@ -81,13 +98,20 @@ void TrimPrivateDirectory(const std::string& directory, uint64_t most_bytes,
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   while (const struct dirent* item = readdir(open)) {
+    const std::string_view name = item->d_name;
     const std::string path = directory + "/" + item->d_name;
+    const bool being_written = name.starts_with(kBeingWritten) &&
+                               name.size() == kBeingWritten.size() + kSixLetters.size();
     struct stat st;
-    if (lstat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
-    if (std::string_view(item->d_name).starts_with(kBeingWritten)) {
+    if ((!being_written && !name.ends_with(kind.suffix)) || lstat(path.c_str(), &st) != 0 ||
+        !S_ISREG(st.st_mode)) {
+      continue;
+    }
+    if (being_written) {
       if (st.st_mtim.tv_sec + kNobodyWritesSoLong < now.tv_sec) unlink(path.c_str());
       continue;
     }
+    if (!IsOfKind(path, kind)) continue;
     const auto bytes = static_cast<uint64_t>(st.st_size);
     total += bytes;
     if (path != kept) {

@@ -29,9 +29,20 @@ bool ReadPrivateFile(const std::string& path, uint64_t most_bytes, time_t touch_
 // With mode 0600.
 bool WritePrivateFile(const std::string& path, std::string_view bytes);
 
-// Removes the files that were used least recently, when all of the directory are more than
-// `most_bytes`, and what killed writers have left. `kept` stays.
-void TrimPrivateDirectory(const std::string& directory, uint64_t most_bytes,
+// One kind of them: how their names end, and the eight characters they begin with, of which the
+// first six are the same in every version.
+struct PrivateKind {
+  const char* suffix;
+  std::string_view magic;
+};
+
+// By what it begins with: a regular file of that kind, of any version.
+bool IsOfKind(const std::string& path, const PrivateKind& kind);
+
+// Removes the files of a kind that were used least recently, when all of it in the directory are
+// more than `most_bytes`, and what killed writers have left. `kept` stays, and so does every file
+// of another kind: a user may have chosen a directory that holds what is dear to him.
+void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind, uint64_t most_bytes,
                           const std::string& kept);
 
 }  // namespace memtrace::symbolizer

@@ -18,8 +18,7 @@
 namespace memtrace::symbolizer {
 namespace {
 
-constexpr std::string_view kMagic = "MTSYMS01";
-constexpr char kSuffix[] = ".sym";
+constexpr PrivateKind kKind = {".sym", "MTSYMS01"};
 constexpr size_t kLongestBuildId = 64;
 
 void PutNumber(uint64_t number, std::string* out) {
@@ -74,12 +73,12 @@ std::string SymbolCache::PathOf(const Options& options, const Module& module) co
   absl::StrAppend(&key, std::string(1, 0), options.sysroot, std::string(1, 0),
                   options.debuginfod ? "+" : "-", module.path, std::string(1, 0), OwnBuildId());
   return absl::StrCat(directory_, "/", HexOf(module.build_id), "-",
-                      absl::Hex(XXH3_64bits(key.data(), key.size()), absl::kZeroPad16), kSuffix);
+                      absl::Hex(XXH3_64bits(key.data(), key.size()), absl::kZeroPad16), kKind.suffix);
 }
 
 std::optional<SymbolCache::Entry> SymbolCache::Load(const std::string& path) const {
   std::string content;
-  if (!ReadSealedFile(path, kMagic, &content)) return std::nullopt;
+  if (!ReadSealedFile(path, kKind.magic, &content)) return std::nullopt;
   std::string_view rest = content;
   uint64_t count = 0;
   if (!TakeNumber(&rest, &count) || count > rest.size() / sizeof(uint64_t)) return std::nullopt;
@@ -98,8 +97,8 @@ void SymbolCache::Store(const std::string& path, const Entry& entry) {
   PutNumber(entry.keys.size(), &content);
   for (const uint64_t key : entry.keys) PutNumber(key, &content);
   content += EncodeAnswer(entry.result);
-  if (MakePrivateDirectory(directory_) && WriteSealedFile(path, kMagic, content)) {
-    TrimPrivateDirectory(directory_, most_bytes_, path);
+  if (MakePrivateDirectory(directory_) && WriteSealedFile(path, kKind.magic, content)) {
+    TrimPrivateDirectory(directory_, kKind, most_bytes_, path);
   }
 }
 

@@ -39,7 +39,11 @@ std::string EndOf(const ProcessInfo& process) {
 std::string CommandText(const ProcessInfo& process) {
   std::string text = absl::StrJoin(process.command, " ");
   if (text.empty()) text = process.executable;
-  if (text.size() > kCommandKept) text.resize(kCommandKept);
+  if (text.size() > kCommandKept) {
+    size_t end = kCommandKept;
+    while (end > 0 && (text[end] & 0xc0) == 0x80) --end;  // in the middle of a UTF-8 character
+    text.resize(end);
+  }
   return text;
 }
 

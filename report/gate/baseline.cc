@@ -197,13 +197,15 @@ const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint
 
 std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
                              const std::set<std::string>& programs, LeakKindSet kinds) const {
-  std::map<std::tuple<std::string, LeakKind, std::string>, const BaselineEntry*> now;
+  std::map<std::tuple<std::string, LeakKind, std::string>, BaselineEntry> now;
   for (const BaselineEntry& leak : leaks) {
     const BaselineEntry* known = Find(leak.kind, leak.fingerprint, leak.program);
     std::tuple key = KeyOf(leak);
     if (known != nullptr) std::get<0>(key) = known->program;
-    const BaselineEntry*& at = now[key];
-    if (at == nullptr || leak.bytes > at->bytes) at = &leak;
+    // An entry of any program allows the most of each.
+    const auto [at, is_new] = now.try_emplace(key, leak);
+    at->second.bytes = std::max(at->second.bytes, leak.bytes);
+    at->second.blocks = std::max(at->second.blocks, leak.blocks);
   }
   std::vector<std::string> lines;
   size_t comments = 0;  // at the end of `lines`, directly above what comes
@@ -218,12 +220,12 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     const bool looked_for =
         kinds.Has(old.kind) && (old.program == "*" || programs.contains(old.program));
     if (found != now.end()) {
-      if (found->second->bytes == old.bytes && found->second->blocks == old.blocks) {
+      if (found->second.bytes == old.bytes && found->second.blocks == old.blocks) {
         lines.push_back(line.text);
       } else {
         BaselineEntry changed = old;
-        changed.bytes = found->second->bytes;
-        changed.blocks = found->second->blocks;
+        changed.bytes = found->second.bytes;
+        changed.blocks = found->second.blocks;
         lines.push_back(BaselineLine(changed));
       }
       now.erase(found);
@@ -237,7 +239,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
   std::string text = lines_.empty() ? std::string(kHeader) : "";
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
   std::vector<const BaselineEntry*> added;
-  for (const auto& [key, leak] : now) added.push_back(leak);
+  for (const auto& [key, leak] : now) added.push_back(&leak);
   std::sort(added.begin(), added.end(), [](const BaselineEntry* a, const BaselineEntry* b) {
     return std::tie(a->program, a->caller, a->kind, a->fingerprint) <
            std::tie(b->program, b->caller, b->kind, b->fingerprint);

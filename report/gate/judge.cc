@@ -81,6 +81,16 @@ struct Sum {
   }
 };
 
+// What --max-leaked adds up. A block that was lost is among those that were not freed, too: where these
+// are looked at they are all of it. A process that another program replaced has freed nothing.
+bool IsLeaked(const GatePolicy& policy, const GateProcess& process, LeakKind kind) {
+  if (policy.looks_at_unfreed() && !process.replaced) return kind == LeakKind::kUnfreed;
+  const LeakKindSet kinds = policy.fail_on.Without(LeakKind::kUnfreed).empty()
+                                ? LeakKindSet::Of(LeakKind::kDefinite)
+                                : policy.fail_on;
+  return kinds.Has(kind) || (kind == LeakKind::kIndirect && kinds.Has(LeakKind::kDefinite));
+}
+
 Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline) {
   if (!policy.fail_on.Has(leak->kind)) return Verdict::kReported;
   if (!policy.gates_each_leak(leak->program)) return Verdict::kBudget;
@@ -321,9 +331,7 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
       continue;
     }
     Add(loss.direct, &result.totals[static_cast<size_t>(loss.kind)]);
-    const bool of_definite =
-        loss.kind == LeakKind::kIndirect && policy.fail_on.Has(LeakKind::kDefinite);
-    if (policy.fail_on.Has(loss.kind) || of_definite) leaked[loss.process] += loss.direct.bytes;
+    if (IsLeaked(policy, process, loss.kind)) leaked[loss.process] += loss.direct.bytes;
     const std::string& fingerprint = facts.FingerprintOf(loss);
     Sum& sum = sums[{process.program, loss.kind, fingerprint}];
     if (sum.leak.processes == 0) {

@@ -12,14 +12,16 @@
 namespace memtrace::report::index {
 namespace {
 
-constexpr std::string_view kGroupingMagic = "MTGRPS01";
+constexpr symbolizer::PrivateKind kGroupingKind = {".grp", "MTGRPS01"};
 
 }  // namespace
 
 GroupingStore::GroupingStore(const std::string& summary, const TraceIdentity& identity,
                              uint64_t names)
     : identity_(identity), names_(names) {
-  if (!summary.empty()) file_ = absl::StrCat(absl::StripSuffix(summary, kSummarySuffix), ".grp");
+  if (!summary.empty()) {
+    file_ = absl::StrCat(absl::StripSuffix(summary, kSummarySuffix), kGroupingKind.suffix);
+  }
 }
 
 void GroupingStore::Keep(const render::Grouping& grouping) const {
@@ -32,15 +34,15 @@ void GroupingStore::Keep(const render::Grouping& grouping) const {
   for (const render::Grouping::Row& row : grouping.rows) {
     for (const uint32_t number : {row.site, row.leak, row.caller}) out.Number(number);
   }
-  if (symbolizer::WriteSealedFile(file_, kGroupingMagic, out.bytes())) {
-    symbolizer::TrimPrivateDirectory(file_.substr(0, file_.rfind('/')), SummaryStore::kMostBytes,
-                                     file_);
+  if (symbolizer::WriteSealedFile(file_, kGroupingKind.magic, out.bytes())) {
+    symbolizer::TrimPrivateDirectory(file_.substr(0, file_.rfind('/')), kGroupingKind,
+                                     SummaryStore::kMostBytes, file_);
   }
 }
 
 std::optional<render::Grouping> GroupingStore::Recall(const Analysis& analysis) const {
   std::string content;
-  if (file_.empty() || !symbolizer::ReadSealedFile(file_, kGroupingMagic, &content)) {
+  if (file_.empty() || !symbolizer::ReadSealedFile(file_, kGroupingKind.magic, &content)) {
     return std::nullopt;
   }
   PackedReader in(content);

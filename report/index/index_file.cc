@@ -22,7 +22,6 @@
 namespace memtrace::report::index {
 namespace {
 
-constexpr char kMagic[8] = {'M', 'T', 'R', 'I', 'D', 'X', '0', '1'};
 constexpr uint64_t kMostContentBytes = uint64_t{4} << 30;  // of a section
 constexpr uint64_t kMostDirectoryBytes = 64 << 20;
 constexpr int kZstdLevel = 3;
@@ -61,14 +60,7 @@ std::string DirectoryOf(const std::string& path) {
 bool MayReplace(const std::string& path) {
   struct stat st;
   if (lstat(path.c_str(), &st) != 0) return errno == ENOENT;
-  if (!S_ISREG(st.st_mode)) return false;
-  const int fd = OpenToRead(path);
-  if (fd < 0) return false;
-  char magic[6];
-  const bool is_index = symbolizer::ReadAllAt(fd, 0, magic, sizeof(magic)) &&
-                        memcmp(magic, kMagic, sizeof(magic)) == 0;
-  close(fd);
-  return is_index;
+  return symbolizer::IsOfKind(path, kIndexKind);
 }
 
 }  // namespace
@@ -91,7 +83,7 @@ std::unique_ptr<IndexFile> IndexFile::Open(const std::string& path, const TraceI
 bool IndexFile::ReadDirectory(const TraceIdentity& identity) {
   Header header;
   if (!symbolizer::ReadAllAt(fd_, 0, &header, sizeof(header)) ||
-      memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.checksum != ChecksumOf(header) ||
+      memcmp(header.magic, kIndexKind.magic.data(), sizeof(header.magic)) != 0 || header.checksum != ChecksumOf(header) ||
       header.build != OwnBuild() ||
       TraceIdentity{header.trace_id, header.trace_bytes, header.trace_modified_ns,
                     header.trace_sample_hash} != identity ||
@@ -193,7 +185,7 @@ absl::Status IndexFile::Finish(const TraceIdentity& identity, const std::string&
   if (Append(series, &series_)) {
     Put(Directory{entries_, series_}, out);
     Header header = {};
-    memcpy(header.magic, kMagic, sizeof(kMagic));
+    memcpy(header.magic, kIndexKind.magic.data(), sizeof(header.magic));
     header.build = OwnBuild();
     header.trace_id = identity.trace_id;
     header.trace_bytes = identity.bytes;

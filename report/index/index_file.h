@@ -31,8 +31,11 @@
 #include "absl/status/statusor.h"
 #include "report/index/trace_identity.h"
 #include "report/pass_state.h"
+#include "symbolizer/private_file.h"
 
 namespace memtrace::report::index {
+
+inline constexpr symbolizer::PrivateKind kIndexKind = {".idx", "MTRIDX01"};
 
 class IndexFile : public PassSource {
  public:
@@ -94,7 +97,7 @@ class IndexFile : public PassSource {
 };
 
 // FILE.idx for FILE.
-inline std::string IndexPathBeside(const std::string& trace) { return trace + ".idx"; }
+inline std::string IndexPathBeside(const std::string& trace) { return trace + kIndexKind.suffix; }
 
 }  // namespace memtrace::report::index
 

@@ -69,7 +69,7 @@ class IndexBuilder : public PassKeeper {
 };
 
 std::string PathIn(const std::string& directory, const TraceIdentity& identity) {
-  return absl::StrCat(directory, "/", absl::Hex(identity.trace_id, absl::kZeroPad16), ".idx");
+  return absl::StrCat(directory, "/", absl::Hex(identity.trace_id, absl::kZeroPad16), kIndexKind.suffix);
 }
 
 // The part of an analysis that the series are shown with.
@@ -162,7 +162,7 @@ class Indexer {
       use_->built = true;
       use_->path = (*file)->path();
       if (!index_.directory.empty() && use_->path.starts_with(index_.directory + "/")) {
-        symbolizer::TrimPrivateDirectory(index_.directory, kMostCacheBytes, use_->path);
+        symbolizer::TrimPrivateDirectory(index_.directory, kIndexKind, kMostCacheBytes, use_->path);
       }
     } else {
       Warn(status);
@@ -182,6 +182,7 @@ class Indexer {
   struct stat st_ = {};
 };
 
+// Of the stretch of time; states that are kept serve it.
 bool AsksForAPart(const AnalyzeOptions& options) {
   return !options.range.whole() || options.from_share.has_value() ||
          options.to_share.has_value() || !options.from_name.empty() || !options.to_name.empty();
@@ -247,7 +248,8 @@ absl::StatusOr<AnalyzedTrace> SeriesByIndex(const std::string& path, const Analy
   IndexUse unused;
   if (use == nullptr) use = &unused;
   *use = {};
-  if (index.use && !AsksForAPart(options)) {
+  // The series that are kept are of the whole trace and all of its threads.
+  if (index.use && !AsksForAPart(options) && !options.thread && options.thread_name.empty()) {
     Indexer indexer(path, options, index, use);
     auto file = indexer.OpenOrBuild();
     for (int i = 0; i < 2 && file.ok() && *file != nullptr; ++i) {

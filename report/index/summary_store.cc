@@ -19,7 +19,7 @@ namespace {
 
 using symbolizer::FileStamp;
 
-constexpr std::string_view kSummaryMagic = "MTSUMM01";
+constexpr symbolizer::PrivateKind kSummaryKind = {kSummarySuffix, "MTSUMM01"};
 
 // All that the result depends on besides the trace. Empty: on something that cannot be written down.
 std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
@@ -99,7 +99,7 @@ absl::StatusOr<AnalyzedTrace> SummaryStore::Analyze(const std::string& path,
 std::optional<AnalyzedTrace> SummaryStore::Recall(const std::string& file, const std::string& trace,
                                                   const TraceIdentity& identity) const {
   std::string content;
-  if (!symbolizer::ReadSealedFile(file, kSummaryMagic, &content)) return std::nullopt;
+  if (!symbolizer::ReadSealedFile(file, kSummaryKind.magic, &content)) return std::nullopt;
   PackedReader in(content);
   if (GetIdentity(&in) != identity) return std::nullopt;
   for (size_t stamps = in.Count(); stamps > 0; --stamps) {
@@ -137,8 +137,8 @@ void SummaryStore::Keep(const std::string& file, const TraceIdentity& identity,
   }
   out.Text(EncodeTrace(trace));
   if (symbolizer::MakePrivateDirectory(directory_) &&
-      symbolizer::WriteSealedFile(file, kSummaryMagic, out.bytes())) {
-    symbolizer::TrimPrivateDirectory(directory_, kMostBytes, file);
+      symbolizer::WriteSealedFile(file, kSummaryKind.magic, out.bytes())) {
+    symbolizer::TrimPrivateDirectory(directory_, kSummaryKind, kMostBytes, file);
   }
 }
 

@@ -22,19 +22,18 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "report/analyzer.h"
 #include "report/index/indexed_analysis.h"
 #include "report/index/trace_identity.h"
 
 namespace memtrace::report::index {
 
-inline constexpr absl::string_view kSummarySuffix = ".sum";
+inline constexpr char kSummarySuffix[] = ".sum";
 
 class SummaryStore {
  public:
   static constexpr uint64_t kLeastTraceBytes = 256 << 10;
-  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of the directory
+  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of one kind of files in the directory
 
   // `directory` empty: does nothing.
   explicit SummaryStore(std::string directory, uint64_t least_trace_bytes = kLeastTraceBytes)

@@ -109,13 +109,13 @@ void WriteTimeline(const Analysis& analysis, Sink& out) {
 
 void WriteThreads(const ReportView& view, Sink& out) {
   out.Write("tid,name,allocations,frees,bytes_allocated,live_bytes,live_blocks,temporary,"
-            "first_time_s,last_time_s\r\n");
+            "first_time_s,last_time_s,in_signal_handlers\r\n");
   for (const ThreadSummary& thread : view.analysis().threads) {
     CsvRecord()
         .Number(thread.tid).Text(thread.name).Number(thread.allocations).Number(thread.frees)
         .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
         .Temporary(view, thread.temporary).Seconds(thread.first_time_ns).Seconds(thread.last_time_ns)
-        .WriteTo(out);
+        .Number(thread.in_signal_handlers).WriteTo(out);
   }
 }
 

@@ -14,11 +14,12 @@ uint64_t Ns(double ns) { return static_cast<uint64_t>(ns + 0.5); }
 
 void WriteLifetimes(const ReportView& view, size_t top, Sink& out) {
   out.Write("freed,p50_s,p90_s,p99_s,caller,file,line,module,fingerprint\r\n");
-  for (size_t i = 0; i < std::min(top, view.sites().size()) && !out.done(); ++i) {
+  for (size_t i = 0, rows = 0; i < view.sites().size() && rows < top && !out.done(); ++i) {
     const Site& site = *view.sites()[i];
     const LifetimeHistogram lifetimes = LifetimeHistogram::Of(site.lifetimes);
     const uint64_t blocks = lifetimes.blocks();
     if (blocks == 0) continue;
+    ++rows;
     CsvRecord()
         .Number(blocks)
         .Seconds(Ns(LifetimeQuantile(view, lifetimes, 0.5)))
@@ -34,10 +35,11 @@ void WriteReallocs(const ReportView& view, size_t top, Sink& out) {
   out.Write(
       "reallocations,grown,moved,copied_bytes,longest_chain,container_growths,"
       "container_copied_bytes,caller,file,line,module,fingerprint\r\n");
-  for (size_t i = 0; i < std::min(top, view.sites().size()) && !out.done(); ++i) {
+  for (size_t i = 0, rows = 0; i < view.sites().size() && rows < top && !out.done(); ++i) {
     const Site& site = *view.sites()[i];
     const SiteMoves& moves = site.moves;
     if (moves.reallocations + moves.container_growths == 0) continue;
+    ++rows;
     CsvRecord()
         .Number(moves.reallocations)
         .Number(moves.grown)
@@ -96,10 +98,12 @@ void WriteExchanges(const ReportView& view, size_t top, Sink& out) {
 
 void WriteSiteSizes(const ReportView& view, size_t top, Sink& out) {
   out.Write("from_bytes,to_bytes,allocations,caller,file,line,module,fingerprint\r\n");
-  for (size_t i = 0; i < std::min(top, view.sites().size()) && !out.done(); ++i) {
+  size_t rows = 0;
+  for (size_t i = 0; i < view.sites().size() && rows < top && !out.done(); ++i) {
     const Site& site = *view.sites()[i];
-    for (size_t k = 0; k < kSiteSizeClasses; ++k) {
+    for (size_t k = 0; k < kSiteSizeClasses && rows < top; ++k) {
       if (site.sizes[k] == 0) continue;
+      ++rows;
       CsvRecord record;
       record.Number(k == 0 ? 0 : uint64_t{1} << (k - 1));
       if (k + 1 == kSiteSizeClasses) {

@@ -17,6 +17,9 @@ bool IsReordering(char32_t c) {
 
 bool IsControl(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
+// Of no character ever; XML has not even the two of the first plane.
+bool IsNoncharacter(char32_t c) { return (c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef); }
+
 // Columns of a code point: the ranges that terminals agree upon, no more.
 size_t Columns(char32_t c) {
   if ((c >= 0x0300 && c <= 0x036f) || (c >= 0x20d0 && c <= 0x20ff) ||
@@ -40,7 +43,7 @@ std::string Escape(absl::string_view s, Keep keep) {
   while (!s.empty()) {
     char32_t c = 0;
     const size_t bytes = DecodeUtf8(s, &c);
-    if (bytes == 0 || IsControl(c) || IsReordering(c)) {
+    if (bytes == 0 || IsControl(c) || IsReordering(c) || IsNoncharacter(c)) {
       const size_t escaped = bytes == 0 ? 1 : bytes;
       for (size_t i = 0; i < escaped; ++i) {
         absl::StrAppendFormat(&out, "\\x%02x", static_cast<uint8_t>(s[i]));

@@ -110,13 +110,7 @@ Json UnseenAllocatorsJson(const Coverage& coverage) {
 
 Json CoverageJson(const ReportView& view) {
   const Coverage& coverage = view.analysis().coverage;
-  Json notes = Json::array();
-  if (coverage.interrupted) notes.push_back(InterruptionText(view.analysis()));
-  if (coverage.truncated) {
-    notes.push_back(absl::StrCat("the trace is incomplete", coverage.damage.empty() ? "" : ": ",
-                                 coverage.damage));
-  }
-  for (const std::string& note : coverage.notes) notes.push_back(note);
+  Json notes = CoverageNotes(view.analysis());
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
   Json counters = Json::object();
   for (const auto& [name, value] : coverage.counters) counters[name] = value;

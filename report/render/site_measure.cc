@@ -53,13 +53,22 @@ bool IsBytes(SiteMeasure measure) {
   return false;
 }
 
-std::span<const SiteMeasure> MeasuresOf(const Analysis& analysis) {
-  const std::span<const SiteMeasure> all = kAllSiteMeasures;
+std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis) {
   const BlockSelection& selection = analysis.selection;
   const bool all_blocks = analysis.range.whole() && !analysis.some_threads &&
                           selection.sizes.all() && !selection.needs_lifetimes();
-  // The two of the pages are the last ones.
-  return analysis.resident.bridges.empty() || !all_blocks ? all.first(all.size() - 2) : all;
+  const bool pages_are_known = !analysis.resident.bridges.empty() && all_blocks;
+  std::vector<SiteMeasure> known;
+  for (const SiteMeasure measure : kAllSiteMeasures) {
+    const bool of_pages = measure == SiteMeasure::kResident || measure == SiteMeasure::kPeakResident;
+    if ((of_pages && !pages_are_known) ||
+        (measure == SiteMeasure::kWasted && !analysis.process.waste_is_known()) ||
+        (measure == SiteMeasure::kTemporary && analysis.process.sample_bytes != 0)) {
+      continue;
+    }
+    known.push_back(measure);
+  }
+  return known;
 }
 
 absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure) {
@@ -67,7 +76,11 @@ absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure) {
     return absl::FailedPreconditionError(
         "--measure wasted: the program's allocator is not glibc's, and does not tell what a block can hold");
   }
-  const std::span<const SiteMeasure> known = MeasuresOf(analysis);
+  if (measure == SiteMeasure::kTemporary && analysis.process.sample_bytes != 0) {
+    return absl::FailedPreconditionError(
+        "--measure temporary: the trace is of a sample, which does not tell what comes between two events");
+  }
+  const std::vector<SiteMeasure> known = MeasuresOf(analysis);
   if (std::find(known.begin(), known.end(), measure) != known.end()) return absl::OkStatus();
   const std::string option = absl::StrCat("--measure ", SiteMeasureName(measure), ": ");
   if (analysis.resident.bridges.empty()) {

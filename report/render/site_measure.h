@@ -43,7 +43,7 @@ absl::string_view SiteMeasureName(SiteMeasure measure);
 
 bool IsBytes(SiteMeasure measure);
 // Those that the trace tells of.
-std::span<const SiteMeasure> MeasuresOf(const Analysis& analysis);
+std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis);
 // FailedPrecondition, with the cure: `measure` is none of these.
 absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure);
 uint64_t ValueOf(const ReportView& view, const Site& site, SiteMeasure measure);

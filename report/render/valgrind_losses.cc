@@ -27,13 +27,6 @@ int KindRank(LeakKind kind) {
   return 4;
 }
 
-uint64_t BiasOf(const Analysis& analysis, const std::string& path) {
-  for (const ModuleInfo& module : analysis.modules) {
-    if (module.path == path) return module.bias;
-  }
-  return 0;
-}
-
 // What was interposed is the innermost frame of all, as Valgrind's replacement is there.
 LossFrame AllocatingFrame(const Analysis& analysis, format::AllocFunction function) {
   LossFrame frame;
@@ -47,7 +40,7 @@ LossFrame AllocatingFrame(const Analysis& analysis, format::AllocFunction functi
   return frame;
 }
 
-LossFrame FrameOf(const Analysis& analysis, const Frame& from) {
+LossFrame FrameOf(const ReportView& view, const Frame& from) {
   LossFrame frame;
   frame.object = from.module;
   frame.function = from.function;
@@ -60,7 +53,7 @@ LossFrame FrameOf(const Analysis& analysis, const Frame& from) {
     frame.directory = from.file.substr(0, slash);
     frame.file = from.file.substr(slash + 1);
   }
-  frame.ip = from.offset + (from.module.empty() ? 0 : BiasOf(analysis, from.module));
+  frame.ip = from.offset + (from.module.empty() ? 0 : view.BiasOf(from.module));
   if (frame.ip != 0) --frame.ip;  // inside the call instruction
   return frame;
 }
@@ -144,14 +137,13 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
   Loss loss;
   loss.site_stack = stack;
   loss.allocator = function;
-  const Analysis& analysis = view.analysis();
   const std::vector<const Frame*> frames = view.Frames(stack);
-  loss.stack.push_back(AllocatingFrame(analysis, function));
+  loss.stack.push_back(AllocatingFrame(view.analysis(), function));
   size_t i = 0;
   while (i < frames.size() && frames[i]->role == FrameRole::kAllocator &&
          IsOperatorNew(*frames[i])) {
     // Valgrind replaces operator new; the malloc in it is then not called.
-    loss.stack.front() = FrameOf(analysis, *frames[i++]);
+    loss.stack.front() = FrameOf(view, *frames[i++]);
   }
   size_t addresses = 1;
   for (; i < frames.size(); ++i) {
@@ -164,7 +156,7 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
       loss.cut = true;
       break;
     }
-    loss.stack.push_back(FrameOf(analysis, frame));
+    loss.stack.push_back(FrameOf(view, frame));
     if (!frame.inlined) ++addresses;
     // What runs main is not shown.
     if (!frame.inlined && frame.function == "main") break;

@@ -208,6 +208,7 @@ ReportView ReportView::Create(const Analysis& analysis, const SiteSymbols& symbo
 ReportView::ReportView(const Analysis& analysis, const SiteSymbols& symbols)
     : analysis_(&analysis), symbols_(&symbols), leak_scan_(leak::ChooseScan(analysis, 0)) {
   for (const ThreadSummary& thread : analysis.threads) threads_[thread.id.value] = &thread;
+  for (const ModuleInfo& module : analysis.modules) biases_.try_emplace(module.path, module.bias);
   for (const FaultSite& site : analysis.fault_details.sites) {
     fault_sites_[{site.stack.value, static_cast<uint8_t>(site.function)}] = &site;
   }

@@ -110,6 +110,12 @@ class ReportView {
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 
+  // What is added to an offset in a module for an address: of its first load; 0: it is not known.
+  uint64_t BiasOf(const std::string& module) const {
+    const auto known = biases_.find(module);
+    return known == biases_.end() ? 0 : known->second;
+  }
+
   std::vector<const Frame*> Frames(StackId stack) const;
   // The frame a table names for a stack; nullptr when there is no stack.
   const Frame* Caller(StackId stack) const;
@@ -149,6 +155,7 @@ class ReportView {
   std::vector<SiteGroup> unfreed_;
   std::vector<SiteGroup> callers_;
   std::vector<const MappingSite*> mappings_;
+  absl::flat_hash_map<std::string, uint64_t> biases_;  // by the module's path
   absl::flat_hash_map<uint32_t, const ThreadSummary*> threads_;  // by ThreadId
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const FaultSite*> fault_sites_;
   using ResidentSites = absl::flat_hash_map<std::pair<uint32_t, uint8_t>, const ResidentSite*>;

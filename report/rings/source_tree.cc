@@ -136,9 +136,10 @@ void SourceTree::Add(absl::string_view path, absl::string_view module, absl::str
 }
 
 void SourceTree::AddSites(const render::ReportView& view) {
+  const std::vector<SiteMeasure> measures = render::MeasuresOf(view.analysis());
   for (const Site* site : view.sites()) {
     Amounts amounts;
-    for (const SiteMeasure measure : render::MeasuresOf(view.analysis())) {
+    for (const SiteMeasure measure : measures) {
       amounts.heap[static_cast<size_t>(measure)] = ValueOf(view, *site, measure);
     }
     const Frame* caller = view.Caller(site->stack);

@@ -130,6 +130,7 @@ CREATE TABLE sites (  -- a distinct stack together with the function it called
 CREATE TABLE leak_scans (  -- looks through the memory of the program
   number INTEGER PRIMARY KEY,
   time_ns INTEGER NOT NULL,
+  reason TEXT NOT NULL,  -- exit-late, exit-early, request, outside
   state TEXT NOT NULL,  -- done, cut_short, failed
   label TEXT,
   failure TEXT
@@ -307,12 +308,13 @@ CREATE VIEW inclusive AS  -- by every function on the stack, each site once
         WHERE f.function IS NOT NULL)
   GROUP BY function;
 
-CREATE VIEW leak_list AS  -- leaks of the last scan, or what was not freed, with stacks
+CREATE VIEW leak_list AS  -- leaks of the last scan at an exit, else of the last one, or what was not freed, with stacks
   SELECT l.*, f.function AS caller, f.file AS caller_file, f.line AS caller_line,
          t.text AS stack_text
   FROM leaks AS l LEFT JOIN stacks AS k ON k.id = l.stack LEFT JOIN frames AS f ON f.id = k.caller
        LEFT JOIN stack_text AS t ON t.stack = l.stack
-  WHERE l.scan IS (SELECT max(scan) FROM leaks);
+  WHERE l.scan IS (SELECT number FROM leak_scans WHERE state = 'done'
+                   ORDER BY reason LIKE 'exit%' DESC, number DESC LIMIT 1);
 )sql";
 
 }  // namespace memtrace::report::sqlite

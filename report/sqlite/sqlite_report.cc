@@ -9,6 +9,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_join.h"
+#include "report/coverage.h"
+#include "report/leak/leak_scans.h"
 #include "report/leak_kinds.h"
 #include "report/output_file.h"
 #include "report/render/frames_filter.h"
@@ -170,8 +172,7 @@ void Writer::WriteCoverage() {
   Insert row(database_, "coverage", 2);
   for (const auto& [name, value] : values) row.Text(name).Number(value).Row();
   Insert note(database_, "notes", 1);
-  if (coverage.truncated) note.Text(coverage.damage).Row();
-  for (const std::string& text : coverage.notes) note.Text(text).Row();
+  for (const std::string& text : CoverageNotes(analysis())) note.Text(text).Row();
   for (const std::string& text : view_.symbols().notes()) note.Text(text).Row();
 }
 
@@ -262,9 +263,10 @@ void Writer::WriteSites() {
 }
 
 void Writer::WriteLeaks() {
-  Insert scan_row(database_, "leak_scans", 5);
+  Insert scan_row(database_, "leak_scans", 6);
   for (const LeakScan& scan : analysis().leak_scans) {
-    scan_row.Number(scan.number).Number(scan.time_ns).Text(StateName(scan.state))
+    scan_row.Number(scan.number).Number(scan.time_ns).Text(leak::ReasonName(scan.reason))
+        .Text(StateName(scan.state))
         .TextOrNull(scan.label).TextOrNull(scan.failure).Row();
   }
   Insert row(database_, "leaks", 12);

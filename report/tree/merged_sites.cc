@@ -163,6 +163,7 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
   to.dropped_events += from.coverage.dropped_events;
   to.most_live_bytes = std::max(to.most_live_bytes, from.totals.live_bytes);
   to.most_peak_bytes = std::max(to.most_peak_bytes, from.totals.peak_live_bytes);
+  if (!from.process.waste_is_known()) to.analysis.process.allocator = from.process.allocator;
   to.analysis.process.sample_bytes =
       std::max(to.analysis.process.sample_bytes, from.process.sample_bytes);
   to.analysis.coverage.events += from.coverage.events;

@@ -48,7 +48,7 @@ struct MergedExecutable {
   uint64_t most_live_bytes = 0;  // at the end of one image
   uint64_t most_peak_bytes = 0;  // of one image
   // `sites`, `totals` (sums; peaks are sums of the images' own), `process` as the first image's,
-  // but for sample_bytes: the largest.
+  // but for sample_bytes, the largest, and the allocator: one whose waste is not known, if any has it.
   Analysis analysis;
   std::vector<NumberRuns> images_of;  // of the sites: images by number, 0, 1, ...
   absl::flat_hash_map<std::pair<StackId, uint32_t>, size_t> index;  // (stack, function) -> site

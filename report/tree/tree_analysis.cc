@@ -99,6 +99,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     tree.events += image.events;
     tree.dropped_events += image.dropped_events;
     tree.truncated += image.truncated;
+    tree.waste_is_known &= image.process.waste_is_known();
     tree.sample_bytes = std::max(tree.sample_bytes, image.process.sample_bytes);
     tree.images.push_back(std::move(image));
   }

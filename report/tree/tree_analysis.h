@@ -38,6 +38,7 @@ struct TreeAnalysis {
   std::array<LeakAmount, kLeakKinds> leaks;  // sums over the images that were scanned
   uint64_t scanned = 0;             // images
   uint64_t sample_bytes = 0;        // the largest of any
+  bool waste_is_known = true;       // of all of them
 };
 
 // Sees each trace before only sums are kept of it: the element of TreeAnalysis::images that

@@ -31,10 +31,15 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
     record.Text(image.file).Number(process.pid).Number(process.ppid)
         .Text(node.parent == kNoImage ? "" : analysis.images[node.parent].file)
         .Text(LinkName(node.link)).Text(process.executable).Text(process.build_id)
-        .Text(absl::StrJoin(process.command, " "))
-        .Seconds(static_cast<uint64_t>(process.start_realtime_ns)).Seconds(process.duration_ns)
-        .Text(render::EndName(process.end));
-    if (process.end == ProcessInfo::End::kExit) {
+        .Text(absl::StrJoin(process.command, " "));
+    const bool told = !process.imported();  // a log has neither
+    if (told) {
+      record.Seconds(static_cast<uint64_t>(process.start_realtime_ns));
+    } else {
+      record.Nothing();
+    }
+    record.Seconds(process.duration_ns).Text(told ? render::EndName(process.end) : "");
+    if (told && process.end == ProcessInfo::End::kExit) {
       record.Number(static_cast<uint32_t>(process.exit_status));
     } else if (process.end == ProcessInfo::End::kSignal) {
       record.Number(static_cast<uint32_t>(process.end_signal));
@@ -93,7 +98,7 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out
         const Site& site = *group[0];
         record.Number(one.ImagesOf(group)).Number(one.images).Number(site.allocations)
             .Number(site.frees).Number(site.bytes_allocated).Number(site.live_bytes)
-            .Number(site.live_blocks).Number(site.wasted_bytes)
+            .Number(site.live_blocks).Wasted(sites, site.wasted_bytes)
             .Text(render::FunctionName(site.function))
             .Text(sites.Fingerprint(site.stack, site.function)).CallerInItsModule(sites, site.stack).Stack(sites, site.stack);
       }

@@ -16,13 +16,13 @@ namespace {
 
 using render::Json;
 
-Json TotalsJson(const Totals& totals, bool sampled) {
+Json TotalsJson(const Totals& totals, bool sampled, bool waste_is_known) {
   return {{"allocations", totals.allocations},
           {"frees", totals.frees},
           {"bytes_allocated", totals.bytes_allocated},
           {"live_bytes", totals.live_bytes},
           {"live_blocks", totals.live_blocks},
-          {"wasted_bytes", totals.wasted_bytes},
+          {"wasted_bytes", waste_is_known ? Json(totals.wasted_bytes) : Json()},
           {"temporary_allocations", sampled ? Json() : Json(totals.temporary_allocations)},
           {"estimated", sampled}};
 }
@@ -31,6 +31,7 @@ Json ImageJson(const TreeView& view, size_t index) {
   const ProcessImage& image = view.analysis().images[index];
   const ImageNode& node = view.analysis().tree.nodes[index];
   const ProcessInfo& process = image.process;
+  const bool told = !process.imported();  // a log has neither
   Json json = {{"trace", image.file},
                {"trace_id", absl::StrFormat("%016x", image.trace_id)},
                {"parent", node.parent == kNoImage ? Json() : Json(node.parent)},
@@ -42,18 +43,18 @@ Json ImageJson(const TreeView& view, size_t index) {
                {"executable", process.executable},
                {"build_id", process.build_id},
                {"host", process.host},
-               {"start_time", process.imported() ? Json()
-                                                  : Json(render::DateTimeIso(process.start_realtime_ns))},
+               {"start_time", told ? Json(render::DateTimeIso(process.start_realtime_ns)) : Json()},
                {"duration_s", static_cast<double>(process.duration_ns) / 1e9},
-               {"end", std::string(render::EndName(process.end))}};
-  json["exit_status"] = process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
+               {"end", told ? Json(std::string(render::EndName(process.end))) : Json()}};
+  json["exit_status"] =
+      told && process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
   json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
   json["forked"] = process.forked;
   json["sample_bytes"] = process.sample_bytes;
   json["events"] = image.events;
   json["dropped_events"] = image.dropped_events;
   json["truncated"] = image.truncated;
-  json["totals"] = TotalsJson(image.totals, process.sample_bytes != 0);
+  json["totals"] = TotalsJson(image.totals, process.sample_bytes != 0, process.waste_is_known());
   json["totals"]["peak_live_bytes"] = image.totals.peak_live_bytes;
   const bool scanned = image.no_scan.empty();
   json["leak_totals"] = scanned ? render::LeakTotalsJson(image.leaks) : Json();
@@ -64,7 +65,7 @@ Json ImageJson(const TreeView& view, size_t index) {
 void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sink& out) {
   const MergedExecutable& one = view.executable(index);
   const render::ReportView& sites = view.sites_of(index);
-  Json totals = TotalsJson(one.analysis.totals, sites.sampled());
+  Json totals = TotalsJson(one.analysis.totals, sites.sampled(), one.analysis.process.waste_is_known());
   totals["most_live_bytes"] = one.most_live_bytes;
   totals["most_peak_live_bytes"] = one.most_peak_bytes;
   out.Write(absl::StrCat("{\"executable\": ", render::Dump(Json(one.path)),
@@ -117,7 +118,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out) {
                       {"truncated", analysis.truncated},
                       {"skipped", std::move(skipped)},
                       {"notes", std::move(notes)}});
-  Json totals = TotalsJson(analysis.totals, analysis.sample_bytes != 0);
+  Json totals = TotalsJson(analysis.totals, analysis.sample_bytes != 0, analysis.waste_is_known);
   totals["processes"] = analysis.tree.processes;
   totals["most_peak_live_bytes"] = analysis.totals.peak_live_bytes;
   totals["leak_totals"] =

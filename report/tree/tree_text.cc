@@ -258,7 +258,7 @@ std::string TreeText::Processes() const {
     const ProcessInfo& process = analysis_.images[row.image].process;
     table.AddRow({Events(row.allocations), Bytes(row.bytes), Bytes(row.live), Bytes(row.peak),
                   row.more > 0 ? "" : Duration(process.duration_ns),
-                  row.more > 0 ? "" : ShortEnd(process)},
+                  row.more > 0 ? "" : process.imported() ? "log" : ShortEnd(process)},
                  [this, &row](size_t width) { return RowText(row, width); });
   }
   std::string out = absl::StrCat(

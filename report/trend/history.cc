@@ -100,7 +100,8 @@ std::string NightLine(const Night& night, size_t most_sites) {
   const Json json = {{"schema", std::string(kSchema)},
                      {"label", night.label},
                      {"added_ns", night.added_realtime_ns},
-                     {"start_time", render::DateTimeIso(run.start_realtime_ns)},
+                     {"start_time", run.start_realtime_ns == 0
+                                        ? Json() : Json(render::DateTimeIso(run.start_realtime_ns))},
                      {"start_ns", run.start_realtime_ns},
                      {"duration_ns", run.duration_ns},
                      {"command", run.command},

@@ -15,8 +15,15 @@ namespace {
 
 using render::Json;
 
+// Empty: an imported log does not tell.
+std::string StartOf(const Night& night) {
+  const int64_t start = night.run.start_realtime_ns;
+  return start == 0 ? "" : render::DateTimeIso(start);
+}
+
 Json NightJson(const Night& night, double total) {
-  return {{"start_time", render::DateTimeIso(night.run.start_realtime_ns)},
+  const std::string start = StartOf(night);
+  return {{"start_time", start.empty() ? Json() : Json(start)},
           {"label", night.label},
           {"duration_s", static_cast<double>(night.run.duration_ns) / 1e9},
           {"end", night.run.end},
@@ -87,7 +94,7 @@ void RenderTrendCsv(const Trend& trend, size_t top, render::Sink& out) {
       const std::string fields[] = {
           std::string(TrendName(row.verdict)), render::CsvField(row.executable), row.fingerprint,
           std::string(MeasureName(trend.options.measure)), std::string(PerName(trend.options.per)),
-          absl::StrCat(night + 1), render::DateTimeIso(trend.nights[night]->run.start_realtime_ns),
+          absl::StrCat(night + 1), StartOf(*trend.nights[night]),
           render::CsvField(trend.nights[night]->label), absl::StrFormat("%.12g", row.series[night]),
           absl::StrFormat("%.9g", row.trend.slope),
           trend.enough ? absl::StrFormat("%.6g", row.trend.p_rise) : std::string(),

@@ -32,8 +32,8 @@ class TrendText {
     const Night& first = *trend_.nights.front();
     const Night& last = *trend_.nights.back();
     lines.Add("Nights", absl::StrCat(Count(trend_.nights.size()), ", from ",
-                                     DateTime(first.run.start_realtime_ns), LabelOf(first), " to ",
-                                     DateTime(last.run.start_realtime_ns), LabelOf(last)));
+                                     StartOf(first), LabelOf(first), " to ",
+                                     StartOf(last), LabelOf(last)));
     lines.Add("By", absl::StrCat(MeasureName(trend_.options.measure),
                                  trend_.options.per == Per::kRun
                                      ? "" : absl::StrCat(" per ", PerName(trend_.options.per))));
@@ -68,6 +68,10 @@ class TrendText {
   }
 
  private:
+  static std::string StartOf(const Night& night) {
+    const int64_t start = night.run.start_realtime_ns;
+    return start == 0 ? "an imported log" : DateTime(start);
+  }
   std::string LabelOf(const Night& night) const {
     return night.label.empty() ? "" : absl::StrCat(" (", style_.Name(night.label), ")");
   }

@@ -25,6 +25,7 @@
 #include "report/event_order.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
+#include "report/reloads.h"
 #include "report/render/escape.h"
 #include "report/stream_state.h"
 #include "report/trace_reader.h"
@@ -85,12 +86,7 @@ class Names {
     const auto known = places_.find(frames.front().value);
     if (known != places_.end()) return known->second;
     const Frame& outer = FrameOf(frames.back());
-    uint64_t address = outer.offset;
-    for (const ModuleInfo& module : view_.analysis().modules) {
-      if (outer.module.empty() || module.path != outer.module) continue;
-      address += module.bias;
-      break;
-    }
+    const uint64_t address = outer.offset + (outer.module.empty() ? 0 : view_.BiasOf(outer.module));
     std::string line = absl::StrCat("i ", absl::Hex(address), " ", absl::Hex(String(outer.module)));
     for (const FrameId id : frames) {
       const Frame& frame = FrameOf(id);
@@ -165,6 +161,8 @@ class Pass {
   Sink* const out_;
   Names names_;
   HeapModel model_;  // for the order: what may happen now
+  const Reloads reloads_{reader_->metadata().modules};
+  std::vector<uint64_t> path_;  // of a library that was loaded again
   std::deque<StreamState> streams_;
   absl::flat_hash_map<std::pair<uint64_t, uint32_t>, size_t> kinds_;  // by bytes and stack
   absl::flat_hash_map<uint64_t, size_t> live_;                        // kinds, by address
@@ -234,6 +232,7 @@ bool Pass::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList&
   const EventKind kind = format::KindOf(words[0]);
   StreamState& state = streams_[stream];
   if (kind == EventKind::kPath) {
+    if (reloads_.any()) words = reloads_.PathOfFirst(words, &path_);
     state.Define(words, stacks_);
     return true;
   }

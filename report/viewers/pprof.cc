@@ -61,7 +61,10 @@ absl::string_view SampleTypeName(SiteMeasure measure) {
 // A profile as its message grows. Strings, functions and mappings are numbered as they come.
 class Profile {
  public:
-  explicit Profile(const ReportView& view) : view_(view), writer_(data_) { String(""); }
+  explicit Profile(const ReportView& view)
+      : view_(view), measures_(render::MeasuresOf(view.analysis())), writer_(data_) {
+    String("");
+  }
 
   std::string Take(SiteMeasure measure) {
     WriteTypes(measure);
@@ -88,7 +91,7 @@ class Profile {
   }
 
   void WriteTypes(SiteMeasure measure) {
-    for (const SiteMeasure one : render::MeasuresOf(view_.analysis())) {
+    for (const SiteMeasure one : measures_) {
       pbf_writer type(writer_, ProfileField::kSampleType);
       type.add_int64(ValueTypeField::kType, String(SampleTypeName(one)));
       type.add_int64(ValueTypeField::kUnit, String(IsBytes(one) ? "bytes" : "count"));
@@ -106,7 +109,7 @@ class Profile {
       i = end + 1;
     }
     std::vector<int64_t> values;
-    for (const SiteMeasure measure : render::MeasuresOf(view_.analysis())) {
+    for (const SiteMeasure measure : measures_) {
       values.push_back(static_cast<int64_t>(ValueOf(view_, site, measure)));
     }
     // All strings first: a message that is open must be the last in the buffer.
@@ -149,10 +152,9 @@ class Profile {
     if (path.empty()) return {0, 0};
     const auto known = mappings_.find(path);
     if (known != mappings_.end()) return known->second;
-    const std::pair<uint64_t, uint64_t> none{0, 0};
     for (const ModuleInfo& module : view_.analysis().modules) {
       if (module.path != path) continue;
-      const uint64_t id = mappings_.size() + 1;
+      const uint64_t id = ++mapping_count_;
       const int64_t file = String(path), build_id = String(HexOf(module.build_id));
       pbf_writer mapping(writer_, ProfileField::kMapping);
       mapping.add_uint64(MappingField::kId, id);
@@ -167,7 +169,7 @@ class Profile {
       }
       return mappings_.try_emplace(path, id, module.bias).first->second;
     }
-    return none;
+    return mappings_.try_emplace(path, 0, 0).first->second;  // and it is not looked for again
   }
 
   uint64_t Function(const Frame& frame) {
@@ -185,12 +187,14 @@ class Profile {
   }
 
   const ReportView& view_;
+  const std::vector<SiteMeasure> measures_;
   std::string data_;
   pbf_writer writer_;
   std::vector<std::string> strings_;
   absl::flat_hash_map<std::string, int64_t> string_ids_;
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, uint64_t> functions_;
   absl::flat_hash_map<std::string, std::pair<uint64_t, uint64_t>> mappings_;
+  uint64_t mapping_count_ = 0;
   absl::flat_hash_map<uint32_t, uint64_t> locations_;  // by the FrameId of its first frame
 };
 

@@ -342,6 +342,16 @@ TEST(StoppedRecordingTest, BlocksOfThatTimeAreInNoFigure) {
   EXPECT_EQ(a.coverage.stopped_frees, 2u);
 }
 
+TEST(PhasesTest, TheLargestGrowthMayBeNothing) {
+  Program program;
+  program.Malloc(0x10000, 5).Phase(PhaseEdge::kBegin, "turn").Phase(PhaseEdge::kEnd, "turn");
+  program.Phase(PhaseEdge::kBegin, "turn").Free(0x10000).Phase(PhaseEdge::kEnd, "turn");
+  const AnalyzedTrace t = program.Analyzed();
+  ASSERT_EQ(t.analysis.phases.size(), 1u);
+  EXPECT_EQ(t.analysis.phases[0].growth_bytes, -5);
+  EXPECT_EQ(t.analysis.phases[0].largest_growth_bytes, 0);
+}
+
 TEST(PhasesTest, CountWhatHappensInThem) {
   Program program;
   program.Malloc(0x10000, 100).Phase(PhaseEdge::kBegin, "load").Malloc(0x20000, 50);

@@ -82,6 +82,14 @@ TEST(BaselineTest, AnUpdateWithoutAChangeChangesNoByte) {
             kText);
 }
 
+TEST(BaselineTest, AnEntryOfAnyProgramAllowsTheMostOfEach) {
+  const Baseline baseline = Parsed("definite aa bytes=1 blocks=1 program=*\n");
+  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One"),
+                             Leak(LeakKind::kDefinite, "aa", 50, 10, "else", "One")},
+                            {"app", "else"}, kDefinite),
+            "definite aa bytes=100 blocks=10 program=*\n");
+}
+
 TEST(BaselineTest, AnUpdateTouchesTheLinesThatChanged) {
   const std::string updated = Parsed(kText).Update(
       {Leak(LeakKind::kDefinite, "aaaa", 96, 6, "app", "Renamed  a.cc"),

@@ -206,6 +206,28 @@ TEST(JudgeTest, ABudgetIsForEachProcess) {
   EXPECT_EQ(gate.result.excesses.front().processes, 1u);
 }
 
+// A block that is lost is among those that were not freed: it counts once.
+TEST(JudgeTest, ABudgetCountsABlockOnceAndNeedsNoKinds) {
+  MadeUpGate gate;
+  const uint32_t process = gate.AddProcess("app");
+  gate.AddLeak(process, LeakKind::kDefinite, gate.Stack("Lost"), 60, 1);
+  gate.AddLeak(process, LeakKind::kIndirect, gate.Stack("Under"), 10, 1);
+  gate.policy.max_leaked = {{"", 69}};
+  gate.policy.fail_on = LeakKindSet();
+  EXPECT_EQ(gate.Judge().exit_code(), 1);
+  ASSERT_THAT(gate.result.excesses, SizeIs(1));
+  EXPECT_EQ(gate.result.excesses.front().value, 70u);
+  gate.AddLeak(process, LeakKind::kUnfreed, gate.Stack("Lost"), 60, 1);
+  gate.AddLeak(process, LeakKind::kUnfreed, gate.Stack("Under"), 10, 1);
+  gate.policy.fail_on = LeakKindSet::Of(LeakKind::kDefinite).With(LeakKind::kUnfreed);
+  EXPECT_EQ(gate.Judge().exit_code(), 1);
+  ASSERT_THAT(gate.result.excesses, SizeIs(1));
+  EXPECT_EQ(gate.result.excesses.front().value, 70u);
+  gate.input.processes[process].replaced = true;  // and has freed nothing
+  gate.Judge();
+  EXPECT_EQ(gate.result.excesses.front().value, 70u);
+}
+
 TEST(JudgeTest, ABudgetOfOneProgramIsNoneForOthers) {
   MadeUpGate gate;
   gate.AddLeak(gate.AddProcess("app"), LeakKind::kDefinite, gate.Stack("Lost"), 60, 1);

@@ -217,6 +217,19 @@ TEST_F(IndexFileTest, SeriesAreThereWithoutEvents) {
   }
 }
 
+TEST_F(IndexFileTest, SeriesOfAThreadAreNotThoseOfAll) {
+  options_ = {};
+  const auto all = SeriesByIndex(trace_, options_, index_, &use_);
+  ASSERT_TRUE(all.ok());
+  ASSERT_GT(all->analysis.threads.size(), 1u);
+  options_.thread_name = std::to_string(all->analysis.threads[0].tid);
+  const auto one = SeriesByIndex(trace_, options_, index_, &use_);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->analysis.totals.allocations, all->analysis.threads[0].allocations);
+  options_.thread_name = "nobody";
+  EXPECT_FALSE(SeriesByIndex(trace_, options_, index_, &use_).ok());
+}
+
 // Of a trace without an end nobody knows whether it is still written.
 TEST_F(IndexFileTest, ATraceWithoutAnEndHasNoIndex) {
   fs::resize_file(trace_, fs::file_size(trace_) * 3 / 4);

@@ -2,10 +2,15 @@
 
 #include "report/reloads.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "report/viewers/viewers.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
+#include "tests/temp_dir.h"
 
 namespace memtrace::report {
 namespace {
@@ -35,6 +40,28 @@ TEST(ReloadsTest, ASiteOfALibraryThatComesAgainIsOneSite) {
   EXPECT_EQ(node.instance, 1u);
   EXPECT_EQ(node.pc, 0x7f0000100000u + 0x1234) << "the address in the first instance";
   EXPECT_EQ(trace.analysis.modules.size(), 40u) << "each load is told";
+}
+
+// A viewer is given the plugin's frames of every load, not only of the first.
+TEST(ReloadsTest, AnEventStreamHasItsFramesToo) {
+  TempDir directory;
+  const std::string path = directory / "plugin.mtr";
+  std::ofstream(path, std::ios::binary) << Plugin(3, kBuildId);
+  const auto trace = AnalyzeTrace(path, {});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const SiteSymbols symbols(trace->analysis, *trace->stacks,
+                            [](const symbolizer::Module&, std::span<const symbolizer::Address> addresses) {
+                              symbolizer::ModuleResult result;
+                              result.frames.resize(addresses.size());
+                              for (auto& frames : result.frames) frames = {{.function = "In"}};
+                              return result;
+                            });
+  const auto view = render::ReportView::Create(trace->analysis, symbols, "");
+  ASSERT_TRUE(view.ok());
+  render::StringSink out;
+  ASSERT_TRUE(viewers::RenderHeaptrack(*view, path, trace->stacks.get(), out).ok());
+  EXPECT_THAT(out.text(), testing::ContainsRegex("\na 64 2\n\\+ 0\n(c [0-9a-f]+\n)?\\+ 0\n(c [0-9a-f]+\n)?\\+ 0\n"))
+      << "one kind of allocation, whose stack has two places\n" << out.text();
 }
 
 TEST(ReloadsTest, AnotherFileIsAnother) {

@@ -129,5 +129,21 @@ TEST(CsvTest, SortAndTopApply) {
   EXPECT_EQ(Cell(rows, 2, "line"), "2");
 }
 
+// Of the sites that have any, however small beside those that have none.
+TEST(CsvTest, TopIsOfTheRowsThereAre) {
+  MadeUp trace;
+  for (uint32_t i = 1; i <= 5; ++i) {
+    const StackId stack = trace.Stack({{"f", "f.c", i}});
+    Site& site = trace.AddSite(stack, 1, 1000 - 10 * i, 1);
+    if (i > 2) site.moves.Make().reallocations = i;
+    if (i > 2) site.sizes = {i, {1}};
+  }
+  const std::vector<Row> reallocs = Rendered(trace.View(), CsvTable::kReallocs, 2);
+  ASSERT_EQ(reallocs.size(), 3u);
+  EXPECT_EQ(Cell(reallocs, 1, "line"), "3");
+  EXPECT_EQ(Cell(reallocs, 2, "line"), "4");
+  EXPECT_EQ(Rendered(trace.View(), CsvTable::kSiteSizes, 2).size(), 3u);
+}
+
 }  // namespace
 }  // namespace memtrace::report::render

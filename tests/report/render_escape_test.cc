@@ -29,6 +29,14 @@ TEST(EscapeTest, KeepsUtf8AndEscapesWhatIsNot) {
   EXPECT_EQ(EscapeControls("\xc2\x9b"), "\\xc2\\x9b") << "C1: CSI";
 }
 
+// XML has no U+FFFE and no U+FFFF, and no reader of it takes a report that does.
+TEST(EscapeTest, NoncharactersAreEscaped) {
+  EXPECT_EQ(EscapeControls("a\xef\xbf\xbe"), "a\\xef\\xbf\\xbe");
+  EXPECT_EQ(EscapeControls("\xef\xbf\xbf"), "\\xef\\xbf\\xbf");
+  EXPECT_EQ(EscapeControls("\xef\xb7\x90"), "\\xef\\xb7\\x90");
+  EXPECT_EQ(EscapeControls("\xef\xbf\xbd"), "\xef\xbf\xbd");
+}
+
 TEST(EscapeTest, TextCannotBeReordered) {
   EXPECT_EQ(EscapeControls("a\u202e"), "a\\xe2\\x80\\xae");
   EXPECT_EQ(EscapeControls("\u2066x"), "\\xe2\\x81\\xa6x");

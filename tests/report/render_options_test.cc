@@ -133,6 +133,35 @@ TEST(ReportFlagsTest, SeriesAreOfThreeFormatsAndAllBlocks) {
   EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--series"));
 }
 
+// What a format does not look at is refused, not passed over.
+TEST(ReportFlagsTest, NothingIsAskedForInVain) {
+  const auto refusal = [](const ReportFlags& flags) {
+    return std::string(ParseReportFlags(flags).status().message());
+  };
+  ReportFlags flags;
+  flags.scan = "2";
+  for (const char* format : {"text", "json", "csv", "html"}) {
+    flags.format = format;
+    EXPECT_EQ(refusal(flags), "") << format;
+  }
+  flags.format = "sqlite";
+  EXPECT_THAT(refusal(flags), HasSubstr("--scan: --format sqlite has the leaks of all scans"));
+  flags.format = "valgrind-xml";
+  EXPECT_THAT(refusal(flags), HasSubstr("--scan: --format valgrind-xml"));
+  flags = {};
+  flags.timeline_by = "thread";
+  EXPECT_EQ(refusal(flags), "");
+  flags.format = "csv";
+  EXPECT_THAT(refusal(flags), HasSubstr("--timeline-by: is for --format text, not csv"));
+  flags = {};
+  flags.series = true;
+  flags.scan = "2";
+  EXPECT_THAT(refusal(flags), HasSubstr("--scan: --series"));
+  flags.scan = "last";
+  flags.suppressions = {"known"};
+  EXPECT_THAT(refusal(flags), HasSubstr("--suppressions: --series"));
+}
+
 TEST(ReportFlagsTest, TheIndexIsBesideTheTraceUnlessADirectoryIsNamed) {
   ReportFlags flags;
   EXPECT_TRUE(ParseReportFlags(flags)->index_beside);

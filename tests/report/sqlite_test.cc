@@ -159,6 +159,31 @@ TEST_F(SqliteTest, WithoutAScanLeaksAreWhatWasNotFreed) {
             "unfreed|32|2|Cache::Get()\n");
 }
 
+// As every other format: a scan on request says what was so then.
+TEST_F(SqliteTest, LeaksAreThoseOfTheScanAtTheExit) {
+  MadeUpRun made_up;
+  LeakScan& at_exit = made_up.analysis.leak_scans.front();
+  at_exit.number = 1;
+  at_exit.reason = format::ScanReason::kExitLate;
+  LeakScan request = at_exit;
+  request.number = 2;
+  request.reason = format::ScanReason::kRequest;
+  made_up.analysis.leak_scans.push_back(request);
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT DISTINCT scan FROM leak_list"), "1\n");
+}
+
+TEST_F(SqliteTest, NothingIsLostWhereTheLastScanFoundNothing) {
+  MadeUpRun made_up;
+  made_up.analysis.leak_scans.front().number = 1;
+  LeakScan last = made_up.analysis.leak_scans.front();
+  last.number = 2;
+  last.records.clear();
+  made_up.analysis.leak_scans.push_back(last);
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT count(*) FROM leak_list"), "0\n");
+}
+
 TEST_F(SqliteTest, NamesAreTextWhateverTheyAre) {
   MadeUp made_up;
   made_up.analysis.process.command = {std::string("a\0b", 3)};

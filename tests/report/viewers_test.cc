@@ -89,6 +89,19 @@ TEST(SiteMeasureTest, WhereItIsNotKnownTheReasonAndTheCureAreSaid) {
   EXPECT_THAT(refused(SiteMeasure::kPeakResident), HasSubstr("of all blocks of a site together"));
 }
 
+TEST(SiteMeasureTest, WhatIsNotKnownIsNoZero) {
+  MadeUp made_up;
+  made_up.AddSite(made_up.Stack({{"f", "a.c", 1}}), 1, 20, 1);
+  made_up.analysis.process.sample_bytes = 1024;
+  EXPECT_THAT(std::string(render::CheckMeasure(made_up.analysis, SiteMeasure::kTemporary).message()),
+              HasSubstr("--measure temporary: the trace is of a sample"));
+  EXPECT_THAT(Callgrind(made_up, SiteMeasure::kLive), Not(HasSubstr("temporary")));
+  made_up.analysis.process.allocator = format::AllocatorKind::kOther;
+  EXPECT_THAT(render::MeasuresOf(made_up.analysis),
+              ElementsAre(SiteMeasure::kLive, SiteMeasure::kBlocks, SiteMeasure::kAllocated,
+                          SiteMeasure::kAllocations, SiteMeasure::kPeak, SiteMeasure::kPeakBlocks));
+}
+
 TEST(FoldedTest, AStackIsALineFromTheOutermostFrameOn) {
   MadeUpLeaks made_up;
   EXPECT_EQ(Folded(made_up, SiteMeasure::kLive),

@@ -288,6 +288,25 @@ TEST_F(SymbolCacheTest, WhatAKilledWriterLeftIsRemoved) {
   EXPECT_TRUE(fs::exists(young));  // somebody may be writing it
 }
 
+// A user may keep what is dear to him where he lets the cache be.
+TEST_F(SymbolCacheTest, NothingThatIsNotItsOwnIsRemoved) {
+  Look({1}, 1);
+  const std::string trace = cache_dir_ + "/app.mtr", other = cache_dir_ + "/notes.sym",
+                    dotted = cache_dir_ + "/.memtrace-settings";
+  for (const std::string& file : {trace, other, dotted}) {
+    WriteFile(file, std::string(10'000, 'x'));
+    const struct timespec old[2] = {{1000, 0}, {1000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, file.c_str(), old, 0), 0);
+  }
+  const std::string first = Entry();
+  const struct timespec old[2] = {{2000, 0}, {2000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, first.c_str(), old, 0), 0);
+  module_.build_id = "another";
+  Look({1}, 1);
+  EXPECT_FALSE(fs::exists(first));
+  for (const std::string& file : {trace, other, dotted}) EXPECT_TRUE(fs::exists(file)) << file;
+}
+
 TEST(SymbolCacheDirectoryTest, IsChosenByOptionThenVariableThenXdgThenHome) {
   setenv("HOME", "/home/u", 1);
   unsetenv("XDG_CACHE_HOME");
