@@ -1,9 +1,13 @@
-// AlternateStacks: whether threads of the program share one alternate signal stack.
+// AlternateStacks: whether signals of ours may be taken on the alternate signal stacks of the program.
 //
-// That works for a program whose handlers run in one thread at a time, or never (Varnish: all its
+// Not where a stack is too small for what the kernel puts there (AT_MINSIGSTKSZ: more than the 2048 bytes that
+// MINSIGSTKSZ once was, with AVX-512) and our handler: who never gets a signal does not notice. Nor where
+// threads share one.
+//
+// To share one works for a program whose handlers run in one thread at a time, or never (Varnish: all its
 // workers, for the handler of SIGSEGV). A scan stops all threads at once: on a shared stack the frames of their
 // signals would lie over each other, and each thread come back as another. So the stop
-// signal is taken on the threads' own stacks where one is shared, and on the alternate ones else: those
+// signal is taken on the threads' own stacks where one is shared or too small, and on the alternate ones else: those
 // who need theirs, for their own stacks are small (Go), have one for each thread.
 //
 // Known are the stacks that are set through libc's sigaltstack(). One table of the process: what
@@ -15,14 +19,18 @@
 #ifndef MEMTRACE_PRELOAD_ALTERNATE_STACKS_H_
 #define MEMTRACE_PRELOAD_ALTERNATE_STACKS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace memtrace {
 
-bool AlternateStackIsShared();
+bool AlternateStacksAreOfUse();
 
-// The calling thread has set its own. True: it is shared, as nobody knew before.
-bool NoteAlternateStack(uintptr_t begin);
+// Stack of the kernel's frame and our handlers.
+uintptr_t SignalFrameBytes();
+
+// The calling thread has set its own. True: they are of no use from now on.
+bool NoteAlternateStack(uintptr_t begin, size_t bytes);
 
 }  // namespace memtrace
 

@@ -104,19 +104,17 @@ bool TakeLeave(ThreadState& state, const void* program) {
 }  // namespace
 
 void PrepareForPathLoss() {
+  const Section section;  // first: a fork child counts its calls anew in it
   const OtherCalls calls;
-  if (!calls) return;
-  const Section section;
-  if (!section || IsVforkChild()) return;
+  if (!section || !calls || IsVforkChild()) return;
   const OwnFaultsScope faults;
   SetAside();
 }
 
 void TellPathLoss(const char* call) {
-  const OtherCalls calls;
-  if (!calls) return;
   const Section section;
-  if (section && !IsVforkChild()) Tell(format::Confinement::kPathLost, call);
+  const OtherCalls calls;
+  if (section && calls && !IsVforkChild()) Tell(format::Confinement::kPathLost, call);
 }
 
 bool PrepareForFilter(const void* program) {

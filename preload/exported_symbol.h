@@ -1,6 +1,5 @@
-// Exports(): does a loaded module define this name for others? Read from its hash table as
-// the loader does, without calling anything: dlsym() takes locks, and allocates for a name
-// that is not there.
+// What modules define for others. Read from their hash tables as the loader does, without calling
+// anything: dlsym() takes locks, and allocates for a name that is not there.
 
 #ifndef MEMTRACE_PRELOAD_EXPORTED_SYMBOL_H_
 #define MEMTRACE_PRELOAD_EXPORTED_SYMBOL_H_
@@ -9,9 +8,11 @@
 
 namespace memtrace {
 
-// `map` of the loader's list, relocated; not the vDSO's. False also where the module has no
-// DT_GNU_HASH: what linkers write unless told otherwise.
+// Does a loaded module define this name? `map` of the loader's list, relocated; not the vDSO's.
 bool Exports(const link_map* map, const char* name);
+
+// The kernel's function of that name in the vDSO; null: there is none.
+void* FindInVdso(const char* name);
 
 }  // namespace memtrace
 

@@ -1,5 +1,5 @@
 // What a thread says of its alternate signal stack: a scan stops threads by a signal and has to
-// know whether they share one (alternate_stacks.h).
+// know whether it may take it there (alternate_stacks.h).
 
 #include <errno.h>
 #include <signal.h>
@@ -17,9 +17,12 @@ EXPORTED int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
     errno = static_cast<int>(-result);
     return -1;
   }
-  // The kernel has read it.
-  if (wanted != nullptr && (wanted->ss_flags & SS_DISABLE) == 0 &&
-      memtrace::NoteAlternateStack(reinterpret_cast<uintptr_t>(wanted->ss_sp))) {
+  // What is set now is asked of the kernel: `before` may be the same struct.
+  stack_t now;
+  if (wanted != nullptr &&
+      !memtrace::sys::Failed(memtrace::sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&now))) &&
+      (now.ss_flags & SS_DISABLE) == 0 &&
+      memtrace::NoteAlternateStack(reinterpret_cast<uintptr_t>(now.ss_sp), now.ss_size)) {
     memtrace::PrepareLeakSignal();
   }
   return 0;

@@ -49,7 +49,7 @@ void WriteMemoryMap(format::MapReason reason) {
 
 void WriteMemoryMapIfGrown() {
   const OtherCalls calls;
-  if (!calls) return;
+  if (!calls || g_process.pid != sys::Getpid()) return;  // a vfork child: its memory, not its usage
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
   long due = g_next_kb.load(std::memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/clock.h"
+#include "preload/coverage_notes.h"
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -69,8 +70,6 @@ struct ModuleView {
 };
 
 struct Instance {
-  enum State : uint32_t { kFree, kReady, kGone };
-  std::atomic<uint32_t> state{kFree};
   uint16_t id = 0;
   Range range;
   const link_map* map = nullptr;
@@ -82,11 +81,41 @@ size_t g_permanent_count = 0;
 size_t g_permanent_told = 0;  // in the trace, by numbers from 1 on: more, where there is no room
 Instance* g_instances = nullptr;
 constinit std::atomic<uint32_t> g_instance_count{0};
+constinit std::atomic<bool> g_full_told{false};
+// Instances that are loaded, a bit each: few of all that ever were, in a program that loads plugins again
+// and again.
+constinit std::atomic<uint64_t> g_loaded[kMaxInstances / 64] = {};
+
+constexpr uint64_t BitOf(size_t instance) { return uint64_t{1} << (instance % 64); }
+
+// visit(index) of each that is loaded; true ends the search.
+template <typename Visit>
+void FindLoaded(Visit visit) {
+  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
+  for (size_t i = 0; i < kMaxInstances / 64 && i * 64 < count; ++i) {
+    for (uint64_t word = g_loaded[i].load(std::memory_order_acquire); word != 0; word &= word - 1) {
+      if (visit(i * 64 + static_cast<size_t>(__builtin_ctzll(word)))) return;
+    }
+  }
+}
 
 uint64_t HashOf(const char* text) {
   uint64_t hash = 14695981039346656037u;  // FNV-1a
   for (; *text != 0; ++text) hash = (hash ^ static_cast<uint8_t>(*text)) * 1099511628211u;
   return hash;
+}
+
+// What no PT_LOAD has is not in memory.
+bool IsLoaded(const ElfW(Phdr)* headers, size_t count, const ElfW(Phdr)& part) {
+  for (size_t i = 0; i < count; ++i) {
+    const ElfW(Phdr)& header = headers[i];
+    if (header.p_type == PT_LOAD && part.p_vaddr >= header.p_vaddr &&
+        part.p_vaddr - header.p_vaddr <= header.p_memsz &&
+        part.p_memsz <= header.p_memsz - (part.p_vaddr - header.p_vaddr)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void ReadProgramHeaders(const ElfW(Phdr)* headers, size_t count, uintptr_t bias, ModuleView* view) {
@@ -99,7 +128,8 @@ void ReadProgramHeaders(const ElfW(Phdr)* headers, size_t count, uintptr_t bias,
       const uintptr_t end = (bias + header.p_vaddr + header.p_memsz + 4095) & ~uintptr_t{4095};
       if (start < view->range.start) view->range.start = start;
       if (end > view->range.end) view->range.end = end;
-    } else if (header.p_type == PT_NOTE && view->build_id.empty()) {
+    } else if (header.p_type == PT_NOTE && view->build_id.empty() &&
+               IsLoaded(headers, count, header)) {
       const char* p = reinterpret_cast<const char*>(bias + header.p_vaddr);
       const char* const end = p + header.p_memsz;
       const size_t align = header.p_align == 8 ? 8 : 4;
@@ -132,6 +162,22 @@ void ReadSoname(const ElfW(Dyn)* dynamic, ModuleView* view) {
   }
 }
 
+// Of its own frame, and its buffer in memory of ours: modules are met on stacks of any size.
+[[gnu::noinline]] void PutPathOfMapping(format::RecordEncoder& out, const ModuleView& view) {
+  using Path = Text<8192>;
+  void* const memory = OwnMap(sizeof(Path), /*touch=*/false);
+  if (memory == nullptr) {
+    out.Bytes(view.path);
+    return;
+  }
+  auto* const path = new (memory) Path;
+  if (!NameOfMapping(view.range.start, *path)) {
+    *path << g_process.working_directory.view() << "/" << view.path;
+  }
+  out.Bytes(path->view());
+  OwnUnmap(memory, sizeof(Path));
+}
+
 void PutModule(format::RecordEncoder& out, uint32_t id, const ModuleView& view) {
   out.Begin(format::RecordTag::kModule);
   out.Number(id);
@@ -142,11 +188,7 @@ void PutModule(format::RecordEncoder& out, uint32_t id, const ModuleView& view) 
   if (view.path[0] == '/' || view.path[0] == 0 || (view.flags & format::kModuleVdso)) {
     out.Bytes(view.path);
   } else {
-    Text<8192> path;
-    if (!NameOfMapping(view.range.start, path)) {
-      path << g_process.working_directory.view() << "/" << view.path;
-    }
-    out.Bytes(path.view());
+    PutPathOfMapping(out, view);
   }
   out.Bytes(view.build_id);
   out.Number(g_clock.Now());
@@ -272,11 +314,15 @@ bool IsSame(const Instance& instance, const link_map* map, uintptr_t start, uint
   return instance.map == map && instance.range.start == start && instance.path_hash == path_hash;
 }
 
-void Retire(Instance& instance) {
-  uint32_t ready = Instance::kReady;
-  if (!instance.state.compare_exchange_strong(ready, Instance::kGone, std::memory_order_acq_rel)) {
-    return;
-  }
+// True: it was there until now.
+bool Forget(size_t instance) {
+  return (g_loaded[instance / 64].fetch_and(~BitOf(instance), std::memory_order_acq_rel) &
+          BitOf(instance)) != 0;
+}
+
+void Retire(size_t index) {
+  if (!Forget(index)) return;
+  const Instance& instance = g_instances[index];
   AppendRecords<64>([&](format::RecordEncoder& out) {
     out.Begin(format::RecordTag::kModuleUnload);
     out.Number(instance.id);
@@ -286,23 +332,28 @@ void Retire(Instance& instance) {
 }
 
 Instance* Lookup(uintptr_t pc, const link_map* map, uintptr_t start, uint64_t path_hash) {
-  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
+  Instance* found = nullptr;
+  FindLoaded([&](size_t i) {
     Instance& instance = g_instances[i];
-    if (instance.state.load(std::memory_order_acquire) != Instance::kReady ||
-        pc < instance.range.start || pc >= instance.range.end) {
-      continue;
+    if (pc < instance.range.start || pc >= instance.range.end) return false;
+    if (IsSame(instance, map, start, path_hash)) {
+      found = &instance;
+    } else {
+      Retire(i);  // something else lies there now: it was unloaded unseen
     }
-    if (IsSame(instance, map, start, path_hash)) return &instance;
-    Retire(instance);  // something else lies there now: it was unloaded unseen
-  }
-  return nullptr;
+    return found != nullptr;
+  });
+  return found;
 }
 
 Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t path_hash) {
   const uint32_t index = g_instance_count.fetch_add(1, std::memory_order_acq_rel);
   if (index >= kMaxInstances) {
     g_instance_count.store(kMaxInstances, std::memory_order_release);
+    if (!g_full_told.exchange(true)) {
+      AddCoverageNote("16,384 modules were loaded after the start, all that there is room for: calls from "
+                      "those loaded after them have an address and no name.");
+    }
     return nullptr;
   }
   Instance& instance = g_instances[index];
@@ -315,15 +366,15 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   AppendBigRecords(kRecordBytes, [&](format::RecordEncoder& out) {
     PutModule(out, instance.id, view);
   });
-  instance.state.store(Instance::kReady, std::memory_order_release);
+  g_loaded[index / 64].fetch_or(BitOf(index), std::memory_order_release);
   return &instance;
 }
 
 struct LoadedList {
   unsigned long long unloads = 0;
   bool mark = false;
-  // Instances that were not met in the walk are gone.
-  uint64_t met[kMaxInstances / 64] = {};
+  // Bits of instances that were there before the walk and were not met in it: they are gone.
+  uint64_t unmet[kMaxInstances / 64] = {};
 };
 
 int VisitLoaded(dl_phdr_info* info, size_t, void* data) {
@@ -332,14 +383,10 @@ int VisitLoaded(dl_phdr_info* info, size_t, void* data) {
   if (!list.mark) return 1;
   ModuleView view;
   ReadProgramHeaders(info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr, &view);
-  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
-    const Instance& instance = g_instances[i];
-    if (instance.state.load(std::memory_order_acquire) == Instance::kReady &&
-        instance.range.start == view.range.start) {
-      list.met[i / 64] |= uint64_t{1} << (i % 64);
-    }
-  }
+  FindLoaded([&](size_t i) {
+    if (g_instances[i].range.start == view.range.start) list.unmet[i / 64] &= ~BitOf(i);
+    return false;
+  });
   return 0;
 }
 
@@ -352,11 +399,23 @@ unsigned long long Unloads() {
 void RetireUnloaded() {
   LoadedList list;
   list.mark = true;
+  for (size_t i = 0; i < kMaxInstances / 64; ++i) list.unmet[i] = g_loaded[i].load(std::memory_order_acquire);
   dl_iterate_phdr(VisitLoaded, &list);
-  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
-    if (!(list.met[i / 64] >> (i % 64) & 1)) Retire(g_instances[i]);
-  }
+  FindLoaded([&](size_t i) {
+    if ((list.unmet[i / 64] & BitOf(i)) != 0) Retire(i);
+    return false;
+  });
+}
+
+// Nothing of an instance that was unloaded unseen may be read: what glibc loads for a character set it also
+// unloads. No lock of the loader is asked for.
+bool IsStillLoaded(const Instance& instance) {
+  dl_find_object found;
+  if (_dl_find_object(reinterpret_cast<void*>(instance.range.start), &found) != 0) return false;
+  const link_map* const map = found.dlfo_link_map;
+  if (map == nullptr) return false;
+  return IsSame(instance, map, reinterpret_cast<uintptr_t>(found.dlfo_map_start),
+                HashOf(map->l_name != nullptr ? map->l_name : ""));
 }
 
 int VisitPermanent(dl_phdr_info* info, size_t, void* data) {
@@ -388,14 +447,17 @@ void WriteModulesAgain() {
   if (g_permanent == nullptr || g_instances == nullptr) return;
   WritePermanentModulesAgain();
   ModuleWriter writer;
-  const uint32_t count = g_instance_count.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count && i < kMaxInstances; ++i) {
+  FindLoaded([&](size_t i) {
     const Instance& instance = g_instances[i];
-    if (instance.state.load(std::memory_order_acquire) != Instance::kReady) continue;
+    if (!IsStillLoaded(instance)) {
+      Forget(i);
+      return false;
+    }
     ModuleView view;
     ViewOf(instance.range, instance.map, &view);
     writer.Write(instance.id, view);
-  }
+    return false;
+  });
 }
 
 uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable) {

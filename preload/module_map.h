@@ -9,7 +9,8 @@
 // dlopen is not wrapped (it would break the search by RUNPATH), so new modules
 // are met on the event path: InstanceOf() takes no lock and calls no loader
 // function. It reads the module's own headers in memory, which cannot go away:
-// one of its frames is on the caller's stack.
+// one of its frames is on the caller's stack. Who reads them later asks first whether the module
+// is still there (_dl_find_object(), which takes no lock).
 //
 // docs/lifecycle.md tells what happens when a module is unloaded unseen.
 

@@ -39,11 +39,6 @@ void* EarlyRealloc(void* block, size_t bytes) {
   }
   return moved;
 }
-void* EarlyReallocarray(void* block, size_t count, size_t bytes) {
-  if (FindRealAllocator()) return g_real.reallocarray(block, count, bytes);
-  size_t total;
-  return __builtin_mul_overflow(count, bytes, &total) ? nullptr : EarlyRealloc(block, total);
-}
 void EarlyFree(void* block) {
   if (FindRealAllocator()) g_real.free(block);
 }
@@ -156,8 +151,8 @@ void Find(F*& pointer, const char* name, F* otherwise) {
 }  // namespace
 
 constinit RealAllocator g_real = {
-    EarlyMalloc,       EarlyCalloc,   EarlyRealloc,  EarlyReallocarray,
-    EarlyFree,         EarlyFreeSized, EarlyFreeAlignedSized,
+    EarlyMalloc,       EarlyCalloc,   EarlyRealloc,  EarlyFree,
+    EarlyFreeSized,    EarlyFreeAlignedSized,
     EarlyPosixMemalign, EarlyAlignedAlloc, EarlyMemalign, EarlyValloc, EarlyPvalloc,
     EarlyUsableSize,   SyscallMmap,   SyscallMunmap, SyscallMremap,
     EarlyPrctl,        EarlyFork,     EarlyUnderscoreFork,
@@ -195,7 +190,6 @@ bool FindRealAllocator() {
   Find(found.malloc, "malloc", g_real.malloc);
   Find(found.calloc, "calloc", g_real.calloc);
   Find(found.realloc, "realloc", g_real.realloc);
-  Find(found.reallocarray, "reallocarray", g_real.reallocarray);
   Find(found.free, "free", g_real.free);
   found.free_sized = PlainFreeSized;
   found.free_aligned_sized = PlainFreeAlignedSized;

@@ -24,7 +24,6 @@ struct RealAllocator {
   void* (*malloc)(size_t);
   void* (*calloc)(size_t, size_t);
   void* (*realloc)(void*, size_t);
-  void* (*reallocarray)(void*, size_t, size_t);
   void (*free)(void*);
   void (*free_sized)(void*, size_t);
   void (*free_aligned_sized)(void*, size_t, size_t);

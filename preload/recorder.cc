@@ -114,8 +114,12 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
     const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
     g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
   }
-  DrainFaults(DrainWhen::kIfDue);
   const OtherCalls calls;
+  if (calls && g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
+    g_last_sample.store(last, std::memory_order_relaxed);
+    return;
+  }
+  DrainFaults(DrainWhen::kIfDue);
   if (!calls) return;
   if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
   if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state);

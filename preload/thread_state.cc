@@ -15,6 +15,7 @@
 #include "preload/signals_blocked.h"
 #include "preload/spool_buffers.h"
 #include "preload/sys.h"
+#include "preload/unwind/rule_table.h"
 
 namespace memtrace {
 
@@ -485,6 +486,7 @@ void AskForNewStacks() {
 
 void ForgetThreads() {
   ReturnSpoolBuffersOfOtherThreads();
+  unwind::RuleTable::ForgetGrowth();
   for (ThreadState* state = FirstThread(); state != nullptr; state = state->next_state) {
     if (state->ring.attached()) {
       if (state->ring_is_private) {

@@ -144,11 +144,8 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
     const uint32_t done = chunks_[index].fetch_add(here, std::memory_order_acq_rel) + here;
     if ((done & ~kHasRing) == kChunkBytes) {
       char* const chunk = At(chunk_end - kChunkBytes);
-      if (done & kHasRing) {
-        sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
-      } else {
-        sys::Munmap(chunk, kChunkBytes);
-      }
+      sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
+      if (!(done & kHasRing)) sys::Mprotect(chunk, kChunkBytes, PROT_NONE);
     }
     offset += here;
   }

@@ -3,14 +3,15 @@
 // the process had, inside a seccomp sandbox.
 //
 //   file     ....written....|begin            reserve                      end|
-//   memory                  |munmapped|chunk being filled|PROT_NONE, no pages |
+//   memory                  |PROT_NONE|chunk being filled|PROT_NONE, no pages |
 //
 // The file is extended without blocks, and the mapping is address space and no memory. The
 // pages of a block are made accessible and populated when it is written. Populating
 // (MADV_POPULATE_WRITE, Linux 5.14) fails where touching a page would be SIGBUS, as on a
 // full disk. An older kernel gets a smaller reserve, whose space is allocated beforehand.
-// A chunk whose every byte was written is unmapped; one that has a ring in it only gives its
-// pages back, for the ring is still in use.
+// A chunk whose every byte was written gives its pages back, and is closed again unless it has a ring in
+// it, which is still in use. It stays ours: in a hole the kernel would put mappings of the program, which
+// LetFork() and Contains() would take for the reserve.
 //
 // PROT_NONE also keeps mlockall() of the program from populating all of it.
 //

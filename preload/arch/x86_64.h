@@ -17,6 +17,8 @@ namespace memtrace::arch {
 // The counter that is the clock of events where the kernel has it as its own clock
 // source, under this name.
 inline constexpr char kClockSource[] = "tsc";
+// What the kernel calls its clock_gettime in the vDSO.
+inline constexpr char kVdsoClockGettime[] = "__vdso_clock_gettime";
 
 // What a seccomp filter is told: AUDIT_ARCH_X86_64.
 inline constexpr uint32_t kAuditArchitecture = 0xc000003e;
@@ -344,8 +346,6 @@ inline constexpr uint8_t kTrampolineCfa[] = {0x77, 0xa0, 0x01, 0x06};
 inline constexpr uint8_t kTrampolineRbp[] = {0x77, 0xf8, 0x00};
 inline constexpr uint8_t kTrampolineRip[] = {0x77, 0xa8, 0x01};
 
-// Is this the code of a signal trampoline? It is what other libraries than glibc
-// use, without CFI: mov $15, %rax (or %eax); syscall.
 // While it lives, this thread may read and write memory of every protection key, as the kernel may. Whether there
 // are keys is asked of the kernel: a program may have CPUID fault (arch_prctl).
 class EveryProtectionKey {
@@ -373,6 +373,8 @@ class EveryProtectionKey {
   uint32_t before_ = 0;
 };
 
+// Is this the code of a signal trampoline? It is what other libraries than glibc
+// use, without CFI: mov $15, %rax (or %eax); syscall.
 inline constexpr size_t kTrampolineBytes = 9;
 inline bool IsSignalTrampoline(const uint8_t* code) {
   static constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};

@@ -295,7 +295,7 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   if (bytes > capacity && capacity < kLargestText) return false;
   Touch(text, bytes < capacity ? bytes : capacity);
   Touch(&work, sizeof(work));
-  const long pagemap = sys::Open("/proc/self/pagemap", O_RDONLY);
+  const long pagemap = sys::MoveUp(sys::Open("/proc/self/pagemap", O_RDONLY));
   const std::string_view rollup = ReadText("/proc/self/smaps_rollup", work.rollup, sizeof(work.rollup));
   const std::string_view smaps_text = ReadText("/proc/self/smaps", text, capacity);
   const bool whole = smaps_text.size() < capacity;

@@ -492,6 +492,7 @@ void ReapScan() {
 }
 
 void ForgetScans() {
+  ForgetStop();
   g_last_number.store(0, std::memory_order_relaxed);
   g_beginning.store(false, std::memory_order_relaxed);
   g_scanning_copy.store(0, std::memory_order_relaxed);
@@ -509,14 +510,14 @@ void PrepareLeakSignal() {
   const int signal = static_cast<int>(g_process.config.leak_signal);
   if (signal == 0) return;
   arch::KernelAction action = {};
-  if (AlternateStackIsShared()) {
+  if (!AlternateStacksAreOfUse()) {
     // The program may have taken the signal for itself meanwhile.
     sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action), sizeof(uint64_t));
     if (action.handler != reinterpret_cast<void*>(&OnLeakSignal)) return;
   }
   action.handler = reinterpret_cast<void*>(&OnLeakSignal);
   action.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
-  if (!AlternateStackIsShared()) action.flags |= SA_ONSTACK;
+  if (AlternateStacksAreOfUse()) action.flags |= SA_ONSTACK;
   action.restorer = &memtrace_signal_restorer;
   sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
 }

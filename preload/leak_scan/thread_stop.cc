@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <sys/auxv.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -47,6 +46,8 @@ constexpr int kEsrch = 3;
 // at a time one sees the other.
 constinit std::atomic<uint32_t> g_execs{0};
 constinit std::atomic<bool> g_sending{false};
+// Whose action is ours now; 0: of none.
+constinit std::atomic<int> g_taken_signal{0};
 
 // What the handlers see. A stop has a number; the handler of an earlier one, which comes late,
 // finds another number and goes.
@@ -116,12 +117,8 @@ static_assert(sizeof(QueuedInfo) == 128);
 // The stacks of other threads than the first have an end, behind which there is nothing to be read.
 // One on an alternate stack would have room there; this is not seen from outside.
 bool HasRoomForSignal(uintptr_t stack_pointer) {
-  constexpr uintptr_t kOurs = 1024;  // of our handler
-  constexpr uintptr_t kLeast = 2048;
   if (stack_pointer == 0) return true;  // not known
-  const uintptr_t frame = getauxval(AT_MINSIGSTKSZ);
-  const uintptr_t lowest =
-      stack_pointer - arch::kRedZoneBytes - kOurs - (frame > kLeast ? frame : kLeast);
+  const uintptr_t lowest = stack_pointer - arch::kRedZoneBytes - SignalFrameBytes();
   for (uintptr_t at = stack_pointer & ~(arch::kPageBytes - 1); at + arch::kPageBytes > lowest;
        at -= arch::kPageBytes) {
     if (!unwind::ProbeWord(at)) return false;
@@ -196,11 +193,12 @@ bool ThreadStop::ChooseSignal() {
     ours.handler = reinterpret_cast<void*>(&OnSignal);
     // On the alternate stack where there is one: a coroutine's own may be small. But not all on one.
     ours.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
-    if (!AlternateStackIsShared()) ours.flags |= SA_ONSTACK;
+    if (AlternateStacksAreOfUse()) ours.flags |= SA_ONSTACK;
     ours.restorer = &memtrace_signal_restorer;
     ours.mask = ~uint64_t{0};
     if (sys::Failed(SetAction(signal, &ours, &before_))) return false;
     signal_ = signal;
+    g_taken_signal.store(signal);
     installed_ = true;
     return true;
   }
@@ -375,7 +373,24 @@ void ThreadStop::Release() {
     SetAction(signal_, &ignore, nullptr);
   }
   if (is_ours || !all_came) SetAction(signal_, is_ours ? &before_ : &now, nullptr);
+  g_taken_signal.store(0);
   installed_ = false;
+}
+
+void ForgetStop() {
+  g_sending.store(false);
+  g_execs.store(0);
+  const int signal = g_taken_signal.exchange(0);
+  if (signal == 0) return;
+  const OtherCalls calls;
+  if (!calls) return;
+  // One that had its default action: others are not taken.
+  arch::KernelAction now = {};
+  const arch::KernelAction standard = {};
+  if (!sys::Failed(SetAction(signal, nullptr, &now)) &&
+      now.handler == reinterpret_cast<void*>(&OnSignal)) {
+    SetAction(signal, &standard, nullptr);
+  }
 }
 
 ExecUnderWay::ExecUnderWay() {

@@ -50,6 +50,9 @@ struct StoppedThread {
   uintptr_t stack_pointer() const { return registers[arch::kRsp]; }
 };
 
+// In a fork child: whatever was under way was the parent's.
+void ForgetStop();
+
 class ThreadStop {
  public:
   // `allowed`: the signals that the calling thread does not block, as a mask, before it

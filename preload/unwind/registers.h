@@ -2,7 +2,7 @@
 //
 // A register of an outer frame is a *location* as long as possible: a push of rbp
 // only moves it. The word is read when a rule asks for it, through a StackReader,
-// which reads nothing that could fault. (The memo will log exactly these reads.)
+// which reads nothing that could fault.
 //
 // Threads: objects of one walk, on its own stack.
 

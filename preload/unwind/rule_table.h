@@ -80,6 +80,9 @@ class RuleTable {
   // By the tables' own pages: each is touched once, when its table is made.
   static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
 
+  // In a fork child: another thread of the parent may have been making a table.
+  static void ForgetGrowth() { g_instance.growing_.store(false, std::memory_order_relaxed); }
+
   static void ClearForTesting();
   static size_t HomeForTesting(uint64_t lookup) {
     return g_instance.table_.load(std::memory_order_relaxed).Home(lookup);

@@ -66,8 +66,10 @@ bool ProbeByPopulating(uintptr_t address) {
 constinit std::atomic<uintptr_t> g_main_thread{0};
 
 bool IsMainThread() {
+  // The first thread of a fork child may be any thread of its parent, on the stack that it had there.
+  const uintptr_t known = g_main_thread.load(std::memory_order_relaxed);
   const OtherCalls calls;
-  if (!calls) return ThreadPointer() == g_main_thread.load(std::memory_order_relaxed);
+  if (known != 0 || !calls) return ThreadPointer() == known;
   if (RawSystemCall(SYS_getpid) != RawSystemCall(SYS_gettid)) return false;
   g_main_thread.store(ThreadPointer(), std::memory_order_relaxed);
   return true;

@@ -33,7 +33,6 @@ const std::map<std::string, std::string> kSlow = {
 // What the path may import, with the reason. None takes a lock or allocates.
 const std::map<std::string, std::string> kHarmless = {
     {"_dl_find_object", "finds unwind tables; lock-free, async-signal-safe by contract"},
-    {"clock_gettime", "the vDSO: stamps, when a ring is full"},
     {"getauxval", "reads a table made at start"},
     {"memchr", "bytes"},
     {"memcmp", "bytes"},
@@ -58,6 +57,12 @@ Pointers PointersOf(const CallGraph& graph) {
   for (const char* caller : kAskForTheInstance) {
     const std::string name = graph.NameFrom(caller);
     if (!name.empty()) pointers.emplace(name, graph.NameFrom("memtrace::InstanceOf("));
+  }
+  if (const std::string now = graph.NameFrom("memtrace::NowNs("); !now.empty()) {
+    // Or the vDSO's function, which is no code of ours: stamps, when a ring is full.
+    for (const std::string& time : graph.NamesFrom("memtrace::", "AskKernelForTime(int, timespec*)")) {
+      pointers.emplace(now, time);
+    }
   }
   const std::string spare = "memtrace::CallWithSpareDescriptors(void (*)(void*), void*)";
   for (const std::string& there : graph.NamesFrom(spare, "::_FUN(void*)")) {

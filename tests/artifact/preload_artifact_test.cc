@@ -86,7 +86,6 @@ TEST(PreloadArtifactTest, ImportsAShortListEachWithAReason) {
       {"__libc_stack_end", "data: where the main thread's stack ends"},
       {"_dl_find_object", "unwind tables of an address, without a lock"},
       {"_r_debug", "data: ld.so's list of modules, before anything may be called"},
-      {"clock_gettime", "time, from the vDSO"},
       {"dl_iterate_phdr", "the modules at start, and around dlclose"},
       {"dladdr1", "whose malloc the program's calls reach, at the first call"},
       {"dlsym", "the next definitions, at the first call"},

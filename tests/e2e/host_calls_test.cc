@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <regex>
 
 #include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
@@ -16,15 +17,17 @@ namespace {
 using ::testing::HasSubstr;
 
 // `code` prints what its calls gave; the same with the library. The report of its trace.
-void ExpectTheSame(const std::string& code, const std::function<void(const Json&)>& look = nullptr) {
+void ExpectTheSame(const std::string& code, const std::function<void(const Json&)>& look = nullptr,
+                   const std::string& children = "off") {
   TempDir directory;
-  const std::string program = Compile(directory, "calls", "#define _GNU_SOURCE\n" + code, {"-pthread"});
+  const std::string program = Compile(directory, "calls", "#define _GNU_SOURCE\n" + code,
+                                      {"-pthread", "-I" + SourcePath("include")});
   const Result plain = RunCommand({.arguments = {program}, .timeout_seconds = 60});
   if (plain.exit_status == 77) GTEST_SKIP() << "not permitted here";
   const Result traced = RunCommand([&] {
     Command command = Traced({.arguments = {program}}, directory.path());
     command.timeout_seconds = 60;
-    command.environment.emplace_back("MEMTRACE_CHILDREN", "off");
+    command.environment.emplace_back("MEMTRACE_CHILDREN", children);
     return command;
   }());
   EXPECT_EQ(traced.Outcome(), plain.Outcome()) << traced.err;
@@ -142,6 +145,233 @@ int main(int argc, char** argv) {
     EXPECT_EQ(report.at("process").at("exit_status"), 5);
   }
   EXPECT_TRUE(found) << "the child's events are not there";
+}
+
+// Modules of character sets allocate themselves, and libc unloads them past any dlclose: the child tells of
+// modules again, and must not look into memory that is gone.
+TEST(HostCallsTest, AForkChildReadsNoModuleThatLibcHasUnloaded) {
+  ExpectTheSame(R"(#include <iconv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  const char* sets[] = {"UTF-16", "ISO-8859-15", "CP1252", "ISO-8859-2", "KOI8-R", "UTF-7"};
+  void* volatile block = malloc(1);
+  for (int i = 0; i < 6; ++i) {
+    const iconv_t set = iconv_open("UTF-8", sets[i]);
+    if (set != (iconv_t)-1) iconv_close(set);
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    free(malloc(3));
+    _exit(5);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("%x\n", status);
+  free(block);
+  return 0;
+})", nullptr, "all");
+}
+
+// After its path was lost the trace is written into memory that was mapped before. What was written is
+// given back to nobody: a mapping of the program there would be kept from its children with it.
+TEST(HostCallsTest, MemoryBesideTheTraceIsInheritedByChildren) {
+  if (geteuid() != 0) GTEST_SKIP() << "for root";
+  ExpectTheSame(R"(#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "memtrace.h"
+int main(void) {
+  if (chroot("/") != 0) return 77;
+  static void* blocks[1000];
+  unsigned random = 1;
+  for (int round = 0; round < 900; ++round) {
+    for (int i = 0; i < 1000; ++i) {
+      random = random * 1103515245 + 12345;
+      blocks[i] = malloc(16 + (random >> 20));
+    }
+    for (int i = 0; i < 1000; ++i) free(blocks[i]);
+  }
+  enum { kMappings = 6, kBytes = 512 << 10 };
+  char* mapped[kMappings];
+  for (int i = 0; i < kMappings; ++i) {
+    mapped[i] = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(mapped[i], i + 1, kBytes);
+  }
+  memtrace_leak_check("now", MEMTRACE_LEAKS_ANY, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    int sum = 0;
+    for (int i = 0; i < kMappings; ++i) sum += mapped[i][1000];
+    _exit(sum);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("%x\n", status);
+  return 0;
+})");
+}
+
+// As tests have it, and libfaketime.
+TEST(HostCallsTest, AClockThatTheProgramHoldsIsNotOurs) {
+  ExpectTheSame(R"(#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  (void)clock;
+  now->tv_sec = 1000;
+  now->tv_nsec = 0;
+  return 0;
+}
+int main(void) {
+  struct timespec now;
+  for (int i = 0; i < 1000; ++i) free(malloc(10));
+  clock_gettime(CLOCK_REALTIME, &now);
+  printf("%ld\n", (long)now.tv_sec);
+  return 0;
+})", [](const Json& report) {
+    EXPECT_EQ(report.at("totals").at("allocations"), 1001);  // and the buffer of stdout
+    EXPECT_GT(report.at("process").at("duration_s").get<double>(), 0);
+  });
+}
+
+// Of 2048 bytes, the MINSIGSTKSZ of old, where a signal takes more with AVX-512: who is sent none does not
+// notice, and a scan stops it all the same.
+TEST(HostCallsTest, AnAlternateStackThatIsTooSmallIsNotUsed) {
+  ExpectTheSame(R"(#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "memtrace.h"
+static char memory[64 << 10] __attribute__((aligned(4096)));
+static sem_t ready;
+static void* Wait(void* argument) {
+  stack_t stack = {.ss_sp = memory + (32 << 10), .ss_size = 2048};
+  printf("%d\n", sigaltstack(&stack, &stack));
+  printf("%d\n", stack.ss_flags & SS_DISABLE);
+  sem_post(&ready);
+  for (;;) pause();
+  return argument;
+}
+int main(void) {
+  memset(memory, 0x55, sizeof(memory));
+  sem_init(&ready, 0, 0);
+  pthread_t thread;
+  pthread_create(&thread, NULL, Wait, NULL);
+  sem_wait(&ready);
+  free(malloc(3));
+  memtrace_leak_check("now", MEMTRACE_LEAKS_ANY, 1);
+  int overwritten = 0;
+  for (int i = 0; i < (32 << 10); ++i) overwritten += memory[i] != 0x55;
+  printf("%d\n", overwritten);
+  return 0;
+})", [](const Json& report) {
+    ASSERT_GE(report.at("leak_scans").size(), 1u);
+    EXPECT_EQ(report.at("leak_scans").front().at("notes").size(), 0u) << report.at("leak_scans");
+  });
+}
+
+// The frames of a plugin, which is met there for the first time, on a stack of 8 KiB.
+TEST(HostCallsTest, AModuleIsMetOnASmallStack) {
+  const std::string plugin = MEMTRACE_BUILD_DIR "/tests/tracees/plugins/libplugin_small.so";
+  ExpectTheSame(R"(#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+static void* (*allocate)(size_t);
+static ucontext_t outer, inner;
+static void Run(void) { free(allocate(24)); }
+int main(void) {
+  void* const plugin = dlopen(")" + plugin + R"(", RTLD_NOW);
+  if (plugin == NULL) return puts(dlerror());
+  allocate = (void* (*)(size_t))dlsym(plugin, "Allocate");
+  enum { kBelow = 32 << 10, kStack = 8 << 10 };
+  char* const memory = aligned_alloc(4096, kBelow + kStack);
+  memset(memory, 0x55, kBelow + kStack);
+  getcontext(&inner);
+  inner.uc_stack.ss_sp = memory + kBelow;
+  inner.uc_stack.ss_size = kStack;
+  inner.uc_link = &outer;
+  makecontext(&inner, Run, 0);
+  swapcontext(&outer, &inner);
+  int overwritten = 0;
+  for (int i = 0; i < kBelow; ++i) overwritten += memory[i] != 0x55;
+  printf("%d\n", overwritten);
+  return 0;
+})");
+}
+
+// More than there is room for are told of; the time does not grow with how many there have been.
+TEST(HostCallsTest, APluginThatIsLoadedAgainAndAgainIsTold) {
+  const std::string plugin = MEMTRACE_BUILD_DIR "/tests/tracees/plugins/libplugin_small.so";
+  ExpectTheSame(R"(#include <dlfcn.h>
+#include <stdlib.h>
+int main(void) {
+  for (int i = 0; i < 16500; ++i) {
+    void* const plugin = dlopen(")" + plugin + R"(", RTLD_NOW);
+    if (plugin == NULL) return 1;
+    free(((void* (*)(size_t))dlsym(plugin, "Allocate"))(24));
+    dlclose(plugin);
+  }
+  return 0;
+})", [](const Json& report) {
+    EXPECT_THAT(report.at("coverage").at("notes").dump(), HasSubstr("16,384 modules were loaded after the start"));
+    uint64_t named = 0;
+    for (const Json& site : report.at("sites")) {
+      if (site.at("stack").at(0).value("function", "") == "Allocate") named += site.at("allocations").get<uint64_t>();
+    }
+    EXPECT_EQ(named, 16384u);
+  });
+}
+
+// It runs in its parent's memory: what it has used so far is not what its parent has.
+TEST(HostCallsTest, AVforkChildsUsageIsNotItsParents) {
+  TempDir directory;
+  const std::string program = Compile(directory, "vforks", R"(#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  char* const large = malloc(20 << 20);
+  memset(large, 1, 20 << 20);
+  for (int i = 0; i < 3; ++i) {
+    usleep(3000);
+    const pid_t child = vfork();
+    if (child == 0) {
+      void* volatile block = malloc(10);
+      block = malloc(11);
+      (void)block;
+      _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    usleep(3000);
+    free(malloc(77));
+  }
+  free(large);
+  return 0;
+})");
+  ASSERT_EQ(RunCommand(Traced({.arguments = {program}}, directory.path())).Outcome(), "exit 0");
+  const Result dump = RunCommand({.arguments = {ToolPath(), "dump", TraceOf(directory.path(), "vforks")}});
+  ASSERT_EQ(dump.Outcome(), "exit 0") << dump.err;
+  const std::regex sample("usage - minor=([0-9]+)");
+  uint64_t last = 0;
+  int samples = 0;
+  for (std::sregex_iterator at(dump.out.begin(), dump.out.end(), sample), end; at != end; ++at, ++samples) {
+    const uint64_t minor = std::stoull((*at)[1]);
+    EXPECT_GE(minor, last);
+    last = minor;
+  }
+  EXPECT_GE(samples, 3);
 }
 
 // Its own children are of another namespace, so that it can have no thread.

@@ -3,6 +3,8 @@
 #include <alloca.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -66,6 +68,22 @@ TEST(StackBoundsTest, KnowsThePrimaryStackToItsTop) {
   };
   check(reinterpret_cast<uintptr_t>(__libc_stack_end));
   std::thread([&] { check(ThreadPointer()); }).join();
+}
+
+// The first thread of a fork child runs on the stack of the thread that forked.
+TEST(StackBoundsTest, KnowsTheStackOfAChildThatAThreadForked) {
+  StackBounds().Enter(StackPointer());  // the first thread has been here, as it has when there are others
+  int status = -1;
+  std::thread([&] {
+    const pid_t child = fork();
+    if (child == 0) {
+      StackBounds bounds;
+      const StackWindow window = bounds.Enter(StackPointer());
+      _exit(window.lo <= StackPointer() && window.hi > ThreadPointer() ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+  }).join();
+  EXPECT_EQ(status, 0);
 }
 
 [[gnu::noinline]] void EnterDeeper(StackBounds* bounds, size_t bytes) {
