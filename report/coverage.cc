@@ -160,6 +160,23 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
   return notes;
 }
 
+bool AllRecorded(const Coverage& coverage) {
+  return coverage.dropped_events == 0 && coverage.lost_blocks == 0 && !coverage.truncated &&
+         !coverage.events_missing && PartText(coverage).empty() && coverage.notes.empty();
+}
+
+std::string PartText(const Coverage& coverage) {
+  const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
+  if (coverage.window_begin_ns != 0) {
+    return absl::StrFormat("the trace keeps the newest events only, from %.3f s on", seconds(coverage.window_begin_ns));
+  }
+  if (coverage.recording_end_ns.has_value()) {
+    return absl::StrFormat("the recording ended before the program did, after %.3f s",
+                           seconds(*coverage.recording_end_ns));
+  }
+  return coverage.interrupted ? "its reading was interrupted" : "";
+}
+
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage) {
   std::vector<std::string> texts;
   if (dropped_events > 0) texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));

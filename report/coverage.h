@@ -29,6 +29,12 @@ std::string InterruptionText(const Analysis& analysis);
 // What a reader has to know of how much the analysis is of: the interruption, what the trace lacks, its notes.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 
+// "Nothing" is good news only where everything was recorded.
+bool AllRecorded(const Coverage& coverage);
+
+// Of which part of the run's time its events are; empty: of all of it.
+std::string PartText(const Coverage& coverage);
+
 // What it lacks of the events, a sentence each; none: nothing.
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage);
 

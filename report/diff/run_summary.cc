@@ -68,8 +68,10 @@ const LeakScan* FinalScan(const Analysis& analysis) {
 }
 
 void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
-                  std::string_view damage, RunSummary* run) {
-  for (const std::string& text : MissingTexts(dropped, truncated, damage)) {
+                  std::string_view damage, const std::string& part, RunSummary* run) {
+  std::vector<std::string> missing = MissingTexts(dropped, truncated, damage);
+  if (!part.empty()) missing.push_back(part);
+  for (const std::string& text : missing) {
     run->notes.push_back(absl::StrCat(file, ": ", text));
     run->incomplete.push_back(run->notes.back());
   }
@@ -230,7 +232,8 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
-               analysis.coverage.damage, &run);
+               analysis.coverage.damage, PartText(analysis.coverage), &run);
+  for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   Sites sites(*view, run.executables.front(), &run);
   sites.AddAll();
@@ -295,7 +298,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   for (const ProcessImage& image : tree.images) {
     begin = std::min(begin, image.process.start_realtime_ns);
     end = std::max(end, image.process.start_realtime_ns + static_cast<int64_t>(image.process.own_duration_ns()));
-    NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, &run);
+    NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, image.part, &run);
   }
   run.start_realtime_ns = begin;
   run.duration_ns = static_cast<uint64_t>(std::max<int64_t>(end - begin, 0));

@@ -140,6 +140,7 @@ void Importer::Take(absl::string_view text) {
       break;
     case FtraceLine::Kind::kOtherEvent:
       ++result_.other_events;
+      trace_->Passed(line.time_ns);
       return;
     case FtraceLine::Kind::kLost:
       Lost(line);

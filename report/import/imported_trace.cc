@@ -100,6 +100,11 @@ uint32_t ImportedTrace::CallSite(uint32_t module, uint64_t pc) {
   return at->second;
 }
 
+void ImportedTrace::Passed(uint64_t time_ns) {
+  if (first_ns_ == UINT64_MAX) first_ns_ = time_ns;
+  passed_ns_ = std::max(passed_ns_, time_ns);
+}
+
 ImportedTrace::Thread& ImportedTrace::Begin(uint32_t tid, absl::string_view name,
                                             uint64_t time_ns) {
   if (first_ns_ == UINT64_MAX) first_ns_ = time_ns;
@@ -228,6 +233,7 @@ void ImportedTrace::WriteProcess() {
 
 absl::Status ImportedTrace::Finish() {
   for (auto& [tid, thread] : threads_) FlushThread(&thread);
+  if (passed_ns_ > first_ns_) now_ = std::max(now_, kStartNs + passed_ns_ - first_ns_);
   WriteProcess();
   FlushRecords();
   return status_.ok() ? file_->Commit() : status_;

@@ -45,6 +45,9 @@ class ImportedTrace {
              uint64_t usable, uint32_t call_site);
   void Free(uint32_t tid, absl::string_view thread, uint64_t time_ns, uint64_t address);
 
+  // The log goes on until then, whatever it tells: at least as long was what is not freed in it live.
+  void Passed(uint64_t time_ns);
+
   void Note(absl::string_view text);
   void Counter(absl::string_view name, uint64_t value);
 
@@ -80,6 +83,7 @@ class ImportedTrace {
   std::string executable_;
   uint64_t first_ns_ = UINT64_MAX;  // of the log's clock
   uint64_t now_ = kStartNs;         // the last stamp
+  uint64_t passed_ns_ = 0;          // of the log's clock, at the latest line
   std::map<uint32_t, Thread> threads_;
   std::vector<uint64_t> site_words_;  // by number, from 1
   absl::flat_hash_map<uint64_t, uint32_t> sites_;  // by node word

@@ -116,18 +116,19 @@ std::string BarsSvg(const ProcessPages& process, size_t* y) {
   std::string out;
   uint64_t most = 1;
   const std::vector<RegionRow> rows = RegionRows(process);
-  for (const RegionRow& row : rows) most = std::max(most, row.figures.rss);
+  for (const RegionRow& row : rows) most = std::max(most, row.figures.rss + row.figures.hugetlb);
   for (const RegionRow& row : rows) {
     const Figures& f = row.figures;
-    if (f.rss == 0) continue;
-    absl::StrAppend(&out, "<g><title>", RowName(row.owner, row.region), ": resident ", HumanBytes(f.rss),
+    const uint64_t resident = f.rss + f.hugetlb;
+    if (resident == 0) continue;
+    absl::StrAppend(&out, "<g><title>", RowName(row.owner, row.region), ": resident ", HumanBytes(resident),
                     ", private dirty ", HumanBytes(f.private_dirty), ", private clean ",
                     HumanBytes(f.private_clean), ", shared ", HumanBytes(f.shared_bytes()),
                     "</title><text x=\"8\" y=\"", *y + 11, "\">", RowName(row.owner, row.region),
-                    "  ", HumanBytes(f.rss), "</text>");
+                    "  ", HumanBytes(resident), "</text>");
     double x = kLabel;
     const std::pair<uint64_t, const char*> parts[] = {
-        {f.private_dirty, "a"}, {f.private_clean, "f"}, {f.shared_bytes(), "s"}};
+        {f.private_dirty, "a"}, {f.private_clean, "f"}, {f.shared_bytes(), "s"}, {f.hugetlb, "H"}};
     for (const auto& [bytes, color] : parts) {
       const double width = static_cast<double>(kWidth - kLabel - 10) * static_cast<double>(bytes) /
                            static_cast<double>(most);
@@ -245,7 +246,7 @@ td:first-child, th:first-child { text-align: left; } .alert { color: var(--own);
     for (const RegionRow& row : RegionRows(process)) {
       const Figures& f = row.figures;
       rows.push_back({absl::StrCat(process.pid, " ", process.name), RowName(row.owner, row.region),
-                      HumanBytes(f.virtual_bytes), HumanBytes(f.rss), HumanBytes(f.pss),
+                      HumanBytes(f.virtual_bytes), HumanBytes(f.rss + f.hugetlb), HumanBytes(f.pss + f.hugetlb),
                       HumanBytes(f.private_dirty), HumanBytes(f.shared_bytes()), HumanBytes(f.swap)});
     }
   }

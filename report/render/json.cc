@@ -137,6 +137,7 @@ Json CoverageJson(const ReportView& view) {
           {"stopped_frees", coverage.stopped_frees},
           {"truncated", coverage.truncated},
           {"interrupted", coverage.interrupted},
+          {"all_recorded", AllRecorded(coverage)},
           {"read_share", coverage.read_share},
           {"unseen_allocators", UnseenAllocatorsJson(coverage)},
           {"modules_not_examined", coverage.modules_not_examined},

@@ -112,12 +112,6 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
   for (const std::string& line : remarks) lines->Add("", line);
 }
 
-// "Nothing" is good news only where everything was recorded.
-bool AllRecorded(const Coverage& coverage) {
-  return coverage.dropped_events == 0 && coverage.lost_blocks == 0 && !coverage.truncated &&
-         !coverage.interrupted && !coverage.events_missing && coverage.notes.empty();
-}
-
 void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
   const Totals& totals = analysis.totals;
   const Coverage& coverage = analysis.coverage;

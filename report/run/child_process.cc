@@ -156,6 +156,10 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
       // The terminal tells the whole group; the program has it already.
       if (info.si_code == SI_KERNEL) return;
       break;
+    case SIGHUP:
+      // So it does when its session's leader ends; that the terminal is gone the leader alone is told.
+      if (info.si_code == SI_KERNEL && getsid(0) != getpid()) return;
+      break;
     case SIGCONT:
       // What continued us after a stop of the job was sent to the whole group by a shell; a
       // program that handles SIGCONT must not be told twice.

@@ -51,6 +51,8 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
           absl::StrAppend(&name, fields.pid);
         } else if (!name.empty() && name.back() == '.') {
           name.pop_back();
+        } else if (name.empty() || name.back() == '/') {
+          name += '0';
         }
         break;
       default: name += '%'; continue;  // and the next character by itself

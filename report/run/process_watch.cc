@@ -84,6 +84,7 @@ bool ProcessWatch::PidEnded() const {
 
 void ProcessWatch::SetPidNamespace(uint64_t inode) {
   struct stat info;
+  pid_namespace_ = inode;
   foreign_ = inode != 0 && stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != inode;
 }
 

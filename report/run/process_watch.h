@@ -27,6 +27,10 @@ class ProcessWatch {
   // are granted it never is.
   void SetPidNamespace(uint64_t inode);
 
+  // Of another pid namespace than ours; and which one, 0: not known, or ours.
+  bool foreign() const { return foreign_; }
+  uint64_t foreign_namespace() const { return foreign_ ? pid_namespace_ : 0; }
+
   bool Ended() const;
 
  private:
@@ -36,7 +40,8 @@ class ProcessWatch {
   int raw_fd_;
   UniqueFd pidfd_;
   bool gone_ = false;
-  bool foreign_ = false;  // of another pid namespace
+  uint64_t pid_namespace_ = 0;
+  bool foreign_ = false;
 };
 
 }  // namespace memtrace::report

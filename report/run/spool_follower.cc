@@ -90,7 +90,8 @@ void SpoolFollower::FindNewTraces() {
       result_.failures.emplace_back(follower.status().message());
       continue;
     }
-    if (!options_.keep_children && (*follower)->pid() != options_.run.root_pid) {
+    (*follower)->Advance().IgnoreError();  // for its pid namespace
+    if (!options_.keep_children && !IsRoot(**follower)) {
       (*follower)->Discard();
       continue;
     }
@@ -100,9 +101,15 @@ void SpoolFollower::FindNewTraces() {
                    [](const auto& a, const auto& b) { return a->start_ns() < b->start_ns(); });
 }
 
+// In a pid namespace of its own (a sandbox, a container) another process may have the same number.
+bool SpoolFollower::IsRoot(const TraceFollower& follower) const {
+  return follower.pid() == options_.run.root_pid && follower.foreign_namespace() == 0;
+}
+
 bool SpoolFollower::IsNewestOfItsProcess(const TraceFollower& follower) const {
   return std::none_of(following_.begin(), following_.end(), [&](const auto& other) {
     return other != nullptr && other->pid() == follower.pid() &&
+           other->foreign_namespace() == follower.foreign_namespace() &&
            other->start_ns() > follower.start_ns();
   });
 }
@@ -122,7 +129,7 @@ void SpoolFollower::RemoveStillborn() {
 void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
   FindNewTraces();
   for (auto& follower : following_) {
-    const bool root = follower->pid() == options_.run.root_pid;
+    const bool root = IsRoot(*follower);
     // First whether it has ended, then what it wrote: nothing can come in between.
     const bool newest = IsNewestOfItsProcess(*follower);
     const bool superseded = !newest && follower->counts().ended_by_exec;

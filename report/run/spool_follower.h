@@ -68,6 +68,7 @@ class SpoolFollower {
   void Pass(bool final, const ProgramEnd* end);
   // After an exec the same process has another trace. The newest is what a wrapper
   // script, `env` or a version manager's shim became, and so what the user asked for.
+  bool IsRoot(const TraceFollower& follower) const;
   bool IsNewestOfItsProcess(const TraceFollower& follower) const;
   void FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end);
   void RemoveStillborn();

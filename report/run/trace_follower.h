@@ -45,7 +45,8 @@ class TraceFollower {
   // The same for a file whose follower died: takes over what it had packed.
   static absl::StatusOr<std::unique_ptr<TraceFollower>> Resume(const std::string& raw_path);
 
-  uint32_t pid() const { return pid_; }
+  uint32_t pid() const { return pid_; }  // in its own pid namespace
+  uint64_t foreign_namespace() const { return watch_->foreign_namespace(); }  // as far as was read
   uint64_t start_ns() const { return start_ns_; }  // from the file's name; 0: not there
   const std::string& program() const { return program_; }
   const std::string& raw_path() const { return raw_path_; }

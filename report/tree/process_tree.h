@@ -42,6 +42,7 @@ struct ProcessImage {
   uint64_t events = 0;
   uint64_t dropped_events = 0;
   bool truncated = false;        // damage or a cut: `damage` says where
+  std::string part;              // of the run's time that it is of (coverage.h); empty: of all
   std::string damage;
   bool events_missing = false;   // Coverage::events_missing
   // Of the scan at its exit, or its last; `no_scan` says why there is none, empty: there is.

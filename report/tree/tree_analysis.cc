@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "report/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/trace_reader.h"
 #include "report/tree/add_totals.h"
@@ -91,6 +92,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     image.events = analysis.coverage.events;
     image.dropped_events = analysis.coverage.dropped_events;
     image.truncated = analysis.coverage.truncated;
+    image.part = PartText(analysis.coverage);
     image.events_missing = analysis.coverage.events_missing;
     image.damage = std::move(analysis.coverage.damage);
     AddTotals(image.totals, &tree.totals);

@@ -105,6 +105,14 @@ TEST(FlightRecorderTest, SaysThatItsBeginningIsMissing) {
   EXPECT_THAT(ReportText(trace), HasSubstr("kept the newest events only"));
   const Result info = RunCommand({.arguments = {ToolPath(), "info", trace}});
   EXPECT_THAT(info.out, HasSubstr("kept the newest events only"));
+  EXPECT_FALSE(coverage.at("all_recorded"));
+  // What it needed less is no progress.
+  const Result diff = RunCommand({.arguments = {ToolPath(), "diff", trace, trace, "--exit-code"}});
+  EXPECT_EQ(diff.Outcome(), "exit 2") << diff.out << diff.err;
+  EXPECT_THAT(diff.out, HasSubstr("the trace keeps the newest events only"));
+  const Result night = RunCommand({.arguments = {ToolPath(), "trend", "--add", trace, traces / "history"}});
+  EXPECT_NE(night.exit_status, 0);
+  EXPECT_THAT(night.err, HasSubstr("the trace keeps the newest events only"));
 }
 
 TEST(FlightRecorderTest, PackedByMemtraceRunItIsTheSame) {

@@ -320,6 +320,15 @@ TEST_F(ImportTest, TimeThatGoesBackKeepsTheOrderOfTheLines) {
                        "lines."));
 }
 
+// Other events say how long the log was: what stopped early did not grow to its end.
+TEST_F(ImportTest, TheLogIsAsLongAsItsLinesSay) {
+  Import("x-1  [000]  1.0: sched_switch: prev_comm=x\n"
+         "x-1  [000]  2.0: kmalloc: call_site=f+0x1/0x2 ptr=0x1000 bytes_req=8 bytes_alloc=8\n"
+         "x-1  [000]  6.0: sched_switch: prev_comm=x\n");
+  EXPECT_EQ(trace_.analysis.process.duration_ns, 5'000'000'000u);
+  EXPECT_EQ(trace_.analysis.sites[0].first_time_ns, 1'000'000'000u);
+}
+
 TEST_F(ImportTest, WhatCannotBeReadIsAnError) {
   const auto error = [&](const FtraceImportOptions& options) {
     const auto result = ImportFtrace(options);

@@ -203,6 +203,30 @@ TEST_F(RunTest, ExpandsTheNameOfTheOutput) {
   EXPECT_EQ(FilesIn(directory_)[0], "memtrace.run_dynamic." + std::to_string(trace.pid) + ".mtr");
 }
 
+// The pid is not known before the program runs, but where the file will be is.
+TEST_F(RunTest, ANameMayBeThePidAlone) {
+  Running run({RUN_MEMTRACE, "run", "-o", "%p", "--", tracee_, "exit", "3"}, directory_.path());
+  EXPECT_EQ(run.Wait().status, 3);
+  EXPECT_THAT(FilesIn(directory_), ElementsAre(MatchesRegex("[0-9]+")));
+  Running refused({RUN_MEMTRACE, "run", "-o", "%p/x.mtr", "--", tracee_, "exit", "3"}, directory_.path());
+  const Outcome outcome = refused.Wait();
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("%p can be in the name of the file, not of its directory"));
+  EXPECT_EQ(FilesIn(directory_).size(), 1u);
+}
+
+// Of the same number in a sandbox's pid namespace.
+TEST_F(RunTest, AnotherProcessOfThePidIsNotTheProgram) {
+  if (geteuid() != 0) GTEST_SKIP() << "for root";
+  const std::string inner = "for i in 1 2 3 4 5 6 7 8 9; do /bin/ls / > /dev/null; done";
+  Running run({"/usr/bin/unshare", "-p", "-f", "--mount-proc", RUN_MEMTRACE, "run", "-o", directory_ / "out.mtr", "--",
+               "/bin/sh", "-c", "unshare -p -f sh -c '" + inner + "'; exit 6"}, directory_.path());
+  const Outcome outcome = run.Wait();
+  if (outcome.err.find("unshare failed") != std::string::npos) GTEST_SKIP() << outcome.err;
+  EXPECT_EQ(outcome.status, 6) << outcome.err;
+  EXPECT_THAT(Plain({RUN_MEMTRACE, "info", directory_ / "out.mtr"}).out, HasSubstr("/bin/sh -c"));
+}
+
 TEST_F(RunTest, ReplacesAnOlderTraceOnlyAtTheEnd) {
   WriteFile(directory_ / "out.mtr", "old", 0644);
   const Outcome outcome = Run({"/bin/cat", "out.mtr"});

@@ -38,6 +38,7 @@ class TerminalTest : public RunTest {
   // Never returns: reports 's' when the job has stopped for ^Z, 'i' when for input,
   // continues it in the foreground when told by SIGUSR1, and exits as the job does.
   void Shell(std::vector<std::string>& words) {
+    close(terminal_);  // or it would not be gone when the test closes it
     setsid();
     ioctl(other_end_, TIOCSCTTY, 0);
     signal(SIGTTOU, SIG_IGN);

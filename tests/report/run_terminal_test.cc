@@ -1,6 +1,8 @@
 // `memtrace run` in a terminal, in a pipeline and among other processes' signals: it behaves
 // as the program alone would.
 
+#include <fstream>
+
 #include "tests/report/run_terminal.h"
 
 namespace memtrace::report {
@@ -56,6 +58,22 @@ TEST_F(TerminalTest, TellsTheProgramOfANewWindowSize) {
   ASSERT_EQ(ioctl(terminal_, TIOCSWINSZ, &size), 0);
   ReadUntil("33 111");
   EXPECT_EQ(WaitForShell(), 3);
+}
+
+TEST_F(TerminalTest, TellsTheProgramOnceThatTheTerminalIsGone) {
+  const std::string told = directory_ / "told";
+  Start({"/bin/bash", "-c",
+         "n=0; trap 'n=$((n+1))' HUP; echo ready; while ((n == 0)); do sleep 0.05; done; sleep 0.3; "
+         "echo $n > " + told + ".new; mv " + told + ".new " + told});
+  ReadUntil("ready");
+  close(terminal_);
+  terminal_ = -1;
+  std::string text;
+  for (int i = 0; i < 2000 && text.empty(); ++i) {
+    usleep(10'000);
+    std::getline(std::ifstream(told), text);
+  }
+  EXPECT_EQ(text, "1");
 }
 
 TEST_F(TerminalTest, RunsAShellWithJobsOfItsOwn) {

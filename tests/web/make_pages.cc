@@ -171,6 +171,21 @@ void Ordinary(MadeUp* made_up) {
   faults.correlation.live_minor = {.known = true, .now = 0.1, .best = 0.9, .lag_ns = 40'000'000};
 }
 
+// Nothing is left of it, and that says little.
+void Sampled(MadeUp* made_up) {
+  made_up->AddSite(made_up->Stack({{"Make", "/work/src/make.cc", 21}}), 100, 64, 0);
+  made_up->analysis.process.sample_bytes = 1 << 20;
+  made_up->analysis.coverage.events = 200;
+}
+
+// The newest events, and blocks without a byte that are lost.
+void Window(MadeUp* made_up) {
+  made_up->AddSite(made_up->Stack({{"Make", "/work/src/make.cc", 21}}), 100, 0, 20);
+  made_up->analysis.coverage.window_begin_ns = 500'000'000;
+  made_up->analysis.coverage.events = 200;
+  AddScan(&made_up->analysis);
+}
+
 void Mismatched(MadeUp* made_up) {
   const StackId made = made_up->Stack({{"_Znwm"}, {"Make", "/work/src/make.cc", 21}});
   const StackId grown = made_up->Stack({{"Grow", "/work/src/grow.cc", 5}});
@@ -280,7 +295,7 @@ int Main(const std::string& directory) {
     void (*fill)(MadeUp*);
   };
   for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile},
-                           Page{"mismatched", Mismatched}}) {
+                           Page{"mismatched", Mismatched}, Page{"sampled", Sampled}, Page{"window", Window}}) {
     MadeUp made_up;
     page.fill(&made_up);
     FileSink out(directory + "/" + page.name + ".html");

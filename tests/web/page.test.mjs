@@ -44,6 +44,28 @@ describe('an ordinary page', () => {
     assert.equal(await page.getByRole('tab', { name: 'Leaks' }).getAttribute('aria-selected'), 'true');
   }));
 
+  test('has no good news where not all is known', async () => {
+    await on('sampled.html', '', async (page) => {
+      const verdict = page.locator('.page > section').first();
+      assert.equal(await verdict.locator('.good').count(), 0);
+      assert.match(await verdict.textContent(), /Every block of what was sampled was freed.*little of all/);
+    });
+    await on('window.html', '', async (page) => {
+      const verdict = page.locator('.page > section').first();
+      assert.equal(await verdict.locator('.good').count(), 0);
+      assert.match(await verdict.textContent(), /0 B lost for certain.*20 blocks/);
+      assert.match(await verdict.textContent(), /what was before 500 ms was not kept/);
+    });
+  });
+
+  test('boxes above a zoom keep their figures', () => on('ordinary.html', '', async (page) => {
+    await show(page, 'flame');
+    const main = page.locator('#panel-flame .box', { hasText: /^main$/ });
+    const figures = await main.getAttribute('title');
+    await page.locator('#panel-flame .box', { hasText: /^Keep$/ }).click();
+    assert.equal(await page.locator('#panel-flame .box.above', { hasText: /^main$/ }).getAttribute('title'), figures);
+  }));
+
   test('shows every view without an error', () => on('ordinary.html', '', async (page) => {
     const views = await viewsOf(page);
     for (const view of ['summary', 'flame', 'leaks', 'sites', 'sources', 'threads', 'faults', 'mappings', 'coverage']) {

@@ -2,12 +2,15 @@
 
 import uPlot from 'uplot';
 import { h } from './dom';
-import { bytes, seconds } from './text';
+import { bytes, count, seconds } from './text';
 import { colour } from './theme';
 
 // Steps of an axis of bytes.
 const BINARY = Array.from({ length: 6 }, (_, unit) =>
   [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** unit)).flat();
+
+// And of one that counts: there is no half of a fault.
+const WHOLE = Array.from({ length: 15 }, (_, digits) => [1, 2, 5].map((step) => step * 10 ** digits)).flat();
 
 export interface Series {
   title: string;
@@ -25,6 +28,9 @@ function shade(series: Series): string {
   return series.colour.includes('(') ? series.colour : colour(series.colour);
 }
 
+// What a canvas that was not seen when the colours changed has to be compared with.
+const theme = () => ['dim', 'line', 'shade'].map(colour).join();
+
 export interface ChartOptions {
   label: string;          // what it shows, in a sentence
   height: number;
@@ -40,6 +46,7 @@ export class Chart {
   readonly element: HTMLElement;
   private plot: uPlot | null = null;
   private range: [number, number] | null = null;
+  private drawnIn = '';  // what its colours were
 
   constructor(private readonly options: ChartOptions) {
     this.element = h('div', { class: 'chart', role: 'img', 'aria-label': options.label });
@@ -49,12 +56,13 @@ export class Chart {
   // Shades the time that is chosen.
   setRange(range: [number, number] | null): void {
     this.range = range;
-    if (this.plot) this.plot.redraw(false);
+    if (this.plot && this.drawnIn === theme()) this.plot.redraw(false);
     else this.resize();  // for paper, which does not wait for an observer
   }
 
   // Anew, in the colours of now.
   draw(): void {
+    this.drawnIn = theme();
     this.plot?.destroy();
     this.plot = new uPlot(this.plotOptions(), [
       this.options.times, ...this.options.series.map((series) => series.values),
@@ -64,7 +72,7 @@ export class Chart {
   private resize(): void {
     const width = this.element.clientWidth;
     if (width === 0) return;
-    if (!this.plot) this.draw();
+    if (!this.plot || this.drawnIn !== theme()) this.draw();
     else if (this.plot.width !== width) this.plot.setSize({ width, height: this.options.height });
   }
 
@@ -77,7 +85,7 @@ export class Chart {
       scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
       axes: [
         { ...axis, values: (_, values) => values.map(seconds), space: 90, size: 34 },
-        { ...axis, values: (_, values) => values.map(options.text), size: 74, space: 32, ...(options.text === bytes ? { incrs: BINARY } : {}) },
+        { ...axis, values: (_, values) => values.map(options.text), size: 74, space: 32, ...(options.text === bytes ? { incrs: BINARY } : options.text === count ? { incrs: WHOLE } : {}) },
       ],
       legend: { live: true },
       cursor: {

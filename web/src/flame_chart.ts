@@ -10,7 +10,6 @@ export interface FlameOptions {
   label: (node: FlameNode) => string;      // within the box
   describe: (node: FlameNode) => string;   // the same, with its figures
   hue: (node: FlameNode) => string;        // a class
-  matches: (node: FlameNode) => boolean;
   onZoom: (path: number[]) => void;        // frames from the root on; [] is the whole
 }
 
@@ -39,15 +38,15 @@ export class FlameChart {
     this.boxes.addEventListener('pointerover', (event) => this.tell(event.target as Element));
   }
 
-  // `root` is what `path` leads to, below it what is there.
-  draw(root: FlameNode, path: number[], pathNames: string[]): void {
+  // `root` is what `path` leads to, below it what is there; `values` are those of the boxes above it.
+  draw(root: FlameNode, path: number[], pathNames: string[], values: number[]): void {
     this.zoomed = path;
     let at = root;
     const above: FlameNode[] = [];
     for (const frame of path) {
       const next = at.children.find((child) => child.frame === frame);
       if (!next) break;
-      above.push(at);
+      above.push({ ...at, value: values[above.length] });
       at = next;
     }
     const layout = partition<FlameNode>()(this.sized(at));
@@ -87,7 +86,7 @@ export class FlameChart {
     const siblings = box.parent?.children ?? [box];
     const width = 100 * (box.x1 - box.x0);
     return h('div', {
-      class: `box ${this.options.hue(node)} ${this.options.matches(node) ? 'match' : ''}`,
+      class: `box ${this.options.hue(node)}`,
       role: 'treeitem', tabindex: '-1', 'aria-level': box.depth + 1,
       'aria-setsize': siblings.length, 'aria-posinset': siblings.indexOf(box) + 1,
       'aria-expanded': box.children ? 'true' : null,

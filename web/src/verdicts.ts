@@ -23,6 +23,13 @@ function ofSelection(report: Report): { words: string; remark: string } | null {
   return { words: ' of the selection', remark: ` Only ${only.join('; ') || `sites that match /${match}/`}: the rest is not in this page.` };
 }
 
+// "Nothing" is good news only where everything was recorded.
+const good = ({ totals, coverage }: Report) => (totals.estimated || !coverage.all_recorded ? 'unknown' : 'good');
+const ofWhat = ({ totals, coverage }: Report) =>
+  (totals.estimated ? ' of what was sampled' : coverage.all_recorded ? '' : ' of what was recorded');
+const rest = ({ totals, coverage }: Report) =>
+  (totals.estimated ? ' That is little of all.' : coverage.all_recorded ? '' : ' That is not all.');
+
 function leakVerdict(report: Report, stacks: Stacks): Verdict {
   const part = ofSelection(report);
   const scan = report.leak_scans.find((one) => one.number === report.leak_scan);
@@ -30,30 +37,31 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
   if (scan?.totals) {
     const { definite, indirect, possible } = scan.totals;
     const lost = definite.bytes + indirect.bytes;
-    if (lost > 0) {
+    const lostBlocks = definite.blocks + indirect.blocks;
+    if (lostBlocks > 0) {
       const worst = report.leaks.find((leak) => leak.kind === 'definite');
       return {
         kind: 'bad', view: 'leaks',
         title: `${bytes(lost)} lost for certain`,
-        text: `${plural(definite.blocks + indirect.blocks, 'block')} that nothing points to any more` +
+        text: `${plural(lostBlocks, 'block')} that nothing points to any more` +
           (worst ? `; most in ${stacks.callerName(worst.stack)}` : '') +
-          (possible.bytes > 0 ? `. ${bytes(possible.bytes)} more possibly.` : '.'),
+          (possible.blocks > 0 ? `. ${bytes(possible.bytes)} more possibly.` : '.'),
       };
     }
-    if (possible.bytes > 0) {
+    if (possible.blocks > 0) {
       return { kind: 'warning', view: 'leaks', title: `${bytes(possible.bytes)} possibly lost`,
                text: `Only pointers into the middle of ${plural(possible.blocks, 'block')} were found.` };
     }
-    return { kind: part ? 'unknown' : 'good', view: 'leaks',
-             title: part ? `Nothing${part.words} is lost` : 'Nothing is lost',
+    return { kind: part ? 'unknown' : good(report), view: 'leaks',
+             title: part ? `Nothing${part.words} is lost` : `Nothing${ofWhat(report)} is lost`,
              text: `Every block that was still there at ${seconds(scan.time_s)} could be reached` +
-               ` (${bytes(scan.totals.reachable.bytes)}).${part?.remark ?? ''}` };
+               ` (${bytes(scan.totals.reachable.bytes)}).${part?.remark ?? ''}${rest(report)}` };
   }
   if (totals.live_blocks === 0) {
     return totals.allocations === 0
       ? { kind: 'unknown', view: 'coverage', title: 'No allocation was recorded', text: 'See what the trace covers.' }
-      : { kind: part ? 'unknown' : 'good', view: 'leaks', title: `Every block${part?.words ?? ''} was freed`,
-          text: `${plural(totals.allocations, 'allocation')}, and nothing was left.${part?.remark ?? ''}` };
+      : { kind: part ? 'unknown' : good(report), view: 'leaks', title: `Every block${part?.words ?? ofWhat(report)} was freed`,
+          text: `${plural(totals.allocations, 'allocation')}, and nothing was left.${part?.remark ?? ''}${rest(report)}` };
   }
   return {
     kind: 'unknown', view: 'leaks',
@@ -91,10 +99,14 @@ function coverageVerdict(report: Report): Verdict {
     coverage.dropped_events > 0 && `${plural(coverage.dropped_events, 'event')} lost`,
     coverage.lost_blocks > 0 && `${plural(coverage.lost_blocks, 'block')} of the file missing`,
     coverage.truncated && 'the trace is incomplete',
+    coverage.window_begin_s !== null && `what was before ${seconds(coverage.window_begin_s)} was not kept`,
+    coverage.recording_end_s !== null && `the recording ended after ${seconds(coverage.recording_end_s)}`,
+    coverage.interrupted && 'the reading was interrupted',
     coverage.unseen_allocators.length > 0 && 'an allocator was not seen',
     coverage.cross_check_differences > 0 && `${plural(coverage.cross_check_differences, 'stack')} doubtful`,
     coverage.unordered_events > 0 && `${plural(coverage.unordered_events, 'event')} in doubtful order`,
   ].filter((problem): problem is string => typeof problem === 'string');
+  if (problems.length === 0 && !coverage.all_recorded) problems.push('the notes of the trace say what');
   if (problems.length > 0) {
     return { kind: 'warning', view: 'coverage', title: 'Not everything was recorded',
              text: `${problems.join(', ')}.` };

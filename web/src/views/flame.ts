@@ -24,7 +24,6 @@ export class FlameView implements View {
       label: (node) => (node.frame < 0 ? 'all' : stacks.name(node.frame)),
       describe: (node) => this.describe(node),
       hue: (node) => (node.frame < 0 ? 'start' : HUES[stacks.role(node.frame)]),
-      matches: () => false,
       onZoom: (path) => state.set({ frame: path.join('.') }, true),
     });
     const radio = (value: string, text: string) => {
@@ -55,7 +54,10 @@ export class FlameView implements View {
       .filter((frame) => Number.isInteger(frame) && frame >= 0 && frame < stacks.frames);
     const within = through(stacks, sites, path, callers);
     const root = (callers ? callerTree : calleeTree)(stacks, within);
-    this.chart.draw(root, path, path.map((frame) => stacks.name(frame)));
+    // Of the boxes above, what they have in all, not what leads through the path.
+    const above = path.map((_, level) =>
+      through(stacks, sites, path.slice(0, level), callers).reduce((all, site) => all + site.value, 0));
+    this.chart.draw(root, path, path.map((frame) => stacks.name(frame)), above);
   }
 
   private describe(node: FlameNode): string {

@@ -36,7 +36,9 @@ export class PressureView implements View {
     const lane = model.report.pressure!;
     const { process } = model.report;
     const killed = process.end_signal === 9 && process.oom_evidence
-      ? h('p', { class: 'note' }, process.oom_killed ? 'Killed by the OOM killer: ' : 'Not killed by the OOM killer: ', name(process.oom_evidence), '.') : null;
+      ? h('p', { class: 'note' }, process.oom_killed == null ? 'Whether the OOM killer killed it is not known: '
+            : process.oom_killed ? 'Killed by the OOM killer: ' : 'Not killed by the OOM killer: ',
+          name(process.oom_evidence.replace(/\.?$/, '.'))) : null;
     this.element = h('div', {},
       h('p', {}, `${plural(lane.samples, 'sample')} of the process and of the machine, taken from outside; ${count(lane.points.length)} are here.`),
       killed,
