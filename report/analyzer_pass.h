@@ -146,7 +146,6 @@ class AnalyzerPass {
   void ApplyExtended(size_t stream, const EventCursor& cursor);
   void AddUsage(const ExtendedEvent& event, uint64_t time);
   void FillProcess(Analysis* analysis) const;
-  void FillModules(Analysis* analysis) const;
   void FillThreads(Analysis* analysis) const;
 
   TraceReader* const reader_;

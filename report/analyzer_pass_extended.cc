@@ -99,6 +99,9 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
       if (event.word(1) != 0) {
         ++stops_;
         stopped_at_ns_ = time;
+      } else if (stops_ == 0) {  // a fork child of a process that was stopped begins so
+        stops_ = 1;
+        stopped_ns_ = time;
       } else if (stopped_at_ns_ != UINT64_MAX) {
         stopped_ns_ += time - std::min(time, std::exchange(stopped_at_ns_, UINT64_MAX));
       }

@@ -5,6 +5,7 @@
 #include "report/checked_stacks.h"
 #include "report/faults/correlation.h"
 #include "report/memory_map.h"
+#include "report/module_finder.h"
 
 namespace memtrace::report {
 
@@ -68,17 +69,6 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   }
 }
 
-void AnalyzerPass::FillModules(Analysis* analysis) const {
-  for (const ModuleRecord& record : reader_->metadata().modules) {
-    ModuleInfo module = record.info;
-    module.load_time_ns = reader_->clock().ToNs(record.load_ticks);
-    if (record.unload_ticks != 0) {
-      module.unload_time_ns = std::max<uint64_t>(reader_->clock().ToNs(record.unload_ticks), 1);
-    }
-    analysis->modules.push_back(std::move(module));
-  }
-}
-
 // The model knows threads by the order of their streams; add who they were.
 void AnalyzerPass::FillThreads(Analysis* analysis) const {
   const auto& records = reader_->metadata().threads;
@@ -107,7 +97,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   analysis->only_thread = options_.thread_name;
   analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
   FillProcess(analysis);
-  FillModules(analysis);
+  analysis->modules = fault_matcher_.any() ? ModulesOfFaults(*reader_) : ModulesOf(*reader_);
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
   if (!interrupted_) {
     leaks_.Take(model_, UINT64_MAX);
@@ -118,6 +108,10 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   FillExitWork(*analysis, &analysis->process);
   timeline_.Finish(end, model_, faults_.samples(), analysis);
   phases_.Finish(end, model_.counters(), usage_, analysis);
+  if (stops_ == 0 && model_.stopped_allocations() + model_.stopped_frees() != 0) {
+    stops_ = 1;  // since it began
+    stopped_at_ns_ = 0;
+  }
   if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);
   analysis->coverage.interrupted = interrupted_;
   analysis->coverage.read_share = read_share_;

@@ -10,12 +10,12 @@
 #include "report/coverage.h"
 #include "report/event_decoder.h"
 #include "report/event_order.h"
-#include "report/faults/address_space.h"
 #include "report/faults/fault_stream.h"
 #include "report/heap_events.h"
 #include "report/heap_model.h"
 #include "report/leak/leak_scans.h"
 #include "report/leak/scan_reader.h"
+#include "report/module_finder.h"
 #include "report/phases.h"
 #include "report/stream_state.h"
 #include "report/trace_reader.h"
@@ -38,12 +38,6 @@ HeapModel::Options ModelOptions(const TraceReader& reader) {
   return options;
 }
 
-std::vector<ModuleInfo> ModulesOf(const TraceReader& reader) {
-  std::vector<ModuleInfo> modules;
-  for (const ModuleRecord& module : reader.metadata().modules) modules.push_back(module.info);
-  return modules;
-}
-
 class Dumper {
  public:
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
@@ -52,10 +46,10 @@ class Dumper {
                options.to.EndNs(*reader)},
         out_(out),
         model_(ModelOptions(*reader), &stacks_),
-        modules_(ModulesOf(*reader)),
-        module_index_(modules_),
         faults_(reader),
-        space_(reader->metadata()) {
+        modules_(faults_.log().known ? ModulesOfFaults(*reader) : ModulesOf(*reader)),
+        module_index_(modules_),
+        finder_(modules_) {
     for (const auto& [serial, thread] : reader->metadata().threads) {
       if (thread.handlers_of == 0) serials_[thread.tid] = serial;
     }
@@ -105,10 +99,10 @@ class Dumper {
   StackTable stacks_;
   HeapModel model_;
   std::deque<StreamState> streams_;
+  FaultStream faults_;
   const std::vector<ModuleInfo> modules_;
   const ModuleIndex module_index_;
-  FaultStream faults_;
-  const AddressSpace space_;
+  const ModuleFinder finder_;
   absl::flat_hash_map<uint32_t, uint32_t> serials_;  // tid -> of the thread
   std::vector<bool> printed_;  // by StackId
   std::string line_;           // lines not yet written
@@ -129,9 +123,7 @@ void Dumper::PrintFaults(uint64_t time_ns) {
       line_ += " kernel";
     } else {
       absl::StrAppend(&line_, " pc=0x", absl::Hex(fault.pc));
-      const uint32_t instance = space_.InstanceOf(fault.pc);
-      const ModuleInfo* module =
-          instance == format::kNoModule ? nullptr : module_index_.Find(instance, fault.pc);
+      const ModuleInfo* module = finder_.Find(fault.pc + 1, fault.time_ns);
       if (module != nullptr) {
         absl::StrAppend(&line_, " module=", Escaped(module->path), "+0x",
                         absl::Hex(fault.pc - module->bias));

@@ -188,6 +188,9 @@ class HeapModel {
   // totals, sites, threads' counts, sizes, mapped blocks, parts of coverage.
   void Finish(Analysis* analysis);
 
+  // While the program had stopped the recording: in no figure.
+  uint64_t stopped_allocations() const { return stopped_allocations_; }
+  uint64_t stopped_frees() const { return stopped_frees_; }
   HeapCounters counters() const {
     return {Round(counters_.allocations), Round(counters_.frees), Round(counters_.bytes_allocated),
             Round(counters_.live_bytes), Round(counters_.live_blocks),

@@ -14,8 +14,7 @@ bool IsKernels(std::string_view name) {
 AddressSpace::AddressSpace(const TraceMetadata& metadata) {
   for (const ModuleRecord& record : metadata.modules) {
     const ModuleInfo& info = record.info;
-    modules_.push_back({info.start, info.end, info.id.value,
-                        (info.flags & format::kModuleTracer) != 0, info.path});
+    modules_.push_back({info.start, info.end, (info.flags & format::kModuleTracer) != 0, info.path});
   }
   std::stable_sort(modules_.begin(), modules_.end(),
                    [](const Module& a, const Module& b) { return a.begin < b.begin; });
@@ -104,11 +103,6 @@ const AddressSpace::Region* AddressSpace::Find(uint64_t address) const {
     if (const Region* region = FindIn(regions, address)) return region;
   }
   return nullptr;
-}
-
-uint32_t AddressSpace::InstanceOf(uint64_t pc) const {
-  const Module* module = ModuleOf(pc);
-  return module != nullptr ? module->instance : format::kNoModule;
 }
 
 bool AddressSpace::IsTool(uint64_t pc) const {

@@ -38,8 +38,6 @@ class AddressSpace {
   // `lines` are by address, all of the process at a moment.
   std::vector<Region> Classify(const std::vector<MapLine>& lines) const;
 
-  // The instance of the module whose code `pc` is; format::kNoModule: none is known.
-  uint32_t InstanceOf(uint64_t pc) const;
   // The instruction is the library's.
   bool IsTool(uint64_t pc) const;
 
@@ -50,7 +48,6 @@ class AddressSpace {
 
   struct Module {
     uint64_t begin = 0, end = 0;
-    uint32_t instance = 0;
     bool tool = false;
     std::string path;
   };

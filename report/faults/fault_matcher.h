@@ -39,6 +39,7 @@
 #include "report/faults/thrash.h"
 #include "report/heap_model.h"
 #include "report/mapping_model.h"
+#include "report/module_finder.h"
 #include "report/stack_table.h"
 
 namespace memtrace::report {
@@ -138,6 +139,8 @@ class FaultMatcher {
   const Range range_;
   FaultStream stream_;
   AddressSpace space_;
+  std::vector<ModuleInfo> modules_;
+  ModuleFinder finder_;
   uint64_t next_ns_ = UINT64_MAX;
   uint64_t low_bits_ = 0;  // of any block's address
   absl::btree_set<uint64_t> large_;

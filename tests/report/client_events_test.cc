@@ -342,6 +342,20 @@ TEST(StoppedRecordingTest, BlocksOfThatTimeAreInNoFigure) {
   EXPECT_EQ(a.coverage.stopped_frees, 2u);
 }
 
+// A fork child of a process that was stopped says so by its events alone.
+TEST(StoppedRecordingTest, MayHaveBeenStoppedSinceTheBegin) {
+  Program program;
+  program.Tick().Malloc(0x10000, 1000, format::kStoppedSlot).Malloc(0x20000, 1000, format::kStoppedSlot);
+  const AnalyzedTrace all = program.Analyzed();
+  EXPECT_EQ(all.analysis.coverage.stops, 1u);
+  EXPECT_EQ(all.analysis.coverage.stopped_allocations, 2u);
+  EXPECT_GT(all.analysis.coverage.stopped_ns, 0u);
+  program.Tell(ExtendedType::kRecordingStopped, {0, 0}).Malloc(0x30000, 10);
+  const AnalyzedTrace part = program.Analyzed();
+  EXPECT_EQ(part.analysis.coverage.stops, 1u);
+  EXPECT_EQ(part.analysis.totals.allocations, 1u);
+}
+
 TEST(PhasesTest, TheLargestGrowthMayBeNothing) {
   Program program;
   program.Malloc(0x10000, 5).Phase(PhaseEdge::kBegin, "turn").Phase(PhaseEdge::kEnd, "turn");
