@@ -28,7 +28,7 @@ template <typename Key>
   state.ring.Commit(1 + count);
   return first + marks;
 }
-static_assert(unwind::kMaxFrames + 1 <= format::kMaxPathNodes);
+static_assert(unwind::StackJoin::kMaxRecorded + 1 <= format::kMaxPathNodes);
 
 // A stack of its own, from its outermost frame. What it has in common with the last such
 // stack has its nodes.
@@ -56,11 +56,21 @@ static_assert(unwind::kMaxFrames + 1 <= format::kMaxPathNodes);
   return node - 1;
 }
 
+// For stacks of more than 512 frames, which most threads never have.
+[[gnu::noinline]] bool GiveMemory(unwind::StackJoin* join) {
+  void* const memory = OwnMap(unwind::StackJoin::memory_bytes(), /*touch=*/false);
+  if (memory != nullptr) join->UseMemory(memory);
+  return memory != nullptr;
+}
+
 // Not the stack of a known record: joins the last one, or walks.
 [[gnu::noinline]] uint64_t JoinStack(ThreadState& state, const CallSite& site) {
   unwind::StackJoin& join = state.join;
-  if (state.unwinder.Join(site, &join) != unwind::StackJoin::Outcome::kRecorded) [[unlikely]] {
-    return WalkStack(state, site);
+  using Outcome = unwind::StackJoin::Outcome;
+  if (state.unwinder.Join(site, &join) != Outcome::kRecorded) [[unlikely]] {
+    if (!join.wants_memory() || !GiveMemory(&join) || state.unwinder.Join(site, &join) != Outcome::kRecorded) {
+      return WalkStack(state, site);
+    }
   }
   const size_t size = join.size();
   if (!state.ring.HasRoom(2 + size)) [[unlikely]] SpoolThread(state);

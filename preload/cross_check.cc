@@ -176,7 +176,7 @@ CrossCheck* CrossCheck::Begin(ThreadState& state) {
     check->first_held_ = state.slots.first_held();
   }
   // The largest stack's definitions stay in the ring until they are read.
-  if (!state.ring.HasRoom(unwind::kMaxFrames + 3)) SpoolThread(state);
+  if (!state.ring.HasRoom(unwind::StackJoin::kMaxRecorded + 3)) SpoolThread(state);
   check->from_ = state.ring.next();
   check->before_ = state.unwinder.counters();
   return check;

@@ -51,7 +51,7 @@ class CrossCheck {
   void Finish(ThreadState& state, const unwind::CallSite& site, uint32_t slot);
 
  private:
-  static constexpr size_t kMostFrames = unwind::kMaxFrames;
+  static constexpr size_t kMostFrames = unwind::StackJoin::kMaxRecorded;
   static constexpr size_t kStackBytes = 64 << 10;
 
   void Unwind(const unwind::CallSite& site);

@@ -14,9 +14,11 @@
 #include "preload/arch/arch.h"
 #include "preload/coverage_notes.h"
 #include "preload/exported.h"
+#include "preload/module_map.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/text.h"
+#include "preload/unwind/module_epoch.h"
 
 // What the jumps need; local names of the library (exports.map).
 extern "C" {
@@ -53,14 +55,18 @@ void Find(void*& next, const char* name) {
 
 extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, int mode) {
   Find(memtrace_next_dlopen, "dlopen");
+  memtrace::NoticeUnseenCloses();
   if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
+  memtrace::unwind::ExpectUnseenCloses();
   AddNote(Shown(file), " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
           "is not in this trace");
 }
 
 extern "C" [[gnu::used]] ENTERED void memtrace_before_dlmopen(Lmid_t space, const char* file, int) {
   Find(memtrace_next_dlmopen, "dlmopen");
+  memtrace::NoticeUnseenCloses();
   if (file == nullptr || space == LM_ID_BASE) return;
+  memtrace::unwind::ExpectUnseenCloses();
   AddNote(Shown(file), " was opened in a namespace of its own, with a libc of its own: what is "
           "allocated there is not in this trace");
 }

@@ -323,6 +323,7 @@ bool Forget(size_t instance) {
 void Retire(size_t index) {
   if (!Forget(index)) return;
   const Instance& instance = g_instances[index];
+  unwind::RetireTag(instance.id);
   AppendRecords<64>([&](format::RecordEncoder& out) {
     out.Begin(format::RecordTag::kModuleUnload);
     out.Number(instance.id);
@@ -450,7 +451,7 @@ void WriteModulesAgain() {
   FindLoaded([&](size_t i) {
     const Instance& instance = g_instances[i];
     if (!IsStillLoaded(instance)) {
-      Forget(i);
+      if (Forget(i)) unwind::RetireTag(instance.id);
       return false;
     }
     ModuleView view;
@@ -476,6 +477,19 @@ uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable)
   // Two threads may have added the same module at once: the lower number is it.
   const Instance* first = Lookup(pc, map, start, path_hash);
   return first != nullptr ? first->id : instance->id;
+}
+
+void NoticeUnseenCloses() {
+  if (g_instances == nullptr || unwind::CurrentEpoch().closing()) return;
+  bool all_there = true;
+  FindLoaded([&](size_t i) { return !(all_there = IsStillLoaded(g_instances[i])); });
+  if (all_there) return;
+  unwind::BeginClose();
+  FindLoaded([](size_t i) {
+    if (!IsStillLoaded(g_instances[i])) Retire(i);
+    return false;
+  });
+  unwind::EndClose(true);
 }
 
 int CloseModule(int (*real_dlclose)(void*), void* handle) {

@@ -44,6 +44,10 @@ void WritePermanentModulesAgain();
 // See unwind::InstanceOfFunction.
 uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 
+// Before a module is loaded: it may be put where one was that somebody unloaded past the wrapper (who got
+// libc's dlclose by dlsym).
+void NoticeUnseenCloses();
+
 // dlclose, as the wrapper needs it.
 int CloseModule(int (*real_dlclose)(void*), void* handle);
 

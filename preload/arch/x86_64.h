@@ -284,11 +284,14 @@ inline void SetUcontextRegister(void* ucontext, int dwarf, uint64_t value) {
 }
 
 // The address behind the call of the kernel that a signal interrupted, which returns -EINTR when the
-// handler does; 0: it was no call, or one that the kernel makes again by itself.
-inline uintptr_t InterruptedCall(const void* ucontext) {
+// handler does; 0: it was no call, or one that the kernel makes again by itself. `readable(address)` says
+// whether the word around an address is: code may begin at that of another page, or be for execution alone.
+template <typename Readable>
+uintptr_t InterruptedCall(const void* ucontext, Readable readable) {
   constexpr uint64_t kInterrupted = static_cast<uint64_t>(-4);
   if (UcontextRegister(ucontext, 0) != kInterrupted) return 0;
   const uintptr_t pc = UcontextRegister(ucontext, 16);
+  if (!readable(pc - 2) || !readable(pc - 1)) return 0;
   const auto* const code = reinterpret_cast<const uint8_t*>(pc);
   return code[-2] == 0x0f && code[-1] == 0x05 ? pc : 0;
 }

@@ -12,6 +12,7 @@
 #include "preload/sys.h"
 #include "preload/text.h"
 #include "preload/thread_state.h"
+#include "preload/unwind/stack_bounds.h"
 
 namespace memtrace {
 namespace {
@@ -84,7 +85,8 @@ SeenCall SeenCall::Parse(std::string_view text) {
 }
 
 void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
-  const uintptr_t pc = arch::InterruptedCall(context);
+  const uintptr_t pc = arch::InterruptedCall(
+      context, [](uintptr_t address) { return unwind::ProbeWord(address & ~uintptr_t{7}); });
   if (pc == 0) return;
   const bool is_that =
       seen.pc == pc && seen.stack_pointer == arch::UcontextRegister(context, arch::kRsp);

@@ -5,7 +5,7 @@
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/leak_scan/scan_words.h"
-#include "preload/leak_scan/thread_descriptor.h"
+#include "preload/unwind/thread_descriptor.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 
@@ -68,7 +68,7 @@ void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_poin
   };
   uintptr_t begin = 0, end = 0;
   const ScanMapping* const mapping = mappings_.Find(control_block);
-  if (mapping == nullptr || !FindStackBlock(control_block, mapping->end, &begin, &end)) {
+  if (mapping == nullptr || !unwind::FindStackBlock(control_block, mapping->end, &begin, &end)) {
     // The first thread's was made by the kernel.
     for (size_t i = 0; tid == job_.pid && i < mappings_.size(); ++i) {
       if (mappings_[i].kind != ScanRegionKind::kStack) continue;
@@ -120,9 +120,9 @@ void ScanCuts::FindStackOfEndedFirstThread() {
 void ScanCuts::FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping,
                              uintptr_t tid_offset) {
   uintptr_t begin, end;
-  if (!FindStackBlock(descriptor, mapping.end, &begin, &end)) return;
+  if (!unwind::FindStackBlock(descriptor, mapping.end, &begin, &end)) return;
   // Joined: its id is -1. Detached: it is its own joiner. Else what it returned is still wanted.
-  uintptr_t last = descriptor + kDescriptorBytes;
+  uintptr_t last = descriptor + unwind::kDescriptorBytes;
   if (last > end) last = end;
   const int tid = *reinterpret_cast<const int*>(descriptor + tid_offset);
   bool wanted = tid != -1;
@@ -140,7 +140,7 @@ void ScanCuts::FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping,
 }
 
 void ScanCuts::FindDeadStacks(PagePlan& pages) {
-  const uintptr_t tid_offset = FindTidOffset(job_.control_block, job_.tid);
+  const uintptr_t tid_offset = unwind::FindTidOffset(job_.control_block, job_.tid);
   if (tid_offset == 0) return;
   for (size_t i = 1; i < mappings_.size(); ++i) {
     const ScanMapping& mapping = mappings_[i];

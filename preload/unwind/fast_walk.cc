@@ -26,8 +26,9 @@ uint64_t FastWalk::Miss(uintptr_t pc, bool exact, uint64_t* key) {
     if (exact || marker_ != StackMarker::kNoUnwindInfo) repeatable_ = false;
     return 0;
   }
+  if (!keep || (found.tag != kPermanentTag && ClosesAreUnseen())) repeatable_ = false;
   if (!keep) {
-    repeatable_ = false;
+    // Read again each time.
   } else if (RuleTable::Insert(lookup, found.tag, found.rule) == RuleTable::Inserted::kFull) {
     ++counters_->table_full;
   }
@@ -42,6 +43,7 @@ bool FastWalk::StillUnknown(uintptr_t pc) {
 }
 
 FastWalk::Next FastWalk::Unusual(FrameRule rule, State* state, StepReads* reads) {
+  if (rule.flags & kAskedFor) repeatable_ = false;
   reads->rule_flags = rule.flags;  // an end has none that would ask for rbp
   if (rule.flags & kGeneric) return Next::kGeneric;
   if (rule.flags & kEnd) return Next::kEnd;
@@ -75,7 +77,9 @@ FastWalk::Next FastWalk::Unusual(FrameRule rule, State* state, StepReads* reads)
     if (!Read(cfa, &cfa)) return MarkOnce(StackMarker::kUnreadable);
     if (rule.flags & kCfaPlus8) cfa += 8;
   }
-  if (cfa % 8 != 0 || cfa - kReturnSlot < state->sp) return MarkOnce(StackMarker::kInconsistent);
+  if (cfa % 8 != 0 || (cfa - kReturnSlot < state->sp && !LeavesStack(rule, cfa - kReturnSlot))) {
+    return MarkOnce(StackMarker::kInconsistent);
+  }
   if (!Read(cfa - kReturnSlot, &state->pc)) return MarkOnce(StackMarker::kUnreadable);
   if (rule.flags & kRbpSaved) {
     const uintptr_t base = rule.flags & kRbpFromRbp ? state->rbp : cfa;

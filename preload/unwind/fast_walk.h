@@ -35,6 +35,9 @@ struct StepReads {
   uint16_t rule_flags = 0;
 };
 
+// Of a walk; what lies further out is not told.
+inline constexpr size_t kMaxFrames = 1024;
+
 class FastWalk {
  public:
   struct State {
@@ -85,6 +88,19 @@ class FastWalk {
  private:
   [[gnu::noinline]] uint64_t Miss(uintptr_t pc, bool exact, uint64_t* key);
   [[gnu::noinline]] Next Unusual(FrameRule rule, State* state, StepReads* reads);
+  // A frame that was called on another stack (a stack that is made larger by pieces, a callback on a stack of its
+  // own) has its caller's in rbp, and that may lie below. Not within one stack: there it would be wrong.
+  [[gnu::noinline]] bool LeavesStack(FrameRule rule, uintptr_t slot) {
+    if ((rule.flags & kCfaFromRbp) == 0 || slot % 8 != 0 || window_.Contains(slot)) return false;
+    if (stacks_left_ == 0) return false;
+    --stacks_left_;
+    const bool was_primary = bounds_->IsPrimary(window_);
+    const StackWindow there = bounds_->Enter(slot);
+    if (!there.Contains(slot) || (was_primary && bounds_->IsPrimary(there))) return false;
+    repeatable_ = false;
+    window_ = there;
+    return true;
+  }
   // A word outside of the primary stack may be unreadable when it is asked for again.
   [[gnu::noinline]] bool MoveWindow(uintptr_t address) {
     const bool moved = bounds_->Move(address, &window_);
@@ -110,6 +126,7 @@ class FastWalk {
   StackWindow window_;
   format::StackMarker marker_ = format::StackMarker::kNone;
   bool repeatable_ = true;
+  uint16_t stacks_left_ = 256;  // may be left so often: a walk of nonsense ends
 };
 
 inline FastWalk::Next FastWalk::Step(State* state, uint64_t* frame_key, StepReads* reads) {
@@ -136,7 +153,7 @@ inline FastWalk::Next FastWalk::Step(State* state, uint64_t* frame_key, StepRead
   // The return address lies in this frame: at or above its stack pointer.
   const uintptr_t slot = cfa - kReturnSlot;
   if (slot % 8 != 0 || slot < at.sp) [[unlikely]] {
-    return MarkOnce(format::StackMarker::kInconsistent);
+    if (!LeavesStack(rule, slot)) return MarkOnce(format::StackMarker::kInconsistent);
   }
   if (!window_.ContainsAligned(slot) && !MoveWindow(slot)) [[unlikely]] {
     return MarkOnce(format::StackMarker::kUnreadable);

@@ -32,9 +32,10 @@ enum RuleFlags : uint16_t {
   kProcessEntry = 1 << 9, // ld.so's entry code: kEnd if rsp is that of the entry
   kGeneric = 1 << 10,     // needs more than rsp and rbp
   kNoInfo = 1 << 11,      // code of a module whose CFI says nothing of it
+  kAskedFor = 1 << 12,    // never kept: its module may be unloaded unseen (module_epoch.h)
   // The walk leaves its loop for these.
   kUnusual = kRbpFromRbp | kCfaLoaded | kCfaPlus8 | kSignal | kEnd | kContextEnd | kProcessEntry |
-             kGeneric | kNoInfo,
+             kGeneric | kNoInfo | kAskedFor,
 };
 
 struct FrameRule {

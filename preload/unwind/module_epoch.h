@@ -8,7 +8,8 @@
 //     closing   dlclose calls under way: tagged rules are neither used nor kept
 //     epoch     real unloads so far: a tag verified in this epoch is current
 //
-// The wrapper of dlclose does  BeginClose(); real dlclose; EndClose(unloaded).
+// The wrapper of dlclose does  BeginClose(); real dlclose; EndClose(unloaded). A library that was opened with
+// RTLD_DEEPBIND, or in a namespace of its own, calls libc's instead: see ExpectUnseenCloses().
 // A dlopen changes nothing: it cannot make a rule wrong whose module is loaded.
 //
 // Threads: any. No locks, no allocation, no loader calls but _dl_find_object.
@@ -42,6 +43,20 @@ uint16_t InstanceOfModule(const dl_find_object* object, uintptr_t pc, bool* cach
 // instances must be brought up to date before EndClose().
 void BeginClose();
 void EndClose(bool unloaded);
+// In a fork child: of the calls that were under way there are none but, perhaps, the caller's own.
+void ForgetCloses();
+
+// From now on modules may be unloaded unseen, by who calls libc's dlclose past the wrapper. Then a tag is
+// asked for each time, and no stack through such a module is taken again.
+void ExpectUnseenCloses();
+extern std::atomic<bool> g_unseen_closes;
+inline bool ClosesAreUnseen() { return g_unseen_closes.load(std::memory_order_relaxed); }
+
+// No module instance with this tag will ever be there again.
+void RetireTag(uint16_t tag);
+bool IsRetired(uint16_t tag);
+// How many were so far.
+uint32_t RetiredTags();
 
 struct EpochWord {
   uint64_t word;

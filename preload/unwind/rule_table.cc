@@ -40,7 +40,7 @@ uint64_t RuleTable::FindFurther(Table table, uint64_t lookup, uint64_t* key) {
   const Entry* const entries = table.entries();
   size_t index = table.Home(lookup);
   for (size_t probe = 0; probe < kMaxProbes; ++probe, index = (index + 1) & mask) {
-    *key = entries[index].key.load(std::memory_order_relaxed);
+    *key = entries[index].key.load(std::memory_order_acquire);
     if (*key == 0) return 0;
     if ((*key ^ lookup) << 16 != 0) continue;
     const uint64_t rule = entries[index].rule.load(std::memory_order_acquire);
@@ -50,7 +50,11 @@ uint64_t RuleTable::FindFurther(Table table, uint64_t lookup, uint64_t* key) {
     // A return address at the begin of a module belongs to what lies before it.
     const bool exact = lookup >> kAddressBits & 1;
     const uintptr_t pc = lookup & ((uint64_t{1} << kAddressBits) - 1);
-    if (TagIsCurrent(tag, CodePoint{pc, exact}.lookup())) return rule;
+    if (!TagIsCurrent(tag, CodePoint{pc, exact}.lookup())) continue;
+    if (!ClosesAreUnseen()) return rule;
+    FrameRule asked = FrameRule::Unpacked(rule);
+    asked.flags |= kAskedFor;
+    return asked.Packed();
   }
   return 0;
 }
@@ -68,6 +72,15 @@ RuleTable::Inserted RuleTable::InsertInto(Table table, uint64_t key, uint64_t ru
       return Inserted::kYes;
     }
     if (found == key) return Inserted::kAlready;
+    if ((found ^ key) << 16 != 0 || !IsRetired(TagOf(found))) continue;
+    uint64_t old = entry.rule.load(std::memory_order_relaxed);
+    if (old == 0 || entry.key.load(std::memory_order_relaxed) != found ||
+        !entry.rule.compare_exchange_strong(old, 0, std::memory_order_acq_rel)) {
+      continue;
+    }
+    entry.key.store(key, std::memory_order_release);
+    entry.rule.store(rule, std::memory_order_release);
+    return Inserted::kAlready;
   }
   return Inserted::kFull;
 }
@@ -84,16 +97,30 @@ RuleTable::Inserted RuleTable::Insert(uint64_t lookup, uint16_t tag, FrameRule r
   return inserted;
 }
 
+uint32_t RuleTable::Living(Table table) {
+  uint32_t living = 0;
+  for (size_t i = 0; i < size_t{1} << table.bits(); ++i) {
+    const uint64_t key = table.entries()[i].key.load(std::memory_order_relaxed);
+    living += key != 0 && !IsRetired(TagOf(key));
+  }
+  return living;
+}
+
 // One thread does it; the others go on with the old table, and so does a signal
 // handler that interrupts it.
 bool RuleTable::Grow(Table old) {
-  if (old.word != 0 && old.bits() >= kLargestBits) return false;
+  const uint32_t retired = RetiredTags();
+  const bool largest = old.word != 0 && old.bits() >= kLargestBits;
+  if (largest && retired == g_instance.retired_.load(std::memory_order_relaxed)) return false;
   if (g_instance.growing_.exchange(true, std::memory_order_acquire)) return false;
   bool grown = false;
   if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
-    const int bits = old.word == 0 ? kFirstBits : old.bits() + 1;
+    g_instance.retired_.store(retired, std::memory_order_relaxed);
+    // Of the rules of modules that are gone nothing is kept.
+    const bool half_is_gone = old.word != 0 && Living(old) <= g_instance.used_.load() / 2;
+    const int bits = old.word == 0 ? kFirstBits : half_is_gone ? old.bits() : old.bits() + 1;
     const size_t bytes = sizeof(Entry) << bits;
-    void* const memory = MapTable(bytes);
+    void* const memory = bits <= kLargestBits ? MapTable(bytes) : nullptr;
     grown = memory != nullptr;
     if (grown) {
       const Table table = {reinterpret_cast<uint64_t>(memory) | static_cast<uint64_t>(bits) << 56};
@@ -105,7 +132,7 @@ bool RuleTable::Grow(Table old) {
           const Entry& entry = old.entries()[i];
           const uint64_t key = entry.key.load(std::memory_order_relaxed);
           const uint64_t rule = entry.rule.load(std::memory_order_acquire);
-          used += rule != 0 && InsertInto(table, key, rule) == Inserted::kYes;
+          used += rule != 0 && !IsRetired(TagOf(key)) && InsertInto(table, key, rule) == Inserted::kYes;
         }
         freed = old_entries * sizeof(Entry);
       }

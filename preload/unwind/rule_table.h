@@ -6,16 +6,18 @@
 //   rule   FrameRule                          0: not written yet
 //
 // An entry is claimed by a compare-and-swap of its key, then its rule is stored
-// (release); a reader loads the key, then the rule (acquire), and takes a rule of
-// zero for a miss. Neither changes afterwards.
+// (release); a reader loads the key, then the rule (both acquire), and takes a rule of
+// zero for a miss. Neither changes afterwards, but where the module instance of the key is gone for good:
+// then an insertion for the same pc takes the entry over. It takes the rule away (whoever does that has
+// it), then changes the key, then stores its rule.
 //
 // `exact` tells an interrupted instruction from a return address, for the same pc
 // may need two rules. `tag` is the module instance: entries of permanent modules
 // (tag 0) are found by one compare; an entry with another tag counts only while
-// its instance is current (module_epoch.h), and may lie there for ever behind.
+// its instance is current (module_epoch.h). What is left of others goes when the table is copied.
 //
 // A table that is more than 3/8 full is copied into one twice as big, up to
-// kLargestBits; an insertion that the copy misses is simply made again at the next
+// kLargestBits, or into one as big where that makes it half as full; an insertion that the copy misses is simply made again at the next
 // miss. The old one stays mapped, for a reader may be in it, but its pages are given
 // back: what it reads then are free entries, a miss. A probe that finds no room within
 // kMaxProbes does not keep the rule.
@@ -105,12 +107,14 @@ class RuleTable {
 
   static uint64_t FindFurther(Table table, uint64_t lookup, uint64_t* key);
   static Inserted InsertInto(Table table, uint64_t key, uint64_t rule);
+  static uint32_t Living(Table table);  // entries that are not of modules that are gone
   static bool Grow(Table old);
 
   static RuleTable g_instance;
   std::atomic<Table> table_{Table{0}};  // 0: no insertion yet
   std::atomic<uint32_t> used_{0};
   std::atomic<bool> growing_{false};
+  std::atomic<uint32_t> retired_{0};  // tags, when it was copied or looked through last
   std::atomic<uint64_t> memory_bytes_{0};
   std::atomic<uint64_t> minor_faults_{0};
 };

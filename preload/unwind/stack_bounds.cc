@@ -7,6 +7,7 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
+#include "preload/unwind/thread_descriptor.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -94,6 +95,8 @@ void StackBounds::Reset() {
   Fence();
   lo_ = hi_ = 0;
   Fence();
+  floor_ = 0;
+  floor_is_hole_ = false;
   looked_ = 0;
   wasted_probes_ = 0;
 }
@@ -106,6 +109,10 @@ void StackBounds::FindPrimary() {
   }
   const uintptr_t page = PageOf(top);
   if (page == 0 || !ProbeWord(page)) return;
+  if (uintptr_t begin, end; top == ThreadPointer() &&
+      FindStackBlock(top, page + (ProbeWord(page + kPageBytes) ? 2 : 1) * kPageBytes, &begin, &end)) {
+    floor_ = begin;
+  }
   lo_ = page + kPageBytes;
   Fence();
   hi_ = page + kPageBytes;
@@ -114,13 +121,24 @@ void StackBounds::FindPrimary() {
 }
 
 bool StackBounds::ExtendPrimary(uintptr_t page) {
-  if (page >= lo_ || lo_ - page > kMaxGrowthBytes) return false;
+  if (page >= lo_ || page < floor_) {
+    // Stacks that are made of mappings often lie right below a thread's own. A hole may be filled since.
+    if (page >= lo_ || !floor_is_hole_ || !ProbeWord(floor_)) return false;
+    floor_ = 0;
+  }
+  if (floor_ != 0 && !floor_is_hole_) {  // all of that is mapped
+    lo_ = page;
+    return true;
+  }
+  if (lo_ - page > kMaxGrowthBytes) return false;
   if (wasted_probes_ > kMaxWastedProbes) return false;
   uint32_t probes = 0;
   for (uintptr_t at = page; at < lo_; at += kPageBytes) {
     ++probes;
     if (!ProbeWord(at)) {
       wasted_probes_ += probes;
+      floor_ = at;
+      floor_is_hole_ = true;
       return false;
     }
   }

@@ -83,6 +83,10 @@ class StackBounds {
 
   uintptr_t lo_ = 0;  // equal to hi_: not known yet
   uintptr_t hi_ = 0;
+  // Below it nothing is of the primary stack: the begin of a stack that pthread_create made, or a hole that
+  // was met below the first thread's. 0: not known.
+  uintptr_t floor_ = 0;
+  bool floor_is_hole_ = false;
   uint32_t looked_ = 0;          // FindPrimary() has been done
   uint32_t wasted_probes_ = 0;   // of attempts to extend that met a hole
 };

@@ -6,6 +6,9 @@
 namespace memtrace::unwind {
 namespace {
 
+// Frames of a walk that is truncated: in the middle of what may join it.
+constexpr size_t kDeepest = (kMaxFrames + StackJoin::kMaxRecorded) / 2;
+
 uint64_t WordAt(uintptr_t address) { return *reinterpret_cast<const uint64_t*>(address); }
 
 // Does what lies outside of a frame depend on the frame's rbp? `rule_flags` leaves
@@ -76,6 +79,21 @@ size_t StackJoin::CopyUnchanged(size_t from, size_t to, uintptr_t rbp, size_t co
   }
 }
 
+void StackJoin::UseMemory(void* memory) {
+  auto* at = static_cast<char*>(memory);
+  const auto take = [&at]<typename T>(T** array) {
+    *array = reinterpret_cast<T*>(at);
+    at += kMaxRecorded * sizeof(T);
+  };
+  take(&returns_);
+  take(&frames_);
+  take(&fresh_);
+  take(&checks_);
+  capacity_ = kMaxRecorded;
+  size_ = 0;
+  wants_memory_ = false;
+}
+
 StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
                                       UnwindCounters* counters) {
   const EpochWord epoch = CurrentEpoch();
@@ -89,6 +107,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
   FastWalk::State at = {site.pc, site.cfa, site.rbp, false};
   size_t count = 0;         // of fresh_
   size_t cursor = size_;    // frames inside of it are passed: cursor - 1 is next
+  bool truncated = false;
   StepReads reads;          // how `at` was found from the frame before
 
   for (;;) {
@@ -99,7 +118,13 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
           (!(checks_[met] & kNeedsRbp) || frames_[met].rbp == at.rbp)) {
         const size_t same = FirstDifference(met);
         if (same == 0) {
-          if (cursor + count > kMaxRecorded || !walk.repeatable() || !bounds->IsPrimary(walk.window()) ||
+          const size_t size = cursor + count;
+          if (size > capacity_ || (marker_ == format::StackMarker::kTruncated && size < kMaxFrames)) [[unlikely]] {
+            if (capacity_ == kUsual) return GiveUpForMemory();
+            size_ = 0;  // and walk it anew
+            return Capture(site, bounds, counters);
+          }
+          if (!walk.repeatable() || !bounds->IsPrimary(walk.window()) ||
               (marker_ == format::StackMarker::kNoUnwindInfo &&
                !walk.StillUnknown(returns_[0].pc))) [[unlikely]] {
             return GiveUp();
@@ -124,7 +149,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
         }
         if (same < met) {
           // Proven up to `same`, which is left by its rule below.
-          if (count + (met - same) >= kMaxRecorded) [[unlikely]] return GiveUp();
+          if (count + (met - same) >= capacity_) [[unlikely]] return GiveUpForMemory();
           const StepReads met_reads = reads;
           const size_t first = count;
           count = CopyUnchanged(met, same, at.rbp, count, &at);
@@ -137,7 +162,11 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
       }
     }
     if (!walk.IsFrame(at.pc)) break;
-    if (count == kMaxRecorded) [[unlikely]] return GiveUp();
+    if (count == capacity_) [[unlikely]] return GiveUpForMemory();
+    if (count >= kDeepest) [[unlikely]] {
+      truncated = true;
+      break;
+    }
     FreshFrame& fresh = fresh_[count++];
     fresh.at = {at.sp, at.pc};
     fresh.frame.rbp = at.rbp;
@@ -152,7 +181,7 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
   if (!walk.repeatable() || !bounds->IsPrimary(walk.window())) [[unlikely]] {
     return GiveUp();
   }
-  marker_ = walk.marker();
+  marker_ = truncated ? format::StackMarker::kTruncated : walk.marker();
   shared_ = 0;
   size_ = count;
   Append(0, count);

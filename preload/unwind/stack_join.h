@@ -42,8 +42,17 @@ struct CallSite;
 
 class StackJoin {
  public:
-  // Deeper stacks are walked each time.
-  static constexpr size_t kMaxRecorded = 512;
+  StackJoin() = default;
+  StackJoin(const StackJoin&) = delete;  // its pointers are into itself
+  StackJoin& operator=(const StackJoin&) = delete;
+
+  // What there is room for at first, and then, when a stack was deeper, in memory that the owner gives.
+  static constexpr size_t kUsual = 512;
+  // Of a stack that is deeper than kMaxFrames (kTruncated) the record has some more. While the program
+  // recurses further, or comes back, the next stacks join it, as long as they have kMaxFrames and no more than
+  // this: then one is walked anew, once in some hundred levels. The reader takes stacks of 1280 nodes,
+  // with the marker.
+  static constexpr size_t kMaxRecorded = kMaxFrames + 255;
 
   enum class Outcome : uint8_t {
     kRecorded,  // key(0) .. key(size() - 1) are the stack, shared() of them from the last one
@@ -76,6 +85,11 @@ class StackJoin {
   void ForEachWord(Visit visit) const;
 
   void Forget() { size_ = 0; }
+
+  // The last Capture() gave up for want of room, and there can be more: UseMemory(), once, and again.
+  bool wants_memory() const { return wants_memory_; }
+  static constexpr size_t memory_bytes() { return kMaxRecorded * (sizeof(Return) + sizeof(Frame) + sizeof(FreshFrame) + 1); }
+  void UseMemory(void* memory);  // zeroed, and never taken back
 
   // What a join would be that compared return addresses alone: unsound.
   void TrustReturnAddressesForTesting() {
@@ -114,16 +128,27 @@ class StackJoin {
     size_ = 0;
     return Outcome::kGiveUp;
   }
+  Outcome GiveUpForMemory() {
+    wants_memory_ = capacity_ == kUsual;
+    return GiveUp();
+  }
 
   size_t size_ = 0;
   size_t shared_ = 0;
   uint64_t epoch_word_ = 0;
   format::StackMarker marker_ = format::StackMarker::kNone;
+  bool wants_memory_ = false;
+  size_t capacity_ = kUsual;
   // The record, outermost first.
-  Return returns_[kMaxRecorded];
-  uint8_t checks_[kMaxRecorded];
-  Frame frames_[kMaxRecorded];
-  FreshFrame fresh_[kMaxRecorded];  // what this walk found, innermost first
+  Return* returns_ = usual_returns_;
+  uint8_t* checks_ = usual_checks_;
+  Frame* frames_ = usual_frames_;
+  FreshFrame* fresh_ = usual_fresh_;  // what this walk found, innermost first
+
+  Return usual_returns_[kUsual];
+  uint8_t usual_checks_[kUsual];
+  Frame usual_frames_[kUsual];
+  FreshFrame usual_fresh_[kUsual];
 };
 
 template <typename Visit>

@@ -46,8 +46,6 @@ struct StackFrame {
 constexpr uint64_t PcOf(uint64_t key) { return key & ((uint64_t{1} << 48) - 1); }
 constexpr uint32_t InstanceOf(uint64_t key) { return static_cast<uint32_t>(key >> 48); }
 
-inline constexpr size_t kMaxFrames = 1024;
-
 struct UnwindResult {
   size_t frames = 0;  // written, innermost first
   format::StackMarker marker = format::StackMarker::kNone;  // why it ended early

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "report/trace_reader.h"
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/told.h"
 
@@ -201,6 +203,38 @@ TEST(HazardsTest, AStackPointerThatIsNoMultipleOfSixteen) {
   }
 }
 
+// Stacks that grow by pieces, which lie anywhere: a frame's caller may be below it.
+TEST(HazardsTest, StacksOfPiecesAreWhole) {
+  TempDir directory;
+  const std::string program = Compile(directory, "pieces", R"(#include <stdlib.h>
+static void* volatile sink;
+__attribute__((noinline)) int Recurse(int n) {
+  volatile char frame[2000];
+  frame[0] = (char)n;
+  if (n == 0) {
+    sink = malloc(77);
+    free(sink);
+    return 1;
+  }
+  const int result = Recurse(n - 1);
+  frame[1] = (char)result;
+  return result + 1;
+}
+int main(void) { return Recurse(50) != 51; })", {"-fsplit-stack"});
+  ASSERT_EQ(RunCommand(Traced({.arguments = {program}}, directory.path())).Outcome(), "exit 0");
+  const Json report = Report(TraceOf(directory.path(), "pieces"), {"--top", "1000"});
+  int found = 0;
+  for (const Json& site : report.at("sites")) {
+    const Json& stack = site.at("stack");
+    if (!IsFunction(stack.front(), "Recurse")) continue;
+    ++found;
+    EXPECT_EQ(std::count_if(stack.begin(), stack.end(), [](const Json& frame) { return IsFunction(frame, "Recurse"); }), 51);
+    EXPECT_TRUE(std::any_of(stack.begin(), stack.end(), [](const Json& frame) { return IsFunction(frame, "main"); }));
+    EXPECT_FALSE(IsMarker(stack.back()));
+  }
+  EXPECT_EQ(found, 1);
+}
+
 TEST(HazardsTest, RecursionAHundredThousandDeep) {
   constexpr uint64_t kDepth = 100'000;
   const Traces traces("deep_recursion", {std::to_string(kDepth)});
@@ -211,7 +245,8 @@ TEST(HazardsTest, RecursionAHundredThousandDeep) {
     const auto allocations = site.at("allocations").get<uint64_t>();
     const size_t frames = stack.size() - IsMarker(stack.back());
     if (IsMarker(stack.back())) {
-      EXPECT_EQ(frames, 1024u);
+      EXPECT_GE(frames, 1024u);
+      EXPECT_LE(frames, 1279u);
       for (size_t i = 0; i < frames; ++i) ASSERT_TRUE(IsFunction(stack[i], "Recurse")) << i;
       cut += allocations;
     } else {
@@ -225,7 +260,9 @@ TEST(HazardsTest, RecursionAHundredThousandDeep) {
   // Depth 0, 100, ... from main: the first eleven are less than 1024 frames deep.
   const uint64_t all = 2 * (kDepth / 100 + 1) + 1000;
   EXPECT_EQ(cut + whole, all);
-  EXPECT_EQ(whole, 2 * 11u);
+  // Those that came next may have joined them, up to 1279.
+  EXPECT_GE(whole, 2 * 11u);
+  EXPECT_LE(whole, 2 * 13u);
   EXPECT_EQ(traces.Coverage("marked_stacks"), static_cast<int64_t>(cut));
   // The work is bounded by the frames that are kept, not by the depth.
   const auto counters = Counters(traces.trace);

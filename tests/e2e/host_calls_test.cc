@@ -333,6 +333,32 @@ int main(void) {
   });
 }
 
+// Code that was made at the begin of a page, behind one that may not be read: a scan looks at whether the kernel
+// was called there.
+TEST(HostCallsTest, AScanReadsNothingBeforeTheCodeItInterrupts) {
+  ExpectTheSame(R"(#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static void* code;
+static void* Spin(void* argument) {
+  __asm__ volatile("mov $-4, %%rax; jmp *%0" : : "r"(code) : "rax");
+  return argument;
+}
+int main(void) {
+  char* const pages = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  code = pages + 4096;
+  if (mprotect(code, 4096, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return 77;
+  memcpy(code, "\xeb\xfe", 2);
+  pthread_t thread;
+  pthread_create(&thread, NULL, Spin, NULL);
+  usleep(50000);
+  free(malloc(1));
+  return 0;
+})");
+}
+
 // It runs in its parent's memory: what it has used so far is not what its parent has.
 TEST(HostCallsTest, AVforkChildsUsageIsNotItsParents) {
   TempDir directory;

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {
@@ -224,6 +226,55 @@ TEST(OtherPreloadsTest, OnEitherSideOfUs) {
     }
   }
   if (met == 0) GTEST_SKIP() << "neither stdbuf's, faketime's nor fakeroot's library is installed";
+}
+
+// Two plugins that are loaded in turn at one address, alike but for the sizes of their frames.
+std::string PluginCode(const std::string& name, int frame) {
+  return "#include <stdlib.h>\nvoid* volatile sink;\n"
+         "__attribute__((noinline)) void* " + name + "Leaf(int n) { sink = malloc(n); __asm__ volatile(\"\"); return sink; }\n"
+         "__attribute__((noinline)) void* " + name + "Mid(int n) { volatile char frame[" + std::to_string(frame) +
+         "]; frame[0] = 1; void* p = " + name + "Leaf(n); frame[1] = 1; return p; }\n"
+         "void Run(int n) { free(" + name + "Mid(n)); __asm__ volatile(\"\"); }\n";
+}
+
+// Allocations by RedLeaf called by RedMid, and the same of Blue, of a program that closes them past us.
+void ExpectEachHasItsNames(const std::string& code, int loads) {
+  TempDir directory;
+  const Words shared = {"-shared", "-fPIC", "-O1", "-g"};
+  const std::string red = Compile(directory, "red.so", PluginCode("Red", 64), shared);
+  const std::string blue = Compile(directory, "blue.so", PluginCode("Blue", 800), shared);
+  const std::string host = Compile(directory, "host.so", "#define _GNU_SOURCE\n#include <dlfcn.h>\n"
+      "static const char* const kFiles[] = {\"" + red + "\", \"" + blue + "\"};\n"
+      "void Host(int (*close)(void*)) {\n"
+      "  if (close == 0) close = dlclose;\n"
+      "  for (int i = 0; i < 6; ++i) {\n"
+      "    void* h = dlopen(kFiles[i % 2], RTLD_NOW);\n"
+      "    for (int n = 0; n < 3; ++n) ((void (*)(int))dlsym(h, \"Run\"))(1000 + n);\n"
+      "    close(h);\n  }\n}\n", shared);
+  const std::string program = Compile(directory, "program", "#define _GNU_SOURCE\n#include <dlfcn.h>\n"
+      "int main(void) {\n  const char* host = \"" + host + "\";\n" + code + "}\n", {"-ldl"});
+  TempDir traces;
+  ASSERT_EQ(RunCommand(Traced({.arguments = {program}}, traces.path())).Outcome(), "exit 0");
+  const Json report = Report(TraceOf(traces.path(), "program"), {"--top", "100000"});
+  std::map<std::string, uint64_t> callers;
+  for (const Json& site : report.at("sites")) {
+    const Json& stack = site.at("stack");
+    if (stack.size() < 2) continue;
+    const std::string inner = stack.at(0).value("function", ""), outer = stack.at(1).value("function", "");
+    if (inner.ends_with("Leaf")) callers[outer + ">" + inner] += site.at("allocations").get<uint64_t>();
+  }
+  EXPECT_EQ(callers, (std::map<std::string, uint64_t>{{"BlueMid>BlueLeaf", loads / 2 * 3}, {"RedMid>RedLeaf", loads / 2 * 3}}));
+}
+
+// What they allocate is ours all the same: they are opened plainly by a library that was not.
+TEST(UnseenCloseTest, ByALibraryThatWasOpenedWithDeepbind) {
+  ExpectEachHasItsNames("  ((void (*)(void*))dlsym(dlopen(host, RTLD_NOW | RTLD_DEEPBIND), \"Host\"))(0);\n  return 0;\n", 6);
+}
+
+TEST(UnseenCloseTest, ByLibcsFunctionThatWasAskedFor) {
+  ExpectEachHasItsNames("  void* const libc = dlopen(\"libc.so.6\", RTLD_NOW | RTLD_NOLOAD);\n"
+                        "  ((void (*)(void*))dlsym(dlopen(host, RTLD_NOW), \"Host\"))(dlsym(libc, \"dlclose\"));\n"
+                        "  return 0;\n", 6);
 }
 
 }  // namespace

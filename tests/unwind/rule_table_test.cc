@@ -125,6 +125,52 @@ TEST_F(RuleTableTest, HonoursATagOnlyWhileItsInstanceIsCurrent) {
   EXPECT_EQ(OffsetOf(pc), 16) << "another module was unloaded, this one is the same";
 }
 
+// A plugin that is loaded again and again at one address: what is left of its last instances is taken over.
+TEST_F(RuleTableTest, WhatIsLeftOfModulesThatAreGoneIsUsedAgain) {
+  SetInstanceOf(CurrentTag);
+  const auto pc = reinterpret_cast<uintptr_t>(&CurrentTag) + 6;
+  for (uint16_t tag = 1000; tag < 3000; ++tag) {
+    g_current_tag = tag;
+    ASSERT_NE(RuleTable::Insert(RuleTable::Lookup(pc, false), tag, RuleWith(8 * (tag % 100))), RuleTable::Inserted::kFull)
+        << tag;
+    ASSERT_EQ(OffsetOf(pc), 8 * (tag % 100));
+    BeginClose();
+    RetireTag(tag);
+    g_current_tag = 0;
+    EndClose(true);
+    ASSERT_EQ(OffsetOf(pc), -1) << "nobody may take it for another's";
+  }
+}
+
+// Each time at another address, and more than the largest table has entries: they go when it is copied.
+TEST_F(RuleTableTest, ModulesThatAreGoneDoNotFillTheTable) {
+  SetInstanceOf(CurrentTag);
+  constexpr uintptr_t kRules = 500;
+  for (uint16_t tag = 4000; tag < 4700; ++tag) {
+    g_current_tag = tag;
+    for (uintptr_t i = 0; i < kRules; ++i) {
+      ASSERT_NE(RuleTable::Insert(RuleTable::Lookup(0x7000'0000'0000 + (tag * kRules + i) * 16, false), tag, RuleWith(8)),
+                RuleTable::Inserted::kFull) << tag;
+    }
+    RetireTag(tag);
+  }
+  static_assert(700 * kRules > size_t{1} << RuleTable::kLargestBits);
+}
+
+TEST_F(RuleTableTest, AForkChildHasNoCallsUnderWay) {
+  SetInstanceOf(CurrentTag);
+  g_current_tag = 10;
+  const auto pc = reinterpret_cast<uintptr_t>(&CurrentTag) + 7;
+  RuleTable::Insert(RuleTable::Lookup(pc, false), 10, RuleWith(8));
+  BeginClose();
+  EXPECT_EQ(OffsetOf(pc), -1);
+  ForgetCloses();
+  EXPECT_EQ(OffsetOf(pc), 8);
+  EndClose(false);  // the caller's own, which goes on
+  EXPECT_FALSE(CurrentEpoch().closing());
+  EXPECT_EQ(OffsetOf(pc), 8);
+}
+
 TEST_F(RuleTableTest, TwoClosesAtOnceBothCount) {
   SetInstanceOf(CurrentTag);
   g_current_tag = 9;

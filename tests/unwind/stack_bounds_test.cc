@@ -86,6 +86,34 @@ TEST(StackBoundsTest, KnowsTheStackOfAChildThatAThreadForked) {
   EXPECT_EQ(status, 0);
 }
 
+// Fibers are made of mappings that often lie right below a thread's stack: however often they are met, the
+// stack stays the thread's own to its begin.
+TEST(StackBoundsTest, KnowsWhereAThreadsStackBegins) {
+  constexpr size_t kPages = 256;
+  auto* const memory = static_cast<char*>(mmap(nullptr, 2 * kPages * 4096, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, memory + kPages * 4096, kPages * 4096), 0);
+  const auto body = [](void* data) -> void* {
+    const auto begin = reinterpret_cast<uintptr_t>(data);  // of its stack
+    StackBounds bounds;
+    bounds.Enter(StackPointer());
+    for (int i = 0; i < 100; ++i) {
+      const uintptr_t fiber = begin - 4096 * 100;
+      EXPECT_EQ(bounds.Enter(fiber).hi, (fiber & ~uintptr_t{4095}) + 4096) << "not of it";
+    }
+    EXPECT_EQ(bounds.Enter(begin + 4096).lo, begin + 4096);
+    EXPECT_EQ(bounds.primary_lo(), begin + 4096);
+    return nullptr;
+  };
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, memory + kPages * 4096), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+  munmap(memory, 2 * kPages * 4096);
+}
+
 [[gnu::noinline]] void EnterDeeper(StackBounds* bounds, size_t bytes) {
   volatile char* block = static_cast<char*>(alloca(bytes));
   block[0] = 1;

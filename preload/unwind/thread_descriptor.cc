@@ -1,8 +1,13 @@
-#include "preload/leak_scan/thread_descriptor.h"
+#include "preload/unwind/thread_descriptor.h"
 
-#include "preload/leak_scan/scan_words.h"
+namespace memtrace::unwind {
+namespace {
 
-namespace memtrace {
+constexpr uintptr_t kWord = sizeof(uint64_t);
+
+uint64_t Load(uintptr_t address) { return *reinterpret_cast<const uint64_t*>(address); }
+
+}  // namespace
 
 uintptr_t FindTidOffset(uintptr_t descriptor, int tid) {
   constexpr uintptr_t kUsual = 720;  // glibc 2.26 to 2.40
@@ -33,4 +38,4 @@ bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* beg
   return false;
 }
 
-}  // namespace memtrace
+}  // namespace memtrace::unwind

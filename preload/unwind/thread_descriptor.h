@@ -1,12 +1,12 @@
 // What is read out of glibc's struct pthread, whose layout is not public: it is found by what
 // its fields must hold (LEAKS 3.11).
 
-#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_DESCRIPTOR_H_
-#define MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_DESCRIPTOR_H_
+#ifndef MEMTRACE_PRELOAD_UNWIND_THREAD_DESCRIPTOR_H_
+#define MEMTRACE_PRELOAD_UNWIND_THREAD_DESCRIPTOR_H_
 
 #include <cstdint>
 
-namespace memtrace {
+namespace memtrace::unwind {
 
 // The struct is smaller, and so is where its fields are looked for.
 inline constexpr uintptr_t kDescriptorBytes = 2304;
@@ -20,6 +20,6 @@ uintptr_t FindTidOffset(uintptr_t descriptor, int tid);
 bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
                     uintptr_t* end);
 
-}  // namespace memtrace
+}  // namespace memtrace::unwind
 
-#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_THREAD_DESCRIPTOR_H_
+#endif  // MEMTRACE_PRELOAD_UNWIND_THREAD_DESCRIPTOR_H_
