@@ -59,7 +59,7 @@ static_assert(unwind::StackJoin::kMaxRecorded + 1 <= format::kMaxPathNodes);
 // For stacks of more than 512 frames, which most threads never have.
 [[gnu::noinline]] bool GiveMemory(unwind::StackJoin* join) {
   void* const memory = OwnMap(unwind::StackJoin::memory_bytes(), /*touch=*/false);
-  if (memory != nullptr) join->UseMemory(memory);
+  join->UseMemory(memory);
   return memory != nullptr;
 }
 

@@ -17,6 +17,7 @@
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/recorder.h"
 #include "preload/unwind/module_epoch.h"
 
 namespace memtrace {
@@ -82,6 +83,7 @@ size_t g_permanent_told = 0;  // in the trace, by numbers from 1 on: more, where
 Instance* g_instances = nullptr;
 constinit std::atomic<uint32_t> g_instance_count{0};
 constinit std::atomic<bool> g_full_told{false};
+constinit std::atomic<unsigned long long> g_seen_unloads{0};  // by the loader, when modules were looked for last
 // Instances that are loaded, a bit each: few of all that ever were, in a program that loads plugins again
 // and again.
 constinit std::atomic<uint64_t> g_loaded[kMaxInstances / 64] = {};
@@ -479,26 +481,30 @@ uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable)
   return first != nullptr ? first->id : instance->id;
 }
 
+namespace {
+
+// Between BeginClose() and EndClose(), whose argument it gives. The records of what is gone are this
+// process's: a fork child that has not begun yet begins first.
+bool RetireWhatIsGone() {
+  const unsigned long long unloads = Unloads();
+  if (g_seen_unloads.exchange(unloads) == unloads) return false;
+  if (const Section section; !section && g_switch.recording.load(std::memory_order_relaxed) == 0) return true;
+  RetireUnloaded();
+  return true;
+}
+
+}  // namespace
+
 void NoticeUnseenCloses() {
-  if (g_instances == nullptr || unwind::CurrentEpoch().closing()) return;
-  bool all_there = true;
-  FindLoaded([&](size_t i) { return !(all_there = IsStillLoaded(g_instances[i])); });
-  if (all_there) return;
+  if (g_instances == nullptr || Unloads() == g_seen_unloads.load()) return;
   unwind::BeginClose();
-  FindLoaded([](size_t i) {
-    if (!IsStillLoaded(g_instances[i])) Retire(i);
-    return false;
-  });
-  unwind::EndClose(true);
+  unwind::EndClose(RetireWhatIsGone());
 }
 
 int CloseModule(int (*real_dlclose)(void*), void* handle) {
-  const unsigned long long before = Unloads();
   unwind::BeginClose();
   const int result = real_dlclose(handle);
-  const bool unloaded = Unloads() != before;
-  if (unloaded) RetireUnloaded();
-  unwind::EndClose(unloaded);
+  unwind::EndClose(g_instances != nullptr && RetireWhatIsGone());
   return result;
 }
 

@@ -144,8 +144,18 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
     const uint32_t done = chunks_[index].fetch_add(here, std::memory_order_acq_rel) + here;
     if ((done & ~kHasRing) == kChunkBytes) {
       char* const chunk = At(chunk_end - kChunkBytes);
-      sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
-      if (!(done & kHasRing)) sys::Mprotect(chunk, kChunkBytes, PROT_NONE);
+      if (done & kHasRing) {
+        sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
+      } else if (void* const closed = sys::Mmap(chunk, kChunkBytes, PROT_NONE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+                 sys::MmapFailed(closed)) {
+        // As when all to come is locked, and no more may be.
+        sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
+        sys::Mprotect(chunk, kChunkBytes, PROT_NONE);
+      } else {  // also where it was locked, when nothing else would give the pages back
+        sys::Madvise(chunk, kChunkBytes, MADV_DONTFORK);
+        sys::Madvise(chunk, kChunkBytes, MADV_DONTDUMP);
+      }
     }
     offset += here;
   }

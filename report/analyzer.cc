@@ -30,12 +30,12 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     if (!status.ok()) return status;
     Analysis ends;
     first.Finish(&ends);
-    watch->Finish(std::min(ends.process.duration_ns, selection->range.to_ns));
     if (ends.coverage.interrupted) {
       interrupted = ends.coverage.read_share;
       selection->range = ends.range;
       whole.stop = nullptr;  // or the second would end at once
     }
+    watch->Finish(std::min(ends.process.duration_ns, selection->range.to_ns));
   }
   AnalyzerPass analyzer(&reader, whole, *selection, stacks,
                     watch.has_value() ? &watch->chosen() : nullptr, nullptr);

@@ -101,7 +101,7 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
         stopped_at_ns_ = time;
       } else if (stops_ == 0) {  // a fork child of a process that was stopped begins so
         stops_ = 1;
-        stopped_ns_ = time;
+        stopped_ns_ = time - std::min(time, window_begin_ns_);
       } else if (stopped_at_ns_ != UINT64_MAX) {
         stopped_ns_ += time - std::min(time, std::exchange(stopped_at_ns_, UINT64_MAX));
       }

@@ -110,7 +110,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   phases_.Finish(end, model_.counters(), usage_, analysis);
   if (stops_ == 0 && model_.stopped_allocations() + model_.stopped_frees() != 0) {
     stops_ = 1;  // since it began
-    stopped_at_ns_ = 0;
+    stopped_at_ns_ = window_begin_ns_;
   }
   if (stopped_at_ns_ != UINT64_MAX) stopped_ns_ += end - std::min(end, stopped_at_ns_);
   analysis->coverage.interrupted = interrupted_;

@@ -34,7 +34,7 @@ std::string SymbolCacheDirectory(const std::string& chosen = "");
 
 class SymbolCache {
  public:
-  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of the directory
+  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of its files in the directory
 
   // `directory` empty: does nothing.
   explicit SymbolCache(std::string directory, uint64_t most_bytes = kMostBytes)

@@ -196,9 +196,9 @@ bool ThreadStop::ChooseSignal() {
     if (AlternateStacksAreOfUse()) ours.flags |= SA_ONSTACK;
     ours.restorer = &memtrace_signal_restorer;
     ours.mask = ~uint64_t{0};
+    g_taken_signal.store(signal);  // first, for who is forked between
     if (sys::Failed(SetAction(signal, &ours, &before_))) return false;
     signal_ = signal;
-    g_taken_signal.store(signal);
     installed_ = true;
     return true;
   }

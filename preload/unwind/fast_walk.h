@@ -97,6 +97,8 @@ class FastWalk {
     const bool was_primary = bounds_->IsPrimary(window_);
     const StackWindow there = bounds_->Enter(slot);
     if (!there.Contains(slot) || (was_primary && bounds_->IsPrimary(there))) return false;
+    dl_find_object code;
+    if (_dl_find_object(reinterpret_cast<void*>(*reinterpret_cast<const uint64_t*>(slot) - 1), &code) != 0) return false;
     repeatable_ = false;
     window_ = there;
     return true;

@@ -17,8 +17,8 @@
 // its instance is current (module_epoch.h). What is left of others goes when the table is copied.
 //
 // A table that is more than 3/8 full is copied into one twice as big, up to
-// kLargestBits, or into one as big where that makes it half as full; an insertion that the copy misses is simply made again at the next
-// miss. The old one stays mapped, for a reader may be in it, but its pages are given
+// kLargestBits, or into one as big where that makes it half as full; an insertion that
+// the copy misses is simply made again at the next miss. The old one stays mapped, for a reader may be in it, but its pages are given
 // back: what it reads then are free entries, a miss. A probe that finds no room within
 // kMaxProbes does not keep the rule.
 //

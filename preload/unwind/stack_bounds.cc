@@ -109,9 +109,10 @@ void StackBounds::FindPrimary() {
   }
   const uintptr_t page = PageOf(top);
   if (page == 0 || !ProbeWord(page)) return;
-  if (uintptr_t begin, end; top == ThreadPointer() &&
-      FindStackBlock(top, page + (ProbeWord(page + kPageBytes) ? 2 : 1) * kPageBytes, &begin, &end)) {
-    floor_ = begin;
+  uintptr_t begin, end, guard;
+  if (top == ThreadPointer() &&
+      FindStackBlock(top, page + (ProbeWord(page + kPageBytes) ? 2 : 1) * kPageBytes, &begin, &end, &guard)) {
+    floor_ = begin + guard;
   }
   lo_ = page + kPageBytes;
   Fence();
@@ -126,10 +127,6 @@ bool StackBounds::ExtendPrimary(uintptr_t page) {
     if (page >= lo_ || !floor_is_hole_ || !ProbeWord(floor_)) return false;
     floor_ = 0;
   }
-  if (floor_ != 0 && !floor_is_hole_) {  // all of that is mapped
-    lo_ = page;
-    return true;
-  }
   if (lo_ - page > kMaxGrowthBytes) return false;
   if (wasted_probes_ > kMaxWastedProbes) return false;
   uint32_t probes = 0;
@@ -137,8 +134,9 @@ bool StackBounds::ExtendPrimary(uintptr_t page) {
     ++probes;
     if (!ProbeWord(at)) {
       wasted_probes_ += probes;
-      floor_ = at;
       floor_is_hole_ = true;
+      Fence();
+      floor_ = at;
       return false;
     }
   }

@@ -5,8 +5,9 @@
 //
 //   primary stack   [lo, hi) is known to be readable and stays so while the
 //                   thread lives. hi is the thread control block, or for the main
-//                   thread __libc_stack_end; lo follows the stack downwards. Each
-//                   page is probed once in the life of the thread.
+//                   thread __libc_stack_end; lo follows the stack downwards, to where
+//                   the thread's descriptor says that it begins. Each page is probed
+//                   once in the life of the thread.
 //   any other       a fiber's stack, a sigaltstack: the window is the page of the
 //                   stack pointer, and grows page by page, each probed; nothing
 //                   of it is remembered, for it may be unmapped at any time.
@@ -16,8 +17,8 @@
 // needs no fd and changes nothing. A kernel that answers otherwise makes every
 // page unreadable that a probe would have been asked for.
 //
-// Limit: a primary stack that the program supplied itself without a guard page,
-// directly above memory that it unmaps later, may leave a stale `lo`.
+// Limit: where the program maps memory directly below the main thread's stack, without
+// a hole, and unmaps it later, `lo` may be stale.
 //
 // Threads: the owner of the object, also from a signal handler that interrupts
 // it: both ends are single words, and [lo, hi) is true at every instant.
@@ -83,8 +84,8 @@ class StackBounds {
 
   uintptr_t lo_ = 0;  // equal to hi_: not known yet
   uintptr_t hi_ = 0;
-  // Below it nothing is of the primary stack: the begin of a stack that pthread_create made, or a hole that
-  // was met below the first thread's. 0: not known.
+  // Below it nothing is of the primary stack: the begin of a stack that pthread_create made, behind its guard,
+  // or a hole that was met. 0: not known.
   uintptr_t floor_ = 0;
   bool floor_is_hole_ = false;
   uint32_t looked_ = 0;          // FindPrimary() has been done

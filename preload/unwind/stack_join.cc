@@ -80,6 +80,9 @@ size_t StackJoin::CopyUnchanged(size_t from, size_t to, uintptr_t rbp, size_t co
 }
 
 void StackJoin::UseMemory(void* memory) {
+  wants_memory_ = false;
+  refused_ = memory == nullptr;
+  if (refused_) return;
   auto* at = static_cast<char*>(memory);
   const auto take = [&at]<typename T>(T** array) {
     *array = reinterpret_cast<T*>(at);
@@ -91,11 +94,11 @@ void StackJoin::UseMemory(void* memory) {
   take(&checks_);
   capacity_ = kMaxRecorded;
   size_ = 0;
-  wants_memory_ = false;
 }
 
 StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
                                       UnwindCounters* counters) {
+  wants_memory_ = false;
   const EpochWord epoch = CurrentEpoch();
   if (epoch.closing()) [[unlikely]] return GiveUp();
   if (epoch.word != epoch_word_) [[unlikely]] {

@@ -89,7 +89,7 @@ class StackJoin {
   // The last Capture() gave up for want of room, and there can be more: UseMemory(), once, and again.
   bool wants_memory() const { return wants_memory_; }
   static constexpr size_t memory_bytes() { return kMaxRecorded * (sizeof(Return) + sizeof(Frame) + sizeof(FreshFrame) + 1); }
-  void UseMemory(void* memory);  // zeroed, and never taken back
+  void UseMemory(void* memory);  // zeroed, and never taken back; null: there is none, and it asks no more
 
   // What a join would be that compared return addresses alone: unsound.
   void TrustReturnAddressesForTesting() {
@@ -129,7 +129,7 @@ class StackJoin {
     return Outcome::kGiveUp;
   }
   Outcome GiveUpForMemory() {
-    wants_memory_ = capacity_ == kUsual;
+    wants_memory_ = capacity_ == kUsual && !refused_;
     return GiveUp();
   }
 
@@ -138,6 +138,7 @@ class StackJoin {
   uint64_t epoch_word_ = 0;
   format::StackMarker marker_ = format::StackMarker::kNone;
   bool wants_memory_ = false;
+  bool refused_ = false;
   size_t capacity_ = kUsual;
   // The record, outermost first.
   Return* returns_ = usual_returns_;

@@ -22,7 +22,7 @@ uintptr_t FindTidOffset(uintptr_t descriptor, int tid) {
 }
 
 bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
-                    uintptr_t* end) {
+                    uintptr_t* end, uintptr_t* guard) {
   uintptr_t last = descriptor + kDescriptorBytes;
   if (last > readable_end) last = readable_end;
   for (uintptr_t at = descriptor + 512; at + 4 * kWord <= last; at += kWord) {
@@ -33,6 +33,7 @@ bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* beg
     if (Load(at + 2 * kWord) >= bytes || Load(at + 3 * kWord) > bytes) continue;
     *begin = block;
     *end = block + bytes;
+    if (guard != nullptr) *guard = Load(at + 2 * kWord);
     return true;
   }
   return false;

@@ -317,8 +317,11 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   fields.start_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
                     static_cast<uint64_t>(now.tv_nsec);
   const std::string pattern = options.output.empty() ? std::string(kDefaultOutput) : options.output;
-  if (const size_t slash = pattern.rfind('/');
-      slash != pattern.npos && absl::StrContains(pattern.substr(0, slash), "%p")) {
+  const auto slash = pattern.rfind('/');
+  const std::string directory = slash == pattern.npos ? "" : pattern.substr(0, slash);
+  OutputFields some = fields;
+  some.pid = 1;
+  if (fields.pid == 0 && ExpandOutputName(directory + "/x", fields) != ExpandOutputName(directory + "/x", some)) {
     return Fail(absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
   }
   const std::string near = ExpandOutputName(pattern, fields);

@@ -114,6 +114,20 @@ TEST(StackBoundsTest, KnowsWhereAThreadsStackBegins) {
   munmap(memory, 2 * kPages * 4096);
 }
 
+// A stack pointer that has run into the guard is on no stack of the thread's.
+TEST(StackBoundsTest, AThreadsGuardIsNotOfItsStack) {
+  std::thread([] {
+    uintptr_t low = StackPointer() & ~uintptr_t{4095};
+    while (ProbeWord(low - 4096)) low -= 4096;  // what lies below has no access
+    StackBounds bounds;
+    bounds.Enter(StackPointer());
+    bounds.Enter(low - 8);
+    EXPECT_GE(bounds.primary_lo(), low);
+    bounds.Enter(low + 4096);
+    EXPECT_EQ(bounds.primary_lo(), low + 4096);
+  }).join();
+}
+
 [[gnu::noinline]] void EnterDeeper(StackBounds* bounds, size_t bytes) {
   volatile char* block = static_cast<char*>(alloca(bytes));
   block[0] = 1;
