@@ -501,7 +501,7 @@ TEST(EngineTest, AReadingThatIsStoppedSaysSo) {
 
   // Lifetimes take two passes: the second one reads as far as the first came.
   // And blocks are as old as they were then.
-  for (const uint64_t least_ns : {1, 300'000}) {
+  for (const uint64_t least_ns : {1, 20'000}) {
     analyze.filter.lifetimes.low = least_ns;
     analyze.range = {};
     analyze.stop = [&] { return ++asked >= 3; };
