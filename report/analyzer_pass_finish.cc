@@ -5,7 +5,6 @@
 #include "report/checked_stacks.h"
 #include "report/faults/correlation.h"
 #include "report/memory_map.h"
-#include "report/module_finder.h"
 
 namespace memtrace::report {
 
@@ -97,7 +96,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   analysis->only_thread = options_.thread_name;
   analysis->pressure = reader_->metadata().pressure.Finish(reader_->metadata().start_monotonic_ns);
   FillProcess(analysis);
-  analysis->modules = fault_matcher_.any() ? ModulesOfFaults(*reader_) : ModulesOf(*reader_);
+  analysis->modules = fault_matcher_.modules();
   const uint64_t end = std::min(analysis->process.duration_ns, range_.to_ns);
   if (!interrupted_) {
     leaks_.Take(model_, UINT64_MAX);

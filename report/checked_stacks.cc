@@ -15,20 +15,13 @@ void FillCheckedStacks(const TraceReader& reader, Analysis* analysis) {
   const auto& records = reader.metadata().checked_stacks;
   if (records.empty()) return;
   const ModuleFinder modules(analysis->modules);
-  const auto instance_at = [&](uint64_t pc, uint64_t time_ns) -> uint32_t {
-    const ModuleInfo* module = modules.Find(pc, time_ns);
-    if (module == nullptr || (module->flags & format::kModulePermanent) != 0) {
-      return format::kPermanentInstance;
-    }
-    return module->id.value;
-  };
   for (size_t r = 0; r < std::min(records.size(), kMostStacks); ++r) {
     CheckedStack stack = records[r].stack;
     stack.time_ns = reader.clock().ToNs(records[r].ticks);
     for (size_t i = 0; i < stack.theirs.size(); ++i) {
       CheckedStack::Frame& frame = stack.theirs[i];
       const bool same = i < stack.ours.size() && stack.ours[i].pc == frame.pc;
-      frame.instance = same ? stack.ours[i].instance : instance_at(frame.pc, stack.time_ns);
+      frame.instance = same ? stack.ours[i].instance : modules.InstanceAt(frame.pc, stack.time_ns);
     }
     analysis->checked_stacks.push_back(std::move(stack));
   }

@@ -152,9 +152,8 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   std::vector<std::string> notes;
   if (coverage.interrupted) notes.push_back(InterruptionText(analysis));
-  if (coverage.truncated) {
-    notes.push_back(absl::StrCat("the trace is incomplete", coverage.damage.empty() ? "" : ": ",
-                                 coverage.damage));
+  for (std::string& text : MissingTexts(/*dropped_events=*/0, coverage.truncated, coverage.damage)) {
+    notes.push_back(std::move(text));  // the events that were lost have a figure of their own
   }
   notes.insert(notes.end(), coverage.notes.begin(), coverage.notes.end());
   return notes;

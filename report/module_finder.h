@@ -30,6 +30,12 @@ class ModuleFinder {
 
   // nullptr: none that is known. An address right behind a module is in it: a return address may be.
   const ModuleInfo* Find(uint64_t address, uint64_t time_ns) const;
+  // As a frame names it: kPermanentInstance also where none is known.
+  uint32_t InstanceAt(uint64_t address, uint64_t time_ns) const {
+    const ModuleInfo* module = Find(address, time_ns);
+    const bool by_number = module != nullptr && (module->flags & format::kModulePermanent) == 0;
+    return by_number ? module->id.value : format::kPermanentInstance;
+  }
 
  private:
   std::vector<const ModuleInfo*> by_start_;

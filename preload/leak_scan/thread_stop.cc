@@ -197,7 +197,10 @@ bool ThreadStop::ChooseSignal() {
     ours.restorer = &memtrace_signal_restorer;
     ours.mask = ~uint64_t{0};
     g_taken_signal.store(signal);  // first, for who is forked between
-    if (sys::Failed(SetAction(signal, &ours, &before_))) return false;
+    if (sys::Failed(SetAction(signal, &ours, &before_))) {
+      g_taken_signal.store(0);
+      return false;
+    }
     signal_ = signal;
     installed_ = true;
     return true;

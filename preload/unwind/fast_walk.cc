@@ -27,9 +27,7 @@ uint64_t FastWalk::Miss(uintptr_t pc, bool exact, uint64_t* key) {
     return 0;
   }
   if (!keep || (found.tag != kPermanentTag && ClosesAreUnseen())) repeatable_ = false;
-  if (!keep) {
-    // Read again each time.
-  } else if (RuleTable::Insert(lookup, found.tag, found.rule) == RuleTable::Inserted::kFull) {
+  if (keep && RuleTable::Insert(lookup, found.tag, found.rule) == RuleTable::Inserted::kFull) {
     ++counters_->table_full;
   }
   return found.rule.Packed();

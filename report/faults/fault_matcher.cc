@@ -22,7 +22,7 @@ FaultSums Minus(const FaultSums& whole, const FaultSums& part) {
 
 FaultMatcher::FaultMatcher(TraceReader* reader, StackTable* stacks, const Range& range)
     : stacks_(stacks), range_(range), stream_(reader), space_(reader->metadata()),
-      modules_(any() ? ModulesOfFaults(*reader) : std::vector<ModuleInfo>()), finder_(modules_),
+      modules_(any() ? ModulesOfFaults(*reader) : ModulesOf(*reader)), finder_(modules_),
       main_tid_(reader->header().pid) {
   for (const auto& [serial, thread] : reader->metadata().threads) {
     if (thread.tid != 0) threads_[thread.tid] = thread.name;
@@ -47,9 +47,7 @@ void FaultMatcher::TakeBefore(uint64_t time_ns, HeapModel& model,
 // The instruction as a stack of one frame, as if it were a return address.
 uint32_t FaultMatcher::CodeOf(const Fault& fault) {
   if (fault.in_kernel || fault.pc == 0) return 0;
-  const ModuleInfo* module = finder_.Find(fault.pc + 1, fault.time_ns);
-  const bool by_number = module != nullptr && (module->flags & format::kModulePermanent) == 0;
-  return stacks_->Intern({}, fault.pc + 1, by_number ? module->id.value : format::kPermanentInstance).value;
+  return stacks_->Intern({}, fault.pc + 1, finder_.InstanceAt(fault.pc + 1, fault.time_ns)).value;
 }
 
 const HeldBlock* FaultMatcher::FindBlock(uint64_t address, HeapModel& model) {

@@ -51,6 +51,8 @@ class FaultMatcher {
   // The time of the next fault; UINT64_MAX: there is none.
   uint64_t next_ns() const { return next_ns_; }
   bool any() const { return stream_.log().known; }
+  // Those that stacks may name: with faults also the ones that only memory maps tell of.
+  const std::vector<ModuleInfo>& modules() const { return modules_; }
 
   // All faults before `time_ns`.
   void Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings) {

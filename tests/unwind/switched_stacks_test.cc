@@ -336,6 +336,7 @@ void RunDirectlyBelowAStack(void (*run)(char* area)) {
     t_chain = &chain;
     t_base = nullptr;
     what->run(what->area);
+    EXPECT_GT(ways.give_ups(), 20u) << "nothing of them is kept: they are not the thread's own";
     return nullptr;
   };
   ASSERT_EQ(pthread_create(&thread, &attributes, body, &argument), 0);
