@@ -23,6 +23,7 @@ function(memtrace_test)
   # Several files at once: what GoogleTest's headers cost, most of it templates that every file makes
   # again, is paid once for them.
   set_target_properties(${T_NAME} PROPERTIES UNITY_BUILD ON
+    CXX_COMPILER_LAUNCHER "${MEMTRACE_COMPILER_LAUNCHER}"
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_include_directories(${T_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} memtrace_warnings memtrace_sanitizers
