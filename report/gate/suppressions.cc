@@ -138,9 +138,10 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
 }
 
 // The patterns match the beginning of the frames from `begin` on. Like a wildcard match whose
-// letters are frames: what a "..." took is given back to the last one only.
-bool FramesMatch(const std::vector<FramePattern>& patterns, const std::vector<MemcheckFrame>& frames,
-                 size_t begin) {
+// letters are frames: what a "..." took is given back to the last one only. How many frames from the
+// innermost on were looked at; 0: they do not match.
+size_t FramesMatched(const std::vector<FramePattern>& patterns,
+                     const std::vector<MemcheckFrame>& frames, size_t begin) {
   size_t pattern = 0, frame = begin;
   size_t after_any = SIZE_MAX, any_took_to = 0;
   while (pattern < patterns.size()) {
@@ -154,10 +155,27 @@ bool FramesMatch(const std::vector<FramePattern>& patterns, const std::vector<Me
       pattern = after_any;
       frame = ++any_took_to;
     } else {
-      return false;
+      return 0;
     }
   }
-  return true;
+  return frame;
+}
+
+// What the runtime calls is not all its own: dlopen() and thread-local storage run the constructors of
+// plugins, and what these allocate is theirs. `end` frames matched a suppression that is built in. A frame
+// of the module of the last one is the runtime's, which a static program has in it.
+bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size_t end) {
+  const std::string& runtime = frames[end - 1].module;
+  for (size_t i = begin + 1; i + 1 < end; ++i) {
+    const MemcheckFrame& frame = frames[i];
+    if (frame.module != runtime && frame.module != "???" && !render::IsSystemModule(frame.module)) {
+      return true;
+    }
+    for (const std::string& function : frame.functions) {
+      if (function == "call_init" || function == "_dl_init") return true;
+    }
+  }
+  return false;
 }
 
 bool LsanMatches(const std::string& pattern, const MemcheckStack& stack) {
@@ -208,7 +226,10 @@ bool TemplateMatches(absl::string_view pattern, absl::string_view text) {
 void Suppressions::AddBuiltIn() {
   const size_t before = all_.size();
   Add(RuntimeSuppressions(), "built in").IgnoreError();  // a test reads them
-  for (size_t i = before; i < all_.size(); ++i) all_[i].file.clear();
+  for (size_t i = before; i < all_.size(); ++i) {
+    all_[i].file.clear();
+    all_[i].built_in = true;
+  }
 }
 
 absl::Status Suppressions::AddFile(const std::string& path) {
@@ -310,7 +331,9 @@ Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
       continue;
     }
     for (size_t begin = 0; begin <= stack.also_begins; ++begin) {
-      if (FramesMatch(one.frames, stack.frames, begin)) return &one;
+      const size_t end = FramesMatched(one.frames, stack.frames, begin);
+      if (end == 0 || (one.built_in && RunsOthersCode(stack.frames, begin, end))) continue;
+      return &one;
     }
   }
   return nullptr;

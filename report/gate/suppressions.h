@@ -31,6 +31,7 @@ struct FramePattern {
 struct Suppression {
   std::string name;      // Valgrind: its first line; LeakSanitizer: the pattern
   std::string file;      // empty: built in
+  bool built_in = false;  // of the runtime: its "..." passes over nobody else's code
   uint32_t line = 0;     // of its first line in the file
   LeakKindSet kinds = LeakKindSet::All();
   std::vector<FramePattern> frames;  // Valgrind; empty: LeakSanitizer's

@@ -70,13 +70,26 @@ bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
   return std::any_of(stack.begin() + (stack.empty() ? 0 : 1), stack.end(), IsProjectFrame);
 }
 
+// Frame `owner` is of the runtime. dlopen() and thread-local storage run the constructors of plugins, and
+// what these allocate is theirs; in a static program all is of one object.
+bool RunsOthersCode(const std::vector<LossFrame>& stack, size_t owner) {
+  return std::any_of(stack.begin() + 1, stack.begin() + static_cast<ptrdiff_t>(owner),
+                     [&](const LossFrame& frame) {
+                       const std::string name = BareFunction(frame.function);
+                       return name == "call_init" || name == "_dl_init" ||
+                              (frame.object != stack[owner].object && IsProjectFrame(frame));
+                     });
+}
+
 Owner OwnerOf(const std::vector<LossFrame>& stack) {
   for (size_t i = 1; i < stack.size(); ++i) {
     const std::string name = BareFunction(stack[i].function);
+    Owner found = Owner::kProgram;
     for (const auto& [known, owner] : kOwners) {
-      if (name == known) return owner;
+      if (name == known) found = owner;
     }
-    if (render::IsLibc(stack[i].object) && KeepsInLibc(name)) return Owner::kLibc;
+    if (render::IsLibc(stack[i].object) && KeepsInLibc(name)) found = Owner::kLibc;
+    if (found != Owner::kProgram) return RunsOthersCode(stack, i) ? Owner::kProgram : found;
   }
   // The emergency pool for exceptions: allocated by a constructor of libstdc++.
   const bool in_cxx = stack.size() > 1 &&
@@ -279,8 +292,8 @@ void ExplainCircles(std::vector<ComparedLeak>* leaks) {
   for (ComparedLeak& leak : *leaks) {
     if (!IsOfACircle(leak)) continue;
     leak.reasons.push_back(
-        "of blocks that point at each other in a circle, the one with the lowest address is taken "
-        "for the first, and addresses differ");
+        "of lost blocks that lead to one another, perhaps in a circle, the one with the lowest address is "
+        "taken for the first, and addresses differ");
     leak.expected |= more_definite == 0;
   }
 }

@@ -258,7 +258,9 @@ class Driver {
 bool IsValgrindDriver(absl::string_view argv0) { return Basename(argv0) == kName; }
 
 int RunValgrindDriver(const std::vector<std::string>& arguments) {
-  const absl::StatusOr<DriverOptions> options = ParseDriverOptions(arguments);
+  const auto configured = valgrind::ReadConfiguredOptions();
+  if (!configured.ok()) return Fail(configured.status().message());
+  const absl::StatusOr<DriverOptions> options = ParseDriverOptions(arguments, *configured);
   if (!options.ok()) {
     return Fail(absl::StrCat(options.status().message(), "; see ", kName, " --help"));
   }

@@ -187,6 +187,16 @@ class OptionReader {
   std::string word_, value_;
 };
 
+// "--memcheck:leak-check=yes" is "--leak-check=yes"; what is so said of another tool is empty.
+absl::StatusOr<std::string> OfMemcheck(const std::string& word) {
+  const size_t colon = word.find(':');
+  if (!absl::StartsWith(word, "--") || colon == word.npos || colon > word.find('=')) return word;
+  if (colon == 2 || colon + 1 == word.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown option ", word));
+  }
+  return word.substr(2, colon - 2) == "memcheck" ? absl::StrCat("--", word.substr(colon + 1)) : "";
+}
+
 bool IsIgnored(absl::string_view word) {
   const absl::string_view name = word.substr(0, word.find('='));
   return std::find(std::begin(kIgnored), std::end(kIgnored), name) != std::end(kIgnored);
@@ -194,22 +204,38 @@ bool IsIgnored(absl::string_view word) {
 
 }  // namespace
 
-absl::StatusOr<DriverOptions> ParseDriverOptions(const std::vector<std::string>& words) {
+absl::StatusOr<DriverOptions> ParseDriverOptions(const std::vector<std::string>& words,
+                                                 const std::vector<ConfiguredOptions>& configured) {
   DriverOptions options;
   OptionReader reader(&options);
+  const auto take = [&](const std::string& word) -> absl::Status {
+    const absl::StatusOr<std::string> plain = OfMemcheck(word);
+    if (!plain.ok()) return plain.status();
+    if (plain->empty()) return absl::OkStatus();
+    const absl::StatusOr<bool> known = reader.Read(*plain);
+    if (!known.ok()) return known.status();
+    if (*known) return absl::OkStatus();
+    if (!IsIgnored(*plain)) return absl::InvalidArgumentError(absl::StrCat("unknown option ", word));
+    options.ignored.push_back(*plain);
+    return absl::OkStatus();
+  };
+  for (const ConfiguredOptions& source : configured) {
+    for (const std::string& word : source.words) {
+      const absl::Status status =
+          absl::StartsWith(word, "-") ? take(word)
+                                      : absl::InvalidArgumentError(absl::StrCat(word, " is no option"));
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(source.place, ": ", status.message()));
+      }
+    }
+  }
   size_t i = 0;
   for (; i < words.size() && absl::StartsWith(words[i], "-"); ++i) {
     if (words[i] == "--") {
       ++i;
       break;
     }
-    const absl::StatusOr<bool> known = reader.Read(words[i]);
-    if (!known.ok()) return known.status();
-    if (*known) continue;
-    if (!IsIgnored(words[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown option ", words[i]));
-    }
-    options.ignored.push_back(words[i]);
+    if (absl::Status status = take(words[i]); !status.ok()) return status;
   }
   options.command.assign(words.begin() + static_cast<ptrdiff_t>(i), words.end());
   if (options.xml) {
@@ -295,8 +321,9 @@ Options, as Valgrind has them:
   --trace-children=YES           yes: programs that it starts, too
   --child-silent-after-fork=YES  yes: nothing about forked children
 
-Valgrind's other options are accepted and without effect; -v names those that
-were given. The exit status is the program's, or --error-exitcode when the
+Options are also taken from ~/.valgrindrc, the variable VALGRIND_OPTS and
+./.valgrindrc, as Valgrind does. Its other options are accepted and without
+effect; -v names those that were given. The exit status is the program's, or --error-exitcode when the
 program's is 0 and there are errors, or 2 when its leaks could not be found out.
 )";
 }

@@ -16,6 +16,7 @@
 #include "report/leak_kinds.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/valgrind_report.h"
+#include "report/valgrind/driver_config.h"
 
 namespace memtrace::report::valgrind {
 
@@ -43,8 +44,10 @@ struct DriverOptions {
   bool help = false, version = false;
 };
 
-// `words`: without the name of the driver. InvalidArgument says which word is wrong.
-absl::StatusOr<DriverOptions> ParseDriverOptions(const std::vector<std::string>& words);
+// `words`: without the name of the driver. `configured` come before them. InvalidArgument says which word
+// is wrong, and where it was set.
+absl::StatusOr<DriverOptions> ParseDriverOptions(
+    const std::vector<std::string>& words, const std::vector<ConfiguredOptions>& configured = {});
 
 // %p: the pid; %q{VAR}: that environment variable; %n: `number`; %%: a per cent sign.
 absl::StatusOr<std::string> ExpandLogName(

@@ -289,7 +289,9 @@ absl::StatusOr<ValgrindRun> ParseValgrindXml(absl::string_view text,
     mended = Mended(text, at + 1 >= text.size() ? text.size() : at);
     if (!document.load_buffer(mended.data(), mended.size(), kOptions, pugi::encoding_utf8)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("it is no XML of Valgrind's: ", result.description(), " at byte ", at));
+          absl::StrCat("it is no XML of Valgrind's: ", result.description(), " at byte ", at,
+                       "; where several processes write, each needs a file of its own, as "
+                       "--xml-file=app.%p.xml gives it"));
     }
   }
   const pugi::xml_node root = document.child("valgrindoutput");

@@ -245,6 +245,24 @@ TEST(RuntimeSuppressionsTest, AreReadAndHideNothingThatIsLost) {
   EXPECT_EQ(suppressions.Match(LeakKind::kPossible, kPlain.Seen()), nullptr);
 }
 
+TEST(RuntimeSuppressionsTest, WhatTheRuntimeRunsIsNotItsOwn) {
+  const std::string libc = "/lib/x86_64-linux-gnu/libc.so.6", loader = "/lib64/ld-linux-x86-64.so.2";
+  Suppressions suppressions;
+  suppressions.AddBuiltIn();
+  const auto matches = [&](std::initializer_list<Frame> frames) {
+    return suppressions.Match(LeakKind::kReachable, Frames(frames).Seen()) != nullptr;
+  };
+  const Frame run = Named("_dlerror_run", "", libc), open = Named("dl_open_worker", "", loader);
+  EXPECT_TRUE(matches({Named("_dl_exception_create", "", loader), open, run, Main()}));
+  EXPECT_FALSE(matches({Named("plug_init", "", "/opt/plug.so"), open, run, Main()}));
+  EXPECT_FALSE(matches({Named("init", "", "/usr/lib/libplug.so"), Named("call_init", "", loader), open, run, Main()}));
+  // In a static program all is of one module.
+  EXPECT_TRUE(matches({Named("_dl_exception_create"), Named("dl_open_worker"), Named("_dlerror_run"), Main()}));
+  // Not so of a suppression of the user's.
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\n...\nfun:_dlerror_run"),
+                      Frames({Named("plug_init", "", "/opt/plug.so"), open, run, Main()}).Seen()));
+}
+
 // Names that memcheck has for the same code.
 TEST(ValgrindSuppressionTest, NamesOfOneCodeStandForEachOther) {
   Frame get = Named("ns::S<int>::get(int)", "_ZN2ns1SIiE3getEi");

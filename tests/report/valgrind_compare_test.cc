@@ -451,6 +451,19 @@ TEST_F(CompareTest, KindsThatWereNotAskedForAreExpected) {
   EXPECT_EQ(Compared().differences(), 1u);
 }
 
+TEST_F(CompareTest, WhatAPluginsConstructorAllocatesIsNotTheLoaders) {
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+  const LossFrame open = At("dl_open_worker", "", 0, loader);
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, {At("_dl_new_object", "", 0, loader), open})};
+  EXPECT_TRUE(Only().expected);
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1, {At("init", "p.c", 3, "/work/p.so"), open})};
+  EXPECT_FALSE(Only().expected);
+  EXPECT_EQ(Compared().differences(), 1u);
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1,
+                       {At("init", "", 0, "/usr/lib/p.so"), At("call_init", "", 0, loader), open})};
+  EXPECT_FALSE(Only().expected);
+}
+
 TEST_F(CompareTest, AnotherFirstBlockOfACircleIsExpected) {
   const std::vector<LossFrame> other = {At("other", "b.c", 1), At("main", "a.c", 3)};
   here_.losses = {Make(LeakKind::kDefinite, 10, 1, stack_), Make(LeakKind::kIndirect, 30, 1, other)};

@@ -48,6 +48,24 @@ TEST(DriverOptionsTest, TakesWhatCTestGives) {
   EXPECT_EQ(options.command, std::vector<std::string>{"./app"});
 }
 
+TEST(DriverOptionsTest, WhatIsSetForAllRunsComesFirst) {
+  const auto options = ParseDriverOptions(
+      {"--leak-check=no", "./app"},
+      {{"rc", WordsOfOptions("# all runs\n--leak-check=full --error-exitcode=7 # exit\n--memcheck:num-callers=50\n"
+                             "--massif:depth=3 --cachegrind:nonsense")}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->leak_check, LeakCheck::kNo);
+  EXPECT_EQ(options->error_exitcode, 7);
+  EXPECT_EQ(options->callers, 50u);
+  EXPECT_EQ(options->command, std::vector<std::string>{"./app"});
+  EXPECT_EQ(ParseDriverOptions({"./app"}, {{"VALGRIND_OPTS", {"-q", "--leak-chek=full"}}}).status().message(),
+            "VALGRIND_OPTS: unknown option --leak-chek=full");
+  EXPECT_EQ(ParseDriverOptions({"./app"}, {{"VALGRIND_OPTS", {"app"}}}).status().message(),
+            "VALGRIND_OPTS: app is no option");
+  EXPECT_FALSE(ParseDriverOptions({"--memcheck:", "./app"}).ok());
+  EXPECT_FALSE(ParseDriverOptions({"--:v", "./app"}).ok());
+}
+
 TEST(DriverOptionsTest, TheProgramsOwnOptionsAreItsOwn) {
   const auto options = ParseDriverOptions({"-v", "--", "--strange", "-q"});
   ASSERT_TRUE(options.ok());
