@@ -95,6 +95,8 @@ static_assert(sizeof(BlockHeader) == 64);
 enum BlockFlags : uint32_t {
   kBlockRecovered = 1,  // taken from a ring after its process had died; the clocks of
                         // the header are those of the ring's: before its first event
+  kBlockEarly = 2,      // of a thread that went on: it may write more of it under the same
+                        // number, of which this is the beginning
 };
 
 // A packer merges blocks of a thread. Bits 16..31 of `flags` are the number of

@@ -461,12 +461,13 @@ void WritePrivateRings(ThreadState& current) {
       return;
     }
     // Its owner may go on: the ring stays as it is, and what the owner should still write of
-    // it under the same number is not read.
+    // it under the same number is longer, and counts.
     format::BlockHeader header = {};
     header.kind = format::BlockKind::kEvents;
     header.thread = state.serial;
     header.sequence = state.sequence;
     header.dropped_events = state.dropped_events;
+    header.flags = format::kBlockEarly;
     header.payload_bytes = header.content_bytes = state.ring.committed_bytes();
     if (header.payload_bytes == 0) return;
     const uint64_t* const begin = state.ring.begin();

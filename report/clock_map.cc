@@ -9,14 +9,62 @@ constexpr uint64_t kMinimumGapNs = 10'000'000;
 // Later than any real clock; keeps sums below overflow.
 constexpr uint64_t kLatest = uint64_t{1} << 62;
 
+bool IsReading(uint64_t ticks, uint64_t monotonic_ns) {
+  return ticks != 0 && monotonic_ns != 0 && ticks < kLatest && monotonic_ns < kLatest;
+}
+
 }  // namespace
 
+void ClockBounds::Add(uint64_t ticks, uint64_t monotonic_ns) {
+  if (!IsReading(ticks, monotonic_ns)) return;
+  if (ticks < first_ticks_) {
+    first_ticks_ = ticks;
+    first_ns_ = monotonic_ns;
+  }
+  if (ticks > last_ticks_) {
+    last_ticks_ = ticks;
+    last_ns_ = monotonic_ns;
+  }
+}
+
+bool ClockBounds::Allows(uint64_t ticks, uint64_t monotonic_ns, uint64_t ticks_per_second) const {
+  constexpr double kSlackNs = 1e9;
+  if (last_ticks_ == 0) return true;  // there is none to go by
+  double pace = ticks_per_second != 0 ? 1e9 / static_cast<double>(ticks_per_second) : 0;
+  if (last_ns_ >= first_ns_ + kMinimumGapNs && last_ticks_ > first_ticks_) {
+    pace = static_cast<double>(last_ns_ - first_ns_) / static_cast<double>(last_ticks_ - first_ticks_);
+  }
+  if (pace == 0) return true;
+  const bool before = ticks < first_ticks_;
+  const auto since = [](uint64_t from, uint64_t to) {
+    return static_cast<double>(to) - static_cast<double>(from);
+  };
+  // Away from the nearer end of what is known, or from its begin.
+  const double expected =
+      pace * (before ? since(ticks, first_ticks_)
+                     : since(ticks > last_ticks_ ? last_ticks_ : first_ticks_, ticks));
+  const double is = before ? since(monotonic_ns, first_ns_)
+                           : since(ticks > last_ticks_ ? last_ns_ : first_ns_, monotonic_ns);
+  return is >= expected / 2 - kSlackNs && is <= expected * 2 + kSlackNs;
+}
+
 void ClockMap::Add(uint64_t ticks, uint64_t monotonic_ns) {
-  if (ticks == 0 || monotonic_ns == 0 || ticks >= kLatest || monotonic_ns >= kLatest) return;
-  points_.push_back({ticks, monotonic_ns, 0});
+  if (IsReading(ticks, monotonic_ns)) points_.push_back({ticks, monotonic_ns, 0});
+}
+
+void ClockMap::AddUnguarded(uint64_t ticks, uint64_t monotonic_ns) {
+  if (IsReading(ticks, monotonic_ns)) unguarded_.push_back({ticks, monotonic_ns, 0});
 }
 
 void ClockMap::Build(uint64_t start_ns, uint64_t ticks_per_second) {
+  if (!unguarded_.empty()) {
+    ClockBounds bounds;
+    for (const Point& point : points_) bounds.Add(point.ticks, point.ns);
+    for (const Point& point : unguarded_) {
+      if (bounds.Allows(point.ticks, point.ns, ticks_per_second)) points_.push_back(point);
+    }
+    unguarded_ = {};
+  }
   std::sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
     return a.ticks != b.ticks ? a.ticks < b.ticks : a.ns < b.ns;
   });

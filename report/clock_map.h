@@ -5,6 +5,9 @@
 // mean pace of the whole trace. Pairs closer than 10 ms tell the pace badly (a
 // thread may be preempted between its two reads) and are left out.
 //
+// Rings have such pairs too, but no checksum. A pair of theirs is believed where a clock that
+// runs between half and twice as fast as the guarded ones say would show it, give or take a second.
+//
 // Filled first, then built, then constant.
 
 #ifndef MEMTRACE_REPORT_CLOCK_MAP_H_
@@ -16,9 +19,23 @@
 
 namespace memtrace::report {
 
+// The first and the last of the pairs that checksums guard, and what they say of others.
+class ClockBounds {
+ public:
+  void Add(uint64_t ticks, uint64_t monotonic_ns);
+  // May both clocks have stood so? `ticks_per_second`, 0 not known, tells the pace where two pairs do not.
+  bool Allows(uint64_t ticks, uint64_t monotonic_ns, uint64_t ticks_per_second) const;
+
+ private:
+  uint64_t first_ticks_ = UINT64_MAX, first_ns_ = 0;
+  uint64_t last_ticks_ = 0, last_ns_ = 0;
+};
+
 class ClockMap {
  public:
   void Add(uint64_t ticks, uint64_t monotonic_ns);
+  // One that no checksum guards.
+  void AddUnguarded(uint64_t ticks, uint64_t monotonic_ns);
 
   // `ticks_per_second` is used where there are no two pairs; 0: not known.
   // Time 0 is `start_ns` on CLOCK_MONOTONIC; 0: not known, then the first pair is.
@@ -44,6 +61,7 @@ class ClockMap {
 
   uint64_t At(size_t point, uint64_t ticks) const;
 
+  std::vector<Point> unguarded_;  // until built
   std::vector<Point> points_;  // ascending in both; never empty once built
   uint64_t start_ns_ = 0;
   double mean_ = 1.0;          // ns a tick

@@ -17,6 +17,9 @@ namespace {
 constexpr size_t kClockPairsPerRecord = 4096;
 constexpr uint32_t kMaxMerged = 0xffff;
 
+// Also in trace_reader.cc.
+uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
+
 void AppendVarint(std::vector<uint8_t>* out, uint64_t value) {
   uint8_t buffer[format::kMaxVarintBytes];
   out->insert(out->end(), buffer, format::PutVarint(buffer, value));
@@ -110,6 +113,12 @@ absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vec
         continue;
       }
     }
+    if (final && *state == BlockState::kIncomplete && block.header.kind == format::BlockKind::kRing) {
+      // The file was cut within it: as far as it goes.
+      rings_.push_back(block);
+      KeepClocks(block.header);
+      break;
+    }
     // Not complete here. Later blocks may be: of other threads, or behind damage.
     const bool has_header = *state == BlockState::kBlock || *state == BlockState::kIncomplete;
     uint64_t from = *position + format::kBlockAlignment;
@@ -132,6 +141,7 @@ void Packer::KeepClocks(const Header& header) {
 
 absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
   const format::BlockHeader& header = block.header;
+  clock_bounds_.Add(header.clock_ticks, header.monotonic_ns);
   if (header.kind == format::BlockKind::kRing || header.kind == format::BlockKind::kStatus ||
       segments_.IsVoid(block)) {
     if (header.kind == format::BlockKind::kRing) rings_.push_back(block);
@@ -143,7 +153,10 @@ absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
   absl::Status status = payload_.Read(*raw_, block, &content_);
   if (status.code() == absl::StatusCode::kDataLoss) {
     // While the process runs the payload may be on its way behind its header.
-    if (final) ++damaged_blocks_;
+    if (final) {
+      ++damaged_blocks_;
+      KeepClocks(header);
+    }
     return false;
   }
   if (!status.ok()) return status;
@@ -163,7 +176,7 @@ absl::StatusOr<bool> Packer::Take(const ScannedBlock& block, bool final) {
 bool Packer::Seen(uint32_t thread, uint32_t sequence) const {
   const auto it = next_sequence_.find(thread);
   return (it != next_sequence_.end() && sequence < it->second) ||
-         seen_later_.contains(uint64_t{thread} << 32 | sequence);
+         seen_later_.contains(KeyOf(thread, sequence));
 }
 
 absl::Status Packer::TakeEvents(const ScannedBlock& block, const std::vector<uint8_t>& content) {
@@ -172,17 +185,32 @@ absl::Status Packer::TakeEvents(const ScannedBlock& block, const std::vector<uin
   const uint32_t merged = std::min({format::MergedBefore(header.flags),
                                     header.sequence > 0 ? header.sequence - 1 : 0,
                                     static_cast<uint32_t>(content.size() / 8)});
+  constexpr uint32_t kApart = format::kBlockRecovered | format::kBlockEarly;
+  bool is_new = false;
+  for (uint32_t sequence = header.sequence - merged; sequence <= header.sequence && !is_new; ++sequence) {
+    is_new = !Seen(header.thread, sequence);
+    if (sequence == UINT32_MAX) break;
+  }
+  if (!is_new) {
+    // Of what was written of a private ring while its thread went on it is the whole: the reader
+    // takes the longer.
+    if ((header.flags & kApart) != 0 || merged != 0 || written_early_.erase(KeyOf(header.thread, header.sequence)) == 0) {
+      KeepClocks(header);
+      return absl::OkStatus();
+    }
+    absl::Status status = Flush(pending_[header.thread]);
+    return status.ok() ? writer_.Write(header, content) : status;
+  }
+  if ((header.flags & format::kBlockEarly) != 0) written_early_.insert(KeyOf(header.thread, header.sequence));
   for (uint32_t sequence = header.sequence - merged; sequence <= header.sequence; ++sequence) {
-    seen_later_.insert(uint64_t{header.thread} << 32 | sequence);
+    seen_later_.insert(KeyOf(header.thread, sequence));
     if (sequence == UINT32_MAX) break;
   }
   uint32_t& next = next_sequence_.try_emplace(header.thread, 1).first->second;
-  while (seen_later_.erase(uint64_t{header.thread} << 32 | next) != 0) ++next;
+  while (seen_later_.erase(KeyOf(header.thread, next)) != 0) ++next;
 
   Pending& pending = pending_[header.thread];
-  const bool recovered = (header.flags & format::kBlockRecovered) != 0;
-  const bool joins = pending.any && !recovered &&
-                     (pending.header.flags & format::kBlockRecovered) == 0 &&
+  const bool joins = pending.any && ((header.flags | pending.header.flags) & kApart) == 0 &&
                      uint64_t{pending.header.sequence} + 1 == header.sequence - merged &&
                      pending.content.size() + 8 + content.size() <= options_.merge_bytes &&
                      content.size() % 8 == 0 && pending.merged_before + merged + 1 <= kMaxMerged;
@@ -255,8 +283,10 @@ absl::Status Packer::TakeRings() {
     RingRemains remains;
     absl::Status status = ReadRing(*raw_, ring, true, &remains);
     if (!status.ok()) return status;
-    const format::RingHeader& from = remains.header;
+    format::RingHeader& from = remains.header;
     if (from.thread == 0) continue;
+    // Where they are written a checksum guards them.
+    if (!clock_bounds_.Allows(from.clock_ticks, from.monotonic_ns, 0)) from.monotonic_ns = 0;
     if (remains.events.empty() || Seen(from.thread, from.sequence)) {
       KeepClocks(from);
       continue;

@@ -38,6 +38,7 @@
 #include "report/block_scanner.h"
 #include "report/block_writer.h"
 #include "report/byte_source.h"
+#include "report/clock_map.h"
 #include "report/flight_segments.h"
 
 namespace memtrace::report {
@@ -135,6 +136,9 @@ class Packer {
   // Sequence numbers seen of each thread: all below the first, and those in the set.
   absl::flat_hash_map<uint32_t, uint32_t> next_sequence_;
   absl::flat_hash_set<uint64_t> seen_later_;  // thread << 32 | sequence
+  // The same of blocks that others wrote of a thread's private ring, which may come again and longer.
+  absl::flat_hash_set<uint64_t> written_early_;
+  ClockBounds clock_bounds_;
   std::vector<std::pair<uint64_t, uint64_t>> clock_pairs_;  // of headers left out, not yet written
   std::vector<uint8_t> content_;
   uint64_t last_ticks_ = 0, last_monotonic_ns_ = 0;  // of the last block taken over

@@ -13,13 +13,31 @@ namespace {
 
 uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
 
-absl::Status ReadRingWords(const ByteSource& source, const ScannedBlock& block,
-                           std::vector<uint64_t>* words) {
-  RingRemains remains;
-  absl::Status status = ReadRing(source, block, true, &remains);
-  words->resize(remains.events.size() / sizeof(uint64_t));
-  if (!words->empty()) memcpy(words->data(), remains.events.data(), words->size() * sizeof(uint64_t));
-  return status;
+// The process may live, and begin to fill the ring anew while it is read: then it is read again. What is
+// of no one number even so has no events.
+absl::Status ReadSteadyRing(const ByteSource& source, const ScannedBlock& block, RingRemains* remains) {
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    RingRemains after;
+    absl::Status status = ReadRing(source, block, true, remains);
+    if (status.ok()) status = ReadRing(source, block, false, &after);
+    if (!status.ok()) return status;
+    if (after.header.thread == remains->header.thread && after.header.sequence == remains->header.sequence) {
+      return status;
+    }
+  }
+  remains->events.clear();
+  return absl::OkStatus();
+}
+
+std::vector<uint64_t> WordsIn(const RingRemains& ring) {
+  std::vector<uint64_t> words(ring.events.size() / sizeof(uint64_t));
+  if (!words.empty()) memcpy(words.data(), ring.events.data(), words.size() * sizeof(uint64_t));
+  return words;
+}
+
+absl::Status ChangedAt(uint64_t offset) {
+  return absl::DataLossError(absl::StrCat("damaged at byte ", offset, ": the file changed while it was read"));
 }
 
 }  // namespace
@@ -124,8 +142,7 @@ absl::Status TraceReader::Index() {
                    [](const FaultBlockRef& a, const FaultBlockRef& b) {
                      return a.sequence < b.sequence;
                    });
-  absl::Status status = UseRings();
-  if (!status.ok()) return status;
+  UseRings();
   // _exit() and exec end the other threads, also one that copies its ring to the file: the ring
   // still has all of it.
   if (torn_events.has_value() && metadata_.end.has_value() && ring_copies_.contains(*torn_events)) {
@@ -206,10 +223,14 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
       by_thread_[header.thread].push_back(ref);
       return absl::OkStatus();
     }
-    case format::BlockKind::kRing:
+    case format::BlockKind::kRing: {
       ++statistics_.ring_blocks;
-      rings_.push_back(block);
-      return absl::OkStatus();
+      // Now, and not when its events are asked for: of a process that lives the ring has others by then.
+      // What is in blocks already was written before, and is found by whoever reads to the end.
+      KeptRing& ring = rings_.emplace_back();
+      ring.offset = block.offset;
+      return ReadSteadyRing(*source_, block, &ring.remains);
+    }
     case format::BlockKind::kStatus:
       if (const auto area = ReadStatusArea(*source_, block)) metadata_.Take(*area);
       return absl::OkStatus();
@@ -266,17 +287,14 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
 }
 
 // Called when all blocks are known, with those of each thread sorted; sorts them again.
-absl::Status TraceReader::UseRings() {
+void TraceReader::UseRings() {
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> used;
-  for (const ScannedBlock& ring : rings_) {
-    RingRemains remains;
-    absl::Status status = ReadRing(*source_, ring, false, &remains);
-    if (!status.ok()) return status;
-    const format::RingHeader& from = remains.header;
+  for (const KeptRing& ring : rings_) {
+    const format::RingHeader& from = ring.remains.header;
     if (from.thread == 0 || from.magic != format::kRingMagic) continue;
-    clock_.Add(from.clock_ticks, from.monotonic_ns);
+    clock_.AddUnguarded(from.clock_ticks, from.monotonic_ns);
     ring_copies_.try_emplace(KeyOf(from.thread, from.sequence), ring.offset);
-    if (from.committed_bytes == 0) continue;
+    if (ring.remains.events.empty()) continue;
     const std::vector<BlockRef>& blocks = by_thread_[from.thread];
     const auto at = std::lower_bound(
         blocks.begin(), blocks.end(), from.sequence,
@@ -286,10 +304,11 @@ absl::Status TraceReader::UseRings() {
     ref.offset = ring.offset;
     ref.clock_ticks = from.clock_ticks;
     ref.sequence = from.sequence;
-    ref.content_bytes = from.committed_bytes;
+    ref.content_bytes = static_cast<uint32_t>(ring.remains.events.size());
     ref.dropped_events = from.dropped_events;
     ref.open_ended = true;
     ref.is_ring = true;
+    ring_words_[ring.offset] = WordsIn(ring.remains);
     used[from.thread].push_back(ref);
     ++statistics_.rings_used;
   }
@@ -299,7 +318,6 @@ absl::Status TraceReader::UseRings() {
     blocks.insert(blocks.end(), refs.begin(), refs.end());
     SortBlocks(&blocks);
   }
-  return absl::OkStatus();
 }
 
 void TraceReader::SortBlocks(std::vector<BlockRef>* blocks) {
@@ -315,8 +333,14 @@ void TraceReader::MakeStreams() {
     const auto record = metadata_.threads.find(thread);
     if (record != metadata_.threads.end()) stream.first_ticks = record->second.first_ticks;
     uint64_t next = 1;
+    // Of those with the same numbers the longest: what was written of a private ring while its thread
+    // went on is the beginning of what the thread wrote of it.
+    std::stable_sort(blocks.begin(), blocks.end(), [](const BlockRef& a, const BlockRef& b) {
+      return std::tuple(a.first_sequence(), b.sequence, b.content_bytes) <
+             std::tuple(b.first_sequence(), a.sequence, a.content_bytes);
+    });
     for (BlockRef& block : blocks) {
-      if (block.sequence < next && !stream.blocks.empty()) continue;  // twice in the file
+      if (block.first_sequence() < next && !stream.blocks.empty()) continue;  // twice in the file
       // What a flight recorder gave up is not lost.
       const bool given_up =
           stream.blocks.empty() && (header_.flags & format::kFileNewest) != 0;
@@ -339,25 +363,30 @@ absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRe
                                        BlockPayload* payload,
                                        std::vector<uint64_t>* words) const {
   payload->ForgetStamps();  // what comes from a ring has none
+  if (ref.is_ring) {
+    *words = ring_words_.at(ref.offset);
+    return absl::OkStatus();
+  }
   BlockScanner scanner(source_.get());
   ScannedBlock block;
   auto state = scanner.At(ref.offset, &block);
   absl::Status status = state.status();
-  if (state.ok() && *state != BlockState::kBlock && *state != BlockState::kIncomplete) {
-    status = absl::DataLossError(
-        absl::StrCat("damaged at byte ", ref.offset, ": the file changed while it was read"));
+  // A flight recorder that runs writes over what it has written.
+  if (state.ok() &&
+      ((*state != BlockState::kBlock && *state != BlockState::kIncomplete) ||
+       block.header.kind != format::BlockKind::kEvents || block.header.thread != stream.thread ||
+       block.header.sequence != ref.sequence)) {
+    status = ChangedAt(ref.offset);
   }
-  if (status.ok() && ref.is_ring) {
-    status = ReadRingWords(*source_, block, words);
-  } else if (status.ok()) {
-    status = payload->ReadWords(*source_, block, words);
-  }
-  if (!status.ok() && !ref.is_ring) {
+  if (status.ok()) status = payload->ReadWords(*source_, block, words);
+  if (!status.ok()) {
     const auto copy = ring_copies_.find(KeyOf(stream.thread, ref.sequence));
     ScannedBlock ring;
+    RingRemains remains;
     if (copy != ring_copies_.end() && ref.merged_before == 0 &&
-        scanner.At(copy->second, &ring).ok() && ReadRingWords(*source_, ring, words).ok() &&
-        !words->empty()) {
+        scanner.At(copy->second, &ring).ok() && ReadSteadyRing(*source_, ring, &remains).ok() &&
+        KeyOf(remains.header.thread, remains.header.sequence) == copy->first && !remains.events.empty()) {
+      *words = WordsIn(remains);
       status = absl::OkStatus();
     }
   }
@@ -388,8 +417,7 @@ bool TraceReader::ReadBlockAt(uint64_t offset, uint32_t content_bytes,
   absl::Status status = state.status();
   if (state.ok() && (*state != BlockState::kBlock ||
                      block.header.content_bytes != content_bytes)) {
-    status = absl::DataLossError(
-        absl::StrCat("damaged at byte ", offset, ": the file changed while it was read"));
+    status = ChangedAt(offset);
   }
   if (status.ok()) status = payload_.Read(*source_, block, content);
   if (status.ok()) return true;

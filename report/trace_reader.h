@@ -156,7 +156,7 @@ class TraceReader {
   absl::Status IndexMetadata(const ScannedBlock& block);
   void CheckSeal();
   absl::Status SkipGap(uint64_t* position);
-  absl::Status UseRings();
+  void UseRings();
   bool ReadBlockAt(uint64_t offset, uint32_t content_bytes, std::vector<uint8_t>* content);
   static void SortBlocks(std::vector<BlockRef>* blocks);
   void MakeStreams();
@@ -182,7 +182,12 @@ class TraceReader {
   uint64_t window_begin_ns_ = 0;
   std::vector<ThreadStream> streams_;
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> by_thread_;  // while indexing
-  std::vector<ScannedBlock> rings_;                                 // while indexing
+  struct KeptRing {
+    uint64_t offset = 0;  // of its block
+    RingRemains remains;
+  };
+  std::vector<KeptRing> rings_;                                     // while indexing
+  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> ring_words_;  // offset -> events that no block has
   absl::flat_hash_map<uint64_t, uint64_t> ring_copies_;  // thread << 32 | sequence -> offset
   std::vector<ScanBlockRef> scan_blocks_;
   std::vector<FaultBlockRef> fault_blocks_;

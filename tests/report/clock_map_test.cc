@@ -23,6 +23,30 @@ TEST(ClockMapTest, RunsLinearlyBetweenPairs) {
   EXPECT_EQ(clock.ToNs(1000 + 6'000'000), 1500 * kMs);
 }
 
+TEST(ClockMapTest, WhatNothingGuardsIsBelievedWithinBounds) {
+  ClockBounds bounds;
+  EXPECT_TRUE(bounds.Allows(1, uint64_t{1} << 50, 0)) << "nothing is known";
+  bounds.Add(1'000'000'000, 5'000'000'000);
+  EXPECT_TRUE(bounds.Allows(9, uint64_t{1} << 50, 0)) << "nor is the pace";
+  EXPECT_FALSE(bounds.Allows(2'000'000'000, uint64_t{1} << 50, 1'000'000'000));
+  bounds.Add(3'000'000'000, 7'000'000'000);
+  EXPECT_TRUE(bounds.Allows(2'000'000'000, 6'000'000'000, 0));
+  EXPECT_TRUE(bounds.Allows(9'000'000'000, 13'000'000'000, 0));
+  EXPECT_TRUE(bounds.Allows(500'000'000, 4'500'000'000, 0));
+  EXPECT_FALSE(bounds.Allows(9'000'000'000, 33'000'000'000, 0));
+  EXPECT_FALSE(bounds.Allows(90'000'000'000, 13'000'000'000, 0));
+  EXPECT_FALSE(bounds.Allows(2'000'000'000, 60'000'000'000, 0));
+  EXPECT_FALSE(bounds.Allows(500'000'000, 500'000'000, 0));
+  ClockMap clock;
+  clock.Add(1'000'000'000, 5'000'000'000);
+  clock.AddUnguarded(2'000'000'000, 6'500'000'000);
+  clock.AddUnguarded(2'500'000'000, uint64_t{1} << 50);
+  clock.Add(3'000'000'000, 7'000'000'000);
+  clock.Build(5'000'000'000, 0);
+  EXPECT_EQ(clock.pairs(), 3u);
+  EXPECT_EQ(clock.ToNs(2'000'000'000), 1'500'000'000u);
+}
+
 TEST(ClockMapTest, GoesOnAtTheMeanPace) {
   ClockMap clock;
   clock.Add(1'000'000, 1000 * kMs);

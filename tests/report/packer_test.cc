@@ -270,6 +270,67 @@ TEST(PackerTest, KeepsTheClocksOfHeadersThatItLeavesOut) {
   ExpectSame(of_raw, Analyze(Pack(raw), KeepLive()));
 }
 
+TEST(PackerTest, ABlockThatIsTwiceInTheFileCountsOnce) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  a.At(1000).Malloc(0x1010, 10).Flush(1500);
+  a.At(2000).Malloc(0x2010, 20).Free(0x1010).Flush(2500);
+  a.At(3000).Malloc(0x3010, 30).Flush(3500);
+  a.SkipBlocks(-2u).At(2000).Malloc(0x2010, 20).Free(0x1010).Flush(4000);
+  a.SkipBlocks(1).At(4500).Malloc(0x4010, 40).Flush(5000);
+  trace.End(0, 6000);
+  const std::string raw = trace.Build();
+  ASSERT_EQ(Analyze(raw).analysis.totals.allocations, 4u);
+  ExpectSame(Analyze(raw, KeepLive()), Analyze(Pack(raw), KeepLive()));
+}
+
+// What another thread wrote of a private ring, before its owner did: docs/lifecycle.md.
+TEST(PackerTest, OfABlockThatWasWrittenEarlyTheWholeIsKept) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  a.At(1000).Malloc(0x1010, 10).Flush(1500);
+  a.At(2000).Malloc(0x2010, 20).Early().Flush(2500);
+  a.SkipBlocks(-1u).At(2000).Malloc(0x2010, 20).Malloc(0x3010, 30).Flush(3500);
+  a.At(4500).Malloc(0x4010, 40).Flush(5000);
+  trace.End(0, 6000);
+  const std::string raw = trace.Build();
+  ASSERT_EQ(Analyze(raw).analysis.totals.live_bytes, 100u);
+  const std::string packed = Pack(raw);
+  ExpectSame(Analyze(raw, KeepLive()), Analyze(packed, KeepLive()));
+  ExpectSame(Analyze(raw, KeepLive()), Analyze(Pack(packed), KeepLive()));
+}
+
+TEST(PackerTest, ARingThatTheFileEndsWithinIsKept) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  a.At(1000).Malloc(0x1010, 10).Flush(1500);
+  a.At(2000).Malloc(0x2010, 20).Malloc(0x3010, 30).LeaveInRing();
+  const std::string raw = trace.Build();
+  const std::string cut = raw.substr(0, raw.size() - 1024);  // what the ring has not used
+  ASSERT_EQ(Analyze(cut).analysis.totals.live_bytes, 60u);
+  EXPECT_EQ(Analyze(Pack(cut)).analysis.totals.live_bytes, 60u);
+}
+
+// Nothing guards the clocks of a ring.
+TEST(PackerTest, ClocksOfARingThatCannotBeAreNotBelieved) {
+  TraceBuilder trace;
+  auto& a = trace.Thread(1, 100, "main");
+  a.At(1000).Malloc(0x1010, 10).Flush(2000);
+  a.At(20'000'000).Malloc(0x2010, 20).Flush(30'000'000);
+  a.At(40'000'000).Malloc(0x3010, 30).LeaveInRing();
+  std::string raw = trace.Build();
+  const std::string ring_ns = [] {
+    const uint64_t ns = TraceBuilder::kStartNs + 40'000'000;
+    return std::string(reinterpret_cast<const char*>(&ns), sizeof(ns));
+  }();
+  const size_t at = raw.rfind(ring_ns);
+  ASSERT_NE(at, raw.npos);
+  const AnalyzedTrace before = Analyze(raw, KeepLive());
+  raw[at + 6] ^= 4;  // 13 days
+  ExpectSame(before, Analyze(raw, KeepLive()));
+  ExpectSame(before, Analyze(Pack(raw), KeepLive()));
+}
+
 TEST(PackerTest, FollowsAFileThatGrowsByteByByte) {
   const std::string raw = TraceWithEverything();
   GrowingSource source(raw);

@@ -171,10 +171,16 @@ ThreadScript& ThreadScript::Flush(uint64_t time_ns) {
   header.thread = serial_;
   header.sequence = ++sequence_;
   header.dropped_events = dropped_;
+  header.flags = flags_;
   trace_->Block(header, {reinterpret_cast<const char*>(words_.data()), words_.size() * 8});
   words_.clear();
-  dropped_ = 0;
+  dropped_ = flags_ = 0;
   begun_ns_ = time_ns;
+  return *this;
+}
+
+ThreadScript& ThreadScript::Early() {
+  flags_ = format::kBlockEarly;
   return *this;
 }
 

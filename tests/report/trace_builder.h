@@ -87,6 +87,8 @@ class ThreadScript {
   ThreadScript& LeaveInRing(uint32_t committed_bytes = UINT32_MAX, uint64_t late_ns = 0);
   // The next block says that as many events before it were dropped.
   ThreadScript& Dropped(uint32_t events);
+  // The next block was written for a thread that went on: format::kBlockEarly.
+  ThreadScript& Early();
   // The next block gets a number as if `blocks` before it had been lost.
   ThreadScript& SkipBlocks(uint32_t blocks);
 
@@ -103,6 +105,7 @@ class ThreadScript {
   uint32_t sequence_ = 0;
   uint32_t next_slot_ = 1000;
   uint32_t dropped_ = 0;
+  uint32_t flags_ = 0;
   uint64_t begun_ns_ = 0;  // of the open block
   std::vector<uint64_t> words_;
 };

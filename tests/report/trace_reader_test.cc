@@ -288,6 +288,80 @@ TEST(TraceReaderTest, ABlockThatTheEndToreIsWholeInItsRing) {
   }
 }
 
+// The file of a process that lives: it may be another one each time that it is read.
+class LivingSource : public ByteSource {
+ public:
+  explicit LivingSource(const std::string* bytes) : bytes_(bytes) {}
+  uint64_t Size() const override { return bytes_->size(); }
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<uint8_t> out) const override {
+    return MemorySource(*bytes_).ReadAt(offset, out);
+  }
+
+ private:
+  const std::string* bytes_;
+};
+
+TEST(TraceReaderTest, ARingThatIsBegunAnewMeanwhileIsReadAsItWas) {
+  std::string bytes[2];
+  for (const bool later : {false, true}) {
+    TraceBuilder trace;
+    auto& a = trace.Thread(1, 100, "main");
+    a.At(1000).Malloc(0x1010, 10).Flush();
+    if (later) {
+      a.SkipBlocks(5).At(9000).Malloc(0x9010, 90).Free(0x7010).LeaveInRing();
+    } else {
+      a.At(2000).Malloc(0x2010, 20).Free(0x1010).LeaveInRing();
+    }
+    bytes[later] = trace.Build();
+  }
+  std::string now = bytes[0];
+  auto reader = TraceReader::FromSource(std::make_unique<LivingSource>(&now), "test.mtr");
+  ASSERT_TRUE(reader.ok());
+  now = bytes[1];
+  const auto trace = AnalyzeTrace(**reader, AnalyzeOptions());
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->analysis.coverage.events, 3u);
+  EXPECT_EQ(trace->analysis.totals.live_bytes, 20u);
+}
+
+TEST(TraceReaderTest, ABlockThatAnotherOneTookThePlaceOfIsLost) {
+  std::string bytes[2];
+  for (const bool later : {false, true}) {
+    TraceBuilder trace;
+    auto& a = trace.Thread(1, 100, "main");
+    if (later) a.SkipBlocks(7);
+    a.At(1000).Malloc(0x1010, 10).Flush();
+    bytes[later] = trace.Build();
+  }
+  std::string now = bytes[0];
+  auto reader = TraceReader::FromSource(std::make_unique<LivingSource>(&now), "test.mtr");
+  ASSERT_TRUE(reader.ok());
+  now = bytes[1];
+  const auto trace = AnalyzeTrace(**reader, AnalyzeOptions());
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->analysis.coverage.events, 0u);
+  EXPECT_EQ(trace->analysis.coverage.lost_blocks, 1u);
+  EXPECT_THAT(trace->analysis.coverage.damage, HasSubstr("the file changed while it was read"));
+}
+
+TEST(TraceReaderTest, OfBlocksWithOneNumberTheLongestCounts) {
+  for (const bool early_first : {true, false}) {
+    TraceBuilder trace;
+    auto& a = trace.Thread(1, 100, "main");
+    const auto early = [&] { a.At(1000).Malloc(0x1010, 10).Early().Flush(1500); };
+    const auto whole = [&] { a.At(1000).Malloc(0x1010, 10).Malloc(0x2010, 20).Flush(2000); };
+    early_first ? early() : whole();
+    a.SkipBlocks(-1u);
+    early_first ? whole() : early();
+    a.At(3000).Malloc(0x3010, 30).Flush(3500);
+    trace.End(0, 5000);
+    const Analysis analysis = Analyze(trace.Build()).analysis;
+    EXPECT_EQ(analysis.coverage.events, 3u);
+    EXPECT_EQ(analysis.totals.live_bytes, 60u);
+    EXPECT_EQ(analysis.coverage.lost_blocks, 0u);
+  }
+}
+
 TEST(TraceReaderTest, ALyingRingIsBoundedByItsCapacityAndTheFile) {
   for (const uint32_t committed :
        {uint32_t{0}, uint32_t{7}, uint32_t{16}, 0x7ffffff0u, 0xfffffff0u}) {
