@@ -52,7 +52,7 @@ class ImportedTrace {
   void Counter(absl::string_view name, uint64_t value);
 
   size_t threads() const { return threads_.size(); }
-  size_t call_sites() const { return site_words_.size(); }
+  size_t call_sites() const { return site_words_.size() - 1; }
 
   // Writes what is left, and puts the file in its place. Tells the first error of all.
   absl::Status Finish();
