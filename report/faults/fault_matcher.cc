@@ -91,7 +91,7 @@ void FaultMatcher::SortIn(const HeapModel& model) {
 }
 
 void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings) {
-  const Waiting waiting{fault.time_ns, fault.tid, CodeOf(fault), fault.major, fault.in_kernel};
+  const Waiting waiting{fault.time_ns, fault.tid, CodeOf(fault), fault.major, fault.in_kernel, {}};
   told_.Add(fault.major);
   thrash_.Add(fault.time_ns, fault.address >> 12, fault.major);
   if (fault.in_kernel) in_kernel_.Add(fault.major);
@@ -102,7 +102,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const Ma
     return;
   }
   if (const HeldBlock* block = FindBlock(fault.address, model)) {
-    AddToSite(*block, model, waiting, /*by_allocator=*/false);
+    AddToSite(ClaimantOf(*block, model, 1), waiting, /*by_allocator=*/false);
     return;
   }
   const MappingSite* mapping = mappings.Find(fault.address);
@@ -124,7 +124,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const Ma
     return;
   }
   if (waiting_.size() >= kMostWaiting) {
-    AddToPlace(waiting_.begin()->first, waiting_.begin()->second);
+    Settle(waiting_.begin()->first, waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
   }
   waiting_.emplace(fault.address, waiting);
@@ -134,11 +134,22 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const Ma
 }
 
 void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
+  constexpr uint64_t kPage = 4096;
   const uint64_t end = block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
   auto at = waiting_.lower_bound(block.address() - kHeader);
   while (at != waiting_.end() && at->first < end) {
-    AddToSite(block, model, at->second, /*by_allocator=*/true);
+    const auto [address, fault] = *at;
     at = waiting_.erase(at);
+    const uint64_t page_end = (address | (kPage - 1)) + 1, here = std::min(end, page_end) - address;
+    // Within the block it was the allocator's work for it, calloc's for instance; but where it has been handed on.
+    const bool within = address >= block.address() && fault.largest.page_bytes == 0;
+    if (within || here >= (page_end - address) / 2) {
+      AddToSite(ClaimantOf(block, model, here), fault, /*by_allocator=*/true);
+      continue;
+    }
+    Waiting rest = fault;
+    if (here > rest.largest.page_bytes) rest.largest = ClaimantOf(block, model, here);
+    waiting_.emplace(end + kHeader / 2, rest);  // that of the next one, or its header
   }
   if (!waiting_.empty() && filtered_ <= 2 * waiting_.size() + 64) return;
   filter_.fill(0);
@@ -149,16 +160,28 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
   }
 }
 
-void FaultMatcher::AddToSite(const HeldBlock& block, const HeapModel& model, const Waiting& fault,
-                             bool by_allocator) {
+FaultMatcher::Claimant FaultMatcher::ClaimantOf(const HeldBlock& block, const HeapModel& model,
+                                                uint64_t page_bytes) {
+  return {model.SiteStack(block.site).value, static_cast<uint8_t>(model.SiteFunction(block.site)),
+          block.address() ^ block.time_ns << 16, page_bytes};
+}
+
+void FaultMatcher::Settle(uint64_t address, const Waiting& fault) {
+  if (fault.largest.page_bytes != 0) {
+    AddToSite(fault.largest, fault, /*by_allocator=*/true);
+  } else {
+    AddToPlace(address, fault);
+  }
+}
+
+void FaultMatcher::AddToSite(const Claimant& owner, const Waiting& fault, bool by_allocator) {
   by_kind_[static_cast<size_t>(MemoryKind::kBlock)].Add(fault.major);
-  SiteState& site = sites_[{model.SiteStack(block.site).value,
-                            static_cast<uint8_t>(model.SiteFunction(block.site))}];
+  SiteState& site = sites_[{owner.stack, owner.function}];
   site.faults.Add(fault.major);
   site.by_allocator += by_allocator;
   // Faults of a block mostly follow each other.
-  site.blocks += site.last_block != (block.address() ^ block.time_ns << 16);
-  site.last_block = block.address() ^ block.time_ns << 16;
+  site.blocks += site.last_block != owner.block;
+  site.last_block = owner.block;
   site.first_time_ns = std::min(site.first_time_ns, fault.time_ns);
   site.last_time_ns = std::max(site.last_time_ns, fault.time_ns);
   site.touchers[fault.code].Add(fault.major);
@@ -197,7 +220,7 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
                           uint64_t major, std::span<const UsageSample> samples,
                           FaultDetails* details) {
   Advance(UINT64_MAX, model, mappings);
-  for (const auto& [address, fault] : waiting_) AddToPlace(address, fault);
+  for (const auto& [address, fault] : waiting_) Settle(address, fault);
   waiting_.clear();
   const FaultLog& log = stream_.log();
   details->known = log.known;

@@ -69,7 +69,8 @@ class FaultMatcher {
     }
     return MayWait(address - kHeader, address + bytes - 1);
   }
-  // The faults that waited for the block are its own.
+  // The faults that waited for the block are its own, but where it has little of the page: the header that
+  // the allocator wrote may stand before many small blocks, and the page is whose most of it is.
   void Claim(const HeldBlock& block, const HeapModel& model);
 
   // `minor` and `major`: of the process at its end, as getrusage says; 0 where that is not known.
@@ -92,12 +93,20 @@ class FaultMatcher {
   static constexpr size_t kMostAside = 1 << 12;
   static constexpr size_t kMostTouchers = 8;  // kept of a site
 
+  // A block that a fault may count for.
+  struct Claimant {
+    uint32_t stack = 0;      // of its site
+    uint8_t function = 0;
+    uint64_t block = 0;      // one number of it
+    uint64_t page_bytes = 0;  // of the page it has; 0: nobody
+  };
   struct Waiting {
     uint64_t time_ns;
     uint32_t tid;
     uint32_t code;  // StackId of the toucher
     bool major;
     bool in_kernel;
+    Claimant largest;  // of the blocks that came to lie in the page so far
   };
   using Touchers = absl::flat_hash_map<uint32_t, FaultSums>;  // by StackId, 0: the kernel
   struct SiteState {
@@ -129,9 +138,11 @@ class FaultMatcher {
     }
     return false;
   }
-  void AddToSite(const HeldBlock& block, const HeapModel& model, const Waiting& fault,
-                 bool by_allocator);
+  static Claimant ClaimantOf(const HeldBlock& block, const HeapModel& model, uint64_t page_bytes);
+  void AddToSite(const Claimant& owner, const Waiting& fault, bool by_allocator);
   void AddToPlace(uint64_t address, const Waiting& fault);
+  // Nobody else will claim it.
+  void Settle(uint64_t address, const Waiting& fault);
   uint32_t CodeOf(const Fault& fault);
   std::vector<FaultToucher> Sorted(const Touchers& touchers, size_t most) const;
 

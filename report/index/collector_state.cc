@@ -156,7 +156,9 @@ void FaultMatcher::Fold(Archive& archive) {
     archive.Check(key.first <= stacks_->size());
     check(mapping.touchers);
   }
-  for (const auto& [address, fault] : waiting_) archive.Check(fault.code <= stacks_->size());
+  for (const auto& [address, fault] : waiting_) {
+    archive.Check(fault.code <= stacks_->size() && fault.largest.stack <= stacks_->size());
+  }
 }
 
 void FaultMatcher::ForgetFigures() {

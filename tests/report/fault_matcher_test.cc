@@ -166,6 +166,25 @@ TEST_F(FaultMatcherTest, APageThatTheAllocatorBringsInIsForTheBlockThatComesToLi
   EXPECT_EQ(Of(details, MemoryKind::kAllocator).minor, 1u);
 }
 
+// glibc writes the size of what is left behind each block that it cuts off.
+TEST_F(FaultMatcherTest, APageIsForTheBlockThatHasMostOfIt) {
+  auto& main = trace_.Thread(1, kTid, "main");
+  main.At(5 * kMs).Node(1, 0x401100).Node(2, 0x401200);
+  main.Malloc(0x811010, 40, 1, 0).Malloc(0x811040, 4000, 2, 8);   // most is of the second
+  main.Malloc(0x813010, 900, 1, 4).Malloc(0x8133a0, 40, 2, 0);    // the page ends with neither
+  faults_.Source(format::FaultSource::kAllEvents, 0)
+      .Turn({At(2 * kMs, 0x811008), At(3 * kMs, 0x813008)}, 10 * kMs)
+      .AddTo(&trace_, 1);
+  const FaultDetails details = Details();
+  ASSERT_EQ(details.sites.size(), 2u);
+  EXPECT_EQ(Of(details, MemoryKind::kBlock).minor, 2u);
+  for (const FaultSite& site : details.sites) {
+    EXPECT_EQ(site.faults.minor, 1u);
+    EXPECT_EQ(site.by_allocator, 1u);
+    EXPECT_EQ(site.first_time_ns, (analyzed_.stacks->node(site.stack).pc == 0x401100 ? 3 : 2) * kMs);
+  }
+}
+
 // Touched by libc's memcpy and by system calls of the library: not for the block that comes next.
 TEST_F(FaultMatcherTest, MemoryOfTheLibraryIsItsForAsLongAsItHasIt) {
   trace_.Thread(1, kTid, "main").At(5 * kMs).Node(1, 0x401100).Calloc(0x811010, 0x8000, 1, 8);
