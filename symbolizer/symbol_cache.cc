@@ -113,8 +113,8 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     return ask(module, addresses);
   }
   const std::string path = PathOf(options, module);
-  std::optional<Entry> known = Load(path);
-  if (known.has_value() && !StillTrue(known->result.files)) known.reset();
+  std::optional<Entry> known = Load(path), before;
+  if (known.has_value() && !StillTrue(known->result.files)) known.swap(before);
 
   const auto find = [](const Entry& entry, const Address& address) {
     const auto at = std::lower_bound(entry.keys.begin(), entry.keys.end(), address.offset);
@@ -141,6 +141,28 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     return answer;
   }
   ModuleResult found = ask(module, asked);
+  const bool gone = found.state == ModuleState::kBuildIdDiffers ||
+                    found.state == ModuleState::kNotFound || found.state == ModuleState::kUnreadable;
+  if (gone && before.has_value()) {
+    // They are of this build, whatever lies in its place today.
+    size_t lacks = 0;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      const size_t at = find(*before, addresses[i]);
+      if (at == SIZE_MAX) {
+        ++lacks;
+      } else {
+        answer.frames[i] = before->result.frames[at];
+      }
+    }
+    hits_ += addresses.size() - lacks;
+    misses_ -= addresses.size() - lacks;
+    CopyAllButFrames(before->result, &answer);
+    answer.missed = absl::StrCat(
+        module.path, found.state == ModuleState::kBuildIdDiffers ? " is another build now" : " is gone",
+        ": its names are those of an earlier report",
+        lacks == 0 ? "" : absl::StrCat(", which ", lacks, " of its ", addresses.size(), " addresses lack"));
+    return answer;
+  }
   if (!MayBeKept(options, found) || found.frames.size() != asked.size()) {
     return asked.size() == addresses.size() ? found : ask(module, addresses);
   }

@@ -3,7 +3,8 @@
 // An entry is one file: the frames of the addresses that were ever asked of one build, and a
 // stamp of every file that was looked at or for: the module, its debug file, and the places where
 // one could have been and was not. When any of them is another now, as after installing a
-// package of debug symbols, the entry says nothing. Nor when it was written by another build of
+// package of debug symbols, the entry says nothing; but when the module itself is gone, or another
+// build is in its place, the names that were found of it are still its names. Nor when it was written by another build of
 // this program, with other options, or does not match its checksum.
 //
 // Nothing here is an error: a directory that cannot be made, read or written is no cache. Files

@@ -389,8 +389,33 @@ TEST_F(CachedFilesTest, AReplacedDebugFileIsReadAgain) {
   Expect(false, ModuleState::kSymbolsOnly);
 }
 
-TEST_F(CachedFilesTest, AModuleThatWasReplacedIsRefusedAsEver) {
-  Expect(false, ModuleState::kSymbolsOnly);
+TEST_F(CachedFilesTest, AModuleThatWasReplacedKeepsTheNamesThatWereFound) {
+  const std::string installed = MakeBuildIdPath(options_.debug_dirs[0], module_.build_id);
+  fs::copy(separate_, installed);
+  Expect(false, ModuleState::kDebugInfo);
+  fs::remove(installed);
+  fs::copy(FixtureProgram("clang").path(), module_.path, fs::copy_options::overwrite_existing);
+  for (int round = 0; round < 2; ++round) {
+    Expect(true, ModuleState::kDebugInfo);
+    bool known = false;
+    EXPECT_EQ(Look(&known).missed,
+              module_.path + " is another build now: its names are those of an earlier report");
+  }
+  fs::remove(module_.path);
+  Expect(true, ModuleState::kDebugInfo);
+  // Of addresses that nobody asked for then nothing is known.
+  SymbolizerProcess process(options_);
+  const Address addresses[] = {{fixture_.Offset("innermost"), true}, {1, true}};
+  const ModuleResult result = process.Symbolize(module_, addresses);
+  EXPECT_FALSE(result.frames[0].empty());
+  EXPECT_TRUE(result.frames[1].empty());
+  EXPECT_EQ(result.missed, module_.path + " is gone: its names are those of an earlier report, "
+                                          "which 1 of its 2 addresses lack");
+  EXPECT_EQ(process.cache().hits(), 1u);
+  EXPECT_EQ(process.cache().misses(), 1u);
+}
+
+TEST_F(CachedFilesTest, AModuleThatWasReplacedBeforeItWasAskedIsRefusedAsEver) {
   fs::copy(FixtureProgram("clang").path(), module_.path, fs::copy_options::overwrite_existing);
   Expect(false, ModuleState::kBuildIdDiffers);
   Expect(false, ModuleState::kBuildIdDiffers);  // and that is not kept
