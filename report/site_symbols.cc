@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "format/checksum.h"
 #include "format/imported.h"
 #include "format/trace_format.h"
@@ -158,6 +159,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
     if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
   }
   if (analysis.frees_with_stack != 0) FindCalled(analysis, symbolize);
+  NoteUnnamed();
   if (noted_.size() > notes_.size()) {
     notes_.push_back(absl::StrCat(noted_.size() - notes_.size(),
                                   " more modules have no names for similar reasons"));
@@ -323,21 +325,47 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
       note = render::EscapeControls(result.missed);
       break;
     case ModuleState::kBuildIdDiffers:
+      replaced_.insert(module.path);
       note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
                           "its frames are shown as module+offset");
       break;
     case ModuleState::kNotFound:
       if (module.flags & format::kModuleVdso) return;  // never a file
-      note = absl::StrCat(path, " was not found: its frames are shown as module+offset; "
-                          "--sysroot names a copy of the machine's files");
-      break;
-    case ModuleState::kUnreadable:
-      note = absl::StrCat(path, " cannot be read for names",
-                          why.empty() ? "" : absl::StrCat(": ", render::EscapeControls(why)));
-      break;
+      unnamed_[{"was not found: its frames are shown as module+offset; --sysroot names a copy of the "
+                "machine's files",
+                "were not found: their frames are shown as module+offset; --sysroot names a copy of the "
+                "machine's files"}].insert(path);
+      return;
+    case ModuleState::kUnreadable: {
+      absl::string_view reason = why;
+      absl::ConsumePrefix(&reason, absl::StrCat(module.path, ": "));
+      const std::string text = absl::StrCat("cannot be read for names", reason.empty() ? "" : ": ",
+                                            render::EscapeControls(reason));
+      unnamed_[{text, text}].insert(path);
+      return;
+    }
   }
-  // A plugin loaded twice is one file.
-  if (noted_.insert(note).second && notes_.size() < kMostNotes) notes_.push_back(note);
+  AddNote(std::move(note));
+}
+
+// A plugin loaded twice is one file.
+void SiteSymbols::AddNote(std::string note) {
+  if (noted_.insert(note).second && notes_.size() < kMostNotes) notes_.push_back(std::move(note));
+}
+
+// Of many that have no names for one reason the reason is said once: wine's libraries are no ELF files.
+void SiteSymbols::NoteUnnamed() {
+  constexpr size_t kNamed = 3;
+  for (const auto& [what, paths] : unnamed_) {
+    if (paths.size() <= kNamed) {
+      for (const std::string& path : paths) AddNote(absl::StrCat(path, " ", what.first));
+      continue;
+    }
+    std::string note;
+    auto path = paths.begin();
+    for (size_t i = 0; i < kNamed; ++i, ++path) absl::StrAppend(&note, i == 0 ? "" : ", ", *path);
+    AddNote(absl::StrCat(note, " and ", paths.size() - kNamed, " more ", what.second));
+  }
 }
 
 std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -76,8 +78,11 @@ class SiteSymbols {
   // as this does.
   uint64_t checksum() const { return checksum_; }
 
-  // One sentence per module whose names could not be had; of the first kMostNotes.
+  // One sentence per module whose names could not be had, or for all that have none for the same reason;
+  // the first kMostNotes.
   const std::vector<std::string>& notes() const { return notes_; }
+  // Paths of modules in whose place another build lies: what is named of them is named by an earlier report.
+  const std::set<std::string>& replaced() const { return replaced_; }
 
  private:
   static constexpr size_t kMostNotes = 100;
@@ -105,6 +110,8 @@ class SiteSymbols {
   uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
   void FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize);
   void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
+  void NoteUnnamed();
+  void AddNote(std::string note);
 
   const StackTable& stacks_;
   const ModuleIndex modules_;
@@ -126,7 +133,10 @@ class SiteSymbols {
   absl::flat_hash_map<std::string, uint32_t> identities_;
   uint64_t checksum_ = 0;
   std::vector<std::string> notes_;
+  std::set<std::string> replaced_;
   absl::flat_hash_set<std::string> noted_;  // what was or would be in notes_
+  // What is the matter, of one and of several files; and which.
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> unnamed_;
 };
 
 }  // namespace memtrace::report

@@ -119,6 +119,10 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
       good = has_bytes = absl::SimpleAtoi(field.second, &entry.bytes);
     } else if (field.first == "blocks") {
       good = has_blocks = absl::SimpleAtoi(field.second, &entry.blocks);
+    } else if (field.first == "lost_bytes") {
+      good = absl::SimpleAtoi(field.second, &entry.lost.bytes);
+    } else if (field.first == "lost_blocks") {
+      good = absl::SimpleAtoi(field.second, &entry.lost.blocks);
     } else if (field.first == "until") {
       good = IsDate(field.second);
       entry.until = std::string(field.second);
@@ -126,7 +130,7 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
       entry.program = FromWord(field.second);
     } else {
       return absl::InvalidArgumentError(absl::StrCat(
-          "\"", word, "\": there are bytes=, blocks=, until=, program= and caller="));
+          "\"", word, "\": there are bytes=, blocks=, lost_bytes=, lost_blocks=, until=, program= and caller="));
     }
     if (!good) {
       return absl::InvalidArgumentError(
@@ -145,6 +149,9 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
 std::string BaselineLine(const BaselineEntry& entry) {
   std::string line = absl::StrCat(KindName(entry.kind), " ", entry.fingerprint, " bytes=",
                                   entry.bytes, " blocks=", entry.blocks);
+  if (entry.lost.blocks != 0) {
+    absl::StrAppend(&line, " lost_bytes=", entry.lost.bytes, " lost_blocks=", entry.lost.blocks);
+  }
   if (!entry.until.empty()) absl::StrAppend(&line, " until=", entry.until);
   absl::StrAppend(&line, " program=", AsWord(entry.program));
   if (!entry.caller.empty()) {
@@ -206,6 +213,8 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     const auto [at, is_new] = now.try_emplace(key, leak);
     at->second.bytes = std::max(at->second.bytes, leak.bytes);
     at->second.blocks = std::max(at->second.blocks, leak.blocks);
+    at->second.lost.bytes = std::max(at->second.lost.bytes, leak.lost.bytes);
+    at->second.lost.blocks = std::max(at->second.lost.blocks, leak.lost.blocks);
   }
   std::vector<std::string> lines;
   size_t comments = 0;  // at the end of `lines`, directly above what comes
@@ -220,12 +229,14 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     const bool looked_for =
         kinds.Has(old.kind) && (old.program == "*" || programs.contains(old.program));
     if (found != now.end()) {
-      if (found->second.bytes == old.bytes && found->second.blocks == old.blocks) {
+      if (found->second.bytes == old.bytes && found->second.blocks == old.blocks &&
+          found->second.lost.bytes == old.lost.bytes && found->second.lost.blocks == old.lost.blocks) {
         lines.push_back(line.text);
       } else {
         BaselineEntry changed = old;
         changed.bytes = found->second.bytes;
         changed.blocks = found->second.blocks;
+        changed.lost = found->second.lost;
         lines.push_back(BaselineLine(changed));
       }
       now.erase(found);

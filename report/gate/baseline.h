@@ -2,9 +2,11 @@
 //
 //   # BUG-123: goes with the rewrite of the cache
 //   definite 3f2a9c00deadbeef bytes=48 blocks=3 until=2027-01-31 program=app caller=Load  cache.c
+//   definite 90aa51c2deadbeef bytes=32 blocks=1 lost_bytes=320 lost_blocks=10 program=app caller=Push  list.c
 //
-// A line is a leak: its kind and fingerprint, then what one process may leak there, for how
-// long that is accepted (that day is the last), the program's file name, and for people the
+// A line is a leak: its kind and fingerprint, then what one process may leak there; where some of it was
+// lost indirectly, also what that is together, for which of them leads to the others is not the same in
+// each run; for how long that is accepted (that day is the last), the program's file name, and for people the
 // caller, which takes the rest of the line. Nothing in it changes with a rebuild or a moved line.
 // Lines that begin with # are comments; those directly above a leak are about it and go with it.
 //
@@ -22,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/leak_kinds.h"
+#include "report/leaks.h"
 
 namespace memtrace::report::gate {
 
@@ -30,6 +33,7 @@ struct BaselineEntry {
   std::string fingerprint;
   uint64_t bytes = 0;   // at most, in one process
   uint64_t blocks = 0;
+  LeakAmount lost;      // kDefinite: with what is indirectly lost at most, if any is; else nothing
   std::string until;    // YYYY-MM-DD; empty: without end
   std::string program;  // file name of the executable; "*": any
   std::string caller;

@@ -400,6 +400,9 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
       return absl::FailedPreconditionError(
           absl::StrCat(flags.baseline, " is as it was: no usable evidence: ", why));
     }
+    if (const absl::Status named = MayBecomeBaseline(result, *names); !named.ok()) {
+      return absl::FailedPreconditionError(absl::StrCat(flags.baseline, " is as it was: ", named.message()));
+    }
     const std::set<std::string> programs(result.programs.begin(), result.programs.end());
     const std::string text =
         options.baseline.Update(BaselineOf(result, *names), programs, options.policy.fail_on);

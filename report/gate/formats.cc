@@ -1,5 +1,7 @@
 #include "report/gate/formats.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,6 +21,16 @@ constexpr std::pair<GateFormat, absl::string_view> kFormats[] = {
     {GateFormat::kText, "text"},   {GateFormat::kJson, "json"},     {GateFormat::kJunit, "junit"},
     {GateFormat::kSarif, "sarif"}, {GateFormat::kGitlab, "gitlab"},
 };
+
+// "Load(int)  src/load.c:7": files below the root are named from there.
+std::string FrameLine(const Frame& frame, const std::string& root) {
+  const std::string below = BelowRoot(root, frame.file);
+  std::string place = render::PlaceText(frame);
+  if (!below.empty()) {
+    place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
+  }
+  return absl::StrCat(render::FrameName(frame), place.empty() ? "" : "  ", place);
+}
 
 }  // namespace
 
@@ -105,6 +117,22 @@ std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
   return "";
 }
 
+std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report, const GateLeak& leak) {
+  std::vector<std::pair<std::string, LeakAmount>> places;
+  std::map<std::string, size_t> known;
+  for (const auto& [stack, amount] : leak.by_stack) {
+    const Frame* const caller = report.names->Caller(stack);
+    const std::string place = caller != nullptr ? FrameLine(*caller, RootOf(report, leak)) : "[no stack]";
+    const auto [at, is_new] = known.try_emplace(place, places.size());
+    if (is_new) places.emplace_back(place, LeakAmount{});
+    places[at->second].second.bytes += amount.bytes;
+    places[at->second].second.blocks += amount.blocks;
+  }
+  std::stable_sort(places.begin(), places.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  return places;
+}
+
 std::string LeakIdentity(const GateLeak& leak) {
   return absl::StrCat(leak.fingerprint, "-", KindName(leak.kind), "-", leak.program);
 }
@@ -118,13 +146,7 @@ std::vector<std::string> StackLines(const GateReport& report, const GateLeak& le
   const size_t end = report.full ? frames.size() : cut.end;
   const std::string root = RootOf(report, leak);
   for (size_t i = begin; i < end; ++i) {
-    const Frame& frame = *frames[i];
-    const std::string below = BelowRoot(root, frame.file);
-    std::string place = render::PlaceText(frame);
-    if (!below.empty()) {
-      place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
-    }
-    lines.push_back(absl::StrCat(render::FrameName(frame), place.empty() ? "" : "  ", place));
+    lines.push_back(FrameLine(*frames[i], root));
   }
   return lines;
 }

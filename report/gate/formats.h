@@ -4,6 +4,7 @@
 #define MEMTRACE_REPORT_GATE_FORMATS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -55,6 +56,9 @@ std::string LeakSentence(const GateReport& report, const GateLeak& leak);
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak);
 // What tells it from all others, over runs and rebuilds.
 std::string LeakIdentity(const GateLeak& leak);
+// The lines of the project that leak, "load  two.c:7": a fingerprint has none of them, so that a leak that
+// is known may be at a new one. That which weighs most first.
+std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report, const GateLeak& leak);
 // A line for each frame worth reading; not escaped.
 std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak);
 // "failed: 2 leaks, 1 limit".

@@ -34,6 +34,10 @@ Json LeakJson(const GateReport& report, const GateLeak& leak) {
     json["allowed"] = AmountJson(leak.allowed);
     if (!leak.until.empty()) json["until"] = leak.until;
   }
+  json["places"] = Json::array();
+  for (const auto& [place, amount] : LeakPlaces(report, leak)) {
+    json["places"].push_back({{"place", place}, {"bytes", amount.bytes}, {"blocks", amount.blocks}});
+  }
   json["stack"] = render::StackJson(*report.names, leak.stack);
   return json;
 }

@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kFramesShown = 8;
 constexpr size_t kLinesOfAList = 10;
+constexpr size_t kPlacesShown = 4;
 
 class Text {
  public:
@@ -106,6 +107,7 @@ class Text {
     Line(absl::StrCat("  ", render::AllocationName(*report_.names, leak.stack, leak.function),
                       ", fingerprint ", leak.fingerprint,
                       leak.stacks > 1 ? absl::StrCat(", ", leak.stacks, " stacks") : ""));
+    Places(leak);
     const std::vector<const Frame*> frames = report_.names->Frames(leak.stack);
     const std::vector<std::string> lines = StackLines(report_, leak);
     const size_t most = report_.full ? lines.size() : kFramesShown;
@@ -136,6 +138,20 @@ class Text {
       Line(absl::StrCat("    (", render::Plural(lines.size() - begin - most, "more frame"),
                         ": --full)"));
     }
+  }
+
+  // Where it is more than one line that leaks, the stack below is of the first.
+  void Places(const GateLeak& leak) {
+    const auto places = LeakPlaces(report_, leak);
+    if (places.size() < 2) return;
+    const size_t shown = report_.full ? places.size() : std::min(places.size(), kPlacesShown);
+    for (size_t i = 0; i < shown; ++i) {
+      const std::string amount = absl::StrCat("  ", leak::AmountText(places[i].second), " at ");
+      const size_t room = report_.style.width > amount.size() + 20 ? report_.style.width - amount.size() : 20;
+      const std::string place = render::EscapeControls(places[i].first);
+      Line(absl::StrCat(amount, report_.full ? place : render::KeepEnd(place, room, "...")));
+    }
+    if (shown < places.size()) Line(absl::StrCat("  and ", places.size() - shown, " more places: --full"));
   }
 
   void Fixed() {

@@ -58,25 +58,38 @@ class StackFacts {
   absl::flat_hash_map<std::pair<StackId, AllocFunction>, std::string> fingerprints_;
 };
 
+// The most that one process has of something. Losses come process by process.
+class MostOfAProcess {
+ public:
+  void Add(const ProcessLoss& loss) {
+    if (process_ != loss.process) of_process_ = {};
+    process_ = loss.process;
+    gate::Add(loss.direct, &of_process_);
+    most_.bytes = std::max(most_.bytes, of_process_.bytes);
+    most_.blocks = std::max(most_.blocks, of_process_.blocks);
+  }
+  const LeakAmount& most() const { return most_; }
+
+ private:
+  uint32_t process_ = UINT32_MAX;
+  LeakAmount of_process_, most_;
+};
+
 // A leak while the losses of its processes are added up. Losses come process by process.
 struct Sum {
   GateLeak leak;
   uint32_t process = UINT32_MAX;  // the one that is being added up
-  LeakAmount of_process;
-  std::map<StackId, uint64_t> by_stack;  // bytes
+  MostOfAProcess most;
+  std::map<StackId, LeakAmount> by_stack;
 
   void Add(const ProcessLoss& loss) {
-    if (process != loss.process) {
-      process = loss.process;
-      of_process = {};
-      ++leak.processes;
-    }
-    gate::Add(loss.direct, &of_process);
+    leak.processes += process != loss.process;
+    process = loss.process;
+    most.Add(loss);
+    leak.most = most.most();
     gate::Add(loss.direct, &leak.total);
     gate::Add(loss.indirect, &leak.indirect);
-    leak.most.bytes = std::max(leak.most.bytes, of_process.bytes);
-    leak.most.blocks = std::max(leak.most.blocks, of_process.blocks);
-    by_stack[loss.stack] += loss.direct.bytes;
+    gate::Add(loss.direct, &by_stack[loss.stack]);
     leak.all.emplace(loss.function, loss.stack);
   }
 };
@@ -91,6 +104,13 @@ bool IsLeaked(const GatePolicy& policy, const GateProcess& process, LeakKind kin
   return kinds.Has(kind) || (kind == LeakKind::kIndirect && kinds.Has(LeakKind::kDefinite));
 }
 
+bool IsWithin(const LeakAmount& allowed, const LeakAmount& leaked, const Tolerance& tolerance) {
+  const bool bytes = tolerance.Allows(allowed.bytes, leaked.bytes);
+  // A tolerance in bytes is about bytes; blocks then may be as many as they make.
+  return bytes && (tolerance.bytes > 0 ||
+                   Tolerance{0, tolerance.percent}.Allows(allowed.blocks, leaked.blocks));
+}
+
 Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline) {
   if (!policy.fail_on.Has(leak->kind)) return Verdict::kReported;
   if (!policy.gates_each_leak(leak->program)) return Verdict::kBudget;
@@ -99,14 +119,12 @@ Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& base
   leak->allowed = {entry->bytes, entry->blocks};
   leak->until = entry->until;
   if (!entry->until.empty() && policy.today > entry->until) return Verdict::kExpired;
-  const bool within = policy.tolerance.Allows(entry->bytes, leak->most.bytes) &&
-                      Tolerance{0, policy.tolerance.percent}.Allows(entry->blocks,
-                                                                    leak->most.blocks);
-  // A tolerance in bytes is about bytes; blocks then may be as many as they make.
-  return within || (policy.tolerance.bytes > 0 &&
-                    policy.tolerance.Allows(entry->bytes, leak->most.bytes))
-             ? Verdict::kWithin
-             : Verdict::kGrown;
+  // Which of the lost blocks leads to the others is a matter of addresses and stale words: where no more
+  // are lost than before, it is the same leak.
+  const bool within =
+      IsWithin(leak->allowed, leak->most, policy.tolerance) ||
+      (entry->lost.blocks != 0 && IsWithin(entry->lost, leak->most_lost, policy.tolerance));
+  return within ? Verdict::kWithin : Verdict::kGrown;
 }
 
 // Which processes are beyond a limit; the one that is furthest stands for them.
@@ -301,6 +319,7 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
   }
   result.programs.assign(programs.begin(), programs.end());
   result.notes = input.notes;
+  for (const std::string& note : names.symbols().notes()) notes.insert(note);
   NoteUnusedLimits("--max-leaked", policy.max_leaked, programs, &result.notes);
   NoteUnusedLimits("--max-peak", policy.max_peak, programs, &result.notes);
   NoteUnusedLimits("--max-allocations", policy.max_allocations, programs, &result.notes);
@@ -311,6 +330,7 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
 
   StackFacts facts(names, suppressions);
   std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums;
+  std::map<std::pair<std::string, std::string>, MostOfAProcess> lost;  // by program and fingerprint
   std::vector<uint64_t> leaked(input.processes.size());  // for --max-leaked
   for (const ProcessLoss& loss : input.losses) {
     const GateProcess& process = input.processes[loss.process];
@@ -342,16 +362,19 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
       sum.leak.working_directory = process.working_directory;
     }
     sum.Add(loss);
+    if (loss.kind == LeakKind::kDefinite || loss.kind == LeakKind::kIndirect) {
+      lost[{process.program, fingerprint}].Add(loss);
+    }
   }
   for (auto& [key, sum] : sums) {
     GateLeak& leak = sum.leak;
+    if (leak.kind == LeakKind::kDefinite) leak.most_lost = lost[{leak.program, leak.fingerprint}].most();
     leak.stacks = sum.by_stack.size();
-    uint64_t heaviest = 0;
-    for (const auto& [stack, bytes] : sum.by_stack) {
-      if (leak.stack && bytes <= heaviest) continue;
-      leak.stack = stack;
-      heaviest = bytes;
-    }
+    leak.by_stack.assign(sum.by_stack.begin(), sum.by_stack.end());
+    std::stable_sort(leak.by_stack.begin(), leak.by_stack.end(), [](const auto& a, const auto& b) {
+      return a.second.bytes > b.second.bytes;
+    });
+    leak.stack = leak.by_stack.front().first;
     leak.verdict = VerdictOf(&leak, policy, baseline);
     result.gated += IsGated(leak.verdict);
     result.leaks.push_back(std::move(leak));
@@ -402,6 +425,20 @@ std::string CallerWithoutLine(const render::ReportView& names, StackId stack) {
   return file.empty() ? frame->function : absl::StrCat(frame->function, "  ", file);
 }
 
+absl::Status MayBecomeBaseline(const GateResult& result, const render::ReportView& names) {
+  const std::set<std::string>& replaced = names.symbols().replaced();
+  for (const GateLeak& leak : result.leaks) {
+    if (!result.policy.fail_on.Has(leak.kind)) continue;
+    for (const Frame* frame : names.Frames(leak.stack)) {
+      if (!frame->function.empty() || !replaced.contains(frame->module)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          frame->module, " is another build now, so that the functions that leak have no names; check the "
+          "trace before the program is built anew"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::ReportView& names) {
   std::vector<BaselineEntry> entries;
   for (const GateLeak& leak : result.leaks) {
@@ -411,6 +448,7 @@ std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::Re
     entry.fingerprint = leak.fingerprint;
     entry.bytes = leak.most.bytes;
     entry.blocks = leak.most.blocks;
+    if (leak.most_lost.blocks > leak.most.blocks) entry.lost = leak.most_lost;
     entry.program = leak.program;
     entry.caller = CallerWithoutLine(names, leak.stack);
     entries.push_back(std::move(entry));

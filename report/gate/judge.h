@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "report/gate/baseline.h"
 #include "report/gate/gate_input.h"
 #include "report/gate/policy.h"
@@ -43,9 +44,11 @@ struct GateLeak {
   format::AllocFunction function = format::AllocFunction::kMalloc;
   StackId stack;              // of the one that weighs most
   uint64_t stacks = 0;        // how many have that fingerprint
+  std::vector<std::pair<StackId, LeakAmount>> by_stack;  // that which weighs most first
   std::set<std::pair<format::AllocFunction, StackId>> all;  // and which allocated there
   LeakAmount total, indirect;  // of all processes
   LeakAmount most;            // of one process: bytes, and blocks, each the largest
+  LeakAmount most_lost;       // kDefinite: the same with what is indirectly lost there
   uint64_t processes = 0;
   std::string working_directory;  // of one of them
   Verdict verdict = Verdict::kReported;
@@ -86,6 +89,9 @@ absl::string_view OutcomeName(GateResult::Outcome outcome);  // "clean", "failed
 // `names` is a view with the symbols of the stacks. Matches are counted in `suppressions`.
 GateResult Judge(const GateInput& input, const render::ReportView& names,
                  const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions);
+
+// Refused where the leaks cannot be told apart as those of the next run will be.
+absl::Status MayBecomeBaseline(const GateResult& result, const render::ReportView& names);
 
 // What the baseline has to say so that nothing is new or grown: an entry for each leak of the
 // kinds that are gated.

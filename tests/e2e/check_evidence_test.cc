@@ -52,6 +52,38 @@ TEST(CheckEvidenceTest, AProcessThatWasKilledProvesNothing) {
   EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 2);
 }
 
+// A leak is told by its functions: where a night's build lies in the place of the one that ran, they have names
+// only by an earlier report.
+TEST(CheckEvidenceTest, ABaselineIsNotMadeOfAProgramThatWasBuiltAnew) {
+  TempDir directory;
+  const std::string source = "#include <stdlib.h>\nstatic void *volatile p;\n"
+                             "__attribute__((noinline)) void lose(void) { p = malloc(40); p = 0; }\n"
+                             "int main(void) { lose(); return 0; }\n";
+  const std::string program = Compile(directory, "lose", source);
+  TempDir traces, home;
+  Trace(traces.path(), {program});
+  // Where earlier reports left names.
+  const auto check = [&](Words words) {
+    words.insert(words.begin(), {ToolPath(), "check"});
+    words.push_back(traces.path());
+    return RunCommand({.arguments = words, .environment = {{"HOME", home.path()}}});
+  };
+  const Words update = {"--baseline", directory / "known", "--update-baseline"};
+  Compile(directory, "lose", "\n\nint again;\n" + source);
+  const Result unnamed = check(update);
+  EXPECT_EQ(unnamed.exit_status, 2) << unnamed.out;
+  EXPECT_THAT(unnamed.err, HasSubstr("is another build now"));
+  EXPECT_FALSE(Exists(directory / "known"));
+  EXPECT_THAT(check({}).out, HasSubstr("build-id"));
+  // Names that were found in time are there still.
+  Compile(directory, "lose", source);
+  EXPECT_THAT(check({}).out, HasSubstr("lose.c:3"));
+  Compile(directory, "lose", "\n\nint again;\n" + source);
+  const Result named = check(update);
+  EXPECT_EQ(named.exit_status, 0) << named.out << named.err;
+  EXPECT_THAT(ReadFile(directory / "known"), HasSubstr("caller=lose"));
+}
+
 // What it lost until then counts; what it lost later nobody has seen.
 TEST(CheckEvidenceTest, AScanOnRequestIsNoneOfTheTimeBehindIt) {
   TempDir directory;

@@ -132,7 +132,10 @@ Environment BaseEnvironment(const std::string& home) {
 Process::Process(const Command& command) {
   std::vector<std::string> entries;
   for (const auto& [name, value] : BaseEnvironment(streams_.path())) {
-    entries.push_back(name + "=" + value);
+    const auto is_set = [&](const auto& variable) { return variable.first == name; };
+    if (std::none_of(command.environment.begin(), command.environment.end(), is_set)) {
+      entries.push_back(name + "=" + value);
+    }
   }
   for (const auto& [name, value] : command.environment) entries.push_back(name + "=" + value);
   std::vector<char*> environment, arguments;

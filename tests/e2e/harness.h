@@ -42,7 +42,7 @@ bool Exists(const std::string& path);
 
 struct Command {
   Words arguments;           // the first is looked up in PATH
-  Environment environment;   // added to a small fixed one, see BaseEnvironment()
+  Environment environment;   // before a small fixed one, see BaseEnvironment()
   std::string directory;     // to run in; empty: the current one
   std::string input;         // file for standard input; empty: /dev/null
   int timeout_seconds = 120;

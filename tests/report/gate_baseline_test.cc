@@ -26,7 +26,7 @@ const LeakKindSet kDefinite = LeakKindSet::Of(LeakKind::kDefinite);
 BaselineEntry Leak(LeakKind kind, std::string fingerprint, uint64_t bytes, uint64_t blocks,
                    std::string program, std::string caller) {
   return {.kind = kind, .fingerprint = std::move(fingerprint), .bytes = bytes, .blocks = blocks,
-          .until = "", .program = std::move(program), .caller = std::move(caller), .line = 0};
+          .lost = {}, .until = "", .program = std::move(program), .caller = std::move(caller), .line = 0};
 }
 
 Baseline Parsed(absl::string_view text) {
@@ -48,6 +48,20 @@ TEST(BaselineTest, HasWhatItsLinesSay) {
   EXPECT_EQ(baseline.Find(LeakKind::kPossible, "aaaa", "app"), nullptr);
   EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aaaa", "other one"), nullptr);
   EXPECT_NE(baseline.Find(LeakKind::kDefinite, "cccc", "other one"), nullptr);
+}
+
+TEST(BaselineTest, MaySayWhatIsLostInAll) {
+  const std::string line = "definite aa bytes=1 blocks=1 lost_bytes=30 lost_blocks=3 program=app caller=F";
+  const Baseline baseline = Parsed(line + "\n");
+  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "aa", "app");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->lost.bytes, 30u);
+  EXPECT_EQ(entry->lost.blocks, 3u);
+  EXPECT_EQ(BaselineLine(*entry), line);
+  BaselineEntry now = *entry;
+  EXPECT_EQ(baseline.Update({now}, {"app"}, kDefinite), line + "\n");
+  now.lost.blocks = 4;
+  EXPECT_THAT(baseline.Update({now}, {"app"}, kDefinite), HasSubstr("lost_blocks=4"));
 }
 
 TEST(BaselineTest, AnEntryMayBeOfAnyProgram) {

@@ -87,6 +87,16 @@ TEST(JudgeTest, TheSameLeakInManyProcessesIsOneOfItsLargest) {
   EXPECT_EQ(leak.processes, 3u);
   EXPECT_EQ(leak.stacks, 2u);
   EXPECT_EQ(leak.stack, lost);
+  ASSERT_THAT(leak.by_stack, SizeIs(2));
+  EXPECT_EQ(leak.by_stack[1].first, moved);
+  EXPECT_EQ(leak.by_stack[1].second.bytes, 15u);
+  const auto places = LeakPlaces(gate.Report(), leak);
+  ASSERT_THAT(places, SizeIs(2));
+  EXPECT_THAT(places[0].first, HasSubstr("Lost.c:10"));
+  EXPECT_THAT(places[1].first, HasSubstr("Lost.c:20"));
+  EXPECT_EQ(places[1].second.blocks, 3u);
+  // The new line of a leak that is known is on the log.
+  EXPECT_THAT(RenderGateText(gate.Report()), HasSubstr("15 bytes in 3 blocks at Lost  src/Lost.c:20"));
 }
 
 TEST(JudgeTest, ABaselineSaysNewGrownWithinAndFixed) {
@@ -117,6 +127,28 @@ TEST(JudgeTest, ABaselineSaysNewGrownWithinAndFixed) {
   EXPECT_EQ(gate.Judge().exit_code(), 0);
   ASSERT_THAT(gate.result.fixed, SizeIs(1));
   EXPECT_THAT(gate.result.fixed.front().caller, HasSubstr("Lost"));
+}
+
+// Which of the blocks of a list is its first depends on where they lie.
+TEST(JudgeTest, AsLongAsNoMoreIsLostNothingHasGrown) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  const StackId stack = gate.Stack("Lost");
+  gate.AddLeak(app, LeakKind::kDefinite, stack, 40, 4);
+  gate.AddLeak(app, LeakKind::kIndirect, stack, 60, 6);
+  gate.AcceptAll();
+  EXPECT_EQ(gate.baseline.entries().front().lost.bytes, 100u);
+  gate.input.losses[0].direct = {50, 5};
+  gate.input.losses[1].direct = {50, 5};
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.input.losses[1].direct = {60, 6};
+  EXPECT_EQ(gate.Judge().exit_code(), 1);
+  EXPECT_EQ(gate.result.leaks.front().verdict, Verdict::kGrown);
+  // A leak with nothing behind it has no such line.
+  MadeUpGate plain;
+  plain.AddLeak(plain.AddProcess("app"), LeakKind::kDefinite, plain.Stack("Lost"), 40, 4);
+  plain.AcceptAll();
+  EXPECT_EQ(plain.baseline.entries().front().lost.blocks, 0u);
 }
 
 TEST(JudgeTest, MoreProcessesAreNoGrowth) {

@@ -13,6 +13,7 @@
 
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "absl/strings/match.h"
 #include "report/analysis.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
@@ -54,6 +55,18 @@ class MadeUp {
     AddModule(kApp, "/work/app", 0x400000, format::kModulePermanent | format::kModuleExecutable);
     AddModule(kLibc, "/lib/x86_64-linux-gnu/libc.so.6", 0x7f0000000000, format::kModulePermanent);
     AddModule(kPlugin, "/work/plugin.so", 0x7f1000000000, 0);
+  }
+
+  // The next number: 4, 5, ...
+  void AddModule(uint32_t id, std::string path, uint64_t start, uint32_t flags) {
+    ModuleInfo module;
+    module.id = {id};
+    module.flags = flags;
+    module.start = start;
+    module.end = start + 0x1000000;
+    module.bias = start;
+    module.path = std::move(path);
+    analysis.modules.push_back(std::move(module));
   }
 
   // Innermost first. Inlined steps share the address of the next that is not.
@@ -140,25 +153,16 @@ class MadeUp {
     return StackTable::FromNodes(std::move(nodes));
   }
 
-  void AddModule(uint32_t id, std::string path, uint64_t start, uint32_t flags) {
-    ModuleInfo module;
-    module.id = {id};
-    module.flags = flags;
-    module.start = start;
-    module.end = start + 0x1000000;
-    module.bias = start;
-    module.path = std::move(path);
-    analysis.modules.push_back(std::move(module));
-  }
   uint64_t BiasOf(uint32_t module) const { return analysis.modules[module - 1].bias; }
 
   symbolizer::ModuleResult Symbolize(const symbolizer::Module& module,
                                      std::span<const symbolizer::Address> asked) {
     symbolizer::ModuleResult result;
     result.state = symbolizer::ModuleState::kDebugInfo;
-    if (module.path == "/work/plugin.so") {
+    if (absl::StartsWith(module.path, "/work/plugin")) {
       result.state = plugin_state;
       result.missed = plugin_missed;
+      if (plugin_state == symbolizer::ModuleState::kUnreadable) result.message = module.path + ": not an ELF file";
     }
     for (const symbolizer::Address& address : asked) {
       const size_t index = (address.offset - 0x1000) / 16;

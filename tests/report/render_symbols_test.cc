@@ -78,6 +78,23 @@ TEST(SiteSymbolsTest, AReplacedFileIsModuleAndOffsetAndSaidOnce) {
   EXPECT_NE(symbols.notes()[0].find("build-id"), std::string::npos);
 }
 
+TEST(SiteSymbolsTest, ManyThatHaveNoNamesForOneReasonAreOneNote) {
+  MadeUp trace;
+  trace.plugin_state = symbolizer::ModuleState::kUnreadable;
+  for (uint32_t id = 4; id < 4 + 5; ++id) {
+    trace.AddModule(id, "/work/plugin" + std::to_string(id) + ".dll", 0x7f2000000000 + (uint64_t{id} << 32), 0);
+    trace.AddSite(trace.Stack({{"in_plugin", "p.c", 1, id}}), 1, 8, 1);
+  }
+  EXPECT_EQ(trace.symbols().notes(),
+            std::vector<std::string>{"/work/plugin4.dll, /work/plugin5.dll, /work/plugin6.dll and 2 more cannot be "
+                                     "read for names: not an ELF file"});
+  MadeUp few;
+  few.plugin_state = symbolizer::ModuleState::kNotFound;
+  few.AddSite(few.Stack({{"in_plugin", "p.c", 1, kPlugin}}), 1, 8, 1);
+  ASSERT_EQ(few.symbols().notes().size(), 1u);
+  EXPECT_EQ(few.symbols().notes()[0].find("/work/plugin.so was not found: its frames"), 0u);
+}
+
 TEST(SiteSymbolsTest, WhatABetterAnswerFailedByIsANote) {
   MadeUp trace;
   trace.plugin_state = symbolizer::ModuleState::kSymbolsOnly;
