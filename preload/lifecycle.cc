@@ -80,10 +80,20 @@ void ReadLink(const char* path, Text<kCapacity>& out) {
   if (bytes > 0) out << std::string_view(buffer, static_cast<size_t>(bytes));
 }
 
-std::string_view ProgramName() {
-  const std::string_view path = g_process.executable.view();
-  const size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : From(path, slash + 1);
+// For the name of the trace: of the file of the program, also where it was removed or never had a name. A mount
+// that is gone leaves none at all: then it is what the kernel calls the first thread.
+void NameProgram(Text<256>& program) {
+  std::string_view name = g_process.executable.view();
+  name = From(name, name.rfind('/') + 1);  // npos + 1 is 0
+  constexpr std::string_view kDeleted = " (deleted)", kMemfd = "memfd:";
+  if (name.ends_with(kDeleted)) name = First(name, name.size() - kDeleted.size());
+  if (name.starts_with(kMemfd)) name = From(name, kMemfd.size());
+  program << name;
+  if (program.size() != 0) return;
+  const ProcFile comm("/proc/self/comm", 4096);
+  for (const char c : First(comm.text(), comm.text().find('\n'))) {
+    program << std::string_view(c == '/' ? "_" : &c, 1);
+  }
 }
 
 // Is the parent process traced as well? Then this one is a child of the traced
@@ -176,7 +186,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   if (g_process.config.keep_newest) header.flags |= format::kFileNewest;
   header.header_checksum = format::HeaderChecksum(header);
   Text<256> program;
-  program << ProgramName();
+  NameProgram(program);
   g_process.file.SetLimit(g_process.config.max_bytes, g_process.config.keep_newest);
   const long created = g_process.file.Create(
       g_process.config.out.c_str(),

@@ -187,6 +187,27 @@ TEST(TracingTest, BarePreloadLeavesOneFileAndPrintsNothing) {
 }
 
 // Whoever reads the standard error of a program's children gets theirs alone.
+// In memory, and of a file that is gone when it starts.
+TEST(TracingTest, AProgramWithoutAFileHasATraceOfItsName) {
+  TempDir traces;
+  const Result memory = RunCommand(Traced({.arguments = {"python3", "-c",
+      "import os\n"
+      "fd = os.memfd_create('tool')\n"
+      "os.write(fd, open('/bin/true', 'rb').read())\n"
+      "os.execve(fd, ['tool'], os.environ)\n"}}, traces.path()));
+  EXPECT_EQ(memory.exit_status, 0) << memory.err;
+  EXPECT_NE(TraceOf(traces.path(), "tool"), "");
+  TempDir gone;
+  const Result removed = RunCommand(Traced({.arguments = {"python3", "-c",
+      "import os, shutil, sys\n"
+      "shutil.copy('/bin/true', sys.argv[1])\n"
+      "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
+      "os.unlink(sys.argv[1])\n"
+      "os.execve(fd, ['t'], os.environ)\n", gone / "removed"}}, traces.path()));
+  EXPECT_EQ(removed.exit_status, 0) << removed.err;
+  EXPECT_NE(TraceOf(traces.path(), "removed"), "");
+}
+
 TEST(TracingTest, WhatGoesWrongIsSaidOfTheFirstProcessOnly) {
   TempDir work;
   const std::string missing = work / "missing/%e.mtr";
