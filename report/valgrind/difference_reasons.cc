@@ -259,6 +259,11 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
                           : "the stack there is not complete");
   }
   if (here_cut) reasons.push_back("the stack here is not complete");
+  if (only_there && std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
+        return frame.object.empty() && frame.function.empty();
+      })) {
+    reasons.push_back("a library that was unloaded has no names there: valgrind --keep-debuginfo=yes keeps them");
+  }
   if (leak->verdict == Verdict::kAmountDiffers || only_here || only_there) {
     if (there.heap.has_value() && there.heap->allocations != analysis.totals.allocations) {
       reasons.push_back(absl::StrCat("the runs were not the same: ",

@@ -212,6 +212,12 @@ class Parser {
       }
       loss->stack.push_back(std::move(frame));
     }
+    // Behind the loader's first code Valgrind reads on in what the kernel left there.
+    const auto is_nowhere = [](const LossFrame& frame) { return frame.object.empty() && frame.function.empty(); };
+    size_t end = loss->stack.size();
+    while (end > 0 && is_nowhere(loss->stack[end - 1])) --end;
+    if (end > 0) loss->stack.resize(end);
+    while (!calls.empty() && calls.back() >= loss->stack.size()) calls.pop_back();
     const size_t most = run_->resolution == LeakResolution::kLow   ? 2
                         : run_->resolution == LeakResolution::kMed ? 4
                                                                    : SIZE_MAX;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <string>
 
@@ -83,6 +84,29 @@ TEST(ValgrindDriverTest, SuppressesWhatValgrindWouldAndPrintsSuppressionsThatDo)
                             "--suppressions=" + directory / "all.supp"}, {});
   EXPECT_EQ(run.exit_status, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 3 from 3)"));
+}
+
+// ~/.valgrindrc, VALGRIND_OPTS, ./.valgrindrc, the command line: the last word counts.
+TEST(ValgrindDriverTest, TakesWhatIsSetForAllRuns) {
+  const TempDir home, here;
+  const auto drive = [&](const std::string& variable, const std::string& option) {
+    Command command = {.arguments = {Driver(), option, TraceePath("leaks_of_each_kind")}};
+    command.directory = here.path();
+    command.environment = {{"HOME", home.path()}, {"VALGRIND_OPTS", variable}};
+    return RunCommand(command);
+  };
+  WriteFile(home / ".valgrindrc", "# of all projects\n--leak-check=full --error-exitcode=3\n");
+  EXPECT_EQ(drive("", "-q").exit_status, 3);
+  EXPECT_EQ(drive("--memcheck:error-exitcode=4", "-q").exit_status, 4);
+  WriteFile(here / ".valgrindrc", "--error-exitcode=5\n");
+  EXPECT_EQ(drive("--error-exitcode=4", "-q").exit_status, 5);
+  EXPECT_EQ(drive("--error-exitcode=4", "--error-exitcode=6").exit_status, 6);
+  // Anybody could have written that.
+  ASSERT_EQ(chmod((here / ".valgrindrc").c_str(), 0666), 0);
+  EXPECT_EQ(drive("--error-exitcode=4", "-q").exit_status, 4);
+  const Result wrong = drive("--leak-chek=full", "-q");
+  EXPECT_EQ(wrong.exit_status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("VALGRIND_OPTS: unknown option --leak-chek=full"));
 }
 
 TEST(ValgrindDriverTest, RefusesWhatItDoesNotKnow) {

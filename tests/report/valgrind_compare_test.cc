@@ -127,6 +127,17 @@ TEST(ValgrindRunTest, AStackOfSoManyCallersIsCut) {
 }
 
 // memcheck has functions of its own around setenv() and putenv().
+TEST(ValgrindRunTest, AStackEndsWhereItsCodeDoes) {
+  const std::string nowhere = "<frame><ip>0x7</ip></frame>\n<frame><ip>0x1FFF00095E</ip></frame>\n";
+  const std::string loader = FrameXml("0x401F000", "", "", 0, "/usr/lib/ld-linux-x86-64.so.2");
+  const ValgrindRun run = Parsed(Document(
+      Error("Leak_StillReachable", "1 of 1", Amounts(10, 1), kMallocFrame + loader + nowhere) +
+      Error("Leak_StillReachable", "2 of 2", Amounts(10, 1), "<frame><ip>0x7</ip></frame>\n"), kAllKinds));
+  ASSERT_EQ(run.losses.size(), 2u);
+  EXPECT_EQ(run.losses[0].stack.size(), 2u);
+  EXPECT_EQ(run.losses[1].stack.size(), 1u) << "there is nothing else";
+}
+
 TEST(ValgrindRunTest, MemchecksOwnFramesAreNotCompared) {
   const char* const own = "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
   const ValgrindRun run = Parsed(Document(
@@ -439,6 +450,13 @@ TEST_F(CompareTest, WhatOneSideAloneHasIsSaid) {
   EXPECT_EQ(comparison.leaks[0].verdict, Verdict::kOnlyHere);
   EXPECT_EQ(comparison.leaks[1].verdict, Verdict::kOnlyThere);
   EXPECT_EQ(comparison.differences(), 2u);
+}
+
+TEST_F(CompareTest, WhatHasNoNamesForItsLibraryIsGoneIsSaid) {
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1, {At("", "", 0, ""), At("main", "a.c", 3)})};
+  EXPECT_THAT(Only().reasons, Contains(HasSubstr("--keep-debuginfo=yes")));
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1, {At("", "", 0, "/lib/x.so"), At("main", "a.c", 3)})};
+  EXPECT_THAT(Only().reasons, Not(Contains(HasSubstr("--keep-debuginfo=yes"))));
 }
 
 TEST_F(CompareTest, KindsThatWereNotAskedForAreExpected) {
