@@ -123,6 +123,7 @@ struct Coverage {
   bool events_missing = false;
   std::string damage;
   std::vector<std::string> notes;
+  uint64_t harmless_notes = 0;  // as many of them say of what is not missing
   std::vector<UnseenAllocator> unseen_allocators;
   uint64_t modules_not_examined = 0;  // for that: the file is not here, or another one
   std::vector<std::pair<std::string, uint64_t>> counters;  // kCounter records
@@ -248,7 +249,8 @@ struct MemoryMapSummary {
   uint64_t mapped_blocks_bytes = 0;      // live blocks with a mapping of their own
   uint64_t arena_bytes = 0;              // heaps of other arenas
   uint64_t thread_stack_bytes = 0;
-  uint64_t program_mmap_bytes = 0;       // the program's own anonymous mmaps
+  uint64_t program_mmap_bytes = 0;       // the program's own anonymous mmaps, private and writable
+  uint64_t program_other_mmap_bytes = 0;  // and those that are not, in none of these
   uint64_t program_mmap_at_start_bytes = 0;  // of the one that began the recording
   uint64_t tool_bytes = 0;
   int64_t unexplained_bytes = 0;         // growth in the map that no event explains

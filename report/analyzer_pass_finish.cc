@@ -139,7 +139,8 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   fault_matcher_.Finish(model_, mappings_, minor, major, analysis->faults.samples,
                         &analysis->fault_details);
-  mappings_.Finish(analysis);
+  const auto& map_at_end = reader_->metadata().map_at_end;
+  mappings_.Finish(map_at_end.has_value() ? std::string_view(map_at_end->text) : "", analysis);
   if (range_.whole() && threads_.empty()) {
     analysis->memory_map.program_mmap_at_start_bytes = mapped_at_start_;
     ExplainMemoryMap(reader_->metadata(), &analysis->memory_map);

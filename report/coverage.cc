@@ -161,7 +161,8 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
 
 bool AllRecorded(const Coverage& coverage) {
   return coverage.dropped_events == 0 && coverage.lost_blocks == 0 && !coverage.truncated &&
-         !coverage.events_missing && PartText(coverage).empty() && coverage.notes.empty();
+         !coverage.events_missing && PartText(coverage).empty() &&
+         coverage.notes.size() == coverage.harmless_notes;
 }
 
 std::string PartText(const Coverage& coverage) {
@@ -262,6 +263,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   for (const Confinements& kind : kinds) {
     const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
     coverage.notes.push_back(ConfinementNote(kind, all_told, reader.clock()));
+    coverage.harmless_notes +=
+        kind.has_reserve && kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
   }
   if (metadata.notes_left_out != 0) {
     coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "report/memory_map.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -167,14 +169,18 @@ void MappingModel::Detach(uint64_t address) {
   if (at != ranges_.end()) Erase(address, at->second.end, nullptr);
 }
 
-void MappingModel::Finish(Analysis* analysis) const {
+void MappingModel::Finish(std::string_view map_at_end, Analysis* analysis) const {
   MemoryMapSummary& summary = analysis->memory_map;
   summary.heap_growth_seen_bytes = static_cast<int64_t>(break_growth_) > 0 ? break_growth_ : 0;
+  const OtherParts other(map_at_end);
   for (const auto& [begin, range] : ranges_) {
     if (range.site == UINT32_MAX) continue;
     const Kind kind = sites_[range.site].kind;
     if (kind == Kind::kArenaGrowth) summary.arena_bytes += range.end - begin;
-    if (kind == Kind::kMmap && range.anonymous) summary.program_mmap_bytes += range.end - begin;
+    if (kind != Kind::kMmap || !range.anonymous) continue;
+    const uint64_t other_bytes = other.BytesIn(begin, range.end);
+    summary.program_other_mmap_bytes += other_bytes;
+    summary.program_mmap_bytes += range.end - begin - other_bytes;
   }
   analysis->mappings.insert(analysis->mappings.end(), sites_.begin(), sites_.end());
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,7 +65,8 @@ class MappingModel {
   void ForgetFigures();
 
   // Appends the sites to `analysis` and adds up what the memory map is explained with.
-  void Finish(Analysis* analysis) const;
+  // `map_at_end`: the text of the memory map, empty where there is none.
+  void Finish(std::string_view map_at_end, Analysis* analysis) const;
 
  private:
   struct Range {

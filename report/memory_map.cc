@@ -66,6 +66,25 @@ MapSums SumUpMap(std::string_view text) {
   return sums;
 }
 
+OtherParts::OtherParts(std::string_view map) {
+  ForEachMapLine(map, [&](const MapLine& line) {
+    const bool writable = line.permissions[1] == 'w' && line.permissions[3] == 'p';
+    const bool shared = line.name == "/dev/zero (deleted)";
+    if (shared || (line.anonymous && !writable)) parts_.emplace_back(line.begin, line.end);
+  });
+  std::sort(parts_.begin(), parts_.end());  // of a damaged map, too
+}
+
+uint64_t OtherParts::BytesIn(uint64_t begin, uint64_t end) const {
+  uint64_t bytes = 0;
+  auto at = std::upper_bound(parts_.begin(), parts_.end(), begin,
+                             [](uint64_t address, const auto& part) { return address < part.second; });
+  for (; at != parts_.end() && at->first < end; ++at) {
+    bytes += std::min(end, at->second) - std::max(begin, at->first);
+  }
+  return std::min(bytes, end - begin);
+}
+
 bool MapHasAnonymous(std::string_view text, uint64_t begin, uint64_t end) {
   while (!text.empty()) {
     const size_t line_end = std::min(text.find('\n'), text.size());

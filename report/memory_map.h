@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "report/analysis.h"
 #include "report/trace_metadata.h"
@@ -47,6 +49,18 @@ bool IsGuarded(const MapLine& before, const MapLine& line);
 
 // Lines that are not understood are skipped.
 MapSums SumUpMap(std::string_view text);
+
+// What of a map is of no file and no private writable memory either: reserved address space, code of a
+// JIT, memory that is shared with children.
+class OtherParts {
+ public:
+  explicit OtherParts(std::string_view map);
+  // How much of [begin, end) is.
+  uint64_t BytesIn(uint64_t begin, uint64_t end) const;
+
+ private:
+  std::vector<std::pair<uint64_t, uint64_t>> parts_;  // ascending
+};
 
 // Whether the range lies in one anonymous mapping.
 bool MapHasAnonymous(std::string_view text, uint64_t begin, uint64_t end);

@@ -225,6 +225,7 @@ Json MemoryMapJson(const MemoryMapSummary& map) {
           {"arena_bytes", map.arena_bytes},
           {"thread_stack_bytes", map.thread_stack_bytes},
           {"program_mmap_bytes", map.program_mmap_bytes},
+          {"program_other_mmap_bytes", map.program_other_mmap_bytes},
           {"tool_bytes", map.tool_bytes},
           {"unexplained_bytes", map.unexplained_bytes}};
 }

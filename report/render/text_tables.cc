@@ -76,6 +76,10 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
   part("heaps of other arenas", map.arena_bytes);
   part("thread stacks", map.thread_stack_bytes);
   part("the program's own mmap", map.program_mmap_bytes);
+  if (map.program_other_mmap_bytes > 0) {
+    table.AddRow({"shared or not writable mmap", HumanBytes(map.program_other_mmap_bytes), ""},
+                 say("not counted above"));
+  }
   if (map.tool_bytes > 0) {
     table.AddRow({"memtrace's own", HumanBytes(map.tool_bytes), ""}, say("not counted above"));
   }

@@ -1,6 +1,7 @@
 // What a pass over a trace finds, field by field, on traces small enough to count by hand.
 
 #include "report/analyzer.h"
+#include "report/coverage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,24 @@ namespace memtrace::report {
 namespace {
 
 using format::AllocFunction;
+
+TEST(MemoryMapTest, ReservedAndSharedMemoryIsNoGrowth) {
+  TraceBuilder trace;
+  trace.MemoryMap(format::MapReason::kStart, "00500000-00521000 rw-p 00000000 00:00 0 [heap]\n");
+  trace.Thread(1, 100, "main").At(1)
+      .Mmap(0x7f0000000000, 0x40000000).Mmap(0x7f1000000000, 0x20000).Mmap(0x7f2000000000, 0x3000);
+  trace.MemoryMap(format::MapReason::kEnd,
+                  "00500000-00521000 rw-p 00000000 00:00 0 [heap]\n"
+                  "7f0000000000-7f0000010000 rw-p 00000000 00:00 0 \n"
+                  "7f0000010000-7f0040000000 ---p 00000000 00:00 0 \n"
+                  "7f1000000000-7f1000020000 rw-s 00000000 00:01 99 /dev/zero (deleted)\n"
+                  "7f2000000000-7f2000003000 rw-p 00000000 00:00 0 \n", 2);
+  trace.End(0, 3);
+  const MemoryMapSummary map = Analyze(trace.Build()).analysis.memory_map;
+  EXPECT_EQ(map.program_mmap_bytes, 0x13000u);
+  EXPECT_EQ(map.program_other_mmap_bytes, 0x40000000u - 0x10000 + 0x20000);
+  EXPECT_EQ(map.unexplained_bytes, 0);
+}
 
 TEST(AnalyzerTest, CountsTwoLeakingSites) {
   TraceBuilder builder;
@@ -483,6 +502,29 @@ TEST(AnalyzerTest, AUserChangedToAndFroIsOneNote) {
                   StartsWith("The program gave up rights by seteuid at 0.001 s and 3 times more until "
                              "0.005 s, by chroot at 0.002 s: the trace went on")));
   EXPECT_THAT(notes(16), testing::Contains(testing::HasSubstr("at least 14 times more until 0.016 s")));
+}
+
+TEST(AnalyzerTest, RightsThatWereGivenUpHideNothingWhereTheTraceGoesOn) {
+  const auto all_recorded = [](format::Confinement what, uint64_t reserve_end) {
+    TraceBuilder trace;
+    trace.Record([&](format::RecordEncoder& record) {
+      record.Begin(format::RecordTag::kConfined);
+      record.Number(static_cast<uint64_t>(what));
+      record.Number(trace.TicksAt(1'000'000));
+      record.Bytes("seteuid");
+      record.Number(4096);
+      record.Number(reserve_end);
+      record.End();
+    });
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+    trace.End(0, 20'000'000);
+    const Coverage coverage = Analyze(trace.Build()).analysis.coverage;
+    EXPECT_EQ(coverage.notes.size(), 1u);
+    return AllRecorded(coverage);
+  };
+  EXPECT_TRUE(all_recorded(format::Confinement::kPathLost, 8192));
+  EXPECT_FALSE(all_recorded(format::Confinement::kPathLost, 0));
+  EXPECT_FALSE(all_recorded(format::Confinement::kMemoryCallsOnly, 8192));
 }
 
 TEST(AnalyzerTest, SizesGoToTheirClasses) {

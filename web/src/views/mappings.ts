@@ -14,6 +14,7 @@ const MAP_ROWS: [string, string][] = [
   ['anonymous_at_start_bytes', 'anonymous mappings at the start'], ['mapped_blocks_bytes', 'blocks with a mapping of their own'],
   ['arena_bytes', 'other arenas of malloc'], ['thread_stack_bytes', 'stacks of threads'],
   ['program_mmap_bytes', 'the program’s own mmap'], ['tool_bytes', 'memtrace’s own'],
+  ['program_other_mmap_bytes', 'its mmap that is shared or not writable'],
   ['unexplained_bytes', 'growth that no event explains'],
 ];
 
