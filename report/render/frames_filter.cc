@@ -1,6 +1,8 @@
 #include "report/render/frames_filter.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -192,6 +194,8 @@ std::string WithoutTemplates(absl::string_view name) {
 bool IsAllocatorFunction(absl::string_view demangled) {
   const absl::string_view whole = demangled;
   if (AllocatorNames().contains(whole)) return true;
+  // What a Rust program wraps around an allocator: #[global_allocator].
+  if (absl::StrContains(whole, " as core::alloc::global::GlobalAlloc>::")) return true;
   absl::string_view plain = whole;
   if (absl::ConsumeSuffix(&plain, "@plt")) return AllocatorNames().contains(plain);
   // Parts that GCC split off and kept a name for: xmalloc.part.0, xmalloc.cold.
@@ -239,6 +243,12 @@ bool IsRustLibraryFunction(const Frame& frame) {
 bool IsStartFunction(absl::string_view demangled) { return StartNames().contains(demangled); }
 
 bool IsSystemModule(absl::string_view path) {
+  // "/usr/bin/../lib/libx.so" is how a RUNPATH of $ORIGIN/../lib names it.
+  std::string plain;
+  if (absl::StrContains(path, "/../")) {
+    plain = std::filesystem::path(std::string(path)).lexically_normal().string();
+    path = plain;
+  }
   for (const absl::string_view prefix : {"/lib/", "/lib64/", "/lib32/", "/usr/lib/", "/usr/lib64/",
                                          "/usr/lib32/", "/usr/libexec/", "linux-vdso", "[vdso]"}) {
     if (absl::StartsWith(path, prefix)) return true;
@@ -277,6 +287,46 @@ bool IsInvoker(const Frame& frame) {
 
 }  // namespace
 
+namespace {
+
+// Of a package, as IsSystemModule() says of libraries.
+bool IsInstalledProgram(absl::string_view path) {
+  for (const absl::string_view prefix : {"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/games/"}) {
+    if (absl::StartsWith(path, prefix)) return true;
+  }
+  return IsSystemModule(path);
+}
+
+// What every program is built on.
+bool IsBaseLibrary(absl::string_view path) {
+  const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  for (const absl::string_view name : {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl", "librt.",
+                                       "libpthread", "libresolv", "libstdc++.", "libgcc_s.", "libc++",
+                                       "linux-vdso", "[vdso]"}) {
+    if (absl::StartsWith(file, name)) return true;
+  }
+  return false;
+}
+
+// An installed program may be no more than a main() around its package's library: its places are the
+// library's. Else what was found.
+size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
+  const auto is_project = [](const Frame* frame) { return frame->role == FrameRole::kProject; };
+  const auto begin = stack.begin() + static_cast<ptrdiff_t>(cut.begin);
+  const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
+  const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
+  if (caller == end || !is_project(*caller) || !IsInstalledProgram((*caller)->module) ||
+      std::any_of(caller + 1, end, is_project)) {
+    return cut.caller;
+  }
+  const auto library = std::find_if(begin, caller, [](const Frame* frame) {
+    return frame->role == FrameRole::kSystem && !frame->module.empty() && !IsBaseLibrary(frame->module);
+  });
+  return static_cast<size_t>(library - stack.begin());
+}
+
+}  // namespace
+
 Cut CutStack(absl::Span<const Frame* const> stack) {
   const auto is_inner = [](const Frame& frame) {
     return frame.role == FrameRole::kAllocator || frame.role == FrameRole::kInvoker;
@@ -303,6 +353,7 @@ Cut CutStack(absl::Span<const Frame* const> stack) {
       break;
     }
   }
+  cut.caller = CallerInItsLibrary(stack, cut);
   return cut;
 }
 

@@ -55,7 +55,8 @@ TEST(RoleTest, TellsAllocatorsFromTheirCallers) {
                            "xmalloc.part.0", "g_malloc0", "sqlite3MemMalloc", "strdup",
                            "std::allocator<int>::allocate(unsigned long)",
                            "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
-                           "void std::vector<int>::push_back(int const&)"}) {
+                           "void std::vector<int>::push_back(int const&)",
+                           "<rs::Counting as core::alloc::global::GlobalAlloc>::alloc"}) {
     EXPECT_EQ(RoleOf(Of(name), 0), FrameRole::kAllocator) << name;
   }
   for (const char* name : {"main", "leak_malloc", "my_xmalloc_user", "Pool::allocate(int)",
@@ -90,6 +91,8 @@ TEST(RoleTest, RustsLibraryAllocatesForItsCallers) {
 TEST(RoleTest, TellsTheSystemFromTheProject) {
   EXPECT_EQ(RoleOf(Of("fopen", "/lib/x86_64-linux-gnu/libc.so.6"), 0), FrameRole::kSystem);
   EXPECT_EQ(RoleOf(Of("run", "/opt/app/libengine.so"), 0), FrameRole::kProject);
+  EXPECT_EQ(RoleOf(Of("xmlNew", "/usr/bin/../lib/x86_64-linux-gnu/inkscape/../libxml2.so.2"), 0), FrameRole::kSystem);
+  EXPECT_EQ(RoleOf(Of("run", "/usr/lib/../../opt/app/libengine.so"), 0), FrameRole::kProject);
   EXPECT_EQ(RoleOf(Of("run", "/usr/lib/app/app"), format::kModuleExecutable),
             FrameRole::kProject);
   EXPECT_EQ(RoleOf(Of("hook", "/opt/libmemtrace.so"), format::kModuleTracer),
@@ -145,6 +148,29 @@ TEST_F(CutTest, TheCallerIsTheFirstFrameOfTheProject) {
   Add("main", FrameRole::kProject);
   EXPECT_EQ(Result().begin, 0u);
   EXPECT_EQ(Result().caller, 2u);
+}
+
+TEST_F(CutTest, ThePlacesOfAnInstalledProgramMayBeInItsLibrary) {
+  const auto add = [this](const char* function, FrameRole role, const char* module) {
+    Add(function, role);
+    frames_.back().module = module;
+  };
+  const auto build = [&](const char* program, const char* outer) {
+    frames_.clear();
+    add("fopen", FrameRole::kSystem, "/lib/x86_64-linux-gnu/libc.so.6");
+    add("pl_open", FrameRole::kSystem, "/usr/lib/x86_64-linux-gnu/libswipl.so.9");
+    add("PL_initialise", FrameRole::kSystem, "/usr/lib/x86_64-linux-gnu/libswipl.so.9");
+    if (*outer != 0) add(outer, FrameRole::kProject, program);
+    add("main", FrameRole::kProject, program);
+    add("_start", FrameRole::kStart, program);
+    return Result().caller;
+  };
+  EXPECT_EQ(build("/usr/bin/swipl", ""), 1u);
+  EXPECT_EQ(build("/usr/bin/swipl", "load"), 3u) << "it has code of its own";
+  EXPECT_EQ(build("/home/me/app", ""), 3u) << "main is what its author looks for";
+  frames_.erase(frames_.begin() + 1, frames_.begin() + 3);
+  frames_[1].module = "/usr/bin/app";
+  EXPECT_EQ(Result().caller, 1u) << "nothing but libc is between";
 }
 
 TEST_F(CutTest, AStackOfTheSystemAloneKeepsItsFirstFrame) {
