@@ -1,5 +1,6 @@
 #include "report/leak/scan_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -166,8 +167,13 @@ Scan ReadScan(TraceReader& reader, uint32_t number, ScanVisitor* visitor, bool o
   scan.number = number;
   std::vector<uint8_t> content;
   uint32_t next = 1;
-  for (const ScanBlockRef& block : reader.scan_blocks()) {
-    if (block.scan != number || block.sequence < next) continue;  // < next: twice in the file
+  // By scan and sequence: a program may have asked for thousands.
+  const auto& blocks = reader.scan_blocks();
+  auto at = std::lower_bound(blocks.begin(), blocks.end(), number,
+                             [](const ScanBlockRef& block, uint32_t scan) { return block.scan < scan; });
+  for (; at != blocks.end() && at->scan == number; ++at) {
+    const ScanBlockRef& block = *at;
+    if (block.sequence < next) continue;  // twice in the file
     if (block.sequence != next) {
       scan.damage = absl::StrCat("its block ", next, " is not in the trace");
       break;

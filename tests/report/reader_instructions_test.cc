@@ -11,6 +11,8 @@
 
 #include "tests/artifact/callgrind.h"
 #include "tests/report/long_trace.h"
+#include "tests/report/scan_builder.h"
+#include "tests/report/trace_builder.h"
 #include "tests/temp_dir.h"
 
 namespace memtrace::report {
@@ -58,6 +60,26 @@ TEST_P(ReaderInstructionsTest, IsTheGoldenNumber) {
       (Instructions(2 * kEvents) - Instructions(kEvents)) / static_cast<double>(kEvents);
   EXPECT_NEAR(an_event, GetParam().golden, GetParam().golden * kTolerance)
       << "when the way of an event was changed on purpose, this is the new number";
+}
+
+// A program may ask for a memory scan in every turn of its loop. Each was looked for among the blocks of all.
+TEST(ReaderInstructionsOfScansTest, DoNotGrowWithTheirNumber) {
+  if (!kOptimized) GTEST_SKIP() << "the program is not as users get it";
+  const TempDir directory;
+  const auto instructions = [&](uint32_t scans) {
+    TraceBuilder trace;
+    trace.Thread(1, 4242, "main").At(1000).Malloc(0x10010, 100);
+    for (uint32_t i = 1; i <= scans; ++i) {
+      ScanBuilder(i, trace.TicksAt(2000 + i), format::ScanReason::kRequest).Failed("a reason").AddTo(&trace);
+    }
+    trace.End(0, 1'000'000);
+    const std::string path = directory / std::to_string(scans) + ".mtr";
+    EXPECT_TRUE(trace.WriteTo(path));
+    return InstructionsOf("", MEMTRACE_BUILD_DIR
+                          "/bin/memtrace report --index off --jobs 1 --table summary " + path);
+  };
+  const double none = instructions(1), some = instructions(5'000), twice = instructions(10'000);
+  EXPECT_LT((twice - some) / (some - none), 1.2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ReaderInstructionsTest,

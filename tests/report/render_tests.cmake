@@ -26,5 +26,5 @@ memtrace_test(NAME engine_command_test
 add_dependencies(engine_command_test memtrace stalled_read)
 # What an event costs, in instructions.
 memtrace_test(NAME reader_instructions_test SOURCES reader_instructions_test.cc
-  LIBS memtrace_long_trace)
+  LIBS memtrace_long_trace memtrace_trace_builder)
 add_dependencies(reader_instructions_test memtrace)
