@@ -46,9 +46,10 @@ std::string WhyEventsAreMissing(const Analysis& analysis) {
   return "";
 }
 
-// A scan that looked at nothing although there was something proves nothing.
+// A scan that looked at nothing although there was something proves nothing. What the program declared to
+// be no leak was looked at.
 bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
-  uint64_t judged = 0;
+  uint64_t judged = scan.ignored.blocks;
   for (const LeakAmount& total : scan.totals) judged += total.blocks;
   return judged == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
 }
@@ -103,7 +104,8 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
   if (last->state == LeakScan::State::kDone) {
     if (!JudgedNothing(*last, analysis)) return "";
     return absl::StrCat("the leak scan judged no block, though ",
-                        render::Plural(analysis.totals.live_blocks, "block"), " were not freed");
+                        render::Plural(analysis.totals.live_blocks, "block"),
+                        analysis.totals.live_blocks == 1 ? " was not freed" : " were not freed");
   }
   return absl::StrCat(last->state == LeakScan::State::kFailed ? "the leak scan failed"
                                                               : "the leak scan was cut short",

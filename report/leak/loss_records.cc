@@ -52,9 +52,14 @@ void LossRecords::Fill(const HeapGraph& graph, const Marks& marks,
   absl::flat_hash_map<uint64_t, LossRecord> records;
   for (uint32_t i = 0; i < graph.size(); ++i) {
     const HeldBlock& block = graph.blocks().block(i);
-    if (block.has(HeldBlock::kUncounted) || block.has(HeldBlock::kIgnored)) continue;
+    if (block.has(HeldBlock::kUncounted)) continue;
     const LeakKind kind = marks.kind[i];
     const uint64_t bytes = block.size();
+    if (block.has(HeldBlock::kIgnored)) {
+      scan->ignored.bytes += bytes;
+      ++scan->ignored.blocks;
+      continue;
+    }
     LeakAmount& total = scan->totals[static_cast<size_t>(kind)];
     total.bytes += bytes;
     ++total.blocks;

@@ -33,7 +33,7 @@ class LossRecords {
   LossRecords(const StackTable* stacks, const Resolution& resolution)
       : stacks_(stacks), resolution_(resolution) {}
 
-  // Fills totals, by_heuristic and records of `scan`. `sites` by HeldBlock::site. Blocks
+  // Fills totals, ignored, by_heuristic and records of `scan`. `sites` by HeldBlock::site. Blocks
   // with kUncounted are not counted.
   void Fill(const HeapGraph& graph, const Marks& marks, const std::vector<BlockSite>& sites,
             LeakScan* scan);

@@ -367,6 +367,7 @@ Json LeakScanJson(const LeakScan& scan) {
   }
   json["reachable_via_heuristic"] = done ? std::move(heuristics) : Json();
   json["records"] = scan.records.size();
+  json["ignored"] = LeakAmountJson(scan.ignored);
   json["suppressed"] = LeakAmountJson(scan.suppressed);
   json["suppressed_records"] = scan.suppressed_records;
   json["suppressions"] = Json::array();

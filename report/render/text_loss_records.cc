@@ -117,6 +117,18 @@ std::string WhyNotAll(const ReportView& view, size_t shown) {
   return ": the others are not of what was asked for";
 }
 
+// Of a scan without records.
+std::string WhyNone(const ReportView& view) {
+  if (view.leak_scan()->ignored.blocks != 0) {
+    return absl::StrCat("none: the program declared all that was live to be no leaks, ",
+                        leak::AmountText(view.leak_scan()->ignored));
+  }
+  if (view.analysis().totals.allocations != 0) return "none: no block was live";
+  return SelectionLines(view).empty() && view.analysis().range.whole()
+             ? "none: no allocation was recorded"
+             : "none: nothing was allocated of what was asked for";
+}
+
 }  // namespace
 
 std::string LossRecordsText(const ReportView& view, const TextOptions& options) {
@@ -124,12 +136,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
   std::string out = SummaryOf(view, options);
   const std::vector<ReportView::Loss> losses = view.Losses(/*everything=*/false);
   if (scan.records.empty()) {
-    return absl::StrCat(out, Heading(options, "LOSS RECORDS", view.analysis().totals.allocations == 0
-                                         ? SelectionLines(view).empty() &&
-                                                   view.analysis().range.whole()
-                                               ? "none: no allocation was recorded"
-                                               : "none: nothing was allocated of what was asked for"
-                                         : "none: no block was live"));
+    return absl::StrCat(out, Heading(options, "LOSS RECORDS", WhyNone(view)));
   }
   absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
                                 absl::StrCat(Count(losses.size()), " of ",

@@ -115,6 +115,38 @@ int main(int argc, char** argv) {
   EXPECT_EQ(check({"clean"}).exit_status, 1) << "the scan at the end has the nine";
 }
 
+// They were looked at: that none of them is a leak is what the program says.
+TEST(CheckEvidenceTest, BlocksThatAreDeclaredNoLeaksAreJudged) {
+  TempDir directory;
+  const std::string program = Compile(directory, "declares", R"(
+#include <memtrace.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  (void)argc;
+  if (argv[1][0] == 'd') memtrace_disable();
+  void* volatile block = malloc(100);
+  if (argv[1][0] == 'i') memtrace_ignore_object(block);
+  block = NULL;
+  return 0;
+}
+)", {"-I", std::string(MEMTRACE_SOURCE_DIR) + "/include"});
+  for (const std::string how : {"ignored", "disabled"}) {
+    TempDir traces;
+    RunCommand(Traced({.arguments = {program, how}}, traces.path()));
+    const Result check = Check({traces.path()});
+    EXPECT_EQ(check.exit_status, 0) << how << ": " << check.out;
+    const Result text = RunCommand({.arguments = {ToolPath(), "report", "--table", "leaks",
+                                                  TraceOf(traces.path(), "declares")}});
+    EXPECT_THAT(text.out, HasSubstr("none: the program declared all that was live to be no leaks, "
+                                    "100 bytes in 1 block"));
+    const Json scan = Report(TraceOf(traces.path(), "declares"), {}).at("leak_scans").at(0);
+    EXPECT_EQ(scan.at("ignored").at("blocks"), 1);
+  }
+  TempDir traces;
+  RunCommand(Traced({.arguments = {program, "lost"}}, traces.path()));
+  EXPECT_EQ(Check({traces.path()}).exit_status, 1);
+}
+
 TEST(CheckEvidenceTest, WhatAProcessBecameMustBeTracedAsWell) {
   const std::string leaks = ExamplePath("leaks");
   const Result gone = Check({"--run", "--", "sh", "-c", "/bin/true; env -i " + leaks + "; true"});

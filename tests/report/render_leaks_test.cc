@@ -60,6 +60,17 @@ json Json(const ReportView& view) {
   return json::parse(out.text());
 }
 
+TEST(LeakTextTest, AllThatWasLiveMayBeDeclaredNoLeaks) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.records.clear();
+  scan.totals = {};
+  scan.ignored = {100, 1};
+  EXPECT_THAT(Text(trace.View()), HasSubstr("none: the program declared all that was live to be no leaks, "
+                                            "100 bytes in 1 block"));
+  EXPECT_EQ(Json(trace.View())["leak_scans"][0]["ignored"]["bytes"], 100);
+}
+
 TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
   Leaky trace;
   const ReportView view = trace.View();
