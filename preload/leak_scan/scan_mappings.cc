@@ -109,6 +109,8 @@ bool ScanMappings::Parse() {
     if (line_end == nullptr) return false;
     in.Skip(' ');
     if (in.p < line_end) mapping.path = {in.p, static_cast<size_t>(line_end - in.p)};
+    // glibc's blocks in huge pages (GLIBC_TUNABLES=glibc.malloc.hugetlb=2) have a file that nobody has.
+    if (!mapping.shared && mapping.path == "/anon_hugepage (deleted)") mapping.file = false;
     in.p = line_end + 1;
     if (!all_.Add(mapping)) return false;
   }
@@ -116,7 +118,8 @@ bool ScanMappings::Parse() {
 }
 
 // An anonymous mapping may be the .bss of the module before it and, merged with that by the
-// kernel, something else behind it: it is parted where the module ends.
+// kernel, something else behind it: it is parted where the module ends. Without randomized addresses that
+// may be the heap, and all of it is then called [heap].
 bool ScanMappings::Classify() {
   ScanArray<ScanMapping> parted(arena_);
   for (size_t i = 0; i < all_.size(); ++i) {
@@ -126,14 +129,15 @@ bool ScanMappings::Classify() {
     using Part = ScanMapping::Part;
     mapping.part = readable && writable ? Part::kRead : Part::kNone;
     dl_find_object object;
-    const bool of_module = (mapping.file || mapping.path.empty()) && !mapping.shared &&
+    const bool heap = mapping.path == "[heap]";
+    const bool of_module = (mapping.file || mapping.path.empty() || heap) && !mapping.shared &&
                            _dl_find_object(reinterpret_cast<void*>(mapping.begin), &object) == 0;
     if (mapping.path == "[vvar]" || mapping.path == "[vvar_vclock]" || mapping.path == "[vdso]" ||
         mapping.path == "[vsyscall]") {
       mapping.part = Part::kNone;
     } else if (mapping.shared) {
       mapping.kind = ScanRegionKind::kShared;
-    } else if (mapping.path == "[heap]") {
+    } else if (heap && !of_module) {
       mapping.kind = ScanRegionKind::kHeap;
       if (readable) mapping.part = Part::kRead;
     } else if (mapping.path == "[stack]") {
@@ -146,14 +150,15 @@ bool ScanMappings::Classify() {
       mapping.kind = ScanRegionKind::kFile;
     } else if (of_module) {
       mapping.kind = ScanRegionKind::kModuleData;
+      mapping.path = {};
       for (size_t before = i; before-- > 0 && mapping.path.empty();) mapping.path = all_[before].path;
       const auto module_end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
       const uintptr_t end = (module_end + arch::kPageBytes - 1) & ~(arch::kPageBytes - 1);
       if (end < mapping.end) {
         ScanMapping rest = mapping;
-        rest.path = {};
+        rest.path = all_[i].path;
         rest.begin = mapping.end = end;
-        rest.kind = ScanRegionKind::kAnonymous;
+        rest.kind = heap ? ScanRegionKind::kHeap : ScanRegionKind::kAnonymous;
         if (!parted.Add(mapping)) return false;
         mapping = rest;
       }

@@ -31,6 +31,11 @@ class ScanMappings {
 
   // False: there is no /proc, or no memory.
   bool Read();
+  // The same of a text as in /proc/self/maps.
+  bool ReadForTesting(std::string_view text) {
+    text_ = text;
+    return Parse() && Classify();
+  }
 
   size_t size() const { return all_.size(); }
   const ScanMapping& operator[](size_t i) const { return all_[i]; }

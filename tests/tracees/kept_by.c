@@ -32,6 +32,9 @@ static void* volatile in_data = &g_next;  // a writable word that is initialised
 static void* volatile in_bss;
 static _Thread_local void* volatile in_tls;
 static volatile int g_ready, g_stop;
+enum { kLargeBss = 20000 };
+static void* volatile g_large_bss[kLargeBss];
+extern char end[];  // of the .bss
 
 static void Expect(size_t size, const char* kind) { printf("expect %zu %s\n", size, kind); }
 
@@ -73,6 +76,19 @@ static void RawUnmap(void* address, size_t bytes) {
 #else
   munmap(address, bytes);
 #endif
+}
+
+// Is `address` in the mapping that is called [heap]?
+static int HeapHas(const char* address) {
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  int has = 0;
+  while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+    char *rest, *begin = (char*)strtoul(line, &rest, 16), *behind = (char*)strtoul(rest + 1, &rest, 16);
+    has |= strstr(rest, "[heap]") != NULL && begin <= address && address < behind;
+  }
+  if (maps != NULL) fclose(maps);
+  return has;
 }
 
 static void Lose(void) {
@@ -361,6 +377,16 @@ static NOINLINE int Run(const char* name) {
     }
     Lose();
     return 0;
+  }
+  CASE("heap_behind_bss") {  // and in one mapping with it, which is called [heap]
+    char* const last = (char*)((uintptr_t)(end - 1) & -(uintptr_t)kPage);
+    g_large_bss[100] = Block("reachable");
+    g_large_bss[kLargeBss - kPage / sizeof(void*)] = Block("reachable");
+    // Changed and changed back, a page may be one with what is behind it.
+    if (mprotect(last, kPage, PROT_READ) != 0 || mprotect(last, kPage, PROT_READ | PROT_WRITE) != 0) return 77;
+    free(malloc(100000));
+    Lose();
+    return HeapHas(last) ? 0 : 77;
   }
   CASE("mapped_before") {  // by the program, where libc has a block now
     const size_t bytes = 8 << 20, size = bytes - 8 * kPage, small = g_next++;
