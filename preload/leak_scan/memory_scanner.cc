@@ -339,6 +339,7 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
     page = run;
     if (from >= to) continue;
     if (pages_.can_load()) {
+      territory_.NoteLoaded(from, to);
       const auto scan = [this](uintptr_t at, uintptr_t at_end) {
         ScanWords(reinterpret_cast<const uint64_t*>(at), at, (at_end - at) / kWord);
         return at_end - at;

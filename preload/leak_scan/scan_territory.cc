@@ -11,9 +11,9 @@ namespace memtrace {
 using format::ScanRegionKind;
 using format::ScanTag;
 
-void ScanTerritory::Add(uintptr_t begin, uintptr_t end, bool direct) {
+void ScanTerritory::Add(uintptr_t begin, uintptr_t end) {
   if (begin >= end || end > kAddresses) return;
-  parts_.Add({.begin = begin, .end = end, .direct = direct, .words = nullptr});
+  parts_.Add({.begin = begin, .end = end});
   for (uintptr_t at = begin >> kMapShift; at <= (end - 1) >> kMapShift; ++at) {
     flags_[at] |= kMayBeTerritory;
   }
@@ -26,14 +26,18 @@ void ScanTerritory::AddAnonymous(uintptr_t begin, uintptr_t end) {
   uintptr_t from = begin;
   for (uintptr_t at = begin; at < end; at = Down(at, kGranule) + kGranule) {
     if (!g_program_mappings.Has(at) || g_heap_territory.Has(at)) continue;
-    Add(from, at, true);
+    Add(from, at);
     from = Down(at, kGranule) + kGranule;
   }
-  Add(from, end, true);
+  Add(from, end);
 }
 
 size_t ScanTerritory::WordsOf(const Part& part) {
   return (part.end - part.begin) / kWord / 64 + 2;
+}
+
+size_t ScanTerritory::LoadedWordsOf(const Part& part) {
+  return (part.end - part.begin) / kPage / 64 + 2;
 }
 
 bool ScanTerritory::Find(const ScanMappings& mappings) {
@@ -48,29 +52,29 @@ bool ScanTerritory::Find(const ScanMappings& mappings) {
     }
     if (mapping.part != ScanMapping::Part::kRead) continue;
     if (mapping.kind == ScanRegionKind::kHeap) {
-      Add(mapping.begin, mapping.end, true);
+      Add(mapping.begin, mapping.end);
     } else if (mapping.kind == ScanRegionKind::kAnonymous) {
       AddAnonymous(mapping.begin, mapping.end);
     } else if (mapping.kind != ScanRegionKind::kRelro) {
       g_heap_territory.ForEach(mapping.begin, mapping.end, [&](uintptr_t begin, uintptr_t end) {
-        Add(begin, end, mapping.anonymous());
+        Add(begin, end);
       });
     }
   }
   size_t words = 1;
-  for (size_t i = 0; i < parts_.size(); ++i) words += WordsOf(parts_[i]);
+  for (size_t i = 0; i < parts_.size(); ++i) words += WordsOf(parts_[i]) + LoadedWordsOf(parts_[i]);
   auto* next = arena_.Array<uint64_t>(words);
   if (next == nullptr) return false;
   for (size_t i = 0; i < parts_.size(); ++i) {
     parts_[i].words = next;
     next += WordsOf(parts_[i]);
+    parts_[i].loaded = next;
+    next += LoadedWordsOf(parts_[i]);
   }
   return true;
 }
 
-ScanTerritory::Part* ScanTerritory::Find(uint64_t value) {
-  Part* const last = last_;
-  if (last != nullptr && value - last->begin < last->end - last->begin) return last;
+size_t ScanTerritory::FirstBehind(uint64_t value) const {
   size_t low = 0, high = parts_.size();
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -80,8 +84,32 @@ ScanTerritory::Part* ScanTerritory::Find(uint64_t value) {
       high = middle;
     }
   }
-  if (low == parts_.size() || parts_[low].begin > value) return nullptr;
-  return last_ = &parts_[low];
+  return low;
+}
+
+ScanTerritory::Part* ScanTerritory::Find(uint64_t value) {
+  Part* const last = last_;
+  if (last != nullptr && value - last->begin < last->end - last->begin) return last;
+  const size_t found = FirstBehind(value);
+  if (found == parts_.size() || parts_[found].begin > value) return nullptr;
+  return last_ = &parts_[found];
+}
+
+void ScanTerritory::NoteLoaded(uintptr_t begin, uintptr_t end) {
+  for (size_t i = FirstBehind(begin); i < parts_.size() && parts_[i].begin < end; ++i) {
+    Part& part = parts_[i];
+    const uintptr_t base = Down(part.begin, kPage);
+    const uintptr_t last = end < part.end ? end : part.end;
+    for (uintptr_t at = begin > base ? Down(begin, kPage) : base; at < last; at += kPage) {
+      const size_t page = (at - base) / kPage;
+      part.loaded[page / 64] |= uint64_t{1} << (page % 64);
+    }
+  }
+}
+
+bool ScanTerritory::WasLoaded(const Part& part, uintptr_t address) {
+  const size_t page = (address - Down(part.begin, kPage)) / kPage;
+  return (part.loaded[page / 64] >> (page % 64) & 1) != 0;
 }
 
 // Blocks of glibc's begin at multiples of 16, so that what the heuristics about a word before
@@ -100,14 +128,14 @@ void ScanTerritory::WriteTargets(ScanWriter& out) const {
   uintptr_t last = 0;
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
-    if (!part.direct) continue;
     for (size_t w = part.first; w <= part.last; ++w) {
       for (uint64_t bits = part.words[w]; bits != 0; bits &= bits - 1) {
         const uintptr_t place =
             part.begin + (w * 64 + static_cast<size_t>(__builtin_ctzll(bits))) * kWord;
         if (place < part.begin + kWord || place >= part.end) continue;
+        if (!WasLoaded(part, place - kWord)) continue;
         const uint64_t before = Load(place - kWord);
-        const bool more = place >= part.begin + 3 * kWord;
+        const bool more = place >= part.begin + 3 * kWord && WasLoaded(part, place - 3 * kWord);
         const uint64_t length = more ? Load(place - 3 * kWord) : 1;
         const uint64_t capacity = more ? Load(place - 2 * kWord) : 0;
         const bool string = length <= capacity && capacity < uint64_t{1} << 40;

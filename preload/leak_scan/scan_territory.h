@@ -35,23 +35,31 @@ class ScanTerritory {
     return true;
   }
 
+  // The pages of [begin, end) were loaded, so that WriteTargets() may do it again.
+  void NoteLoaded(uintptr_t begin, uintptr_t end);
+
   // kTargets: what stands before the places that something points to, which the heuristics about
-  // interior pointers ask for.
+  // interior pointers ask for. Of other pages nothing is told: they may be guard regions, or userfaultfd's
+  // that nobody fills while the threads stand.
   void WriteTargets(ScanWriter& out) const;
 
  private:
   static constexpr int kMapShift = 20;
   struct Part {
     uintptr_t begin, end;
-    bool direct;      // its words can be loaded
-    uint64_t* words;  // a bit for each word of it that something points to
+    uint64_t* words = nullptr;  // a bit for each word of it that something points to
     size_t first = SIZE_MAX, last = 0;  // of `words`, what has bits
+    uint64_t* loaded = nullptr;  // a bit for each page of it that was
   };
 
-  void Add(uintptr_t begin, uintptr_t end, bool direct);
+  void Add(uintptr_t begin, uintptr_t end);
   void AddAnonymous(uintptr_t begin, uintptr_t end);
   static size_t WordsOf(const Part& part);
+  static size_t LoadedWordsOf(const Part& part);
+  // The first that ends behind `value`.
+  size_t FirstBehind(uint64_t value) const;
   Part* Find(uint64_t value);
+  static bool WasLoaded(const Part& part, uintptr_t address);
   static void MarkTarget(uint64_t value, Part& part);
 
   ScanArena& arena_;

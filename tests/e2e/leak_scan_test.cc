@@ -429,6 +429,27 @@ TEST_F(LeakScanTest, PagesThatCannotBeRead) {
   if (ran == 0) GTEST_SKIP() << "this machine has neither";
 }
 
+// Within a block, that words point to. Where the process scans itself and another thread fills them, it stood
+// there for ever.
+TEST_F(LeakScanTest, PagesBeforeAPlaceInABlockThatCannotBeRead) {
+  int ran = 0;
+  for (const std::vector<std::string>& how : std::initializer_list<std::vector<std::string>>{
+           {"block"}, {"block", "alone"}, {"userfault"}}) {
+    TempDir traces;
+    Command command{.arguments = {TraceePath("strikes_its_scan")}, .timeout_seconds = 60};
+    command.arguments.insert(command.arguments.end(), how.begin(), how.end());
+    const Result run = RunCommand(Traced(command, traces.path()));
+    if (run.exit_status == 77) continue;
+    ++ran;
+    ASSERT_EQ(run.Outcome(), "exit 0") << how[0] << " " << how.size() << ": " << run.err;
+    Load(TraceOf(traces.path(), "strikes_its_scan", run.pid));
+    ASSERT_EQ(scans_.size(), 1u);
+    ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+    EXPECT_EQ(scans_[0].totals[static_cast<size_t>(LeakKind::kDefinite)].blocks, 0u) << how[0];
+  }
+  if (ran == 0) GTEST_SKIP() << "this machine has neither";
+}
+
 // It was told as if none had been asked for.
 TEST_F(LeakScanTest, ACopyThatIsKilledIsTold) {
   const Result run = RunCommand(
