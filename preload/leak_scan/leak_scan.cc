@@ -21,6 +21,7 @@
 #include "preload/exported_symbol.h"
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/thread_stop.h"
+#include "preload/leak_scan/userfault.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -285,6 +286,10 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
   if ((alternate.ss_flags & SS_DISABLE) == 0) {
     job.alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
     job.alternate_end = job.alternate_begin + alternate.ss_size;
+  }
+
+  if (!g_process.must_not_clone.load(std::memory_order_relaxed) && HasUserfaultfd()) {
+    g_process.must_not_clone.store(true, std::memory_order_relaxed);
   }
 
   Begun begun = {{ScanResult::kFailed, number, {}}, false};

@@ -450,6 +450,18 @@ TEST_F(LeakScanTest, PagesBeforeAPlaceInABlockThatCannotBeRead) {
   if (ran == 0) GTEST_SKIP() << "this machine has neither";
 }
 
+// It is opened without the system call of that name, and its reader stands when it is told of the copy.
+TEST_F(LeakScanTest, AUserfaultfdOfTheDevice) {
+  const Result run = RunCommand(
+      Traced({.arguments = {TraceePath("strikes_its_scan"), "device"}, .timeout_seconds = 60}, directory_.path()));
+  if (run.exit_status == 77) GTEST_SKIP() << "this machine has none";
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  Load(TraceOf(directory_.path(), "strikes_its_scan", run.pid));
+  ASSERT_EQ(scans_.size(), 1u);
+  EXPECT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+  EXPECT_EQ(raw_.back().begin.scanner_pid, 0u);
+}
+
 // It was told as if none had been asked for.
 TEST_F(LeakScanTest, ACopyThatIsKilledIsTold) {
   const Result run = RunCommand(
