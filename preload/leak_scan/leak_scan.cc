@@ -319,7 +319,7 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
       job.progress->fork_ns.store(fork_ns);
       if (!may_copy || sys::Failed(copy)) {
         failed = may_copy ? copy : -EPERM;
-        if (IsAtEnd(reason)) {
+        if (IsAtEnd(reason) && stop.AllStand()) {
           job.note = "no process could be made to scan: this one did, and its threads stood meanwhile";
           job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - stop_began);
           begun.result.state = ScanMemory(job) ? ScanResult::kComplete : ScanResult::kFailed;
@@ -335,6 +335,9 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
     if (copy > 0) job.progress->stood_ns.store(stood_ns);
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");
+    } else if (failed != 0 && IsAtEnd(reason)) {
+      begun = fail("no process could be made to scan, and this one cannot do it: a thread of it did not stop, "
+                   "and may change the memory meanwhile");
     } else if (failed != 0) {
       begun = fail(failed == -EAGAIN  ? "no process can be made to scan: too many processes"
                    : failed == -EPERM ? "no process may be made to scan: it would be the first of a namespace, "

@@ -356,6 +356,15 @@ bool ThreadStop::Stop() {
   return true;
 }
 
+bool ThreadStop::AllStand() const {
+  for (size_t i = 0; i < count_; ++i) {
+    const StoppedThread& thread = threads_[i];
+    if (thread.tid == 0 || thread.state.load() == StoppedThread::kParked) continue;
+    if (sys::Tgkill(sys::Getpid(), thread.tid, 0) != -kEsrch) return false;  // or it has ended since
+  }
+  return true;
+}
+
 void ThreadStop::Release() {
   if (!standing_) return;
   standing_ = false;

@@ -70,6 +70,9 @@ class ThreadStop {
   // When the first was asked to stand, CLOCK_MONOTONIC; 0: there is no other.
   uint64_t began_ns() const { return began_ns_; }
 
+  // None goes on.
+  bool AllStand() const;
+
   // All others, those that did not stop too.
   size_t size() const { return count_; }
   const StoppedThread& operator[](size_t i) const { return threads_[i]; }

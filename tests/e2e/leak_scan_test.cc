@@ -221,6 +221,17 @@ TEST_F(LeakScanTest, NoProcessCanBeMade) {
   EXPECT_NE(raw_.back().begin.note, "");
 }
 
+// Memory that comes and goes meanwhile ended the process that looked at it.
+TEST_F(LeakScanTest, NoProcessCanBeMadeAndAThreadGoesOn) {
+  for (int i = 0; i < 5; ++i) {
+    if (!Run("busy_alone")) GTEST_SKIP() << "this machine does not let it";
+    Load(TraceOf(directory_.path(), "kept_by", pid_));
+    ASSERT_EQ(scans_.size(), 1u);
+    EXPECT_EQ(scans_[0].state, LeakScan::State::kFailed);
+    EXPECT_NE(scans_[0].failure.find("a thread of it did not stop"), std::string::npos) << scans_[0].failure;
+  }
+}
+
 TEST_F(LeakScanTest, AfterASeccompFilterThereIsNone) {
   if (!Run("seccomp")) GTEST_SKIP() << "no seccomp filter here";
   Load(TraceOf(directory_.path(), "kept_by"));

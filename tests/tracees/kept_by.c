@@ -218,6 +218,20 @@ static void* Churn(void* unused) {
   return NULL;
 }
 
+// Its blocks are mappings that come and go.
+static void* ChurnWithSignalsBlocked(void* unused) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  for (;;) {
+    char* const block = malloc(1 << 20);
+    memset(block, 1, 1 << 20);
+    free(block);
+    g_ready = 1;
+  }
+  return unused;
+}
+
 static volatile long g_alarms;
 static void OnAlarm(int signal) {
   (void)signal;
@@ -503,6 +517,14 @@ static NOINLINE int Run(const char* name) {
     Start(KeepOnStack);
     WaitFor(&g_ready, 1);
     Lose();
+    if (geteuid() == 0 && setuid(65534) != 0) return 77;
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return 77;
+    return 0;
+  }
+  CASE("busy_alone") {  // no process can be made, and a thread cannot be stopped
+    const struct rlimit none = {0, 0};
+    Start(ChurnWithSignalsBlocked);
+    WaitFor(&g_ready, 1);
     if (geteuid() == 0 && setuid(65534) != 0) return 77;
     if (setrlimit(RLIMIT_NPROC, &none) != 0) return 77;
     return 0;
