@@ -56,7 +56,7 @@ class MemoryScanner {
   explicit MemoryScanner(const ScanJob& job)
       : job_(job),
         mappings_(arena_),
-        pages_(arena_),
+        pages_(arena_, sys::Getpid() != job.pid),
         territory_(arena_),
         cuts_(job, mappings_, arena_),
         vtable_test_(mappings_, sys::Getpid() != job.pid),
@@ -307,14 +307,20 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
       (kind == ScanRegionKind::kHeap && g_process.allocator_is_glibc)) {
     use = ScanRegionUse::kTerritory;
   }
-  if (!pages_.Make(mapping, begin, end)) return;
+  const PagePlan::Result plan = pages_.Make(mapping, begin, end);
+  if (plan == PagePlan::kTooLarge) {
+    absent_bytes_ += end - begin;
+    WriteRegion(mapping, begin, end, cut, kind, ScanRegionUse::kNotScanned, 0, end - begin, 0);
+  }
+  if (plan != PagePlan::kMade) return;
   const uintptr_t first_page = Down(begin, kPage);
-  uint64_t bytes[3] = {};
+  uint64_t bytes[4] = {};
   for (uintptr_t page = first_page; page < end; page += kPage) {
     const uintptr_t from = page < begin ? begin : page;
     const uintptr_t to = page + kPage < end ? page + kPage : end;
     bytes[pages_[(page - first_page) / kPage]] += to - from;
   }
+  bytes[PagePlan::kAbsent] += bytes[PagePlan::kGuard];
   absent_bytes_ += bytes[PagePlan::kAbsent];
   unreadable_bytes_ += bytes[PagePlan::kUnreadable];
   (use == ScanRegionUse::kTerritory ? territory_bytes_ : root_bytes_) += bytes[PagePlan::kRead];
@@ -371,6 +377,7 @@ void MemoryScanner::ScanMapped(const ScanMapping& mapping) {
   while (at < mapping.end && !out_->failed()) {
     uintptr_t end = mapping.end;
     const Cut* const here = cuts_.At(at, &end);
+    if (end - at > PagePlan::kMostBytes) end = at + PagePlan::kMostBytes;
     ScanPart(mapping, at, end, here);
     at = end;
   }

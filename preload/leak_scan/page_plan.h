@@ -10,6 +10,7 @@
 
 #include "preload/leak_scan/scan_mappings.h"
 #include "preload/leak_scan/scan_memory.h"
+#include "preload/leak_scan/shared_pages.h"
 
 namespace memtrace {
 
@@ -19,9 +20,11 @@ class PagePlan {
     kAbsent,      // no page, or one that is as its file is
     kRead,
     kUnreadable,  // behind the end of its file, or not allowed
+    kGuard,       // a guard region (madvise()); kUnreadable on kernels that do not tell
   };
 
-  explicit PagePlan(ScanArena& arena) : arena_(arena) {}
+  // `in_copy`: this is a copy of the process, which alone dies of a file that becomes shorter at this moment.
+  PagePlan(ScanArena& arena, bool in_copy) : arena_(arena), in_copy_(in_copy) {}
   ~PagePlan();
   PagePlan(const PagePlan&) = delete;
   PagePlan& operator=(const PagePlan&) = delete;
@@ -29,26 +32,43 @@ class PagePlan {
   // Once, before the first Make(). False: no memory.
   bool Prepare();
 
-  // Looks at the pages of [begin, end), a part of `mapping`. False: no memory.
-  bool Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end);
+  // As before Linux 6.7.
+  void ForbidScanForTesting() { can_scan_ = false; }
+
+  // At a time, for a byte is kept for each page.
+  static constexpr uintptr_t kMostBytes = uintptr_t{16} << 30;
+
+  // Looks at the pages of [begin, end), a part of `mapping`.
+  enum Result { kMade, kTooLarge, kNoMemory };
+  Result Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end);
 
   // Of the part that Make() looked at last: of the page that is the i-th from that of `begin`.
   State operator[](size_t i) const { return static_cast<State>(plan_[i]); }
   // What is kRead can be loaded, for it is the process's own; else it is to be asked for with
   // process_vm_readv.
   bool can_load() const { return can_load_; }
+  bool may_have_guards() const { return may_have_guards_; }
+  // Is it little work to look at memory of which little is there?
+  bool is_quick() const { return can_scan_; }
 
  private:
   bool Pagemap(uintptr_t begin, size_t pages);
+  bool PlanByScan(bool only_written, uintptr_t begin, size_t pages, bool* some_swapped);
+  bool PlanPrivate(const ScanMapping& mapping, uintptr_t begin, size_t pages, bool* some_swapped);
   void TestPages(uintptr_t begin, size_t pages, const ScanMapping& mapping);
 
   ScanArena& arena_;
+  const bool in_copy_;
   uint8_t* plan_ = nullptr;
   size_t capacity_ = 0;
   uint64_t* entries_ = nullptr;  // of pagemap
   static constexpr size_t kEntries = 64 << 10;
   long pagemap_ = -1;
+  bool can_scan_ = false;    // PAGEMAP_SCAN
+  uint64_t guard_category_ = 0;  // 0: the kernel does not tell
+  SharedPages shared_;
   bool can_load_ = false;
+  bool may_have_guards_ = false;
   static constexpr size_t kTested = 512;
   iovec tested_parts_[kTested];
   size_t tested_pages_[kTested];

@@ -151,7 +151,8 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
         below.protection != 0) {
       continue;
     }
-    if (!pages.Make(mapping, mapping.begin, mapping.end)) return;
+    if (mapping.end - mapping.begin > PagePlan::kMostBytes) continue;
+    if (pages.Make(mapping, mapping.begin, mapping.end) != PagePlan::kMade) continue;
     const size_t count = (mapping.end - mapping.begin) / kPage;
     for (size_t page = 0; page < count; ++page) {
       if (pages[page] != PagePlan::kRead) continue;

@@ -98,7 +98,7 @@ bool ScanMappings::Parse() {
     if (in.p[2] == 'x') mapping.protection |= PROT_EXEC;
     mapping.shared = in.p[3] == 's';
     in.p += 5;
-    in.Hex();  // offset
+    mapping.offset = in.Hex();
     in.Skip(' ');
     in.To(' ');  // device
     in.Skip(' ');

@@ -14,6 +14,7 @@ namespace memtrace {
 
 struct ScanMapping {
   uintptr_t begin = 0, end = 0;
+  uint64_t offset = 0;  // in its file
   int protection = 0;
   bool shared = false;
   bool file = false;     // has an inode

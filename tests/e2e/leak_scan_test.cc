@@ -145,6 +145,12 @@ TEST_F(LeakScanTest, ASparseMappingCostsNothing) {
   EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
 }
 
+// Nobody waits for a page that is not there.
+TEST_F(LeakScanTest, ASparseSharedMappingIsLookedThroughWhereItHasData) {
+  RUN_AND_CHECK("sparse_shared");
+  EXPECT_LT(raw_.back().done->root_bytes, 16u << 20);
+}
+
 // Two million pointers are read, and not written down.
 TEST_F(LeakScanTest, PointersIntoMemoryOfTheProgramsOwnCostNothing) {
   RUN_AND_CHECK("own_heap");

@@ -4,6 +4,7 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -339,6 +340,20 @@ static NOINLINE int Run(const char* name) {
     *(void**)(sparse + bytes / 2) = Block("reachable");
     Lose();
     return 0;
+  }
+  CASE("sparse_shared") {
+    const size_t bytes = (size_t)256 << 30;
+    const int file = memfd_create("sparse", 0);
+    if (file < 0 || ftruncate(file, (off_t)bytes) != 0) return 77;
+    char* const sparse = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (sparse == MAP_FAILED) return 77;
+    *(void**)sparse = Block("reachable");
+    *(void**)(sparse + bytes / 2 + 5 * kPage) = Block("reachable");
+    *(void**)(sparse + bytes - kPage) = Block("reachable");
+    Lose();
+    char path[80];
+    snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)sparse, (unsigned long)(sparse + bytes));
+    return open(path, O_RDONLY) >= 0 ? 0 : 77;
   }
   CASE("own_heap") {  // as of a garbage collector: full of pointers into itself
     const size_t count = (16 << 20) / sizeof(void*);

@@ -1,0 +1,79 @@
+// Which pages are to be read: the same by either way in which the kernel tells.
+
+#include "preload/leak_scan/page_plan.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "preload/arch/arch.h"
+
+namespace memtrace {
+namespace {
+
+constexpr uintptr_t kPage = arch::kPageBytes;
+constexpr size_t kPages = 64;
+constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL
+
+std::vector<PagePlan::State> Plan(const ScanMapping& mapping, bool may_scan) {
+  ScanArena arena;
+  PagePlan plan(arena, /*in_copy=*/true);
+  EXPECT_TRUE(plan.Prepare());
+  if (!may_scan) plan.ForbidScanForTesting();
+  EXPECT_EQ(plan.Make(mapping, mapping.begin, mapping.end), PagePlan::kMade);
+  EXPECT_TRUE(plan.can_load());
+  std::vector<PagePlan::State> states;
+  for (size_t i = 0; i < (mapping.end - mapping.begin) / kPage; ++i) states.push_back(plan[i]);
+  return states;
+}
+
+char* Map(ScanMapping* mapping, int flags, int fd = -1) {
+  auto* const memory = static_cast<char*>(
+      mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | flags, fd, 0));
+  madvise(memory, kPages * kPage, MADV_NOHUGEPAGE);
+  mapping->begin = reinterpret_cast<uintptr_t>(memory);
+  mapping->end = mapping->begin + kPages * kPage;
+  mapping->protection = PROT_READ | PROT_WRITE;
+  return memory;
+}
+
+TEST(PagePlanTest, PagesThatWereWritten) {
+  ScanMapping mapping;
+  mapping.kind = format::ScanRegionKind::kAnonymous;
+  char* const memory = Map(&mapping, MAP_ANONYMOUS);
+  for (const size_t page : {3, 4, 63}) memory[page * kPage] = 1;
+  std::vector<PagePlan::State> expected(kPages, PagePlan::kAbsent);
+  expected[3] = expected[4] = expected[63] = PagePlan::kRead;
+  const bool guard = madvise(memory + 3 * kPage, kPage, kGuardInstall) == 0;
+  for (const bool may_scan : {true, false}) {
+    std::vector<PagePlan::State> plan = Plan(mapping, may_scan);
+    if (guard) {
+      EXPECT_TRUE(plan[3] == PagePlan::kGuard || plan[3] == PagePlan::kUnreadable) << plan[3];
+      plan[3] = PagePlan::kRead;
+    }
+    EXPECT_EQ(plan, expected) << may_scan;
+  }
+  munmap(memory, kPages * kPage);
+}
+
+TEST(PagePlanTest, OfAPrivateFileThoseThatAreItsOwn) {
+  ScanMapping mapping;
+  mapping.kind = format::ScanRegionKind::kFile;
+  mapping.file = true;
+  const int fd = memfd_create("file", 0);
+  ASSERT_EQ(ftruncate(fd, kPages * kPage), 0);
+  char* const memory = Map(&mapping, 0, fd);
+  volatile char read = memory[7 * kPage];
+  (void)read;
+  memory[9 * kPage] = 1;
+  std::vector<PagePlan::State> expected(kPages, PagePlan::kAbsent);
+  expected[9] = PagePlan::kRead;
+  for (const bool may_scan : {true, false}) EXPECT_EQ(Plan(mapping, may_scan), expected) << may_scan;
+  munmap(memory, kPages * kPage);
+  close(fd);
+}
+
+}  // namespace
+}  // namespace memtrace
