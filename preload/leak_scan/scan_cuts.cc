@@ -117,13 +117,11 @@ void ScanCuts::FindStackOfEndedFirstThread() {
 
 // The stack of a thread that has ended: kept by glibc for a thread to come, or until the thread
 // is joined.
-void ScanCuts::FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping,
-                             uintptr_t tid_offset) {
-  uintptr_t begin, end;
-  if (!unwind::FindStackBlock(descriptor, mapping.end, &begin, &end)) return;
+void ScanCuts::FindDeadStack(uintptr_t descriptor, uintptr_t begin, uintptr_t end,
+                             uintptr_t readable_end, uintptr_t tid_offset) {
   // Joined: its id is -1. Detached: it is its own joiner. Else what it returned is still wanted.
   uintptr_t last = descriptor + unwind::kDescriptorBytes;
-  if (last > end) last = end;
+  if (last > readable_end) last = readable_end;
   const int tid = *reinterpret_cast<const int*>(descriptor + tid_offset);
   bool wanted = tid != -1;
   for (uintptr_t at = descriptor + 512; wanted && at + kWord <= last; at += kWord) {
@@ -145,22 +143,35 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
   for (size_t i = 1; i < mappings_.size(); ++i) {
     const ScanMapping& mapping = mappings_[i];
     const ScanMapping& below = mappings_[i - 1];
-    // Stacks have a page without access at their lower end.
     if (!mapping.anonymous() || mapping.part != ScanMapping::Part::kRead ||
-        mapping.kind != ScanRegionKind::kAnonymous || below.end != mapping.begin ||
-        below.protection != 0) {
+        mapping.kind != ScanRegionKind::kAnonymous) {
       continue;
     }
+    // Stacks have a page without access at their lower end; since glibc 2.42 a guard region, and several may
+    // be one mapping.
+    const bool is_behind_guard = below.end == mapping.begin && below.protection == 0;
+    if (!is_behind_guard && !pages.is_quick()) continue;
     if (mapping.end - mapping.begin > PagePlan::kMostBytes) continue;
     if (pages.Make(mapping, mapping.begin, mapping.end) != PagePlan::kMade) continue;
+    if (!is_behind_guard && !pages.may_have_guards()) continue;
     const size_t count = (mapping.end - mapping.begin) / kPage;
     for (size_t page = 0; page < count; ++page) {
       if (pages[page] != PagePlan::kRead) continue;
-      for (uintptr_t at = mapping.begin + page * kPage; at < mapping.begin + (page + 1) * kPage;
-           at += 64) {
-        if (Load(at) != at || Load(at + 2 * kWord) != at || at + 1024 > mapping.end) continue;
+      const uintptr_t page_end = mapping.begin + (page + 1) * kPage;
+      const bool goes_on = page + 1 < count && pages[page + 1] == PagePlan::kRead;
+      const uintptr_t readable_end = goes_on ? page_end + kPage : page_end;
+      for (uintptr_t at = mapping.begin + page * kPage; at < page_end; at += 64) {
+        if (Load(at) != at || Load(at + 2 * kWord) != at || at + 1024 > readable_end) continue;
         const int tid = *reinterpret_cast<const int*>(at + tid_offset);
-        if (!IsTask(tid)) FindDeadStack(at, mapping, tid_offset);
+        if (IsTask(tid)) continue;
+        uintptr_t begin, end;
+        if (!unwind::FindStackBlock(at, readable_end, &begin, &end) || end > mapping.end) continue;
+        if (!is_behind_guard) {
+          if (begin < mapping.begin) continue;
+          const PagePlan::State first = pages[(begin - mapping.begin) / kPage];
+          if (first != PagePlan::kGuard && first != PagePlan::kUnreadable) continue;
+        }
+        FindDeadStack(at, begin, end, end < readable_end ? end : readable_end, tid_offset);
       }
     }
   }

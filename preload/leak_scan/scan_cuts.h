@@ -56,7 +56,8 @@ class ScanCuts {
   void FindThreads();
   void FindStackOfEndedFirstThread();
   void FindDeadStacks(PagePlan& pages);
-  void FindDeadStack(uintptr_t descriptor, const ScanMapping& mapping, uintptr_t tid_offset);
+  void FindDeadStack(uintptr_t descriptor, uintptr_t begin, uintptr_t end, uintptr_t readable_end,
+                     uintptr_t tid_offset);
   void FindHeaps();
   bool IsTask(int tid) const;
 

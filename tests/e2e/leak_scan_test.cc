@@ -135,6 +135,8 @@ TEST_F(LeakScanTest, StacksOfThreadsThatHaveEnded) {
   EXPECT_EQ(Threads(format::ScanThreadState::kEnding), 1u);
 }
 
+TEST_F(LeakScanTest, StacksThatAreGuardedByARegion) { RUN_AND_CHECK("guard_regions"); }
+
 TEST_F(LeakScanTest, Mappings) {
   RUN_AND_CHECK("mappings");
   EXPECT_GE(raw_.back().regions.size(), 8u);

@@ -318,6 +318,21 @@ static NOINLINE int Run(const char* name) {
     usleep(50000);
     return 0;
   }
+  CASE("guard_regions") {  // stacks as glibc 2.42 makes them: one mapping of several
+    const size_t bytes = 64 * kPage;
+    char* const stacks = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; ++i) {
+      pthread_attr_t attributes;
+      pthread_attr_init(&attributes);
+      pthread_attr_setstack(&attributes, stacks + i * bytes, bytes);
+      if (madvise(stacks + i * bytes, kPage, 102 /* MADV_GUARD_INSTALL */) != 0) return 77;
+      if (pthread_create(&threads[i], &attributes, i == 0 ? LeaveOnStack : KeepOnStack, NULL) != 0) return 77;
+    }
+    pthread_join(threads[0], NULL);
+    WaitFor(&g_ready, 1);
+    return 0;
+  }
   CASE("mappings") {
     void** anonymous = mmap(NULL, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     anonymous[7] = Block("reachable");
