@@ -59,6 +59,16 @@ bool ScanCuts::WaitsInLibc(const StoppedThread& thread) const {
   return name.starts_with("libc.so.") || name.starts_with("libc-");
 }
 
+// Where blocks lie close together: [heap], a heap of another arena, another allocator's memory.
+bool ScanCuts::IsInHeap(uintptr_t begin, uintptr_t end) const {
+  const ScanMapping* const mapping = mappings_.Find(begin);
+  bool is = (mapping != nullptr && mapping->kind == ScanRegionKind::kHeap) || g_heap_territory.Has(begin);
+  g_process.arena_heaps.ForEach([&](uintptr_t base, size_t bytes) {
+    is |= base < end && begin < base + bytes;
+  });
+  return is;
+}
+
 void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer,
                           uintptr_t red_zone, uintptr_t alternate_begin, uintptr_t alternate_end) {
   const uint32_t serial = SerialOf(tid);
@@ -87,9 +97,13 @@ void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_poin
     }
   }
   if (alternate_begin != 0) {
-    // Not in use it has nothing but what signals left there; ours, for one.
-    const uintptr_t dead = has_pointer(alternate_begin, alternate_end) ? used : alternate_end;
-    if (dead > alternate_begin) Add(Cut::kDead, alternate_begin, dead, serial, tid);
+    // Not in use it has nothing but what signals left there; ours, for one. But a stack that was a block may
+    // have been freed since, and be others now.
+    const bool in_use = has_pointer(alternate_begin, alternate_end);
+    const uintptr_t dead = in_use ? used : alternate_end;
+    if (dead > alternate_begin && (in_use || !IsInHeap(alternate_begin, alternate_end))) {
+      Add(Cut::kDead, alternate_begin, dead, serial, tid);
+    }
   }
 }
 

@@ -51,6 +51,7 @@ class ScanCuts {
   }
   void FindOwnMemory(OwnRange scanner, const ScanArena& arena);
   bool WaitsInLibc(const StoppedThread& thread) const;
+  bool IsInHeap(uintptr_t begin, uintptr_t end) const;
   void FindThread(int tid, uintptr_t control_block, uintptr_t stack_pointer, uintptr_t red_zone,
                   uintptr_t alternate_begin, uintptr_t alternate_end);
   void FindThreads();

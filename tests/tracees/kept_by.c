@@ -559,6 +559,21 @@ static NOINLINE int Run(const char* name) {
     if (setrlimit(RLIMIT_NPROC, &none) != 0) return 77;
     return 0;
   }
+  CASE("freed_signal_stack") {  // with its memory in use again
+    stack_t stack = {.ss_size = 64 << 10};
+    stack.ss_sp = malloc(stack.ss_size);
+    sigaltstack(&stack, NULL);
+    free(stack.ss_sp);
+    Expect(60000, "reachable");
+    void** const again = in_bss = calloc(1, 60000);
+    const size_t bytes = g_next++;
+    for (int i = 0; i < 10; ++i) {
+      Expect(bytes, "reachable");
+      again[100 * i] = calloc(1, bytes);
+    }
+    Lose();
+    return 0;
+  }
   CASE("seccomp") {
     Lose();
     ForbidNothing();
