@@ -138,6 +138,13 @@ void SetDefault(int signal) {
   sys::Call(SYS_setitimer, ITIMER_REAL, reinterpret_cast<long>(&watchdog), 0);
   const uint64_t no_core[2] = {0, 0};
   sys::Call(SYS_prlimit64, 0, RLIMIT_CORE, reinterpret_cast<long>(no_core), 0);
+  // The limits are for the program, not for the tables of a scan: as high as they may be.
+  for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    uint64_t limit[2];
+    if (sys::Failed(sys::Call(SYS_prlimit64, 0, resource, 0, reinterpret_cast<long>(limit)))) continue;
+    limit[0] = limit[1];
+    sys::Call(SYS_prlimit64, 0, resource, reinterpret_cast<long>(limit), 0);
+  }
 #ifdef SYS_close_range
   // A pipe that the program closes is to be closed.
   sys::Call(SYS_close_range, 0, UINT_MAX, 0);

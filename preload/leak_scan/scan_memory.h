@@ -47,6 +47,13 @@ class ScanArena {
   T* Array(size_t count) {
     return static_cast<T*>(Allocate(count * sizeof(T)));
   }
+  // For who can do with less: that there is none is no failure.
+  void* TryAllocate(size_t bytes) {
+    const bool failed = failed_;
+    void* const memory = Allocate(bytes);
+    failed_ = failed;
+    return memory;
+  }
 
   size_t size() const { return count_; }
   const OwnRange& operator[](size_t i) const { return ranges_[i]; }

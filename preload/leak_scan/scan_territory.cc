@@ -14,7 +14,7 @@ using format::ScanTag;
 void ScanTerritory::Add(uintptr_t begin, uintptr_t end) {
   if (begin >= end || end > kAddresses) return;
   parts_.Add({.begin = begin, .end = end});
-  for (uintptr_t at = begin >> kMapShift; at <= (end - 1) >> kMapShift; ++at) {
+  for (uintptr_t at = begin >> shift_; at <= (end - 1) >> shift_; ++at) {
     flags_[at] |= kMayBeTerritory;
   }
 }
@@ -40,13 +40,22 @@ size_t ScanTerritory::LoadedWordsOf(const Part& part) {
   return (part.end - part.begin) / kPage / 64 + 2;
 }
 
+// The program may have little address space (RLIMIT_AS).
+bool ScanTerritory::MakeFlags() {
+  for (const int shift : {20, 26}) {
+    flags_ = static_cast<uint8_t*>(arena_.TryAllocate(kAddresses >> shift));
+    shift_ = shift;
+    if (flags_ != nullptr) return true;
+  }
+  return false;
+}
+
 bool ScanTerritory::Find(const ScanMappings& mappings) {
-  flags_ = arena_.Array<uint8_t>(kAddresses >> kMapShift);
-  if (flags_ == nullptr) return false;
+  if (!MakeFlags()) return false;
   for (size_t i = 0; i < mappings.size(); ++i) {
     const ScanMapping& mapping = mappings[i];
     if (mapping.file && (mapping.protection & PROT_READ) != 0 && mapping.end <= kAddresses) {
-      for (uintptr_t at = mapping.begin >> kMapShift; at <= (mapping.end - 1) >> kMapShift; ++at) {
+      for (uintptr_t at = mapping.begin >> shift_; at <= (mapping.end - 1) >> shift_; ++at) {
         flags_[at] |= kMayBeFile;
       }
     }

@@ -1,7 +1,7 @@
 // ScanTerritory: where blocks of the heap may lie, and which words of it something points to.
 //
-// A value is looked up in two steps: a byte for each MiB of the address space, which for nearly
-// all values that are no pointers says no, then the list.
+// A value is looked up in two steps: a byte for each MiB of the address space (where there is no room for
+// 128 MiB of these, for each 64 MiB), which for nearly all values that are no pointers says no, then the list.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
@@ -23,9 +23,9 @@ class ScanTerritory {
   // Once. False: no address space for the tables.
   bool Find(const ScanMappings& mappings);
 
-  // What the MiB of a value, which is below kAddresses, may have.
+  // What the granule of a value, which is below kAddresses, may have.
   enum : uint8_t { kMayBeTerritory = 1, kMayBeFile = 2 };
-  uint8_t Flags(uint64_t value) const { return flags_[value >> kMapShift]; }
+  uint8_t Flags(uint64_t value) const { return flags_[value >> shift_]; }
 
   // True: `value` points into the territory; remembers that for WriteTargets().
   bool Mark(uint64_t value) {
@@ -44,7 +44,6 @@ class ScanTerritory {
   void WriteTargets(ScanWriter& out) const;
 
  private:
-  static constexpr int kMapShift = 20;
   struct Part {
     uintptr_t begin, end;
     uint64_t* words = nullptr;  // a bit for each word of it that something points to
@@ -62,8 +61,11 @@ class ScanTerritory {
   static bool WasLoaded(const Part& part, uintptr_t address);
   static void MarkTarget(uint64_t value, Part& part);
 
+  bool MakeFlags();
+
   ScanArena& arena_;
   uint8_t* flags_ = nullptr;
+  int shift_ = 0;
   ScanArray<Part> parts_;
   Part* last_ = nullptr;  // that was found
 };

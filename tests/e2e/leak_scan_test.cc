@@ -132,6 +132,11 @@ TEST_F(LeakScanTest, AThreadOnItsSignalStack) { RUN_AND_CHECK("signal_stack"); }
 
 TEST_F(LeakScanTest, ASignalStackThatWasFreedAndIsOtherBlocksNow) { RUN_AND_CHECK("freed_signal_stack"); }
 
+TEST_F(LeakScanTest, LittleAddressSpace) {
+  RUN_AND_CHECK("tight");
+  RUN_AND_CHECK("tight_until_raised");
+}
+
 TEST_F(LeakScanTest, StacksOfThreadsThatHaveEnded) {
   RUN_AND_CHECK("ended_threads");
   EXPECT_EQ(Threads(format::ScanThreadState::kEnding), 1u);

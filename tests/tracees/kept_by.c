@@ -92,6 +92,19 @@ static int HeapHas(const char* address) {
   return has;
 }
 
+// To what there is and 24 MiB.
+static void LimitAddressSpace(int for_good) {
+  FILE* const statm = fopen("/proc/self/statm", "r");
+  unsigned long pages;
+  if (statm == NULL || fscanf(statm, "%lu", &pages) != 1) exit(77);
+  fclose(statm);
+  struct rlimit limit = {0, 0};
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = pages * kPage + (24 << 20);
+  if (for_good) limit.rlim_max = limit.rlim_cur;
+  if (setrlimit(RLIMIT_AS, &limit) != 0) exit(77);
+}
+
 static void Lose(void) {
   void* volatile block = Block("definite");
   block = NULL;
@@ -557,6 +570,18 @@ static NOINLINE int Run(const char* name) {
     WaitFor(&g_ready, 1);
     if (geteuid() == 0 && setuid(65534) != 0) return 77;
     if (setrlimit(RLIMIT_NPROC, &none) != 0) return 77;
+    return 0;
+  }
+  CASE("tight") {  // little address space, for good
+    LimitAddressSpace(1);
+    in_bss = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("tight_until_raised") {
+    LimitAddressSpace(0);
+    in_bss = Block("reachable");
+    Lose();
     return 0;
   }
   CASE("freed_signal_stack") {  // with its memory in use again
