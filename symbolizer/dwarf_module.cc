@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "symbolizer/folded_functions.h"
 #include "symbolizer/inline_frames.h"
 #include "symbolizer/line_table.h"
 #include "symbolizer/source_paths.h"
@@ -38,15 +39,11 @@ bool ReadHeader(Dwarf* dwarf, Dwarf_Off offset, UnitHeader* header) {
   return header->next > offset;
 }
 
-bool IsCode(const AddressMap<bool>& code, Dwarf_Addr begin, Dwarf_Addr end) {
-  return begin < end && code.Find(begin) != nullptr && code.Find(end - 1) != nullptr;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DwarfModule>> DwarfModule::Open(
     const ElfFile& file, const std::vector<ElfFile::Range>& code, const DebugFileFinder& finder) {
-  std::unique_ptr<DwarfModule> module(new DwarfModule);
+  std::unique_ptr<DwarfModule> module(new DwarfModule(code));
   module->path_ = file.path();
   module->dwarf_ = dwarf_begin_elf(file.elf(), DWARF_C_READ, nullptr);
   if (module->dwarf_ == nullptr) {
@@ -54,7 +51,7 @@ absl::StatusOr<std::unique_ptr<DwarfModule>> DwarfModule::Open(
         absl::StrCat(file.path(), ": cannot read debug information: ", dwarf_errmsg(-1)));
   }
   module->OpenAlternate(file, finder);
-  module->ReadUnits(code);
+  module->ReadUnits();
   if (module->units_.empty()) {
     return absl::DataLossError(
         absl::StrCat(file.path(), ": cannot read debug information: no units"));
@@ -99,6 +96,8 @@ DwarfModule::Sections DwarfModule::SectionsOf(Dwarf* dwarf) {
     } else if (name == ".debug_abbrev" || name == ".zdebug_abbrev" ||
                name == ".debug_abbrev.dwo") {
       section = &sections.abbreviations;
+    } else if (name == ".debug_line" || name == ".zdebug_line") {
+      section = &sections.lines;
     }
     if (section == nullptr) continue;
     const Elf_Data* data = elf_rawdata(scn, nullptr);  // libdw has decompressed it in place
@@ -146,12 +145,9 @@ void DwarfModule::FindSplit(Unit* unit) {
   }
 }
 
-void DwarfModule::ReadUnits(const std::vector<ElfFile::Range>& code) {
-  AddressMap<bool> is_code;
-  for (const ElfFile::Range& range : code) is_code.Add(range.begin, range.end, true);
-  is_code.Build();
-
+void DwarfModule::ReadUnits() {
   const Sections sections = SectionsOf(dwarf_);
+  lines_ = sections.lines;
   absl::flat_hash_map<Dwarf_Off, uint32_t> old_units;  // by their first entry
   UnitHeader header;
   for (Dwarf_Off offset = 0; ReadHeader(dwarf_, offset, &header); offset = header.next) {
@@ -168,22 +164,19 @@ void DwarfModule::ReadUnits(const std::vector<ElfFile::Range>& code) {
     Dwarf_Addr base, begin, end;
     for (ptrdiff_t next = 0; (next = dwarf_ranges(&unit.die, next, &base, &begin, &end)) > 0;) {
       has_ranges = true;
-      if (IsCode(is_code, begin, end)) unit_of_.Add(begin, end, index);
+      if (code_.Has(begin, end)) unit_of_.Add(begin, end, index);
     }
     if (!has_ranges && dwarf_haschildren(&unit.die) > 0) units_without_ranges_.push_back(index);
     if (header.shape.version == 2) old_units.emplace(header.die, index);
     units_.push_back(unit);
   }
-  if (!old_units.empty()) {
-    AddAddressRanges(old_units, [&](Dwarf_Addr begin, Dwarf_Addr end) { return IsCode(is_code, begin, end); });
-  }
+  if (!old_units.empty()) AddAddressRanges(old_units);
   unit_of_.Build();
 }
 
 // DWARF 2 has no lists of ranges: gcc's units then say what they have in .text, and .debug_aranges
 // what they have elsewhere (.text.startup, .text.unlikely).
-void DwarfModule::AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t>& units,
-                                   absl::FunctionRef<bool(Dwarf_Addr, Dwarf_Addr)> is_code) {
+void DwarfModule::AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t>& units) {
   Dwarf_Aranges* ranges = nullptr;
   size_t count = 0;
   if (dwarf_getaranges(dwarf_, &ranges, &count) != 0) return;
@@ -193,7 +186,7 @@ void DwarfModule::AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t
     Dwarf_Off die = 0;
     if (dwarf_getarangeinfo(dwarf_onearange(ranges, i), &begin, &length, &die) != 0) continue;
     const auto unit = units.find(die);
-    if (unit != units.end() && is_code(begin, begin + length)) {
+    if (unit != units.end() && code_.Has(begin, begin + length)) {
       unit_of_.Add(begin, begin + length, unit->second);
     }
   }
@@ -247,12 +240,26 @@ void DwarfModule::ResolveInUnit(Unit* unit, std::span<const uint64_t> addresses,
     note_ = absl::StrCat(path_, ": debug information is damaged near .debug_info+0x",
                          absl::Hex(unit->bytes.first_die), "; some functions stay unknown");
   }
+  DropFolded(
+      unit->bytes.dwarf,
+      [&](const std::vector<uint64_t>& begins) {
+        const LineTable table(&unit->die, lines_, code_, begins);
+        std::vector<LineTable::Row> rows;
+        for (size_t i = 0; i < begins.size(); ++i) rows.push_back(table.At(i));
+        return rows;
+      },
+      &functions);
   SourcePaths paths(&unit->die);
   InlineFrames inline_frames(unit->bytes.dwarf, unit->has_split ? unit->split_die : unit->die,
                              std::move(functions), &names_, &paths);
-  LineTable lines(&unit->die);
+  const LineTable lines(&unit->die, lines_, code_, addresses);
+  if (lines.damaged() && !lines_.empty() && note_.empty()) {
+    note_ = absl::StrCat(path_, ": the line table of the unit at .debug_info+0x",
+                         absl::Hex(dwarf_dieoffset(&unit->die)),
+                         " is damaged; some lines stay unknown");
+  }
   for (size_t i = 0; i < addresses.size(); ++i) {
-    const LineTable::Row row = lines.Find(addresses[i]);
+    const LineTable::Row row = lines.At(i);
     std::vector<Frame>& chain = frames[i];
     chain = inline_frames.Find(addresses[i]);
     if (chain.empty()) {

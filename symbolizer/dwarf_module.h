@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "symbolizer/address_map.h"
+#include "symbolizer/code_ranges.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/elf_file.h"
 #include "symbolizer/function_names.h"
@@ -56,16 +56,16 @@ class DwarfModule {
     bool has_split = false;  // die is a skeleton, split_die has the functions
     Dwarf_Die split_die;
   };
-  // The two sections that are scanned as bytes.
+  // The sections that are read as bytes.
   struct Sections {
     std::string_view info;
     std::string_view abbreviations;
+    std::string_view lines;
   };
 
-  DwarfModule() = default;
-  void ReadUnits(const std::vector<ElfFile::Range>& code);
-  void AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t>& units,
-                        absl::FunctionRef<bool(Dwarf_Addr, Dwarf_Addr)> is_code);
+  explicit DwarfModule(const std::vector<ElfFile::Range>& code) : code_(code) {}
+  void ReadUnits();
+  void AddAddressRanges(const absl::flat_hash_map<Dwarf_Off, uint32_t>& units);
   void OpenAlternate(const ElfFile& file, const DebugFileFinder& finder);
   void ResolveInUnit(Unit* unit, std::span<const uint64_t> addresses,
                      std::span<std::vector<Frame>> frames);
@@ -75,13 +75,15 @@ class DwarfModule {
                         UnitBytes* bytes);
   static void FindSplit(Unit* unit);
 
+  const CodeRanges code_;
   std::unique_ptr<ElfFile> alternate_file_;
   Dwarf* alternate_ = nullptr;
   Dwarf* dwarf_ = nullptr;
+  std::string_view lines_;  // .debug_line
   std::vector<Unit> units_;
   AddressMap<uint32_t> unit_of_;  // index into units_
   std::vector<uint32_t> units_without_ranges_;
-  FunctionScanner scanner_;
+  FunctionScanner scanner_{code_};
   FunctionNames names_;
   std::string path_, note_;
 };

@@ -40,11 +40,36 @@ bool IsConstant(uint16_t form) {
 
 // Where the scan stands in the tree: one entry for each DIE with open children.
 struct Level {
-  uint32_t function;  // the innermost function around the children, kNone if none
+  uint32_t function;    // the innermost function around the children, kNone if none
   bool inlines_wanted;  // does that function contain a wanted address?
+  // The ranges of the subprogram around them: ScannedFunctions::ranges[first, last).
+  size_t first_range, last_range;
 };
 
 }  // namespace
+
+// Appends the parts of `ranges` that contain a wanted address and are of `inside`. Is there one?
+bool FunctionScanner::Keep(std::span<const FunctionRange> ranges,
+                           std::span<const uint64_t> wanted, const RangesInside& inside,
+                           std::vector<FunctionRange>* kept) {
+  const size_t before = kept->size();
+  for (const FunctionRange& range : ranges) {
+    if (!inside.inlined) {
+      if (ContainsWanted(wanted, range.begin, range.end) && code_.Has(range.begin, range.end)) {
+        kept->push_back({range.begin, range.end, inside.function});
+      }
+      continue;
+    }
+    for (size_t i = inside.first; i < inside.last; ++i) {
+      const uint64_t begin = std::max(range.begin, (*kept)[i].begin);
+      const uint64_t end = std::min(range.end, (*kept)[i].end);
+      if (begin < end && ContainsWanted(wanted, begin, end)) {
+        kept->push_back({begin, end, inside.function});
+      }
+    }
+  }
+  return kept->size() > before;
+}
 
 // Reads one function DIE to its end. Ranges are appended with function 0.
 bool FunctionScanner::ReadFunction(const UnitBytes& unit, const Abbreviation& abbreviation,
@@ -108,7 +133,7 @@ ScannedFunctions FunctionScanner::Scan(const UnitBytes& unit, std::span<const ui
   ByteCursor cursor(unit.dies);
   std::vector<Level> levels;
   std::vector<FunctionRange> ranges;
-  Level here = {ScannedFunction::kNone, false};
+  Level here = {ScannedFunction::kNone, false, 0, 0};
   while (!cursor.AtEnd()) {
     const Dwarf_Off offset = unit.first_die + cursor.position();
     const uint64_t code = cursor.Leb();
@@ -133,17 +158,18 @@ ScannedFunctions FunctionScanner::Scan(const UnitBytes& unit, std::span<const ui
         break;
       }
       const uint32_t index = static_cast<uint32_t>(result.functions.size());
-      bool wanted_here = false;
-      for (const FunctionRange& range : ranges) {
-        if (!ContainsWanted(wanted, range.begin, range.end)) continue;
-        wanted_here = true;
-        result.ranges.push_back({range.begin, range.end, index});
-      }
-      if (wanted_here) {
+      const size_t first = result.ranges.size();
+      if (Keep(ranges, wanted, {index, inlined, here.first_range, here.last_range},
+               &result.ranges)) {
         result.functions.push_back({offset, inlined ? here.function : ScannedFunction::kNone});
-        inside = {index, true};
+        inside.function = index;
+        inside.inlines_wanted = true;
+        if (!inlined) {
+          inside.first_range = first;
+          inside.last_range = result.ranges.size();
+        }
       } else {
-        inside = {ScannedFunction::kNone, false};
+        inside = {ScannedFunction::kNone, false, 0, 0};
       }
     } else {
       for (const Abbreviation::Op& op : abbreviation->ops) {

@@ -9,7 +9,11 @@
 //
 // No subtree is cut: nested functions (GNU C, Fortran, Ada) and methods inside
 // types lie outside the ranges of what encloses them. But an inlined call is
-// only looked at when the function around it contains a wanted address.
+// only looked at when the function around it contains a wanted address, and has
+// only what of its ranges is that function's.
+//
+// A range that does not begin and end in code is of a function that the linker
+// removed: it counts for nothing, nor does what was inlined there.
 
 #ifndef MEMTRACE_SYMBOLIZER_FUNCTION_SCANNER_H_
 #define MEMTRACE_SYMBOLIZER_FUNCTION_SCANNER_H_
@@ -22,6 +26,7 @@
 #include <vector>
 
 #include "symbolizer/abbreviations.h"
+#include "symbolizer/code_ranges.h"
 
 namespace memtrace::symbolizer {
 
@@ -54,13 +59,25 @@ struct UnitBytes {
 
 class FunctionScanner {
  public:
+  explicit FunctionScanner(const CodeRanges& code) : code_(code) {}  // which outlives it
+
   // `wanted` is sorted. Keeps the last abbreviation table: neighbouring units often share it.
   ScannedFunctions Scan(const UnitBytes& unit, std::span<const uint64_t> wanted);
 
  private:
+  // Whose ranges are read, and for an inlined call where those are that they must lie in.
+  struct RangesInside {
+    uint32_t function;
+    bool inlined;
+    size_t first, last;
+  };
+
+  bool Keep(std::span<const FunctionRange> ranges, std::span<const uint64_t> wanted,
+            const RangesInside& inside, std::vector<FunctionRange>* kept);
   bool ReadFunction(const UnitBytes& unit, const Abbreviation& abbreviation, Dwarf_Off offset,
                     ByteCursor* cursor, std::vector<FunctionRange>* ranges);
 
+  const CodeRanges& code_;
   Abbreviations abbreviations_;
   const char* abbreviations_at_ = nullptr;
   UnitShape abbreviations_shape_;

@@ -1,7 +1,6 @@
-// LineTable: the file and line of addresses of one unit, asked in rising order.
+// LineTable: the file and line of wanted addresses of one unit.
 //
-// libdw decodes the unit's line program once, sorted by address; the addresses
-// come sorted too, so the search goes on where the last one ended.
+// The rows are found by FindLineRows() (line_program.h), the names of the files are libdw's.
 //
 // Line 0 is a statement of the compiler ("no line of the source made this
 // code"), and is passed on: the file is named and the line stays unknown.
@@ -12,6 +11,12 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "symbolizer/code_ranges.h"
+#include "symbolizer/line_program.h"
 
 namespace memtrace::symbolizer {
 
@@ -22,17 +27,20 @@ class LineTable {
     uint32_t line = 0;
   };
 
-  // `unit` is the DIE of the unit (the skeleton, of a split unit).
-  explicit LineTable(Dwarf_Die* unit);
-  // Each address must not be below the one before.
-  Row Find(uint64_t address);
+  // `unit` is the DIE of the unit (the skeleton, of a split unit), `section` its file's .debug_line.
+  // `wanted` is sorted and without repetition.
+  LineTable(Dwarf_Die* unit, std::string_view section, const CodeRanges& code,
+            std::span<const uint64_t> wanted);
+  // Of wanted[i].
+  Row At(size_t i) const;
+  // What was found before the damage stays.
+  bool damaged() const { return damaged_; }
 
  private:
-  uint64_t AddressOf(size_t row) const;
-
-  Dwarf_Lines* lines_ = nullptr;
-  size_t count_ = 0;
-  size_t at_ = 0;  // rows below are at or below the last address
+  std::vector<LineRow> rows_;
+  Dwarf_Files* files_ = nullptr;
+  size_t file_count_ = 0;
+  bool damaged_ = false;
 };
 
 }  // namespace memtrace::symbolizer
