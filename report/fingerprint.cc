@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "format/checksum.h"
 #include "format/imported.h"
+#include "report/brackets.h"
 #include "report/render/frames_filter.h"
 
 namespace memtrace::report {
@@ -19,31 +20,6 @@ namespace {
 using format::AllocFunction;
 
 bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// Of the bracket at text[open], the one that closes it; npos when none does.
-size_t Closing(absl::string_view text, size_t open) {
-  std::string expected;  // innermost last
-  for (size_t i = open; i < text.size(); ++i) {
-    switch (text[i]) {
-      case '(': expected.push_back(')'); break;
-      case '{': expected.push_back('}'); break;
-      case '[': expected.push_back(']'); break;
-      case '<': expected.push_back('>'); break;
-      case '>':
-        // Of a template, or an arrow or a comparison within brackets of another kind.
-        if (expected.back() != '>' || text[i - 1] == '-') break;
-        [[fallthrough]];
-      case ')': case '}': case ']':
-        while (!expected.empty() && expected.back() == '>' && text[i] != '>') expected.pop_back();
-        if (expected.empty() || expected.back() != text[i]) return absl::string_view::npos;
-        expected.pop_back();
-        if (expected.empty()) return i;
-        break;
-      default: break;
-    }
-  }
-  return absl::string_view::npos;
-}
 
 // "vector<int>&" of "std::vector<int, std::allocator<int> > const&": the last name, without what it
 // is in and qualifiers, and without the default ones of std's template arguments; with * and &. Compilers and the demangler of names write

@@ -97,6 +97,7 @@ absl::string_view LastName(absl::string_view qualified) {
   int depth = 0;
   for (size_t i = qualified.size(); i-- > 1;) {
     const char c = qualified[i];
+    if (c == '>' && qualified[i - 1] == '-') continue;
     depth += c == '>' || c == ')' || c == '}' ? 1 : c == '<' || c == '(' || c == '{' ? -1 : 0;
     if (depth == 0 && c == ':' && qualified[i - 1] == ':') return qualified.substr(i + 1);
   }

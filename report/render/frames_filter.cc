@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "format/records.h"
+#include "report/brackets.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::render {
@@ -96,14 +97,9 @@ const Names& StartNames() {
 // The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function that the
 // rest is in; 0: nothing is in it.
 size_t ScopeBytes(absl::string_view parameters) {
-  int depth = 0;
-  size_t end = 0;
-  for (; end < parameters.size(); ++end) {
-    depth += parameters[end] == '(';
-    depth -= parameters[end] == ')';
-    if (depth == 0) break;
-  }
-  absl::string_view behind = parameters.substr(std::min(end + 1, parameters.size()));
+  const size_t close = Closing(parameters, 0);
+  if (close == absl::string_view::npos) return 0;
+  absl::string_view behind = parameters.substr(close + 1);
   for (const absl::string_view qualifier : {" const", " volatile", " &&", " &", " noexcept"}) {
     absl::ConsumePrefix(&behind, qualifier);
   }
@@ -124,7 +120,6 @@ absl::string_view QualifiedName(absl::string_view demangled) {
   static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
   static constexpr absl::string_view kOperator = "operator";
   const auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
-  int depth = 0;  // of <>, {} and ()
   size_t begin = 0, end = demangled.size();
   for (size_t i = 0; i < demangled.size(); ++i) {
     const absl::string_view rest = demangled.substr(i);
@@ -132,7 +127,7 @@ absl::string_view QualifiedName(absl::string_view demangled) {
       i += kAnonymous.size() - 1;
       continue;
     }
-    if (depth == 0 && absl::StartsWith(rest, kOperator) && (i == 0 || !is_word(rest.data()[-1])) &&
+    if (absl::StartsWith(rest, kOperator) && (i == 0 || !is_word(rest.data()[-1])) &&
         rest.size() > kOperator.size() && !is_word(rest[kOperator.size()])) {
       // What follows "operator" is a name too, with brackets and spaces of its own.
       i += kOperator.size();
@@ -141,9 +136,10 @@ absl::string_view QualifiedName(absl::string_view demangled) {
       break;
     }
     const char c = demangled[i];
-    if (c == '(' && depth == 0) {
+    if (c == '(') {
       const absl::string_view before = demangled.substr(begin, i - begin);
-      if (before != "decltype" && i > begin) {
+      // Of "decltype (x)", which is a return type, the blank was taken for its end. D: "main.leak!(int).leak(int)".
+      if (before != "decltype" && i > begin && before.back() != '!') {
         const size_t scope = ScopeBytes(rest);
         if (scope == 0) {
           end = i;
@@ -154,10 +150,10 @@ absl::string_view QualifiedName(absl::string_view demangled) {
       }
     }
     if (c == '<' || c == '{' || c == '(') {
-      ++depth;
-    } else if ((c == '>' || c == '}' || c == ')') && depth > 0) {
-      --depth;
-    } else if (c == ' ' && depth == 0) {
+      const size_t close = Closing(demangled, i);
+      if (close == absl::string_view::npos) break;
+      i = close;
+    } else if (c == ' ') {
       begin = i + 1;
     }
   }
@@ -167,11 +163,10 @@ absl::string_view QualifiedName(absl::string_view demangled) {
 std::string WithoutTemplates(absl::string_view name) {
   static constexpr absl::string_view kOperator = "operator";
   std::string out;
-  int depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {
     const bool word = i > 0 && (absl::ascii_isalnum(static_cast<unsigned char>(name[i - 1])) ||
                                 name[i - 1] == '_');
-    if (depth == 0 && !word && absl::StartsWith(name.substr(i), kOperator)) {
+    if (!word && absl::StartsWith(name.substr(i), kOperator)) {
       size_t end = i + kOperator.size();
       if (absl::StartsWith(name.substr(end), "()") || absl::StartsWith(name.substr(end), "[]")) {
         end += 2;
@@ -184,9 +179,12 @@ std::string WithoutTemplates(absl::string_view name) {
       i = end - 1;
       continue;
     }
-    if (name[i] == '<') ++depth;
-    if (depth == 0) out += name[i];
-    if (name[i] == '>' && depth > 0) --depth;
+    if (name[i] == '<') {
+      i = Closing(name, i);
+      if (i == absl::string_view::npos) break;
+    } else {
+      out += name[i];
+    }
   }
   return out;
 }

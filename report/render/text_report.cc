@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "report/brackets.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
 #include "report/render/units.h"
@@ -16,21 +17,18 @@ namespace {
 // "std::map<K, V>::insert" -> "std::map<..>::insert".
 std::string WithoutTemplateArguments(absl::string_view name) {
   std::string out;
-  int depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {
     const bool in_operator = absl::EndsWith(out, "operator") || absl::EndsWith(out, "operator<") ||
                              absl::EndsWith(out, "operator>") || absl::EndsWith(out, "operator-");
-    if (depth == 0 && in_operator) {
+    if (name[i] != '<' || in_operator) {
       out.push_back(name[i]);
-    } else if (name[i] == '<') {
-      if (depth++ == 0) out.append("<");
-    } else if (name[i] == '>' && depth > 0) {
-      if (--depth == 0) out.append("..>");
-    } else if (depth == 0) {
-      out.push_back(name[i]);
+      continue;
     }
+    i = Closing(name, i);
+    if (i == absl::string_view::npos) return std::string(name);
+    out.append("<..>");
   }
-  return depth == 0 ? out : std::string(name);
+  return out;
 }
 
 absl::string_view LastComponents(absl::string_view path, int count) {

@@ -26,6 +26,21 @@ TEST(QualifiedNameTest, DropsReturnTypeAndParameters) {
   EXPECT_EQ(QualifiedName("f(int"), "f");
 }
 
+// The '>' of an arrow closes nothing.
+TEST(QualifiedNameTest, KnowsArrows) {
+  EXPECT_EQ(QualifiedName("decltype (((factory)->create)(n)) app::make<app::Factory>(app::Factory*, int)"),
+            "app::make<app::Factory>");
+  EXPECT_EQ(QualifiedName("decltype((factory)->create(n)) app::make<app::Factory>(app::Factory*, int)"),
+            "app::make<app::Factory>");
+  EXPECT_EQ(QualifiedName("decltype ({parm#1}->create({parm#2})) app::make<app::Factory>(app::Factory*, int)"),
+            "app::make<app::Factory>");
+  EXPECT_EQ(QualifiedName("m::cache_it::<fn() -> std::path::PathBuf>"), "m::cache_it::<fn() -> std::path::PathBuf>");
+  EXPECT_EQ(QualifiedName("m::run::<fn(u8) -> u8>::{closure#0}"), "m::run::<fn(u8) -> u8>::{closure#0}");
+  EXPECT_EQ(WithoutTemplates("m::cache_it<fn() -> std::path::PathBuf>::get"), "m::cache_it::get");
+  EXPECT_EQ(WithoutTemplates("a<b<int> >::c<(d->e)>"), "a::c");
+  EXPECT_EQ(QualifiedName("main.leak!(int).leak(int)"), "main.leak!(int).leak");
+}
+
 TEST(QualifiedNameTest, KnowsOperators) {
   EXPECT_EQ(QualifiedName("operator new(unsigned long)"), "operator new");
   EXPECT_EQ(QualifiedName("operator new[](unsigned long, std::align_val_t)"), "operator new[]");
@@ -38,7 +53,7 @@ TEST(QualifiedNameTest, KnowsOperators) {
 
 TEST(QualifiedNameTest, SurvivesAnyBytes) {
   for (const char* name : {"", "(", ")", "<", ">", "operator", "operator(", "((((", ">>>>",
-                           "a<b(c", "decltype(", "(anonymous namespace)", "operator()"}) {
+                           "a<b(c", "decltype(", "!(", "->", "a->b<", "operator->(", "(->", "<-><", "(anonymous namespace)", "operator()"}) {
     QualifiedName(name);
   }
 }

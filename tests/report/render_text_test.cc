@@ -293,6 +293,18 @@ TEST(TextReportTest, EveryWidthIsKept) {
   }
 }
 
+TEST(TextReportTest, AnArrowInANameClosesNoBracket) {
+  const auto shown = [](const char* function, size_t width) {
+    const Frame frame = {.function = function, .file = "/src/m.rs", .line = 2};
+    return FrameText("/src", frame, width, {}, Ink::kPlain);
+  };
+  EXPECT_EQ(shown("m::cache_it::<fn() -> std::path::PathBuf>", 40), "m::cache_it::<..>  m.rs:2");
+  EXPECT_EQ(shown("decltype ((parm#1)->create(parm#2)) app::make<app::Factory>(app::Factory*, int)", 32),
+            "app::make<app::Factory>  m.rs:2");
+  EXPECT_EQ(shown("std::map<int, std::less<int> >::operator->(std::map<int> const&)", 40),
+            "std::map<..>::operator->  m.rs:2");
+}
+
 TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
   MadeUp trace;  // a first touch of 1 MiB from 0.8 to 0.84 s, and a fault now and then
   trace.analysis.faults.minor = 266;

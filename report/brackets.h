@@ -1,0 +1,20 @@
+// Closing(): which bracket closes which in the name of a function.
+//
+// Pure, any thread; any text.
+
+#ifndef MEMTRACE_REPORT_BRACKETS_H_
+#define MEMTRACE_REPORT_BRACKETS_H_
+
+#include <cstddef>
+
+#include "absl/strings/string_view.h"
+
+namespace memtrace::report {
+
+// Of the bracket at text[open], one of ( { [ <, the one that closes it; npos when none does. The '>' of an
+// arrow closes nothing, nor does a comparison within brackets of another kind.
+size_t Closing(absl::string_view text, size_t open);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_BRACKETS_H_
