@@ -249,9 +249,10 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
     if (array || aligned) elide();  // its own frame
   }
   size_t used = 1;
-  for (size_t i = news; i < frames.size() && used < kMostFrames; ++i) {
+  const size_t start = render::StartBegin(frames);
+  for (size_t i = news; i < start && used < kMostFrames; ++i) {
     const Frame& frame = *frames[i];
-    if (frame.role == FrameRole::kMarker || frame.role == FrameRole::kStart) break;
+    if (frame.role == FrameRole::kMarker) break;
     if (frame.inlined) {
       elide();
       continue;

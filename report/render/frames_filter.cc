@@ -94,6 +94,11 @@ const Names& StartNames() {
   return names;
 }
 
+// Of them those that a program may well have for functions of its own.
+bool IsPlainStartName(absl::string_view name) {
+  return name == "start_thread" || name == "thread_start" || name == "clone";
+}
+
 // The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function that the
 // rest is in; 0: nothing is in it.
 size_t ScopeBytes(absl::string_view parameters) {
@@ -259,10 +264,36 @@ bool IsLibc(absl::string_view path) {
   return absl::StartsWith(file, "libc.so") || absl::StartsWith(file, "libc-");
 }
 
+namespace {
+
+// The libraries of glibc and musl in which a program and its threads start.
+bool IsStartModule(absl::string_view path) {
+  const absl::string_view file = path.substr(path.rfind('/') + 1);
+  return IsLibc(path) || absl::StartsWith(file, "libpthread") || absl::StartsWith(file, "libc.musl") ||
+         absl::StartsWith(file, "ld-") || absl::StartsWith(file, "ld.so");
+}
+
+bool IsStart(const Frame& frame) {
+  if (!IsStartFunction(frame.function)) return false;
+  return !IsPlainStartName(frame.function) || IsStartModule(frame.module);
+}
+
+// clone and start_thread of a static executable lie in the program's own file: known by each other.
+bool IsStaticStart(absl::Span<const Frame* const> stack, size_t at, bool is_outermost) {
+  const Frame& frame = *stack[at];
+  if (!IsPlainStartName(frame.function)) return false;
+  if (frame.function != "start_thread") {
+    return is_outermost && at > 0 && stack[at - 1]->function == "start_thread";
+  }
+  return !is_outermost && stack[at + 1]->module == frame.module;
+}
+
+}  // namespace
+
 FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
   if (module_flags & format::kModuleTracer) return FrameRole::kAllocator;
   if (!frame.function.empty()) {
-    if (IsStartFunction(frame.function)) return FrameRole::kStart;
+    if (IsStart(frame)) return FrameRole::kStart;
     if (IsThreadInvoker(QualifiedName(frame.function))) return FrameRole::kInvoker;
     if (IsAllocatorFunction(frame.function) || IsRustLibraryFunction(frame)) {
       return FrameRole::kAllocator;
@@ -325,14 +356,27 @@ size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) 
 
 }  // namespace
 
+size_t StartBegin(absl::Span<const Frame* const> stack) {
+  size_t begin = stack.size();
+  // Outside of libc's start code there is only _start or clone, with or without a name.
+  while (begin > 0 && (stack[begin - 1]->function.empty() ||
+                       stack[begin - 1]->role == FrameRole::kMarker)) {
+    --begin;
+  }
+  const size_t end = begin;
+  while (begin > 0 && (stack[begin - 1]->role == FrameRole::kStart ||
+                       IsStaticStart(stack, begin - 1, begin == end))) {
+    --begin;
+  }
+  return begin == end ? stack.size() : begin;
+}
+
 Cut CutStack(absl::Span<const Frame* const> stack) {
   const auto is_inner = [](const Frame& frame) {
     return frame.role == FrameRole::kAllocator || frame.role == FrameRole::kInvoker;
   };
   Cut cut;
-  // Outside of libc's start code there is only _start, with or without a name.
-  while (cut.end < stack.size() && stack[cut.end]->role != FrameRole::kStart) ++cut.end;
-  const size_t start = cut.end;
+  const size_t start = cut.end = StartBegin(stack);
   while (start < stack.size() && cut.end > 0 && IsInvoker(*stack[cut.end - 1])) --cut.end;
   while (cut.begin < cut.end && is_inner(*stack[cut.begin])) ++cut.begin;
   cut.via =

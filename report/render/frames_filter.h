@@ -27,10 +27,15 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 
 // Names that allocate for their callers, whatever file they are in.
 bool IsAllocatorFunction(absl::string_view demangled);
+// By its name alone, which a function of the program may have as well: RoleOf() knows more.
 bool IsStartFunction(absl::string_view demangled);
 bool IsSystemModule(absl::string_view path);
 // glibc's libc, by the name of the file.
 bool IsLibc(absl::string_view path);
+
+// Where libc's start code begins, which is at the outer end if it is there: what runs main or a thread's
+// function, and all that is outside of it. The size of the stack: it has none.
+size_t StartBegin(absl::Span<const Frame* const> stack);
 
 // The part [begin, end) of a stack that is worth reading.
 struct Cut {

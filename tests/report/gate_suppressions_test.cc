@@ -7,6 +7,7 @@
 #include "report/gate/memcheck_stack.h"
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/suppressions.h"
+#include "report/render/frames_filter.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -352,6 +353,24 @@ TEST(GeneratedSuppressionTest, AllowsForWhatMemcheckSeesOfTheAllocator) {
       SuppressionFor("n", "", AllocFunction::kRealloc, kPlain.pointers());
   EXPECT_THAT(realloc, HasSubstr("   fun:*alloc\n   fun:Load\n"));
   EXPECT_TRUE(Matches(realloc, kPlain.Seen(AllocFunction::kRealloc)));
+}
+
+// A function of the program may be called as libc's that start threads are.
+TEST(GeneratedSuppressionTest, AProgramsOwnCloneIsAFrameLikeOthers) {
+  std::vector<Frame> stack = {Named("node_new"), Named("clone"), Named("start_thread"), Named("use"), Main(), Below()};
+  for (Frame& frame : stack) frame.role = render::RoleOf(frame, 0);
+  const Frames frames = {stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]};
+  const std::string text = SuppressionFor("n", "", AllocFunction::kMalloc, frames.pointers());
+  EXPECT_THAT(text, HasSubstr("   fun:node_new\n   fun:clone\n   fun:start_thread\n   fun:use\n   fun:main\n}"));
+  EXPECT_TRUE(Matches(text, frames.Seen()));
+}
+
+// Inlined, its last name is all that Valgrind has.
+TEST(ValgrindSuppressionTest, TheLastNameOfAFunctionWithAnArrowIsFound) {
+  Frame get = Named("m::run<decltype ((a)->b)>(int)", "_Z1x");
+  get.inlined = true;
+  const Frames frames = {get, Main()};
+  EXPECT_TRUE(Matches(Valgrind("fun:malloc\nfun:run<decltype ((a)->b)>\nfun:main"), frames.Seen()));
 }
 
 }  // namespace

@@ -115,6 +115,15 @@ TEST(RoleTest, TellsTheSystemFromTheProject) {
   EXPECT_EQ(RoleOf(Of("void std::__invoke_impl<void, void (*)()>(std::__invoke_other)"), 0),
             FrameRole::kInvoker);
   EXPECT_EQ(RoleOf(Of("__libc_start_main_impl", "/lib/libc.so.6"), 0), FrameRole::kStart);
+  EXPECT_EQ(RoleOf(Of("_start"), format::kModuleExecutable), FrameRole::kStart);
+  for (const char* name : {"start_thread", "clone", "thread_start"}) {
+    for (const char* module : {"/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libpthread.so.0",
+                               "/lib/libc-2.31.so", "/lib/ld-musl-x86_64.so.1"}) {
+      EXPECT_EQ(RoleOf(Of(name, module), 0), FrameRole::kStart) << name << " " << module;
+    }
+    EXPECT_EQ(RoleOf(Of(name), format::kModuleExecutable), FrameRole::kProject) << name;
+    EXPECT_EQ(RoleOf(Of(name, "/opt/libgit.so"), 0), FrameRole::kProject) << name;
+  }
 }
 
 class CutTest : public testing::Test {
@@ -203,6 +212,42 @@ TEST_F(CutTest, NothingOutsideOfTheStartCodeIsShown) {
   Add("", FrameRole::kProject);  // clone, in a library without symbols
   EXPECT_EQ(Result().begin, 0u);
   EXPECT_EQ(Result().end, 1u);
+}
+
+TEST_F(CutTest, AProgramsOwnCloneIsNotTheStart) {
+  Add("strdup", FrameRole::kAllocator);
+  Add("node_new", FrameRole::kProject);
+  Add("clone", FrameRole::kProject);
+  Add("thread_start", FrameRole::kProject);
+  Add("start_thread", FrameRole::kStart);
+  Add("clone3", FrameRole::kStart);
+  frames_[4].module = frames_[5].module = "/lib/libc.so.6";
+  EXPECT_EQ(Result().end, 4u);
+  frames_.resize(3);
+  EXPECT_EQ(Result().end, 3u) << "a stack that was not followed further";
+  Add("[truncated: deeper than the limit]", FrameRole::kMarker);
+  EXPECT_EQ(Result().end, 4u);
+}
+
+TEST_F(CutTest, TheStartOfAStaticExecutableIsFoundFromTheOuterEnd) {
+  for (const char* outermost : {"clone3", "clone"}) {
+    frames_.clear();
+    Add("malloc", FrameRole::kAllocator);
+    Add("clone", FrameRole::kProject);
+    Add("work", FrameRole::kProject);
+    Add("start_thread", FrameRole::kProject);
+    Add(outermost, RoleOf(Of(outermost), format::kModuleExecutable));
+    EXPECT_EQ(Result().begin, 1u) << outermost;
+    EXPECT_EQ(Result().end, 3u) << outermost;
+  }
+}
+
+TEST_F(CutTest, StartNamesInTheMiddleAreNotTheStart) {
+  Add("work", FrameRole::kProject);
+  Add("_start", FrameRole::kStart);
+  Add("main", FrameRole::kProject);
+  Add("__libc_start_main", FrameRole::kStart);
+  EXPECT_EQ(Result().end, 3u);
 }
 
 TEST_F(CutTest, NeverLeavesNothing) {
