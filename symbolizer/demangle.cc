@@ -17,8 +17,15 @@
 namespace memtrace::symbolizer {
 namespace {
 
+// LLVM adds ".llvm." and a number to the local functions that it makes known to other units (ThinLTO,
+// and Rust's own units).
+std::string_view WithoutLlvmSuffix(std::string_view name) {
+  return name.substr(0, name.find(".llvm."));
+}
+
 // Rust's older mangling is C++'s with a hash at the end: _ZN5alloc5alloc17h0123456789abcdefE.
 bool IsOldRust(std::string_view name) {
+  name = WithoutLlvmSuffix(name);
   constexpr size_t kHash = 20;  // 17h, 16 digits, E
   if (!name.starts_with("_ZN") || name.size() <= kHash || !name.ends_with("E")) return false;
   const std::string_view hash = name.substr(name.size() - kHash, kHash - 1);
@@ -52,8 +59,17 @@ bool DemangleRust(const std::string& name, std::string* text) {
   if (is_rust) *text = std::move(output->text);
   return is_rust;
 }
+
+bool DemangleD(const std::string& name, std::string* text) {
+  const std::unique_ptr<char, void (*)(void*)> found(dlang_demangle(name.c_str(), DMGL_NO_OPTS),
+                                                     std::free);
+  if (found == nullptr) return false;
+  *text = found.get();
+  return true;
+}
 #else
 bool DemangleRust(const std::string&, std::string*) { return false; }
+bool DemangleD(const std::string&, std::string*) { return false; }
 #endif
 
 bool DemangleCpp(const std::string& name, std::string* text) {
@@ -65,9 +81,17 @@ bool DemangleCpp(const std::string& name, std::string* text) {
   return true;
 }
 
+// _D4main3fooFiZPv and the main() that D's start code calls; not _DYNAMIC.
+bool IsD(std::string_view name) {
+  return name == "_Dmain" || (name.size() > 2 && name.starts_with("_D") &&
+                              std::isdigit(static_cast<unsigned char>(name[2])));
+}
+
 }  // namespace
 
-bool IsMangled(std::string_view name) { return name.starts_with("_Z") || name.starts_with("_R"); }
+bool IsMangled(std::string_view name) {
+  return name.starts_with("_Z") || name.starts_with("_R") || IsD(name);
+}
 
 bool IsRust(std::string_view name) { return name.starts_with("_R") || IsOldRust(name); }
 
@@ -76,8 +100,10 @@ std::string Demangle(std::string_view name) {
   if (!IsMangled(name) || name.size() > kMaxMangledBytes) return std::string(name);
   const std::string mangled(name);
   std::string demangled;
-  const bool known = (IsRust(name) && DemangleRust(mangled, &demangled)) ||
-                     (!name.starts_with("_R") && DemangleCpp(mangled, &demangled));
+  const bool known =
+      (IsRust(name) && DemangleRust(std::string(WithoutLlvmSuffix(name)), &demangled)) ||
+      (IsD(name) ? DemangleD(mangled, &demangled)
+                 : !name.starts_with("_R") && DemangleCpp(mangled, &demangled));
   if (!known || demangled.empty()) return mangled;
   if (demangled.size() > kMaxDemangledBytes) {
     demangled.resize(kMaxDemangledBytes - 3);

@@ -1,8 +1,8 @@
 // Demangle(): linkage names -> names a person reads.
 //
 // C++ by abi::__cxa_demangle; Rust, of the older mangling (_ZN...17h and a hash, which is left out) and of
-// the newer one (_R...), by libiberty where the build had it, else the older one by __cxa_demangle; everything
-// else is returned unchanged. Names come from files that may be damaged: very long
+// the newer one (_R...), by libiberty where the build had it, else the older one by __cxa_demangle; D (_D...) by
+// libiberty; everything else is returned unchanged. Names come from files that may be damaged: very long
 // ones are not tried, and a very long result is cut with "...".
 
 #ifndef MEMTRACE_SYMBOLIZER_DEMANGLE_H_
@@ -16,8 +16,8 @@ namespace memtrace::symbolizer {
 inline constexpr size_t kMaxMangledBytes = 8192;
 inline constexpr size_t kMaxDemangledBytes = 8192;
 
-bool IsMangled(std::string_view name);  // a linkage name of C++ or Rust
-bool IsRust(std::string_view name);     // of Rust, of either mangling
+bool IsMangled(std::string_view name);  // a linkage name of C++, Rust or D
+bool IsRust(std::string_view name);     // of Rust, of either mangling, with LLVM's suffix or not
 std::string Demangle(std::string_view name);
 
 }  // namespace memtrace::symbolizer

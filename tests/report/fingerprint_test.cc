@@ -52,7 +52,9 @@ TEST(FunctionIdentityTest, IsTheSameHoweverACompilerSpellsTheFunction) {
        {"A::operator std::__cxx11::basic_string<char, std::char_traits<char>, "
         "std::allocator<char> >() const"}},
       {"f(function)", {"f(void (*)(int))", "f(int (*)(char const*, ...))"}},
-      {"core::fmt::write", {"core::fmt::write::h0123456789abcdef", "core::fmt::write"}},
+      {"core::fmt::write", {"core::fmt::write::h0123456789abcdef", "core::fmt::write",
+                            "core::fmt::write::h0123456789abcdef.llvm.77",
+                            "core::fmt::write::h0123456789abcdef [clone .llvm.77]"}},
   };
   for (const Spellings& function : all) {
     for (const char* name : function.names) {

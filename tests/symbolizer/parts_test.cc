@@ -124,12 +124,29 @@ TEST(DemangleTest, KnowsWhatIsMangled) {
             "<T as alloc::slice::hack::ConvertVec>::to_vec");
   EXPECT_EQ(Demangle("_RNvMs_NtCslNYArtu3iFV_5alloc6stringNtB4_6String4push"), "<alloc::string::String>::push");
   EXPECT_EQ(Demangle("_Rgarbage"), "_Rgarbage");
+  // LLVM's suffix of functions that it made known to other units.
+  EXPECT_EQ(Demangle("_ZN4core3fmt5Write9write_str17h0123456789abcdefE.llvm.1234567890"),
+            "core::fmt::Write::write_str");
+  EXPECT_EQ(Demangle("_RNvMs_NtCslNYArtu3iFV_5alloc6stringNtB4_6String4push.llvm.12"), "<alloc::string::String>::push");
+  EXPECT_EQ(Demangle("_ZN4shop8CheckoutEi.llvm.12"), "shop::Checkout(int) [clone .llvm.12]");
+  EXPECT_TRUE(IsRust("_ZN3two4main17h0123456789abcdefE.llvm.1"));
+  EXPECT_FALSE(IsRust("_ZN3two4mainEv.llvm.1"));
   EXPECT_TRUE(IsRust("_RNvC3two4main") && IsRust("_ZN3two4main17h0123456789abcdefE"));
   EXPECT_FALSE(IsRust("_ZN3two4mainEv") || IsRust("_ZN3two4main17h0123456789abcdegE") || IsRust("two"));
   EXPECT_EQ(Demangle("malloc"), "malloc");
   EXPECT_EQ(Demangle("i"), "i");  // a type, to __cxa_demangle
   EXPECT_EQ(Demangle("_Zgarbage"), "_Zgarbage");
   EXPECT_EQ(Demangle(""), "");
+}
+
+TEST(DemangleTest, ReadsTheNamesOfD) {
+  EXPECT_EQ(Demangle("_D4main4Pool4grabMFiZPv"), "main.Pool.grab(int)");
+  EXPECT_EQ(Demangle("_D4main__T4leakTiZQiFiZPv"), "main.leak!(int).leak(int)");
+  EXPECT_EQ(Demangle("_Dmain"), "D main");
+  EXPECT_EQ(Demangle("_D9nothing"), "_D9nothing");
+  EXPECT_EQ(Demangle("_DYNAMIC"), "_DYNAMIC");
+  EXPECT_TRUE(IsMangled("_D4main4Pool4grabMFiZPv"));
+  EXPECT_FALSE(IsMangled("_DYNAMIC") || IsMangled("_D"));
 }
 
 TEST(DemangleTest, IsBounded) {
