@@ -10,13 +10,21 @@
 namespace memtrace::symbolizer {
 namespace {
 
+// "$a", "$d", "$t", "$x" of ARM and RISC-V, which say where code and data begin; "$x.12",
+// "$xrv64gc" and "$d.foo" are such, too.
+bool IsMappingSymbol(int type, std::string_view name) {
+  if (type != STT_NOTYPE || name.size() < 2 || name[0] != '$') return false;
+  if (std::string_view("adtx").find(name[1]) == std::string_view::npos) return false;
+  return name.size() == 2 || name[2] == '.' || name.starts_with("$xrv");
+}
+
 // Lower is better. Nothing for symbols that do not name code.
 std::optional<uint8_t> RankOf(const GElf_Sym& symbol, std::string_view name) {
   const int type = GELF_ST_TYPE(symbol.st_info);
   const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
   if (!function && type != STT_NOTYPE) return std::nullopt;
-  // Assembler and compiler marks, not functions.
-  if (name.empty() || name.starts_with("$") || name.starts_with(".L")) return std::nullopt;
+  // Assembler and compiler marks, not functions. Swift's functions begin with "$s".
+  if (name.empty() || IsMappingSymbol(type, name) || name.starts_with(".L")) return std::nullopt;
   const bool local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
   return static_cast<uint8_t>((function ? 0 : 2) + (local ? 1 : 0));
 }
