@@ -22,15 +22,20 @@ std::string ReadFunctions(const Options& options, const Module& module,
   ModuleResult opened;
   const std::unique_ptr<ElfFile> file = OpenModuleFile(options, module, &opened);
   if (file == nullptr) return out;
-  const uint32_t type = file->HasSymbolTable() ? SHT_SYMTAB : SHT_DYNSYM;
-  ForEachSymbol(*file, type, [&](const GElf_Sym& symbol, std::string_view name) {
-    const bool wanted = std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
-      return name.starts_with(prefix);
+  std::vector<NamedRange> ranges;
+  // Both: .symtab may have been reduced to a few names. What is exported stands in both.
+  for (const uint32_t type : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
+    ForEachSymbol(*file, type, [&](const GElf_Sym& symbol, std::string_view name) {
+      const bool wanted = std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
+        return name.starts_with(prefix);
+      });
+      if (!wanted || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
+      ranges.push_back({symbol.st_value, symbol.st_value + symbol.st_size});
     });
-    if (!wanted || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
-    const NamedRange range = {symbol.st_value, symbol.st_value + symbol.st_size};
-    out.append(reinterpret_cast<const char*>(&range), sizeof(range));
-  });
+  }
+  std::sort(ranges.begin(), ranges.end());
+  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
+  out.assign(reinterpret_cast<const char*>(ranges.data()), ranges.size() * sizeof(NamedRange));
   return out;
 }
 

@@ -1,11 +1,12 @@
 // FindNamedFunctions: where the functions with certain names lie in a module.
 //
-// By .symtab of the file, or else by .dynsym. The file is read by a child process, as
+// By .symtab of the file and by .dynsym. The file is read by a child process, as
 // SymbolizerProcess does and for its reasons; what cannot be read has no functions.
 
 #ifndef MEMTRACE_SYMBOLIZER_NAMED_FUNCTIONS_H_
 #define MEMTRACE_SYMBOLIZER_NAMED_FUNCTIONS_H_
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -18,9 +19,10 @@ namespace memtrace::symbolizer {
 // Relative to the load bias.
 struct NamedRange {
   uint64_t begin = 0, end = 0;
+  friend auto operator<=>(const NamedRange&, const NamedRange&) = default;
 };
 
-// Functions with a size whose linkage names begin with one of `prefixes`.
+// Functions with a size whose linkage names begin with one of `prefixes`: by address, each once.
 std::vector<NamedRange> FindNamedFunctions(const Options& options, const Module& module,
                                               std::span<const std::string_view> prefixes);
 

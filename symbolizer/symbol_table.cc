@@ -60,8 +60,16 @@ void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
   // Best name last: AddressMap lets the last of equal ranges win.
   std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
     if (a.address != b.address) return a.address < b.address;
+    if (a.name == b.name && a.rank == b.rank) return a.size < b.size;
     return IsBetterName(b, a);
   });
+  // What is exported stands in .symtab and in .dynsym.
+  symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
+                             [](const Symbol& a, const Symbol& b) {
+                               return a.address == b.address && a.size == b.size &&
+                                      a.rank == b.rank && a.name == b.name;
+                             }),
+                 symbols_.end());
   size_t next = 0;  // the first symbol at a higher address
   for (size_t i = 0; i < symbols_.size(); ++i) {
     while (next < symbols_.size() && symbols_[next].address <= symbols_[i].address) ++next;

@@ -47,13 +47,11 @@ struct NameSources {
 };
 
 void LoadSymbols(const std::vector<ElfFile::Range>& code, NameSources* sources) {
-  bool has_symtab = false;
+  // All tables that there are: any of them may have been reduced to a few names (strip -K).
   for (const ElfFile* file : {sources->file.get(), sources->debug.get()}) {
-    if (file == nullptr || has_symtab || !file->HasSymbolTable()) continue;
-    sources->symbols.AddFrom(*file, SHT_SYMTAB);
-    has_symtab = true;
+    if (file != nullptr) sources->symbols.AddFrom(*file, SHT_SYMTAB);
   }
-  if (!has_symtab && sources->file != nullptr) {
+  if (sources->file != nullptr) {
     sources->symbols.AddFrom(*sources->file, SHT_DYNSYM);
     const ElfSection mini = sources->file->Section(".gnu_debugdata");
     if (!mini.data.empty()) {

@@ -33,5 +33,34 @@ TEST_F(OddBuildsTest, FunctionsThatBeginWithADollarHaveTheirNames) {
             "$start");
 }
 
+constexpr char kLibrary[] =
+    "__attribute__((noinline)) int exported_one(volatile int *p) { return *p + 1; }\n"
+    "int keepme(volatile int *p) { return exported_one(p) * 2; }\n";
+
+TEST_F(OddBuildsTest, ASymbolTableOfFewNamesHidesNoOthers) {
+  Write("l.c", kLibrary);
+  Run("gcc -O2 -fPIC -shared l.c -o whole.so && strip -s -K keepme whole.so -o program");
+  const std::vector<Address> one = AddressesOf("exported_one", "whole.so");
+  const ModuleResult result = Symbolizer(Options()).Symbolize({.path = Path("program")}, one);
+  ASSERT_THAT(result.frames.at(0), SizeIs(1));
+  EXPECT_EQ(result.frames[0][0].function, "exported_one");
+  EXPECT_THAT(ChainsIn("keepme"), ElementsAre("keepme@?:0"));
+  const std::string_view prefixes[] = {"exported_", "keepme"};
+  const std::vector<NamedRange> ranges = FindNamedFunctions({}, {.path = Path("program")}, prefixes);
+  EXPECT_THAT(ranges, SizeIs(2)) << "each once";
+  EXPECT_THAT(FindNamedFunctions({}, {.path = Path("whole.so")}, prefixes), SizeIs(2));
+}
+
+TEST_F(OddBuildsTest, ADebugFilesSymbolsAreNotHiddenByFewOfTheModule) {
+  Write("l.c", "static __attribute__((noinline)) int local(volatile int *p) { return *p + 1; }\n"
+               "int keepme(volatile int *p) { return local(p) * 2; }\n");
+  Run("gcc -O2 -fPIC -shared l.c -o whole.so && objcopy --only-keep-debug whole.so program.debug && "
+      "strip -s -K keepme whole.so -o program && objcopy --add-gnu-debuglink=program.debug program");
+  const ModuleResult result =
+      Symbolizer(Options()).Symbolize({.path = Path("program")}, AddressesOf("local", "whole.so"));
+  ASSERT_THAT(result.frames.at(0), SizeIs(1));
+  EXPECT_EQ(result.frames[0][0].function, "local");
+}
+
 }  // namespace
 }  // namespace memtrace::symbolizer
