@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/leak/leak_scans.h"
+#include "report/site_symbols.h"
 #include "symbolizer/variables.h"
 
 namespace memtrace::report {
@@ -35,8 +36,10 @@ absl::Status HeapQuestions::Answer(const render::ReportView& view, const StackTa
     for (const leak::VariableQuery& query : queries) {
       asked.push_back({query.offset, query.thread_local_});
     }
+    const int64_t loaded_ns =
+        SiteSymbols::LoadedNs(view.analysis().process.start_realtime_ns, module);
     symbolizer::VariablesResult result =
-        symbolizer::FindVariables(symbolizer, {module.path, module.build_id}, asked);
+        symbolizer::FindVariables(symbolizer, {module.path, module.build_id, loaded_ns}, asked);
     leak::VariableAnswers answers{{}, std::move(result.message)};
     for (symbolizer::Variable& variable : result.variables) {
       answers.variables.push_back({std::move(variable.name), variable.start});

@@ -72,7 +72,9 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
                          const SymbolizeModule& symbolize,
                          const std::function<void(double)>& progress,
                          std::span<const StackId> more)
-    : stacks_(stacks), modules_(analysis.modules) {
+    : stacks_(stacks),
+      start_realtime_ns_(analysis.process.start_realtime_ns),
+      modules_(analysis.modules) {
   frames_.emplace_back();
 
   // Every distinct address, by module.
@@ -192,13 +194,23 @@ void SiteSymbols::AddMarker(const Address& address) {
   SetRun(address, begin);
 }
 
+int64_t SiteSymbols::LoadedNs(int64_t start_realtime_ns, const ModuleInfo& module) {
+  if (start_realtime_ns <= 0) return 0;
+  return static_cast<int64_t>(static_cast<uint64_t>(start_realtime_ns) + module.load_time_ns);
+}
+
 void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize) {
   std::vector<symbolizer::Address> asked;
   for (const auto& [module, pcs] : instances) {
     for (const uint64_t pc : pcs) asked.push_back({pc - module->bias, true});
   }
   const ModuleInfo& file = *instances.front().module;
-  const symbolizer::ModuleResult result = symbolize({file.path, file.build_id}, asked);
+  int64_t loaded_ns = 0;
+  for (const Asked& instance : instances) {
+    const int64_t loaded = LoadedNs(start_realtime_ns_, *instance.module);
+    loaded_ns = loaded_ns == 0 ? loaded : std::min(loaded_ns, loaded);
+  }
+  const symbolizer::ModuleResult result = symbolize({file.path, file.build_id, loaded_ns}, asked);
   size_t i = 0;
   for (const auto& [module, pcs] : instances) {
     Note(*module, result);
@@ -258,7 +270,8 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& sy
     for (const uint64_t pc : pcs) {
       asked.push_back({.offset = pc - module.bias, .called = true});
     }
-    const symbolizer::ModuleResult result = symbolize({module.path, module.build_id}, asked);
+    const symbolizer::ModuleResult result =
+        symbolize({module.path, module.build_id, LoadedNs(start_realtime_ns_, module)}, asked);
     for (size_t i = 0; i < std::min(asked.size(), result.frames.size()); ++i) {
       if (result.frames[i].empty()) continue;
       const symbolizer::Frame& found = result.frames[i].front();
@@ -328,6 +341,10 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
       replaced_.insert(module.path);
       note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
                           "its frames are shown as module+offset");
+      break;
+    case ModuleState::kWrittenSince:
+      note = absl::StrCat(path, " was written again after it was loaded, and has no build-id that tells whether "
+                          "it is still the file that ran: its frames are shown as module+offset");
       break;
     case ModuleState::kNotFound:
       if (module.flags & format::kModuleVdso) return;  // never a file

@@ -43,6 +43,10 @@ class SiteSymbols {
               const std::function<void(double)>& progress = {},
               std::span<const StackId> more = {});
 
+  // When a module was loaded, by the wall clock (symbolizer::Module::loaded_ns), in a process that began at
+  // `start_realtime_ns`; 0: not known.
+  static int64_t LoadedNs(int64_t start_realtime_ns, const ModuleInfo& module);
+
   // Innermost first, inlined frames expanded, a marker last. Empty: no stack.
   std::vector<FrameId> Stack(StackId stack) const;
   const Frame& frame(FrameId id) const { return frames_[id.value]; }
@@ -114,6 +118,7 @@ class SiteSymbols {
   void AddNote(std::string note);
 
   const StackTable& stacks_;
+  const int64_t start_realtime_ns_;
   const ModuleIndex modules_;
   absl::flat_hash_map<Address, Run> runs_;
   absl::flat_hash_map<Address, std::string> called_;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "report/site_symbols.h"
 
 namespace memtrace::report {
 namespace {
@@ -94,7 +95,9 @@ class Survey {
       }
       const bool program = module.flags & format::kModuleExecutable;
       // A program without a build-id may be another one by now.
-      Examined examined = {&module, find({module.path, module.build_id}, names,
+      const int64_t loaded_ns =
+          SiteSymbols::LoadedNs(analysis_.process.start_realtime_ns, module);
+      Examined examined = {&module, find({module.path, module.build_id, loaded_ns}, names,
                                          program ? std::span<const std::string_view>(texts)
                                                  : std::span<const std::string_view>())};
       if (examined.names.state != symbolizer::ModuleState::kSymbolsOnly &&

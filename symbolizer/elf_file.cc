@@ -58,6 +58,7 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));
   file->device_ = st.st_dev;
   file->inode_ = st.st_ino;
+  file->written_ns_ = int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
   if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
     return status;
   }

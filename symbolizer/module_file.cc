@@ -49,6 +49,16 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
   return result;
 }
 
+namespace {
+
+// A file may also be written again as it was; that cannot be told. Copies in a sysroot have times of their own.
+bool WasWrittenSince(const ElfFile& file, const Module& module, const Options& options) {
+  return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
+         file.written_ns() > module.loaded_ns;
+}
+
+}  // namespace
+
 std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
                                         ModuleResult* result) {
   const std::vector<std::string> places = PlacesOf(options.sysroot, module);
@@ -68,6 +78,9 @@ std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& mo
           place, ": replaced since the trace: build-id ",
           (*file)->build_id().empty() ? "(none)" : HexOf((*file)->build_id()),
           ", traced ", HexOf(module.build_id));
+    } else if (WasWrittenSince(**file, module, options)) {
+      state = ModuleState::kWrittenSince;
+      message = absl::StrCat(place, ": changed since the trace, and without a build-id");
     } else {
       result->state = ModuleState::kSymbolsOnly;
       result->message.clear();

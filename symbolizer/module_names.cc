@@ -97,7 +97,7 @@ bool Decode(std::string_view bytes, ModuleNames* names) {
   if (bytes.size() != 3 + uses + names->contains.size()) return false;
   const auto state = static_cast<ModuleState>(bytes[0]);
   if (state != ModuleState::kSymbolsOnly && state != ModuleState::kNotFound &&
-      state != ModuleState::kBuildIdDiffers) {
+      state != ModuleState::kBuildIdDiffers && state != ModuleState::kWrittenSince) {
     return state == ModuleState::kUnreadable;
   }
   names->state = state;
@@ -116,6 +116,7 @@ std::string EncodeQuestion(const Module& module, const std::string& sysroot,
                            std::span<const std::string_view> texts) {
   std::string bytes;
   for (const std::string* text : {&module.path, &module.build_id, &sysroot}) Put(*text, &bytes);
+  Put64(static_cast<uint64_t>(module.loaded_ns), &bytes);
   for (const auto& list : {names, texts}) {
     Put(static_cast<uint32_t>(list.size()), &bytes);
     for (const std::string_view text : list) Put(text, &bytes);
@@ -137,6 +138,7 @@ std::string AnswerNames(std::string_view question) {
   module.path = in.Text();
   module.build_id = in.Text();
   const std::string sysroot(in.Text());
+  module.loaded_ns = static_cast<int64_t>(in.Number64());
   const std::vector<std::string_view> names = ReadList(&in), texts = ReadList(&in);
   return Encode(ReadNames(module, sysroot, names, texts));
 }

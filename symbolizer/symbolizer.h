@@ -29,6 +29,9 @@ struct Options {
 struct Module {
   std::string path;      // as loaded in the traced process
   std::string build_id;  // raw bytes; a file with another one is refused. Empty: not checked
+  // When it was loaded, in ns of the wall clock of the machine that it ran on; 0: not known. Without
+  // a build-id a file that was written later is refused: nothing else tells of a rebuild.
+  int64_t loaded_ns = 0;
 };
 
 // An address to look up, relative to the module (pc - load bias). A return
@@ -54,6 +57,7 @@ enum class ModuleState {
   kDebugInfo,        // DWARF found, here or in a separate file
   kSymbolsOnly,      // .symtab, .dynsym or .gnu_debugdata
   kBuildIdDiffers,   // the file was replaced since: nothing is looked up in it
+  kWrittenSince,     // without a build-id: likely replaced, and treated as such
   kNotFound,
   kUnreadable,       // not an ELF file, or damaged
 };

@@ -23,6 +23,7 @@ std::string EncodeQuestion(const Module& module, std::span<const Address> addres
   std::string bytes;
   Put(module.path, &bytes);
   Put(module.build_id, &bytes);
+  Put64(static_cast<uint64_t>(module.loaded_ns), &bytes);
   Put(static_cast<uint32_t>(addresses.size()), &bytes);
   for (const Address& address : addresses) {
     Put64(address.offset, &bytes);
@@ -35,6 +36,7 @@ void DecodeQuestion(std::string_view bytes, Module* module, std::vector<Address>
   AnswerReader in(bytes);
   module->path = in.Text();
   module->build_id = in.Text();
+  module->loaded_ns = static_cast<int64_t>(in.Number64());
   addresses->resize(in.Count(sizeof(uint64_t) + sizeof(uint32_t)));
   for (Address& address : *addresses) {
     address.offset = in.Number64();

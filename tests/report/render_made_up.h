@@ -4,6 +4,7 @@
 #ifndef MEMTRACE_TESTS_REPORT_RENDER_MADE_UP_H_
 #define MEMTRACE_TESTS_REPORT_RENDER_MADE_UP_H_
 
+#include <map>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -121,6 +122,7 @@ class MadeUp {
         analysis, *table_,
         [this](const symbolizer::Module& module, std::span<const symbolizer::Address> asked) {
           ++symbolize_calls;
+          loaded_ns[module.path] = module.loaded_ns;
           return Symbolize(module, asked);
         });
     return *symbols_;
@@ -131,6 +133,7 @@ class MadeUp {
 
   Analysis analysis;
   int symbolize_calls = 0;
+  std::map<std::string, int64_t> loaded_ns;  // as symbolize() was told
   symbolizer::ModuleState plugin_state = symbolizer::ModuleState::kDebugInfo;
   std::string plugin_missed;  // ModuleResult::missed
 

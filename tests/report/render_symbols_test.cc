@@ -95,6 +95,27 @@ TEST(SiteSymbolsTest, ManyThatHaveNoNamesForOneReasonAreOneNote) {
   EXPECT_EQ(few.symbols().notes()[0].find("/work/plugin.so was not found: its frames"), 0u);
 }
 
+// Of a file without a build-id nothing else tells that it was built again.
+TEST(SiteSymbolsTest, AFileThatWasWrittenSinceIsSaidOnce) {
+  MadeUp trace;
+  trace.plugin_state = symbolizer::ModuleState::kWrittenSince;
+  trace.analysis.process.start_realtime_ns = 1000;
+  for (ModuleInfo& module : trace.analysis.modules) {
+    if (module.path == "/work/plugin.so") module.load_time_ns = 50;
+  }
+  const StackId a = trace.Stack({{"secret", "p.c", 1, kPlugin}, {"main", "m.c", 1}});
+  trace.AddSite(a, 1, 8, 1);
+  const SiteSymbols& symbols = trace.symbols();
+  EXPECT_EQ(Names(symbols, a), (std::vector<std::string>{"plugin.so+0x1000", "main"}));
+  EXPECT_EQ(trace.loaded_ns.at("/work/plugin.so"), 1050);
+  EXPECT_EQ(trace.loaded_ns.at("/work/app"), 1000);
+  ASSERT_EQ(symbols.notes().size(), 1u);
+  EXPECT_NE(symbols.notes()[0].find("/work/plugin.so was written again"), std::string::npos);
+  trace.analysis.process.start_realtime_ns = 0;  // imported
+  trace.symbols();
+  EXPECT_EQ(trace.loaded_ns.at("/work/plugin.so"), 0);
+}
+
 TEST(SiteSymbolsTest, WhatABetterAnswerFailedByIsANote) {
   MadeUp trace;
   trace.plugin_state = symbolizer::ModuleState::kSymbolsOnly;

@@ -62,5 +62,35 @@ TEST_F(OddBuildsTest, ADebugFilesSymbolsAreNotHiddenByFewOfTheModule) {
   EXPECT_EQ(result.frames[0][0].function, "local");
 }
 
+TEST_F(OddBuildsTest, AFileWithoutBuildIdThatWasWrittenSinceIsRefused) {
+  Write("l.c", kLibrary);
+  for (const bool build_id : {false, true}) {
+    SCOPED_TRACE(build_id);
+    Run(std::string("gcc -O2 -fPIC -shared -Wl,--build-id") + (build_id ? "" : "=none") + " l.c -o program");
+    struct stat st;
+    ASSERT_EQ(stat(Path("program").c_str(), &st), 0);
+    const int64_t written = int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
+    const uint64_t offset = AddressesOf("keepme", "program").front().offset + 1;
+    const auto ask = [&](int64_t loaded_ns, const std::string& id = "") {
+      return SymbolizeOne({}, {Path("program"), id, loaded_ns}, offset);
+    };
+    EXPECT_EQ(ask(written).state, ModuleState::kSymbolsOnly);
+    EXPECT_EQ(ask(0).state, ModuleState::kSymbolsOnly) << "not known";
+    if (build_id) {
+      EXPECT_EQ(ask(written - 1, BuildIdOf(Path("program"))).state, ModuleState::kSymbolsOnly);
+      continue;
+    }
+    const ModuleResult result = ask(written - 1);
+    EXPECT_EQ(result.state, ModuleState::kWrittenSince);
+    EXPECT_THAT(result.message, HasSubstr("changed since the trace"));
+    EXPECT_THAT(result.frames[0], IsEmpty());
+    // In a sysroot are copies, with times of their own.
+    std::filesystem::create_directories(Path("root" + directory_.path()));
+    Run("cp program root" + directory_.path());
+    EXPECT_EQ(SymbolizeOne({.sysroot = Path("root")}, {Path("program"), "", written - 1}, offset).state,
+              ModuleState::kSymbolsOnly);
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::symbolizer
