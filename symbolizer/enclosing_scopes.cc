@@ -178,11 +178,30 @@ std::string EnclosingScopes::Parameters(Dwarf_Die* function) {
   return absl::StrCat("(", text, ")");
 }
 
+bool EnclosingScopes::KnowsTypes(Dwarf_Die* die) {
+  Dwarf_Die unit;
+  if (dwarf_diecu(die, &unit, nullptr, nullptr) == nullptr) return false;
+  const std::vector<Dwarf_Die>& children = Children(&unit);
+  return std::any_of(children.begin(), children.end(), [](Dwarf_Die child) {
+    switch (dwarf_tag(&child)) {
+      case DW_TAG_base_type:
+      case DW_TAG_pointer_type:
+      case DW_TAG_class_type:
+      case DW_TAG_structure_type:
+      case DW_TAG_typedef:
+        return true;
+      default:
+        return false;
+    }
+  });
+}
+
 const std::string& EnclosingScopes::QualifiedName(Dwarf_Die* function) {
   Dwarf_Die declared = Declared(*function);
   const auto [it, is_new] = names_.try_emplace(declared.addr);
   const char* name = NameOf(&declared);
-  if (!is_new || name == nullptr || !IsCPlusPlus(&declared)) return it->second;
+  // Of the function's unit: what dwz moved to a unit of its own has no language there.
+  if (!is_new || name == nullptr || !IsCPlusPlus(function)) return it->second;
   const std::string prefix = Prefix(&declared);
   // main, and what the compiler made for itself; and a name that was declared nowhere, of which there is neither scope
   // nor parameter: clang -gline-tables-only.
@@ -191,7 +210,10 @@ const std::string& EnclosingScopes::QualifiedName(Dwarf_Die* function) {
        !dwarf_hasattr(&declared, DW_AT_decl_line))) {
     return it->second;
   }
-  return it->second = absl::StrCat(prefix, name, Parameters(&declared));
+  const std::string parameters = Parameters(&declared);
+  // gcc -g1 says nothing of them.
+  if (parameters == "()" && !KnowsTypes(&declared)) return it->second = prefix.empty() ? "" : absl::StrCat(prefix, name);
+  return it->second = absl::StrCat(prefix, name, parameters);
 }
 
 }  // namespace memtrace::symbolizer

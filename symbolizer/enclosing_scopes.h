@@ -31,6 +31,8 @@ class EnclosingScopes {
   std::string Prefix(Dwarf_Die* die);
   std::string TypeName(Dwarf_Die* die, int depth);
   std::string Parameters(Dwarf_Die* function);
+  // Does the unit of `die` say anything of types, and so of parameters?
+  bool KnowsTypes(Dwarf_Die* die);
   const std::vector<Dwarf_Die>& Children(Dwarf_Die* die);
 
   absl::node_hash_map<void*, std::vector<Dwarf_Die>> children_;

@@ -92,5 +92,40 @@ TEST_F(OddBuildsTest, AFileWithoutBuildIdThatWasWrittenSinceIsRefused) {
   }
 }
 
+// dwz moves what several units have to a unit that names no language.
+TEST_F(OddBuildsTest, InlinedFunctionsKeepTheirScopesAfterDwz) {
+  Write("h.h", "namespace app { namespace {\n"
+               "struct Pool { int n; __attribute__((always_inline)) int Make(volatile int *k) { return *k / n; } };\n"
+               "__attribute__((always_inline)) inline int Helper(volatile int *k) { Pool q{*k}; return q.Make(k); }\n"
+               "} \n"
+               "static __attribute__((always_inline)) inline int Stat(volatile int *k, const char *) { return *k + 3; }\n"
+               "}\n");
+  for (const std::string unit : {"a", "b", "c"}) {
+    Write(unit + ".cc", "#include \"h.h\"\nint helper_" + unit + "(volatile int *k) { return app::Helper(k); }\n"
+                        "int stat_" + unit + "(volatile int *k) { return app::Stat(k, \"\"); }\n");
+  }
+  Run("g++ -O2 -g -gdwarf-4 -fPIC -shared a.cc b.cc c.cc -o program && dwz program");
+  const std::string tags = Run("readelf --debug-dump=info program");
+  ASSERT_THAT(tags, HasSubstr("DW_TAG_partial_unit"));
+  EXPECT_EQ(InlinedInto("_Z8helper_aPVi"),
+            "app::(anonymous namespace)::Helper(int volatile*) | app::(anonymous namespace)::Pool::Make(int volatile*)");
+  EXPECT_EQ(InlinedInto("_Z6stat_bPVi"), "app::Stat(int volatile*, char const*)");
+}
+
+TEST_F(OddBuildsTest, WhereNoTypesAreKnownNoParametersAreMadeUp) {
+  Write("a.cc", "namespace app { static inline __attribute__((always_inline)) int In(volatile int *k) { return *k / 3; } }\n"
+                "static inline __attribute__((always_inline)) int None() { static volatile int k; return k / 3; }\n"
+                "int one(volatile int *k) { return app::In(k); }\nint two() { return None(); }\n");
+  for (const std::string compiler : {"g++", "clang++"}) {
+    SCOPED_TRACE(compiler);
+    Run(compiler + " -O2 -g1 -fPIC -shared a.cc -o program");
+    EXPECT_EQ(InlinedInto("_Z3onePVi"), "In");
+    EXPECT_EQ(InlinedInto("_Z3twov"), "None");
+  }
+  Run("g++ -O2 -g -fPIC -shared a.cc -o program");
+  EXPECT_EQ(InlinedInto("_Z3onePVi"), "app::In(int volatile*)");
+  EXPECT_EQ(InlinedInto("_Z3twov"), "None()");
+}
+
 }  // namespace
 }  // namespace memtrace::symbolizer
