@@ -129,7 +129,18 @@ void DwarfModule::FindSplit(Unit* unit) {
   uint8_t type = 0;
   if (dwarf_cu_info(unit->die.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) !=
           0 ||
-      type != DW_UT_skeleton || dwarf_tag(&split) == DW_TAG_invalid) {
+      type != DW_UT_skeleton) {
+    return;
+  }
+  if (dwarf_tag(&split) == DW_TAG_invalid) {
+    if (!note_.empty()) return;
+    Dwarf_Attribute attribute;
+    const char* name = dwarf_attr(&unit->die, DW_AT_dwo_name, &attribute) != nullptr ||
+                               dwarf_attr(&unit->die, DW_AT_GNU_dwo_name, &attribute) != nullptr
+                           ? dwarf_formstring(&attribute)
+                           : nullptr;
+    note_ = absl::StrCat(path_, ": ", name != nullptr ? name : "a .dwo file",
+                         " was not found; what was inlined into its functions is missing");
     return;
   }
   Dwarf* dwarf = dwarf_cu_getdwarf(split.cu);

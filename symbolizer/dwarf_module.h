@@ -73,7 +73,7 @@ class DwarfModule {
   static bool FillBytes(Dwarf* dwarf, const Sections& sections, Dwarf_Off die_offset,
                         Dwarf_Off next, Dwarf_Off abbreviations, const UnitShape& shape,
                         UnitBytes* bytes);
-  static void FindSplit(Unit* unit);
+  void FindSplit(Unit* unit);
 
   const CodeRanges code_;
   std::unique_ptr<ElfFile> alternate_file_;

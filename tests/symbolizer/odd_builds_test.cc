@@ -127,5 +127,25 @@ TEST_F(OddBuildsTest, WhereNoTypesAreKnownNoParametersAreMadeUp) {
   EXPECT_EQ(InlinedInto("_Z3twov"), "None()");
 }
 
+TEST_F(OddBuildsTest, ThatSplitDebugInformationIsGoneIsSaidOnce) {
+  for (const std::string unit : {"a", "b"}) {
+    Write(unit + ".cc", "static inline __attribute__((always_inline)) int In(volatile int *k) { return *k / 3; }\n"
+                        "int " + unit + "(volatile int *k) { return In(k); }\n");
+  }
+  for (const std::string version : {"-gdwarf-4", "-gdwarf-5"}) {
+    SCOPED_TRACE(version);
+    Run("g++ -O2 -gsplit-dwarf " + version + " -fPIC -c a.cc b.cc && g++ -shared a.o b.o -o program");
+    ModuleResult result;
+    EXPECT_EQ(InlinedInto("_Z1aPVi", "program", &result), "In(int volatile*)");
+    EXPECT_EQ(result.message, "");
+    Run("rm a.dwo b.dwo");
+    std::vector<Address> addresses = AddressesOf("_Z1aPVi", "program");
+    for (const Address& address : AddressesOf("_Z1bPVi", "program")) addresses.push_back(address);
+    result = Symbolizer(Options()).Symbolize({.path = Path("program")}, addresses);
+    EXPECT_EQ(result.missed, Path("program") + ": a.dwo was not found; what was inlined into its functions is missing");
+    EXPECT_EQ(Chain(result.frames.at(0)), "a(int volatile*)@a.cc:1") << "the line is that of In()";
+  }
+}
+
 }  // namespace
 }  // namespace memtrace::symbolizer
