@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "format/records.h"
 #include "report/brackets.h"
-#include "symbolizer/demangle.h"
+#include "report/render/rust_names.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -214,33 +214,6 @@ bool IsAllocatorFunction(absl::string_view demangled) {
          absl::StartsWith(name, "node::UncheckedMalloc") ||
          absl::StartsWith(name, "node::Realloc") ||
          absl::StartsWith(name, "node::UncheckedRealloc") || AllocatorNames().contains(name);
-}
-
-// "alloc::vec::Vec<T>::push": of a crate of Rust's own. C++ has namespaces of these names, too.
-bool BeginsInRustsCrates(absl::string_view name) {
-  for (const absl::string_view crate : {"alloc::", "core::", "std::", "hashbrown::", "__rustc::"}) {
-    if (absl::StartsWith(name, crate)) return true;
-  }
-  return false;
-}
-
-bool IsRustLibraryFunction(const Frame& frame) {
-  if (!symbolizer::IsRust(frame.linkage_name) && !absl::EndsWith(frame.file, ".rs")) return false;
-  absl::string_view name = frame.function;
-  if (!absl::ConsumePrefix(&name, "<")) return BeginsInRustsCrates(name);
-  // "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<&str as alloc::string::ToString>::to_string",
-  // "<[u8]>::to_vec": of the crate of the type, or of the trait where the type is of none.
-  while (absl::ConsumePrefix(&name, "&") || absl::ConsumePrefix(&name, "*") ||
-         absl::ConsumePrefix(&name, "[") || absl::ConsumePrefix(&name, "(") ||
-         absl::ConsumePrefix(&name, "mut ") || absl::ConsumePrefix(&name, "const ") ||
-         absl::ConsumePrefix(&name, "dyn ")) {
-  }
-  if (BeginsInRustsCrates(name)) return true;
-  size_t word = 0;
-  while (word < name.size() && (absl::ascii_isalnum(name[word]) || name[word] == '_')) ++word;
-  if (absl::StartsWith(name.substr(word), "::")) return false;
-  const size_t as = name.find(" as ");
-  return as == absl::string_view::npos || BeginsInRustsCrates(name.substr(as + 4));
 }
 
 bool IsStartFunction(absl::string_view demangled) { return StartNames().contains(demangled); }

@@ -85,22 +85,50 @@ TEST(RoleTest, RustsLibraryAllocatesForItsCallers) {
   const auto role = [](const char* function, bool by_linkage_name) {
     Frame frame = Of(function);
     (by_linkage_name ? frame.linkage_name : frame.file) =
-        by_linkage_name ? "_RNvNtCslNYArtu3iFV_5alloc5alloc5alloc" : "/rustc/1f2e/library/alloc/src/alloc.rs";
+        by_linkage_name ? "_RNvNtCslNYArtu3iFV_5alloc5alloc5alloc" : "/work/app/src/main.rs";
     return RoleOf(frame, format::kModuleExecutable);
   };
   for (const bool by_linkage_name : {false, true}) {
     for (const char* name : {"alloc::alloc::alloc", "<alloc::vec::Vec<u8>>::push", "<[u8]>::to_vec::<T>",
                              "<&str as alloc::string::ToString>::to_string", "hashbrown::raw::RawTable::grow",
-                             "<T as alloc::slice::hack::ConvertVec>::to_vec", "std::thread::spawn::<app::Run>"}) {
+                             "<T as alloc::slice::hack::ConvertVec>::to_vec", "std::thread::spawn::<app::Run>",
+                             // Of types of the program, by what only the library can write.
+                             "<[app::X]>::to_vec", "<app::X as alloc::slice::hack::ConvertVec>::to_vec::<A>",
+                             "<[app::X]>::sort_by::<app::sorted::{closure#0}>", "<*const app::X>::read",
+                             "<(app::X, u8) as core::clone::Clone>::clone", "<[&str]>::join::<&str>",
+                             "<alloc::vec::Vec<app::X> as alloc::vec::spec_from_iter::SpecFromIter<app::X, "
+                             "core::iter::adapters::map::Map<app::I, fn(u8) -> app::X>>>::from_iter"}) {
       EXPECT_EQ(role(name, by_linkage_name), FrameRole::kAllocator) << name;
     }
     for (const char* name : {"app::main", "<app::Pool as core::iter::Iterator>::next", "allocate::get",
                              "<app::Pool>::get", "<&mut app::Pool as alloc::Take>::take",
-                             "<u8 as app::Count>::count"}) {
+                             "<u8 as app::Count>::count", "<[T] as app::Named>::nm",
+                             "<alloc::vec::Vec<u8> as app::Grow>::grow", "<(u8, u8) as app::Named>::nm",
+                             "<app::X as core::clone::Clone>::clone"}) {
       EXPECT_EQ(role(name, by_linkage_name), FrameRole::kProject) << name;
     }
   }
   EXPECT_EQ(RoleOf(Of("core::Pool::get(int)"), 0), FrameRole::kProject) << "of C++";
+}
+
+// Where the source is known, it says more than the name.
+TEST(RoleTest, WhatIsInTheSourcesOfRustsLibraryIsOfIt) {
+  const auto role = [](const char* function, const char* file) {
+    Frame frame = Of(function);
+    frame.linkage_name = "_RNvNtCslNYArtu3iFV_5alloc5alloc5alloc";
+    frame.file = file;
+    return RoleOf(frame, format::kModuleExecutable);
+  };
+  const char* const name = "<app::I as core::iter::traits::iterator::Iterator>::collect::<alloc::vec::Vec<u8>>";
+  for (const char* file : {"/rustc/9fc6b431/library/core/src/iter/traits/iterator.rs",
+                           "/root/.rustup/toolchains/x/lib/rustlib/src/rust/library/core/src/iter/mod.rs",
+                           "/rust/deps/hashbrown-0.15.2/src/raw/mod.rs",
+                           "/usr/src/rustc-1.63.0/library/core/src/iter/mod.rs"}) {
+    EXPECT_EQ(role(name, file), FrameRole::kAllocator) << file;
+  }
+  for (const char* file : {"/work/app/src/main.rs", "", "/rustc/app/src/main.rs", "/work/library/src/main.rs"}) {
+    EXPECT_EQ(role(name, file), FrameRole::kProject) << file;
+  }
 }
 
 TEST(RoleTest, TellsTheSystemFromTheProject) {
