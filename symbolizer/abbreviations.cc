@@ -12,6 +12,10 @@ namespace {
 using Op = Abbreviation::Op;
 using Step = Abbreviation::Step;
 
+// clang's since LLVM 13, which no header of ours has yet: an index of .debug_addr and an offset
+// of four bytes.
+constexpr uint64_t kFormLlvmAddrxOffset = 0x2001;
+
 // Codes up to here live in a vector, so that a lookup is one index.
 constexpr uint64_t kMaxDenseCode = 1 << 16;
 
@@ -78,6 +82,9 @@ bool StepOfForm(uint64_t form, const UnitShape& shape, Op* op) {
     case DW_FORM_GNU_addr_index:
     case DW_FORM_GNU_str_index:
       return other(Step::kLeb);
+    case kFormLlvmAddrxOffset:
+      *op = {Step::kLeb, 4};
+      return true;
     case DW_FORM_string:
       return other(Step::kString);
     case DW_FORM_block1:
@@ -103,6 +110,7 @@ bool TakeStep(const Op& op, const UnitShape& shape, ByteCursor* cursor) {
       break;
     case Step::kLeb:
       cursor->SkipLeb();
+      cursor->Skip(op.bytes);
       break;
     case Step::kString:
       cursor->SkipString();

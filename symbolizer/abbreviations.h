@@ -33,7 +33,7 @@ struct Abbreviation {
                               kIndirect };
   struct Op {
     Step step;
-    uint32_t bytes;  // kSkip
+    uint32_t bytes;  // of kSkip, and that follow the number of kLeb
   };
   struct Attribute {
     uint16_t name;

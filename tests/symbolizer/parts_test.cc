@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "symbolizer/abbreviations.h"
 #include "symbolizer/address_map.h"
 #include "symbolizer/byte_cursor.h"
 #include "symbolizer/demangle.h"
@@ -187,6 +188,16 @@ TEST(ByteCursorTest, StopsAtTheEnd) {
   cursor.SkipString();
   cursor.Skip(1);
   EXPECT_FALSE(cursor.ok());
+}
+
+// DW_FORM_LLVM_addrx_offset: an index of 129, and four bytes.
+TEST(AbbreviationsTest, StepOverAnAddressByIndexAndOffset) {
+  const UnitShape shape = {5, 8, 4};
+  Abbreviation::Op op;
+  ASSERT_TRUE(StepOfForm(0x2001, shape, &op));
+  ByteCursor cursor(std::string_view("\x81\x01\x10\x00\x00\x00\x07", 7));
+  EXPECT_TRUE(TakeStep(op, shape, &cursor));
+  EXPECT_EQ(cursor.Fixed(1), 7u);
 }
 
 TEST(ByteCursorTest, ReadsSignedNumbers) {
