@@ -5,10 +5,12 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/render/shell_words.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
+#include "report/run/output_name.h"
 
 namespace memtrace::report {
 namespace {
@@ -32,6 +34,29 @@ std::string KillText(const KillFacts& facts) {
     case format::KillVerdict::kNotKnown: break;
   }
   return "ended by SIGKILL, perhaps by the OOM killer";
+}
+
+// The files to name for a report of all processes: each, or those with the names of children by a pattern.
+std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
+  constexpr size_t kNamed = 2, kMost = 20;  // beyond it no pattern is there, and no line to read
+  std::string files = render::ShellFile(main.path);
+  const size_t others = result.traces.size() - 1;
+  if (others > kNamed) {
+    const absl::string_view path = main.path;
+    const absl::string_view extension = ExtensionOf(path);
+    const absl::string_view stem = path.substr(0, path.size() - extension.size());
+    const bool all_fit = std::ranges::all_of(result.traces, [&](const FinishedTrace& trace) {
+      return &trace == &main || (absl::StartsWith(trace.path, absl::StrCat(stem, ".")) &&
+                                 absl::EndsWith(trace.path, extension));
+    });
+    if (all_fit) return absl::StrCat(files, " ", render::ShellFile(stem), ".*",
+                                      extension.empty() ? "" : render::ShellWord(extension));
+  }
+  if (others > kMost) return files;
+  for (const FinishedTrace& trace : result.traces) {
+    if (&trace != &main) absl::StrAppend(&files, " ", render::ShellFile(trace.path));
+  }
+  return files;
 }
 
 }  // namespace
@@ -82,7 +107,7 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost");
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
-  absl::StrAppend(&line, "; next: memtrace report ", render::ShellFile(main.path));
+  absl::StrAppend(&line, "; next: memtrace report ", FilesOf(result, main));
   return line;
 }
 

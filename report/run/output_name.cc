@@ -70,6 +70,8 @@ std::string ChildOutputName(absl::string_view root_output, absl::string_view pro
                       root_output.substr(extension));
 }
 
+absl::string_view ExtensionOf(absl::string_view name) { return name.substr(ExtensionAt(name)); }
+
 std::string NumberedName(absl::string_view name, int number) {
   if (number == 0) return std::string(name);
   const size_t extension = ExtensionAt(name);

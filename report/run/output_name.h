@@ -26,6 +26,8 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
 // "out.mtr" -> "out.sort.4711.mtr": the trace of another process of the same run.
 std::string ChildOutputName(absl::string_view root_output, absl::string_view program, uint32_t pid);
 
+absl::string_view ExtensionOf(absl::string_view name);  // ".mtr"; of ".hidden" empty
+
 // "out.mtr", 1 -> "out.1.mtr"; 0 -> "out.mtr".
 std::string NumberedName(absl::string_view name, int number);
 

@@ -12,6 +12,7 @@ namespace memtrace::report {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -160,11 +161,28 @@ TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
   trace.counts.allocations = 1;
   result.traces.push_back(trace);
   EXPECT_THAT(ClosingLine(result, &end), HasSubstr("allocations) and child.mtr (1 allocation); "));
+  EXPECT_THAT(ClosingLine(result, &end), EndsWith("next: memtrace report 'my trace.mtr' child.mtr"));
   trace.path = "busy.mtr";
   trace.counts.allocations = 99;
   result.traces.push_back(trace);
   EXPECT_THAT(ClosingLine(result, &end),
               HasSubstr(" and 2 more traces, the busiest busy.mtr (99 allocations); "));
+}
+
+// Who reads the first trace alone looks for leaks where the work was not done.
+TEST(ClosingLineTest, TheNextCommandHasTheChildrenToo) {
+  RunResult result;
+  result.traces.resize(4);
+  result.traces[0].path = "fw.mtr";
+  result.traces[0].main = true;
+  for (size_t i = 1; i < 4; ++i) result.traces[i].path = "fw.sh." + std::to_string(i) + ".mtr";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("next: memtrace report fw.mtr fw.*.mtr"));
+  result.traces[2].path = "other";  // a name that was taken
+  EXPECT_THAT(ClosingLine(result, nullptr),
+              EndsWith("next: memtrace report fw.mtr fw.sh.1.mtr other fw.sh.3.mtr"));
+  result.traces[0].path = "-a b.mtr";
+  for (size_t i = 1; i < 4; ++i) result.traces[i].path = "-a b.sh." + std::to_string(i) + ".mtr";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("report './-a b.mtr' './-a b'.*.mtr"));
 }
 
 }  // namespace
