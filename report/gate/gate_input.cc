@@ -156,6 +156,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     events_missing.push_back(WhyEventsAreMissing(analysis));
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
+    process.duration_ns = analysis.process.own_duration_ns();
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
     process.phases = MarksOf(analysis);

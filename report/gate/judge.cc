@@ -311,7 +311,10 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
     const bool of_leaks = policy.needs_scan() || policy.looks_at_unfreed();
     const bool was_looked_at = !process.replaced || process.scanned || !of_leaks;
     result.usable += was_looked_at;
-    if (was_looked_at) programs.insert(process.program);
+    if (was_looked_at) {
+      programs.insert(process.program);
+      result.duration_ns[process.program] += process.duration_ns;
+    }
     notes.insert(process.notes.begin(), process.notes.end());
     if (policy.looks_at_unfreed()) continue;  // added up below, without what is suppressed
     Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],

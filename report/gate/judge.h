@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -78,6 +79,7 @@ struct GateResult {
   LeakAmount suppressed;
   uint64_t processes = 0, usable = 0, replaced = 0;
   std::vector<std::string> programs;   // of usable processes
+  std::map<std::string, uint64_t> duration_ns;  // of these, all processes of a program together
   uint64_t gated = 0;                  // of leaks
   GatePolicy policy;
 

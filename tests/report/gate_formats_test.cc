@@ -64,6 +64,7 @@ class FormatsTest : public ::testing::Test {
  protected:
   FormatsTest() {
     const uint32_t app = gate.AddProcess("app");
+    gate.input.processes[app].duration_ns = 1'500'000'000;
     gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Known"), 30, 3);
     gate.AcceptAll();
     gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Lost"), 2048, 2, {100, 4});
@@ -74,6 +75,7 @@ class FormatsTest : public ::testing::Test {
     EXPECT_TRUE(gate.suppressions.Add("leak:Forgiven\nleak:NeverSeen\n", "lsan.supp").ok());
     const uint32_t tool = gate.AddProcess("tool");
     gate.input.processes[tool].peak_bytes = 5000;
+    gate.input.processes[tool].duration_ns = 250'000'000;
     gate.input.processes[tool].notes = {"thread 7 did not stop"};
     gate.AddLeak(tool, LeakKind::kDefinite,
                  gate.made_up.Stack({{"evil\x1b[31m<&\"]]>\xff", "/work/a b\x01.c", 5},
@@ -142,8 +144,15 @@ TEST_F(FormatsTest, JsonHasEverything) {
 TEST_F(FormatsTest, JunitHoldsToItsSchema) {
   const std::string xml = RenderGateJunit(gate.Report());
   EXPECT_EQ(validator.Xml(xml, "junit.xsd"), "");
-  EXPECT_THAT(xml, HasSubstr("tests=\"3\" failures=\"2\" errors=\"1\""));
-  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"memtrace.leaks\" name=\"app\""));
+  EXPECT_THAT(xml, HasSubstr("tests=\"4\" failures=\"3\" errors=\"1\" time=\"1.750\""));
+  // A leak a case: of several failures in one Jenkins shows the first.
+  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"memtrace.leaks\" name=\"app: definitely lost, "
+                             "Lost  Lost.c ("));
+  EXPECT_THAT(xml, HasSubstr("name=\"tool: limit-peak\" time=\"0.000\""));
+  EXPECT_THAT(xml, HasSubstr("time=\"1.500\">"));
+  for (size_t at = xml.find("<failure"); at != xml.npos; at = xml.find("<failure", at + 1)) {
+    EXPECT_LT(xml.find("</testcase>", at), xml.find("<failure", at + 1));
+  }
   EXPECT_THAT(xml, HasSubstr("type=\"memtrace.definite\""));
   EXPECT_THAT(xml, HasSubstr("type=\"memtrace.limit-peak\""));
   EXPECT_THAT(xml, HasSubstr("known: definitely lost: 30 bytes in 3 blocks"));
@@ -194,6 +203,8 @@ TEST_F(FormatsTest, ACleanGateHoldsToTheSchemasToo) {
   clean.AddProcess("app");
   clean.Judge();
   EXPECT_EQ(validator.Xml(RenderGateJunit(clean.Report()), "junit.xsd"), "");
+  EXPECT_THAT(RenderGateJunit(clean.Report()),
+              HasSubstr("<testcase classname=\"memtrace.leaks\" name=\"app\" time=\"0.000\" />"));
   EXPECT_EQ(validator.Json(RenderGateSarif(clean.Report()), "sarif.json"), "");
   EXPECT_EQ(RenderGateGitlab(clean.Report()), "[]\n");
   EXPECT_THAT(RenderGateText(clean.Report()), StartsWith("memtrace check: CLEAN\n"));
