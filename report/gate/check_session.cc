@@ -29,6 +29,7 @@
 #include "report/gate/judge.h"
 #include "report/gate/memcheck_stack.h"
 #include "report/gate/policy.h"
+#include "report/gate/source_root.h"
 #include "report/gate/suppressions.h"
 #include "report/gate/text_file.h"
 #include "report/leak_kinds.h"
@@ -419,11 +420,9 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
   report.names = &*names;
   report.suppressions = &options.suppressions;
   report.baseline = flags.baseline;
-  // Debug information has whole paths.
-  if (!flags.source_root.empty()) {
-    std::error_code ignored;
-    report.source_root =
-        std::filesystem::absolute(flags.source_root, ignored).lexically_normal().string();
+  report.source_roots = SourceRoots(flags.source_root);
+  if (const std::string why = WhyNothingIsBelow(report, flags.source_root); !why.empty()) {
+    std::fprintf(stderr, "memtrace: %s\n", why.c_str());
   }
   report.full = flags.full;
   if (flags.top.has_value()) report.top = *flags.top;

@@ -4,10 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
+#include "report/gate/source_root.h"
 #include "report/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/frames_filter.h"
@@ -22,9 +21,9 @@ constexpr std::pair<GateFormat, absl::string_view> kFormats[] = {
     {GateFormat::kSarif, "sarif"}, {GateFormat::kGitlab, "gitlab"},
 };
 
-// "Load(int)  src/load.c:7": files below the root are named from there.
-std::string FrameLine(const Frame& frame, const std::string& root) {
-  const std::string below = BelowRoot(root, frame.file);
+// "Load(int)  src/load.c:7": files below one of the roots are named from there.
+std::string FrameLine(const Frame& frame, const std::vector<std::string>& roots) {
+  const std::string below = BelowRoots(roots, frame.file);
   std::string place = render::PlaceText(frame);
   if (!below.empty()) {
     place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
@@ -55,32 +54,13 @@ std::string RenderGate(GateFormat format, const GateReport& report) {
   return "";
 }
 
-std::string BelowRoot(const std::string& root, const std::string& path) {
-  absl::string_view rest = path;
-  absl::string_view prefix = root;
-  while (absl::ConsumeSuffix(&prefix, "/") || absl::ConsumeSuffix(&prefix, "/.")) {
-  }
-  if (root.empty() || !absl::ConsumePrefix(&rest, prefix) || !absl::ConsumePrefix(&rest, "/")) {
-    return "";
-  }
-  while (absl::ConsumePrefix(&rest, "/") || absl::ConsumePrefix(&rest, "./")) {
-  }
-  // Above the root again: a compiler that was called with -I../include.
-  if (absl::StrContains(absl::StrCat("/", rest, "/"), "/../")) return "";
-  return std::string(rest);
-}
-
-std::string RootOf(const GateReport& report, const GateLeak& leak) {
-  return report.source_root.empty() ? leak.working_directory : report.source_root;
-}
-
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak) {
-  const std::string root = RootOf(report, leak);
+  const std::vector<std::string> roots = RootsOf(report, leak);
   for (const Frame* frame : report.names->Frames(leak.stack)) {
     if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
     // A name without a directory is relative to where the compiler ran: the project's root, or
     // it would have been told more.
-    std::string path = frame->file.front() == '/' ? BelowRoot(root, frame->file) : frame->file;
+    std::string path = frame->file.front() == '/' ? BelowRoots(roots, frame->file) : frame->file;
     if (!path.empty()) return {std::move(path), frame->line};
   }
   return {};
@@ -122,7 +102,7 @@ std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& rep
   std::map<std::string, size_t> known;
   for (const auto& [stack, amount] : leak.by_stack) {
     const Frame* const caller = report.names->Caller(stack);
-    const std::string place = caller != nullptr ? FrameLine(*caller, RootOf(report, leak)) : "[no stack]";
+    const std::string place = caller != nullptr ? FrameLine(*caller, RootsOf(report, leak)) : "[no stack]";
     const auto [at, is_new] = known.try_emplace(place, places.size());
     if (is_new) places.emplace_back(place, LeakAmount{});
     places[at->second].second.bytes += amount.bytes;
@@ -144,9 +124,9 @@ std::vector<std::string> StackLines(const GateReport& report, const GateLeak& le
   std::vector<std::string> lines;
   const size_t begin = report.full ? 0 : cut.via;
   const size_t end = report.full ? frames.size() : cut.end;
-  const std::string root = RootOf(report, leak);
+  const std::vector<std::string> roots = RootsOf(report, leak);
   for (size_t i = begin; i < end; ++i) {
-    lines.push_back(FrameLine(*frames[i], root));
+    lines.push_back(FrameLine(*frames[i], roots));
   }
   return lines;
 }

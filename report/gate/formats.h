@@ -25,7 +25,7 @@ struct GateReport {
   const render::ReportView* names = nullptr;
   const Suppressions* suppressions = nullptr;
   std::string baseline;     // file; empty: none
-  std::string source_root;  // files below it are the project's, and named from there
+  std::vector<std::string> source_roots;  // files below one are the project's, and named from there
   render::Style style;      // kText
   bool full = false;        // kText: whole stacks, every leak
   size_t top = 10;          // kText: leaks of each sort that are shown
@@ -45,11 +45,8 @@ struct SourcePlace {
   std::string path;  // below the source root; empty: there is none
   uint32_t line = 0;
 };
-// `path` relative to the root; empty where it is not below it.
-std::string BelowRoot(const std::string& root, const std::string& path);
-// Of the first frame whose file is below the root of the leak.
+// Of the first frame whose file is below a root of the leak (source_root.h).
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
-std::string RootOf(const GateReport& report, const GateLeak& leak);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
 // Why it is gated: "not in the baseline".

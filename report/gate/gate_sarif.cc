@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/gate/formats.h"
+#include "report/gate/source_root.h"
 #include "report/render/json_parts.h"
 
 namespace memtrace::report::gate {
@@ -54,9 +55,9 @@ Json PhysicalLocation(const std::string& path, uint32_t line) {
 }
 
 // A frame, with a place only where its file is the project's.
-Json FrameLocation(const std::string& root, const Frame& frame) {
+Json FrameLocation(const std::vector<std::string>& roots, const Frame& frame) {
   Json json = Json::object();
-  const std::string path = BelowRoot(root, frame.file);
+  const std::string path = BelowRoots(roots, frame.file);
   if (!path.empty()) json["physicalLocation"] = PhysicalLocation(path, frame.line);
   json["logicalLocations"] = Json::array(
       {{{"fullyQualifiedName", render::FrameName(frame)}, {"kind", "function"}}});
@@ -77,11 +78,11 @@ Json ResultOf(const GateReport& report, const GateLeak& leak) {
   json["locations"] = Json::array(
       {{{"physicalLocation",
          PhysicalLocation(place.path.empty() ? leak.program : place.path, place.line)}}});
-  const std::string root = RootOf(report, leak);
+  const std::vector<std::string> roots = RootsOf(report, leak);
   Json frames = Json::array(), steps = Json::array();
   for (const Frame* frame : report.names->Frames(leak.stack)) {
     if (frame->role == FrameRole::kMarker) continue;
-    Json location = FrameLocation(root, *frame);
+    Json location = FrameLocation(roots, *frame);
     Json one = {{"location", location}};
     if (!frame->module.empty()) one["module"] = std::string(render::FileNameOf(frame->module));
     frames.push_back(std::move(one));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/gate/formats.h"
+#include "report/gate/source_root.h"
 #include "report/render/escape.h"
 #include "tests/report/gate_made_up.h"
 #include "tests/temp_dir.h"
@@ -225,10 +227,27 @@ TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
   EXPECT_EQ(BelowRoot("", "/a.c"), "");
   GateReport report = gate.Report();
   EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "src/Lost.c");
-  report.source_root = "/work/src";
+  report.source_roots = {"/work/src"};
   EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "Lost.c");
-  report.source_root = "/elsewhere";
+  EXPECT_EQ(WhyNothingIsBelow(report, "/work/src"), "");
+  report.source_roots = {"/no/such/root"};
   EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "");
+  EXPECT_THAT(WhyNothingIsBelow(report, "/no/such/root"), HasSubstr("/work/src/Lost.c"));
+  EXPECT_THAT(WhyNothingIsBelow(report, "/no/such/root"), HasSubstr("no directory here"));
+  EXPECT_THAT(WhyNothingIsBelow(report, "/"), Not(HasSubstr("no directory here")));
+}
+
+// Debug information has the one or the other, by how the compiler was called.
+TEST_F(FormatsTest, ASourceRootIsItsSymbolicLinkToo) {
+  const TempDir directory;
+  const std::filesystem::path real = directory / "real", link = directory / "link";
+  std::filesystem::create_directory(real);
+  std::filesystem::create_directory_symlink(real, link);
+  const std::vector<std::string> roots = SourceRoots(link);
+  EXPECT_EQ(BelowRoots(roots, real / "a.c"), "a.c");
+  EXPECT_EQ(BelowRoots(roots, link / "b/a.c"), "b/a.c");
+  EXPECT_EQ(SourceRoots("/no/such/root"), std::vector<std::string>{"/no/such/root"});
+  EXPECT_TRUE(SourceRoots("").empty());
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#include "report/gate/source_root.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/render/escape.h"
+
+namespace memtrace::report::gate {
+
+std::vector<std::string> SourceRoots(const std::string& given) {
+  if (given.empty()) return {};
+  std::error_code error;
+  const std::string whole = std::filesystem::absolute(given, error).lexically_normal().string();
+  std::vector<std::string> roots = {error ? given : whole};
+  const std::string real = std::filesystem::canonical(given, error).string();
+  if (!error && real != roots.front()) roots.push_back(real);
+  return roots;
+}
+
+std::string WhyNothingIsBelow(const GateReport& report, const std::string& given) {
+  if (report.source_roots.empty()) return "";
+  std::string elsewhere;
+  for (const GateLeak& leak : report.result->leaks) {
+    for (const Frame* frame : report.names->Frames(leak.stack)) {
+      if (frame->role != FrameRole::kProject || !absl::StartsWith(frame->file, "/")) continue;
+      if (!BelowRoots(report.source_roots, frame->file).empty()) return "";
+      if (elsewhere.empty()) elsewhere = frame->file;
+    }
+  }
+  if (elsewhere.empty()) return "";
+  std::error_code ignored;
+  const bool is_there = std::filesystem::is_directory(given, ignored);
+  return render::EscapeControls(
+      absl::StrCat("--source-root: no source of a leak was below ", report.source_roots.back(),
+                   is_there ? "" : ", which is no directory here", ", when it was compiled; one was ",
+                   elsewhere));
+}
+
+std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path) {
+  for (const std::string& root : roots) {
+    std::string below = BelowRoot(root, path);
+    if (!below.empty()) return below;
+  }
+  return "";
+}
+
+std::string BelowRoot(const std::string& root, const std::string& path) {
+  absl::string_view rest = path;
+  absl::string_view prefix = root;
+  while (absl::ConsumeSuffix(&prefix, "/") || absl::ConsumeSuffix(&prefix, "/.")) {
+  }
+  if (root.empty() || !absl::ConsumePrefix(&rest, prefix) || !absl::ConsumePrefix(&rest, "/")) {
+    return "";
+  }
+  while (absl::ConsumePrefix(&rest, "/") || absl::ConsumePrefix(&rest, "./")) {
+  }
+  // Above the root again: a compiler that was called with -I../include.
+  if (absl::StrContains(absl::StrCat("/", rest, "/"), "/../")) return "";
+  return std::string(rest);
+}
+
+std::vector<std::string> RootsOf(const GateReport& report, const GateLeak& leak) {
+  return report.source_roots.empty() ? std::vector<std::string>{leak.working_directory}
+                                     : report.source_roots;
+}
+
+}  // namespace memtrace::report::gate

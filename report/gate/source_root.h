@@ -1,0 +1,29 @@
+// Where the project's sources were: places in them are named from there, as CI servers want them.
+
+#ifndef MEMTRACE_REPORT_GATE_SOURCE_ROOT_H_
+#define MEMTRACE_REPORT_GATE_SOURCE_ROOT_H_
+
+#include <string>
+#include <vector>
+
+#include "report/gate/formats.h"
+
+namespace memtrace::report::gate {
+
+// --source-root as whole paths: as it was given, and without symbolic links. Debug information has
+// what the compiler was told, which may be either. It need not be a directory of this machine.
+std::vector<std::string> SourceRoots(const std::string& given);
+
+// Nobody has to find out from a server that shows no leak in any file: why no source of a leak is
+// below --source-root. Empty: some are, or there is none to judge by.
+std::string WhyNothingIsBelow(const GateReport& report, const std::string& given);
+
+// `path` relative to the first root that it is below of; empty: it is below none.
+std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path);
+std::string BelowRoot(const std::string& root, const std::string& path);
+// --source-root, else the directory the program ran in.
+std::vector<std::string> RootsOf(const GateReport& report, const GateLeak& leak);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_SOURCE_ROOT_H_
