@@ -8,9 +8,7 @@
 #include "report/render/escape.h"
 
 namespace memtrace::report::sqlite {
-namespace {
 
-// A name from a trace is any bytes; SQL's functions count on UTF-8, and stop at a NUL.
 std::string Utf8(absl::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -26,8 +24,6 @@ std::string Utf8(absl::string_view text) {
   }
   return out;
 }
-
-}  // namespace
 
 Database::Database(const std::string& path) : path_(path) {
   if (sqlite3_open_v2(path.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,

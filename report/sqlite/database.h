@@ -18,6 +18,10 @@ struct sqlite3_stmt;
 
 namespace memtrace::report::sqlite {
 
+// As Insert::Text() writes it. A name from a trace is any bytes; SQL's functions count on UTF-8, and
+// stop at a NUL.
+std::string Utf8(absl::string_view text);
+
 class Database {
  public:
   // Of the empty file at `path`. Nothing is safe before Close(): a crash leaves rubbish.

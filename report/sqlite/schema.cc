@@ -86,7 +86,8 @@ CREATE TABLE frames (  -- steps of stacks, with names
   file TEXT,
   line INTEGER,
   inlined INTEGER NOT NULL, -- 1: into the next frame of the stack
-  role TEXT NOT NULL    -- project, system, allocator, start, invoker, marker: why a stack ends
+  role TEXT NOT NULL,   -- project, system, allocator, start, invoker, marker: why a stack ends
+  name TEXT NOT NULL    -- function, or, where that is not known, "libx.so+0x1a2b"
 );
 
 CREATE TABLE stacks (
@@ -124,7 +125,13 @@ CREATE TABLE sites (  -- a distinct stack together with the function it called
   last_ns INTEGER NOT NULL,
   live_first_ns INTEGER,            -- of the blocks that are live at the end
   live_last_ns INTEGER,
-  freed_lifetime_ns REAL NOT NULL   -- from allocation to free, added up over freed blocks
+  freed_lifetime_ns REAL NOT NULL,  -- from allocation to free, added up over freed blocks
+  growth TEXT,                      -- bounded, growing, burst, sawtooth, held; NULL: not judged
+  held_until_exit INTEGER,          -- 1: nothing was freed before the end, and then nearly all
+  growth_bytes_per_s REAL,          -- of what grows, and the three that follow
+  growth_bytes_per_s_low REAL,      -- a 95 % interval
+  growth_bytes_per_s_high REAL,
+  growth_confidence REAL
 );
 
 CREATE TABLE leak_scans (  -- looks through the memory of the program
@@ -230,6 +237,20 @@ CREATE TABLE block_ends (  -- where realloc took blocks of a site over, and wher
   mismatched INTEGER NOT NULL       -- 1: not by what ends such a block
 );
 
+CREATE TABLE fault_sites (  -- page faults on the blocks of a site, where single faults were seen
+  id INTEGER PRIMARY KEY,
+  stack INTEGER REFERENCES stacks,  -- that allocated the blocks
+  function TEXT NOT NULL,
+  minor INTEGER NOT NULL,
+  major INTEGER NOT NULL,
+  by_allocator INTEGER NOT NULL,    -- of these, before the block was given out
+  blocks INTEGER NOT NULL,          -- that had any
+  first_ns INTEGER NOT NULL,
+  last_ns INTEGER NOT NULL,
+  touched_by TEXT,                  -- the function whose access took most
+  touched_by_faults INTEGER         -- how many
+);
+
 CREATE TABLE size_classes (
   from_bytes INTEGER PRIMARY KEY,
   to_bytes INTEGER NOT NULL,
@@ -265,13 +286,13 @@ CREATE INDEX live_blocks_by_site ON live_blocks (site);
 const char kViews[] = R"sql(
 CREATE VIEW stack_text AS  -- a stack on one line, the innermost frame first
   SELECT stack, group_concat(step, ' < ') AS text FROM (
-    SELECT stack, coalesce(f.function, '??') ||
+    SELECT stack, f.name ||
            coalesce(' ' || f.file || ':' || f.line, '') AS step
     FROM stack_frames JOIN frames AS f ON f.id = frame ORDER BY stack, position)
   GROUP BY stack;
 
 CREATE VIEW site_list AS  -- sites with the function, file and line of their caller
-  SELECT s.*, f.function AS caller, f.file AS caller_file, f.line AS caller_line,
+  SELECT s.*, f.name AS caller, f.file AS caller_file, f.line AS caller_line,
          f.module AS caller_module
   FROM sites AS s LEFT JOIN stacks AS k ON k.id = s.stack LEFT JOIN frames AS f ON f.id = k.caller;
 
@@ -298,18 +319,17 @@ CREATE VIEW by_module AS  -- by the module of the caller
   FROM site_list GROUP BY caller_module;
 
 CREATE VIEW inclusive AS  -- by every function on the stack, each site once
-  SELECT function, sum(allocations) AS allocations, sum(bytes_allocated) AS bytes_allocated,
+  SELECT name AS function, sum(allocations) AS allocations, sum(bytes_allocated) AS bytes_allocated,
          sum(live_bytes) AS live_bytes, sum(live_blocks) AS live_blocks,
          sum(bytes_at_peak) AS bytes_at_peak
-  FROM (SELECT DISTINCT f.function AS function, s.id, s.allocations, s.bytes_allocated,
+  FROM (SELECT DISTINCT f.name AS name, s.id, s.allocations, s.bytes_allocated,
                s.live_bytes, s.live_blocks, s.bytes_at_peak
         FROM sites AS s JOIN stack_frames AS sf ON sf.stack = s.stack
-             JOIN frames AS f ON f.id = sf.frame
-        WHERE f.function IS NOT NULL)
-  GROUP BY function;
+             JOIN frames AS f ON f.id = sf.frame)
+  GROUP BY name;
 
 CREATE VIEW leak_list AS  -- leaks of the last scan at an exit, else of the last one, or what was not freed, with stacks
-  SELECT l.*, f.function AS caller, f.file AS caller_file, f.line AS caller_line,
+  SELECT l.*, f.name AS caller, f.file AS caller_file, f.line AS caller_line,
          t.text AS stack_text
   FROM leaks AS l LEFT JOIN stacks AS k ON k.id = l.stack LEFT JOIN frames AS f ON f.id = k.caller
        LEFT JOIN stack_text AS t ON t.stack = l.stack

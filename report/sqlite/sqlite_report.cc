@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/coverage.h"
 #include "report/leak/leak_scans.h"
@@ -18,6 +19,7 @@
 #include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
 #include "report/sqlite/database.h"
+#include "report/sqlite/site_rows.h"
 #include "report/sqlite/schema.h"
 #include "report/trace_metadata.h"
 
@@ -68,6 +70,7 @@ class Writer {
     WritePools();
     WriteMappings();
     WriteBlockEnds();
+    WriteFaultSites(view_, database_);
     WriteSizes();
     WriteLiveBlocks();
     database_->Execute(kIndices);
@@ -168,7 +171,10 @@ void Writer::WriteCoverage() {
       {"tool_minor_faults", coverage.tool_minor_faults},
       {"stopped_ns", coverage.stopped_ns},
       {"truncated", coverage.truncated}};
-  for (const auto& [name, value] : coverage.counters) values.try_emplace("counter." + name, value);
+  // Names that differ in bytes which are no UTF-8 are one here, and the first has it.
+  for (const auto& [name, value] : coverage.counters) {
+    values.try_emplace(Utf8(absl::StrCat("counter.", name)), value);
+  }
   Insert row(database_, "coverage", 2);
   for (const auto& [name, value] : values) row.Text(name).Number(value).Row();
   Insert note(database_, "notes", 1);
@@ -200,12 +206,13 @@ void Writer::WriteThreads() {
 }
 
 void Writer::WriteFrames() {
-  Insert row(database_, "frames", 9);
+  Insert row(database_, "frames", 10);
   for (uint32_t id = 1; id < view_.symbols().frame_count(); ++id) {
     const Frame& frame = view_.symbols().frame({id});
     row.Number(id).TextOrNull(frame.function).TextOrNull(frame.linkage_name)
         .TextOrNull(frame.module).Number(frame.offset).TextOrNull(frame.file)
-        .NumberOrNull(frame.line).Number(frame.inlined).Text(RoleName(frame.role)).Row();
+        .NumberOrNull(frame.line).Number(frame.inlined).Text(RoleName(frame.role))
+        .Text(render::FrameName(frame)).Row();
   }
 }
 
@@ -235,10 +242,13 @@ void Writer::WriteStacks() {
   for (const LeakScan& scan : analysis().leak_scans) {
     for (const LossRecord& record : scan.records) write(record.stack);
   }
+  for (const FaultSite& site : analysis().fault_details.sites) {
+    if (view_.Matches(site.stack)) write(site.stack);
+  }
 }
 
 void Writer::WriteSites() {
-  Insert row(database_, "sites", 22);
+  Insert row(database_, "sites", 28);
   uint64_t id = 0;
   const bool waste = analysis().process.waste_is_known();
   for (const Site* site : view_.sites()) {
@@ -258,7 +268,9 @@ void Writer::WriteSites() {
     } else {
       row.Null().Null();
     }
-    row.Real(site->freed_lifetime_ns).Row();
+    row.Real(site->freed_lifetime_ns);
+    WriteGrowth(site->growth, &row);
+    row.Row();
   }
 }
 

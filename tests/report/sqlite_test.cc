@@ -68,6 +68,10 @@ class MadeUpRun : public MadeUpLeaks {
     analysis.sizes.live_bytes[10] = 1000;
     analysis.live = {{.address = 0x10000, .bytes = 32, .stack = node.stack, .time_ns = 7'000'000},
                      {.address = 0x20000, .bytes = 32, .stack = node.stack, .time_ns = 5'000'000}};
+    node.growth = {.verdict = Growth::Verdict::kGrowing, .bytes_per_s = 100, .bytes_per_s_low = 90,
+                   .bytes_per_s_high = 110, .confidence = 0.99};
+    analysis.fault_details.sites = {
+        {.stack = node.stack, .faults = {7, 1}, .blocks = 2, .touchers = {{mapping.stack, {5, 0}}}}};
     analysis.coverage.events = 221;
     analysis.coverage.dropped_events = 2;
   }
@@ -196,6 +200,26 @@ TEST_F(SqliteTest, NamesAreTextWhateverTheyAre) {
                                                   "b\n");
 }
 
+// A stripped program's frames are told apart by where they are.
+TEST_F(SqliteTest, FramesWithoutANameAreModuleAndOffset) {
+  MadeUp made_up;
+  made_up.AddSite(made_up.Stack({{"", "", 0}, {"", "", 0}}), 1, 10, 1);
+  made_up.AddSite(made_up.Stack({{"", "", 0}, {"main", "", 0}}), 1, 20, 1);
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT count(DISTINCT caller), min(caller LIKE 'app+0x1%') FROM by_caller"), "2|1\n");
+  EXPECT_EQ(Query("SELECT text LIKE 'app+0x1% < app+0x1%' FROM stack_text ORDER BY stack LIMIT 1"), "1\n");
+  EXPECT_EQ(Query("SELECT count(*) FROM frames WHERE function IS NULL"), "3\n");
+}
+
+// Bytes that are no UTF-8 become one and the same.
+TEST_F(SqliteTest, CountersWithHostileNamesAreNoError) {
+  MadeUp made_up;
+  made_up.analysis.coverage.counters = {{"a\xff", 1}, {"a\xfe", 2}, {"b", 3}};
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT name, value FROM coverage WHERE name LIKE 'counter.%' ORDER BY name"),
+            "counter.a\xef\xbf\xbd|1\ncounter.b|3\n");
+}
+
 TEST_F(SqliteTest, NumbersBeyondSqlsAreItsLargest) {
   MadeUp made_up;
   made_up.AddSite(made_up.Stack({{"f", "", 0}}), 1, 10, 1).bytes_allocated = UINT64_MAX;
@@ -266,6 +290,8 @@ TEST_F(SqliteTest, TheQueriesOfTheDocumentGiveWhatTheySay) {
       {"The second that grew most", "1|76\n"},
       {"Threads", "main|42|115|1224\n"},
       {"Phases that left something behind", "load|2|1000\n"},
+      {"Call sites that grow", "MakeNode(int)|6|100.0|192\n"},
+      {"Whose blocks took page faults", "MakeNode(int)|7|1|Cache::Get()|5\n"},
       {"Who mapped memory", "mmap|1|65536|Cache::Get()\n"},
       {"Size classes", "16|31|100|32\n512|1023|5|1000\n"},
       {"How deep stacks are", "4|3.3\n"},
