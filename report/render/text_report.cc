@@ -4,32 +4,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "report/brackets.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
+#include "report/render/short_name.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
-
-// "std::map<K, V>::insert" -> "std::map<..>::insert".
-std::string WithoutTemplateArguments(absl::string_view name) {
-  std::string out;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const bool in_operator = absl::EndsWith(out, "operator") || absl::EndsWith(out, "operator<") ||
-                             absl::EndsWith(out, "operator>") || absl::EndsWith(out, "operator-");
-    if (name[i] != '<' || in_operator) {
-      out.push_back(name[i]);
-      continue;
-    }
-    i = Closing(name, i);
-    if (i == absl::string_view::npos) return std::string(name);
-    out.append("<..>");
-  }
-  return out;
-}
 
 absl::string_view LastComponents(absl::string_view path, int count) {
   size_t cut = path.size();
@@ -144,19 +126,10 @@ std::string FrameText(absl::string_view directory, const Frame& frame, size_t wi
   if (fits(plain, base)) return join(plain, base);
   const std::string bare = style.Name(WithoutTemplateArguments(QualifiedName(whole)));
   if (fits(bare, base)) return join(bare, base);
-  // The place keeps its end with the line; the name loses its scopes, outer ones
-  // first, and then its end.
+  // The place keeps its end with the line.
   const std::string end = KeepEnd(base, width / 2, style.ellipsis());
   const size_t room = end.empty() ? width : width - DisplayWidth(end) - 2;
-  const std::string short_name = absl::StrReplaceAll(bare, {{"<..>", ""}});
-  absl::string_view scoped = short_name;
-  while (DisplayWidth(scoped) > room) {
-    const size_t scope = scoped.find("::");
-    // Where a bracket is left, a "::" may be inside it.
-    if (scope == absl::string_view::npos || scoped.find('<') < scope) break;
-    scoped.remove_prefix(scope + 2);
-  }
-  return join(KeepBeginning(scoped, room, style.ellipsis()), end);
+  return join(WithoutScopes(bare, room, style), end);
 }
 
 std::string CallerCell(const ReportView& view, StackId stack, size_t width,

@@ -2,10 +2,13 @@
 // show what belongs to what.
 
 #include <algorithm>
+#include <functional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
+#include "report/render/short_name.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 #include "report/rings/rings_formats.h"
@@ -70,20 +73,23 @@ class Tree {
       const std::string cell = absl::StrFormat("%*s ", cell_, Cell(columns_[i], node.sum));
       absl::StrAppend(&line, i == 0 ? options_.style.Paint(render::Ink::kStrong, cell) : cell);
     }
-    Name(line, lead, options_.style.Name(name));
+    Name(line, lead, [&](size_t room) {
+      // Of a path the end tells more, of a function what is left without its arguments.
+      return node.kind == Node::Kind::kFunction && name == node.name
+                 ? render::ShortName(name, room, options_.style)
+                 : render::KeepEnd(options_.style.Name(name), room, options_.style.ellipsis());
+    });
   }
 
-  void Name(const std::string& line, std::string lead, const std::string& name) {
+  void Name(const std::string& line, std::string lead,
+            const std::function<std::string(size_t room)>& name) {
     const size_t used = 2 + columns_.size() * static_cast<size_t>(cell_ + 1) + 1;
     const size_t room = options_.style.width - used;
     // So deep that the lines leave no room: the level in place of them.
     constexpr size_t kShortestName = 8;
     const size_t level = render::DisplayWidth(lead) / 2;
     if (2 * level + kShortestName > room) lead = absl::StrCat(level, ": ");
-    absl::StrAppend(&out_, line, " ", lead,
-                    render::KeepEnd(name, room - render::DisplayWidth(lead),
-                                    options_.style.ellipsis()),
-                    "\n");
+    absl::StrAppend(&out_, line, " ", lead, name(room - render::DisplayWidth(lead)), "\n");
   }
 
   void Children(const Node& node, const std::string& lead, size_t depth) {
@@ -106,7 +112,10 @@ class Tree {
     for (const Weight& column : columns_) {
       absl::StrAppendFormat(&line, "%*s ", cell_, Cell(column, rest));
     }
-    Name(line, lead + (utf8 ? "└ " : "` "), absl::StrCat("and ", children.size() - shown, " more"));
+    const std::string more = absl::StrCat("and ", children.size() - shown, " more");
+    Name(line, lead + (utf8 ? "└ " : "` "), [&](size_t room) {
+      return render::KeepEnd(more, room, options_.style.ellipsis());
+    });
   }
 
   const RingsOptions& options_;

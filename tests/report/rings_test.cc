@@ -188,6 +188,25 @@ TEST(RingsTextTest, FitsTheWidthAndSaysWhatItLeavesOut) {
   }
 }
 
+// Two functions of one class template differ in what is left without its arguments.
+TEST(RingsTextTest, LongNamesOfTemplatesAreToldApart) {
+  SourceTree tree;
+  const std::string cache = "svc::LruCache<std::__cxx11::basic_string<char, std::char_traits<char>, "
+                            "std::allocator<char> >, svc::Session>::";
+  const std::string key = "(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)";
+  tree.Add("/work/cache.cc", "/work/app", cache + "Put" + key, Live(100));
+  tree.Add("/work/cache.cc", "/work/app", cache + "Get" + key, Live(50));
+  tree.Finish();
+  RingsOptions options;
+  for (const size_t width : {80, 120}) {
+    options.style.width = width;
+    const std::string text = RenderRingsText(tree, tree.root(), "app.mtr", options);
+    EXPECT_THAT(text, HasSubstr("Put\n"));
+    EXPECT_THAT(text, HasSubstr("Get\n"));
+    EXPECT_THAT(text, HasSubstr("LruCache"));
+  }
+}
+
 TEST(RingsTextTest, WhatWasNotLookedForIsNotZero) {
   SourceTree tree;
   Fill(&tree);

@@ -1,0 +1,48 @@
+#include "report/render/short_name.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "report/brackets.h"
+#include "report/render/escape.h"
+#include "report/render/frames_filter.h"
+
+namespace memtrace::report::render {
+
+std::string WithoutTemplateArguments(absl::string_view name) {
+  std::string out;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool in_operator = absl::EndsWith(out, "operator") || absl::EndsWith(out, "operator<") ||
+                             absl::EndsWith(out, "operator>") || absl::EndsWith(out, "operator-");
+    if (name[i] != '<' || in_operator) {
+      out.push_back(name[i]);
+      continue;
+    }
+    i = Closing(name, i);
+    if (i == absl::string_view::npos) return std::string(name);
+    out.append("<..>");
+  }
+  return out;
+}
+
+std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style) {
+  const std::string name = absl::StrReplaceAll(bare, {{"<..>", ""}});
+  absl::string_view scoped = name;
+  while (DisplayWidth(scoped) > width) {
+    const size_t scope = scoped.find("::");
+    // Where a bracket is left, a "::" may be inside it.
+    if (scope == absl::string_view::npos || scoped.find('<') < scope) break;
+    scoped.remove_prefix(scope + 2);
+  }
+  return KeepBeginning(scoped, width, style.ellipsis());
+}
+
+std::string ShortName(absl::string_view function, size_t width, const Style& style) {
+  const std::string whole = style.Name(function);
+  if (FitsWidth(whole, width)) return whole;
+  const std::string plain = style.Name(QualifiedName(function));
+  if (FitsWidth(plain, width)) return plain;
+  const std::string bare = style.Name(WithoutTemplateArguments(QualifiedName(function)));
+  return FitsWidth(bare, width) ? bare : WithoutScopes(bare, width, style);
+}
+
+}  // namespace memtrace::report::render
