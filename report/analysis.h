@@ -382,6 +382,17 @@ struct Analysis {
   std::vector<Phase> phases;
   std::vector<Mark> marks;              // the first thousand
   std::vector<LeakScan> leak_scans;     // in order; empty: nothing is known of what is reachable
+
+  // Sites are judged by the run from `range.from_ns` to here. While memtrace was at work at the exit the
+  // program was not: no silence of it.
+  uint64_t judged_until_ns() const {
+    const uint64_t end = std::min({process.duration_ns, process.exit_work_begin_ns, range.to_ns});
+    return std::max(end, range.from_ns);
+  }
+  // Of a moment nobody can say that what rose in it does so without end.
+  bool too_short_for_growth() const {
+    return judged_until_ns() - range.from_ns < kLeastGrowthRunNs;
+  }
 };
 
 }  // namespace memtrace::report

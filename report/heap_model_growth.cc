@@ -14,11 +14,7 @@ namespace memtrace::report {
 
 // Series, and what they say.
 void HeapModel::FinishGrowth(Analysis* analysis) {
-  const ProcessInfo& process = analysis->process;
-  // While memtrace was at work at the exit the program was not: no silence of it.
-  const uint64_t end =
-      std::min({process.duration_ns, process.exit_work_begin_ns, options_.range.to_ns});
-  const uint64_t from = options_.range.from_ns, to = std::max(end, from);
+  const uint64_t from = analysis->range.from_ns, to = analysis->judged_until_ns();
   std::vector<SiteEnds> ends;
   for (size_t i = 1; i < sites_.size(); ++i) {
     const Site& site = analysis->sites[i - 1];
@@ -102,10 +98,9 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
       }
     }
   }
-  // A program that was killed, or became another, may have rested for hours behind its last event: what it
-  // did in a moment is how it began.
-  constexpr uint64_t kMomentNs = 100'000'000;
-  if (process.end != ProcessInfo::End::kExit && to - from < kMomentNs) {
+  // What a program does in a moment is how it begins: a short one sets itself up until it ends, and one that
+  // was killed, or became another, may have rested for hours behind its last event.
+  if (to - from < kLeastGrowthRunNs) {
     for (Site& site : analysis->sites) {
       if (site.growth.verdict == Growth::Verdict::kGrowing) site.growth = {};
     }

@@ -3,9 +3,14 @@
 #ifndef MEMTRACE_REPORT_GROWTH_GROWTH_H_
 #define MEMTRACE_REPORT_GROWTH_GROWTH_H_
 
+#include <cstdint>
+
 #include "absl/strings/string_view.h"
 
 namespace memtrace::report {
+
+// A shorter run shows how a program sets itself up, and no growth.
+inline constexpr uint64_t kLeastGrowthRunNs = 100'000'000;
 
 struct Growth {
   enum class Verdict {

@@ -102,7 +102,10 @@ std::string GrowingText(const ReportView& view, const TextOptions& options) {
                    "not judged: --age and --lifetime choose blocks by how they ended");
   }
   if (groups.empty()) {
-    return absl::StrCat(Heading(options, "GROWING SITES", "none"), rest);
+    return absl::StrCat(Heading(options, "GROWING SITES",
+                                view.analysis().too_short_for_growth()
+                                    ? "none: less than 0.1 s shows no growth" : "none"),
+                        rest);
   }
   const Numbers numbers(view, options);
   const auto about = [&](std::string text) {

@@ -175,6 +175,26 @@ TEST(GrowthTest, TheScanAtTheExitIsNoRestOfTheSites) {
   }
 }
 
+// `basename` allocates while it sets itself up, and ends: that is no growth without end.
+TEST(GrowthTest, OfAMomentNothingIsCalledGrowing) {
+  constexpr uint64_t kMs = 1'000'000;
+  for (const uint64_t end_ms : {60, 99, 101}) {
+    for (const bool scanned : {false, true}) {
+      TraceBuilder trace;
+      auto& t = trace.Thread(1).At(1).Node(1, 0x401000);
+      for (uint64_t i = 1; i <= 1000; ++i) t.At(i * end_ms * kMs / 1000).Malloc(0x1000 * i, 100, 1);
+      // memtrace's own work makes no run longer.
+      if (scanned) ScanBuilder(1, trace.TicksAt(end_ms * kMs)).Done().AddTo(&trace);
+      trace.End(0, (end_ms + (scanned ? 500 : 0)) * kMs);
+      const AnalyzedTrace analyzed = Analyze(trace.Build());
+      EXPECT_EQ(analyzed.analysis.too_short_for_growth(), end_ms < 100) << end_ms;
+      EXPECT_EQ(FindSite(analyzed, 0x401000)->growth.verdict,
+                end_ms < 100 ? Verdict::kUnknown : Verdict::kGrowing)
+          << end_ms << (scanned ? " scanned" : "");
+    }
+  }
+}
+
 TEST(GrowthTest, AScanBeforeTheDestructorsTellsOfTheShutdown) {
   LeakScan early = {.reason = format::ScanReason::kExitEarly, .time_ns = 950};
   early.cost.elapsed_ns = 500;
