@@ -117,6 +117,7 @@ struct FaultDetails {
   FaultSums counted;  // by getrusage, at the end or when the events were last looked at
   FaultSums before, told, not_told;
   uint64_t lost = 0;           // minor, as far as is known
+  uint64_t last_lost_ns = 0;   // of the run, also where this is of a part: none was lost later
   FaultSums in_kernel;         // of `told`
   std::array<FaultSums, kMemoryKinds> by_kind{};  // of `told`
   std::vector<FaultSite> sites;        // most first; all of kBlock

@@ -229,6 +229,7 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
   details->rings = log.rings;
   details->ring_bytes = log.ring_bytes;
   details->ns_per_fault = log.ns_per_fault;
+  details->last_lost_ns = log.last_lost_ns;
   details->told = told_;
   details->refaults = thrash_.refaults();
   details->thrash = thrash_.Stretches(samples);

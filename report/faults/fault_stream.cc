@@ -33,6 +33,7 @@ FaultStream::FaultStream(TraceReader* reader) : reader_(reader) {
 }
 
 void FaultStream::ReadLog() {
+  const uint64_t start = reader_->metadata().start_monotonic_ns;
   std::vector<uint8_t> content;
   for (const FaultBlockRef& block : reader_->fault_blocks()) {
     if (!reader_->ReadFaultBlock(block, &content)) continue;
@@ -62,15 +63,18 @@ void FaultStream::ReadLog() {
           if (own_changes_.size() < kMostOwnChanges) own_changes_.push_back(change);
           break;
         }
-        case FaultTag::kLost:
-          log_.lost += body.Number();
+        case FaultTag::kLost: {
+          const uint64_t lost = body.Number(), ns = body.Number();
+          if (lost == 0) break;
+          log_.lost += lost;
+          log_.last_lost_ns = std::max(log_.last_lost_ns, ns == 0 ? UINT64_MAX : ns - std::min(ns, start));
           break;
+        }
         default:
           break;
       }
     }
   }
-  const uint64_t start = reader_->metadata().start_monotonic_ns;
   for (OwnChange& change : own_changes_) change.ns -= std::min(change.ns, start);
   std::stable_sort(own_changes_.begin(), own_changes_.end(),
                    [](const OwnChange& a, const OwnChange& b) { return a.ns < b.ns; });

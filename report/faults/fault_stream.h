@@ -39,6 +39,7 @@ struct FaultLog {
   std::string why;
   uint64_t rings = 0, ring_bytes = 0, ns_per_fault = 0;
   uint64_t lost = 0;
+  uint64_t last_lost_ns = 0;  // since the start: none was lost later. UINT64_MAX: nobody knows
 };
 
 class FaultStream {

@@ -104,6 +104,8 @@ std::vector<std::string> FaultSentences(
     const uint64_t end = EndNs(view.analysis());
     const uint64_t left = end - std::min(end, site.last_time_ns);
     const bool over = left > 2 * (site.last_time_ns - site.first_time_ns);
+    // What was lost may have been this site's.
+    const bool all_seen = details.last_lost_ns <= site.last_time_ns;
     const Frame* caller = view.Caller(site.stack);
     sentences.push_back(absl::StrCat(
         Count(most.faults.all()), " of ", Plural(site.faults.all(), "fault"), " came when ",
@@ -113,7 +115,9 @@ std::vector<std::string> FaultSentences(
                           : name(absl::StripTrailingAsciiWhitespace(absl::StrCat(
                                 FrameName(*caller), " ", FileNameOf(PlaceText(*caller))))),
         ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
-        over ? absl::StrCat("; none in the ", Duration(left), " after that") : ""));
+        !over      ? ""
+        : all_seen ? absl::StrCat("; none in the ", Duration(left), " after that")
+                   : absl::StrCat("; of what came in the ", Duration(left), " after that some was lost")));
   }
   for (const auto& [pair, what] :
        {std::pair(&details.correlation.live_minor, "the growth of the live heap"),

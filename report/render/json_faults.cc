@@ -92,6 +92,8 @@ Json FaultsJson(const ReportView& view, size_t top) {
                      {"seen", SumsJson(details.told)},
                      {"seen_in_kernel", SumsJson(details.in_kernel)},
                      {"lost", details.lost},
+                     {"last_lost_s", details.last_lost_ns == 0 || details.last_lost_ns == UINT64_MAX
+                                         ? Json() : Json(Seconds(details.last_lost_ns))},
                      {"not_seen", SumsJson(details.not_told)}};
   Json kinds = Json::object();
   for (size_t i = 0; i < kMemoryKinds; ++i) {

@@ -88,6 +88,11 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
                                    Plural(coverage.stopped_allocations, "allocation"),
                                    " then are in no figure"));
   }
+  // Of these the heap knows nothing: they are no events of it.
+  if (const uint64_t lost = analysis.fault_details.lost; lost > 0) {
+    remarks.push_back(absl::StrCat(Plural(lost, "page fault"),
+                                   lost == 1 ? " was" : " were", " lost: whose, nobody knows"));
+  }
   if (coverage.inherited_frees > 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.inherited_frees, "free"),
                                    " of blocks that the parent process allocated"));

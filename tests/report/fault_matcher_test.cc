@@ -38,10 +38,11 @@ class FaultScript {
     out_.End();
     return *this;
   }
-  FaultScript& Lost(uint64_t faults) {
+  // `ns`: when they were missed, at the latest; 0: it was not told.
+  FaultScript& Lost(uint64_t faults, uint64_t ns = kStart) {
     Begin(FaultTag::kLost);
     out_.Number(faults);
-    out_.Number(kStart);
+    out_.Number(ns);
     out_.End();
     return *this;
   }
@@ -234,9 +235,21 @@ TEST_F(FaultMatcherTest, WhatIsNotToldIsCounted) {
       .AddTo(&trace_, 1);
   const FaultDetails details = Details();
   EXPECT_EQ(details.lost, 30u);
+  EXPECT_EQ(details.last_lost_ns, 0u);
   // getrusage at the end (TraceBuilder::End) or at the last turn, the larger.
   EXPECT_EQ(details.before.minor + details.told.minor + details.lost + details.not_told.minor,
             std::max<uint64_t>(150, 300));
+}
+
+TEST_F(FaultMatcherTest, UntilWhenSomeWereLostIsKnown) {
+  faults_.Source(format::FaultSource::kUserEvents, 100)
+      .Turn({At(2 * kMs, 0x811000)}, 10 * kMs)
+      .Lost(30, kStart + 5 * kMs)
+      .Lost(1, kStart + 3 * kMs)
+      .AddTo(&trace_, 1);
+  EXPECT_EQ(Details().last_lost_ns, 5 * kMs);
+  faults_.Lost(2, 0).AddTo(&trace_, 2);
+  EXPECT_EQ(Details().last_lost_ns, UINT64_MAX);
 }
 
 // Within a turn, and over blocks, they come in any order.
