@@ -294,6 +294,9 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks,
                     view->filtered() ? &chosen.analysis : &trace->analysis);
   if (!status.ok()) return status;
+  for (LeakScan& scan : (view->filtered() ? chosen : *trace).analysis.leak_scans) {
+    if (&scan == view->leak_scan()) gate::MarkOfRuntime(*view, &scan);
+  }
   status = questions.Answer(*view, stacks, options->analyze.leaks.resolution,
                             options->symbolizer);
   if (!status.ok()) return status;

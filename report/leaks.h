@@ -46,6 +46,7 @@ struct LossRecord {
   LeakAmount before, indirect_before;
   bool is_new = false;
   bool suppressed = false;  // as the user wanted: in no total of its kind
+  bool of_runtime = false;  // kPossible: kept by the C or C++ runtime by design, as a thread's variables are
 };
 
 // A suppression of a user's file, and what it matched.
@@ -82,6 +83,7 @@ struct LeakScan {
   LeakScanCost cost;                          // of kDone
   std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
   LeakAmount suppressed;                      // not in `totals`
+  LeakAmount of_runtime;                      // of totals[kPossible]
   uint64_t suppressed_records = 0;
   std::vector<UsedSuppression> suppressions;  // that were asked for
 };

@@ -76,6 +76,19 @@ void SuppressRecords(const render::ReportView& view, Suppressions* suppressions,
   }
 }
 
+void MarkOfRuntime(const render::ReportView& view, LeakScan* scan) {
+  Suppressions built_in;
+  built_in.AddBuiltIn();
+  scan->of_runtime = {};
+  for (LossRecord& record : scan->records) {
+    record.of_runtime = record.kind == LeakKind::kPossible && record.blocks != 0 && !record.suppressed &&
+                        built_in.Match(record.kind, AsMemcheckSees(record.function, view.Frames(record.stack))) != nullptr;
+    if (!record.of_runtime) continue;
+    scan->of_runtime.bytes += record.bytes;
+    scan->of_runtime.blocks += record.blocks;
+  }
+}
+
 void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks,
                             const leak::Resolution& resolution, LeakScan* scan) {
   RecordOfBlock records(held, stacks, resolution, scan);

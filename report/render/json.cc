@@ -330,6 +330,7 @@ Json LossJson(const ReportView& view, const ReportView::Loss& loss) {
           {"indirect_blocks", record.indirect_blocks},
           {"heuristic_blocks", record.heuristic_blocks},
           {"is_new", record.is_new},
+          {"of_runtime", record.of_runtime},
           {"bytes_before", record.before.bytes},
           {"blocks_before", record.before.blocks},
           {"indirect_bytes_before", record.indirect_before.bytes}};
@@ -369,6 +370,7 @@ Json LeakScanJson(const LeakScan& scan) {
   json["records"] = scan.records.size();
   json["ignored"] = LeakAmountJson(scan.ignored);
   json["suppressed"] = LeakAmountJson(scan.suppressed);
+  json["of_runtime"] = LeakAmountJson(scan.of_runtime);
   json["suppressed_records"] = scan.suppressed_records;
   json["suppressions"] = Json::array();
   for (const UsedSuppression& each : scan.suppressions) {

@@ -42,6 +42,10 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     const bool bad = kind != LeakKind::kReachable && amount.blocks != 0;
     absl::StrAppend(&out, absl::StrFormat("  %15s: ", KindPhrase(kind)),
                     options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)), "\n");
+    if (kind == LeakKind::kPossible && scan.of_runtime.blocks != 0) {
+      absl::StrAppend(&out, std::string(19, ' '), "of which the C runtime's own: ",
+                      leak::AmountText(scan.of_runtime), "\n");
+    }
   }
   bool any = false;
   for (size_t i = 1; i <= leak::kHeuristics; ++i) {
@@ -114,6 +118,7 @@ std::string WhyNotAll(const ReportView& view, size_t shown) {
                                                : ": the others have not changed so";
   }
   if (hidden.suppressed > 0) return ": the others are suppressed";
+  if (hidden.of_runtime > 0) return ": the others are the C runtime's own, --show-leak-kinds=possible shows them";
   return ": the others are not of what was asked for";
 }
 
@@ -150,7 +155,8 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
     const std::string amount = RecordAmount(record, changes);
     const bool bad = record.kind != LeakKind::kReachable;
     std::string what =
-        absl::StrCat(record.blocks == 1 ? " is " : " are ", KindPhrase(record.kind));
+        absl::StrCat(record.blocks == 1 ? " is " : " are ", KindPhrase(record.kind),
+                     record.of_runtime ? " (the C runtime's own)" : "");
     const std::string by = AllocationName(view, record.stack, record.function);
     const bool by_below =
         number.size() + amount.size() + what.size() + 2 + by.size() > options.style.width;

@@ -154,7 +154,11 @@ void AddLost(const ReportView& view, Lines* lines) {
   }
   std::vector<std::string> parts;
   for (const LeakKind kind : {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible}) {
-    const LeakAmount& amount = scan->totals[static_cast<size_t>(kind)];
+    LeakAmount amount = scan->totals[static_cast<size_t>(kind)];
+    if (kind == LeakKind::kPossible) {  // what the runtime keeps is told behind
+      amount.bytes -= std::min(amount.bytes, scan->of_runtime.bytes);
+      amount.blocks -= std::min(amount.blocks, scan->of_runtime.blocks);
+    }
     if (amount.blocks == 0) continue;
     parts.push_back(absl::StrCat(ExactOrHumanBytes(amount.bytes), " in ",
                                  Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
@@ -163,6 +167,10 @@ void AddLost(const ReportView& view, Lines* lines) {
   lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
                                   leak::IsAtExit(*scan) ? "the exit"
                                                         : absl::StrCat("scan ", scan->number),
+                                  scan->of_runtime.blocks == 0
+                                      ? ""
+                                      : absl::StrCat("; ", ExactOrHumanBytes(scan->of_runtime.bytes),
+                                                     " that look so are the C runtime's own"),
                                   all_recorded ? "" : "; not all was recorded: see Coverage"),
              !parts.empty() ? Ink::kBad : all_recorded ? Ink::kPlain : Ink::kWarning);
 }

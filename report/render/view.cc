@@ -262,6 +262,7 @@ std::vector<ReportView::Loss> ReportView::Losses(bool everything) const {
   for (size_t i = leak_scan_->records.size(); i-- > 0;) {
     const LossRecord& record = leak_scan_->records[i];
     if (record.suppressed && !everything) continue;
+    if (record.of_runtime && !everything && !leak_kinds_.has_value()) continue;
     if (kinds.Has(record.kind) && leak::IsShown(record, leak_scan_->show) &&
         Matches(record.stack)) {
       losses.push_back({&record, i + 1});
@@ -281,6 +282,8 @@ ReportView::HiddenLosses ReportView::CountHidden() const {
       ++hidden.by_change;
     } else if (!kinds.Has(record.kind)) {
       ++hidden.by_kind;
+    } else if (record.of_runtime && !leak_kinds_.has_value()) {
+      ++hidden.of_runtime;
     }
   }
   return hidden;

@@ -98,11 +98,12 @@ class ReportView {
     const LossRecord* record;
     size_t number;
   };
-  // `everything`: of every kind, unless the user chose some, and suppressed ones as well.
+  // `everything`: of every kind, unless the user chose some, and suppressed ones as well. Those of the
+  // runtime are in it, or where the user chose kinds.
   std::vector<Loss> Losses(bool everything) const;
   // Those that match and Losses(false) leaves out, by the first reason of these.
   struct HiddenLosses {
-    size_t suppressed = 0, by_change = 0, by_kind = 0;
+    size_t suppressed = 0, by_change = 0, by_kind = 0, of_runtime = 0;
   };
   HiddenLosses CountHidden() const;  // of leak_scan()
 

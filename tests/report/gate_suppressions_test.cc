@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "report/gate/memcheck_stack.h"
 #include "report/gate/runtime_suppressions.h"
+#include "report/gate/suppress_records.h"
 #include "report/gate/suppressions.h"
 #include "report/render/frames_filter.h"
+#include "tests/report/render_made_up.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -262,6 +264,32 @@ TEST(RuntimeSuppressionsTest, WhatTheRuntimeRunsIsNotItsOwn) {
   // Not so of a suppression of the user's.
   EXPECT_TRUE(Matches(Valgrind("fun:malloc\n...\nfun:_dlerror_run"),
                       Frames({Named("plug_init", "", "/opt/plug.so"), open, run, Main()}).Seen()));
+}
+
+// memtrace report leaves out of its list what memtrace check does not fail for.
+TEST(RuntimeSuppressionsTest, ReportMarksWhatIsPossiblyLostByThem) {
+  MadeUp made_up;
+  LeakScan scan;
+  scan.number = 1;
+  scan.state = LeakScan::State::kDone;
+  const auto add = [&](LeakKind kind, const StackId stack) {
+    made_up.AddSite(stack, 1, 304, 1);
+    scan.records.push_back({.kind = kind, .stack = stack, .function = AllocFunction::kCalloc, .bytes = 304, .blocks = 1});
+    scan.totals[static_cast<size_t>(kind)].bytes += 304;
+  };
+  const StackId dtv = made_up.Stack({Libc("allocate_dtv"), Libc("_dl_allocate_tls"), Libc("pthread_create"), {"main", "a.c", 1}});
+  add(LeakKind::kPossible, dtv);
+  add(LeakKind::kPossible, made_up.Stack({{"Make", "a.c", 2}, {"main", "a.c", 1}}));
+  add(LeakKind::kDefinite, dtv);
+  made_up.analysis.leak_scans.push_back(scan);
+  const render::ReportView view = made_up.View();
+  MarkOfRuntime(view, &made_up.analysis.leak_scans[0]);
+  const LeakScan& marked = made_up.analysis.leak_scans[0];
+  EXPECT_TRUE(marked.records[0].of_runtime);
+  EXPECT_FALSE(marked.records[1].of_runtime);
+  EXPECT_FALSE(marked.records[2].of_runtime) << "what is lost for certain is nobody's by design";
+  EXPECT_EQ(marked.of_runtime.bytes, 304u);
+  EXPECT_EQ(marked.of_runtime.blocks, 1u);
 }
 
 // Names that memcheck has for the same code.
