@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "report/render/json_parts.h"
 #include "report/render/text_report.h"
 #include "report/render/view.h"
 
@@ -22,11 +23,15 @@ struct GrowingGroup {
   bool held = false;        // some are freed at the exit
   bool sure = false;        // of one the interval of what it grows by is above 0
   uint64_t allocations = 0, live_bytes = 0;
+
+  // A headline is of what is sure, and of what did not end by itself.
+  bool in_verdict() const { return sure && (live_bytes != 0 || held); }
 };
 
 std::vector<GrowingGroup> GrowingGroups(const ReportView& view);  // the fastest first
 // For the summary; empty: nothing grows.
 std::string GrowingVerdict(const ReportView& view, const TextOptions& options);
+Json GrowingJson(const ReportView& view);
 
 }  // namespace memtrace::report::render
 

@@ -16,6 +16,7 @@
 #include "report/leak_kinds.h"
 #include "report/render/formats.h"
 #include "report/render/graph_view.h"
+#include "report/render/growing.h"
 #include "report/render/json_parts.h"
 #include "report/render/json_pressure.h"
 #include "report/render/process_end.h"
@@ -487,6 +488,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
   out.Write(",\n  \"sites\": ");
   WriteArray(view.sites(), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
   member("sites_total", view.sites().size());
+  member("growing", GrowingJson(view));
   out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",
                          Dump(Seconds(analysis.timeline_interval_ns)), ", \"points\": "));
   WriteArray(analysis.timeline, kAllRows, PointJson, out);

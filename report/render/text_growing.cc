@@ -63,11 +63,8 @@ std::vector<GrowingGroup> GrowingGroups(const ReportView& view) {
 }
 
 std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
-  // A headline is of what is sure, and of what did not end by itself.
   std::vector<GrowingGroup> groups = GrowingGroups(view);
-  std::erase_if(groups, [](const GrowingGroup& group) {
-    return !group.sure || (group.live_bytes == 0 && !group.held);
-  });
+  std::erase_if(groups, [](const GrowingGroup& group) { return !group.in_verdict(); });
   if (groups.empty()) return "";
   double sum = 0;
   for (const GrowingGroup& group : groups) sum += group.bytes_per_s;
@@ -76,6 +73,22 @@ std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
                       " without end, by ", about, PerTime(sum),
                       groups.size() == 1 ? ": " : "; most: ",
                       options.style.Name(view.CallerText(groups.front().stack)));
+}
+
+Json GrowingJson(const ReportView& view) {
+  Json rows = Json::array();
+  for (const GrowingGroup& group : GrowingGroups(view)) {
+    rows.push_back({{"caller", view.CallerText(group.stack)},
+                    {"bytes_per_s", group.bytes_per_s},
+                    {"bytes_per_allocation", group.bytes_per_allocation},
+                    {"confidence", group.confidence},
+                    {"live_bytes", group.live_bytes},
+                    {"held_until_exit", group.held},
+                    {"in_verdict", group.in_verdict()},
+                    {"sites", group.sites},
+                    {"stack", StackJson(view, group.stack)}});
+  }
+  return rows;
 }
 
 std::string GrowingText(const ReportView& view, const TextOptions& options) {

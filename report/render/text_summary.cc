@@ -1,6 +1,7 @@
 // The first screen: what ran, how it ended, how much, and what the trace lacks.
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -9,13 +10,13 @@
 #include "report/leak/leak_scans.h"
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"
-#include "report/render/growing.h"
 #include "report/render/lines.h"
 #include "report/render/selection_lines.h"
 #include "report/render/shell_words.h"
 #include "report/render/process_end.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
+#include "report/render/verdict.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -175,10 +176,11 @@ void AddLost(const ReportView& view, Lines* lines) {
              !parts.empty() ? Ink::kBad : all_recorded ? Ink::kPlain : Ink::kWarning);
 }
 
-// What somebody who reads a single line has to know.
-void AddVerdict(const ReportView& view, const TextOptions& options, Lines* lines) {
-  const std::string growing = GrowingVerdict(view, options);
-  if (!growing.empty()) lines->Add("Verdict", growing, Ink::kBad);
+void AddVerdicts(const ReportView& view, const TextOptions& options, Lines* lines) {
+  absl::string_view label = "Verdict";
+  for (const std::string& verdict : Verdicts(view, options)) {
+    lines->Add(std::exchange(label, ""), verdict, Ink::kBad);
+  }
 }
 
 // Where it is a good part of the run.
@@ -196,7 +198,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   const Totals& totals = analysis.totals;
   Lines lines(options);
 
-  AddVerdict(view, options, &lines);
+  AddVerdicts(view, options, &lines);
   lines.Add("Program", CommandLine(options.style, process), Ink::kStrong);
   if (process.imported()) {
     lines.Add("Ended", absl::StrCat("not in the log, which is of ", Duration(process.duration_ns)));

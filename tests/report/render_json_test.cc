@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/render/formats.h"
+#include "report/render/growing.h"
 #include "tests/report/render_made_up.h"
 
 namespace memtrace::report::render {
@@ -156,6 +157,28 @@ TEST(JsonTest, WhatGrowsHasRates) {
   }
   EXPECT_EQ(growing, 1u);
   EXPECT_EQ(report["shutdown_s"], 1.5);
+}
+
+// One unit everywhere: a function and line, whatever called it.
+TEST(JsonTest, GrowingCallersAreThoseOfTheHeadline) {
+  MadeUp trace;
+  const auto add = [&](uint32_t line, const char* outer, double bytes_per_s, double low) {
+    Site& site = trace.AddSite(trace.Stack({{"Work(int)", "/work/a.cc", line}, {outer, "/work/b.cc", 1}}), 10, 100, 5);
+    site.growth = {.verdict = Growth::Verdict::kGrowing, .bytes_per_s = bytes_per_s, .bytes_per_s_low = low};
+  };
+  add(24, "main", 100, 90);
+  add(24, "Again", 60, 50);
+  add(25, "main", 300, 200);
+  add(26, "main", 10, -1);  // nobody knows
+  const json report = Rendered(trace.View());
+  ASSERT_EQ(report["growing"].size(), 3u);
+  EXPECT_EQ(report["growing"][0]["caller"], "Work(int) /work/a.cc:25");
+  EXPECT_EQ(report["growing"][1]["bytes_per_s"], 160.0);
+  EXPECT_EQ(report["growing"][1]["sites"], 2);
+  EXPECT_EQ(report["growing"][1]["in_verdict"], true);
+  EXPECT_EQ(report["growing"][2]["in_verdict"], false);
+  EXPECT_EQ(GrowingVerdict(trace.View(), {}),
+            "2 call sites grow without end, by 460 B/s; most: Work(int) /work/a.cc:25");
 }
 
 TEST(JsonTest, HostileNamesStayStrings) {

@@ -94,6 +94,48 @@ TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
                         "at the exit"));
 }
 
+// Who reads one line reads of what is lost.
+TEST(LeakTextTest, TheVerdictNamesWhatIsLost) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
+              HasSubstr("Verdict    48 B lost for certain, 16 B of it directly; most: MakePair /work/pair.c:12\n"
+                        "  Program"));
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.reason = format::ScanReason::kRequest;
+  scan.totals[1] = {};
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
+              HasSubstr("Verdict    16 B lost for certain, at scan 1; most: MakePair"));
+  scan.totals[0] = {};
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary), Not(HasSubstr("Verdict")));
+}
+
+TEST(LeakTextTest, WhatTheRuntimeKeepsIsNoLossOfTheProgram) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.totals[0] = scan.totals[1] = {};
+  scan.totals[2] = {912, 3};
+  scan.of_runtime = {912, 3};
+  scan.records.erase(scan.records.begin(), scan.records.begin() + 2);
+  scan.records.push_back({.kind = LeakKind::kPossible, .stack = trace.Stack({Libc("allocate_dtv")}),
+                          .function = format::AllocFunction::kCalloc, .bytes = 912, .blocks = 3,
+                          .of_runtime = true});
+  trace.AddSite(scan.records.back().stack, 3, 304, 3);
+  ReportView view = trace.View();
+  EXPECT_THAT(Text(view, TextSection::kSummary),
+              HasSubstr("Lost       nothing at the exit; 912 bytes that look so are the C runtime's own"));
+  const std::string text = Text(view);
+  EXPECT_THAT(text, HasSubstr("    possibly lost: 912 bytes in 3 blocks\n"
+                              "                   of which the C runtime's own: 912 bytes in 3 blocks\n"));
+  EXPECT_THAT(text, HasSubstr("0 of 2: "));
+  EXPECT_THAT(text, Not(HasSubstr("allocate_dtv")));
+  const json report = Json(view);
+  EXPECT_EQ(report["leaks"][0]["of_runtime"], true);
+  EXPECT_EQ(report["leaks"][1]["of_runtime"], false);
+  EXPECT_EQ(report["leak_scans"][0]["of_runtime"]["bytes"], 912);
+  ASSERT_TRUE(view.ChooseLeaks(0, ParseKinds("possible").value()).ok());
+  EXPECT_THAT(Text(view), HasSubstr("are possibly lost (the C runtime's own), calloc"));
+}
+
 TEST(LeakTextTest, TheUserChoosesKinds) {
   Leaky trace;
   ReportView view = trace.View();

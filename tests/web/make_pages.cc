@@ -4,6 +4,7 @@
 //   ordinary.html    a program with leaks, threads, phases, faults, mappings
 //   large.html       10,000 sites with 30 frames each, 150 pairs of threads that exchange blocks
 //   hostile.html     names that would be markup, commands or commotion if they were not data
+//   told.html        what the cards above the page say of, and names that are long and nearly the same
 //   mismatched.html  a block of operator new that went to realloc
 
 #include <cmath>
@@ -186,6 +187,47 @@ void Window(MadeUp* made_up) {
   AddScan(&made_up->analysis);
 }
 
+// Growth at two lines by three ways, blocks that hang on lost ones, lost faults, and what the C runtime keeps.
+void Told(MadeUp* made_up) {
+  const std::string cache = "void svc::LruCache<std::__cxx11::basic_string<char, std::char_traits<char>, "
+                            "std::allocator<char> >, svc::detail::Session>::";
+  const std::string key = "(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)";
+  Analysis& analysis = made_up->analysis;
+  const auto add = [&](const std::string& function, uint32_t line, const std::string& outer, double rate) {
+    const StackId stack = made_up->Stack({{function, "/work/src/cache.cc", line}, {outer, "/work/src/main.cc", line}});
+    made_up->AddSite(stack, 100, 64, 50).growth = {
+        .verdict = Growth::Verdict::kGrowing, .bytes_per_s = rate, .bytes_per_s_low = rate / 2, .confidence = 0.99};
+    return stack;
+  };
+  const StackId put = add(cache + "Put" + key, 24, "main", 3000);
+  add(cache + "Put" + key, 24, "Again", 2000);
+  add(cache + "Get" + key, 25, "main", 1000);
+  LeakScan& scan = analysis.leak_scans.emplace_back();
+  scan.number = 1;
+  scan.state = LeakScan::State::kDone;
+  scan.totals = {{{1'152'064, 12'000}, {2'409'832, 48'008}, {912, 3}}};
+  scan.of_runtime = {912, 3};
+  scan.records.push_back({.kind = LeakKind::kDefinite, .stack = put, .bytes = 1'152'064, .blocks = 12'000,
+                          .indirect_bytes = 2'409'832, .indirect_blocks = 48'008});
+  analysis.totals.peak_live_bytes = 1 << 20;
+  analysis.coverage.events = 300;
+  FaultDetails& faults = analysis.fault_details;
+  faults.known = true;
+  faults.source = format::FaultSource::kAllEvents;
+  faults.lost = 5000;
+  faults.last_lost_ns = UINT64_MAX;
+  faults.told.minor = faults.by_kind[0].minor = 100;
+  faults.by_kind[static_cast<size_t>(MemoryKind::kTool)].minor = 7;
+  analysis.faults.minor = faults.counted.minor = 5107;
+  faults.sites.push_back({.stack = put, .faults = {100, 0}, .blocks = 1, .first_time_ns = 1'000'000,
+                          .last_time_ns = 2'000'000, .touchers = {{put, {100, 0}}}});
+  RssBridge bridge;
+  bridge.rss = 4 << 20;
+  bridge.parts[static_cast<size_t>(RssPart::kRetained)] = 3 << 20;
+  bridge.parts[static_cast<size_t>(RssPart::kTool)] = 1 << 20;
+  analysis.resident.bridges.push_back(bridge);
+}
+
 void Mismatched(MadeUp* made_up) {
   const StackId made = made_up->Stack({{"_Znwm"}, {"Make", "/work/src/make.cc", 21}});
   const StackId grown = made_up->Stack({{"Grow", "/work/src/grow.cc", 5}});
@@ -295,7 +337,7 @@ int Main(const std::string& directory) {
     void (*fill)(MadeUp*);
   };
   for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile},
-                           Page{"mismatched", Mismatched}, Page{"sampled", Sampled}, Page{"window", Window}}) {
+                           Page{"mismatched", Mismatched}, Page{"sampled", Sampled}, Page{"window", Window}, Page{"told", Told}}) {
     MadeUp made_up;
     page.fill(&made_up);
     FileSink out(directory + "/" + page.name + ".html");

@@ -58,6 +58,27 @@ describe('an ordinary page', () => {
     });
   });
 
+  test('its cards say what the text says', () => on('told.html', '', async (page) => {
+    const cards = await page.locator('.verdicts .verdict').allTextContents();
+    assert.match(cards[0], /3\.40 MiB lost for certain, 1\.10 MiB of it directly12,000 blocks that nothing points to any more, and 48,008 that only these lead to; most in .*Put/);
+    assert.doesNotMatch(cards[0], /possibly/);  // that is the C runtime's
+    assert.match(cards[1], /2 call sites grew without an end.*5\.86 KiB a second together; fastest .*Put.* cache\.cc:24/);
+    assert.match(cards[2], /Not all page faults were seen.*5,000 page faults were lost/);
+    await show(page, 'growth');
+    assert.match(await page.locator('#panel-growth .note').textContent(), /^3 stacks, 3 growing at 2 call sites;/);
+    const names = await rows(page, 'growth').locator('td:nth-last-child(2)').allTextContents();
+    assert.deepEqual(names, ['svc::LruCache<..>::Put', 'svc::LruCache<..>::Put', 'svc::LruCache<..>::Get']);
+    const whole = await rows(page, 'growth').last().locator('td:nth-last-child(2) [title]').getAttribute('title');
+    assert.match(whole, /^void svc::LruCache<std::__cxx11::basic_string.*::Get\(std::.*const&\)$/);
+    await show(page, 'faults');
+    assert.match(await page.locator('#panel-faults tr[data-index]').first().textContent(), /LruCache<\.\.>::Putcache\.cc:24/);
+    assert.match(await page.locator('#panel-faults').textContent(), /memtrace itself7 minor/);
+    assert.doesNotMatch(await page.locator('#panel-faults ul.notes').textContent(), /none in the/);
+    await show(page, 'resident');
+    assert.deepEqual(await page.locator('#panel-resident ul.bars .what').allTextContents(), ['free, kept by the allocator', 'memtrace itself']);
+    assert.equal(await page.getByText(/^whole run$/i).count(), 1);
+  }));
+
   test('boxes above a zoom keep their figures', () => on('ordinary.html', '', async (page) => {
     await show(page, 'flame');
     const main = page.locator('#panel-flame .box', { hasText: /^main$/ });

@@ -18,6 +18,9 @@ export interface GrowthRate {
   bytes_per_allocation: number; confidence: number;
 }
 
+// The growing sites of one caller together.
+export interface GrowingCaller { caller: string; bytes_per_s: number; in_verdict: boolean; stack: number }
+
 export interface Site {
   allocations: number; frees: number; bytes_allocated: number;
   live_bytes: number; live_blocks: number; peak_bytes: number; bytes_at_peak: number;
@@ -32,7 +35,7 @@ export interface Site {
 export interface Leak {
   kind: string; bytes: number; blocks: number; allocator: string; fingerprint: string;
   first_time_s: number; last_time_s: number; stack: number;
-  indirect_bytes?: number; indirect_blocks?: number; record?: number; is_new?: boolean;
+  indirect_bytes?: number; indirect_blocks?: number; record?: number; is_new?: boolean; of_runtime?: boolean;
 }
 
 export interface Point {
@@ -45,7 +48,7 @@ export interface Amount { bytes: number; blocks: number }
 
 export interface LeakScan {
   number: number; reason: string; label: string; time_s: number; state: string;
-  failure: string | null; notes: string[]; totals: { [kind: string]: Amount } | null;
+  failure: string | null; notes: string[]; totals: { [kind: string]: Amount } | null; of_runtime: Amount;
 }
 
 export interface Thread {
@@ -134,7 +137,7 @@ export interface Report {
   };
   leaks: Leak[]; leaks_total: number;
   leak_scans: LeakScan[]; leak_scan: number | null; no_leak_scan: string | null;
-  sites: Site[]; sites_total: number;
+  sites: Site[]; sites_total: number; growing: GrowingCaller[];
   timeline: { interval_s: number; points: Point[]; stacked?: Stacked };
   faults: {
     source: string | null; minor: number | null; major: number | null; tool_minor: number;
@@ -142,7 +145,7 @@ export interface Report {
     correlation: { live_bytes_vs_minor: number | null; allocated_bytes_vs_minor: number | null };
     words?: string[];  // what was found, in sentences
     thrash?: { from_s: number; to_s: number; refaults: number; live_bytes: number }[];
-    account?: { [part: string]: FaultCount | number }; by_memory?: { [kind: string]: FaultCount };
+    account?: { [part: string]: FaultCount | number | null }; by_memory?: { [kind: string]: FaultCount };
     ns_per_minor?: number;  // 0: not measured
     sites?: FaultSite[]; places?: (FaultCount & { memory: string; name: string })[]; touched_by?: Toucher[];
     mappings?: (FaultCount & { file: string; stack: number })[];

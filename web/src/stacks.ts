@@ -66,6 +66,12 @@ export class Stacks {
     return frame < 0 ? '' : this.place(frame);
   }
 
+  // What a table of callers tells apart.
+  callerText(stack: number): string {
+    const place = this.callerPlace(stack);
+    return this.callerName(stack) + (place ? ` ${place}` : '');
+  }
+
   // By node: whether it or a frame further out has the text in its function, file or module.
   // /.../ is a regular expression, all else is looked for as it is; case does not matter.
   matchingNodes(query: string): Uint8Array {

@@ -35,16 +35,18 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
   const scan = report.leak_scans.find((one) => one.number === report.leak_scan);
   const { totals } = report;
   if (scan?.totals) {
-    const { definite, indirect, possible } = scan.totals;
+    const { definite, indirect } = scan.totals;
+    // Without what the C runtime keeps by design.
+    const possible = { bytes: scan.totals.possible.bytes - scan.of_runtime.bytes, blocks: scan.totals.possible.blocks - scan.of_runtime.blocks };
     const lost = definite.bytes + indirect.bytes;
-    const lostBlocks = definite.blocks + indirect.blocks;
-    if (lostBlocks > 0) {
+    if (definite.blocks + indirect.blocks > 0) {
       const worst = report.leaks.find((leak) => leak.kind === 'definite');
       return {
         kind: 'bad', view: 'leaks',
-        title: `${bytes(lost)} lost for certain`,
-        text: `${plural(lostBlocks, 'block')} that nothing points to any more` +
-          (worst ? `; most in ${stacks.callerName(worst.stack)}` : '') +
+        title: `${bytes(lost)} lost for certain` + (indirect.blocks > 0 ? `, ${bytes(definite.bytes)} of it directly` : ''),
+        text: `${plural(definite.blocks, 'block')} that nothing points to any more` +
+          (indirect.blocks > 0 ? `, and ${count(indirect.blocks)} that only these lead to` : '') +
+          (worst ? `; most in ${stacks.callerText(worst.stack)}` : '') +
           (possible.blocks > 0 ? `. ${bytes(possible.bytes)} more possibly.` : '.'),
       };
     }
@@ -55,7 +57,8 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
     return { kind: part ? 'unknown' : good(report), view: 'leaks',
              title: part ? `Nothing${part.words} is lost` : `Nothing${ofWhat(report)} is lost`,
              text: `Every block that was still there at ${seconds(scan.time_s)} could be reached` +
-               ` (${bytes(scan.totals.reachable.bytes)}).${part?.remark ?? ''}${rest(report)}` };
+               ` (${bytes(scan.totals.reachable.bytes)})` +
+               (scan.of_runtime.blocks > 0 ? `, or is the C runtime’s own (${bytes(scan.of_runtime.bytes)})` : '') + `.${part?.remark ?? ''}${rest(report)}` };
   }
   if (totals.live_blocks === 0) {
     return totals.allocations === 0
@@ -73,17 +76,12 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
 function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   const { totals } = report;
   if (totals.peak_live_bytes === 0) return null;
-  const growing = report.sites.filter((site) => site.growth === 'growing');
+  const growing = report.growing.filter((caller) => caller.in_verdict);
   if (growing.length > 0) {
-    // As the text report counts: by caller, whatever called that.
-    const rates = new Map<string, number>();
-    for (const site of growing) {
-      const caller = stacks.callerName(site.stack);
-      rates.set(caller, (rates.get(caller) ?? 0) + (site.growth_rate?.bytes_per_s ?? 0));
-    }
-    const [caller, rate] = [...rates].reduce((most, each) => (each[1] > most[1] ? each : most));
-    return { kind: 'bad', view: 'growth', title: `${plural(rates.size, 'call site')} grew without an end`,
-             text: `Fastest ${caller}` + (rate > 0 ? `, ${bytes(rate)} a second.` : '.') };
+    const rate = growing.reduce((sum, caller) => sum + caller.bytes_per_s, 0);
+    return { kind: 'bad', view: 'growth', title: `${plural(growing.length, 'call site')} grew without an end`,
+             text: `By ${bytes(rate)} a second${growing.length > 1 ? ' together' : ''}; ` +
+               `fastest ${stacks.callerText(growing[0].stack)}.` };
   }
   return {
     kind: 'unknown', view: 'sites',
@@ -110,6 +108,11 @@ function coverageVerdict(report: Report): Verdict {
   if (problems.length > 0) {
     return { kind: 'warning', view: 'coverage', title: 'Not everything was recorded',
              text: `${problems.join(', ')}.` };
+  }
+  const lostFaults = report.faults.account?.lost;
+  if (!report.totals.estimated && typeof lostFaults === 'number' && lostFaults > 0) {
+    return { kind: 'warning', view: 'faults', title: 'Not all page faults were seen',
+             text: `All ${count(coverage.events)} events of the heap are in the trace; ${plural(lostFaults, 'page fault')} were lost.` };
   }
   return { kind: report.totals.estimated ? 'unknown' : 'good', view: 'coverage',
            title: report.totals.estimated ? 'A sample' : 'Complete',

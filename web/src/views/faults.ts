@@ -3,10 +3,12 @@
 import { Chart } from '../chart';
 import type { FaultCount, FaultSite } from '../data';
 import { h, name, type Child } from '../dom';
+import { memoryWords } from '../memory_words';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
+import { callerCell, functionCell } from '../short_name';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
 
@@ -73,10 +75,10 @@ export class FaultsView implements View {
       ...rows.flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, typeof value === 'number' ? count(value) : both(value))]));
     return [
       why_not_perf && h('p', { class: 'note' }, name(`Single faults were not seen: ${why_not_perf}`)),
-      ...(account ? [h('h3', {}, 'Account'), list(ACCOUNT.filter(([key]) => key in account).map(([key, title]) => [title, account[key]]))] : []),
+      ...(account ? [h('h3', {}, 'Account'), list(ACCOUNT.filter(([key]) => key in account).map(([key, title]) => [title, account[key]!]))] : []),
       ...(by_memory ? [h('h3', {}, 'By kind of memory'),
         list(Object.entries(by_memory).filter(([, value]) => value.minor + value.major > 0)
-          .map(([kind, value]): [string, FaultCount] => [kind.replaceAll('_', ' '), value]))] : []),
+          .map(([kind, value]): [string, FaultCount] => [memoryWords(kind), value]))] : []),
     ];
   }
 
@@ -94,8 +96,10 @@ export class FaultsView implements View {
         { id: 'major', title: 'Major', number: true, width: '7em', value: (site) => site.major, cell: (site) => count(site.major) },
         ...(ns_per_minor ? [{ id: 'time', title: 'Time', number: true, width: '7em', help: 'Of the minor faults, by what one took at the start of the process',
           value: (site: FaultSite) => site.minor, cell: (site: FaultSite) => seconds((site.minor * ns_per_minor) / 1e9) }] : []),
-        { id: 'caller', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },
-        { id: 'touched', title: 'Touched most by', width: '30%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => name(site.touched_by[0]?.function ?? '') },
+        { id: 'caller', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
+        { id: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
+          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+        { id: 'touched', title: 'Touched most by', width: '26%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => functionCell(site.touched_by[0]?.function ?? '') },
       ],
       detail: (site) => h('div', {}, h('p', {}, `${site.allocator}, fingerprint `, h('code', {}, site.fingerprint)), stackList(stacks, site.stack, go),
         ...site.touched_by.slice(0, 5).map((one) => h('div', {}, h('p', {}, `${both(one)} by `, name(one.function), one.in_kernel && ' (kernel)'),
@@ -120,7 +124,7 @@ export class FaultsView implements View {
     const { mappings, places } = this.model.report.faults;
     const rows = [
       ...(mappings ?? []).map((one) => ({ ...one, what: `mapping of ${stacks.callerName(one.stack)}${one.file ? `, ${one.file}` : ''}` })),
-      ...(places ?? []).map((one) => ({ ...one, what: `${one.memory.replaceAll('_', ' ')}${one.name ? ` of ${one.name}` : ''}` })),
+      ...(places ?? []).map((one) => ({ ...one, what: `${memoryWords(one.memory)}${one.name ? ` of ${one.name}` : ''}` })),
     ].sort((a, b) => b.minor + b.major - a.minor - a.major);
     return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
       plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [name(one.what), count(one.minor), count(one.major)])];

@@ -3,6 +3,7 @@
 import type { Site } from '../data';
 import { h, name, svg } from '../dom';
 import type { Model, View } from '../model';
+import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, count, plural } from '../text';
@@ -28,15 +29,15 @@ export class GrowthView implements View {
       key: (site) => String(model.place(site)),
       columns: [
         { id: 'verdict', title: 'Verdict', width: '9em',
-          value: (site) => WORST.indexOf(site.growth ?? '') * 1e15 - Math.min(site.growth_rate?.bytes_per_s ?? 0, 1e14),
-          cell: (site) => h('span', { class: `tag ${site.growth}` }, site.growth, site.held_until_exit && site.growth !== 'held' && ', held') },
+          value: (site) => (site.growth ? WORST.indexOf(site.growth) : WORST.length) * 1e15 - Math.min(site.growth_rate?.bytes_per_s ?? 0, 1e14),
+          cell: (site) => h('span', { class: `tag ${site.growth ?? ''}` }, site.growth ?? 'not judged', site.held_until_exit && site.growth !== 'held' && ', held') },
         ...(model.series ? [{ id: 'picture', title: 'Live over time', width: '10em', number: true, value: (site: Site) => site.peak_bytes, cell: (site: Site) => this.picture(site) }] : []),
         rate('rate', 'Bytes/s', 'With its 95 % interval in the open row', (site) => site.growth_rate?.bytes_per_s ?? null, (value) => `${bytes(value)}/s`),
         rate('each', 'Per allocation', 'Bytes that stay of each allocation', (site) => site.growth_rate?.bytes_per_allocation ?? null, bytes),
         rate('confidence', 'Confidence', 'How unlikely such a series is without growth', (site) => site.growth_rate?.confidence ?? null, (value) => value >= 0.9995 ? '>99.9 %' : `${(100 * value).toFixed(1)} %`),
         { id: 'live', title: 'Live', number: true, width: '7em', value: (site) => site.live_bytes, cell: (site) => bytes(site.live_bytes) },
         { id: 'peak', title: 'Its peak', number: true, width: '7em', value: (site) => site.peak_bytes, cell: (site) => bytes(site.peak_bytes) },
-        { id: 'caller', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },
+        { id: 'caller', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
           cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
       ],
@@ -47,9 +48,12 @@ export class GrowthView implements View {
   }
 
   update(): void {
-    const sites = this.model.sites();
-    const growing = sites.filter((site) => site.growth === 'growing').length;
-    this.table.setRows(sites, `${plural(sites.length, 'site')}, ${count(growing)} growing; verdicts and rates are of the whole run`);
+    const sites = this.model.sites(), { stacks } = this.model;
+    const growing = sites.filter((site) => site.growth === 'growing');
+    // The text counts these: a caller once, whatever called it.
+    const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
+    this.table.setRows(sites, `${plural(sites.length, 'stack')}, ${count(growing.length)} growing` +
+      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + '; verdicts and rates are of the whole run');
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

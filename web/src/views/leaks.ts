@@ -4,6 +4,7 @@ import type { Leak } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
+import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, count, plural, seconds } from '../text';
@@ -29,7 +30,7 @@ export class LeaksView implements View {
     });
     const columns: Column<Leak>[] = [
       { id: 'kind', title: 'Kind', width: '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
-        cell: (leak) => h('span', { class: `tag ${leak.kind}` }, KINDS[leak.kind] ?? leak.kind) },
+        cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, KINDS[leak.kind] ?? leak.kind, leak.of_runtime && ', the runtime’s') },
       { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (leak) => leak.bytes, cell: (leak) => bytes(leak.bytes) },
       { id: 'blocks', title: 'Blocks', number: true, width: '5.5em', value: (leak) => leak.blocks, cell: (leak) => count(leak.blocks) },
       ...(scanned ? [{
@@ -39,7 +40,7 @@ export class LeaksView implements View {
       }] : []),
       time('first_time_s', 'First'), time('last_time_s', 'Last'),
       { id: 'caller', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
-        cell: (leak) => name(stacks.callerName(leak.stack)) },
+        cell: (leak) => callerCell(stacks, leak.stack) },
       { id: 'place', title: 'Place', width: '14em', value: (leak) => stacks.callerPlace(leak.stack),
         cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
     ];

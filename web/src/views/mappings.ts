@@ -4,6 +4,7 @@ import type { Mapping } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
+import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, count, plural, seconds } from '../text';
@@ -34,7 +35,7 @@ export class MappingsView implements View {
         { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (mapping) => mapping.bytes, cell: (mapping) => bytes(mapping.bytes) },
         { id: 'live', title: 'Mapped at the end', number: true, width: '9em', value: (mapping) => mapping.live_bytes, cell: (mapping) => bytes(mapping.live_bytes) },
         { id: 'caller', title: 'Caller', width: 'auto', value: (mapping) => stacks.callerName(mapping.stack),
-          cell: (mapping) => h('span', {}, name(stacks.callerName(mapping.stack)), mapping.file && h('span', { class: 'place' }, ' ', name(mapping.file))) },
+          cell: (mapping) => h('span', {}, callerCell(stacks, mapping.stack), mapping.file && h('span', { class: 'place' }, ' ', name(mapping.file))) },
       ],
       detail: (mapping) => stackList(stacks, mapping.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),
       empty: 'Nothing was mapped that the trace shows.',

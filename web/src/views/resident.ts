@@ -3,6 +3,8 @@
 import type { Resident, ResidentSite } from '../data';
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
+import { partWords } from '../memory_words';
+import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, plural, seconds, share } from '../text';
@@ -27,7 +29,7 @@ export class ResidentView implements View {
         number('resident_bytes', 'Resident', 'Of its live blocks, in memory'), number('live_bytes', 'Live', 'Of its live blocks, in all'),
         number('untouched_bytes', 'Untouched', 'Never written, so without a page'), number('swapped_bytes', 'Swapped', 'In swap'),
         number('pinned_bytes', 'Pinned', 'Free memory on pages that these blocks keep'),
-        { id: 'caller', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => name(stacks.callerName(site.stack)) },
+        { id: 'caller', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
           cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
       ],
@@ -53,6 +55,6 @@ export class ResidentView implements View {
       h('ul', { class: 'bars' }, ...parts.map(([part, value]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / parts[0][1]}%` } }),
         h('span', { class: 'value' }, bytes(value), h('small', {}, ` ${share(value, one.rss_bytes)}`)),
-        h('span', { class: 'what' }, part.replaceAll('_', ' '))))));
+        h('span', { class: 'what' }, partWords(part))))));
   }
 }

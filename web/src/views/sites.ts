@@ -3,6 +3,7 @@
 import type { Site } from '../data';
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
+import { functionCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, count, plural, seconds } from '../text';
@@ -36,7 +37,8 @@ export class SitesView implements View {
     const who: Column<Group>[] = [
       ...(judged ? [{ id: 'growth', title: 'Growth', width: '6.5em', value: growthOf,
                       cell: (group: Group) => h('span', { class: `tag ${growthOf(group)}` }, growthOf(group)) }] : []),
-      { id: 'caller', title: 'Caller', width: 'auto', value: (group) => group.name, cell: (group) => name(group.name) },
+      { id: 'caller', title: 'Caller', width: 'auto', value: (group) => group.name,
+        cell: (group) => (['file', 'module'].includes(state.get('group')) ? name(group.name) : functionCell(group.name)) },
       { id: 'place', title: 'Place', width: '13em', value: (group) => group.place,
         cell: (group) => h('span', { class: 'place' }, name(group.place)) },
     ];

@@ -77,7 +77,7 @@ export class Timeline {
     this.sliders[1].value = String(this.end > 0 ? Math.round((1000 * end) / this.end) : 1000);
     this.sliders[0].setAttribute('aria-valuetext', seconds(begin));
     this.sliders[1].setAttribute('aria-valuetext', seconds(end));
-    this.shown.textContent = ranged ? `${seconds(begin)} to ${seconds(end)}` : 'whole run';
+    this.shown.textContent = `${seconds(begin)} to ${seconds(end)}`;
     this.shown.classList.toggle('active', ranged);
     for (const chart of this.charts) chart.setRange(ranged ? [begin, end] : null);
     this.stacked?.update();
