@@ -47,6 +47,10 @@ struct ProcessInfo {
   uint64_t exit_work_ns = 0;
   // When that began behind all that the program did; UINT64_MAX: it was not so.
   uint64_t exit_work_begin_ns = UINT64_MAX;
+  // So much of the run that it has to be told; memtrace diff does not count it.
+  bool has_exit_work() const {
+    return exit_work_ns >= std::max<uint64_t>(1'000'000, duration_ns / 20);
+  }
   uint64_t own_duration_ns() const { return duration_ns - std::min(duration_ns, exit_work_ns); }
   enum class End { kCut, kExit, kExec, kSignal } end = End::kCut;  // kCut: no kEnd record
   int exit_status = 0;       // kExit
@@ -224,6 +228,7 @@ struct Faults {
   double correlation_live = 0;       // Pearson, of increments between samples: live bytes and
   double correlation_allocated = 0;  //   minor faults; bytes allocated and minor faults
   bool correlation_known = false;    // fewer than 3 samples, or no variance
+  bool counted = true;               // false: the trace has no sample and no end, which would have them
   std::vector<UsageSample> samples;  // thinned to a few thousand
 };
 

@@ -130,6 +130,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   FillThreads(analysis);
   FillResident(analysis->pressure, faults_.samples(), &analysis->timeline);
   faults_.Finish(range_, &analysis->faults);
+  analysis->faults.counted = reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
   // What was counted last: at the end, or by a sample of a process that was killed.
   uint64_t minor = usage_.minor_faults, major = usage_.major_faults;

@@ -436,7 +436,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
   command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
   command->add_option("--width", flags->width, "Columns of text, 60 to 200")
       ->type_name("N")
-      ->check(WholeNumber, "");
+      ->check(TextColumns, "");
   command->add_option("--jobs", flags->jobs, "Threads that read the trace: one a processor")
       ->type_name("N")
       ->check(WholeNumber, "");

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "report/render/style.h"
 
 namespace memtrace::report {
 namespace {
@@ -56,6 +57,16 @@ std::string WholeNumber(const std::string& text) {
   if (absl::SimpleAtoi(text, &number)) return "";
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
   return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
+}
+
+std::string TextColumns(const std::string& text) {
+  const std::string wrong = WholeNumber(text);
+  size_t columns = 0;
+  if (!wrong.empty() || (absl::SimpleAtoi(text, &columns) && columns >= render::kMinWidth &&
+                         columns <= render::kMaxWidth)) {
+    return wrong;
+  }
+  return absl::StrCat(text, " is not from ", render::kMinWidth, " to ", render::kMaxWidth);
 }
 
 std::string PositiveNumber(const std::string& text) {

@@ -29,6 +29,7 @@ std::string Directory(const std::string& path);
 // For CLI11, which takes "-1" for a large number, and whose own check has an unreadable
 // message: empty when `text` is a whole number.
 std::string WholeNumber(const std::string& text);
+std::string TextColumns(const std::string& text);  // of --width
 // And not 0.
 std::string PositiveNumber(const std::string& text);
 // The same for what --thread names.

@@ -302,8 +302,10 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   if (coverage.unseen_frees > 0) {
     coverage.notes.push_back(absl::StrCat(
         coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
-        " allocated again without a free in the trace, as when libraries that were opened with "
-        "RTLD_DEEPBIND free; what was there before counts as freed."));
+        " allocated again without a free in the trace, ",
+        coverage.events_missing ? "which may be among what is missing"
+                                : "as when libraries that were opened with RTLD_DEEPBIND free",
+        "; what was there before counts as freed."));
   }
 }
 

@@ -29,7 +29,7 @@ void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const Compa
   command->add_flag("--full", flags->full, words.full);
   command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
   command->add_option("--width", flags->width, "Columns of text, 60 to 200")
-      ->type_name("N")->check(WholeNumber, "");
+      ->type_name("N")->check(TextColumns, "");
   AddNameOptions(command, {&flags->debug_dirs, &flags->sysroot, &flags->debuginfod}, words.names);
 }
 

@@ -123,7 +123,11 @@ class DiffText {
                    nullptr);
     }
     table.AddRow({"duration", Duration(old_.duration_ns), Duration(new_.duration_ns), "", ""}, nullptr);
-    return absl::StrCat("\n", table.Render(style_, 2));
+    const bool less = old_.without_exit_work || new_.without_exit_work;
+    return absl::StrCat("\n", table.Render(style_, 2),
+                        less ? Sentence(text_, "Durations are without memtrace's own work at the exit.",
+                                        Ink::kDim)
+                             : "");
   }
 
   std::string Sites() const {

@@ -227,6 +227,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.end = EndOf(analysis.process);
   run.start_realtime_ns = analysis.process.start_realtime_ns;
   run.duration_ns = analysis.process.own_duration_ns();
+  run.without_exit_work = analysis.process.has_exit_work();
   run.sampled = analysis.process.sample_bytes != 0;
   run.scanned = scan != nullptr;
   run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
@@ -298,6 +299,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   for (const ProcessImage& image : tree.images) {
     begin = std::min(begin, image.process.start_realtime_ns);
     end = std::max(end, image.process.start_realtime_ns + static_cast<int64_t>(image.process.own_duration_ns()));
+    run.without_exit_work |= image.process.has_exit_work();
     NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, image.part, &run);
   }
   run.start_realtime_ns = begin;

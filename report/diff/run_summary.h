@@ -59,6 +59,7 @@ struct RunSummary {
   std::string end;           // "exit 0", "signal 11", "cut", of the first process
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the first start to the last end
+  bool without_exit_work = false;  // some of it was memtrace's at an exit, and is not in that
   uint64_t processes = 1;
   bool sampled = false;      // amounts are estimates
   bool scanned = false;      // the kinds of leaks are known

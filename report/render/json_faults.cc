@@ -69,9 +69,10 @@ Json FaultsJson(const ReportView& view, size_t top) {
   const FaultDetails& details = view.analysis().fault_details;
   const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
   const bool told = !view.analysis().process.imported();  // a log has none
+  const bool counted = told && faults.counted;
   Json json = {{"source", told ? Json(FaultSourceName(view.analysis())) : Json()},
-               {"minor", told ? Json(faults.minor) : Json()},
-               {"major", told ? Json(faults.major) : Json()},
+               {"minor", counted ? Json(faults.minor) : Json()},
+               {"major", counted ? Json(faults.major) : Json()},
                {"attributed_minor", details.source == format::FaultSource::kNone
                                          ? Json() : Json(details.told.minor)},
                {"tool_minor", faults.tool_minor},

@@ -166,8 +166,13 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
                             absl::StrJoin(kinds, ", ")));
   absl::StrAppend(&out_, StackText(graph_.view(), site.stack, 4, options_));
   Lines lines(options_);
-  lines.Add("retained", absl::StrCat("without them ", InBlocks(answer.retained),
-                                     " would be unreachable, their own included"));
+  const auto are = [&](LeakKind kind) { return answer.kinds[static_cast<size_t>(kind)].blocks != 0; };
+  // Of what is lost nothing can become so.
+  const bool lost = !are(LeakKind::kReachable) && !are(LeakKind::kPossible);
+  lines.Add("retained",
+            lost ? absl::StrCat(InBlocks(answer.retained), " hang on them and are lost with them, their own included")
+                 : absl::StrCat("without them ", InBlocks(answer.retained),
+                                " would be unreachable, their own included"));
   bool is_first = true;
   for (const uint32_t node : answer.held_by) {
     lines.Add(std::exchange(is_first, false) ? "held by" : "",

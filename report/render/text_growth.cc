@@ -186,7 +186,7 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   const Analysis& analysis = view.analysis();
   const Faults& faults = analysis.faults;
   if (faults.minor == 0 && faults.major == 0) {
-    return Heading(options, "PAGE FAULTS", "none were seen");
+    return Heading(options, "PAGE FAULTS", faults.counted ? "none were seen" : "not known: none were counted");
   }
   const Style& style = options.style;
   std::string out = Heading(options, "PAGE FAULTS",

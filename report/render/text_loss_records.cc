@@ -173,12 +173,21 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
                                            : absl::StrCat(", from ", first, " to ", last);
     const size_t used = number.size() + amount.size() + what.size() + remark.size();
     if (used + when.size() <= options.style.width) remark += when;
-    if (used > options.style.width || by_below) {  // the stack's indentation
+    const std::string below = absl::StrCat("\n", std::string(number.size() + 2, ' '));  // as the stack is
+    if (used > options.style.width || by_below) {
       what.resize(what.size() - 2);
-      remark.insert(0, absl::StrCat("\n", std::string(number.size() + 2, ' ')));
+      remark.insert(0, below);
     }
-    absl::StrAppend(&out, i > 0 ? "\n" : "", number,
-                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, amount), what,
+    const Ink ink = bad ? Ink::kBad : Ink::kPlain;
+    std::string headline = absl::StrCat(options.style.Paint(ink, amount), what);
+    if (number.size() + amount.size() + what.size() > options.style.width) {
+      const size_t room = options.style.width - number.size() - 2;
+      headline = absl::StrJoin(Wrapped(absl::StrCat(amount, what), room), below,
+                               [&](std::string* to, const std::string& line) {
+                                 absl::StrAppend(to, options.style.Paint(ink, line));
+                               });
+    }
+    absl::StrAppend(&out, i > 0 ? "\n" : "", number, headline,
                     options.style.Paint(Ink::kDim, remark), "\n",
                     StackText(view, record.stack, number.size() + 2, options));
   }

@@ -183,10 +183,8 @@ void AddVerdicts(const ReportView& view, const TextOptions& options, Lines* line
   }
 }
 
-// Where it is a good part of the run.
 std::string ExitWork(const ProcessInfo& process) {
-  constexpr uint64_t kLeastNs = 100'000'000;
-  if (process.exit_work_ns < std::max(kLeastNs, process.duration_ns / 20)) return "";
+  if (!process.has_exit_work()) return "";
   return absl::StrCat(", ", Duration(process.exit_work_ns), " of it memtrace's work at the exit");
 }
 
@@ -265,8 +263,8 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     lines.Add("Failed", absl::StrCat(numbers.Plural(totals.failed_allocations, "allocation"),
                                      " returned NULL"), Ink::kWarning);
   }
-  lines.Add("Faults", process.imported()
-                          ? "not in the log"
+  lines.Add("Faults", process.imported()          ? "not in the log"
+                      : !analysis.faults.counted ? "not known: the trace ends before they were counted"
                           : absl::StrCat(Count(analysis.faults.minor), " minor, ",
                                          Count(analysis.faults.major),
                                          " major, without memtrace's own ",

@@ -177,7 +177,7 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
       ->type_name("REGEX");
   command->add_option("--color", common.color, "auto (default), always, never")->type_name("WHEN");
   command->add_option("--width", common.width, "Columns of text, 60 to 200")
-      ->type_name("N")->check(WholeNumber, "");
+      ->type_name("N")->check(TextColumns, "");
   AddNameOptions(command, {&common.debug_dirs, &common.sysroot, &common.debuginfod});
   command->footer(
       "Examples:\n"

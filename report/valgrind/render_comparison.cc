@@ -1,6 +1,8 @@
 #include "report/valgrind/render_comparison.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -207,8 +209,13 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
     if (agrees) {
       absl::StrAppend(&out, "  ", SideText(leak.here), "\n");
     } else {
-      absl::StrAppend(&out, "\n      here   ", SideText(leak.here), "\n      there  ",
-                      SideText(leak.there), "\n");
+      out += "\n";
+      for (const auto& [label, side] : {std::pair("      here   ", &leak.here), {"      there  ", &leak.there}}) {
+        std::string before = label;
+        for (const std::string& line : render::Wrapped(SideText(*side), style.width - before.size())) {
+          absl::StrAppend(&out, std::exchange(before, std::string(before.size(), ' ')), line, "\n");
+        }
+      }
     }
     if (leak.stage != MatchStage::kLines && leak.stage != MatchStage::kNone) {
       absl::StrAppend(&out, "      ", style.Paint(Ink::kDim, StageText(leak.stage)), "\n");

@@ -346,6 +346,11 @@ TEST_F(ReportCommandTest, TheTraceIsNeverReplacedByWhatIsMadeOfIt) {
 TEST_F(ReportCommandTest, NumbersThatAreTooLargeAreRefused) {
   ExpectRefused("$M report $T --top 99999999999999999999", "is too large");
   ExpectRefused("$M report $T --width 99999999999999999999", "is too large");
+  for (const char* command : {"report $T", "rings $T", "diff $T $T"}) {
+    for (const char* width : {"0", "10", "59", "201"}) {
+      ExpectRefused(absl::StrCat("$M ", command, " --width ", width), "is not from 60 to 200");
+    }
+  }
   for (const char* command : {"report", "dump"}) {
     for (const char* time : {"1e300", "nan", "inf", "0x10", "-1", "18446744073709551616", "' '"}) {
       for (const char* option : {"--from", "--to"}) {

@@ -205,6 +205,12 @@ TEST(LeakTextTest, HeadingsOfRecordsFitTheTerminal) {
   EXPECT_THAT(RenderText(trace.View(), options),
               HasSubstr("  1  30,148 (656 direct, 29,492 indirect) bytes in 1 block is definitely lost\n"
                         "       malloc  record 2 of 3\n       MakePair"));
+  record.bytes = 1'151'616;
+  record.indirect_bytes = 2'409'384;
+  record.blocks = 11'996;
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("  1  3,561,000 (1,151,616 direct, 2,409,384 indirect) bytes in 11,996 blocks\n"
+                        "       are definitely lost\n       malloc  record 2 of 3\n       MakePair"));
 }
 
 TEST(LeakTextTest, WasteIsNotKnownOfOtherAllocators) {

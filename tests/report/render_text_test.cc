@@ -366,6 +366,51 @@ TEST(TextReportTest, SaysThatFaultsFollowTheHeapLater) {
   EXPECT_THAT(text, Not(HasSubstr("Minor faults follow the bytes allocated")));
 }
 
+// The rings were full while the program touched its pages: who knows whose they were.
+TEST(TextReportTest, OfFaultsThatWereLostNobodySaysThatThereWereNone) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kAllEvents;
+  details.told.minor = 1000;
+  details.counted.minor = trace.analysis.faults.minor = 6000;
+  const StackId stack = trace.Stack({{"main", "/work/touch.c", 6}});
+  details.sites.push_back({.stack = stack, .faults = {1000, 0}, .blocks = 1, .first_time_ns = 7'000'000,
+                           .last_time_ns = 35'000'000, .touchers = {{stack, {1000, 0}}}});
+  trace.AddSite(stack, 1, 5 << 20, 1);
+  const auto text = [&] { return RenderText(trace.View(), Options(200, false)); };
+  EXPECT_THAT(text(), HasSubstr("; none in the 1.97 s after that"));
+  details.lost = 5000;
+  details.last_lost_ns = 34'000'000;
+  EXPECT_THAT(text(), HasSubstr("; none in the 1.97 s after that")) << "all were lost before";
+  EXPECT_THAT(text(), HasSubstr("5,000 page faults were lost")) << "the summary knows";
+  for (const uint64_t last : {uint64_t{400'000'000}, UINT64_MAX}) {
+    details.last_lost_ns = last;
+    EXPECT_THAT(text(), Not(HasSubstr("none in the")));
+    EXPECT_THAT(text(), HasSubstr("; of what came in the 1.97 s after that some was lost"));
+  }
+}
+
+TEST(TextReportTest, WhatWasNotCountedIsNotZero) {
+  MadeUp trace;
+  trace.analysis.faults.counted = false;
+  trace.analysis.process.end = ProcessInfo::End::kCut;
+  const std::string text = RenderText(trace.View(), Options(120, false));
+  EXPECT_THAT(text, HasSubstr("Faults     not known"));
+  EXPECT_THAT(text, Not(HasSubstr("0 minor")));
+}
+
+TEST(TextReportTest, AShortRunShowsNoGrowth) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"main", "a.c", 1}}), 1, 1, 1);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kGrowing};
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr("GROWING SITES  none\n"));
+  trace.analysis.process.duration_ns = 62'000'000;
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("GROWING SITES  none: less than 0.1 s shows no growth\n"));
+}
+
 TEST(TextReportTest, AFewFaultsAreNoBurst) {
   MadeUp trace;
   trace.analysis.faults.minor = 2;
