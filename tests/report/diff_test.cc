@@ -159,6 +159,16 @@ TEST(DiffTextTest, FitsItsWidthAndEscapesNames) {
   }
 }
 
+// A report's duration is that of the whole process.
+TEST(DiffTextTest, SaysThatTheWorkAtTheExitIsInNoDuration) {
+  RunSummary run = MadeRun("a", 1, 10);
+  Site(&run, "x", 5);
+  EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), {}), Not(HasSubstr("work at the exit")));
+  run.without_exit_work = true;
+  EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), {}),
+              HasSubstr("Durations are without memtrace's own work at the exit."));
+}
+
 TEST(DiffTextTest, SaysSoWhenNothingChanged) {
   RunSummary run = MadeRun("a", 1, 10);
   Site(&run, "x", 5);

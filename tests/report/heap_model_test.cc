@@ -3,6 +3,7 @@
 
 #include "report/heap_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -131,6 +132,17 @@ TEST(HeapModelTest, AnAddressAllocatedTwiceWasFreedInBetween) {
   EXPECT_EQ(a.coverage.unordered_events, 0u);
   EXPECT_EQ(a.totals.live_bytes, 7u);
   EXPECT_EQ(a.totals.frees, 1u);
+  EXPECT_THAT(a.coverage.notes, ::testing::Contains(::testing::HasSubstr("RTLD_DEEPBIND")));
+}
+
+// Where events are missing that is why, and no library need be looked for.
+TEST(HeapModelTest, AFreeThatIsAmongLostEventsIsNoLibrarys) {
+  TraceBuilder trace;
+  trace.Thread(1).At(1).Malloc(0x1010, 5).Dropped(3).Malloc(0x1010, 7).At(2);
+  const Analysis a = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(a.coverage.unseen_frees, 1u);
+  EXPECT_THAT(a.coverage.notes, ::testing::Contains(::testing::HasSubstr("among what is missing")));
+  EXPECT_THAT(a.coverage.notes, ::testing::Not(::testing::Contains(::testing::HasSubstr("RTLD_DEEPBIND"))));
 }
 
 // How far apart the blocks are: crowded, as most are, on pages of their own.

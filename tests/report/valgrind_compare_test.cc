@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_split.h"
+#include "report/render/escape.h"
 #include "report/render/valgrind_losses.h"
 #include "report/valgrind/render_comparison.h"
 #include "report/valgrind/stack_key.h"
@@ -542,6 +544,16 @@ TEST_F(CompareTest, ReasonsNameWhatIsKnownOfTheRuns) {
   EXPECT_THAT(reasons, Contains(HasSubstr("12 allocations here, 9 there")));
   EXPECT_THAT(reasons, Contains(HasSubstr("did not end by itself here")));
   EXPECT_THAT(reasons, Contains(HasSubstr("cut short at byte 7")));
+}
+
+TEST_F(CompareTest, SidesFitTheTerminal) {
+  here_.losses = {Make(LeakKind::kDefinite, 1'151'616, 11'996, stack_), Make(LeakKind::kReachable, 1'151'616, 11'996, stack_)};
+  there_.losses = {Make(LeakKind::kPossible, 10, 2, stack_)};
+  const std::string text = RenderComparisonText(analysis_, there_, Compared(), {});
+  EXPECT_THAT(text, HasSubstr("here   definite 1,151,616 bytes in 11,996 blocks"));
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(render::DisplayWidth(line), 80u) << line;
+  }
 }
 
 TEST_F(CompareTest, TextAndJsonSayTheSame) {
