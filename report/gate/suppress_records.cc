@@ -81,9 +81,11 @@ void MarkOfRuntime(const render::ReportView& view, LeakScan* scan) {
   built_in.AddBuiltIn();
   scan->of_runtime = {};
   for (LossRecord& record : scan->records) {
-    record.of_runtime = record.kind == LeakKind::kPossible && record.blocks != 0 && !record.suppressed &&
-                        built_in.Match(record.kind, AsMemcheckSees(record.function, view.Frames(record.stack))) != nullptr;
-    if (!record.of_runtime) continue;
+    record.of_runtime = false;
+    if (record.kind != LeakKind::kPossible || record.blocks == 0 || record.suppressed) continue;
+    const std::vector<const Frame*> frames = view.Frames(record.stack);
+    if (built_in.Match(record.kind, AsMemcheckSees(record.function, frames)) == nullptr) continue;
+    record.of_runtime = true;
     scan->of_runtime.bytes += record.bytes;
     scan->of_runtime.blocks += record.blocks;
   }

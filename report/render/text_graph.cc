@@ -170,7 +170,8 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
   // Of what is lost nothing can become so.
   const bool lost = !are(LeakKind::kReachable) && !are(LeakKind::kPossible);
   lines.Add("retained",
-            lost ? absl::StrCat(InBlocks(answer.retained), " hang on them and are lost with them, their own included")
+            lost ? absl::StrCat(InBlocks(answer.retained),
+                                " hang on them and are lost with them, their own included")
                  : absl::StrCat("without them ", InBlocks(answer.retained),
                                 " would be unreachable, their own included"));
   bool is_first = true;

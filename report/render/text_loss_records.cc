@@ -118,7 +118,9 @@ std::string WhyNotAll(const ReportView& view, size_t shown) {
                                                : ": the others have not changed so";
   }
   if (hidden.suppressed > 0) return ": the others are suppressed";
-  if (hidden.of_runtime > 0) return ": the others are the C runtime's own, --show-leak-kinds=possible shows them";
+  if (hidden.of_runtime > 0) {
+    return ": the others are the C runtime's own, --show-leak-kinds=possible shows them";
+  }
   return ": the others are not of what was asked for";
 }
 

@@ -210,9 +210,11 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
       absl::StrAppend(&out, "  ", SideText(leak.here), "\n");
     } else {
       out += "\n";
-      for (const auto& [label, side] : {std::pair("      here   ", &leak.here), {"      there  ", &leak.there}}) {
+      for (const auto& [label, side] :
+           {std::pair("      here   ", &leak.here), {"      there  ", &leak.there}}) {
         std::string before = label;
-        for (const std::string& line : render::Wrapped(SideText(*side), style.width - before.size())) {
+        const size_t room = style.width - before.size();
+        for (const std::string& line : render::Wrapped(SideText(*side), room)) {
           absl::StrAppend(&out, std::exchange(before, std::string(before.size(), ' ')), line, "\n");
         }
       }

@@ -274,10 +274,12 @@ TEST(RuntimeSuppressionsTest, ReportMarksWhatIsPossiblyLostByThem) {
   scan.state = LeakScan::State::kDone;
   const auto add = [&](LeakKind kind, const StackId stack) {
     made_up.AddSite(stack, 1, 304, 1);
-    scan.records.push_back({.kind = kind, .stack = stack, .function = AllocFunction::kCalloc, .bytes = 304, .blocks = 1});
+    scan.records.push_back({.kind = kind, .stack = stack, .function = AllocFunction::kCalloc,
+                            .bytes = 304, .blocks = 1});
     scan.totals[static_cast<size_t>(kind)].bytes += 304;
   };
-  const StackId dtv = made_up.Stack({Libc("allocate_dtv"), Libc("_dl_allocate_tls"), Libc("pthread_create"), {"main", "a.c", 1}});
+  const StackId dtv = made_up.Stack({Libc("allocate_dtv"), Libc("_dl_allocate_tls"),
+                                     Libc("pthread_create"), {"main", "a.c", 1}});
   add(LeakKind::kPossible, dtv);
   add(LeakKind::kPossible, made_up.Stack({{"Make", "a.c", 2}, {"main", "a.c", 1}}));
   add(LeakKind::kDefinite, dtv);

@@ -547,7 +547,8 @@ TEST_F(CompareTest, ReasonsNameWhatIsKnownOfTheRuns) {
 }
 
 TEST_F(CompareTest, SidesFitTheTerminal) {
-  here_.losses = {Make(LeakKind::kDefinite, 1'151'616, 11'996, stack_), Make(LeakKind::kReachable, 1'151'616, 11'996, stack_)};
+  here_.losses = {Make(LeakKind::kDefinite, 1'151'616, 11'996, stack_),
+                  Make(LeakKind::kReachable, 1'151'616, 11'996, stack_)};
   there_.losses = {Make(LeakKind::kPossible, 10, 2, stack_)};
   const std::string text = RenderComparisonText(analysis_, there_, Compared(), {});
   EXPECT_THAT(text, HasSubstr("here   definite 1,151,616 bytes in 11,996 blocks"));
