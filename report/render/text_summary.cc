@@ -1,7 +1,6 @@
 // The first screen: what ran, how it ended, how much, and what the trace lacks.
 
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -177,9 +176,8 @@ void AddLost(const ReportView& view, Lines* lines) {
 }
 
 void AddVerdicts(const ReportView& view, const TextOptions& options, Lines* lines) {
-  absl::string_view label = "Verdict";
   for (const std::string& verdict : Verdicts(view, options)) {
-    lines->Add(std::exchange(label, ""), verdict, Ink::kBad);
+    lines->Add("Verdict", verdict, Ink::kBad);
   }
 }
 
