@@ -1,5 +1,6 @@
 // HeapTerritory: where blocks lie that are not glibc's: of another allocator, or of a pool that
-// the program told of (memtrace.h). A bit for each MiB of the address space.
+// the program told of (memtrace.h). A bit for each 64 KiB of the address space: what the program maps for
+// itself may lie right beside, and is a root.
 //
 // Where glibc's own lie is seen in the mappings: in anonymous memory that the program did not
 // map (program_mappings.h).
@@ -40,7 +41,7 @@ class HeapTerritory {
   }
 
  private:
-  static constexpr int kShift = 20;
+  static constexpr int kShift = 16;
 
   void Set(uintptr_t granule) {
     bits_.Set(granule, granule + 1);

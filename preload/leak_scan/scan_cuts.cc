@@ -147,6 +147,8 @@ void ScanCuts::FindDeadStack(uintptr_t descriptor, uintptr_t begin, uintptr_t en
   if (wanted) {
     Add(Cut::kStack, descriptor, end);
   } else {
+    // Also where it lies beside blocks of another allocator, whose memory is no root.
+    if (!g_process.allocator_is_glibc) Add(Cut::kStack, descriptor, descriptor + kHeaderBytes);
     Add(Cut::kDead, descriptor + kHeaderBytes, end);
   }
 }

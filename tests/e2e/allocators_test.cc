@@ -174,6 +174,27 @@ TEST_P(AllocatorTest, WhatIsLostIsLost) {
   EXPECT_EQ(small, 80u);
 }
 
+// Beside its memory there is the program's own, which is a root.
+TEST_P(AllocatorTest, WhatIsKeptBesideItsMemoryIsKept) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  Command command = Traced({.arguments = {TraceePath("kept_beside_blocks")}}, traces_.path());
+  for (auto& [name, value] : command.environment) {
+    if (name == "LD_PRELOAD") value += ":" + library;
+  }
+  const Result run = RunCommand(command);
+  if (run.exit_status == 77) GTEST_SKIP() << "there is no room beside it";
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces_.path(), "kept_beside_blocks", run.pid));
+  bool kept = false;
+  for (const Json& leak : report.at("leaks")) {
+    if (leak.at("bytes") != 5000) continue;
+    EXPECT_EQ(leak.at("kind"), "reachable");
+    kept = true;
+  }
+  EXPECT_TRUE(kept);
+}
+
 TEST_P(AllocatorTest, Linked) {
   const std::string program = "linked_" + GetParam().name;
   if (!Exists(TraceePath(program))) GTEST_SKIP() << "the -dev package was not there at build time";

@@ -99,20 +99,20 @@ TEST(ProgramMappingsTest, NeverKnowsMoreThanWasMapped) {
 }
 
 TEST(HeapTerritoryTest, VisitsTheStretchesThatHaveBlocks) {
-  constexpr uintptr_t kMiB = 1 << 20;
+  constexpr uintptr_t kGranule = 1 << 16;
   auto territory = std::make_unique<HeapTerritory>();
   EXPECT_FALSE(territory->used());
   territory->Note(kBase + 100, 16);
-  territory->Note(kBase + kMiB - 8, 16);  // in two of them
-  territory->Note(kBase + 5 * kMiB, 0);
+  territory->Note(kBase + kGranule - 8, 16);  // in two of them
+  territory->Note(kBase + 5 * kGranule, 0);
   territory->Note(0, 16);
   territory->Note(UINTPTR_MAX - 8, 16);
   EXPECT_TRUE(territory->used());
   std::map<uintptr_t, uintptr_t> found;
-  territory->ForEach(kBase + 50, kBase + 6 * kMiB - 7,
+  territory->ForEach(kBase + 50, kBase + 6 * kGranule - 7,
                      [&](uintptr_t begin, uintptr_t end) { found[begin] = end; });
-  EXPECT_EQ(found, (std::map<uintptr_t, uintptr_t>{{kBase + 50, kBase + 2 * kMiB},
-                                                   {kBase + 5 * kMiB, kBase + 6 * kMiB - 7}}));
+  EXPECT_EQ(found, (std::map<uintptr_t, uintptr_t>{{kBase + 50, kBase + 2 * kGranule},
+                                                   {kBase + 5 * kGranule, kBase + 6 * kGranule - 7}}));
 }
 
 }  // namespace
