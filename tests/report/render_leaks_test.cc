@@ -136,6 +136,20 @@ TEST(LeakTextTest, WhatTheRuntimeKeepsIsNoLossOfTheProgram) {
   EXPECT_THAT(Text(view), HasSubstr("are possibly lost (the C runtime's own), calloc"));
 }
 
+TEST(LeakTextTest, SlabsOfGLibsSlicesAreSaidToBeSuch) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("G_SLICE")));
+  const StackId slab = trace.Stack({{"g_slice_alloc", "", 0, kLibc}, {"main", "m.c", 1}});
+  trace.AddSite(slab, 1, 1000, 1);
+  LossRecord record;
+  record.kind = LeakKind::kPossible;
+  record.stack = slab;
+  record.bytes = 1000;
+  record.blocks = 1;
+  trace.analysis.leak_scans[0].records.push_back(record);
+  EXPECT_THAT(Text(trace.View()), HasSubstr("1,000 bytes in 1 block are slabs of GLib's slices"));
+}
+
 TEST(LeakTextTest, TheUserChoosesKinds) {
   Leaky trace;
   ReportView view = trace.View();
