@@ -72,7 +72,14 @@ OtherParts::OtherParts(std::string_view map) {
     const bool shared = line.name == "/dev/zero (deleted)";
     if (shared || (line.anonymous && !writable)) parts_.emplace_back(line.begin, line.end);
   });
-  std::sort(parts_.begin(), parts_.end());  // of a damaged map, too
+  // Of a damaged map, too: ascending, and none within another.
+  std::sort(parts_.begin(), parts_.end());
+  uint64_t covered = 0;
+  std::erase_if(parts_, [&covered](auto& part) {
+    part.first = std::max(part.first, covered);
+    covered = std::max(covered, part.second);
+    return part.first >= part.second;
+  });
 }
 
 uint64_t OtherParts::BytesIn(uint64_t begin, uint64_t end) const {

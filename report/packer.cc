@@ -17,9 +17,6 @@ namespace {
 constexpr size_t kClockPairsPerRecord = 4096;
 constexpr uint32_t kMaxMerged = 0xffff;
 
-// Also in trace_reader.cc.
-uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
-
 void AppendVarint(std::vector<uint8_t>* out, uint64_t value) {
   uint8_t buffer[format::kMaxVarintBytes];
   out->insert(out->end(), buffer, format::PutVarint(buffer, value));

@@ -331,6 +331,10 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
   const absl::string_view why = result.message;
   const std::string path = render::EscapeControls(module.path);
   std::string note;
+  if (result.from_before || result.state == ModuleState::kBuildIdDiffers ||
+      result.state == ModuleState::kWrittenSince || result.state == ModuleState::kNotFound) {
+    replaced_.insert(module.path);
+  }
   switch (result.state) {
     case ModuleState::kDebugInfo:
     case ModuleState::kSymbolsOnly:
@@ -338,7 +342,6 @@ void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult&
       note = render::EscapeControls(result.missed);
       break;
     case ModuleState::kBuildIdDiffers:
-      replaced_.insert(module.path);
       note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
                           "its frames are shown as module+offset");
       break;

@@ -85,7 +85,8 @@ class SiteSymbols {
   // One sentence per module whose names could not be had, or for all that have none for the same reason;
   // the first kMostNotes.
   const std::vector<std::string>& notes() const { return notes_; }
-  // Paths of modules in whose place another build lies: what is named of them is named by an earlier report.
+  // Paths of modules that are gone, or in whose place another build lies: what is named of them is named by
+  // an earlier report.
   const std::set<std::string>& replaced() const { return replaced_; }
 
  private:

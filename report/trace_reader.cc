@@ -4,14 +4,13 @@
 #include <cstring>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "report/file_header.h"
 
 namespace memtrace::report {
 namespace {
-
-uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
 
 // The process may live, and begin to fill the ring anew while it is read: then it is read again. What is
 // of no one number even so has no events.
@@ -30,9 +29,9 @@ absl::Status ReadSteadyRing(const ByteSource& source, const ScannedBlock& block,
   return absl::OkStatus();
 }
 
-std::vector<uint64_t> WordsIn(const RingRemains& ring) {
-  std::vector<uint64_t> words(ring.events.size() / sizeof(uint64_t));
-  if (!words.empty()) memcpy(words.data(), ring.events.data(), words.size() * sizeof(uint64_t));
+std::vector<uint64_t> WordsIn(const std::vector<uint8_t>& events) {
+  std::vector<uint64_t> words(events.size() / sizeof(uint64_t));
+  if (!words.empty()) memcpy(words.data(), events.data(), words.size() * sizeof(uint64_t));
   return words;
 }
 
@@ -289,12 +288,13 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
 // Called when all blocks are known, with those of each thread sorted; sorts them again.
 void TraceReader::UseRings() {
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> used;
-  for (const KeptRing& ring : rings_) {
+  for (KeptRing& ring : rings_) {
+    const std::vector<uint8_t> events = std::exchange(ring.remains.events, {});  // given back ring by ring
     const format::RingHeader& from = ring.remains.header;
     if (from.thread == 0 || from.magic != format::kRingMagic) continue;
     clock_.AddUnguarded(from.clock_ticks, from.monotonic_ns);
     ring_copies_.try_emplace(KeyOf(from.thread, from.sequence), ring.offset);
-    if (ring.remains.events.empty()) continue;
+    if (events.empty()) continue;
     const std::vector<BlockRef>& blocks = by_thread_[from.thread];
     const auto at = std::lower_bound(
         blocks.begin(), blocks.end(), from.sequence,
@@ -304,11 +304,11 @@ void TraceReader::UseRings() {
     ref.offset = ring.offset;
     ref.clock_ticks = from.clock_ticks;
     ref.sequence = from.sequence;
-    ref.content_bytes = static_cast<uint32_t>(ring.remains.events.size());
+    ref.content_bytes = static_cast<uint32_t>(events.size());
     ref.dropped_events = from.dropped_events;
     ref.open_ended = true;
     ref.is_ring = true;
-    ring_words_[ring.offset] = WordsIn(ring.remains);
+    ring_words_[ring.offset] = WordsIn(events);
     used[from.thread].push_back(ref);
     ++statistics_.rings_used;
   }
@@ -386,7 +386,7 @@ absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRe
     if (copy != ring_copies_.end() && ref.merged_before == 0 &&
         scanner.At(copy->second, &ring).ok() && ReadSteadyRing(*source_, ring, &remains).ok() &&
         KeyOf(remains.header.thread, remains.header.sequence) == copy->first && !remains.events.empty()) {
-      *words = WordsIn(remains);
+      *words = WordsIn(remains.events);
       status = absl::OkStatus();
     }
   }

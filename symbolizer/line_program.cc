@@ -77,7 +77,11 @@ class RowSink {
     } else if (is_code_) {
       // Of rows at one address the last holds.
       for (; at_ < wanted_.size() && wanted_[at_] < address; ++at_) {
-        if (rows_[at_].found) continue;
+        if (passed_ == kMostPassed) return;
+        if (rows_[at_].found) {
+          ++passed_;
+          continue;
+        }
         rows_[at_] = row_;
         --missing_;
       }
@@ -96,7 +100,10 @@ class RowSink {
   const CodeRanges& code_;
   const std::span<const uint64_t> wanted_;
   const std::span<LineRow> rows_;
+  static constexpr size_t kMostPassed = size_t{1} << 26;
+
   size_t missing_;
+  size_t passed_ = 0;     // wanted addresses that had a row, in all; a hostile table goes to and fro
   bool in_sequence_ = false, is_code_ = false;
   size_t at_ = 0;         // the first wanted address that the row before reaches
   uint64_t address_ = 0;  // of the row before, in this sequence

@@ -157,6 +157,7 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     hits_ += addresses.size() - lacks;
     misses_ -= addresses.size() - lacks;
     CopyAllButFrames(before->result, &answer);
+    answer.from_before = true;
     answer.missed = absl::StrCat(
         module.path, found.state == ModuleState::kBuildIdDiffers ? " is another build now" : " is gone",
         ": its names are those of an earlier report",

@@ -69,6 +69,7 @@ struct ModuleResult {
   // another build, damage, servers that have none or were not named.
   std::string missed;
   std::string debug_file;  // the separate debug file in use, if any
+  bool from_before = false;  // the names are of an earlier look, for the file is another or gone now
   // For each address in the order asked: frames, innermost first; never empty of
   // frames for a mapped address of a readable module unless nothing is known.
   std::vector<std::vector<Frame>> frames;

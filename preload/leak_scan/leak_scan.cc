@@ -295,9 +295,8 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
     job.alternate_end = job.alternate_begin + alternate.ss_size;
   }
 
-  if (!g_process.must_not_clone.load(std::memory_order_relaxed) && HasUserfaultfd()) {
-    g_process.must_not_clone.store(true, std::memory_order_relaxed);
-  }
+  // Asked each time: it may have been closed since.
+  const bool must_not_clone = g_process.must_not_clone.load(std::memory_order_relaxed) || HasUserfaultfd();
 
   Begun begun = {{ScanResult::kFailed, number, {}}, false};
   long copy = 0;
@@ -312,8 +311,7 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
       job.monotonic_ns = g_clock.MonotonicNs();
       FindOwnMemory(job);
       const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
-      const bool may_copy = g_process.file.is_shared_with_copies() &&
-                            !g_process.must_not_clone.load(std::memory_order_relaxed);
+      const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
       if (may_copy) {
         g_process.file.LetCopyAppend(true);
         // As fork, without what libc does about it; with no signal at its end, and nothing for who

@@ -13,6 +13,9 @@ namespace {
 bool HasUserfaultfdIn(long directory) {
   constexpr std::string_view kIs = "anon_inode:[userfaultfd]";
   constexpr long kNameAt = 19;  // struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1
+  // Of more descriptors than that a look at each takes longer than a copy may save.
+  constexpr int kMostLookedAt = 65536;
+  int looked_at = 0;
   alignas(8) char entries[2048];
   for (;;) {
     const long bytes =
@@ -23,6 +26,7 @@ bool HasUserfaultfdIn(long directory) {
       uint16_t length;
       memcpy(&length, entry + 16, sizeof(length));
       at += length;
+      if (++looked_at > kMostLookedAt) return true;
       char target[kIs.size() + 1];
       const long size = sys::Call(SYS_readlinkat, directory, reinterpret_cast<long>(entry + kNameAt),
                                   reinterpret_cast<long>(target), sizeof(target));

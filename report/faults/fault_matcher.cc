@@ -143,13 +143,15 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
     const uint64_t page_end = (address | (kPage - 1)) + 1, here = std::min(end, page_end) - address;
     // Within the block it was the allocator's work for it, calloc's for instance; but where it has been handed on.
     const bool within = address >= block.address() && fault.largest.page_bytes == 0;
-    if (within || here >= (page_end - address) / 2) {
-      AddToSite(ClaimantOf(block, model, here), fault, /*by_allocator=*/true);
-      continue;
-    }
     Waiting rest = fault;
-    if (here > rest.largest.page_bytes) rest.largest = ClaimantOf(block, model, here);
-    waiting_.emplace(end + kHeader / 2, rest);  // that of the next one, or its header
+    if (within || here >= rest.largest.page_bytes) rest.largest = ClaimantOf(block, model, here);
+    const uint64_t next = end + kHeader / 2;  // that of the next one, or its header
+    // Nobody who comes can have more.
+    if (within || next >= page_end || rest.largest.page_bytes >= page_end - next) {
+      AddToSite(rest.largest, rest, /*by_allocator=*/true);
+    } else {
+      waiting_.emplace(next, rest);
+    }
   }
   if (!waiting_.empty() && filtered_ <= 2 * waiting_.size() + 64) return;
   filter_.fill(0);

@@ -138,6 +138,9 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
                                                                  : "not a number"));
     }
   }
+  if (fields.contains("lost_bytes") != fields.contains("lost_blocks")) {
+    return absl::InvalidArgumentError("lost_bytes= and lost_blocks= come together");
+  }
   if (!has_bytes || !has_blocks || entry.program.empty()) {
     return absl::InvalidArgumentError("a leak needs bytes=, blocks= and program=");
   }

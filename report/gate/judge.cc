@@ -435,8 +435,8 @@ absl::Status MayBecomeBaseline(const GateResult& result, const render::ReportVie
     for (const Frame* frame : names.Frames(leak.stack)) {
       if (!frame->function.empty() || !replaced.contains(frame->module)) continue;
       return absl::FailedPreconditionError(absl::StrCat(
-          frame->module, " is another build now, so that the functions that leak have no names; check the "
-          "trace before the program is built anew"));
+          frame->module, " is gone or another build now, so that the functions that leak have no names; "
+          "check the trace before the program is built anew"));
     }
   }
   return absl::OkStatus();

@@ -171,9 +171,7 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
     if (frame.module != runtime && frame.module != "???" && !render::IsSystemModule(frame.module)) {
       return true;
     }
-    for (const std::string& function : frame.functions) {
-      if (function == "call_init" || function == "_dl_init") return true;
-    }
+    if (std::any_of(frame.functions.begin(), frame.functions.end(), render::RunsConstructors)) return true;
   }
   return false;
 }

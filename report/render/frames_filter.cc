@@ -232,6 +232,10 @@ bool IsSystemModule(absl::string_view path) {
   return false;
 }
 
+bool RunsConstructors(absl::string_view function) {
+  return function == "call_init" || function == "_dl_init";
+}
+
 bool IsLibc(absl::string_view path) {
   const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   return absl::StartsWith(file, "libc.so") || absl::StartsWith(file, "libc-");
@@ -246,10 +250,7 @@ bool IsStartModule(absl::string_view path) {
          absl::StartsWith(file, "ld-") || absl::StartsWith(file, "ld.so");
 }
 
-bool IsStart(const Frame& frame) {
-  if (!IsStartFunction(frame.function)) return false;
-  return !IsPlainStartName(frame.function) || IsStartModule(frame.module);
-}
+bool IsStart(const Frame& frame) { return IsStartOf(frame.function, frame.module); }
 
 // clone and start_thread of a static executable lie in the program's own file: known by each other.
 bool IsStaticStart(absl::Span<const Frame* const> stack, size_t at, bool is_outermost) {
@@ -262,6 +263,10 @@ bool IsStaticStart(absl::Span<const Frame* const> stack, size_t at, bool is_oute
 }
 
 }  // namespace
+
+bool IsStartOf(absl::string_view function, absl::string_view module) {
+  return IsStartFunction(function) && (!IsPlainStartName(function) || IsStartModule(module));
+}
 
 FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
   if (module_flags & format::kModuleTracer) return FrameRole::kAllocator;
@@ -302,7 +307,7 @@ bool IsInstalledProgram(absl::string_view path) {
 // What every program is built on.
 bool IsBaseLibrary(absl::string_view path) {
   const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  for (const absl::string_view name : {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl", "librt.",
+  for (const absl::string_view name : {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl.", "libdl-", "librt.",
                                        "libpthread", "libresolv", "libstdc++.", "libgcc_s.", "libc++",
                                        "linux-vdso", "[vdso]"}) {
     if (absl::StartsWith(file, name)) return true;

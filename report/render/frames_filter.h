@@ -29,9 +29,13 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 bool IsAllocatorFunction(absl::string_view demangled);
 // By its name alone, which a function of the program may have as well: RoleOf() knows more.
 bool IsStartFunction(absl::string_view demangled);
+// Of that module: a program may have a clone() or start_thread() of its own.
+bool IsStartOf(absl::string_view function, absl::string_view module);
 bool IsSystemModule(absl::string_view path);
 // glibc's libc, by the name of the file.
 bool IsLibc(absl::string_view path);
+// What the loader calls constructors by: what is further in is not its own.
+bool RunsConstructors(absl::string_view function);
 
 // Where libc's start code begins, which is at the outer end if it is there: what runs main or a thread's
 // function, and all that is outside of it. The size of the stack: it has none.

@@ -40,7 +40,12 @@ std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
 LeakAmount OfSlices(const ReportView& view) {
   LeakAmount sum;
   for (const LossRecord& record : view.leak_scan()->records) {
-    if (record.kind != LeakKind::kPossible) continue;
+    if (record.kind != LeakKind::kPossible || record.suppressed) continue;
+    // A slab is an aligned block; a slice that is a block by itself is not.
+    if (record.function != format::AllocFunction::kPosixMemalign &&
+        record.function != format::AllocFunction::kMemalign) {
+      continue;
+    }
     const std::vector<const Frame*> frames = view.Frames(record.stack);
     if (std::any_of(frames.begin(), frames.end(), [](const Frame* frame) {
           return absl::StartsWith(frame->function, "g_slice_alloc");

@@ -135,8 +135,10 @@ void TraceFollower::ReadName() {
 
 void TraceFollower::Observe(const format::BlockHeader& header, std::span<const uint8_t> content) {
   if (header.kind == format::BlockKind::kEvents) {
-    counts_.allocations += CountAllocations(content);
-    counts_.dropped_events += header.dropped_events;
+    if ((header.flags & format::kBlockEarly) == 0) {  // its thread writes it again, with more
+      counts_.allocations += CountAllocations(content);
+      counts_.dropped_events += header.dropped_events;
+    }
     // Events after the exec mean that it failed. A ring's may be from before it.
     const bool recovered = (header.flags & format::kBlockRecovered) != 0;
     if (!recovered && header.monotonic_ns > exec_ns_) counts_.ended_by_exec = false;

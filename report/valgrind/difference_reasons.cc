@@ -75,8 +75,7 @@ bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
 bool RunsOthersCode(const std::vector<LossFrame>& stack, size_t owner) {
   return std::any_of(stack.begin() + 1, stack.begin() + static_cast<ptrdiff_t>(owner),
                      [&](const LossFrame& frame) {
-                       const std::string name = BareFunction(frame.function);
-                       return name == "call_init" || name == "_dl_init" ||
+                       return render::RunsConstructors(BareFunction(frame.function)) ||
                               (frame.object != stack[owner].object && IsProjectFrame(frame));
                      });
 }

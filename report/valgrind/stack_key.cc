@@ -48,8 +48,8 @@ std::string LastName(absl::string_view name) {
 absl::string_view FileName(absl::string_view path) { return render::FileNameOf(path); }
 
 bool IsOuterEnd(const LossFrame& frame, const std::string& bare) {
-  return frame.function == "(below main)" || render::IsStartFunction(frame.function) ||
-         render::IsStartFunction(bare);
+  return frame.function == "(below main)" || render::IsStartOf(frame.function, frame.object) ||
+         render::IsStartOf(bare, frame.object);
 }
 
 std::string NameOf(const LossFrame& frame) {

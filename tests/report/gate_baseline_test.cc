@@ -62,6 +62,7 @@ TEST(BaselineTest, MaySayWhatIsLostInAll) {
   EXPECT_EQ(baseline.Update({now}, {"app"}, kDefinite), line + "\n");
   now.lost.blocks = 4;
   EXPECT_THAT(baseline.Update({now}, {"app"}, kDefinite), HasSubstr("lost_blocks=4"));
+  EXPECT_FALSE(Baseline::Parse("definite aa bytes=1 blocks=1 lost_bytes=30 program=app\n", "known").ok());
 }
 
 TEST(BaselineTest, AnEntryMayBeOfAnyProgram) {

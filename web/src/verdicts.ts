@@ -39,7 +39,7 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
     // Without what the C runtime keeps by design.
     const possible = { bytes: scan.totals.possible.bytes - scan.of_runtime.bytes, blocks: scan.totals.possible.blocks - scan.of_runtime.blocks };
     const lost = definite.bytes + indirect.bytes;
-    if (definite.blocks + indirect.blocks > 0) {
+    if (definite.blocks > 0) {
       const worst = report.leaks.find((leak) => leak.kind === 'definite');
       return {
         kind: 'bad', view: 'leaks',
