@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -36,6 +38,22 @@ std::string KillText(const KillFacts& facts) {
   return "ended by SIGKILL, perhaps by the OOM killer";
 }
 
+// Are there files of other runs that the pattern would take in? Of another one with the same FILE, or FILE.1.
+bool HasOthers(const RunResult& result, absl::string_view stem, absl::string_view extension) {
+  const std::filesystem::path directory = std::filesystem::path(std::string(stem)).parent_path();
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory.empty() ? "." : directory, error), end;
+       !error && at != end; at.increment(error)) {
+    const std::string path = (directory / at->path().filename()).string();
+    if (!absl::StartsWith(path, absl::StrCat(stem, ".")) || !absl::EndsWith(path, extension) ||
+        path.size() <= stem.size() + extension.size()) {
+      continue;
+    }
+    if (std::ranges::find(result.traces, path, &FinishedTrace::path) == result.traces.end()) return true;
+  }
+  return false;
+}
+
 // The files to name for a report of all processes: each, or those with the names of children by a pattern.
 std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
   constexpr size_t kNamed = 2, kMost = 20;  // beyond it no pattern is there, and no line to read
@@ -49,7 +67,7 @@ std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
       return &trace == &main || (absl::StartsWith(trace.path, absl::StrCat(stem, ".")) &&
                                  absl::EndsWith(trace.path, extension));
     });
-    if (all_fit) return absl::StrCat(files, " ", render::ShellFile(stem), ".*",
+    if (all_fit && !HasOthers(result, stem, extension)) return absl::StrCat(files, " ", render::ShellFile(stem), ".*",
                                       extension.empty() ? "" : render::ShellWord(extension));
   }
   if (others > kMost) return files;

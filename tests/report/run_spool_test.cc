@@ -185,5 +185,19 @@ TEST(ClosingLineTest, TheNextCommandHasTheChildrenToo) {
   EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("report './-a b.mtr' './-a b'.*.mtr"));
 }
 
+TEST(ClosingLineTest, NoPatternTakesInWhatAnotherRunLeft) {
+  TempDir directory;
+  RunResult result;
+  result.traces.resize(4);
+  result.traces[0].path = directory / "fw.mtr";
+  result.traces[0].main = true;
+  for (size_t i = 1; i < 4; ++i) result.traces[i].path = directory / ("fw.sh." + std::to_string(i) + ".mtr");
+  for (const FinishedTrace& trace : result.traces) std::ofstream(trace.path) << "x";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith(directory / "fw.mtr" + " " + (directory / "fw.*.mtr")));
+  std::ofstream(directory / "fw.1.mtr") << "of an earlier one";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("fw.sh.1.mtr " + (directory / "fw.sh.2.mtr") + " " +
+                                                     (directory / "fw.sh.3.mtr")));
+}
+
 }  // namespace
 }  // namespace memtrace::report
