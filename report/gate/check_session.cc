@@ -24,6 +24,7 @@
 #include "absl/strings/str_format.h"
 #include "report/commands.h"
 #include "report/gate/baseline.h"
+#include "report/gate/baseline_of.h"
 #include "report/gate/formats.h"
 #include "report/gate/gate_input.h"
 #include "report/gate/judge.h"

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "report/gate/baseline_of.h"
 #include "report/gate/formats.h"
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"

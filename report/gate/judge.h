@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "report/gate/baseline.h"
 #include "report/gate/gate_input.h"
 #include "report/gate/policy.h"
@@ -91,16 +90,6 @@ absl::string_view OutcomeName(GateResult::Outcome outcome);  // "clean", "failed
 // `names` is a view with the symbols of the stacks. Matches are counted in `suppressions`.
 GateResult Judge(const GateInput& input, const render::ReportView& names,
                  const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions);
-
-// Refused where the leaks cannot be told apart as those of the next run will be.
-absl::Status MayBecomeBaseline(const GateResult& result, const render::ReportView& names);
-
-// What the baseline has to say so that nothing is new or grown: an entry for each leak of the
-// kinds that are gated.
-std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::ReportView& names);
-
-// The frame of a leak that belongs to it, without its line: "Load  cache.c".
-std::string CallerWithoutLine(const render::ReportView& names, StackId stack);
 
 }  // namespace memtrace::report::gate
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/gate/baseline_of.h"
 #include "report/gate/formats.h"
 #include "report/gate/judge.h"
 #include "tests/report/render_made_up.h"

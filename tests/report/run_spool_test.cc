@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
+
 #include "report/run/closing_line.h"
 #include "report/run/spool_follower.h"
 #include "tests/report/run_processes.h"
