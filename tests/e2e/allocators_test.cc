@@ -116,6 +116,15 @@ class AllocatorTest : public ::testing::TestWithParam<Allocator> {
     ASSERT_FALSE(child_.is_null());
   }
 
+  // The allocator is preloaded behind us.
+  Result RunPreloaded(const std::string& program, const std::string& library) {
+    Command command = Traced({.arguments = {TraceePath(program)}}, traces_.path());
+    for (auto& [name, value] : command.environment) {
+      if (name == "LD_PRELOAD") value += ":" + library;
+    }
+    return RunCommand(command);
+  }
+
   // All that goes through malloc and its kin, with nothing made up about its waste.
   void ExpectAllButItsOwnNames() {
     ExpectCounts(report_, run_.out, "all");
@@ -157,11 +166,7 @@ TEST_P(AllocatorTest, PreloadedBeforeUs) {
 TEST_P(AllocatorTest, WhatIsLostIsLost) {
   const std::string library = LibraryOf(GetParam().library);
   if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
-  Command command = Traced({.arguments = {TraceePath("loses_large_blocks")}}, traces_.path());
-  for (auto& [name, value] : command.environment) {
-    if (name == "LD_PRELOAD") value += ":" + library;
-  }
-  const Result run = RunCommand(command);
+  const Result run = RunPreloaded("loses_large_blocks", library);
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
   uint64_t large = 0, small = 0;
   const Json report = Report(TraceOf(traces_.path(), "loses_large_blocks", run.pid));
@@ -178,11 +183,7 @@ TEST_P(AllocatorTest, WhatIsLostIsLost) {
 TEST_P(AllocatorTest, WhatIsKeptBesideItsMemoryIsKept) {
   const std::string library = LibraryOf(GetParam().library);
   if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
-  Command command = Traced({.arguments = {TraceePath("kept_beside_blocks")}}, traces_.path());
-  for (auto& [name, value] : command.environment) {
-    if (name == "LD_PRELOAD") value += ":" + library;
-  }
-  const Result run = RunCommand(command);
+  const Result run = RunPreloaded("kept_beside_blocks", library);
   if (run.exit_status == 77) GTEST_SKIP() << "there is no room beside it";
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
   const Json report = Report(TraceOf(traces_.path(), "kept_beside_blocks", run.pid));

@@ -301,6 +301,17 @@ class LivingSource : public ByteSource {
   const std::string* bytes_;
 };
 
+// What is said of a file that was indexed as `before` and then became `after`.
+Analysis OfAChangingFile(const std::string& before, const std::string& after) {
+  std::string now = before;
+  auto reader = TraceReader::FromSource(std::make_unique<LivingSource>(&now), "test.mtr");
+  EXPECT_TRUE(reader.ok());
+  now = after;
+  auto trace = AnalyzeTrace(**reader, AnalyzeOptions());
+  EXPECT_TRUE(trace.ok());
+  return std::move(trace->analysis);
+}
+
 TEST(TraceReaderTest, ARingThatIsBegunAnewMeanwhileIsReadAsItWas) {
   std::string bytes[2];
   for (const bool later : {false, true}) {
@@ -314,14 +325,9 @@ TEST(TraceReaderTest, ARingThatIsBegunAnewMeanwhileIsReadAsItWas) {
     }
     bytes[later] = trace.Build();
   }
-  std::string now = bytes[0];
-  auto reader = TraceReader::FromSource(std::make_unique<LivingSource>(&now), "test.mtr");
-  ASSERT_TRUE(reader.ok());
-  now = bytes[1];
-  const auto trace = AnalyzeTrace(**reader, AnalyzeOptions());
-  ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(trace->analysis.coverage.events, 3u);
-  EXPECT_EQ(trace->analysis.totals.live_bytes, 20u);
+  const Analysis analysis = OfAChangingFile(bytes[0], bytes[1]);
+  EXPECT_EQ(analysis.coverage.events, 3u);
+  EXPECT_EQ(analysis.totals.live_bytes, 20u);
 }
 
 TEST(TraceReaderTest, ABlockThatAnotherOneTookThePlaceOfIsLost) {
@@ -333,15 +339,10 @@ TEST(TraceReaderTest, ABlockThatAnotherOneTookThePlaceOfIsLost) {
     a.At(1000).Malloc(0x1010, 10).Flush();
     bytes[later] = trace.Build();
   }
-  std::string now = bytes[0];
-  auto reader = TraceReader::FromSource(std::make_unique<LivingSource>(&now), "test.mtr");
-  ASSERT_TRUE(reader.ok());
-  now = bytes[1];
-  const auto trace = AnalyzeTrace(**reader, AnalyzeOptions());
-  ASSERT_TRUE(trace.ok());
-  EXPECT_EQ(trace->analysis.coverage.events, 0u);
-  EXPECT_EQ(trace->analysis.coverage.lost_blocks, 1u);
-  EXPECT_THAT(trace->analysis.coverage.damage, HasSubstr("the file changed while it was read"));
+  const Analysis analysis = OfAChangingFile(bytes[0], bytes[1]);
+  EXPECT_EQ(analysis.coverage.events, 0u);
+  EXPECT_EQ(analysis.coverage.lost_blocks, 1u);
+  EXPECT_THAT(analysis.coverage.damage, HasSubstr("the file changed while it was read"));
 }
 
 TEST(TraceReaderTest, OfBlocksWithOneNumberTheLongestCounts) {
