@@ -268,10 +268,11 @@ void MemoryScanner::AddVtable(uintptr_t address) {
 // --- Words ------------------------------------------------------------------
 
 void MemoryScanner::ScanWords(const uint64_t* words, uintptr_t address, size_t count) {
+  const ScanTerritory::Granules granules = territory_.granules();
   for (size_t i = 0; i < count; ++i) {
     const uint64_t value = words[i];
     if (value >= kAddresses) continue;
-    const uint8_t flags = territory_.Flags(value);
+    const uint8_t flags = granules.Flags(value);
     if (flags == 0) [[likely]] continue;
     if (flags & ScanTerritory::kMayBeTerritory) {
       if (territory_.Mark(value)) {

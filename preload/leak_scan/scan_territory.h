@@ -25,7 +25,13 @@ class ScanTerritory {
 
   // What the granule of a value, which is below kAddresses, may have.
   enum : uint8_t { kMayBeTerritory = 1, kMayBeFile = 2 };
-  uint8_t Flags(uint64_t value) const { return flags_[value >> shift_]; }
+  struct Granules {
+    const uint8_t* flags;
+    int shift;
+    uint8_t Flags(uint64_t value) const { return flags[value >> shift]; }
+  };
+  // For a loop over words, which keeps it in registers. As long as the territory is what was found.
+  Granules granules() const { return {flags_, shift_}; }
 
   // True: `value` points into the territory; remembers that for WriteTargets().
   bool Mark(uint64_t value) {

@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_join.h"
 #include "report/analyzer.h"
 #include "report/leak/leak_check.h"
 #include "report/leak/scan_reader.h"
@@ -54,6 +56,28 @@ class LeakScanTest : public ::testing::Test {
     for (const uint32_t number : report::leak::ScanNumbers(**reader)) {
       raw_.push_back(report::leak::ReadScan(**reader, number, nullptr));
     }
+  }
+
+  // strikes_its_scan in each of these ways that the machine has: it ends as without us, and its scan is done.
+  // `check` looks at what was found.
+  void Strike(std::initializer_list<std::vector<std::string>> ways,
+              const std::function<void(const std::string& how)>& check) {
+    int ran = 0;
+    for (const std::vector<std::string>& way : ways) {
+      const std::string how = absl::StrJoin(way, " ");
+      TempDir traces;
+      Command command{.arguments = {TraceePath("strikes_its_scan")}, .timeout_seconds = 60};
+      command.arguments.insert(command.arguments.end(), way.begin(), way.end());
+      const Result run = RunCommand(Traced(command, traces.path()));
+      if (run.exit_status == 77) continue;
+      ++ran;
+      ASSERT_EQ(run.Outcome(), "exit 0") << how << ": " << run.err;
+      Load(TraceOf(traces.path(), "strikes_its_scan", run.pid));
+      ASSERT_EQ(scans_.size(), 1u) << how;
+      ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << how << ": " << scans_[0].failure;
+      check(how);
+    }
+    if (ran == 0) GTEST_SKIP() << "this machine has none of these";
   }
 
   // Each "expect SIZE KIND" of `text` is a loss record of its own in `scan`.
@@ -435,45 +459,19 @@ TEST_F(LeakScanTest, AnExecMeanwhileIsNotHarmed) {
 // Guard regions and pages with a protection key look like memory: the copy died of them, and where the
 // process scanned itself, the program.
 TEST_F(LeakScanTest, PagesThatCannotBeRead) {
-  int ran = 0;
-  for (const std::vector<std::string>& how : std::initializer_list<std::vector<std::string>>{
-           {"guard"}, {"guard", "alone"}, {"key"}, {"key", "alone"}}) {
-    TempDir traces;
-    Command command{.arguments = {TraceePath("strikes_its_scan")}};
-    command.arguments.insert(command.arguments.end(), how.begin(), how.end());
-    const Result run = RunCommand(Traced(command, traces.path()));
-    if (run.exit_status == 77) continue;
-    ++ran;
-    ASSERT_EQ(run.Outcome(), "exit 0") << how[0] << " " << how.size() << ": " << run.err;
-    Load(TraceOf(traces.path(), "strikes_its_scan", run.pid));
-    ASSERT_EQ(scans_.size(), 1u);
-    ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+  Strike({{"guard"}, {"guard", "alone"}, {"key"}, {"key", "alone"}}, [&](const std::string& how) {
     for (const report::LossRecord& record : scans_[0].records) {
-      EXPECT_EQ(record.kind, LeakKind::kReachable) << how[0] << ": " << record.bytes;
+      EXPECT_EQ(record.kind, LeakKind::kReachable) << how << ": " << record.bytes;
     }
-  }
-  if (ran == 0) GTEST_SKIP() << "this machine has neither";
+  });
 }
 
 // Within a block, that words point to. Where the process scans itself and another thread fills them, it stood
 // there for ever.
 TEST_F(LeakScanTest, PagesBeforeAPlaceInABlockThatCannotBeRead) {
-  int ran = 0;
-  for (const std::vector<std::string>& how : std::initializer_list<std::vector<std::string>>{
-           {"block"}, {"block", "alone"}, {"userfault"}}) {
-    TempDir traces;
-    Command command{.arguments = {TraceePath("strikes_its_scan")}, .timeout_seconds = 60};
-    command.arguments.insert(command.arguments.end(), how.begin(), how.end());
-    const Result run = RunCommand(Traced(command, traces.path()));
-    if (run.exit_status == 77) continue;
-    ++ran;
-    ASSERT_EQ(run.Outcome(), "exit 0") << how[0] << " " << how.size() << ": " << run.err;
-    Load(TraceOf(traces.path(), "strikes_its_scan", run.pid));
-    ASSERT_EQ(scans_.size(), 1u);
-    ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
-    EXPECT_EQ(scans_[0].totals[static_cast<size_t>(LeakKind::kDefinite)].blocks, 0u) << how[0];
-  }
-  if (ran == 0) GTEST_SKIP() << "this machine has neither";
+  Strike({{"block"}, {"block", "alone"}, {"userfault"}}, [&](const std::string& how) {
+    EXPECT_EQ(scans_[0].totals[static_cast<size_t>(LeakKind::kDefinite)].blocks, 0u) << how;
+  });
 }
 
 // It is opened without the system call of that name, and its reader stands when it is told of the copy.
