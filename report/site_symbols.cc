@@ -5,8 +5,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "format/checksum.h"
 #include "format/imported.h"
 #include "format/trace_format.h"
@@ -161,11 +159,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
     if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
   }
   if (analysis.frees_with_stack != 0) FindCalled(analysis, symbolize);
-  NoteUnnamed();
-  if (noted_.size() > notes_.size()) {
-    notes_.push_back(absl::StrCat(noted_.size() - notes_.size(),
-                                  " more modules have no names for similar reasons"));
-  }
+  notes_.Finish();
   // Needed while frames are added, large, and never again.
   absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
 }
@@ -213,7 +207,7 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
   const symbolizer::ModuleResult result = symbolize({file.path, file.build_id, loaded_ns}, asked);
   size_t i = 0;
   for (const auto& [module, pcs] : instances) {
-    Note(*module, result);
+    notes_.Add(*module, result);
     for (const uint64_t pc : pcs) {
       // Wrappers of functions that call back, as dlclose() and fork() do: no frames of the program's.
       if ((module->flags & format::kModuleTracer) != 0 &&
@@ -324,68 +318,6 @@ void SiteSymbols::SetRun(const Address& address, uint32_t begin) {
   runs_[address] = run;
   const uint64_t parts[] = {checksum_, address.first, address.second, run.begin, run.count};
   checksum_ = format::Checksum(parts, sizeof(parts));
-}
-
-void SiteSymbols::Note(const ModuleInfo& module, const symbolizer::ModuleResult& result) {
-  using symbolizer::ModuleState;
-  const absl::string_view why = result.message;
-  const std::string path = render::EscapeControls(module.path);
-  std::string note;
-  if (result.from_before || result.state == ModuleState::kBuildIdDiffers ||
-      result.state == ModuleState::kWrittenSince || result.state == ModuleState::kNotFound) {
-    replaced_.insert(module.path);
-  }
-  switch (result.state) {
-    case ModuleState::kDebugInfo:
-    case ModuleState::kSymbolsOnly:
-      if (result.missed.empty()) return;
-      note = render::EscapeControls(result.missed);
-      break;
-    case ModuleState::kBuildIdDiffers:
-      note = absl::StrCat(path, " is not the file that ran (its build-id differs): "
-                          "its frames are shown as module+offset");
-      break;
-    case ModuleState::kWrittenSince:
-      note = absl::StrCat(path, " was written again after it was loaded, and has no build-id that tells whether "
-                          "it is still the file that ran: its frames are shown as module+offset");
-      break;
-    case ModuleState::kNotFound:
-      if (module.flags & format::kModuleVdso) return;  // never a file
-      unnamed_[{"was not found: its frames are shown as module+offset; --sysroot names a copy of the "
-                "machine's files",
-                "were not found: their frames are shown as module+offset; --sysroot names a copy of the "
-                "machine's files"}].insert(path);
-      return;
-    case ModuleState::kUnreadable: {
-      absl::string_view reason = why;
-      absl::ConsumePrefix(&reason, absl::StrCat(module.path, ": "));
-      const std::string text = absl::StrCat("cannot be read for names", reason.empty() ? "" : ": ",
-                                            render::EscapeControls(reason));
-      unnamed_[{text, text}].insert(path);
-      return;
-    }
-  }
-  AddNote(std::move(note));
-}
-
-// A plugin loaded twice is one file.
-void SiteSymbols::AddNote(std::string note) {
-  if (noted_.insert(note).second && notes_.size() < kMostNotes) notes_.push_back(std::move(note));
-}
-
-// Of many that have no names for one reason the reason is said once: wine's libraries are no ELF files.
-void SiteSymbols::NoteUnnamed() {
-  constexpr size_t kNamed = 3;
-  for (const auto& [what, paths] : unnamed_) {
-    if (paths.size() <= kNamed) {
-      for (const std::string& path : paths) AddNote(absl::StrCat(path, " ", what.first));
-      continue;
-    }
-    std::string note;
-    auto path = paths.begin();
-    for (size_t i = 0; i < kNamed; ++i, ++path) absl::StrAppend(&note, i == 0 ? "" : ", ", *path);
-    AddNote(absl::StrCat(note, " and ", paths.size() - kNamed, " more ", what.second));
-  }
 }
 
 std::vector<FrameId> SiteSymbols::Stack(StackId stack) const {

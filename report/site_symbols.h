@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -26,6 +25,7 @@
 #include "report/frame.h"
 #include "report/stack_table.h"
 #include "report/strong_id.h"
+#include "report/symbol_notes.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
@@ -82,16 +82,11 @@ class SiteSymbols {
   // as this does.
   uint64_t checksum() const { return checksum_; }
 
-  // One sentence per module whose names could not be had, or for all that have none for the same reason;
-  // the first kMostNotes.
-  const std::vector<std::string>& notes() const { return notes_; }
-  // Paths of modules that are gone, or in whose place another build lies: what is named of them is named by
-  // an earlier report.
-  const std::set<std::string>& replaced() const { return replaced_; }
+  // SymbolNotes::texts() and replaced().
+  const std::vector<std::string>& notes() const { return notes_.texts(); }
+  const std::set<std::string>& replaced() const { return notes_.replaced(); }
 
  private:
-  static constexpr size_t kMostNotes = 100;
-
   struct Run {  // frames of one address
     uint32_t begin = 0;
     uint32_t count = 0;
@@ -114,9 +109,6 @@ class SiteSymbols {
   void SetRun(const Address& address, uint32_t begin);
   uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
   void FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize);
-  void Note(const ModuleInfo& module, const symbolizer::ModuleResult& result);
-  void NoteUnnamed();
-  void AddNote(std::string note);
 
   const StackTable& stacks_;
   const int64_t start_realtime_ns_;
@@ -138,11 +130,7 @@ class SiteSymbols {
   std::vector<Frame> frames_;  // [0] is not used
   absl::flat_hash_map<std::string, uint32_t> identities_;
   uint64_t checksum_ = 0;
-  std::vector<std::string> notes_;
-  std::set<std::string> replaced_;
-  absl::flat_hash_set<std::string> noted_;  // what was or would be in notes_
-  // What is the matter, of one and of several files; and which.
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> unnamed_;
+  SymbolNotes notes_;
 };
 
 }  // namespace memtrace::report

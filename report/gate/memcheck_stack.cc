@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/render/frames_filter.h"
+#include "report/render/function_name.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::gate {
@@ -91,19 +92,6 @@ size_t StructorDigit(absl::string_view mangled) {
   return mangled.npos;
 }
 
-// "get" of "ns::S::get": an inlined function has no other name in the debug information, and
-// Valgrind looks no further.
-absl::string_view LastName(absl::string_view qualified) {
-  int depth = 0;
-  for (size_t i = qualified.size(); i-- > 1;) {
-    const char c = qualified[i];
-    if (c == '>' && qualified[i - 1] == '-') continue;
-    depth += c == '>' || c == ')' || c == '}' ? 1 : c == '<' || c == '(' || c == '{' ? -1 : 0;
-    if (depth == 0 && c == ':' && qualified[i - 1] == ':') return qualified.substr(i + 1);
-  }
-  return qualified;
-}
-
 // How many of the innermost frames are operator new calling operator new: memcheck has the
 // outermost of them only.
 size_t OperatorNewFrames(absl::Span<const Frame* const> frames) {
@@ -156,10 +144,11 @@ MemcheckFrame Seen(const Frame& frame) {
     other[digit] = other[digit] == '1' ? '2' : '1';
     seen.functions.push_back(std::move(other));
   }
+  // An inlined function has no other name in the debug information, and Valgrind looks no further.
   if (frame.inlined) {
     const absl::string_view qualified = render::QualifiedName(frame.function);
-    seen.bare = std::string(LastName(render::WithoutTemplates(qualified)));
-    if (const absl::string_view last = LastName(qualified); last != qualified) {
+    seen.bare = std::string(render::LastName(render::WithoutTemplates(qualified)));
+    if (const absl::string_view last = render::LastName(qualified); last != qualified) {
       seen.functions.emplace_back(last);
     }
   }

@@ -13,6 +13,7 @@
 #include "report/gate/text_file.h"
 #include "report/fingerprint.h"
 #include "report/render/frames_filter.h"
+#include "report/render/function_name.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::gate {

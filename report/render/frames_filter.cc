@@ -5,11 +5,10 @@
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "format/records.h"
-#include "report/brackets.h"
+#include "report/render/function_name.h"
 #include "report/render/rust_names.h"
 
 namespace memtrace::report::render {
@@ -99,18 +98,6 @@ bool IsPlainStartName(absl::string_view name) {
   return name == "start_thread" || name == "thread_start" || name == "clone";
 }
 
-// The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function that the
-// rest is in; 0: nothing is in it.
-size_t ScopeBytes(absl::string_view parameters) {
-  const size_t close = Closing(parameters, 0);
-  if (close == absl::string_view::npos) return 0;
-  absl::string_view behind = parameters.substr(close + 1);
-  for (const absl::string_view qualifier : {" const", " volatile", " &&", " &", " noexcept"}) {
-    absl::ConsumePrefix(&behind, qualifier);
-  }
-  return absl::StartsWith(behind, "::") ? parameters.size() - behind.size() : 0;
-}
-
 // Frames between std::thread's start routine and the function it runs.
 bool IsThreadInvoker(absl::string_view name) {
   return absl::StartsWith(name, "std::thread::_Invoker<") ||
@@ -120,79 +107,6 @@ bool IsThreadInvoker(absl::string_view name) {
 }
 
 }  // namespace
-
-absl::string_view QualifiedName(absl::string_view demangled) {
-  static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
-  static constexpr absl::string_view kOperator = "operator";
-  const auto is_word = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
-  size_t begin = 0, end = demangled.size();
-  for (size_t i = 0; i < demangled.size(); ++i) {
-    const absl::string_view rest = demangled.substr(i);
-    if (absl::StartsWith(rest, kAnonymous)) {
-      i += kAnonymous.size() - 1;
-      continue;
-    }
-    if (absl::StartsWith(rest, kOperator) && (i == 0 || !is_word(rest.data()[-1])) &&
-        rest.size() > kOperator.size() && !is_word(rest[kOperator.size()])) {
-      // What follows "operator" is a name too, with brackets and spaces of its own.
-      i += kOperator.size();
-      if (absl::StartsWith(demangled.substr(i), "()")) i += 2;
-      end = std::min(demangled.find('(', i), demangled.size());
-      break;
-    }
-    const char c = demangled[i];
-    if (c == '(') {
-      const absl::string_view before = demangled.substr(begin, i - begin);
-      // Of "decltype (x)", which is a return type, the blank was taken for its end. D: "main.leak!(int).leak(int)".
-      if (before != "decltype" && i > begin && before.back() != '!') {
-        const size_t scope = ScopeBytes(rest);
-        if (scope == 0) {
-          end = i;
-          break;
-        }
-        i += scope - 1;
-        continue;
-      }
-    }
-    if (c == '<' || c == '{' || c == '(') {
-      const size_t close = Closing(demangled, i);
-      if (close == absl::string_view::npos) break;
-      i = close;
-    } else if (c == ' ') {
-      begin = i + 1;
-    }
-  }
-  return demangled.substr(begin, end - begin);
-}
-
-std::string WithoutTemplates(absl::string_view name) {
-  static constexpr absl::string_view kOperator = "operator";
-  std::string out;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const bool word = i > 0 && (absl::ascii_isalnum(static_cast<unsigned char>(name[i - 1])) ||
-                                name[i - 1] == '_');
-    if (!word && absl::StartsWith(name.substr(i), kOperator)) {
-      size_t end = i + kOperator.size();
-      if (absl::StartsWith(name.substr(end), "()") || absl::StartsWith(name.substr(end), "[]")) {
-        end += 2;
-      } else {
-        while (end < name.size() && absl::string_view("<>=-!").find(name[end]) != name.npos) ++end;
-      }
-      // "operator<<int>" is operator< of int, or << without an argument list; both tools
-      // write it alike.
-      absl::StrAppend(&out, name.substr(i, end - i));
-      i = end - 1;
-      continue;
-    }
-    if (name[i] == '<') {
-      i = Closing(name, i);
-      if (i == absl::string_view::npos) break;
-    } else {
-      out += name[i];
-    }
-  }
-  return out;
-}
 
 bool IsAllocatorFunction(absl::string_view demangled) {
   const absl::string_view whole = demangled;

@@ -17,12 +17,6 @@
 
 namespace memtrace::report::render {
 
-// "std::vector<int>::push_back" of "void std::vector<int>::push_back(int const&)":
-// the name without return type, parameters and what follows them.
-absl::string_view QualifiedName(absl::string_view demangled);
-// Without <...>, except where that is the name of an operator.
-std::string WithoutTemplates(absl::string_view name);
-
 FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 
 // Names that allocate for their callers, whatever file they are in.

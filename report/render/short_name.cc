@@ -1,28 +1,10 @@
 #include "report/render/short_name.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "report/brackets.h"
 #include "report/render/escape.h"
-#include "report/render/frames_filter.h"
+#include "report/render/function_name.h"
 
 namespace memtrace::report::render {
-
-std::string WithoutTemplateArguments(absl::string_view name) {
-  std::string out;
-  for (size_t i = 0; i < name.size(); ++i) {
-    const bool in_operator = absl::EndsWith(out, "operator") || absl::EndsWith(out, "operator<") ||
-                             absl::EndsWith(out, "operator>") || absl::EndsWith(out, "operator-");
-    if (name[i] != '<' || in_operator) {
-      out.push_back(name[i]);
-      continue;
-    }
-    i = Closing(name, i);
-    if (i == absl::string_view::npos) return std::string(name);
-    out.append("<..>");
-  }
-  return out;
-}
 
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style) {
   const std::string name = absl::StrReplaceAll(bare, {{"<..>", ""}});
@@ -41,7 +23,7 @@ std::string ShortName(absl::string_view function, size_t width, const Style& sty
   if (FitsWidth(whole, width)) return whole;
   const std::string plain = style.Name(QualifiedName(function));
   if (FitsWidth(plain, width)) return plain;
-  const std::string bare = style.Name(WithoutTemplateArguments(QualifiedName(function)));
+  const std::string bare = style.Name(WithoutTemplates(QualifiedName(function), "<..>"));
   return FitsWidth(bare, width) ? bare : WithoutScopes(bare, width, style);
 }
 

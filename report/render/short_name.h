@@ -17,9 +17,7 @@ namespace memtrace::report::render {
 // without arguments of templates, else without scopes.
 std::string ShortName(absl::string_view function, size_t width, const Style& style);
 
-// "std::map<K, V>::insert" -> "std::map<..>::insert".
-std::string WithoutTemplateArguments(absl::string_view name);
-// Of such a name, for a terminal: it loses its scopes, outer ones first, and then its end.
+// Of a name whose arguments of templates are "<..>", for a terminal: it loses its scopes, outer ones first, and then its end.
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style);
 
 }  // namespace memtrace::report::render

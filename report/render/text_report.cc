@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/render/escape.h"
-#include "report/render/frames_filter.h"
+#include "report/render/function_name.h"
 #include "report/render/short_name.h"
 #include "report/render/units.h"
 
@@ -124,7 +124,7 @@ std::string FrameText(absl::string_view directory, const Frame& frame, size_t wi
   if (fits(name, base)) return join(name, base);
   const std::string plain = style.Name(QualifiedName(whole));
   if (fits(plain, base)) return join(plain, base);
-  const std::string bare = style.Name(WithoutTemplateArguments(QualifiedName(whole)));
+  const std::string bare = style.Name(WithoutTemplates(QualifiedName(whole), "<..>"));
   if (fits(bare, base)) return join(bare, base);
   // The place keeps its end with the line.
   const std::string end = KeepEnd(base, width / 2, style.ellipsis());

@@ -3,47 +3,17 @@
 #include <algorithm>
 #include <string_view>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "report/fingerprint.h"
 #include "report/render/frames_filter.h"
+#include "report/render/function_name.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::valgrind {
 namespace {
 
 using render::LossFrame;
-
-// Of a function as FunctionIdentity() writes it, without templates: no scope, no parameters.
-std::string LastName(absl::string_view name) {
-  static constexpr absl::string_view kAnonymous = "(anonymous namespace)";
-  static constexpr absl::string_view kOperator = "operator";
-  size_t begin = 0;
-  for (size_t i = 0; i < name.size();) {
-    const absl::string_view rest = name.substr(i);
-    if (absl::StartsWith(rest, "::")) {
-      begin = i += 2;
-    } else if (absl::StartsWith(rest, kAnonymous)) {
-      i += kAnonymous.size();
-    } else if (i == begin && absl::StartsWith(rest, kOperator) && rest.size() > kOperator.size() &&
-               !absl::ascii_isalnum(static_cast<unsigned char>(rest[kOperator.size()])) &&
-               rest[kOperator.size()] != '_') {
-      // Its name may have brackets, and the scopes of a type.
-      i += kOperator.size();
-      if (absl::StartsWith(name.substr(i), "()")) {
-        i += 2;
-      } else {
-        i = std::min(name.find('(', i), name.size());
-      }
-    } else if (name[i] == '(') {
-      return std::string(name.substr(begin, i - begin));
-    } else {
-      ++i;
-    }
-  }
-  return std::string(name.substr(begin));
-}
 
 absl::string_view FileName(absl::string_view path) { return render::FileNameOf(path); }
 
@@ -84,10 +54,11 @@ std::string BareFunction(absl::string_view function) {
   if (const size_t version = function.find('@'); version != function.npos && version > 0) {
     function = function.substr(0, version);
   }
-  const std::string bare = LastName(render::WithoutTemplates(FunctionIdentity(function)));
+  const std::string identity = render::WithoutTemplates(FunctionIdentity(function));
+  const absl::string_view bare = render::LastName(render::QualifiedName(identity));
   // What a pointer to a lambda of GCC's leads to.
   if (bare == "_FUN") return "operator()";
-  return bare.empty() ? std::string(function) : bare;
+  return std::string(bare.empty() ? function : bare);
 }
 
 bool IsProjectFrame(const LossFrame& frame) {

@@ -1,4 +1,5 @@
 #include "report/render/frames_filter.h"
+#include "report/render/function_name.h"
 
 #include <gtest/gtest.h>
 
@@ -49,6 +50,33 @@ TEST(QualifiedNameTest, KnowsOperators) {
   EXPECT_EQ(QualifiedName("Foo::operator()(int)"), "Foo::operator()");
   EXPECT_EQ(QualifiedName("my_operator(int)"), "my_operator");
   EXPECT_EQ(QualifiedName("operators::run(int)"), "operators::run");
+  EXPECT_EQ(QualifiedName("main::{lambda()#1}::operator()() const::{lambda(int)#1}::operator()(int) const"),
+            "main::{lambda()#1}::operator()() const::{lambda(int)#1}::operator()");
+  EXPECT_EQ(QualifiedName("std::string a::operator std::string<int>() const"), "a::operator std::string<int>");
+}
+
+TEST(LastNameTest, HasNoScopes) {
+  EXPECT_EQ(LastName("main"), "main");
+  EXPECT_EQ(LastName("ns::S<a::B>::get"), "get");
+  EXPECT_EQ(LastName("(anonymous namespace)::Cache::Grow"), "Grow");
+  EXPECT_EQ(LastName("app::Run(a::B) const::{lambda(c::D)#2}::operator()"), "operator()");
+  EXPECT_EQ(LastName("app::main::{lambda(c::D)#2}"), "{lambda(c::D)#2}");
+  EXPECT_EQ(LastName("Text::operator std::string"), "operator std::string");
+  EXPECT_EQ(LastName("a::operator<<"), "operator<<");
+  EXPECT_EQ(LastName("a::operators"), "operators");
+  EXPECT_EQ(LastName("a::operator()::{lambda}::operator()"), "operator()");
+  EXPECT_EQ(LastName("a::operator()() const::{lambda()#1}"), "{lambda()#1}");
+  EXPECT_EQ(LastName("a::b<c::d"), "b<c::d");
+  EXPECT_EQ(LastName("a::"), "");
+  EXPECT_EQ(LastName(""), "");
+}
+
+TEST(WithoutTemplatesTest, KeepsWhatIsNone) {
+  EXPECT_EQ(WithoutTemplates("std::map<a, b<c> >::insert<d>", "<..>"), "std::map<..>::insert<..>");
+  EXPECT_EQ(WithoutTemplates("a::operator<", "<..>"), "a::operator<");
+  EXPECT_EQ(WithoutTemplates("a::operator->", "<..>"), "a::operator->");
+  EXPECT_EQ(WithoutTemplates("my_operator<int>", "<..>"), "my_operator<..>");
+  EXPECT_EQ(WithoutTemplates("a<b"), "a<b");
 }
 
 TEST(QualifiedNameTest, SurvivesAnyBytes) {

@@ -1,0 +1,27 @@
+// The parts of a demangled name of a function.
+//
+// Pure functions, any thread; any text.
+
+#ifndef MEMTRACE_REPORT_RENDER_FUNCTION_NAME_H_
+#define MEMTRACE_REPORT_RENDER_FUNCTION_NAME_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace memtrace::report::render {
+
+// "std::vector<int>::push_back" of "void std::vector<int>::push_back(int const&)":
+// the name without return type, parameters and what follows them.
+absl::string_view QualifiedName(absl::string_view demangled);
+
+// With `instead` in the place of each <...>, except where that is the name of an operator. As it is when a
+// bracket does not close.
+std::string WithoutTemplates(absl::string_view name, absl::string_view instead = "");
+
+// "get" of "ns::S<a::B>::get", as QualifiedName() has it: without the scopes.
+absl::string_view LastName(absl::string_view qualified);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_FUNCTION_NAME_H_
