@@ -415,7 +415,8 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("R");
   command->add_option("--leak-check-heuristics", flags->heuristics,
                       "Interior pointers that count: stdstring, length64,\n"
-                      "newarray, multipleinheritance, all (default), none")
+                      "newarray, multipleinheritance, gobject, gslice,\n"
+                      "all (default), none")
       ->type_name("SET");
   command->add_option("--leader", flags->leader,
                       "Of a lost cycle the definite one: by address\n"

@@ -79,7 +79,7 @@ struct LeakScan {
   std::vector<std::string> notes;  // what was not scanned, which threads did not stop, ...
   std::array<LeakAmount, kLeakKinds> totals;  // by LeakKind
   LeakAmount ignored;  // that the program declared to be no leaks (memtrace.h): in no total
-  std::array<LeakAmount, 5> by_heuristic;     // of kReachable: index 1..4 as leak::Pointer
+  std::array<LeakAmount, 7> by_heuristic;     // of kReachable: index 1..6 as leak::Pointer
   LeakScanCost cost;                          // of kDone
   std::vector<LossRecord> records;            // smallest first, as memcheck numbers them
   LeakAmount suppressed;                      // not in `totals`

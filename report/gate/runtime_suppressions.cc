@@ -35,6 +35,14 @@ constexpr char kText[] = R"(
    fun:__tls_get_addr
 }
 {
+   runtime: types of GObject, which are never taken back
+   Memcheck:Leak
+   match-leak-kinds: possible,reachable
+   fun:*alloc*
+   ...
+   fun:g_type_register_*
+}
+{
    runtime: emergency pool for exceptions of libstdc++
    Memcheck:Leak
    match-leak-kinds: reachable

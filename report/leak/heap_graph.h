@@ -36,6 +36,7 @@ struct HeapEdge {
       : to(to_block), how_(static_cast<uint8_t>(pointer) & 7),
         word(static_cast<uint32_t>(std::min(at_word, kMostWords)) & kMostWords) {}
   Pointer how() const { return static_cast<Pointer>(how_); }
+  void set_how(Pointer pointer) { how_ = static_cast<uint8_t>(pointer) & 7; }
 
   uint32_t to = 0;
   uint32_t how_ : 3 = 0;
@@ -69,6 +70,16 @@ class HeapGraph {
   }
   std::span<const RootEdge> roots() const { return roots_; }
   size_t edge_count() const { return edges_.size(); }
+  // Interior pointers are what `of(block that they point into)` says: a heuristic, or kInterior as before.
+  template <typename Of>
+  void TakeInteriorPointers(Of of) {
+    for (HeapEdge& edge : edges_) {
+      if (edge.how() == Pointer::kInterior) edge.set_how(of(edge.to));
+    }
+    for (RootEdge& root : roots_) {
+      if (root.how == Pointer::kInterior) root.how = of(root.to);
+    }
+  }
 
  private:
   friend class HeapGraphBuilder;

@@ -13,6 +13,8 @@ constexpr std::pair<Pointer, absl::string_view> kHeuristicNames[] = {
     {Pointer::kLength64, "length64"},
     {Pointer::kNewArray, "newarray"},
     {Pointer::kMultipleInheritance, "multipleinheritance"},
+    {Pointer::kGObject, "gobject"},
+    {Pointer::kGSlice, "gslice"},
 };
 
 }  // namespace
@@ -36,7 +38,7 @@ absl::StatusOr<HeuristicSet> ParseHeuristics(absl::string_view list) {
     if (bit == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("--leak-check-heuristics: \"", word, "\" is none of stdstring, length64, ",
-                       "newarray, multipleinheritance, all, none"));
+                       "newarray, multipleinheritance, gobject, gslice, all, none"));
     }
     set |= bit;
   }

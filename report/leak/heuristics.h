@@ -1,5 +1,6 @@
 // Heuristics: interior pointers that are as good as a pointer to the start, because of what
-// stands in front of the place they point to. memcheck's four, by memcheck's tests.
+// stands in front of the place they point to. memcheck's four, by memcheck's tests, and two of GLib
+// (glib_blocks.h).
 //
 //   stdstring            p - b == 24  length, capacity and reference count of an old std::string
 //   length64             p - b == 8   the size of the rest, as sqlite's allocator writes it
@@ -27,13 +28,15 @@ enum class Pointer : uint8_t {
   kLength64 = 2,
   kNewArray = 3,
   kMultipleInheritance = 4,
-  kInterior = 5,  // and no heuristic takes it for a start
+  kGObject = 5,
+  kGSlice = 6,
+  kInterior = 7,  // and no heuristic takes it for a start
 };
-inline constexpr size_t kHeuristics = 4;
+inline constexpr size_t kHeuristics = 6;
 
 // Bit 1 << Pointer of those that are to be used.
 using HeuristicSet = uint32_t;
-inline constexpr HeuristicSet kAllHeuristics = 0x1e;
+inline constexpr HeuristicSet kAllHeuristics = 0x7e;
 
 absl::string_view HeuristicName(Pointer heuristic);  // "stdstring"
 // "all", "none", or names separated by commas.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/heap_model.h"
+#include "report/leak/glib_blocks.h"
 #include "report/leak/marker.h"
 #include "report/trace_reader.h"
 
@@ -119,6 +120,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
                            !WhyBlocksAreUnknown().empty());
   Scan again = ReadScan(*reader_, scan.number, &builder);
   HeapGraph graph = builder.Finish();
+  if (HasGLib()) FindGLibBlocks(options_.heuristics, &graph);
   Marks marks = Mark(graph, options_.leader_by_sequence);
   std::vector<BlockSite> sites(model.site_count());
   for (uint32_t i = 0; i < sites.size(); ++i) sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
@@ -129,6 +131,14 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
                               "these may count as live, or as freed, wrongly");
   }
   if (observer_) observer_({scan, graph, marks, sites, *found});
+}
+
+// As a library: a program that has it in itself is as all others.
+bool LeakCheck::HasGLib() const {
+  const auto& modules = reader_->metadata().modules;
+  return std::any_of(modules.begin(), modules.end(), [](const ModuleRecord& module) {
+    return absl::StartsWith(absl::string_view(module.info.path).substr(module.info.path.rfind('/') + 1), "libglib-2.0.so");
+  });
 }
 
 // Blocks that are in the heap and not in the trace: empty if there are none.

@@ -66,6 +66,7 @@ class LeakCheck {
   void TakeOne(const HeapModel& model, uint32_t number, bool after_last_event);
   void Classify(const HeapModel& model, Scan& scan, LeakScan* found);
   void Explain(const Scan& scan, LeakScan* found) const;
+  bool HasGLib() const;
   std::string WhyBlocksAreUnknown() const;
   bool EventsWereLost() const;
   bool EventsAreDamaged(bool after_last_event) const;

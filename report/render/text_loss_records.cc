@@ -35,28 +35,6 @@ std::string InstantText(const LeakScan& scan, const ProcessInfo& process) {
   return absl::StrCat("scan ", scan.number, ", ", what, ", at ", Duration(scan.time_ns));
 }
 
-// What is possibly lost in slabs of GLib before 2.76: a slab is one block, and what leads into it are
-// pointers to its slices.
-LeakAmount OfSlices(const ReportView& view) {
-  LeakAmount sum;
-  for (const LossRecord& record : view.leak_scan()->records) {
-    if (record.kind != LeakKind::kPossible || record.suppressed) continue;
-    // A slab is an aligned block; a slice that is a block by itself is not.
-    if (record.function != format::AllocFunction::kPosixMemalign &&
-        record.function != format::AllocFunction::kMemalign) {
-      continue;
-    }
-    const std::vector<const Frame*> frames = view.Frames(record.stack);
-    if (std::any_of(frames.begin(), frames.end(), [](const Frame* frame) {
-          return absl::StartsWith(frame->function, "g_slice_alloc");
-        })) {
-      sum.bytes += record.bytes;
-      sum.blocks += record.blocks;
-    }
-  }
-  return sum;
-}
-
 std::string SummaryOf(const ReportView& view, const TextOptions& options) {
   const LeakScan& scan = *view.leak_scan();
   std::string out = Heading(options, "LEAK SUMMARY", InstantText(scan, view.analysis().process));
@@ -66,7 +44,7 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     absl::StrAppend(&out, absl::StrFormat("  %15s: ", KindPhrase(kind)),
                     options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)), "\n");
     if (kind == LeakKind::kPossible && scan.of_runtime.blocks != 0) {
-      absl::StrAppend(&out, std::string(19, ' '), "of which the C runtime's own: ",
+      absl::StrAppend(&out, std::string(19, ' '), "of which the runtime's own: ",
                       leak::AmountText(scan.of_runtime), "\n");
     }
   }
@@ -82,10 +60,9 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     absl::StrAppend(&out, absl::StrFormat("  %15s: ", "suppressed"), leak::AmountText(scan.suppressed), "\n");
   }
   Lines lines(options);
-  if (const LeakAmount slices = OfSlices(view); slices.blocks != 0) {
-    lines.Add("", absl::StrCat("of what is possibly lost ", leak::AmountText(slices), " are slabs of GLib's slices, "
-                               "to whose slices pointers lead: with G_SLICE=always-malloc in the program's "
-                               "environment each slice is a block, as Valgrind sees it"));
+  if (scan.by_heuristic[static_cast<size_t>(leak::Pointer::kGSlice)].blocks != 0) {
+    lines.Add("", "gslice: slabs of GLib's slices. A slice in them that is lost is not seen: with "
+                  "G_SLICE=always-malloc in the program's environment each slice is a block, as Valgrind sees it");
   }
   for (const UsedSuppression& each : scan.suppressions) {
     if (each.records != 0) continue;
@@ -147,7 +124,7 @@ std::string WhyNotAll(const ReportView& view, size_t shown) {
   }
   if (hidden.suppressed > 0) return ": the others are suppressed";
   if (hidden.of_runtime > 0) {
-    return ": the others are the C runtime's own, --show-leak-kinds=possible shows them";
+    return ": the others are the runtime's own, --show-leak-kinds=possible shows them";
   }
   return ": the others are not of what was asked for";
 }
@@ -186,7 +163,7 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
     const bool bad = record.kind != LeakKind::kReachable;
     std::string what =
         absl::StrCat(record.blocks == 1 ? " is " : " are ", KindPhrase(record.kind),
-                     record.of_runtime ? " (the C runtime's own)" : "");
+                     record.of_runtime ? " (the runtime's own)" : "");
     const std::string by = AllocationName(view, record.stack, record.function);
     const bool by_below =
         number.size() + amount.size() + what.size() + 2 + by.size() > options.style.width;

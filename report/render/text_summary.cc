@@ -170,7 +170,7 @@ void AddLost(const ReportView& view, Lines* lines) {
                                   scan->of_runtime.blocks == 0
                                       ? ""
                                       : absl::StrCat("; ", ExactOrHumanBytes(scan->of_runtime.bytes),
-                                                     " that look so are the C runtime's own"),
+                                                     " that look so are the runtime's own"),
                                   all_recorded ? "" : "; not all was recorded: see Coverage"),
              !parts.empty() ? Ink::kBad : all_recorded ? Ink::kPlain : Ink::kWarning);
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "report/leak/heuristics.h"
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/units.h"
@@ -58,15 +59,13 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines&
   for (const LeakKind kind : kScanKinds) {
     amount(KindPhrase(kind), total(kind));
   }
-  static constexpr absl::string_view kHeuristics[] = {"", "stdstring", "length64", "newarray",
-                                                      "multipleinheritance"};
   bool any = false;
   for (size_t i = 1; i < list.scan->by_heuristic.size(); ++i) {
     const LeakAmount& reached = list.scan->by_heuristic[i];
     if (reached.blocks == 0) continue;
     if (!any) lines.Add("                     of which reachable via heuristic:");
     any = true;
-    lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks", kHeuristics[i],
+    lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks", leak::HeuristicName(static_cast<leak::Pointer>(i)),
                               Count(reached.bytes), Count(reached.blocks)));
   }
   amount("suppressed", list.suppressed);

@@ -76,6 +76,37 @@ TEST(LeakResolutionTest, RecordsAreThoseOfValgrind) {
   EXPECT_EQ(counts.size(), 3u) << "the program has stacks that differ in every depth";
 }
 
+// --- Heuristics ---------------------------------------------------------------
+
+// As blocks of their own and as slices of a slab; GLib of 2.76 and later has no slabs.
+TEST(GLibHeuristicsTest, ObjectsWithPrivateDataAreReachable) {
+  for (const char* slice : {"", "always-malloc"}) {
+    SCOPED_TRACE(slice);
+    const TempDir directory;
+    Command command = Traced({.arguments = {TraceePath("keeps_gobjects")}}, directory.path());
+    command.environment.emplace_back("G_SLICE", slice);
+    const Result run = RunCommand(command);
+    if (run.Outcome() == "exit 77") GTEST_SKIP() << "no GLib";
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    const std::string trace = TraceOf(directory.path(), "keeps_gobjects");
+    const auto texts = [&](const Words& options) {
+      std::map<std::string, uint64_t> blocks;
+      const Json report = Report(trace, options);
+      for (const Json& leak : report.at("leaks")) {
+        if (leak.at("bytes") == 300 * leak.at("blocks").get<uint64_t>()) {
+          blocks[leak.at("kind")] += leak.at("blocks").get<uint64_t>();
+        }
+      }
+      return blocks;
+    };
+    EXPECT_THAT(texts({}), testing::ElementsAre(testing::Pair("reachable", 100)));
+    EXPECT_THAT(texts({"--leak-check-heuristics", "none"}), testing::ElementsAre(testing::Pair("possible", 100)));
+    const Json report = Report(trace);
+    const Json& by = report.at("leak_scans").at(0).at("reachable_via_heuristic");
+    EXPECT_GT(by.at("gobject").at("blocks").get<int>() + by.at("gslice").at("blocks").get<int>(), 0);
+  }
+}
+
 // --- Suppressions -------------------------------------------------------------
 
 constexpr char kOfValgrind[] = R"({

@@ -259,6 +259,10 @@ TEST(RuntimeSuppressionsTest, WhatTheRuntimeRunsIsNotItsOwn) {
   EXPECT_TRUE(matches({Named("_dl_exception_create", "", loader), open, run, Main()}));
   EXPECT_FALSE(matches({Named("plug_init", "", "/opt/plug.so"), open, run, Main()}));
   EXPECT_FALSE(matches({Named("init", "", "/usr/lib/libplug.so"), Named("call_init", "", loader), open, run, Main()}));
+  const std::string gobject = "/usr/lib/libgobject-2.0.so.0";
+  const Frame types = Named("g_type_register_fundamental", "", gobject);
+  EXPECT_TRUE(matches({Named("g_malloc0", "", "/usr/lib/libglib-2.0.so.0"), Named("", "", gobject), types, Main()}));
+  EXPECT_FALSE(matches({Named("plug_init", "", "/opt/plug.so"), types, Main()}));
   // In a static program all is of one module.
   EXPECT_TRUE(matches({Named("_dl_exception_create"), Named("dl_open_worker"), Named("_dlerror_run"), Main()}));
   // Not so of a suppression of the user's.
