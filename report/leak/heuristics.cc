@@ -53,6 +53,7 @@ void Heuristics::Sort() {
 
 Pointer Heuristics::Of(uint64_t value, uint64_t start, uint64_t size) const {
   constexpr uint64_t kWord = 8;
+  constexpr uint64_t kClosureAt = 4 * kWord, kClosureBytes = 4 * kWord;
   const uint64_t offset = value - start;
   if (offset == kWord || offset == 3 * kWord) {
     const auto at = std::lower_bound(
@@ -75,6 +76,10 @@ Pointer Heuristics::Of(uint64_t value, uint64_t start, uint64_t size) const {
   if (Uses(Pointer::kMultipleInheritance) && value % kWord == 0 && IsVtable(value) &&
       IsVtable(start)) {
     return Pointer::kMultipleInheritance;
+  }
+  if (has_closures_ && Uses(Pointer::kGObject) && offset == kClosureAt &&
+      (size == kClosureAt + kClosureBytes || size == kClosureAt + kClosureBytes + kWord)) {
+    return Pointer::kGObject;
   }
   return Pointer::kInterior;
 }

@@ -56,6 +56,8 @@ class Heuristics {
 
   void Add(const Target& target) { targets_.push_back(target); }
   void AddVtable(uint64_t address) { vtables_.push_back(address); }
+  // The program has GLib: closures are known by their place (glib_blocks.h).
+  void AddClosures() { has_closures_ = true; }
   void Sort();  // after the last
 
   // `value` points behind the start of the block and into it.
@@ -68,6 +70,7 @@ class Heuristics {
   }
 
   HeuristicSet set_;
+  bool has_closures_ = false;
   std::vector<Target> targets_;    // by address
   std::vector<uint64_t> vtables_;  // sorted
 };

@@ -108,6 +108,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
     return;
   }
   heuristics.Sort();
+  if (HasGLib()) heuristics.AddClosures();
   found->state = LeakScan::State::kDone;
   found->cost = {.stood_ns = scan.begin.stood_ns,
                  .fork_ns = scan.begin.fork_ns,

@@ -363,12 +363,27 @@ TEST(GLibBlocksTest, AnObjectWithPrivateDataIsReachableByItsPlace) {
   EXPECT_EQ(other.KindOf(GLibWorld::kObject), kPossible) << "in a program that has no GLib";
 }
 
+TEST(GLibBlocksTest, AClosureIsReachableByItsPlace) {
+  const auto kind_of = [](uint32_t size, uint64_t offset, const char* library) {
+    GLibWorld world(library);
+    world.Block(kA, size).Root(kA + offset);
+    world.Check();
+    return world.KindOf(kA);
+  };
+  constexpr char kGLib[] = "/usr/lib/libglib-2.0.so.0.7400.6";
+  EXPECT_EQ(kind_of(64, 32, kGLib), kReachable);
+  EXPECT_EQ(kind_of(72, 32, kGLib), kReachable);
+  EXPECT_EQ(kind_of(80, 32, kGLib), kPossible);
+  EXPECT_EQ(kind_of(64, 40, kGLib), kPossible);
+  EXPECT_EQ(kind_of(64, 32, "/usr/lib/libother.so.0"), kPossible);
+}
+
 TEST(GLibBlocksTest, WhatLeadsToNoClassIsNoObject) {
   GLibWorld world;
   // A block whose word leads to one that begins with a node, to which no data of the node leads.
-  world.Block(kA, 64).Block(kB, 136).Root(kA + 32).In(kA + 32, kB).In(kB, GLibWorld::kNode);
+  world.Block(kA, 80).Block(kB, 136).Root(kA + 32).In(kA + 32, kB).In(kB, GLibWorld::kNode);
   // And one that leads into the class, not to its start.
-  world.Block(kC, 64).Root(kC + 32).In(kC + 32, GLibWorld::kClass + 8);
+  world.Block(kC, 80).Root(kC + 32).In(kC + 32, GLibWorld::kClass + 8);
   world.Check();
   EXPECT_EQ(world.KindOf(kA), kPossible);
   EXPECT_EQ(world.KindOf(kC), kPossible);
