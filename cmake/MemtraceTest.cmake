@@ -12,6 +12,12 @@ function(memtrace_test_code target)
   set_target_properties(${target} PROPERTIES MEMTRACE_CHECKS none)
 endfunction()
 
+# Those that take longest, with sanitizers or without. CTest begins with them: in a new directory, where it
+# knows nothing of earlier runs, it would take the tests as they were declared, and wait for a long one at the end.
+set(MEMTRACE_LONGEST_TESTS report_test report_command_test fuzz_replay_test real_programs_test faults_test hazards_test
+  web_page_test engine_test soak_test engine_command_test viewers_test bad_traces_test leak_corpus_test preload_test
+  growth_test instruction_count_test leak_graph_test kill_test hostile_traces_test cross_check_test)
+
 # memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL] [OPTIMIZED] [OWN_FLAGS])
 # A GoogleTest program that CTest runs as one test. OPTIMIZED: its own code computes for long. OWN_FLAGS:
 # it is compiled with flags that its code depends on, and without the headers that were compiled without
@@ -51,6 +57,11 @@ function(memtrace_test)
   string(REGEX REPLACE "/.*" "" directory "${directory}")
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT}
     LABELS "${directory};${T_LABELS}")
+  list(FIND MEMTRACE_LONGEST_TESTS ${T_NAME} rank)
+  if(NOT rank EQUAL -1)
+    math(EXPR cost "1000 - ${rank}")
+    set_tests_properties(${T_NAME} PROPERTIES COST ${cost})
+  endif()
   # Nothing is written into the home of whoever runs the tests.
   set_property(TEST ${T_NAME} APPEND PROPERTY ENVIRONMENT
     "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
