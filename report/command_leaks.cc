@@ -22,11 +22,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/commands.h"
+#include "report/leak_signal.h"
 #include "report/render/signal_name.h"
 #include "report/run/trace_snapshot.h"
 #include "report/run/unique_fd.h"
@@ -106,30 +105,6 @@ absl::StatusOr<std::string> FindTrace(int pid) {
       absl::StrCat("process ", pid, " is not traced: start it with memtrace run"));
 }
 
-// Whether there is a handler for it. A signal without one would end most programs.
-bool Catches(int pid, int signal) {
-  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
-  for (std::string line; std::getline(status, line);) {
-    uint64_t caught = 0;
-    absl::string_view mask = line;
-    if (!absl::ConsumePrefix(&mask, "SigCgt:")) continue;
-    return absl::SimpleHexAtoi(absl::StripAsciiWhitespace(mask), &caught) &&
-           (caught >> (signal - 1) & 1) != 0;
-  }
-  return false;
-}
-
-// What the process was started with, where it listens to that; 0 for none.
-int LeakSignal(int pid) {
-  std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
-  int number = 0;
-  for (std::string entry; std::getline(environment, entry, '\0');) {
-    const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
-    if (pair.first == "MEMTRACE_LEAK_SIGNAL" && !absl::SimpleAtoi(pair.second, &number)) number = 0;
-  }
-  return number > 0 && number <= 64 && Catches(pid, number) ? number : 0;
-}
-
 void Pause() {
   const timespec pause = {0, 5'000'000};
   nanosleep(&pause, nullptr);
@@ -146,6 +121,14 @@ format::ScanShow ShowOf(const LeaksFlags& flags) {
          : flags.increased ? format::ScanShow::kIncreased
          : flags.changed   ? format::ScanShow::kChanged
                            : format::ScanShow::kAny;
+}
+
+std::string WhyNotAtOnce(const LeakSignal& signal) {
+  if (signal.number == 0) return "started with MEMTRACE_LEAK_SIGNAL=N it answers at once";
+  if (!signal.sent) {
+    return absl::StrCat("no thread takes signal ", signal.number, ": each of them blocks it or waits for signals itself");
+  }
+  return absl::StrCat("the thread that got signal ", signal.number, " has not run since");
 }
 
 // The number of the scan, when it is over.
@@ -165,8 +148,7 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
   do {
     request = ((before + 1) & 0xffffffff) | static_cast<uint64_t>(ShowOf(flags)) << 32;
   } while (!std::atomic_ref(area.scan_request).compare_exchange_strong(before, request));
-  const int signal = LeakSignal(flags.pid);
-  if (signal != 0) kill(flags.pid, signal);
+  const LeakSignal signal = SendLeakSignal(flags.pid);
   const double began = Now();
   bool told = false;
   const auto alive = [&] { return kill(flags.pid, 0) == 0 || errno == EPERM; };
@@ -179,14 +161,13 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
     const double waited = Now() - began;
     if (!told && waited > 1) {
       told = true;
-      fprintf(stderr,
-              "memtrace: process %d has not allocated since; it answers at its next allocation%s\n",
-              flags.pid, signal != 0 ? "" : " (started with MEMTRACE_LEAK_SIGNAL=N it answers at once)");
+      fprintf(stderr, "memtrace: process %d has not allocated since; it answers at its next allocation (%s)\n",
+              flags.pid, WhyNotAtOnce(signal).c_str());
     }
     if (waited > flags.timeout_s) {
       return absl::DeadlineExceededError(
-          absl::StrCat("process ", flags.pid, " did not answer: it allocates nothing; --timeout waits longer, and "
-                       "a program started with MEMTRACE_LEAK_SIGNAL=N answers at once"));
+          absl::StrCat("process ", flags.pid, " did not answer: it allocates nothing; --timeout waits longer, and ",
+                       WhyNotAtOnce(signal)));
     }
   }
   const auto number = static_cast<uint32_t>(answer >> 32);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <sstream>
+#include <regex>
 #include <string>
 #include <thread>
 
@@ -367,6 +368,37 @@ TEST_F(LeakScanTest, AskedFromOutside) {
     EXPECT_EQ(run.Outcome(), "signal 15");
     ExpectKinds(scans_[1], run.out);
     EXPECT_EQ(scans_[1].reason, format::ScanReason::kOutside);
+  }
+}
+
+// The signal is for a thread that takes it, and for none that would take it for the program's.
+TEST_F(LeakScanTest, AskedWhereTheFirstThreadTakesNoSignals) {
+  const std::string waits = "import signal, threading, time\n"
+                            "%s\n"
+                            "signal.pthread_sigmask(signal.SIG_BLOCK, [62, signal.SIGUSR1])\n"
+                            "print('ready', flush=True)\n"
+                            "print(signal.sigwait([62, signal.SIGUSR1]), flush=True)\n";
+  for (const bool has_other : {true, false}) {
+    SCOPED_TRACE(has_other);
+    const std::string other = has_other ? "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()" : "";
+    Command command{.arguments = {"/usr/bin/python3", "-S", "-B", "-c", std::regex_replace(waits, std::regex("%s"), other)}};
+    command.environment = {{"MEMTRACE_LEAK_SIGNAL", "62"}};
+    const TempDir own;
+    Process process(Traced(command, own.path()));
+    for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", "--timeout", has_other ? "30" : "2",
+                                                   std::to_string(process.pid())}});
+    if (has_other) {
+      EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+      EXPECT_EQ(leaks.err, "");
+    } else {
+      EXPECT_NE(leaks.Outcome(), "exit 0");
+      EXPECT_NE(leaks.err.find("no thread takes signal 62"), std::string::npos) << leaks.err;
+    }
+    process.Signal(SIGUSR1);
+    EXPECT_EQ(process.Wait(20).out, "ready\n" + std::to_string(SIGUSR1) + "\n");
   }
 }
 

@@ -1,0 +1,21 @@
+// SendLeakSignal(): wakes an idle process that was started with MEMTRACE_LEAK_SIGNAL=N, for `memtrace leaks`.
+//
+// The signal goes to one thread, and only to one whose handler will run: a thread that waits for
+// signals by sigwait() would take it for one of the program's, and one that all threads block would stay
+// pending for whoever unblocks it.
+
+#ifndef MEMTRACE_REPORT_LEAK_SIGNAL_H_
+#define MEMTRACE_REPORT_LEAK_SIGNAL_H_
+
+namespace memtrace::report {
+
+struct LeakSignal {
+  int number = 0;     // that the process listens to; 0: none
+  bool sent = false;  // there was a thread that takes it
+};
+
+LeakSignal SendLeakSignal(int pid);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_LEAK_SIGNAL_H_
