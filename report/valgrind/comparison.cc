@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/leak_kinds.h"
+#include "report/render/units.h"
 #include "report/valgrind/difference_reasons.h"
 
 namespace memtrace::report::valgrind {
@@ -149,8 +150,9 @@ std::vector<std::string> NotesOn(const Analysis& analysis, const LossList& here,
                     "all");
   }
   if (there.other_errors > 0) {
-    notes.push_back(absl::StrCat("there are ", there.other_errors, " errors other than leaks in the "
-                                 "file of Valgrind's"));
+    notes.push_back(absl::StrCat(there.other_errors == 1 ? "there is " : "there are ",
+                                 render::Plural(there.other_errors, "error"),
+                                 " other than leaks in the file of Valgrind's"));
   }
   return notes;
 }
@@ -173,6 +175,7 @@ absl::string_view StageName(MatchStage stage) {
     case MatchStage::kNone: return "none";
     case MatchStage::kLines: return "lines";
     case MatchStage::kCalls: return "calls";
+    case MatchStage::kPlaces: return "places";
     case MatchStage::kFunctions: return "functions";
     case MatchStage::kProject: return "project";
   }
@@ -235,7 +238,8 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
   };
 
   for (const MatchStage stage :
-       {MatchStage::kLines, MatchStage::kCalls, MatchStage::kFunctions, MatchStage::kProject}) {
+       {MatchStage::kLines, MatchStage::kCalls, MatchStage::kPlaces, MatchStage::kFunctions,
+        MatchStage::kProject}) {
     Pairing pairing(std::exchange(rest_here, {}), std::exchange(rest_there, {}), stage);
     for (const Group& group : pairing.Take(&rest_here, &rest_there)) add(group, stage);
   }

@@ -1,6 +1,7 @@
 // Comparison: what memtrace and Valgrind found lost in two runs of one program, side by
-// side. Leaks are paired by their stacks in four stages (MatchStage): functions, files and lines;
-// then calls, whatever was inlined; then functions alone; then the functions of the project alone.
+// side. Leaks are paired by their stacks in five stages (MatchStage): functions, files and lines;
+// then calls, whatever was inlined; then files and lines alone; then functions alone; then the functions
+// of the project alone.
 //
 // Pure; one thread. docs/valgrind.md explains the reasons.
 
@@ -24,7 +25,7 @@ namespace memtrace::report::valgrind {
 enum class Verdict { kAgree, kKindDiffers, kAmountDiffers, kOnlyHere, kOnlyThere };
 inline constexpr size_t kVerdicts = 5;
 absl::string_view VerdictName(Verdict verdict);  // "agree", "kind differs", "only here", ...
-absl::string_view StageName(MatchStage stage);   // "lines", "calls", "functions", "project", "none"
+absl::string_view StageName(MatchStage stage);   // "lines", "calls", "places", ..., "none"
 
 // What one side lost with a stack.
 struct LostOnASide {

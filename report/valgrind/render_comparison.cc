@@ -40,6 +40,7 @@ std::string SideText(const LostOnASide& side) {
 absl::string_view StageText(MatchStage stage) {
   switch (stage) {
     case MatchStage::kCalls: return "paired by calls: inlined functions differ";
+    case MatchStage::kPlaces: return "paired by files and lines: names of functions differ";
     case MatchStage::kFunctions: return "paired by functions: lines differ";
     case MatchStage::kProject: return "paired by the project's own functions alone";
     case MatchStage::kNone:

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "report/fingerprint.h"
 #include "report/render/frames_filter.h"
 #include "report/render/function_name.h"
@@ -17,13 +18,23 @@ using render::LossFrame;
 
 absl::string_view FileName(absl::string_view path) { return render::FileNameOf(path); }
 
+bool HasNoName(const LossFrame& frame) { return frame.function.empty() || frame.function == "???"; }
+
+// Where the kernel starts the loader, whose code there calls the constructors of libraries: Valgrind has
+// no name for it.
+bool IsStartOfLoader(const LossFrame& frame) {
+  if (frame.function == "_dl_start_user") return true;
+  const absl::string_view file = FileName(frame.object);
+  return HasNoName(frame) && (absl::StartsWith(file, "ld-") || absl::StartsWith(file, "ld.so"));
+}
+
 bool IsOuterEnd(const LossFrame& frame, const std::string& bare) {
   return frame.function == "(below main)" || render::IsStartOf(frame.function, frame.object) ||
          render::IsStartOf(bare, frame.object);
 }
 
 std::string NameOf(const LossFrame& frame) {
-  if (!frame.function.empty() && frame.function != "???") return BareFunction(frame.function);
+  if (!HasNoName(frame)) return BareFunction(frame.function);
   // The loader's name for a library and that of its file differ behind ".so".
   absl::string_view object = FileName(frame.object);
   if (const size_t version = object.find(".so."); version != object.npos) {
@@ -35,12 +46,26 @@ std::string NameOf(const LossFrame& frame) {
 // glibc's code for it, to which Valgrind gives no name.
 bool IsReturnFromSignal(const LossFrame& frame) {
   if (frame.function == "__restore_rt") return true;
-  return (frame.function.empty() || frame.function == "???") &&
-         (frame.object.empty() || render::IsLibc(frame.object));
+  return HasNoName(frame) && (frame.object.empty() || render::IsLibc(frame.object));
 }
 
 bool IsMemchecks(const LossFrame& frame) {
   return absl::StrContains(FileName(frame.object), "vgpreload_");
+}
+
+// What the compilers of other languages put around a name, which debug information does not have: gfortran's
+// module, GNAT's library procedure, and the number of a function within another one.
+absl::string_view WithoutDecoration(absl::string_view name) {
+  if (absl::StartsWith(name, "__")) {
+    if (const size_t module = name.find("_MOD_"); module != name.npos && module + 5 < name.size()) {
+      name = name.substr(module + 5);
+    }
+  }
+  if (name.size() > 5) absl::ConsumePrefix(&name, "_ada_");
+  const size_t dot = name.rfind('.');
+  const bool numbered = dot != name.npos && dot > 0 && dot + 1 < name.size() &&
+                        name.find_first_not_of("0123456789", dot + 1) == name.npos;
+  return numbered ? name.substr(0, dot) : name;
 }
 
 }  // namespace
@@ -58,7 +83,7 @@ std::string BareFunction(absl::string_view function) {
   const absl::string_view bare = render::LastName(render::QualifiedName(identity));
   // What a pointer to a lambda of GCC's leads to.
   if (bare == "_FUN") return "operator()";
-  return std::string(bare.empty() ? function : bare);
+  return std::string(WithoutDecoration(bare.empty() ? function : bare));
 }
 
 bool IsProjectFrame(const LossFrame& frame) {
@@ -91,7 +116,8 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
   while (first < loss.stack.size() && IsMemchecks(loss.stack[first])) ++first;
   for (size_t i = first; i < loss.stack.size(); ++i) {
     const LossFrame& innermost = loss.stack[i];
-    if (stage == MatchStage::kCalls && innermost.ip != 0) {
+    const bool by_call = stage == MatchStage::kCalls || stage == MatchStage::kPlaces;
+    if (by_call && innermost.ip != 0) {
       while (i + 1 < loss.stack.size() && loss.stack[i + 1].ip == innermost.ip) ++i;
     }
     const LossFrame& frame = loss.stack[i];
@@ -104,7 +130,8 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
     const std::string name = NameOf(frame);
     // Valgrind's replacement of operator new calls no malloc; a library's own does.
     const bool allocates = out.words.empty() && absl::StartsWith(name, "operator new");
-    const bool ends = IsOuterEnd(frame, name);
+    const bool ends =
+        IsOuterEnd(frame, name) || (i + 1 == loss.stack.size() && IsStartOfLoader(frame));
     if (ends) {
       out.cut = false;
       break;
@@ -117,6 +144,11 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
         case MatchStage::kCalls:
           out.words.push_back(
               absl::StrCat(name, "\t", FileName(innermost.file), "\t", innermost.line));
+          break;
+        case MatchStage::kPlaces:
+          out.words.push_back(innermost.file.empty() || innermost.line == 0
+                                  ? name
+                                  : absl::StrCat("\t", FileName(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kFunctions:
           out.words.push_back(name);

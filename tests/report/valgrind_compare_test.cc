@@ -256,6 +256,17 @@ TEST(StackKeyTest, OneFunctionHasOneName) {
   EXPECT_EQ(BareFunction("my_operator_new"), "my_operator_new");
 }
 
+TEST(StackKeyTest, WhatLinkersAddToNamesOfOtherLanguagesIsLeftOut) {
+  EXPECT_EQ(BareFunction("__m_MOD_d_lost"), "d_lost");
+  EXPECT_EQ(BareFunction("_ada_adam"), "adam");
+  EXPECT_EQ(BareFunction("adam__nested.0"), "adam__nested");
+  EXPECT_EQ(BareFunction("nested.12"), "nested");
+  EXPECT_EQ(BareFunction("F_MOD_x"), "F_MOD_x");
+  EXPECT_EQ(BareFunction("__f_MOD_"), "__f_MOD_");
+  EXPECT_EQ(BareFunction("_ada_"), "_ada_");
+  EXPECT_EQ(BareFunction("main.func1"), "main.func1");
+}
+
 TEST(StackKeyTest, ALambdaIsCalledAlikeByAll) {
   for (const char* name :
        {"operator()", "main::{lambda()#1}::operator()() const", "main::$_0::operator()() const",
@@ -374,6 +385,31 @@ TEST_F(CompareTest, WhereInlinedFunctionsAreNotKnownCallsArePaired) {
     EXPECT_EQ(leak.stage, MatchStage::kCalls);
   }
   there_.losses[0].stack[2].line = 8;
+  EXPECT_EQ(Compared().differences(), 2u);
+}
+
+// The program of a Fortran source is MAIN__ for the linker, and "x" in its debug information.
+TEST_F(CompareTest, WhereNamesOfFunctionsDifferFilesAndLinesArePaired) {
+  here_.losses = {Make(LeakKind::kDefinite, 10, 1,
+                       {At("d_lost", "f.f90", 11), At("x", "f.f90", 36), At("main", "f.f90", 40)})};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 1,
+                        {At("__m_MOD_d_lost", "f.f90", 11), At("MAIN__", "f.f90", 36), At("main", "f.f90", 40)})};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_EQ(Only().stage, MatchStage::kPlaces);
+  there_.losses[0].stack[2].line = 37;
+  EXPECT_EQ(Compared().differences(), 2u);
+}
+
+// The loader calls constructors; where the kernel started it Valgrind has no name.
+TEST_F(CompareTest, StacksOfConstructorsEndInTheLoader) {
+  const std::string glib = "/usr/lib/libglib-2.0.so.0", loader = "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+  const LossFrame made = At("g_quark_init", "", 0, glib), init = At("call_init", "dl-init.c", 70, loader);
+  here_.losses = {Make(LeakKind::kReachable, 10, 1, {made, init, At("_dl_start_user", "", 0, loader)})};
+  there_.losses = {Make(LeakKind::kReachable, 10, 1, {made, init, {0x11f7, loader, "", "", "", 0}})};
+  EXPECT_EQ(Only().verdict, Verdict::kAgree);
+  EXPECT_EQ(Only().stage, MatchStage::kLines);
+  // Further in, code of the loader's is a place as any other.
+  there_.losses[0].stack.push_back(At("main", "a.c", 3));
   EXPECT_EQ(Compared().differences(), 2u);
 }
 
@@ -544,6 +580,13 @@ TEST_F(CompareTest, ReasonsNameWhatIsKnownOfTheRuns) {
   EXPECT_THAT(reasons, Contains(HasSubstr("12 allocations here, 9 there")));
   EXPECT_THAT(reasons, Contains(HasSubstr("did not end by itself here")));
   EXPECT_THAT(reasons, Contains(HasSubstr("cut short at byte 7")));
+}
+
+TEST_F(CompareTest, OneErrorIsOne) {
+  there_.other_errors = 1;
+  EXPECT_THAT(Compared().notes, Contains(HasSubstr("there is 1 error other than leaks")));
+  there_.other_errors = 2;
+  EXPECT_THAT(Compared().notes, Contains(HasSubstr("there are 2 errors other than leaks")));
 }
 
 TEST_F(CompareTest, SidesFitTheTerminal) {

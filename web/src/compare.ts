@@ -24,6 +24,7 @@ function sideBytes(one: Side): number {
 
 const BY: { [stage: string]: string } = {
   calls: 'paired by calls: inlined functions differ',
+  places: 'paired by files and lines: names of functions differ',
   functions: 'paired by functions: lines differ', project: 'paired by the project’s own functions alone',
 };
 
