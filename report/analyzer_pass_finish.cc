@@ -140,6 +140,11 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   fault_matcher_.Finish(model_, mappings_, minor, major, analysis->faults.samples,
                         &analysis->fault_details);
+  if (range_.whole() && reader_->metadata().end.has_value()) {
+    CountToTheEnd(std::max(minor, analysis->fault_details.counted.minor),
+                  std::max(major, analysis->fault_details.counted.major),
+                  reader_->metadata().counter("tool_minor_faults"), &analysis->faults);
+  }
   const auto& map_at_end = reader_->metadata().map_at_end;
   mappings_.Finish(map_at_end.has_value() ? std::string_view(map_at_end->text) : "", analysis);
   if (range_.whole() && threads_.empty()) {

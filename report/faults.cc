@@ -8,6 +8,9 @@
 namespace memtrace::report {
 namespace {
 
+// No process has as many faults: it is damage, and differences must not overflow.
+constexpr uint64_t kImpossible = uint64_t{1} << 52;
+
 // Pearson's coefficient of pairs, in one pass.
 class Correlation {
  public:
@@ -30,8 +33,6 @@ class Correlation {
 }  // namespace
 
 void FaultCollector::Add(UsageSample sample) {
-  // No process has as many: the sample is damaged, and differences must not overflow.
-  constexpr uint64_t kImpossible = uint64_t{1} << 52;
   if (std::max(sample.minor_faults, sample.major_faults) >= kImpossible) return;
   if (any_ && (sample.minor_faults < last_.minor_faults ||
                sample.major_faults < last_.major_faults || sample.time_ns < last_.time_ns)) {
@@ -98,6 +99,14 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
     faults->correlation_allocated = allocated.value();
   }
   faults->samples = std::move(inside);
+}
+
+void CountToTheEnd(uint64_t minor, uint64_t major, uint64_t own, Faults* faults) {
+  if (std::max(minor, major) >= kImpossible || minor < faults->minor) return;
+  own = std::min(minor, std::max(own, faults->tool_minor));
+  faults->minor = minor - own;
+  faults->tool_minor = own;
+  faults->major = std::max(faults->major, major);
 }
 
 }  // namespace memtrace::report

@@ -286,6 +286,18 @@ TEST(AnalyzerTest, FaultsOfTheToolThatAreCountedTooEarlyTakeNothingAway) {
   EXPECT_EQ(minor, 10u) << "of 90 at the first sample, 100 in the end";
 }
 
+// The library's work at the exit is behind the last sample.
+TEST(AnalyzerTest, FaultsAddUpToThoseOfTheEnd) {
+  TraceBuilder trace;
+  trace.Thread(1, 100, "main").At(1000).Usage(110, 1, 4 << 20, 20).Malloc(0x1010, 5).At(2000);
+  trace.Counter("tool_minor_faults", 70).End(0, 3000);  // of 300 minor, 2 major
+  const Analysis whole = Analyze(trace.Build()).analysis;
+  EXPECT_EQ(whole.faults.tool_minor, 70u);
+  EXPECT_EQ(whole.faults.minor, 230u);
+  EXPECT_EQ(whole.faults.major, 2u);
+  EXPECT_EQ(whole.coverage.tool_minor_faults, 70u);
+}
+
 TEST(AnalyzerTest, FaultsAreSeenWhenTheyHappenWithoutTheTracersOwn) {
   TraceBuilder trace;
   auto& t = trace.Thread(1, 100, "main");
