@@ -302,7 +302,9 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
   uint32_t old_site = 0;
   uint64_t low = 0, old_size = 0;
   uint32_t earlier_reallocs = 0;
+  bool was_mapped = false;
   if (block != nullptr) {
+    was_mapped = block->has(HeldBlock::kMapped);
     if (!block->has(HeldBlock::kUncounted)) {
       old_site = block->site;
       old_size = block->size();
@@ -314,7 +316,9 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     stays_in_place_ = custom_ != nullptr && alloc.address == old;
     if (stays_in_place_) held = TakeBlocksOff(*block);
     earlier_reallocs = TakeChain(*block);
-    CountFree(*block, stream, when.time, false);
+    const bool temporary = alloc.address == 0 && threads_[block->thread].last_alloc == old &&
+                           options_.sample_bytes == 0;
+    CountFree(*block, stream, when.time, temporary);
     stays_in_place_ = false;
     if (block == table_.Find(old)) {
       table_.Erase(block);
@@ -335,7 +339,9 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
     const uint32_t chain = earlier_reallocs + 1;
     KeepChain(result, chain);
-    usage_.Reallocated(old_site, result->site, alloc.address != old, old_size, result->size(), chain);
+    // What has a mapping of its own before and after was moved by mremap, which copies nothing.
+    const bool copied = alloc.address != old && !(was_mapped && alloc.mapped);
+    usage_.Reallocated(old_site, result->site, copied, old_size, result->size(), chain);
   }
   if (!held.empty()) PutBlocksOn(alloc.address, held, stream, when.time);
   return true;

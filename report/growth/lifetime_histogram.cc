@@ -1,19 +1,21 @@
 #include "report/growth/lifetime_histogram.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace memtrace::report {
 
-double LifetimeHistogram::Quantile(double q) const {
+double LifetimeHistogram::Quantile(double q, double sum_ns) const {
   const auto all = static_cast<double>(blocks());
   if (all == 0) return 0;
-  const double wanted = std::clamp(q, 0.0, 1.0) * all;
+  const double rank = std::max(1.0, std::ceil(std::clamp(q, 0.0, 1.0) * all));
   double below = 0;
   for (size_t i = 0; i < kClasses; ++i) {
     const auto here = static_cast<double>(freed[i]);
-    if (here > 0 && below + here >= wanted) {
+    if (here > 0 && below + here >= rank) {
       const auto begin = static_cast<double>(BeginOf(i)), end = static_cast<double>(BeginOf(i + 1));
-      return begin + (end - begin) * (wanted - below) / here;
+      if (here == all && sum_ns > 0) return std::clamp(sum_ns / all, begin, end);
+      return begin + (end - begin) * (rank - below - 0.5) / here;
     }
     below += here;
   }

@@ -16,7 +16,7 @@ void WriteLifetimes(const ReportView& view, size_t top, Sink& out) {
   out.Write("freed,p50_s,p90_s,p99_s,caller,file,line,module,fingerprint\r\n");
   for (size_t i = 0, rows = 0; i < view.sites().size() && rows < top && !out.done(); ++i) {
     const Site& site = *view.sites()[i];
-    const LifetimeHistogram lifetimes = LifetimeHistogram::Of(site.lifetimes);
+    const Lifetimes lifetimes = LifetimesOf(site);
     const uint64_t blocks = lifetimes.blocks();
     if (blocks == 0) continue;
     ++rows;

@@ -8,7 +8,7 @@
 namespace memtrace::report::render {
 namespace {
 
-Json QuantilesJson(const ReportView& view, const LifetimeHistogram& lifetimes) {
+Json QuantilesJson(const ReportView& view, const Lifetimes& lifetimes) {
   const uint64_t blocks = lifetimes.blocks();
   if (blocks == 0) return nullptr;
   return {{"blocks", blocks},
@@ -39,13 +39,13 @@ Json StackedTimelineJson(const ReportView& view) {
 }
 
 Json LifetimesJson(const ReportView& view) {
-  const LifetimeHistogram all = Lifetimes(view);
+  const Lifetimes all = LifetimesOf(view);
   Json classes = Json::array();
   for (size_t i = 0; i < LifetimeHistogram::kClasses; ++i) {
-    if (all.freed[i] == 0) continue;
+    if (all.classes.freed[i] == 0) continue;
     classes.push_back({{"from_s", Seconds(static_cast<double>(LifetimeHistogram::BeginOf(i)))},
                        {"to_s", Seconds(static_cast<double>(LifetimeHistogram::BeginOf(i + 1)))},
-                       {"blocks", all.freed[i]}});
+                       {"blocks", all.classes.freed[i]}});
   }
   Json json = QuantilesJson(view, all);
   if (json.is_null()) json = {{"blocks", 0}};
@@ -95,7 +95,7 @@ Json MismatchesJson(const ReportView& view) {
 }
 
 Json SiteLifetimeJson(const ReportView& view, const Site& site) {
-  return QuantilesJson(view, LifetimeHistogram::Of(site.lifetimes));
+  return QuantilesJson(view, LifetimesOf(site));
 }
 
 Json SiteMovesJson(const Site& site) {

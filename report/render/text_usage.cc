@@ -21,17 +21,17 @@ constexpr uint64_t kEdges[] = {
     0,           1'000,         10'000,         100'000,         1'000'000,        10'000'000,
     100'000'000, 1'000'000'000, 10'000'000'000, 100'000'000'000, 1'000'000'000'000};
 
-std::string QuantileText(const ReportView& view, const LifetimeHistogram& lifetimes, double q) {
+std::string QuantileText(const ReportView& view, const Lifetimes& lifetimes, double q) {
   return Duration(static_cast<uint64_t>(LifetimeQuantile(view, lifetimes, q)));
 }
 
 }  // namespace
 
 std::string LifetimesText(const ReportView& view, const TextOptions& options) {
-  LifetimeHistogram all;
+  Lifetimes all;
   std::vector<std::pair<uint64_t, const SiteGroup*>> groups;
   for (const SiteGroup& group : view.callers()) {  // which have each site once
-    const LifetimeHistogram lifetimes = Lifetimes(group);
+    const Lifetimes lifetimes = LifetimesOf(group);
     all.Add(lifetimes);
     const uint64_t blocks = lifetimes.blocks();
     if (blocks > 0) groups.emplace_back(blocks, &group);
@@ -46,7 +46,7 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   uint64_t above = freed;
   for (size_t i = 0; i < std::size(kEdges); ++i) {
     const double next =
-        i + 1 < std::size(kEdges) ? all.ShareAbove(static_cast<double>(kEdges[i + 1])) : 0;
+        i + 1 < std::size(kEdges) ? all.classes.ShareAbove(static_cast<double>(kEdges[i + 1])) : 0;
     const uint64_t rest = std::min(above, static_cast<uint64_t>(next * total + 0.5));
     counts.push_back(above - rest);
     above = rest;
@@ -68,7 +68,7 @@ std::string LifetimesText(const ReportView& view, const TextOptions& options) {
   TextTable callers({{"freed"}, {"median"}, {"90 %"}, {"99 %"}}, "caller");
   const size_t shown = options.Shown(groups.size());
   for (size_t i = 0; i < shown; ++i) {
-    const LifetimeHistogram lifetimes = Lifetimes(*groups[i].second);
+    const Lifetimes lifetimes = LifetimesOf(*groups[i].second);
     callers.AddRow({ShortCount(groups[i].first), QuantileText(view, lifetimes, 0.5),
                     QuantileText(view, lifetimes, 0.9), QuantileText(view, lifetimes, 0.99)},
                    [&view, &options, stack = groups[i].second->stack](size_t width) {

@@ -35,25 +35,34 @@ std::vector<ModuleUsage> Modules(const ReportView& view) {
   return modules;
 }
 
-LifetimeHistogram Lifetimes(const ReportView& view) {
-  LifetimeHistogram all;
+Lifetimes LifetimesOf(const ReportView& view) {
+  Lifetimes all;
   if (view.sites().size() == view.analysis().sites.size()) {
     // As they lie in memory, which is sooner done than in their order.
-    for (const Site& site : view.analysis().sites) all.Add(site.lifetimes);
+    for (const Site& site : view.analysis().sites) all.Add(site);
   } else {
-    for (const Site* site : view.sites()) all.Add(site->lifetimes);
+    for (const Site* site : view.sites()) all.Add(*site);
   }
   return all;
 }
 
-LifetimeHistogram Lifetimes(const SiteGroup& group) {
-  LifetimeHistogram all;
-  for (const Site* site : group.sites) all.Add(site->lifetimes);
+Lifetimes LifetimesOf(const SiteGroup& group) {
+  Lifetimes all;
+  for (const Site* site : group.sites) all.Add(*site);
   return all;
 }
 
-double LifetimeQuantile(const ReportView& view, const LifetimeHistogram& lifetimes, double q) {
-  return std::min(lifetimes.Quantile(q), static_cast<double>(view.analysis().process.duration_ns));
+Lifetimes LifetimesOf(const Site& site) {
+  Lifetimes one;
+  one.Add(site);
+  return one;
+}
+
+double LifetimeQuantile(const ReportView& view, const Lifetimes& lifetimes, double q) {
+  // Of a sample the sum is of all blocks, the classes are of those that were seen.
+  const double sum_ns = view.sampled() ? 0 : lifetimes.sum_ns;
+  return std::min(lifetimes.classes.Quantile(q, sum_ns),
+                  static_cast<double>(view.analysis().process.duration_ns));
 }
 
 SiteMoves Moves(const SiteGroup& group) {

@@ -23,11 +23,27 @@ struct ModuleUsage {
 };
 std::vector<ModuleUsage> Modules(const ReportView& view);  // most bytes first
 
-// Of all sites; of one caller.
-LifetimeHistogram Lifetimes(const ReportView& view);
-LifetimeHistogram Lifetimes(const SiteGroup& group);
+// How long the freed blocks lived.
+struct Lifetimes {
+  LifetimeHistogram classes;
+  double sum_ns = 0;
+
+  uint64_t blocks() const { return classes.blocks(); }
+  void Add(const Site& site) {
+    classes.Add(site.lifetimes);
+    sum_ns += site.freed_lifetime_ns;
+  }
+  void Add(const Lifetimes& other) {
+    classes.Add(other.classes);
+    sum_ns += other.sum_ns;
+  }
+};
+// Of all sites; of one caller; of one site.
+Lifetimes LifetimesOf(const ReportView& view);
+Lifetimes LifetimesOf(const SiteGroup& group);
+Lifetimes LifetimesOf(const Site& site);
 // In ns; 0: no block was freed. No block lived longer than the run, though its class goes on.
-double LifetimeQuantile(const ReportView& view, const LifetimeHistogram& lifetimes, double q);
+double LifetimeQuantile(const ReportView& view, const Lifetimes& lifetimes, double q);
 
 // The moves of a caller's sites together.
 SiteMoves Moves(const SiteGroup& group);

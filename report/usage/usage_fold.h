@@ -33,9 +33,9 @@ class UsageFold {
     exchange.bytes += bytes;
   }
 
-  // The realloc of a block of `old_site` gave one of `site`. Of a sample not weighted. `chain`: how
-  // many have given this block now.
-  void Reallocated(uint32_t old_site, uint32_t site, bool moved, uint64_t old_size, uint64_t size,
+  // The realloc of a block of `old_site` gave one of `site`; `copied`: elsewhere, other than by mremap. Of a
+  // sample not weighted. `chain`: how many have given this block now.
+  void Reallocated(uint32_t old_site, uint32_t site, bool copied, uint64_t old_size, uint64_t size,
                    uint32_t chain);
   // Those that are HeldBlock::kLongChain and more.
   void KeepChain(uint64_t address, uint32_t chain) { chains_[address] = chain; }

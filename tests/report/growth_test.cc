@@ -368,5 +368,19 @@ TEST(LifetimeHistogramTest, QuantilesAreWithinHalfAnOctave) {
   EXPECT_EQ(histogram.ShareAbove(0), 1);
 }
 
+TEST(LifetimeHistogramTest, OneBlockHasOneLifetime) {
+  LifetimeHistogram one;
+  one.Add(200'200'000);
+  for (const double q : {0.0, 0.5, 0.9, 0.99, 1.0}) {
+    EXPECT_EQ(one.Quantile(q), one.Quantile(0.5)) << q;
+    EXPECT_EQ(one.Quantile(q, 200'200'000), 200'200'000) << q;
+  }
+  one.Add(200'000'000);
+  EXPECT_EQ(one.Quantile(0.99, 400'200'000), 200'100'000);
+  one.Add(5);  // of another class: which of them lived how long the sum does not say
+  EXPECT_LT(one.Quantile(0.3, 400'200'005), 10);
+  EXPECT_GT(one.Quantile(0.5, 400'200'005), 134e6);
+}
+
 }  // namespace
 }  // namespace memtrace::report

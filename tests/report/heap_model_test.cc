@@ -54,6 +54,15 @@ TEST(HeapModelTest, ReallocToZeroIsAFree) {
   EXPECT_EQ(a.totals.failed_allocations, 0u);
 }
 
+TEST(HeapModelTest, WhatReallocFreesBeforeTheNextAllocationWasTemporary) {
+  TraceBuilder trace;
+  auto& t = trace.Thread(1).At(1);
+  t.Malloc(0x1010, 50).Realloc(0x1010, 0, 0);                        // temporary
+  t.Malloc(0x1010, 50).Malloc(0x2010, 5).Realloc(0x1010, 0, 0);      // not
+  t.Malloc(0x3010, 50).Realloc(0x3010, 0x4010, 60).Free(0x4010).At(2);  // the second of two
+  EXPECT_EQ(Analyze(trace.Build()).analysis.totals.temporary_allocations, 2u);
+}
+
 TEST(HeapModelTest, ReallocOfNothingIsAnAllocation) {
   TraceBuilder trace;
   trace.Thread(1).At(1).ReallocResult(0x1010, 100).At(2);

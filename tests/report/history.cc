@@ -213,7 +213,8 @@ Truth TruthOf(const std::vector<Deed>& history) {
           truth.live[deed.old_address] = block;
           break;
         }
-        release(block, function, deed.thread, false);
+        release(block, function, deed.thread,
+                deed.address == 0 && last_alloc[block.thread] == deed.old_address);
         if (deed.address == 0) break;
         ++truth.reallocations;
         function_of[deed.address] = 3;

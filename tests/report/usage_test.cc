@@ -213,6 +213,35 @@ TEST(UsageTest, ReallocsMakeChains) {
   EXPECT_EQ(analyzed.analysis.block_ends[0].from, FindSite(analyzed, 0x401000)->stack);
 }
 
+// glibc moves a block that has a mapping of its own by mremap.
+TEST(UsageTest, WhatMremapMovesIsNotCopied) {
+  using format::AllocFunction;
+  for (const bool exact : {true, false}) {
+    TraceBuilder::Options options;
+    if (exact) options.stamp_rule = format::StampRule::kChangeOfOwner;
+    TraceBuilder trace(options);
+    ThreadScript& thread = trace.Thread(1).At(1).Node(1, 0x401000);
+    const auto realloc = [&](uint64_t from, uint64_t to, uint64_t size, uint8_t flags) {
+      thread.ReallocIntent(from).Wide(AllocFunction::kRealloc, to, size, size, 1, 0, flags);
+    };
+    thread.Malloc(0x1010, 1000, 1);
+    realloc(0x1010, 0x7f0000000010, 1 << 20, format::kWideMapped);            // from the heap: copied
+    realloc(0x7f0000000010, 0x7f0000800010, 2 << 20, format::kWideMapped);    // mremap
+    realloc(0x7f0000800010, 0x5010, 100, 0);                                  // back into the heap: copied
+    thread.At(2);
+    const AnalyzedTrace analyzed = Analyze(trace.Build());
+    bool any = false;
+    for (const Site& site : analyzed.analysis.sites) {
+      if (site.moves->reallocations == 0) continue;
+      any = true;
+      EXPECT_EQ(site.moves->reallocations, 3u) << exact;
+      EXPECT_EQ(site.moves->moved, 2u) << exact;
+      EXPECT_EQ(site.moves->copied_bytes, 1000u + 100) << exact;
+    }
+    EXPECT_TRUE(any) << exact;
+  }
+}
+
 // A block keeps the length of a short chain itself.
 TEST(UsageTest, ChainsOfAnyLengthAreCounted) {
   for (const bool exact : {true, false}) {
