@@ -60,7 +60,7 @@ absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
       break;
     }
     case ReportFormat::kJson:
-      RenderJson(view, options.json_top, out, graph);
+      RenderJson(view, options.json_top, out, graph, options.sort);
       break;
     case ReportFormat::kCsv:
       RenderCsv(view, options.csv_table, options.sort, options.csv_top, out);

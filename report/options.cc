@@ -143,11 +143,26 @@ absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& op
         "--timeline-by: is for --format text, not ", flags.format,
         options.format == ReportFormat::kCsv ? "; there it is --table timeline-by-..." : ""));
   }
+  const bool has_rows = options.format == ReportFormat::kText || options.format == ReportFormat::kJson ||
+                        options.format == ReportFormat::kCsv;
+  if (flags.sort != "total" && !has_rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sort: is for --format text, json and csv, not ", flags.format));
+  }
+  if (flags.top.has_value() && !has_rows && options.format != ReportFormat::kHtml) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--top: is for --format text, json, csv and html; ", flags.format, " has all sites"));
+  }
+  if (options.leak_kinds.has_value() && !has_rows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--show-leak-kinds: is for --format text, json and csv; ", flags.format, " has leaks of every kind, or none"));
+  }
   if (!options.series) return absl::OkStatus();
   for (const auto& [option, given] :
        {std::pair("--graph, --why and --who-points-at", flags.questions.any()),
         std::pair("--suppressions", !flags.suppressions.empty()), std::pair("--scan", options.scan != 0),
-        std::pair("--timeline-by", options.timeline_by != StackBy::kNone)}) {
+        std::pair("--timeline-by", options.timeline_by != StackBy::kNone),
+        std::pair("--sort", flags.sort != "total"), std::pair("--show-leak-kinds", options.leak_kinds.has_value())}) {
     if (given) return absl::InvalidArgumentError(absl::StrCat(option, ": --series is a table of its own"));
   }
   return absl::OkStatus();

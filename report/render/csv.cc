@@ -35,14 +35,9 @@ void WriteSites(const ReportView& view, SortColumn sort, size_t top, Sink& out) 
             "bytes_allocated_high,live_samples,live_bytes_low,live_bytes_high,growth,"
             "held_until_exit,growth_bytes_per_s,growth_bytes_per_allocation,"
             "growth_confidence,minor_faults,major_faults,resident_bytes\r\n");
-  std::vector<SiteGroup> rows;  // groups of one, to be sorted as the text report sorts
-  for (const Site* site : view.sites()) {
-    rows.emplace_back();
-    rows.back().Add(*site);
-  }
-  SortGroups(view, sort, &rows);
-  for (size_t i = 0; i < std::min(top, rows.size()) && !out.done(); ++i) {
-    const Site& site = *rows[i].sites.front();
+  const std::vector<const Site*> sites = SortedSites(view, sort);
+  for (size_t i = 0; i < std::min(top, sites.size()) && !out.done(); ++i) {
+    const Site& site = *sites[i];
     CsvRecord()
         .Text(FunctionName(site.function)).Number(site.allocations).Number(site.frees)
         .Number(site.bytes_allocated).Number(site.live_bytes).Number(site.live_blocks)

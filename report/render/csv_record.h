@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "report/render/escape.h"
 #include "report/render/sink.h"
+#include "report/render/site_measure.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::render {
@@ -59,14 +60,14 @@ class CsvRecord {
   }
   // Minor, major, and resident bytes at the end; empty: not known.
   CsvRecord& Faults(const ReportView& view, const Site& site) {
-    if (view.analysis().fault_details.source == format::FaultSource::kNone) {
+    if (!KnowsFaultsOfSites(view.analysis())) {
       Text("").Text("");
     } else {
       const FaultSite* faults = view.FaultsOf(site.stack, site.function);
       Number(faults == nullptr ? 0 : faults->faults.minor);
       Number(faults == nullptr ? 0 : faults->faults.major);
     }
-    if (view.analysis().resident.End() == nullptr) return Text("");
+    if (view.analysis().resident.End() == nullptr || !KnowsPagesOfSites(view.analysis())) return Text("");
     const ResidentSite* resident = view.ResidentOf(site.stack, site.function);
     return Number(resident == nullptr ? 0 : resident->resident_bytes);
   }

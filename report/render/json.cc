@@ -21,6 +21,7 @@
 #include "report/render/json_pressure.h"
 #include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
+#include "report/render/site_measure.h"
 #include "report/render/stack_numbers.h"
 #include "report/render/units.h"
 
@@ -405,10 +406,10 @@ Json GrowthRateJson(const Growth& growth) {
 
 Json SiteJson(const ReportView& view, const Site& site) {
   const bool judged = site.growth.verdict != Growth::Verdict::kUnknown;
-  const FaultSite* faults = view.FaultsOf(site.stack, site.function);
-  const ResidentSite* resident = view.ResidentOf(site.stack, site.function);
-  const bool snapshot = view.analysis().resident.End() != nullptr;
-  const bool counted = view.analysis().fault_details.source != format::FaultSource::kNone;
+  const bool snapshot = view.analysis().resident.End() != nullptr && KnowsPagesOfSites(view.analysis());
+  const bool counted = KnowsFaultsOfSites(view.analysis());
+  const FaultSite* faults = counted ? view.FaultsOf(site.stack, site.function) : nullptr;
+  const ResidentSite* resident = snapshot ? view.ResidentOf(site.stack, site.function) : nullptr;
   Json json = {{"allocations", site.allocations},
           {"frees", site.frees},
           {"bytes_allocated", site.bytes_allocated},
@@ -448,7 +449,7 @@ Json SiteJson(const ReportView& view, const Site& site) {
   return json;
 }
 
-void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph) {
+void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph, SortColumn sort) {
   const Analysis& analysis = view.analysis();
   const auto member = [&](absl::string_view key, const Json& value) {
     out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
@@ -486,7 +487,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
   member("leak_scan", view.leak_scan() != nullptr ? Json(view.leak_scan()->number) : Json());
   member("no_leak_scan", view.leak_scan() != nullptr ? Json() : Json(leak::WhyNoScan(analysis)));
   out.Write(",\n  \"sites\": ");
-  WriteArray(view.sites(), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
+  WriteArray(SortedSites(view, sort), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
   member("sites_total", view.sites().size());
   member("growing", GrowingJson(view));
   out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",

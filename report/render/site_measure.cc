@@ -53,11 +53,25 @@ bool IsBytes(SiteMeasure measure) {
   return false;
 }
 
-std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis) {
+namespace {
+
+bool IsOfAllBlocks(const Analysis& analysis) {
   const BlockSelection& selection = analysis.selection;
-  const bool all_blocks = analysis.range.whole() && !analysis.some_threads &&
-                          selection.sizes.all() && !selection.needs_lifetimes();
-  const bool pages_are_known = !analysis.resident.bridges.empty() && all_blocks;
+  return !analysis.some_threads && selection.sizes.all() && !selection.needs_lifetimes();
+}
+
+}  // namespace
+
+bool KnowsFaultsOfSites(const Analysis& analysis) {
+  return analysis.fault_details.source != format::FaultSource::kNone && IsOfAllBlocks(analysis);
+}
+
+bool KnowsPagesOfSites(const Analysis& analysis) {
+  return !analysis.resident.bridges.empty() && analysis.range.whole() && IsOfAllBlocks(analysis);
+}
+
+std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis) {
+  const bool pages_are_known = KnowsPagesOfSites(analysis);
   std::vector<SiteMeasure> known;
   for (const SiteMeasure measure : kAllSiteMeasures) {
     const bool of_pages = measure == SiteMeasure::kResident || measure == SiteMeasure::kPeakResident;

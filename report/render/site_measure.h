@@ -42,6 +42,10 @@ absl::StatusOr<SiteMeasure> ParseSiteMeasure(absl::string_view name);
 absl::string_view SiteMeasureName(SiteMeasure measure);
 
 bool IsBytes(SiteMeasure measure);
+// What pages and faults are known of is a site with all of its blocks: of a choice of these, or of another time than
+// the snapshot's, nothing is known.
+bool KnowsFaultsOfSites(const Analysis& analysis);
+bool KnowsPagesOfSites(const Analysis& analysis);
 // Those that the trace tells of.
 std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis);
 // FailedPrecondition, with the cure: `measure` is none of these.

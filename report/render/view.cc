@@ -397,4 +397,17 @@ void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup
   *groups = std::move(sorted);
 }
 
+std::vector<const Site*> SortedSites(const ReportView& view, SortColumn column) {
+  if (column == SortColumn::kTotal) return view.sites();
+  std::vector<SiteGroup> rows;  // groups of one
+  for (const Site* site : view.sites()) {
+    rows.emplace_back();
+    rows.back().Add(*site);
+  }
+  SortGroups(view, column, &rows);
+  std::vector<const Site*> sorted;
+  for (const SiteGroup& row : rows) sorted.push_back(row.sites.front());
+  return sorted;
+}
+
 }  // namespace memtrace::report::render

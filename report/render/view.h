@@ -167,6 +167,8 @@ class ReportView {
 
 // Largest first (kCaller: by name); equal ones by total bytes, then by name.
 void SortGroups(const ReportView& view, SortColumn column, std::vector<SiteGroup>* groups);
+// The sites of `view`, one by one, in the same order.
+std::vector<const Site*> SortedSites(const ReportView& view, SortColumn column);
 
 absl::string_view FunctionName(format::AllocFunction function);  // "calloc"
 absl::string_view MappingKindName(MappingSite::Kind kind);       // "heap_growth"

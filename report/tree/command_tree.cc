@@ -56,6 +56,24 @@ absl::StatusOr<std::vector<TreeTable>> ParseTables(const std::vector<std::string
   return tables;
 }
 
+// A table of whole processes that a choice of sites would not change. The text says what is of all.
+absl::Status RefuseIdleFilters(const render::ReportFlags& flags, ReportFormat format, TreeTable table) {
+  if (format != ReportFormat::kCsv || table == TreeTable::kLeaks || table == TreeTable::kSites) {
+    return absl::OkStatus();
+  }
+  const bool processes = table == TreeTable::kProcesses;
+  for (const auto& [option, text] :
+       {std::pair("--match", &flags.match), std::pair("--function", &flags.function),
+        std::pair("--file", &flags.source_file), std::pair("--module", &flags.module),
+        std::pair("--executable", &flags.executable)}) {
+    if (text->empty() || (text == &flags.executable && !processes)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, ": the table ", processes ? "processes" : "executables",
+        " is of whole processes; --table leaks and --table sites are of a choice"));
+  }
+  return absl::OkStatus();
+}
+
 // Times and threads are those of one process.
 absl::Status RefuseWhatIsOfOneTrace(const render::ReportFlags& flags) {
   const auto refuse = [](absl::string_view option) {
@@ -102,11 +120,11 @@ absl::Status Render(const render::ReportFlags& flags, const render::ReportOption
       break;
     }
     case ReportFormat::kJson:
-      RenderTreeJson(view, options.json_top, out);
+      RenderTreeJson(view, options.json_top, options.sort, out);
       break;
     case ReportFormat::kCsv:
       RenderTreeCsv(view, tables.empty() ? TreeTable::kProcesses : tables.front(),
-                    options.csv_top, out);
+                    options.csv_top, options.sort, out);
       break;
     case ReportFormat::kMtrace:
     case ReportFormat::kValgrind:
@@ -140,6 +158,9 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   if (!options.ok()) return options.status();
   const auto tables = ParseTables(flags.tables, options->format);
   if (!tables.ok()) return tables.status();
+  status = RefuseIdleFilters(flags, options->format,
+                             tables->empty() ? TreeTable::kProcesses : tables->front());
+  if (!status.ok()) return status;
   const auto set = FindTraces(flags.files);
   if (!set.ok()) return set.status();
   for (const TraceSet::File& file : set->files) {

@@ -76,7 +76,7 @@ void WriteExecutables(const TreeView& view, size_t top, render::Sink& out) {
 }
 
 // Of each executable the `top` largest.
-void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out) {
+void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColumn sort, render::Sink& out) {
   out.Write(leaks ? "executable,traces,traces_of,bytes,blocks,allocator,fingerprint,caller,file,"
                     "line,stack\r\n"
                   : "executable,traces,traces_of,allocations,frees,bytes_allocated,live_bytes,"
@@ -85,6 +85,7 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out
     const MergedExecutable& one = view.executable(index);
     const render::ReportView& sites = view.sites_of(index);
     const size_t rows = leaks ? sites.unfreed().size() : sites.sites().size();
+    const std::vector<const Site*> sorted = leaks ? std::vector<const Site*>() : SortedSites(sites, sort);
     for (size_t i = 0; i < std::min(top, rows) && !out.done(); ++i) {
       CsvRecord record;
       record.Text(one.path);
@@ -94,7 +95,7 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out
             .Number(group.live_blocks).Text(render::FunctionName(group.function))
             .Text(sites.Fingerprint(group.stack, group.function)).CallerInItsModule(sites, group.stack).Stack(sites, group.stack);
       } else {
-        const Site* const group[] = {sites.sites()[i]};
+        const Site* const group[] = {sorted[i]};
         const Site& site = *group[0];
         record.Number(one.ImagesOf(group)).Number(one.images).Number(site.allocations)
             .Number(site.frees).Number(site.bytes_allocated).Number(site.live_bytes)
@@ -109,13 +110,13 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::Sink& out
 
 }  // namespace
 
-void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::Sink& out) {
+void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort, render::Sink& out) {
   switch (table) {
     case TreeTable::kSummary: return;
     case TreeTable::kProcesses: return WriteProcesses(view, top, out);
     case TreeTable::kExecutables: return WriteExecutables(view, top, out);
-    case TreeTable::kLeaks: return WriteGroups(view, /*leaks=*/true, top, out);
-    case TreeTable::kSites: return WriteGroups(view, /*leaks=*/false, top, out);
+    case TreeTable::kLeaks: return WriteGroups(view, /*leaks=*/true, top, sort, out);
+    case TreeTable::kSites: return WriteGroups(view, /*leaks=*/false, top, sort, out);
   }
 }
 

@@ -62,7 +62,8 @@ Json ImageJson(const TreeView& view, size_t index) {
   return json;
 }
 
-void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sink& out) {
+void WriteExecutable(const TreeView& view, size_t index, size_t top, render::SortColumn sort,
+                     render::Sink& out) {
   const MergedExecutable& one = view.executable(index);
   const render::ReportView& sites = view.sites_of(index);
   Json totals = TotalsJson(one.analysis.totals, sites.sampled(), one.analysis.process.waste_is_known());
@@ -84,7 +85,7 @@ void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sin
   out.Write(absl::StrCat(",\n     \"leaks_total\": ", sites.unfreed().size(),
                          ", \"sites\": "));
   render::WriteArray(
-      sites.sites(), top,
+      SortedSites(sites, sort), top,
       [&](const Site* site) {
         Json json = render::SiteJson(sites, *site);
         const Site* const group[] = {site};
@@ -97,7 +98,7 @@ void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sin
 
 }  // namespace
 
-void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out) {
+void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, render::Sink& out) {
   const TreeAnalysis& analysis = view.analysis();
   const auto member = [&](absl::string_view key, const Json& value) {
     out.Write(absl::StrCat(",\n  \"", key, "\": ", render::Dump(value)));
@@ -125,6 +126,20 @@ void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out) {
       analysis.scanned == 0 ? Json() : render::LeakTotalsJson(analysis.leaks);
   totals["scanned"] = analysis.scanned;
   member("totals", totals);
+  const render::FrameFilter& filter = view.filter();
+  Json only = Json::array();
+  if (!filter.all()) {
+    only.push_back(absl::StrCat("leaks and sites of executables: those ", filter.Text(), "; all else is of all"));
+  }
+  if (!view.only_executable().empty()) {
+    only.push_back(absl::StrCat("executables: ", view.only_executable(), "; processes and totals are of all"));
+  }
+  member("selection", {{"match", filter.match},
+                       {"function", filter.function},
+                       {"file", filter.file},
+                       {"module", filter.module},
+                       {"executable", view.only_executable()},
+                       {"only", std::move(only)}});
   out.Write(",\n  \"processes\": ");
   std::vector<size_t> indexes(analysis.images.size());
   for (size_t i = 0; i < indexes.size(); ++i) indexes[i] = i;
@@ -135,7 +150,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out) {
   for (const size_t index : view.executables()) {
     out.Write(first ? "\n    " : ",\n    ");
     first = false;
-    WriteExecutable(view, index, top, out);
+    WriteExecutable(view, index, top, sort, out);
     if (out.done()) break;
   }
   out.Write(first ? "]\n}\n" : "\n  ]\n}\n");

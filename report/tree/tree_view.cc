@@ -18,6 +18,8 @@ absl::StatusOr<TreeView> TreeView::Create(const TreeAnalysis& analysis,
                                           const render::FrameFilter& frames) {
   TreeView view;
   view.analysis_ = &analysis;
+  view.only_executable_ = executable;
+  view.filter_ = frames;
   const std::vector<MergedExecutable>& all = analysis.sites.executables();
   std::set<std::string> names;
   for (size_t i = 0; i < all.size(); ++i) {

@@ -24,8 +24,8 @@ namespace memtrace::report {
 
 class TreeView {
  public:
-  // `executable`: only the sites of executables of this path or file name; empty: all.
-  // `frames` as for ReportView.
+  // `executable`: only the sites of executables of this path or file name; empty: all. `frames` as for
+  // ReportView. The processes and the totals stay those of all.
   static absl::StatusOr<TreeView> Create(const TreeAnalysis& analysis,
                                          const SymbolizeModule& symbolize,
                                          const std::function<void(double)>& progress,
@@ -40,11 +40,15 @@ class TreeView {
   // Those that were asked for, the most bytes first.
   const std::vector<size_t>& executables() const { return order_; }
   const SiteSymbols& symbols() const { return *symbols_; }
+  const std::string& only_executable() const { return only_executable_; }
+  const render::FrameFilter& filter() const { return filter_; }
 
  private:
   TreeView() = default;
 
   const TreeAnalysis* analysis_ = nullptr;
+  std::string only_executable_;
+  render::FrameFilter filter_;
   std::unique_ptr<SiteSymbols> symbols_;
   std::vector<render::ReportView> views_;  // of each executable
   std::vector<size_t> order_;
@@ -59,10 +63,10 @@ struct TreeTextOptions {
 };
 
 std::string RenderTreeText(const TreeView& view, const TreeTextOptions& options);
-// "memtrace-tree/1". `top` bounds the leaks and the sites of each executable.
-void RenderTreeJson(const TreeView& view, size_t top, render::Sink& out);
+// "memtrace-tree/1". `top` bounds the leaks and the sites of each executable, `sort` is of the sites.
+void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, render::Sink& out);
 // RFC 4180 with a header record. Not kSummary.
-void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::Sink& out);
+void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort, render::Sink& out);
 
 // "exec", "fork", "parent", "time"; empty: none.
 absl::string_view LinkName(ImageLink link);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
@@ -383,6 +384,11 @@ TEST_F(TreeReportTest, RefusesWhatHasNoTraceOrMakesNoSense) {
   EXPECT_THAT(refused({"--format", "mtrace"}), HasSubstr("mtrace"));
   EXPECT_THAT(refused({"--table", "growth"}), HasSubstr("processes"));
   EXPECT_THAT(refused({"--executable", "nobody"}), HasSubstr("process_kinds"));
+  // Tables of whole processes, which these would leave as they are.
+  EXPECT_THAT(refused({"--format", "csv", "--match", "x"}), HasSubstr("--match: the table processes"));
+  EXPECT_THAT(refused({"--format", "csv", "--executable", "process_kinds"}), HasSubstr("--executable: "));
+  EXPECT_THAT(refused({"--format", "csv", "--table", "executables", "--function", "x"}),
+              HasSubstr("--function: the table executables"));
   EXPECT_THAT(refused({"-o", traces_ / FilesIn(traces_.path(), ".mtr").front()}),
               HasSubstr("is the trace itself"));
 }
@@ -414,6 +420,19 @@ TEST_F(TreeReportTest, WritesTablesOfEverything) {
   EXPECT_EQ(lines_of("executables"), 1u);
   EXPECT_GE(lines_of("leaks"), 1u);
   EXPECT_GE(lines_of("sites"), 1u);
+}
+
+TEST_F(TreeReportTest, JsonSaysWhatWasChosenAndOfWhat) {
+  Trace("fork");
+  const auto all = nlohmann::json::parse(Report({"--format", "json"}).out);
+  EXPECT_TRUE(all.at("selection").at("only").empty());
+  const auto some = nlohmann::json::parse(
+      Report({"--format", "json", "--match", "no such function", "--executable", "process_kinds"}).out);
+  EXPECT_EQ(some.at("selection").at("match"), "no such function");
+  EXPECT_EQ(some.at("selection").at("executable"), "process_kinds");
+  EXPECT_EQ(some.at("selection").at("only").size(), 2u);
+  EXPECT_EQ(some.at("totals"), all.at("totals"));
+  EXPECT_TRUE(some.at("executables").at(0).at("sites").empty());
 }
 
 }  // namespace

@@ -63,6 +63,64 @@ TEST(JsonTest, HasEveryKeyOfTheSchema) {
              {"live_bytes_vs_minor", "allocated_bytes_vs_minor"});
 }
 
+// Which of a site's blocks have the faults and the pages is not known.
+TEST(JsonTest, PagesAndFaultsAreOfAllBlocksOfASiteOrNotKnown) {
+  MadeUp trace;
+  Filled(trace);
+  const Site& site = trace.analysis.sites.front();
+  FaultSite faults;
+  faults.stack = site.stack;
+  faults.function = site.function;
+  faults.faults.minor = 3;
+  trace.analysis.fault_details.known = true;
+  trace.analysis.fault_details.source = format::FaultSource::kUserEvents;
+  trace.analysis.fault_details.sites = {faults};
+  RssBridge end;
+  ResidentSite resident;
+  resident.stack = site.stack;
+  resident.function = site.function;
+  resident.resident_bytes = 4096;
+  end.sites = {resident};
+  trace.analysis.resident.bridges = {end};
+  const auto told = [&](const char* key) {
+    const json report = Rendered(trace.View());
+    for (const json& one : report["sites"]) {
+      if (one["stack"] == report["faults"]["sites"][0]["stack"]) return one[key];
+    }
+    return json("no such site");
+  };
+  EXPECT_EQ(told("minor_faults"), 3);
+  EXPECT_EQ(told("resident_bytes"), 4096);
+  trace.analysis.range.from_ns = 1;
+  EXPECT_EQ(told("minor_faults"), 3) << "they have a time";
+  EXPECT_TRUE(told("resident_bytes").is_null());
+  trace.analysis.range = {};
+  trace.analysis.selection.sizes.low = 64;
+  for (const char* key : {"minor_faults", "major_faults", "resident_bytes", "untouched_bytes", "pinned_bytes"}) {
+    EXPECT_TRUE(told(key).is_null()) << key;
+  }
+  StringSink csv;
+  RenderCsv(trace.View(), CsvTable::kSites, SortColumn::kTotal, kAllRows, csv);
+  EXPECT_NE(csv.text().find(",,,\r\n"), std::string::npos);
+}
+
+TEST(JsonTest, SitesAreInTheOrderThatWasAskedFor) {
+  MadeUp trace;
+  Filled(trace);
+  const auto first = [&](SortColumn sort) {
+    StringSink sink;
+    RenderJson(trace.View(), 1, sink, nullptr, sort);
+    return json::parse(sink.text())["sites"][0];
+  };
+  uint64_t most_live = 0, most_frees = 0;
+  for (const Site& site : trace.analysis.sites) {
+    most_live = std::max(most_live, site.live_bytes);
+    most_frees = std::max(most_frees, site.frees);
+  }
+  EXPECT_EQ(first(SortColumn::kLive)["live_bytes"], most_live);
+  EXPECT_EQ(first(SortColumn::kFrees)["frees"], most_frees);
+}
+
 TEST(JsonTest, TheBuildIdIsTheExecutables) {
   MadeUp trace;
   EXPECT_EQ(Rendered(trace.View())["process"]["build_id"], "00112233");

@@ -154,6 +154,24 @@ TEST(ReportFlagsTest, NothingIsAskedForInVain) {
   flags.format = "csv";
   EXPECT_THAT(refusal(flags), HasSubstr("--timeline-by: is for --format text, not csv"));
   flags = {};
+  flags.sort = "live";
+  for (const char* format : {"text", "json", "csv"}) {
+    flags.format = format;
+    EXPECT_EQ(refusal(flags), "") << format;
+  }
+  flags.format = "html";
+  EXPECT_THAT(refusal(flags), HasSubstr("--sort: is for --format text, json and csv, not html"));
+  flags = {};
+  flags.top = 1;
+  flags.format = "html";
+  EXPECT_EQ(refusal(flags), "");
+  flags.format = "folded";
+  EXPECT_THAT(refusal(flags), HasSubstr("--top: is for --format text, json, csv and html"));
+  flags = {};
+  flags.leak_kinds = "reachable";
+  flags.format = "valgrind";
+  EXPECT_THAT(refusal(flags), HasSubstr("--show-leak-kinds: is for --format text, json and csv"));
+  flags = {};
   flags.series = true;
   flags.scan = "2";
   EXPECT_THAT(refusal(flags), HasSubstr("--scan: --series"));
