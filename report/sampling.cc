@@ -12,20 +12,18 @@ double ChiSquareQuantile(double z, double degrees) {
   return degrees * std::pow(std::max(0.0, 1 - a + z * std::sqrt(a)), 3);
 }
 
-constexpr double kZ = 1.959964;  // of 97.5 %
-
 uint64_t Bytes(double value) {
   return static_cast<uint64_t>(std::llround(std::clamp(value, 0.0, 0x1p62)));
 }
 
 }  // namespace
 
-Interval SampledSum::Interval95() const {
+Interval SampledSum::IntervalOf(double z) const {
   if (!(variance > 0)) return {Bytes(estimate), Bytes(estimate)};
   const double low =
-      variance / (2 * estimate) * ChiSquareQuantile(-kZ, 2 * estimate * estimate / variance);
+      variance / (2 * estimate) * ChiSquareQuantile(-z, 2 * estimate * estimate / variance);
   const double mean = estimate + largest, spread = variance + largest * largest;
-  const double high = spread / (2 * mean) * ChiSquareQuantile(kZ, 2 * mean * mean / spread);
+  const double high = spread / (2 * mean) * ChiSquareQuantile(z, 2 * mean * mean / spread);
   return {Bytes(std::clamp(low, seen, estimate)), Bytes(std::max(high, estimate))};
 }
 

@@ -83,7 +83,10 @@ struct SampledSum {
   // Confidence intervals for directly standardized rates, Statistics in Medicine 16,
   // 1997). It holds its 95 % from one sample on, where the normal approximation has
   // half of that; with many samples it is estimate +- 1.96 sqrt(variance).
-  Interval Interval95() const;
+  Interval Interval95() const { return IntervalOf(kNormal95); }
+  // The same where the normal distribution has `z`.
+  static constexpr double kNormal95 = 1.959964;
+  Interval IntervalOf(double z) const;
 };
 
 inline void AddSamples(const OnDemand<SampledSum>& from, OnDemand<SampledSum>* to) {

@@ -83,6 +83,8 @@ void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
   member("by", std::string(MeasureName(diff.options.measure)));
   member("per", std::string(PerName(diff.options.per)));
   member("grew", diff.grew());
+  // Of "sites" and "counts"; the totals are of all sites.
+  member("match", diff.new_run->match);
   member("old", RunJson(*diff.old_run));
   member("new", RunJson(*diff.new_run));
   Json counts = Json::object();
@@ -92,6 +94,7 @@ void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
                       [&](const DiffRow& row) { return row.verdict == verdict; });
   }
   counts["same"] = diff.same;
+  counts["by_chance"] = diff.by_chance;
   member("counts", counts);
   out.Write(",\n  \"sites\": ");
   render::WriteArray(diff.rows, top, [&](const DiffRow& row) { return RowJson(diff, row); }, out);

@@ -100,7 +100,15 @@ class DiffText {
         lines.Add("", style_.Name(run->notes[i]), Ink::kWarning);
       }
     }
-    if (estimated_) lines.Add("", "of a sample: all amounts are estimates", Ink::kWarning);
+    if (!new_.match.empty()) {
+      lines.Add("Only", absl::StrCat("sites that match /", style_.Name(new_.match),
+                                     "/, where sites are listed; the figures above these are of all"),
+                Ink::kWarning);
+    }
+    if (estimated_) {
+      lines.Add("", "of a sample: all amounts are estimates, and changes that chance explains are left out",
+                Ink::kWarning);
+    }
     return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace diff"), "  ",
                         style_.Name(old_.name), "  ", style_.Name(new_.name), "\n\n", lines.Take());
   }
@@ -137,13 +145,19 @@ class DiffText {
     }
     if (out.empty()) {
       out = Heading(text_, "SITES", style_.Paint(Ink::kGood, absl::StrCat(
-                                        "no site changed in ", Title(diff_.options.measure))));
+                                        new_.match.empty() ? "no site" : "no site that matches",
+                                        " changed in ", Title(diff_.options.measure))));
     }
     if (diff_.same > 0) {
       absl::StrAppend(&out, style_.Paint(Ink::kDim, absl::StrCat(
                                 "\n  ", Plural(diff_.same, "more site"), " of both runs did not change")),
                       diff_.options.least.amount > 1 || diff_.options.least.share > 0
                           ? style_.Paint(Ink::kDim, " as much") : "", "\n");
+    }
+    if (diff_.by_chance > 0) {
+      absl::StrAppend(&out, style_.Paint(Ink::kDim, absl::StrCat(
+                                "\n  ", Plural(diff_.by_chance, "more site"), diff_.by_chance == 1 ? " differs" : " differ",
+                                " by no more than another sample might")), "\n");
     }
     return out;
   }

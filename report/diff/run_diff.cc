@@ -26,6 +26,46 @@ bool Counts(double change, double before, const Least& least) {
   return size > 0 && size >= least.amount && size >= least.share * before;
 }
 
+// By how many standard deviations two amounts differ that chance alone has so far apart once in 180 times: what two
+// 95 % intervals make that do not meet.
+constexpr double kApart = 2.772;
+
+// Where the true bytes of the site are likely to be, allocated or live: whichever `measure` goes with.
+Interval IntervalOf(const RunSummary& run, const RunSite* site, Measure measure, double z) {
+  const bool live = measure == Measure::kLive || measure == Measure::kLiveBlocks;
+  if (site == nullptr || (site->bytes_sample.samples == 0 && run.sampled)) {
+    // Of as much as this a sample would have had some, all but once in so many times.
+    const double tail = std::erfc(z / std::sqrt(2.0)) / 2;
+    return {0, static_cast<uint64_t>(-std::log(tail) * static_cast<double>(run.sample_bytes))};
+  }
+  const uint64_t exact = site->amounts[live ? Measure::kLive
+                                       : measure == Measure::kPeak ? Measure::kPeak
+                                                                   : Measure::kAllocated];
+  if (!run.sampled) return {exact, exact};
+  if (live && site->live_sample.samples == 0) return IntervalOf(run, nullptr, measure, z);
+  if (measure != Measure::kPeak) return (live ? site->live_sample : site->bytes_sample).IntervalOf(z);
+  // Of what was live at the peak no sum is kept: as exact as a part of what was allocated would be.
+  if (exact == 0) return IntervalOf(run, nullptr, measure, z);
+  SampledSum part = site->bytes_sample;
+  const double share = std::min(1.0, static_cast<double>(exact) / std::max(part.estimate, 1.0));
+  part.seen *= share;
+  part.estimate *= share;
+  part.variance *= share;
+  return part.IntervalOf(z);
+}
+
+// Of samples: whether the amounts differ by more than two samples of the same run may. Of the kinds of leaks that
+// is not known.
+bool MayBeChance(const RunDiff& diff, const DiffRow& row) {
+  const RunSummary &before = *diff.old_run, &after = *diff.new_run;
+  if (!(before.sampled || after.sampled) || IsLeakKind(diff.options.measure)) return false;
+  const double z = before.sampled && after.sampled ? kApart / std::sqrt(2.0) : kApart;
+  const Interval a = IntervalOf(before, row.in_old, diff.options.measure, z);
+  const Interval b = IntervalOf(after, row.in_new, diff.options.measure, z);
+  return static_cast<double>(a.low) / diff.old_divisor <= static_cast<double>(b.high) / diff.new_divisor &&
+         static_cast<double>(b.low) / diff.new_divisor <= static_cast<double>(a.high) / diff.old_divisor;
+}
+
 }  // namespace
 
 absl::string_view VerdictName(Verdict verdict) {
@@ -101,6 +141,10 @@ absl::StatusOr<RunDiff> CompareRuns(const RunSummary& old_run, const RunSummary&
     row.new_value = value(in_new, diff.new_divisor);
     if (!Counts(row.change(), row.old_value, options.least)) {
       diff.same += in_old != nullptr && in_new != nullptr;
+      return;
+    }
+    if (MayBeChance(diff, row)) {
+      ++diff.by_chance;
       return;
     }
     row.verdict = in_old == nullptr   ? Verdict::kNew

@@ -48,6 +48,7 @@ struct RunDiff {
   bool by_executable = false;
   std::vector<DiffRow> rows;  // by verdict, then the largest change first
   uint64_t same = 0;          // sites of both without a change that counts
+  uint64_t by_chance = 0;     // sites whose change is no more than another sample may make
   bool grew() const { return !rows.empty() && rows.front().verdict <= Verdict::kGrown; }
 };
 

@@ -11,6 +11,7 @@
 #include "report/leak_kinds.h"
 #include "report/render/frames_filter.h"
 #include "report/render/process_end.h"
+#include "report/render/shell_words.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
 #include "report/tree/trace_set.h"
@@ -37,7 +38,7 @@ std::string EndOf(const ProcessInfo& process) {
 }
 
 std::string CommandText(const ProcessInfo& process) {
-  std::string text = absl::StrJoin(process.command, " ");
+  std::string text = render::ShellCommand(process.command);
   if (text.empty()) text = process.executable;
   if (text.size() > kCommandKept) {
     size_t end = kCommandKept;
@@ -91,7 +92,9 @@ class Sites {
       amounts[Measure::kAllocated] = site->bytes_allocated;
       amounts[Measure::kAllocations] = site->allocations;
       amounts[Measure::kTemporary] = site->temporary;
-      Add(site->stack, site->function, amounts);
+      RunSite& into = Add(site->stack, site->function, amounts);
+      if (site->bytes_sample.made()) into.bytes_sample.Add(*site->bytes_sample);
+      if (site->live_sample.made()) into.live_sample.Add(*site->live_sample);
     }
   }
   void AddLeaks(const std::vector<LossRecord>& records) {
@@ -104,7 +107,7 @@ class Sites {
   }
 
  private:
-  void Add(StackId stack, format::AllocFunction function, const Amounts& amounts) {
+  RunSite& Add(StackId stack, format::AllocFunction function, const Amounts& amounts) {
     RunSite& site = run_->sites[{executable_, view_.Fingerprint(stack, function)}];
     const uint64_t weight = amounts[Measure::kAllocated];
     if (site.allocator.empty() || weight > site.heaviest) {
@@ -112,6 +115,7 @@ class Sites {
       Describe(stack, function, &site);
     }
     site.amounts.Add(amounts);
+    return site;
   }
 
   void Describe(StackId stack, format::AllocFunction function, RunSite* site) const {
@@ -229,6 +233,8 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.duration_ns = analysis.process.own_duration_ns();
   run.without_exit_work = analysis.process.has_exit_work();
   run.sampled = analysis.process.sample_bytes != 0;
+  run.sample_bytes = analysis.process.sample_bytes;
+  run.match = options.match;
   run.scanned = scan != nullptr;
   run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
   run.totals = AmountsOf(analysis.totals);
@@ -282,6 +288,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   run.end = EndOf(first.process);
   run.processes = tree.tree.processes;
   run.sampled = tree.sample_bytes != 0;
+  run.sample_bytes = tree.sample_bytes;
+  run.match = options.match;
   run.totals = AmountsOf(tree.totals);
   run.totals.Add(losses.totals());
   // An executed trace that was not the last of its process is told from a cut one afterwards.

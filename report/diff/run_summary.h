@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/analysis.h"
+#include "report/sampling.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report {
@@ -51,6 +52,7 @@ struct RunSite {
   std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
   Amounts amounts;
   uint64_t heaviest = 0;           // bytes allocated of the site that gave the stack
+  SampledSum bytes_sample, live_sample;  // of a sample: what the intervals of its estimates need
 };
 
 struct RunSummary {
@@ -62,12 +64,14 @@ struct RunSummary {
   bool without_exit_work = false;  // some of it was memtrace's at an exit, and is not in that
   uint64_t processes = 1;
   bool sampled = false;      // amounts are estimates
+  uint64_t sample_bytes = 0;  // then, on the average from one sample to the next
   bool scanned = false;      // the kinds of leaks are known
   Amounts totals;            // of all sites, also those that do not match; peak: of the largest process
   std::vector<std::string> executables;  // file names
   std::vector<std::string> notes;        // what is missing in it
   std::vector<std::string> incomplete;   // those of the notes that tell of lost events
   std::vector<std::string> skipped;      // traces that could not be read, and why
+  std::string match;                     // of `sites`; empty: all are there
   std::map<SiteKey, RunSite> sites;
 };
 

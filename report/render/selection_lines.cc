@@ -1,5 +1,6 @@
 #include "report/render/selection_lines.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -19,13 +20,13 @@ std::string RangeText(const ValueRange& range, Say say) {
 
 }  // namespace
 
-std::vector<std::string> SelectionLines(const ReportView& view) {
+std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_alone) {
   const BlockSelection& selection = view.analysis().selection;
   std::vector<std::string> lines;
   if (view.filtered()) {
     lines.push_back(absl::StrCat("sites ", view.filter().Text(), ": ",
                                  Count(view.sites().size()),
-                                 selection.sites ? "" : "; the figures here are of all"));
+                                 selection.sites || of_sites_alone ? "" : "; the figures here are of all"));
   }
   if (!view.analysis().only_thread.empty()) {
     lines.push_back(absl::StrCat("blocks that threads called ", view.analysis().only_thread,
@@ -40,6 +41,18 @@ std::vector<std::string> SelectionLines(const ReportView& view) {
   if (!selection.ages.all()) {
     lines.push_back(absl::StrCat("blocks live at the end, then ",
                                  RangeText(selection.ages, Duration), " old"));
+  }
+  return lines;
+}
+
+std::vector<std::string> SelectionLinesWithRange(const ReportView& view) {
+  std::vector<std::string> lines = SelectionLines(view, /*of_sites_alone=*/true);
+  const Analysis& analysis = view.analysis();
+  if (!analysis.range.whole()) {
+    const uint64_t end = analysis.process.duration_ns;
+    lines.insert(lines.begin(), absl::StrCat("blocks allocated from ",
+                                             Duration(std::min(analysis.range.from_ns, end)), " to ",
+                                             Duration(std::min(analysis.range.to_ns, end))));
   }
   return lines;
 }

@@ -11,7 +11,10 @@
 
 namespace memtrace::report::render {
 
-std::vector<std::string> SelectionLines(const ReportView& view);
+// `of_sites_alone`: the figures are those of the sites of the view, whatever was analyzed.
+std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_alone = false);
+// The range of time before these, where there is one.
+std::vector<std::string> SelectionLinesWithRange(const ReportView& view);
 
 }  // namespace memtrace::report::render
 

@@ -6,6 +6,8 @@
 #include "report/render/csv_record.h"
 #include "report/render/escape.h"
 #include "report/render/json_parts.h"
+#include "report/render/lines.h"
+#include "report/render/selection_lines.h"
 #include "report/render/table.h"
 #include "report/render/units.h"
 
@@ -67,6 +69,11 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
   std::string text = Heading(options, "SITES OVER TIME",
                              absl::StrCat(Count(sites.size()), " of ", Count(view.sites().size()),
                                           " sites, highest peak first"));
+  Lines only(options);
+  for (const std::string& line : SelectionLinesWithRange(view)) {
+    only.Add("Only", options.style.Name(line), Ink::kWarning);
+  }
+  text += only.Take();
   for (const Site* site : sites) {
     const std::string fingerprint = view.Fingerprint(site->stack, site->function);
     std::string caller = options.style.Name(view.CallerText(site->stack));
@@ -115,7 +122,8 @@ void SeriesJson(const ReportView& view, size_t top, Sink& out) {
       "{\n  \"schema\": \"memtrace-series/1\",\n  \"begin_s\": ",
       Dump(static_cast<double>(BeginOf(analysis)) / 1e9), ",\n  \"end_s\": ",
       Dump(static_cast<double>(EndOf(analysis)) / 1e9), ",\n  \"interval_s\": ",
-      Dump(static_cast<double>(analysis.series_interval_ns) / 1e9), ",\n  \"sites\": "));
+      Dump(static_cast<double>(analysis.series_interval_ns) / 1e9), ",\n  \"only\": ",
+      Dump(Json(SelectionLinesWithRange(view))), ",\n  \"sites\": "));
   WriteArray(SeriesSites(view, top), SIZE_MAX, [&](const Site* site) {
     Json json;
     json["fingerprint"] = view.Fingerprint(site->stack, site->function);

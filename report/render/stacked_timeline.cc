@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,7 +15,7 @@ struct Part {
   std::string name;
   const ThreadSummary* thread = nullptr;
   std::vector<const Site*> sites = {};
-  double area = 0;  // what it held over the run
+  uint64_t most = 0;  // what it held at one time
 };
 
 // Adds what a site held at the end of each interval.
@@ -125,11 +124,11 @@ StackedTimeline StackTimeline(const ReportView& view, StackBy by, size_t top) {
   };
   for (Part& part : parts) {
     series_of(part);
-    part.area = std::accumulate(series.begin(), series.end(), 0.0);
+    part.most = *std::max_element(series.begin(), series.end());
     for (size_t k = 0; k < intervals; ++k) timeline.other.live_bytes[k] += series[k];
   }
   std::stable_sort(parts.begin(), parts.end(),
-                   [](const Part& a, const Part& b) { return a.area > b.area; });
+                   [](const Part& a, const Part& b) { return a.most > b.most; });
   for (size_t i = 0; i < std::min(top, parts.size()); ++i) {
     series_of(parts[i]);
     for (size_t k = 0; k < intervals; ++k) timeline.other.live_bytes[k] -= series[k];

@@ -24,7 +24,7 @@ struct StackedTimeline {
     uint64_t most() const;
   };
   uint64_t from_ns = 0, interval_ns = 0;
-  std::vector<Series> series;  // those that held most over the run, that one first
+  std::vector<Series> series;  // those that held most at one time, that one first
   Series other;                // all the others together
   size_t others = 0;
 };

@@ -15,6 +15,7 @@
 #include "report/options.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
+#include "report/render/selection_lines.h"
 #include "report/rings/rings_formats.h"
 #include "report/rings/source_tree.h"
 #include "report/site_symbols.h"
@@ -107,6 +108,7 @@ absl::Status Rings(Flags flags) {
   rings::RingsOptions rings;
   tree.AddSites(*view);
   rings.footprints = !flags.no_static;
+  rings.only = render::SelectionLinesWithRange(*view);
   if (rings.footprints) {
     AddFootprints(trace->analysis, options->symbolizer, &progress, &tree, &rings.notes);
   }

@@ -81,7 +81,8 @@ void RenderRingsJson(const SourceTree& tree, const Node& start, const std::strin
   const std::string name = tree.PathOf(start);
   out.Write(absl::StrCat("{\"schema\": \"memtrace-rings/1\", \"trace\": ", render::Dump(Json(trace)),
                          ", \"measure\": \"", WeightName(options.weight), "\", \"notes\": ",
-                         render::Dump(Json(options.notes)), ",\n \"tree\": "));
+                         render::Dump(Json(options.notes)), ", \"only\": ", render::Dump(Json(options.only)),
+                         ",\n \"tree\": "));
   WriteNode(start, name, options, " ", out);
   out.Write("}\n");
 }

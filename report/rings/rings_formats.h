@@ -20,6 +20,7 @@ struct RingsOptions {
   bool full = false;  // text: also what is below a node without any of the weight
   render::Style style;  // text
   std::vector<std::string> notes;  // what the tree lacks
+  std::vector<std::string> only;   // sentences: what was chosen, and all amounts are of
 };
 
 std::string RenderRingsText(const SourceTree& tree, const Node& start, const std::string& title,

@@ -133,6 +133,10 @@ std::string RenderRingsText(const SourceTree& tree, const Node& start, const std
       options.style.Paint(render::Ink::kHeading, "memtrace rings"), "  ", render::KeepEnd(options.style.Name(title), options.style.width - 16,
                       options.style.ellipsis()),
       "\n\n");
+  for (const std::string& only : options.only) {
+    absl::StrAppend(&out, "  Only ", options.style.Paint(render::Ink::kWarning, options.style.Name(only)), "\n");
+  }
+  if (!options.only.empty()) out += "\n";
   absl::StrAppend(&out, Tree(options).Render(start, tree.PathOf(start)));
   for (const std::string& note : options.notes) {
     absl::StrAppend(&out, "  ! ", options.style.Name(note), "\n");

@@ -121,6 +121,48 @@ TEST(RunDiffTest, KeepsExecutablesApartOnlyWhereThereAreSeveral) {
               testing::ElementsAre("new sha 5", "gone app-1a -5"));
 }
 
+// A site of `count` blocks of 100 bytes, as a sample of every 4 KiB estimates it.
+RunSite& SampledSite(RunSummary* run, const std::string& fingerprint, int samples) {
+  run->sampled = true;
+  run->sample_bytes = 4096;
+  SampledSum sum;
+  for (int i = 0; i < samples; ++i) sum.Add(100, 4096);
+  RunSite& site = Site(run, fingerprint, static_cast<uint64_t>(sum.estimate));
+  site.amounts[Measure::kAllocated] = site.amounts[Measure::kPeak] = site.amounts[Measure::kLive];
+  site.bytes_sample = site.live_sample = sum;
+  return site;
+}
+
+TEST(RunDiffTest, WhatAnotherSampleMayMakeIsNoChange) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  SampledSite(&before, "a", 220), SampledSite(&after, "a", 234);  // 899 KiB, 957 KiB
+  SampledSite(&before, "b", 50), SampledSite(&after, "b", 200);
+  SampledSite(&after, "c", 4);
+  SampledSite(&after, "d", 40);
+  DiffOptions options;
+  for (const Measure measure : {Measure::kLive, Measure::kPeak, Measure::kAllocated}) {
+    options.measure = measure;
+    const auto diff = CompareRuns(before, after, options);
+    ASSERT_EQ(diff->rows.size(), 2u) << MeasureName(measure);
+    EXPECT_EQ(diff->rows[0].fingerprint, "d");
+    EXPECT_EQ(diff->rows[1].fingerprint, "b");
+    EXPECT_EQ(diff->by_chance, 2u) << "a and c";
+    EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("2 more sites differ by no more than another sample might"));
+  }
+}
+
+TEST(RunDiffTest, ASampleBesideAllOfItMayBeOffOnOneSideOnly) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  SampledSite(&after, "a", 220), SampledSite(&after, "b", 220);
+  Site(&before, "a", 950'000), Site(&before, "b", 300'000);
+  Site(&before, "gone", 10'000), Site(&before, "all gone", 1 << 20);
+  const auto diff = CompareRuns(before, after, {});
+  ASSERT_EQ(diff->rows.size(), 2u);
+  EXPECT_EQ(diff->rows[0].fingerprint, "b");
+  EXPECT_EQ(diff->rows[1].fingerprint, "all gone");
+  EXPECT_EQ(diff->by_chance, 2u);
+}
+
 TEST(RunDiffTest, SaysWhatItCannotKnow) {
   RunSummary before = MadeRun("old", 1, 1), after = MadeRun("new", 1, 1);
   before.scanned = true;
@@ -174,6 +216,19 @@ TEST(DiffTextTest, SaysSoWhenNothingChanged) {
   Site(&run, "x", 5);
   render::TextOptions options;
   EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), options), HasSubstr("no site changed"));
+}
+
+TEST(DiffTextTest, SaysThatOnlySomeSitesWereLookedAt) {
+  RunSummary run = MadeRun("a", 1, 10);
+  Site(&run, "x", 5);
+  EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), {}), Not(HasSubstr("Only")));
+  run.match = "x|y";
+  const auto diff = CompareRuns(run, run, {});
+  EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("sites that match /x|y/"));
+  EXPECT_THAT(RenderDiffText(*diff, {}), HasSubstr("no site that matches changed"));
+  render::StringSink out;
+  RenderDiffJson(*diff, SIZE_MAX, out);
+  EXPECT_EQ(nlohmann::json::parse(out.text())["match"], "x|y");
 }
 
 TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {

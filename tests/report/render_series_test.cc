@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/render/escape.h"
 #include "report/render/site_series_table.h"
+#include "report/render/stacked_timeline.h"
 #include "tests/report/render_made_up.h"
 
 namespace memtrace::report::render {
@@ -135,6 +136,25 @@ TEST_F(SeriesTest, CsvHasARecordForEachSiteAndStep) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 10);
   EXPECT_THAT(text, HasSubstr("\r\n4.000000000,100,1,0,0,3,Grow(),g.cc,7,"));
   EXPECT_LT(text.find("Grow()"), text.find("Small()"));
+}
+
+// What holds little for long would hide what grows.
+TEST_F(SeriesTest, PartsAreRankedByTheMostThatTheyHeld) {
+  Site& grew = made_up_.AddSite(made_up_.Stack({{"Late()", "l.cc", 3}}), 1, 900, 1);
+  grew.series = {{.interval = 9, .allocations = 1, .live_blocks = 1, .live_bytes = 900, .bytes_allocated = 900}};
+  const StackedTimeline timeline = StackTimeline(made_up_.View(), StackBy::kSite, 1);
+  ASSERT_EQ(timeline.series.size(), 1u);
+  EXPECT_THAT(timeline.series[0].name, HasSubstr("Late()"));
+  EXPECT_EQ(timeline.others, 2u);
+}
+
+TEST_F(SeriesTest, SaysWhatWasChosen) {
+  made_up_.analysis.range.from_ns = 1'000'000'000;
+  const auto view = made_up_.View();
+  EXPECT_THAT(SeriesText(view, {}), HasSubstr("blocks allocated from 1.00 s to 10.0 s"));
+  StringSink out;
+  SeriesJson(view, 1, out);
+  EXPECT_EQ(nlohmann::json::parse(out.text()).at("only").at(0), "blocks allocated from 1.00 s to 10.0 s");
 }
 
 TEST_F(SeriesTest, JsonHasListsOfOneLength) {

@@ -237,6 +237,19 @@ TEST(RingsDataTest, JsonIsNodesInNodes) {
   EXPECT_EQ(json["tree"]["children"][1]["name"], "socket.cc");
   EXPECT_EQ(json["tree"]["children"][1]["children"][0]["kind"], "function");
   EXPECT_FALSE(json["tree"].contains("text_bytes"));
+  EXPECT_TRUE(json["only"].empty());
+}
+
+TEST(RingsDataTest, SaysWhatWasChosen) {
+  SourceTree tree;
+  Fill(&tree);
+  RingsOptions options;
+  options.only = {"sites that match /net/: 2"};
+  render::StringSink out;
+  RenderRingsJson(tree, **tree.Find("src/net", "/"), "app.mtr", options, out);
+  EXPECT_EQ(nlohmann::json::parse(out.text())["only"][0], "sites that match /net/: 2");
+  EXPECT_THAT(RenderRingsText(tree, **tree.Find("src/net", "/"), "app.mtr", options),
+              HasSubstr("Only sites that match /net/: 2"));
 }
 
 TEST(RingsDataTest, CsvHasARowForEachNode) {
