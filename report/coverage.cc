@@ -304,7 +304,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
         " allocated again without a free in the trace, ",
         coverage.events_missing ? "which may be among what is missing"
-                                : "as when libraries that were opened with RTLD_DEEPBIND free",
+                                : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
+                                  "block is freed twice and malloc then gives it out twice",
         "; what was there before counts as freed."));
   }
 }

@@ -162,7 +162,19 @@ absl::Status CheckDistinct(const CheckFlags& flags, const std::vector<OutputSpec
   std::vector<std::string> written;
   for (const OutputSpec& output : outputs) written.push_back(output.path);
   written.push_back(flags.gen_suppressions);
+  // Whatever reads a document there would find two; a person may read suppressions behind the text.
+  size_t to_stdout = flags.gen_suppressions == "-" ? 1 : 0;
+  bool document = false;
+  for (const OutputSpec& output : outputs) {
+    if (!output.path.empty()) continue;
+    ++to_stdout;
+    document |= output.format != GateFormat::kText;
+  }
+  if (to_stdout > 1 && document) {
+    return absl::InvalidArgumentError("standard output would be written twice");
+  }
   std::erase(written, "");
+  std::erase(written, "-");
   std::set<std::filesystem::path> names;
   for (const std::string& path : written) {
     absl::Status status = RefuseToReplace(flags.baseline, path, "the baseline that is read");

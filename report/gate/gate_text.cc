@@ -61,7 +61,8 @@ class Text {
   void Evidence() {
     List("no evidence", result_.missing_evidence);
     if (result_.missing_evidence.empty() || result_.policy.missing_evidence_fails) return;
-    Line("(--missing-evidence report: this does not fail)");
+    Line(result_.usable == 0 ? "(--missing-evidence report: this would not fail, but no process proves anything)"
+                             : "(--missing-evidence report: this does not fail)");
   }
 
   void Limits() {

@@ -44,8 +44,9 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     absl::StrAppend(&out, absl::StrFormat("  %15s: ", KindPhrase(kind)),
                     options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)), "\n");
     if (kind == LeakKind::kPossible && scan.of_runtime.blocks != 0) {
-      absl::StrAppend(&out, std::string(19, ' '), "of which the runtime's own: ",
-                      leak::AmountText(scan.of_runtime), "\n");
+      const std::string line = absl::StrCat("of which the runtime's own: ", leak::AmountText(scan.of_runtime));
+      const size_t room = options.style.width - std::min(options.style.width, line.size());
+      absl::StrAppend(&out, std::string(std::min<size_t>(19, room), ' '), line, "\n");
     }
   }
   bool any = false;

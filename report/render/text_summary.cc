@@ -66,7 +66,8 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
   }
   if (coverage.unknown_frees > 0) {
     bad.push_back(absl::StrCat(Plural(coverage.unknown_frees, "free"),
-                               " of blocks whose allocation the trace does not have"));
+                               " of blocks whose allocation the trace does not have, or that "
+                               "were freed before"));
   }
   if (coverage.cross_check_differences > 0) {
     bad.push_back(absl::StrCat(Plural(coverage.cross_check_differences, "stack"),

@@ -27,7 +27,7 @@ CREATE TABLE process (  -- one row
   sample_bytes INTEGER    -- sampled: all sizes and counts of the heap are estimates; else NULL
 );
 
-CREATE TABLE totals (  -- one row, of all sites of the trace
+CREATE TABLE totals (  -- one row, of the blocks that were chosen (meta): of all sites here
   allocations INTEGER NOT NULL,  -- a realloc is one, and one free
   frees INTEGER NOT NULL,
   bytes_allocated INTEGER NOT NULL,

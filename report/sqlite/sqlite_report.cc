@@ -113,6 +113,12 @@ void Writer::WriteMeta() {
     if (!value->empty()) row.Text(key).Text(*value).Row();
   }
   if (!analysis().only_thread.empty()) row.Text("thread").Text(analysis().only_thread).Row();
+  const BlockSelection& selection = analysis().selection;
+  for (const auto& [name, range] : {std::pair("size", &selection.sizes), std::pair("lifetime_ns", &selection.lifetimes),
+                                    std::pair("age_ns", &selection.ages)}) {
+    if (range->low != 0) row.Text(absl::StrCat("min_", name)).Number(range->low).Row();
+    if (range->high != UINT64_MAX) row.Text(absl::StrCat("max_", name)).Number(range->high).Row();
+  }
   const std::string only = absl::StrJoin(render::SelectionLines(view_), "; ");
   if (!only.empty()) row.Text("only").Text(only).Row();
   if (!analysis().range.whole()) {

@@ -355,6 +355,8 @@ TEST(CheckEvidenceTest, WhatIsReadIsNotWrittenOver) {
            {"--suppressions", suppressions, "--gen-suppressions", suppressions},
            {"--suppressions", suppressions, "-o", "sarif=" + suppressions},
            {"-o", "json=" + (directory / "x"), "-o", "junit=" + (directory / "./x")},
+           {"-f", "json", "--gen-suppressions", "-"},
+           {"-o", "json=-", "-o", "junit=-"},
            {"-o", "json=" + directory.path()}}) {
     Words all = {"--run"};
     all.insert(all.end(), words.begin(), words.end());
@@ -365,6 +367,12 @@ TEST(CheckEvidenceTest, WhatIsReadIsNotWrittenOver) {
   }
   EXPECT_EQ(ReadFile(baseline), "# none\n");
   EXPECT_EQ(ReadFile(suppressions), "leak:nobody\n");
+}
+
+TEST(CheckEvidenceTest, SuppressionsMayStandBehindTheText) {
+  const Result check = Check({"--run", "-q", "--gen-suppressions", "-", "--", "/bin/true"});
+  EXPECT_EQ(check.exit_status, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("memtrace check: clean"));
 }
 
 // A server would take last night's for this one's.

@@ -126,6 +126,12 @@ TEST(LeakTextTest, WhatTheRuntimeKeepsIsNoLossOfTheProgram) {
   const std::string text = Text(view);
   EXPECT_THAT(text, HasSubstr("    possibly lost: 912 bytes in 3 blocks\n"
                               "                   of which the runtime's own: 912 bytes in 3 blocks\n"));
+  TextOptions narrow;
+  narrow.style.width = 60;
+  narrow.sections = {TextSection::kLeaks};
+  scan.of_runtime = {1656, 17};
+  EXPECT_THAT(RenderText(view, narrow), HasSubstr("\n        of which the runtime's own: 1,656 bytes in 17 blocks\n"));
+  scan.of_runtime = {912, 3};
   EXPECT_THAT(text, HasSubstr("0 of 2: "));
   EXPECT_THAT(text, Not(HasSubstr("allocate_dtv")));
   const json report = Json(view);

@@ -154,6 +154,16 @@ TEST_F(SqliteTest, MatchAndRangeAreSaid) {
   EXPECT_EQ(Query("SELECT count(*) FROM live_blocks"), "0\n");
 }
 
+TEST_F(SqliteTest, RangesOfBlocksAreSaid) {
+  MadeUpRun made_up;
+  made_up.analysis.selection.sizes = {64, 128};
+  made_up.analysis.selection.lifetimes.low = 1000;
+  made_up.analysis.selection.ages.high = 5000;
+  Write(made_up);
+  EXPECT_EQ(Query("SELECT key, value FROM meta WHERE key LIKE 'm__@_%' ESCAPE '@' ORDER BY key"),
+            "max_age_ns|5000\nmax_size|128\nmin_lifetime_ns|1000\nmin_size|64\n");
+}
+
 TEST_F(SqliteTest, WithoutAScanLeaksAreWhatWasNotFreed) {
   MadeUpRun made_up;
   made_up.analysis.leak_scans.clear();
