@@ -250,6 +250,9 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
       tables.emplace_back(name);
     }
   }
+  if (tables.empty() && !flags.tables.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--table: \"", flags.tables.front(), "\" names none"));
+  }
   if (options.format == ReportFormat::kCsv) {
     if (tables.size() > 1) {
       return absl::InvalidArgumentError("--table: --format csv writes one table at a time");

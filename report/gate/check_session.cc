@@ -90,6 +90,9 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   policy->today = Today();
   const auto tolerance = ParseTolerance(flags.tolerance);
   if (!tolerance.ok()) return tolerance.status();
+  if (flags.tolerance != "0" && flags.baseline.empty()) {
+    return absl::InvalidArgumentError("--tolerance: is of the leaks that --baseline knows");
+  }
   policy->tolerance = *tolerance;
   const auto limit = [](absl::string_view option, bool counts) {
     return [option, counts](const std::string& text) { return ParseLimit(option, text, counts); };

@@ -183,6 +183,9 @@ std::vector<std::string> Wrapped(absl::string_view s, size_t width) {
         end = space;
       } else {
         end = KeepBeginning(s, width, "").size();
+        // A path is taken apart between its folders.
+        const size_t slash = s.substr(0, end).rfind('/');
+        if (slash != absl::string_view::npos && slash > end / 2) end = slash + 1;
       }
       if (end == 0) end = s.size();  // a character of two columns, and room for one
     }

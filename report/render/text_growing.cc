@@ -14,6 +14,8 @@
 namespace memtrace::report::render {
 namespace {
 
+constexpr uint64_t kShortRunNs = 2'000'000'000;
+
 uint64_t Whole(double value) { return static_cast<uint64_t>(std::max(value, 0.0) + 0.5); }
 
 // "99.4 %"; never 100.
@@ -69,8 +71,13 @@ std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
   double sum = 0;
   for (const GrowingGroup& group : groups) sum += group.bytes_per_s;
   const std::string about = view.sampled() ? "~" : "";
-  return absl::StrCat(Plural(groups.size(), "call site"), groups.size() == 1 ? " grows" : " grow",
-                      " without end, by ", about, PerTime(sum),
+  // A short run may be nothing but the work that fills the heap: of its end nothing is known.
+  const bool is_short = view.analysis().process.own_duration_ns() < kShortRunNs;
+  return absl::StrCat(Plural(groups.size(), "call site"),
+                      is_short             ? " rose until the end of a short run"
+                      : groups.size() == 1 ? " grows without end"
+                                           : " grow without end",
+                      ", by ", about, PerTime(sum),
                       groups.size() == 1 ? ": " : "; most: ",
                       options.style.Name(view.CallerText(groups.front().stack)));
 }

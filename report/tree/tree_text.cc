@@ -147,6 +147,9 @@ std::string TreeText::Summary() const {
                                     Number(totals.live_blocks, "block"),
                                     " at the ends of the processes"));
   if (totals.live_blocks > 0 || analysis_.scanned > 0) lines.Add("Lost", Lost());
+  if (analysis_.leaks[static_cast<size_t>(LeakKind::kDefinite)].blocks > 0) {
+    lines.Add("", "which blocks these are: memtrace check of the same traces", Ink::kDim);
+  }
   if (analysis_.sample_bytes != 0) {
     lines.Add("Sampled", "sizes and counts of the heap are estimates: see memtrace report of one "
                          "trace for their intervals");

@@ -80,6 +80,9 @@ absl::Status Show(const Flags& flags, int* verdict) {
   if (flags.paths.size() != 1) {
     return absl::InvalidArgumentError("trend: one directory of a history; --add puts traces into it");
   }
+  if (!flags.label.empty()) {
+    return absl::InvalidArgumentError("--label: is of the night that --add appends");
+  }
   const auto common = ParseCommon(flags);
   if (!common.ok()) return common.status();
   TrendOptions options;

@@ -59,6 +59,7 @@ void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
   out.Write("{\n  \"schema\": \"memtrace-trend/1\"");
   member("by", std::string(MeasureName(trend.options.measure)));
   member("per", std::string(PerName(trend.options.per)));
+  member("match", trend.options.match);  // of "sites" and "counts"
   member("enough_nights", trend.enough);
   member("fewest_nights", trend.options.fewest);
   member("chance", trend.options.chance);

@@ -37,6 +37,11 @@ class TrendText {
     lines.Add("By", absl::StrCat(MeasureName(trend_.options.measure),
                                  trend_.options.per == Per::kRun
                                      ? "" : absl::StrCat(" per ", PerName(trend_.options.per))));
+    if (!trend_.options.match.empty()) {
+      lines.Add("Only", absl::StrCat("sites that match /", style_.Name(trend_.options.match),
+                                     "/, where sites are listed; the total is of all"),
+                Ink::kWarning);
+    }
     lines.Add("Total", absl::StrCat(Amount(trend_.totals.front()), " to ", Amount(trend_.totals.back()),
                                     "  ", Sparkline(trend_.totals, columns_, style_.utf8)));
     if (trend_.nights_left_out > 0) {

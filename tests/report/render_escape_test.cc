@@ -86,6 +86,9 @@ TEST(WidthTest, WrapsBetweenWords) {
   EXPECT_THAT(Wrapped("one two three", 8), testing::ElementsAre("one two", "three"));
   EXPECT_THAT(Wrapped("extraordinary one", 5), testing::ElementsAre("extra", "ordin", "ary", "one"));
   EXPECT_THAT(Wrapped("m\u00f6ve m\u00f6ve", 4), testing::ElementsAre("m\u00f6ve", "m\u00f6ve"));
+  EXPECT_THAT(Wrapped("/usr/src/Objects/unicodeobject.c", 20),
+              testing::ElementsAre("/usr/src/Objects/", "unicodeobject.c"));
+  EXPECT_THAT(Wrapped("/a/extraordinary", 10), testing::ElementsAre("/a/extraor", "dinary"));
   EXPECT_THAT(Wrapped("", 5), testing::IsEmpty());
   EXPECT_THAT(Wrapped("\u65e5\u672c", 1), testing::ElementsAre("\u65e5\u672c"));
 }

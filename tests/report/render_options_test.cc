@@ -162,6 +162,9 @@ TEST(ReportFlagsTest, NothingIsAskedForInVain) {
   flags.format = "html";
   EXPECT_THAT(refusal(flags), HasSubstr("--sort: is for --format text, json and csv, not html"));
   flags = {};
+  flags.tables = {","};
+  EXPECT_THAT(refusal(flags), HasSubstr("--table: \",\" names none"));
+  flags = {};
   flags.top = 1;
   flags.format = "html";
   EXPECT_EQ(refusal(flags), "");

@@ -305,6 +305,17 @@ TEST(TrendFormatsTest, FitTheirWidthAndEscapeNames) {
   EXPECT_EQ(std::count(csv.text().begin(), csv.text().end(), '\n'), 7);
 }
 
+TEST(TrendFormatsTest, SayThatOnlySomeSitesWereLookedAt) {
+  const History history = Nights({10, 20, 30, 40, 50, 60});
+  TrendOptions options;
+  options.match = "Other|More";
+  const auto trend = FindTrends(history, options);
+  EXPECT_THAT(RenderTrendText(*trend, "history", {}), HasSubstr("sites that match /Other|More/"));
+  render::StringSink json;
+  RenderTrendJson(*trend, SIZE_MAX, json);
+  EXPECT_EQ(nlohmann::json::parse(json.text())["match"], "Other|More");
+}
+
 TEST(SparklineTest, ShowsTheHighestFullAndNothingAsEmpty) {
   EXPECT_EQ(Sparkline({0, 1, 8}, 10, false), "_:#");
   EXPECT_EQ(Sparkline({1, 2, 3, 4}, 2, false).size(), 2u);
