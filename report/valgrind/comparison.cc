@@ -23,6 +23,9 @@ struct Group {
   bool paired() const { return !here.empty() && !there.empty(); }
 };
 
+// Frames that count follow: not those behind the start of the program or of a thread.
+bool IsCut(const Loss& loss) { return loss.cut && WordsOf(loss, MatchStage::kLines).cut; }
+
 std::string Key(const std::vector<std::string>& words, size_t length) {
   return absl::StrJoin(words.begin(), words.begin() + static_cast<ptrdiff_t>(length), "\n");
 }
@@ -222,12 +225,12 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
     bool here_cut = false, there_cut = false;
     for (const Loss* loss : group.here) {
       leak.here.Add(*loss);
-      here_cut |= loss->cut;
+      here_cut |= IsCut(*loss);
       if (most == nullptr || loss->bytes > most->bytes) most = loss;
     }
     for (const Loss* loss : group.there) {
       leak.there.Add(*loss);
-      there_cut |= loss->cut;
+      there_cut |= IsCut(*loss);
       // Ours has the frames that Valgrind leaves out.
       if (group.here.empty() && (most == nullptr || loss->bytes > most->bytes)) most = loss;
     }

@@ -251,6 +251,12 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
                                    absl::StrJoin(names, ", ")));
   }
   ExplainKinds(here, leak);
+  if (std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
+        return absl::StartsWith(frame.function, "g_slice_");
+      })) {
+    reasons.push_back("GLib takes each of its slices from malloc under Valgrind, and slabs of them here; with "
+                      "G_SLICE=always-malloc it does so here too");
+  }
   if (there_cut && only_there) {
     reasons.push_back(leak->stack.size() >= there.callers
                           ? absl::StrCat("the stack there ends after ", there.callers,

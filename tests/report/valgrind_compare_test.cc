@@ -408,6 +408,10 @@ TEST_F(CompareTest, StacksOfConstructorsEndInTheLoader) {
   there_.losses = {Make(LeakKind::kReachable, 10, 1, {made, init, {0x11f7, loader, "", "", "", 0}})};
   EXPECT_EQ(Only().verdict, Verdict::kAgree);
   EXPECT_EQ(Only().stage, MatchStage::kLines);
+  here_.losses.clear();
+  there_.losses[0].cut = true;  // as far as Valgrind knows
+  EXPECT_THAT(Only().reasons, Not(Contains(HasSubstr("not complete"))));
+  here_.losses = {Make(LeakKind::kReachable, 10, 1, {made, init, At("_dl_start_user", "", 0, loader)})};
   // Further in, code of the loader's is a place as any other.
   there_.losses[0].stack.push_back(At("main", "a.c", 3));
   EXPECT_EQ(Compared().differences(), 2u);
@@ -580,6 +584,12 @@ TEST_F(CompareTest, ReasonsNameWhatIsKnownOfTheRuns) {
   EXPECT_THAT(reasons, Contains(HasSubstr("12 allocations here, 9 there")));
   EXPECT_THAT(reasons, Contains(HasSubstr("did not end by itself here")));
   EXPECT_THAT(reasons, Contains(HasSubstr("cut short at byte 7")));
+}
+
+TEST_F(CompareTest, GLibsSlicesAreSaidToBeOthersUnderValgrind) {
+  const std::string glib = "/usr/lib/libglib-2.0.so.0";
+  here_.losses = {Make(LeakKind::kReachable, 2016, 2, {At("g_slice_alloc", "", 0, glib), At("main", "a.c", 3)})};
+  EXPECT_THAT(Only().reasons, Contains(HasSubstr("G_SLICE=always-malloc")));
 }
 
 TEST_F(CompareTest, OneErrorIsOne) {
