@@ -32,7 +32,8 @@ void SymbolNotes::Add(const ModuleInfo& module, const symbolizer::ModuleResult& 
                           "it is still the file that ran: its frames are shown as module+offset");
       break;
     case ModuleState::kNotFound:
-      if (module.flags & format::kModuleVdso) return;  // never a file
+      // Never files: of an imported log also "[kernel]", whose names are in the log.
+      if ((module.flags & format::kModuleVdso) || (!module.path.empty() && module.path[0] == '[')) return;
       unnamed_[{"was not found: its frames are shown as module+offset; --sysroot names a copy of the "
                 "machine's files",
                 "were not found: their frames are shown as module+offset; --sysroot names a copy of the "

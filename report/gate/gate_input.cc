@@ -97,6 +97,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
     // Of a fork child that allocated nothing no block can be lost: it may end without a scan.
     const bool has_blocks = analysis.totals.allocations != 0 || !analysis.sites.empty();
     if (ended.empty() && analysis.process.forked && !has_blocks) return "";
+    if (analysis.process.imported()) return "no leak scan: an imported log has none";
     return ended.empty() ? "no leak scan: MEMTRACE_LEAK_CHECK=off, or it left by a way that is "
                            "not seen, or by two threads at once"
                          : absl::StrCat("no leak scan: ", ended);

@@ -325,7 +325,9 @@ Analysis Ended(ProcessInfo::End end) {
 TEST(EvidenceTest, ADefiniteAnswerNeedsACompleteScan) {
   const GatePolicy policy;
   Analysis analysis = Ended(ProcessInfo::End::kExit);
-  EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("no leak scan"));
+  EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("no leak scan: an imported log has none"));
+  analysis.process.start_realtime_ns = 1;
+  EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("no leak scan: MEMTRACE_LEAK_CHECK=off"));
   analysis.leak_scans.emplace_back();
   EXPECT_THAT(WhyNoEvidence(analysis, policy), HasSubstr("cut short"));
   analysis.leak_scans.back().state = LeakScan::State::kFailed;

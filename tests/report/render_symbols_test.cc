@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "report/symbol_notes.h"
 #include "tests/report/render_made_up.h"
 
 namespace memtrace::report::render {
@@ -93,6 +94,22 @@ TEST(SiteSymbolsTest, ManyThatHaveNoNamesForOneReasonAreOneNote) {
   few.AddSite(few.Stack({{"in_plugin", "p.c", 1, kPlugin}}), 1, 8, 1);
   ASSERT_EQ(few.symbols().notes().size(), 1u);
   EXPECT_EQ(few.symbols().notes()[0].find("/work/plugin.so was not found: its frames"), 0u);
+}
+
+// The kernel's functions of an imported log have their names from the log.
+TEST(SymbolNotesTest, WhatIsNoFileIsNotMissed) {
+  SymbolNotes notes;
+  ModuleInfo module;
+  symbolizer::ModuleResult result;
+  result.state = symbolizer::ModuleState::kNotFound;
+  module.path = "[kernel]";
+  notes.Add(module, result);
+  notes.Finish();
+  EXPECT_TRUE(notes.texts().empty());
+  module.path = "/work/app";
+  notes.Add(module, result);
+  notes.Finish();
+  EXPECT_EQ(notes.texts().size(), 1u);
 }
 
 // Of a file without a build-id nothing else tells that it was built again.
