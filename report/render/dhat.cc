@@ -12,9 +12,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
+#include "report/render/shell_words.h"
 #include "report/render/valgrind_losses.h"
 
 namespace memtrace::report::render {
@@ -72,7 +72,7 @@ void RenderDhat(const ReportView& view, Sink& out) {
   Json head = {{"dhatFileVersion", 2}, {"mode", "heap"}, {"verb", "Allocated"},
                {"bklt", true}, {"bkacc", false}, {"tu", "us"}, {"Mtu", "s"},
                {"tuth", kShortLivedUs},
-               {"cmd", absl::StrJoin(analysis.process.command, " ")},
+               {"cmd", ShellCommand(analysis.process.command)},
                {"pid", analysis.process.pid}, {"te", end_ns / 1000},
                {"tg", analysis.totals.peak_time_ns / 1000}};
   std::string text = Dump(head);

@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "report/render/escape.h"
 #include "report/render/formats.h"
+#include "report/render/shell_words.h"
 #include "report/render/valgrind_losses.h"
 
 namespace memtrace::report::render {
@@ -151,7 +151,7 @@ void RenderMassif(const ReportView& view, Sink& out) {
   snapshots.push_back({end, std::max(totals.live_bytes, at_end.bytes()), &at_end, "detailed"});
 
   out.Write(absl::StrCat("desc: memtrace ", EscapeControls(FileNameOf(analysis.file)), "\ncmd: ",
-                         EscapeControls(absl::StrJoin(analysis.process.command, " ")),
+                         ShellCommand(analysis.process.command),
                          "\ntime_unit: ms\n"));
   for (size_t i = 0; i < snapshots.size() && !out.done(); ++i) {
     const Snapshot& snapshot = snapshots[i];

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "report/render/csv_record.h"
 #include "report/render/process_end.h"
+#include "report/render/shell_words.h"
 #include "report/tree/tree_view.h"
 
 namespace memtrace::report {
@@ -31,7 +31,7 @@ void WriteProcesses(const TreeView& view, size_t top, render::Sink& out) {
     record.Text(image.file).Number(process.pid).Number(process.ppid)
         .Text(node.parent == kNoImage ? "" : analysis.images[node.parent].file)
         .Text(LinkName(node.link)).Text(process.executable).Text(process.build_id)
-        .Text(absl::StrJoin(process.command, " "));
+        .Text(render::ShellCommand(process.command));
     const bool told = !process.imported();  // a log has neither
     if (told) {
       record.Seconds(static_cast<uint64_t>(process.start_realtime_ns));

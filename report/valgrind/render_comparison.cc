@@ -13,6 +13,7 @@
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/json_parts.h"
+#include "report/render/shell_words.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::valgrind {
@@ -74,7 +75,7 @@ Ink InkOf(const ComparedLeak& leak) {
 }
 
 std::string CommandText(const std::vector<std::string>& words) {
-  return words.empty() ? "not known" : absl::StrJoin(words, " ");
+  return words.empty() ? "not known" : render::ShellCommand(words);
 }
 
 Json SideJson(const LostOnASide& side) {

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/render/escape.h"
+#include "report/render/shell_words.h"
 #include "report/viewers/viewers.h"
 
 namespace memtrace::report::viewers {
@@ -82,7 +83,7 @@ class Graph {
     for (const SiteMeasure measure : order_) names.push_back(SiteMeasureName(measure));
     out.Write(absl::StrCat(
         "# callgrind format\nversion: 1\ncreator: memtrace\npid: ", process.pid, "\ncmd: ",
-        render::EscapeControls(absl::StrJoin(process.command, " ")),
+        render::ShellCommand(process.command),
         "\npositions: line\nevents: ", absl::StrJoin(names, " "), "\nsummary: ", Text(totals_),
         "\n"));
     for (const Function& function : functions_) {

@@ -19,7 +19,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "report/coverage.h"
 #include "report/event_decoder.h"
 #include "report/event_order.h"
@@ -27,6 +26,7 @@
 #include "report/heap_model.h"
 #include "report/reloads.h"
 #include "report/render/escape.h"
+#include "report/render/shell_words.h"
 #include "report/stream_state.h"
 #include "report/trace_reader.h"
 #include "report/viewers/viewers.h"
@@ -135,7 +135,7 @@ class Pass {
   void Head() {
     const ProcessInfo& process = view_.analysis().process;
     out_->Write(kVersion);
-    names_.Line(absl::StrCat("X ", render::EscapeControls(absl::StrJoin(process.command, " "))));
+    names_.Line(absl::StrCat("X ", render::ShellCommand(process.command)));
     names_.Line(absl::StrCat("I ", absl::Hex(process.page_bytes), " 0"));
   }
   void End() { Time(view_.analysis().process.duration_ns); }

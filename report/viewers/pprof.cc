@@ -17,7 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "report/render/shell_words.h"
 #include "report/trace_metadata.h"
 
 namespace memtrace::report::viewers {
@@ -77,7 +77,7 @@ class Profile {
     writer_.add_int64(ProfileField::kComment,
                       String(absl::StrCat("memtrace: ", analysis.file)));
     writer_.add_int64(ProfileField::kComment,
-                      String(absl::StrJoin(analysis.process.command, " ")));
+                      String(render::ShellCommand(analysis.process.command)));
     for (const std::string& text : strings_) writer_.add_string(ProfileField::kString, text);
     return std::move(data_);
   }

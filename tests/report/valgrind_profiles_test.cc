@@ -50,7 +50,7 @@ TEST(MassifTest, HasTreesAtThePeakAndAtTheEnd) {
   MadeUpLeaks made_up;
   made_up.analysis.timeline.push_back({.time_ns = 500'000'000, .live_bytes = 700});
   EXPECT_EQ(Massif(made_up),
-            "desc: memtrace app.42.mtr\ncmd: ./app --fast two words\ntime_unit: ms\n"
+            "desc: memtrace app.42.mtr\ncmd: ./app --fast 'two words'\ntime_unit: ms\n"
             "#-----------\nsnapshot=0\n#-----------\ntime=0\nmem_heap_B=0\nmem_heap_extra_B=0\n"
             "mem_stacks_B=0\nheap_tree=empty\n"
             "#-----------\nsnapshot=1\n#-----------\ntime=500\nmem_heap_B=700\n"

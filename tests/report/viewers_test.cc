@@ -164,7 +164,7 @@ TEST(CallgrindTest, CostsAreAtLinesAndCallsHaveThemInclusive) {
   made_up.AddSite(made_up.Stack({{"f", "a.c", 2}, {"main", "b.c", 7}}), 1, 30, 1);
   EXPECT_EQ(Callgrind(made_up, SiteMeasure::kAllocated),
             "# callgrind format\nversion: 1\ncreator: memtrace\npid: 42\n"
-            "cmd: ./app --fast two words\npositions: line\n"
+            "cmd: ./app --fast 'two words'\npositions: line\n"
             "events: allocated live blocks allocations peak peak-blocks wasted temporary\n"
             "summary: 60 40 2 4 40 2 0 0\n"
             "\nob=(1) /work/app\nfl=(1) a.c\nfn=(1) f\n1 30 10 1 3 10 1 0 0\n"
