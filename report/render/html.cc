@@ -35,6 +35,27 @@ void WriteSeries(const ReportView& view, size_t top, Sink& out) {
   out.Write("]}");
 }
 
+// "samples": of a sampled trace, for each site of the document what its estimates are made of, from which the page
+// has the interval of any sum of them: rows of the bytes that were seen, the estimate, its variance, and the most that
+// one more sample could have added.
+void WriteSamples(const ReportView& view, size_t top, Sink& out) {
+  if (!view.sampled()) return;
+  const size_t count = std::min(top, view.sites().size());
+  const auto member = [&](absl::string_view begin, const auto& sum_of) {
+    out.Write(begin);
+    for (size_t i = 0; i < count && !out.done(); ++i) {
+      const SampledSum& sum = sum_of(*view.sites()[i]);
+      const Json row = {sum.seen, sum.estimate, sum.variance, sum.largest};
+      out.Write(absl::StrCat(i == 0 ? "" : ",", Dump(row)));
+    }
+    out.Write("]");
+  };
+  member(",\n\"samples\":{\"bytes_allocated\":[",
+         [](const Site& site) -> const SampledSum& { return site.bytes_sample; });
+  member(",\"live_bytes\":[", [](const Site& site) -> const SampledSum& { return site.live_sample; });
+  out.Write("}");
+}
+
 }  // namespace
 
 void RenderHtml(ReportView view, size_t top, Sink& out) {
@@ -47,6 +68,7 @@ void RenderHtml(ReportView view, size_t top, Sink& out) {
         RenderJson(view, top, data);
         numbers.WriteTables(data);
         WriteSeries(view, top, data);
+        WriteSamples(view, top, data);
       },
       out);
 }

@@ -5,6 +5,8 @@
 //   large.html       10,000 sites with 30 frames each, 150 pairs of threads that exchange blocks
 //   hostile.html     names that would be markup, commands or commotion if they were not data
 //   told.html        what the cards above the page say of, and names that are long and nearly the same
+//   sampled.html     a sample of which nothing is left
+//   estimated.html   estimates of a sample
 //   mismatched.html  a block of operator new that went to realloc
 
 #include <cmath>
@@ -150,6 +152,8 @@ void Ordinary(MadeUp* made_up) {
   made_up->analysis.mappings.push_back(mapping);
   made_up->analysis.sizes.allocations[7] = 9000;
   made_up->analysis.sizes.bytes[7] = 9000 * 64;
+  made_up->analysis.sizes.allocations[8] = 700;
+  made_up->analysis.sizes.bytes[8] = 700 * 128;
   made_up->analysis.coverage.events = 20'000;
   made_up->analysis.faults.minor = 1234;
   FaultDetails& faults = made_up->analysis.fault_details;
@@ -177,6 +181,24 @@ void Sampled(MadeUp* made_up) {
   made_up->AddSite(made_up->Stack({{"Make", "/work/src/make.cc", 21}}), 100, 64, 0);
   made_up->analysis.process.sample_bytes = 1 << 20;
   made_up->analysis.coverage.events = 200;
+}
+
+// Two ways to one caller, of which some blocks were recorded.
+void Estimated(MadeUp* made_up) {
+  Analysis& analysis = made_up->analysis;
+  analysis.process.sample_bytes = 4096;
+  analysis.coverage.events = 300;
+  for (const uint64_t samples : {3, 40}) {
+    const std::string outer = samples == 3 ? "main" : "Again";
+    Site& site = made_up->AddSite(
+        made_up->Stack({{"Make", "/work/src/make.cc", 21}, {outer, "/work/src/main.cc", 3}}), 41 * samples, 100, 41 * samples);
+    for (SampledSum* sum : {&site.bytes_sample.Make(), &site.live_sample.Make(),
+                            &analysis.totals.bytes_sample, &analysis.totals.live_sample}) {
+      for (uint64_t i = 0; i < samples; ++i) sum->Add(100, analysis.process.sample_bytes);
+    }
+  }
+  AddSeries(&analysis);
+  AddTimeline(&analysis, 100);
 }
 
 // The newest events, and blocks without a byte that are lost.
@@ -337,7 +359,8 @@ int Main(const std::string& directory) {
     void (*fill)(MadeUp*);
   };
   for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile},
-                           Page{"mismatched", Mismatched}, Page{"sampled", Sampled}, Page{"window", Window}, Page{"told", Told}}) {
+                           Page{"mismatched", Mismatched}, Page{"sampled", Sampled},
+                           Page{"estimated", Estimated}, Page{"window", Window}, Page{"told", Told}}) {
     MadeUp made_up;
     page.fill(&made_up);
     FileSink out(directory + "/" + page.name + ".html");

@@ -19,6 +19,7 @@ export interface Series {
   fill?: boolean;
   opaque?: boolean;       // what is below is hidden by it
   told?: number[];        // what the legend says instead of the values
+  text?: (value: number) => string;  // in the legend, where it differs from the axis
   steps?: 'interval' | 'sample';  // a value is of the time before it, or until the next
   bars?: boolean;
 }
@@ -99,7 +100,7 @@ export class Chart {
           ...(series.fill ? { fill: series.opaque ? shade(series) : `${colour(series.colour)}33` } : {}),
           ...(series.steps ? { paths: uPlot.paths.stepped!({ align: series.steps === 'sample' ? 1 : -1 }) } : {}),
           ...(series.bars ? { paths: uPlot.paths.bars!({ size: [0.9, 40] }), fill: colour(series.colour), width: 0 } : {}),
-          value: (_, value, __, index) => (value === null || index === null ? '–' : options.text(series.told?.[index] ?? value)),
+          value: (_, value, __, index) => (value === null || index === null ? '–' : (series.text ?? options.text)(series.told?.[index] ?? value)),
         })),
       ],
       hooks: {

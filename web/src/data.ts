@@ -13,6 +13,10 @@ export interface Tables {
 // Of each site of `sites`, in their order: see series.ts.
 export interface SeriesTable { begin_s: number; interval_s: number; points: number[][] }
 
+// Of a sampled trace, likewise: what the estimates of a site's bytes are made of, see sampled.ts.
+export type SampledPart = [seen: number, estimate: number, variance: number, largest: number];
+export interface Samples { bytes_allocated: SampledPart[]; live_bytes: SampledPart[] }
+
 export interface GrowthRate {
   bytes_per_s: number; bytes_per_s_low: number; bytes_per_s_high: number; blocks_per_s: number;
   bytes_per_allocation: number; confidence: number;
@@ -35,7 +39,7 @@ export interface Site {
 export interface Leak {
   kind: string; bytes: number; blocks: number; allocator: string; fingerprint: string;
   first_time_s: number; last_time_s: number; stack: number;
-  indirect_bytes?: number; indirect_blocks?: number; record?: number; is_new?: boolean; of_runtime?: boolean;
+  indirect_bytes?: number; indirect_blocks?: number; bytes_low?: number; bytes_high?: number; record?: number; is_new?: boolean; of_runtime?: boolean;
 }
 
 export interface Point {
@@ -164,7 +168,7 @@ export interface Report {
 }
 
 export interface ReportDocument extends Tables {
-  kind: 'report'; file: string; version: string; report: Report; series?: SeriesTable;
+  kind: 'report'; file: string; version: string; report: Report; series?: SeriesTable; samples?: Samples;
 }
 
 // `memtrace diff`.
@@ -174,7 +178,7 @@ export interface DiffRow {
   allocator: string; caller: string; file: string | null; line: number | null; stack: string[];
 }
 interface DiffRun {
-  name: string; command: string; end: string; start_time: string | null; duration_s: number; processes: number;
+  name: string; estimated: boolean; command: string; end: string; start_time: string | null; duration_s: number; processes: number;
   notes: string[]; totals: { [key: string]: number | null };
 }
 export interface DiffDocument {

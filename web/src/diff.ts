@@ -4,25 +4,27 @@ import type { DiffDocument, DiffRow } from './data';
 import { h, name, type Child } from './dom';
 import { about } from './shell';
 import type { State } from './state';
-import { baseName, bytes, count, plural, seconds } from './text';
+import { baseName, count, Figures, plural, seconds } from './text';
 import type { ThemeChoice } from './theme';
 import { besides, Rows } from './two_runs';
 import { card } from './verdicts';
 
 const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);
 
-const AMOUNTS: [string, string, (value: number) => string][] = [
-  ['live_bytes', 'Live at the end', bytes], ['live_blocks', 'Blocks at the end', count], ['peak_bytes', 'At the peak', bytes],
-  ['bytes_allocated', 'Bytes allocated', bytes], ['allocations', 'Allocations', count], ['temporary', 'Temporary', count],
-  ['definite_bytes', 'Definitely lost', bytes], ['indirect_bytes', 'Indirectly lost', bytes],
-  ['possible_bytes', 'Possibly lost', bytes], ['reachable_bytes', 'Still reachable', bytes],
+const AMOUNTS: [string, string, 'bytes' | 'count'][] = [
+  ['live_bytes', 'Live at the end', 'bytes'], ['live_blocks', 'Blocks at the end', 'count'], ['peak_bytes', 'At the peak', 'bytes'],
+  ['bytes_allocated', 'Bytes allocated', 'bytes'], ['allocations', 'Allocations', 'count'], ['temporary', 'Temporary', 'count'],
+  ['definite_bytes', 'Definitely lost', 'bytes'], ['indirect_bytes', 'Indirectly lost', 'bytes'],
+  ['possible_bytes', 'Possibly lost', 'bytes'], ['reachable_bytes', 'Still reachable', 'bytes'],
 ];
 
 export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, state: State, theme: ThemeChoice): void {
   document.title = 'memtrace diff';
   const unit = diff.per === 'run' ? '' : ` per ${diff.per}`;
+  const estimated = diff.old.estimated || diff.new.estimated;
+  const figures = new Figures(estimated);
   const amount = (value: number): string => (COUNTED.has(diff.by)
-    ? diff.per === 'run' ? count(value) : String(Number(value.toPrecision(3))) : bytes(value)) + unit;
+    ? diff.per === 'run' ? figures.count(value) : (estimated && value !== 0 ? '~' : '') + Number(value.toPrecision(3)) : figures.bytes(value)) + unit;
   const signed = (value: number): string => (value > 0 ? '+' : '') + amount(value);
   const change = diff.sites.reduce((all, row) => all + row.change, 0);
   const { counts } = diff;
@@ -43,7 +45,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
     detail: (row) => h('div', {},
       h('p', {}, `${row.allocator}, fingerprint `, h('code', {}, row.fingerprint), row.executable && h('span', {}, ' of ', name(row.executable))),
       besides(['Old', 'New'], AMOUNTS.filter(([key]) => [row.old_amounts, row.new_amounts].some((side) => side?.[key] != null && side[key] !== 0))
-        .map(([key, title, text]): [string, Child, Child] => [title, side(row.old_amounts, key, text), side(row.new_amounts, key, text)])),
+        .map(([key, title, text]): [string, Child, Child] => [title, side(diff.old, row.old_amounts, key, text), side(diff.new, row.new_amounts, key, text)])),
       h('ol', { class: 'stack', start: 0, 'aria-label': 'Stack, innermost frame first' }, ...row.stack.map((frame) => h('li', {}, name(frame))))),
     texts: (row) => [row.caller, row.file ?? '', row.executable ?? '', ...row.stack],
     verdicts: { new: 'new', grown: 'grown', shrunk: 'shrunk', gone: 'gone' },
@@ -68,7 +70,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
         ['Started', ...run((one) => one.start_time ?? 'not in the log')], ['Took', ...run((one) => seconds(one.duration_s))],
         ['Processes', ...run((one) => count(one.processes))],
         ...AMOUNTS.filter(([key]) => [diff.old, diff.new].some((one) => one.totals[key] != null))
-          .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one.totals, key, text))]),
+          .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one, one.totals, key, text))]),
       ]),
       h('h2', {}, 'Sites'), rows.element),
     about(version)));
@@ -76,7 +78,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   rows.update();
 }
 
-function side(amounts: { [key: string]: number | null } | null, key: string, text: (value: number) => string): string {
+function side(run: { estimated: boolean }, amounts: { [key: string]: number | null } | null, key: string, text: 'bytes' | 'count'): string {
   const value = amounts?.[key];
-  return amounts === null ? '–' : value == null ? 'not known' : text(value);
+  return amounts === null ? '–' : value == null ? 'not known' : new Figures(run.estimated)[text](value);
 }

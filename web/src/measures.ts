@@ -3,7 +3,7 @@
 
 import type { Report, Site } from './data';
 import type { InRange } from './series';
-import { bytes, count } from './text';
+import { bytes, count, type Figures } from './text';
 
 export interface Measure {
   id: string;
@@ -12,36 +12,37 @@ export interface Measure {
   of: (site: Site) => number;
 }
 
-type Row = [id: string, title: string, text: (value: number) => string];
+type Row = [id: string, title: string, text: 'bytes' | 'count', of?: 'kernel'];
 
 const WHOLE: Row[] = [
-  ['live_bytes', 'Live bytes at the end', bytes],
-  ['live_blocks', 'Live blocks at the end', count],
-  ['bytes_at_peak', 'Bytes live at the peak', bytes],
-  ['bytes_allocated', 'Bytes allocated', bytes],
-  ['allocations', 'Allocations', count],
-  ['temporary', 'Temporary allocations', count],
-  ['wasted_bytes', 'Bytes wasted', bytes],
-  ['freed_by_other_thread', 'Blocks freed by another thread', count],
-  ['resident_bytes', 'Resident bytes', bytes],
-  ['minor_faults', 'Minor faults', count],
-  ['major_faults', 'Major faults', count],
+  ['live_bytes', 'Live bytes at the end', 'bytes'],
+  ['live_blocks', 'Live blocks at the end', 'count'],
+  ['bytes_at_peak', 'Bytes live at the peak', 'bytes'],
+  ['bytes_allocated', 'Bytes allocated', 'bytes'],
+  ['allocations', 'Allocations', 'count'],
+  ['temporary', 'Temporary allocations', 'count'],
+  ['wasted_bytes', 'Bytes wasted', 'bytes'],
+  ['freed_by_other_thread', 'Blocks freed by another thread', 'count'],
+  ['resident_bytes', 'Resident bytes', 'bytes', 'kernel'],
+  ['minor_faults', 'Minor faults', 'count', 'kernel'],
+  ['major_faults', 'Major faults', 'count', 'kernel'],
 ];
 
-const RANGED: [keyof InRange, string, (value: number) => string][] = [
-  ['growth_bytes', 'Growth in the chosen time', bytes],
-  ['live_bytes', 'Live bytes at its end', bytes],
-  ['live_blocks', 'Live blocks at its end', count],
-  ['allocations', 'Allocations in it', count],
-  ['frees', 'Frees in it', count],
+const RANGED: [keyof InRange, string, 'bytes' | 'count'][] = [
+  ['growth_bytes', 'Growth in the chosen time', 'bytes'],
+  ['live_bytes', 'Live bytes at its end', 'bytes'],
+  ['live_blocks', 'Live blocks at its end', 'count'],
+  ['allocations', 'Allocations in it', 'count'],
+  ['frees', 'Frees in it', 'count'],
 ];
 
 // Those of which at least one site has more than nothing.
-export function measuresOf(report: Report): Measure[] {
+export function measuresOf(report: Report, figures: Figures): Measure[] {
+  const exact = { bytes, count };  // what the kernel counted is no estimate
   return WHOLE.filter(([id]) => report.sites.some((site) => Number(site[id] ?? 0) > 0))
-    .map(([id, title, text]) => ({ id, title, text, of: (site) => Number(site[id] ?? 0) }));
+    .map(([id, title, text, of]) => ({ id, title, text: (of === 'kernel' ? exact : figures)[text], of: (site) => Number(site[id] ?? 0) }));
 }
 
-export function rangedMeasures(inRange: (site: Site) => InRange): Measure[] {
-  return RANGED.map(([id, title, text]) => ({ id, title, text, of: (site) => Math.max(0, inRange(site)[id]) }));
+export function rangedMeasures(inRange: (site: Site) => InRange, figures: Figures): Measure[] {
+  return RANGED.map(([id, title, text]) => ({ id, title, text: figures[text], of: (site) => Math.max(0, inRange(site)[id]) }));
 }

@@ -5,12 +5,15 @@ import type { Leak, Point, Report, ReportDocument, Site } from './data';
 import { measuresOf, rangedMeasures, type Measure } from './measures';
 import { Series, type InRange } from './series';
 import { Stacks } from './stacks';
+import { interval95 } from './sampled';
 import type { State } from './state';
+import { Figures } from './text';
 
 export class Model {
   readonly report: Report;
   readonly stacks: Stacks;
   readonly series: Series | null;
+  readonly figures: Figures;  // how those of the heap are written
   private readonly whole: Measure[];
   private readonly ranged: Measure[];
   private readonly places: Map<Site, number>;
@@ -21,8 +24,9 @@ export class Model {
     this.report = document.report;
     this.stacks = new Stacks(document);
     this.series = document.series ? new Series(document.series) : null;
-    this.whole = measuresOf(this.report);
-    this.ranged = rangedMeasures((site) => this.inRange(site));
+    this.figures = new Figures(this.report.totals.estimated);
+    this.whole = measuresOf(this.report, this.figures);
+    this.ranged = rangedMeasures((site) => this.inRange(site), this.figures);
     this.places = new Map(this.report.sites.map((site, i) => [site, i]));
   }
 
@@ -50,6 +54,13 @@ export class Model {
       this.known.set(site, found);
     }
     return found;
+  }
+
+  // Of the sum over some sites, where it is an estimate: " [4.45 KiB to 41.1 KiB]".
+  interval(sites: Site[], of: 'bytes_allocated' | 'live_bytes'): string {
+    const { samples } = this.document;
+    if (!samples) return '';
+    return this.figures.interval(...interval95(sites.map((site) => samples[of][this.place(site)])));
   }
 
   place(site: Site): number { return this.places.get(site)!; }

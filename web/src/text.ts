@@ -42,6 +42,31 @@ export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
 
+// "999", "36.4k", "1.23M".
+function shortCount(value: number): string {
+  let unit = 0, scaled = Math.abs(value);
+  while (unit < THOUSANDS.length - 1 && (unit === 0 ? scaled >= 1000 : scaled >= 999.5)) {
+    scaled /= 1000;
+    ++unit;
+  }
+  return `${value < 0 ? '-' : ''}${unit === 0 ? Math.round(scaled) : threeDigits(scaled)}${THOUSANDS[unit]}`;
+}
+const THOUSANDS = ['', 'k', 'M', 'G', 'T', 'P'];
+
+// Figures of the heap. Of a sample they are estimates, and look so: "~36.4k", as in the text report.
+export class Figures {
+  constructor(readonly estimated: boolean) {}
+
+  readonly bytes = (value: number): string => this.about(value, bytes(value));
+  readonly count = (value: number): string => (this.estimated ? this.about(value, shortCount(value)) : count(value));
+  readonly plural = (value: number, noun: string): string => `${this.count(value)} ${noun}${value === 1 ? '' : 's'}`;
+  // Behind a figure; nothing where it is no estimate.
+  readonly interval = (low: unknown, high: unknown): string =>
+    (this.estimated && typeof low === 'number' && typeof high === 'number' ? ` [${bytes(low)} to ${bytes(high)}]` : '');
+
+  private about(value: number, text: string): string { return this.estimated && value !== 0 ? `~${text}` : text; }
+}
+
 export function seconds(value: number): string {
   if (value === 0) return '0 s';
   for (const [unit, scale] of [['s', 1], ['ms', 1e3], ['us', 1e6]] as const) {

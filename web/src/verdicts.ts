@@ -4,7 +4,7 @@ import type { Report } from './data';
 import { h, name } from './dom';
 import type { Model } from './model';
 import type { Stacks } from './stacks';
-import { bytes, count, plural, seconds, share } from './text';
+import { bytes, count, Figures, plural, seconds, share } from './text';
 
 interface Card {
   kind: 'good' | 'bad' | 'warning' | 'unknown';
@@ -34,6 +34,7 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
   const part = ofSelection(report);
   const scan = report.leak_scans.find((one) => one.number === report.leak_scan);
   const { totals } = report;
+  const figures = new Figures(totals.estimated);
   if (scan?.totals) {
     const { definite, indirect } = scan.totals;
     // Without what the C runtime keeps by design.
@@ -64,17 +65,18 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
     return totals.allocations === 0
       ? { kind: 'unknown', view: 'coverage', title: 'No allocation was recorded', text: 'See what the trace covers.' }
       : { kind: part ? 'unknown' : good(report), view: 'leaks', title: `Every block${part?.words ?? ofWhat(report)} was freed`,
-          text: `${plural(totals.allocations, 'allocation')}, and nothing was left.${part?.remark ?? ''}${rest(report)}` };
+          text: `${figures.plural(totals.allocations, 'allocation')}, and nothing was left.${part?.remark ?? ''}${rest(report)}` };
   }
   return {
     kind: 'unknown', view: 'leaks',
-    title: `${bytes(totals.live_bytes)} not freed`,
-    text: `In ${plural(totals.live_blocks, 'block')}. Whether they are leaks is not known: ${report.no_leak_scan ?? 'there was no scan'}.`,
+    title: `${figures.bytes(totals.live_bytes)} not freed`,
+    text: `In ${figures.plural(totals.live_blocks, 'block')}${figures.interval(totals.live_bytes_low, totals.live_bytes_high)}. Whether they are leaks is not known: ${report.no_leak_scan ?? 'there was no scan'}.`,
   };
 }
 
 function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   const { totals } = report;
+  const { bytes, plural: heap } = new Figures(totals.estimated);
   if (totals.peak_live_bytes === 0) return null;
   const growing = report.growing.filter((caller) => caller.in_verdict);
   if (growing.length > 0) {
@@ -87,7 +89,7 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
     kind: 'unknown', view: 'sites',
     title: `Peak ${bytes(totals.peak_live_bytes)}`,
     text: `At ${seconds(totals.peak_time_s)} of ${seconds(report.process.duration_s)}, in ` +
-      `${plural(totals.peak_live_blocks, 'block')}; at the end ${share(totals.live_bytes, totals.peak_live_bytes)} of it was live.`,
+      `${heap(totals.peak_live_blocks, 'block')}; at the end ${share(totals.live_bytes, totals.peak_live_bytes)} of it was live.`,
   };
 }
 

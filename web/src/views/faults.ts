@@ -66,7 +66,7 @@ export class FaultsView implements View {
     const stretches = this.model.report.faults.thrash ?? [];
     return stretches.length === 0 ? [] : [h('h3', {}, 'Pages that came and went'), h('ul', { class: 'notes' },
       ...stretches.map((one) => h('li', {}, `${seconds(one.from_s)} to ${seconds(one.to_s)}: ${plural(one.refaults, 'fault')} on pages that had been there before, ` +
-        `with ${bytes(one.live_bytes)} live`)))];
+        `with ${this.model.figures.bytes(one.live_bytes)} live`)))];
   }
 
   private account(): Child[] {
@@ -111,11 +111,11 @@ export class FaultsView implements View {
 
   // With what the heap did in the same phase.
   private phases(): Child[] {
-    const { phases } = this.model.report;
+    const { phases } = this.model.report, { figures } = this.model;
     return phases.length === 0 ? [] : [h('h3', {}, 'By phase'),
       plainTable(['Phase', 'Times', 'Minor', 'Major', 'Allocated', 'Live heap grew by'], phases, (phase) => [
-        name(phase.name), count(phase.times), count(phase.minor_faults), count(phase.major_faults), bytes(phase.bytes_allocated),
-        phase.growth_bytes < 0 ? `-${bytes(-phase.growth_bytes)}` : bytes(phase.growth_bytes)])];
+        name(phase.name), count(phase.times), count(phase.minor_faults), count(phase.major_faults), figures.bytes(phase.bytes_allocated),
+        figures.bytes(phase.growth_bytes)])];
   }
 
   // What lies in no block: mappings of the program by who asked for them, and all other memory.

@@ -6,7 +6,7 @@ import type { Model, View } from '../model';
 import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
-import { bytes, count, plural } from '../text';
+import { bytes as exactBytes, count, plural } from '../text';
 
 const WORST = ['growing', 'sawtooth', 'burst', 'held', 'bounded'];
 
@@ -19,7 +19,7 @@ export class GrowthView implements View {
   private readonly table: Table<Site>;
 
   constructor(private readonly model: Model) {
-    const { stacks, state } = model;
+    const { stacks, state, figures: { bytes } } = model;
     const rate = (id: string, title: string, help: string, of: (site: Site) => number | null, text: (value: number) => string): Column<Site> => ({
       id, title, help, number: true, width: '8em', value: (site) => of(site) ?? -Infinity,
       cell: (site) => (of(site) === null ? '' : text(of(site)!)),
@@ -59,9 +59,9 @@ export class GrowthView implements View {
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
 
   private details(site: Site): HTMLElement {
-    const rate = site.growth_rate;
+    const rate = site.growth_rate, { bytes, plural } = this.model.figures;
     return h('p', {}, `${plural(site.allocations, 'allocation')}, ${plural(site.frees, 'free')}. `,
-      rate && `Grows by ${bytes(rate.bytes_per_s)} (${bytes(rate.bytes_per_s_low)} to ${bytes(rate.bytes_per_s_high)}) and ` +
+      rate && `Grows by ${bytes(rate.bytes_per_s)} (${exactBytes(rate.bytes_per_s_low)} to ${exactBytes(rate.bytes_per_s_high)}) and ` +
         `${Number(rate.blocks_per_s.toPrecision(3))} blocks a second. `,
       site.held_until_exit && 'Nothing was freed before the end, and then nearly all.');
   }

@@ -22,7 +22,7 @@ export class LeaksView implements View {
   private readonly boxes: HTMLInputElement[] = [];
 
   constructor(private readonly model: Model) {
-    const { report, stacks, state } = model;
+    const { report, stacks, state, figures } = model;
     const scanned = report.leak_scan !== null;
     this.title = scanned ? 'Leaks' : 'Unfreed';
     const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Leak> => ({
@@ -31,12 +31,16 @@ export class LeaksView implements View {
     const columns: Column<Leak>[] = [
       { id: 'kind', title: 'Kind', width: '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
         cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, KINDS[leak.kind] ?? leak.kind, leak.of_runtime && ', the runtime’s') },
-      { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (leak) => leak.bytes, cell: (leak) => bytes(leak.bytes) },
-      { id: 'blocks', title: 'Blocks', number: true, width: '5.5em', value: (leak) => leak.blocks, cell: (leak) => count(leak.blocks) },
+      { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (leak) => leak.bytes, cell: (leak) => figures.bytes(leak.bytes) },
+      ...(figures.estimated ? [{
+        id: 'interval', title: '95 % interval', number: true, width: '13em', value: (leak: Leak) => leak.bytes_high ?? 0,
+        cell: (leak: Leak) => figures.interval(leak.bytes_low, leak.bytes_high),
+      }] : []),
+      { id: 'blocks', title: 'Blocks', number: true, width: '5.5em', value: (leak) => leak.blocks, cell: (leak) => figures.count(leak.blocks) },
       ...(scanned ? [{
         id: 'indirect', title: 'Indirect', help: 'Bytes of the blocks that only these lead to', number: true, width: '7em',
         value: (leak: Leak) => leak.indirect_bytes ?? 0,
-        cell: (leak: Leak) => (leak.indirect_bytes ? bytes(leak.indirect_bytes) : ''),
+        cell: (leak: Leak) => (leak.indirect_bytes ? figures.bytes(leak.indirect_bytes) : ''),
       }] : []),
       time('first_time_s', 'First'), time('last_time_s', 'Last'),
       { id: 'caller', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
@@ -72,7 +76,7 @@ export class LeaksView implements View {
     const pairs = this.model.report.mismatches?.pairs ?? [];
     return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'),
       plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs, (pair) =>
-        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, count(pair.times)],
+        [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, this.model.figures.count(pair.times)],
         [1, 2, 3])];
   }
 

@@ -7,7 +7,7 @@ import { plainTable } from '../plain_table';
 import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
-import { bytes, count, plural, seconds } from '../text';
+import { bytes, count, plural, seconds, share } from '../text';
 
 const MAP_ROWS: [string, string][] = [
   ['heap_bytes', 'heap (brk) at the end'], ['heap_at_start_bytes', 'heap (brk) at the start'],
@@ -19,6 +19,14 @@ const MAP_ROWS: [string, string][] = [
   ['unexplained_bytes', 'growth that no event explains'],
 ];
 
+const SHARE = 2;  // its column
+
+// Of one of `all`, its share of them as a number and as a bar.
+function parts(all: number[]): (one: number) => HTMLElement {
+  const sum = all.reduce((total, one) => total + one, 0), most = Math.max(1, ...all);
+  return (one) => h('span', {}, h('span', { class: 'share' }, share(one, sum)), h('span', { class: 'inline-bar', style: { width: `${(12 * one) / most}em` } }));
+}
+
 export class MappingsView implements View {
   readonly id = 'mappings';
   readonly title = 'Sizes and mappings';
@@ -26,29 +34,24 @@ export class MappingsView implements View {
   private readonly table: Table<Mapping>;
 
   constructor(private readonly model: Model) {
-    const { stacks, state, report } = model;
+    const { stacks, state, figures } = model;
+    // The kernel's own are known; those of malloc's blocks are known of the sample.
+    const of = (mapping: Mapping) => (mapping.kind === 'mapped_block' ? figures : { bytes, count });
     this.table = new Table<Mapping>({
       label: 'Mappings', sort: '-bytes', key: (mapping) => `${mapping.kind} ${mapping.stack} ${mapping.file ?? ''}`,
       columns: [
         { id: 'kind', title: 'Kind', width: '9em', value: (mapping) => mapping.kind, cell: (mapping) => mapping.kind.replace('_', ' ') },
-        { id: 'calls', title: 'Calls', number: true, width: '6em', value: (mapping) => mapping.calls, cell: (mapping) => count(mapping.calls) },
-        { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (mapping) => mapping.bytes, cell: (mapping) => bytes(mapping.bytes) },
-        { id: 'live', title: 'Mapped at the end', number: true, width: '9em', value: (mapping) => mapping.live_bytes, cell: (mapping) => bytes(mapping.live_bytes) },
+        { id: 'calls', title: 'Calls', number: true, width: '6em', value: (mapping) => mapping.calls, cell: (mapping) => of(mapping).count(mapping.calls) },
+        { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (mapping) => mapping.bytes, cell: (mapping) => of(mapping).bytes(mapping.bytes) },
+        { id: 'live', title: 'Mapped at the end', number: true, width: '9em', value: (mapping) => mapping.live_bytes, cell: (mapping) => of(mapping).bytes(mapping.live_bytes) },
         { id: 'caller', title: 'Caller', width: 'auto', value: (mapping) => stacks.callerName(mapping.stack),
           cell: (mapping) => h('span', {}, callerCell(stacks, mapping.stack), mapping.file && h('span', { class: 'place' }, ' ', name(mapping.file))) },
       ],
       detail: (mapping) => stackList(stacks, mapping.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),
       empty: 'Nothing was mapped that the trace shows.',
     });
-    const widest = Math.max(1, ...report.sizes.map((size) => size.allocations));
     this.element = h('div', {},
-      h('h3', {}, 'Sizes asked for'),
-      h('table', { class: 'plain' }, h('thead', {}, h('tr', {}, ...['Bytes', 'Allocations', 'Total', 'Live'].map((title) => h('th', { scope: 'col' }, title)), h('td'))),
-        h('tbody', {}, ...report.sizes.map((size) => h('tr', {},
-          h('th', { scope: 'row' }, size.from_bytes === size.to_bytes ? count(size.from_bytes) : `${count(size.from_bytes)} to ${count(size.to_bytes)}`),
-          h('td', { class: 'number' }, count(size.allocations)), h('td', { class: 'number' }, bytes(size.bytes)),
-          h('td', { class: 'number' }, bytes(size.live_bytes)),
-          h('td', {}, h('span', { class: 'inline-bar', style: { width: `${(12 * size.allocations) / widest}em` } })))))),
+      ...this.sizes(),
       ...this.lifetimes(),
       h('h3', {}, 'Memory from the kernel, by who asked'), this.table.element, this.memoryMap() ?? '');
   }
@@ -60,13 +63,22 @@ export class MappingsView implements View {
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
 
+  private sizes(): Child[] {
+    const { sizes } = this.model.report, { bytes, count: events } = this.model.figures;
+    const part = parts(sizes.map((size) => size.allocations));
+    return [h('h3', {}, 'Sizes asked for'),
+      plainTable(['Bytes', 'Allocations', 'Share', 'Total', 'Live'], sizes, (size) => [
+        size.from_bytes === size.to_bytes ? count(size.from_bytes) : `${count(size.from_bytes)} to ${count(size.to_bytes)}`,
+        events(size.allocations), part(size.allocations), bytes(size.bytes), bytes(size.live_bytes)], [SHARE])];
+  }
+
   private lifetimes(): Child[] {
     const classes = this.model.report.lifetimes?.classes ?? [];
     if (classes.length === 0) return [];
-    const most = Math.max(...classes.map((one) => one.blocks));
+    const part = parts(classes.map((one) => one.blocks));
     return [h('h3', {}, 'Lifetimes of blocks that were freed'),
-      plainTable(['Lived', 'Blocks', 'Part'], classes, (one) => [`${seconds(one.from_s)} to ${seconds(one.to_s)}`, count(one.blocks),
-        h('span', { class: 'inline-bar', style: { width: `${(12 * one.blocks) / most}em` } })])];
+      plainTable(['Lived', 'Blocks', 'Share'], classes, (one) => [`${seconds(one.from_s)} to ${seconds(one.to_s)}`,
+        this.model.figures.count(one.blocks), part(one.blocks)], [SHARE])];
   }
 
   private memoryMap(): HTMLElement | null {

@@ -6,9 +6,9 @@ import type { Model, View } from '../model';
 import { functionCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
-import { bytes, count, plural, seconds } from '../text';
+import { bytes as exactBytes, count, plural, seconds } from '../text';
 
-interface Group { key: string; name: string; place: string; sites: Site[]; sums: { [column: string]: number } }
+interface Group { key: string; name: string; place: string; sites: Site[]; sums: { [column: string]: number | null } }
 
 const SUMS = ['bytes_allocated', 'allocations', 'live_bytes', 'live_blocks', 'bytes_at_peak', 'wasted_bytes', 'temporary'];
 const RANGED_SUMS = ['growth_bytes', 'allocations', 'frees', 'live_bytes', 'live_blocks'];
@@ -28,10 +28,10 @@ export class SitesView implements View {
   private readonly group: HTMLSelectElement;
 
   constructor(private readonly model: Model) {
-    const { report, state } = model;
+    const { report, state, figures: { bytes, count, estimated } } = model;
     const sum = (id: string, title: string, text: (value: number) => string, width: string, help?: string): Column<Group> => ({
-      id, title, help, number: true, width, value: (group) => group.sums[id] ?? 0,
-      cell: (group) => text(group.sums[id] ?? 0),
+      id, title, help, number: true, width, value: (group) => group.sums[id] ?? -1,
+      cell: (group) => (group.sums[id] === null ? '–' : text(group.sums[id])),
     });
     const judged = report.sites.some((site) => typeof site.growth === 'string');
     const who: Column<Group>[] = [
@@ -48,7 +48,9 @@ export class SitesView implements View {
       detail: (group) => this.detail(group), empty: 'No site is left by the filter.',
     });
     this.whole = table([
-      sum('bytes_allocated', 'Total', bytes, '7em', 'Bytes of all allocations'),
+      sum('bytes_allocated', 'Total', bytes, estimated ? '8em' : '7em', 'Bytes of all allocations'),
+      ...(estimated ? [{ id: 'interval', title: '95 % interval', help: 'Of the total, which is an estimate', number: true, width: '13em',
+                         value: (group: Group) => group.sums.bytes_allocated ?? -1, cell: (group: Group) => model.interval(group.sites, 'bytes_allocated') }] : []),
       sum('allocations', 'Allocs', count, '6.5em', 'Allocations'),
       sum('live_bytes', 'Live', bytes, '6.5em', 'Bytes not freed at the end'),
       sum('live_blocks', 'Blocks', count, '5.5em', 'Blocks not freed at the end'),
@@ -101,14 +103,17 @@ export class SitesView implements View {
         : by === 'file' || by === 'module' ? file : String(caller);
       let group = groups.get(key);
       if (!group) {
-        group = { key, sites: [], sums: Object.fromEntries(columns.map((id) => [id, 0])),
+        group = { key, sites: [], sums: Object.fromEntries(columns.map((id) => [id, null])),
                   name: by === 'file' || by === 'module' ? file || `(${by} not known)` : stacks.callerName(site.stack),
                   place: by === 'file' || by === 'module' ? '' : stacks.callerPlace(site.stack) };
         groups.set(key, group);
       }
       group.sites.push(site);
       const figures = this.model.figuresOfRange ? this.model.inRange(site) : site;
-      for (const id of columns) group.sums[id] += Number((figures as { [id: string]: unknown })[id] ?? 0);
+      for (const id of columns) {
+        const value = (figures as { [id: string]: unknown })[id];
+        if (typeof value === 'number') group.sums[id] = (group.sums[id] ?? 0) + value;  // null: not known of a sample
+      }
     }
     return [...groups.values()];
   }
@@ -119,18 +124,18 @@ export class SitesView implements View {
     if (!lifetime && !moves) return null;
     return h('p', {},
       lifetime && `Half of the freed blocks lived at most ${seconds(lifetime.p50_s)}, nine of ten ${seconds(lifetime.p90_s)}. `,
-      moves && moves.reallocations > 0 && `${plural(moves.reallocations, 'realloc')}, of which ${count(moves.moved)} moved and copied ${bytes(moves.copied_bytes)}; ` +
+      moves && moves.reallocations > 0 && `${plural(moves.reallocations, 'realloc')}, of which ${count(moves.moved)} moved and copied ${exactBytes(moves.copied_bytes)}; ` +
         `the longest chain had ${count(moves.longest_chain)}. `,
-      moves && moves.container_growths > 0 && `Containers grew ${count(moves.container_growths)} times and copied ${bytes(moves.container_copied_bytes)}.`);
+      moves && moves.container_growths > 0 && `Containers grew ${count(moves.container_growths)} times and copied ${exactBytes(moves.container_copied_bytes)}.`);
   }
 
   private detail(group: Group): HTMLElement {
-    const { stacks, state } = this.model;
+    const { stacks, state, figures: { bytes, plural: heap } } = this.model;
     const most = 5;
     const shown = group.sites.slice(0, most);
     return h('div', {}, ...shown.map((site) => h('div', { class: 'site' },
-      h('p', {}, `${site.allocator}: ${plural(site.allocations, 'allocation')}, ${bytes(site.bytes_allocated)}, ` +
-        `largest ${bytes(site.largest_bytes)}, live ${bytes(site.live_bytes)}; from ${seconds(site.first_time_s)} to ${seconds(site.last_time_s)}; fingerprint `,
+      h('p', {}, `${site.allocator}: ${heap(site.allocations, 'allocation')}, ${bytes(site.bytes_allocated)}${this.model.interval([site], 'bytes_allocated')}, ` +
+        `largest ${exactBytes(site.largest_bytes)}, live ${bytes(site.live_bytes)}${site.live_bytes > 0 ? this.model.interval([site], 'live_bytes') : ''}; from ${seconds(site.first_time_s)} to ${seconds(site.last_time_s)}; fingerprint `,
         h('code', {}, site.fingerprint)),
       this.life(site),
       stackList(stacks, site.stack, (frame) => state.set({ q: stacks.name(frame) }, true)))),

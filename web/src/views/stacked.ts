@@ -38,7 +38,7 @@ export class StackedTimeline {
     const sums = new Array<number>(times.length).fill(0);
     const series = groups.map(({ title, values }, i) => {
       values.forEach((value, at) => { sums[at] += value; });
-      return { title, colour: `hsl(${(i * 47 + 210) % 360} 55% 55%)`, fill: true, opaque: true, values: [...sums], told: values };
+      return { title, colour: `hsl(${(i * 47 + 210) % 360} 55% 55%)`, fill: true, opaque: true, text: this.model.figures.bytes, values: [...sums], told: values };
     }).reverse();
     this.chart = new Chart({
       height: 200, text: bytes, times, series, sync: 'time',

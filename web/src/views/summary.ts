@@ -2,7 +2,7 @@
 
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
-import { bytes, count, plural, seconds, share } from '../text';
+import { bytes as exactBytes, count, plural as exactPlural, seconds, share } from '../text';
 
 function ended(model: Model): string {
   const { process } = model.report;
@@ -47,6 +47,7 @@ export class SummaryView implements View {
     const points = this.model.points();
     if (points.length === 0) return null;
     const sum = (of: (point: (typeof points)[0]) => number) => points.reduce((total, point) => total + of(point), 0);
+    const { bytes, plural } = this.model.figures;
     // A point tells what was live at its end: where the time begins, the one before does.
     const { points: all } = this.model.report.timeline;
     const before = all[all.indexOf(points[0]) - 1], last = points[points.length - 1];
@@ -54,27 +55,29 @@ export class SummaryView implements View {
       h('p', {}, `${plural(sum((p) => p.allocations), 'allocation')} of ${bytes(sum((p) => p.bytes_allocated))}, ` +
         `${plural(sum((p) => p.frees), 'free')}; live from ${bytes(before?.live_bytes ?? 0)} to ${bytes(last.live_bytes)}, ` +
         `at most ${bytes(points.reduce((most, point) => Math.max(most, point.max_live_bytes), 0))}; ` +
-        `${plural(sum((p) => p.minor_faults), 'minor fault')}.`));
+        `${exactPlural(sum((p) => p.minor_faults), 'minor fault')}.`));
   }
 
   private figures(): HTMLElement {
     const { report } = this.model;
-    const { process, totals, faults } = report;
+    const { process, totals, faults } = report, { bytes, plural, interval, estimated } = this.model.figures;
     const rows: [string, Child][] = [
       ['Program', name(process.command.map(shellWord).join(' ') || process.executable)],
       ['Trace', name(this.model.document.file)],
       ['Ended', `${ended(this.model)}${after(this.model)}`],
       ['Started', process.start_time !== null && h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
-      ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)} in all`],
+      ['Sampled', estimated && `every ${exactBytes(process.sample_bytes)}: figures with ~ are estimates, with their 95 % intervals in brackets`],
+      ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)}${interval(totals.bytes_allocated_low, totals.bytes_allocated_high)} in all`],
       ['Peak', `${bytes(totals.peak_live_bytes)} in ${plural(totals.peak_live_blocks, 'block')} at ${seconds(totals.peak_time_s)}`],
-      ['Unfreed', totals.live_blocks === 0 ? 'nothing' : `${bytes(totals.live_bytes)} in ${plural(totals.live_blocks, 'block')}`],
+      ['Unfreed', totals.live_blocks === 0 ? estimated ? 'nothing of what was sampled, which is little of all' : 'nothing'
+        : `${bytes(totals.live_bytes)}${interval(totals.live_bytes_low, totals.live_bytes_high)} in ${plural(totals.live_blocks, 'block')}`],
       ['Temporary', totals.temporary_allocations === null ? 'not known of a sample'
         : `${plural(totals.temporary_allocations, 'allocation')} (${share(totals.temporary_allocations, totals.allocations)}) freed before the thread’s next`],
       ['Wasted', totals.wasted_bytes === null ? 'not known: the allocator is not glibc’s'
         : `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
       ['Failed', totals.failed_allocations > 0 && `${plural(totals.failed_allocations, 'allocation')} returned NULL`],
       ['Faults', faults.minor === null ? 'not in the log' : `${count(faults.minor)} minor, ${count(faults.major ?? 0)} major`],
-      ['Memory', faults.peak_rss_bytes === null ? 'peak RSS not known' : `peak RSS ${bytes(faults.peak_rss_bytes)}`],
+      ['Memory', faults.peak_rss_bytes === null ? 'peak RSS not known' : `peak RSS ${exactBytes(faults.peak_rss_bytes)}`],
     ];
     if (!report.range.whole) {
       rows.splice(2, 0, ['Only', `blocks allocated from ${seconds(report.range.from_s)} to ${seconds(report.range.to_s)}`]);

@@ -3,7 +3,7 @@ import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { Table, type Column } from '../table';
-import { bytes, count, plural, seconds } from '../text';
+import { plural, seconds } from '../text';
 
 export class ThreadsView implements View {
   readonly id = 'threads';
@@ -12,6 +12,7 @@ export class ThreadsView implements View {
   private readonly table: Table<Thread>;
 
   constructor(private readonly model: Model) {
+    const { figures } = model;
     type Key = 'allocations' | 'frees' | 'bytes_allocated' | 'live_bytes' | 'live_blocks' | 'temporary' | 'first_time_s' | 'last_time_s';
     const number = (id: Key, title: string, text: (value: number) => string): Column<Thread> => ({
       id, title, number: true, width: '8em', value: (thread) => thread[id] ?? 0,
@@ -25,8 +26,8 @@ export class ThreadsView implements View {
         { id: 'tid', title: 'tid', number: true, width: '6em', value: (thread) => thread.tid, cell: (thread) => String(thread.tid) },
         { id: 'name', title: 'Name', width: 'auto', value: (thread) => thread.name,
           cell: (thread) => h('span', {}, name(thread.name), thread.in_signal_handlers && ' (signal handlers)') },
-        number('bytes_allocated', 'Total', bytes), number('allocations', 'Allocations', count), number('frees', 'Frees', count),
-        number('live_bytes', 'Live', bytes), number('live_blocks', 'Blocks', count), number('temporary', 'Temporary', count),
+        number('bytes_allocated', 'Total', figures.bytes), number('allocations', 'Allocations', figures.count), number('frees', 'Frees', figures.count),
+        number('live_bytes', 'Live', figures.bytes), number('live_blocks', 'Blocks', figures.count), number('temporary', 'Temporary', figures.count),
         number('first_time_s', 'First', seconds), number('last_time_s', 'Last', seconds),
       ],
       empty: 'No thread is left by the chosen time.',
@@ -43,6 +44,7 @@ export class ThreadsView implements View {
 
   private exchanges(): Child[] {
     const { thread_exchanges: rows = [], thread_exchanges_left_out: rest } = this.model.report;
+    const { bytes, count, plural } = this.model.figures;
     const tid = (id: number | null) => (id === null ? 'another' : String(id));
     return rows.length === 0 ? [] : [h('h3', {}, 'Blocks that another thread freed'),
       plainTable(['Allocated by tid', 'Freed by tid', 'Blocks', 'Bytes'],
@@ -52,6 +54,7 @@ export class ThreadsView implements View {
   }
 
   private modules(): Child[] {
+    const { bytes, count } = this.model.figures;
     const rows = this.model.report.modules ?? [];
     return rows.length === 0 ? [] : [h('h3', {}, 'Modules'),
       plainTable(['Module', 'Total', 'Allocations', 'Live', 'At peak', 'Wasted'], rows, (row) =>

@@ -29,13 +29,13 @@ export class Timeline {
       onRange: (from: number, to: number) => this.choose(from, to),
     };
     const rss = points.some((point) => point.rss_bytes !== null);
-    const { totals } = report;
+    const { totals } = report, { figures } = model;
     const live = new Chart({
       ...common, height: 190, text: bytes,
-      label: `Live heap over time: from 0 to ${seconds(this.end)}, the peak is ${bytes(totals.peak_live_bytes)} ` +
-        `at ${seconds(totals.peak_time_s)}, ${bytes(totals.live_bytes)} at the end`,
+      label: `Live heap over time: from 0 to ${seconds(this.end)}, the peak is ${figures.bytes(totals.peak_live_bytes)} ` +
+        `at ${seconds(totals.peak_time_s)}, ${figures.bytes(totals.live_bytes)} at the end`,
       series: [
-        { title: 'live, most in the interval', colour: 'live', fill: true, values: points.map((point) => point.max_live_bytes) },
+        { title: 'live, most in the interval', colour: 'live', fill: true, text: figures.bytes, values: points.map((point) => point.max_live_bytes) },
         ...(rss ? [{ title: 'resident (RSS)', colour: 'rss', steps: 'interval' as const, values: points.map((point) => point.rss_bytes) }] : []),
       ],
     });
@@ -43,8 +43,8 @@ export class Timeline {
       ...common, height: 110, text: count,
       label: `Allocations and faults in each ${seconds(report.timeline.interval_s)}`,
       series: [
-        { title: 'allocations', colour: 'alloc', values: points.map((point) => point.allocations) },
-        { title: 'frees', colour: 'free', values: points.map((point) => point.frees) },
+        { title: 'allocations', colour: 'alloc', text: figures.count, values: points.map((point) => point.allocations) },
+        { title: 'frees', colour: 'free', text: figures.count, values: points.map((point) => point.frees) },
         { title: 'minor faults', colour: 'fault', values: points.map((point) => point.minor_faults) },
       ],
     });
