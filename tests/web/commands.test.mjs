@@ -88,6 +88,24 @@ describe('memtrace report --format html', () => {
     });
   });
 
+  test('counts the same in a chosen time in all of its views', async () => {
+    const { process: run, totals } = JSON.parse(memtrace('report', trace('temporary'), '--format', 'json').stdout);
+    const at = (part) => (run.duration_s * part).toPrecision(6);
+    const some = [];
+    for (const [from, to] of [[0, 0.3], [0.3, 0.31], [0.31, 1]]) {
+      await on('temporary.html', `#group=stack&from=${at(from)}${to < 1 ? `&to=${at(to)}` : ''}`, async (shown) => {
+        const text = await shown.locator('#panel-summary .range').innerText();
+        const [, allocations, frees] = /([\d,]+) allocations? of .*, ([\d,]+) frees?;/.exec(text).map((one) => Number(one.replaceAll(',', '')));
+        await show(shown, 'sites');
+        const sum = async (column) => (await rows(shown).locator(`td:nth-child(${column})`).allTextContents())
+          .reduce((all, one) => all + Number(one.replaceAll(',', '')), 0);
+        assert.deepEqual([await sum(2), await sum(3)], [allocations, frees]);
+        some.push(allocations);
+      });
+    }
+    assert.ok(Math.min(...some) < totals.allocations);
+  });
+
   test('goes to standard output, or nowhere when the trace cannot be read', () => {
     const whole = execFileSync(join(build, 'bin/memtrace'), ['report', trace('leaks'), '--format', 'html'], { encoding: 'utf8' });
     assert.match(whole, /^<!DOCTYPE html>/);

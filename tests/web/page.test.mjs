@@ -198,8 +198,31 @@ describe('an ordinary page', () => {
     const from = page.getByLabel('From, time of the run');
     await from.focus();
     for (let i = 0; i < 5; ++i) await page.keyboard.press('ArrowRight');
-    assert.ok(Math.abs(Number(fragmentOf(page).get('from')) - 0.01) < 1e-9);
-    assert.match(await from.getAttribute('aria-valuetext'), /10 ms/);
+    assert.equal(fragmentOf(page).get('from'), '0.1');  // of intervals of 20 ms
+    assert.equal(fragmentOf(page).get('to'), null);
+    assert.match(await from.getAttribute('aria-valuetext'), /^100 ms$/);
+    const to = page.getByLabel('To, time of the run');
+    await to.focus();
+    await page.keyboard.press('Home');  // not before the other one, which stays
+    assert.deepEqual([fragmentOf(page).get('from'), fragmentOf(page).get('to')], ['0.1', '0.12']);
+    assert.equal(await to.inputValue(), '6');
+  }));
+
+  test('says of which intervals its figures are', () => on('ordinary.html', '#view=sites&from=0.5123&to=0.9877', async (page) => {
+    assert.equal(await page.locator('.chip').textContent(), '500 ms to 1.00 s');
+    assert.match(await page.locator('.brush').textContent(), /in steps of 20\.0 ms/);
+    const row = async () => rows(page, 'sites').filter({ hasText: 'Keep' }).locator('td').allTextContents();
+    const figures = await row();
+    await show(page, 'summary');
+    // 50 points of 10 ms, of 1,000 to 1,600 allocations by turns of seven: the first is that at 510 ms.
+    const allocations = Array.from({ length: 50 }, (_, i) => 1000 + ((51 + i) % 7) * 100).reduce((sum, one) => sum + one);
+    assert.ok((await page.locator('#panel-summary .range').textContent()).includes(`${allocations.toLocaleString('en-US')} allocations`));
+    await page.goto(page.url().replace(/#.*/, '#view=sites&from=0.5&to=1'));
+    await drawn(page);
+    assert.deepEqual(await row(), figures);
+    await page.goto(page.url().replace(/#.*/, '#to=0'));  // one interval at least
+    await drawn(page);
+    assert.equal(await page.locator('.chip').textContent(), '0 s to 20.0 ms');
   }));
 
   test('filters all views by function, file and expression', () => on('ordinary.html', '#view=sites', async (page) => {

@@ -2,7 +2,7 @@
 
 import uPlot from 'uplot';
 import { h } from './dom';
-import { bytes, count, seconds } from './text';
+import { bytes, count, seconds, tick } from './text';
 import { colour } from './theme';
 
 // Steps of an axis of bytes.
@@ -39,6 +39,7 @@ export interface ChartOptions {
   times: number[];
   series: Series[];
   marks?: { name: string; time: number }[];
+  span?: [number, number];  // what the axis shows of time
   sync?: string;          // charts of one name share the cursor
   onRange?: (from: number, to: number) => void;  // dragged along the time
 }
@@ -83,9 +84,9 @@ export class Chart {
                    font: '12px system-ui, sans-serif' };
     return {
       width: Math.max(this.element.clientWidth, 200), height: options.height,
-      scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+      scales: { x: { time: false, ...(options.span && options.span[1] > options.span[0] ? { range: options.span } : {}) }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
       axes: [
-        { ...axis, values: (_, values) => values.map(seconds), space: 90, size: 34 },
+        { ...axis, values: (_, values) => values.map(tick), space: 90, size: 34 },
         { ...axis, values: (_, values) => values.map(options.text), size: 74, space: 32, ...(options.text === bytes ? { incrs: BINARY } : options.text === count ? { incrs: WHOLE } : {}) },
       ],
       legend: { live: true },

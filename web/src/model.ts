@@ -5,6 +5,7 @@ import type { Leak, Point, Report, ReportDocument, Site } from './data';
 import { measuresOf, rangedMeasures, type Measure } from './measures';
 import { Series, type InRange } from './series';
 import { Stacks } from './stacks';
+import { Intervals, type Chosen } from './intervals';
 import { interval95 } from './sampled';
 import type { State } from './state';
 import { Figures } from './text';
@@ -13,9 +14,10 @@ export class Model {
   readonly report: Report;
   readonly stacks: Stacks;
   readonly series: Series | null;
+  readonly intervals: Intervals;
   readonly figures: Figures;  // how those of the heap are written
-  private readonly whole: Measure[];
-  private readonly ranged: Measure[];
+  private readonly ofWhole: Measure[];
+  private readonly ofRange: Measure[];
   private readonly places: Map<Site, number>;
   private known = new Map<Site, InRange>();
   private knownFor = '';
@@ -24,16 +26,22 @@ export class Model {
     this.report = document.report;
     this.stacks = new Stacks(document);
     this.series = document.series ? new Series(document.series) : null;
+    this.intervals = new Intervals(this.report, this.series);
     this.figures = new Figures(this.report.totals.estimated);
-    this.whole = measuresOf(this.report, this.figures);
-    this.ranged = rangedMeasures((site) => this.inRange(site), this.figures);
+    this.ofWhole = measuresOf(this.report, this.figures);
+    this.ofRange = rangedMeasures((site) => this.inRange(site), this.figures);
     this.places = new Map(this.report.sites.map((site, i) => [site, i]));
   }
 
   // Whether figures of sites are of the chosen time, and not of the whole run.
-  get figuresOfRange(): boolean { return this.state.ranged && this.series !== null; }
+  get figuresOfRange(): boolean { return this.ranged && this.series !== null; }
 
-  get measures(): Measure[] { return this.figuresOfRange ? this.ranged : this.whole; }
+  get chosen(): Chosen { return this.intervals.chosen(this.state); }
+
+  // Whether that is less than all.
+  get ranged(): boolean { return this.state.ranged && this.chosen.behind - this.chosen.first < this.intervals.count; }
+
+  get measures(): Measure[] { return this.figuresOfRange ? this.ofRange : this.ofWhole; }
 
   get measure(): Measure | undefined {
     const wanted = this.state.get('measure');
@@ -42,15 +50,15 @@ export class Model {
 
   // What the site did in the chosen time.
   inRange(site: Site): InRange {
-    const { from, to } = this.state;
-    const range = `${from} ${to}`;
+    const { first, behind } = this.chosen;
+    const range = `${first} ${behind}`;
     if (range !== this.knownFor) {
       this.known.clear();
       this.knownFor = range;
     }
     let found = this.known.get(site);
     if (!found) {
-      found = this.series!.inRange(this.place(site), from ?? 0, to ?? Infinity);
+      found = this.series!.inRange(this.place(site), first, behind);
       this.known.set(site, found);
     }
     return found;
@@ -72,9 +80,9 @@ export class Model {
   }
 
   // Had an allocation within the chosen time.
-  private within(row: { first_time_s: number; last_time_s: number }): boolean {
-    const { from, to } = this.state;
-    return (from === null || row.last_time_s >= from) && (to === null || row.first_time_s <= to);
+  within(row: { first_time_s: number; last_time_s: number }): boolean {
+    const { from, to } = this.chosen;
+    return !this.ranged || (row.last_time_s >= from && row.first_time_s <= to);
   }
 
   // Did something in the chosen time, or held something then.
@@ -101,9 +109,10 @@ export class Model {
   }
 
   points(): Point[] {
-    const { from, to } = this.state;
-    return this.report.timeline.points.filter((point) =>
-      (from === null || point.time_s >= from) && (to === null || point.time_s <= to));
+    const { points, interval_s } = this.report.timeline, { first, behind } = this.chosen, { intervals } = this;
+    // A point tells of the interval that it ends: several of them are one of a site's, and end with it.
+    const from = intervals.at(first) + interval_s / 2, to = behind >= intervals.count ? Infinity : intervals.at(behind) + interval_s / 2;
+    return points.filter((point) => point.time_s > from && point.time_s < to);
   }
 }
 

@@ -17,11 +17,10 @@ export interface InRange {
 export class Series {
   constructor(private readonly table: SeriesTable) {}
 
-  // Whole intervals: those that begin in the range.
-  inRange(site: number, from: number, to: number): InRange {
-    const { begin_s, interval_s } = this.table;
-    const first = Math.round((from - begin_s) / interval_s);
-    const behind = Math.max(first + 1, Math.round((to - begin_s) / interval_s));
+  get interval_s(): number { return this.table.interval_s; }
+
+  // From the interval `first` until before `behind`.
+  inRange(site: number, first: number, behind: number): InRange {
     const found = { allocations: 0, frees: 0, live_bytes: 0, live_blocks: 0, growth_bytes: 0 };
     const points = this.table.points[site] ?? [];
     let before = 0;
@@ -42,9 +41,7 @@ export class Series {
   }
 
   // Live bytes of some sites together at the end of each interval.
-  liveBytes(sites: number[], end_s: number): { times: number[]; values: number[] } {
-    const { begin_s, interval_s } = this.table;
-    const intervals = Math.max(1, Math.ceil((end_s - begin_s) / interval_s - 1e-9));
+  liveBytes(sites: number[], intervals: number): number[] {
     const values = new Array<number>(intervals).fill(0);
     for (const site of sites) {
       const points = this.table.points[site] ?? [];
@@ -57,6 +54,6 @@ export class Series {
         values[i] += live;
       }
     }
-    return { times: values.map((_, i) => begin_s + (i + 1) * interval_s), values };
+    return values;
   }
 }

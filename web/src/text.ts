@@ -67,21 +67,27 @@ export class Figures {
   private about(value: number, text: string): string { return this.estimated && value !== 0 ? `~${text}` : text; }
 }
 
-export function seconds(value: number): string {
+// As the text report writes it. `step`: the digits are enough to tell times apart that are one from each other.
+export function seconds(value: number, step = 0): string {
   if (value === 0) return '0 s';
-  for (const [unit, scale] of [['s', 1], ['ms', 1e3], ['us', 1e6]] as const) {
-    if (Math.abs(value) * scale >= 1) {
-      if (unit === 's' && value >= 600) return longTime(value);
-      return `${Number((value * scale).toPrecision(3))} ${unit}`;
-    }
-  }
-  return `${Math.round(value * 1e9)} ns`;
+  const size = Math.abs(value);
+  if (size < 999.5e-9) return `${Math.round(value * 1e9)} ns`;
+  if (size >= 119.5) return longTime(value);
+  const [unit, scale] = size < 999.5e-6 ? ['us', 1e6] : size < 0.9995 ? ['ms', 1e3] : ['s', 1];
+  const short = threeDigits(value * scale), digits = step > 0 ? Math.ceil(-Math.log10(step * scale)) : 0;
+  return `${digits > (short.split('.')[1] ?? '').length ? (value * scale).toFixed(digits) : short} ${unit}`;
+}
+
+// On an axis, whose times are round: "1.5 s".
+export function tick(value: number): string {
+  return seconds(value).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ');
 }
 
 function longTime(value: number): string {
   const whole = Math.round(value);
-  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
-  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.floor((whole + 30) / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export function share(part: number, whole: number): string {

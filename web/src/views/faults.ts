@@ -40,7 +40,7 @@ export class FaultsView implements View {
     const { points } = timeline;
     const major = points.some((point) => point.major_faults > 0);
     this.chart = new Chart({
-      height: 180, text: count, times: points.map((point) => point.time_s), sync: 'time',
+      height: 180, text: count, times: points.map((point) => point.time_s), sync: 'time', span: [model.intervals.begin, model.intervals.end],
       label: `Page faults in each ${seconds(timeline.interval_s)}`,
       series: [
         { title: 'minor faults', colour: 'fault', bars: true, values: points.map((point) => point.minor_faults) },
@@ -138,7 +138,7 @@ export class FaultsView implements View {
       const rows = model.report.faults.sites!.filter((site) => model.keeps(site.stack));
       this.table.setRows(rows, plural(rows.length, 'site'));
     }
-    const { from, to, ranged } = this.model.state;
-    this.chart.setRange(ranged ? [from ?? 0, to ?? Infinity] : null);
+    const { ranged, chosen: { from, to } } = this.model;
+    this.chart.setRange(ranged ? [from, to] : null);
   }
 }

@@ -49,8 +49,8 @@ export class PressureView implements View {
   }
 
   update(): void {
-    const { from, to, ranged } = this.model.state;
-    for (const chart of this.charts) chart.setRange(ranged ? [from ?? 0, to ?? Infinity] : null);
+    const { ranged, chosen: { from, to } } = this.model;
+    for (const chart of this.charts) chart.setRange(ranged ? [from, to] : null);
   }
 
   private values(lane: Pressure, column: string): (number | null)[] {

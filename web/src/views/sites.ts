@@ -85,7 +85,7 @@ export class SitesView implements View {
     const more = report.sites_total - report.sites.length;
     table.setRows(this.groups(sites),
       plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
-        : state.ranged ? ' that allocated in the chosen time; the figures are of the whole run' : '') +
+        : this.model.ranged ? ' that allocated in the chosen time; the figures are of the whole run' : '') +
       (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
   }
 

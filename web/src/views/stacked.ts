@@ -38,10 +38,10 @@ export class StackedTimeline {
     const sums = new Array<number>(times.length).fill(0);
     const series = groups.map(({ title, values }, i) => {
       values.forEach((value, at) => { sums[at] += value; });
-      return { title, colour: `hsl(${(i * 47 + 210) % 360} 55% 55%)`, fill: true, opaque: true, text: this.model.figures.bytes, values: [...sums], told: values };
+      return { title, colour: `hsl(${(i * 47 + 210) % 360} 55% 55%)`, fill: true, opaque: true, steps: 'interval' as const, text: this.model.figures.bytes, values: [...sums], told: values };
     }).reverse();
     this.chart = new Chart({
-      height: 200, text: bytes, times, series, sync: 'time',
+      height: 200, text: bytes, times, series, sync: 'time', span: [this.model.intervals.begin, this.model.intervals.end],
       label: `Live heap by ${this.select.value}: most hold ${groups.slice(0, 3).map((group) => group.title).join(', ')}`,
     });
     this.place.replaceChildren(this.chart.element);
@@ -60,12 +60,21 @@ export class StackedTimeline {
     }
   }
 
+  // What is known is at the end of each interval, and drawn over the interval.
+  private steps(groups: { title: string; values: number[] }[]): { times: number[]; groups: { title: string; values: number[] }[] } {
+    const { intervals } = this.model;
+    return {
+      times: [intervals.begin, ...(groups[0]?.values ?? []).map((_, i) => intervals.at(i + 1))],
+      groups: groups.map(({ title, values }) => ({ title, values: [values[0], ...values] })),
+    };
+  }
+
   // Told by the report, and so not narrowed by the filter.
   private threads(): { times: number[]; groups: { title: string; values: number[] }[] } {
-    const { from_s, interval_s, thread } = this.model.report.timeline.stacked!;
+    const { thread } = this.model.report.timeline.stacked!;
     const groups = thread!.series.map((one) => ({ title: one.name, values: one.live_bytes }));
     if (thread!.others > 0) groups.push({ title: `${thread!.others} others`, values: thread!.other });
-    return { times: (groups[0]?.values ?? []).map((_, i) => from_s + (i + 1) * interval_s), groups };
+    return this.steps(groups);
   }
 
   private groups(): { times: number[]; groups: { title: string; values: number[] }[] } {
@@ -78,15 +87,17 @@ export class StackedTimeline {
       if (sites) sites.push(model.place(site));
       else members.set(key, [model.place(site)]);
     }
-    const end = model.report.range.to_s;
-    const all = [...members].map(([title, sites]) => ({ title, ...model.series!.liveBytes(sites, end) }));
-    const size = (values: number[]) => values.reduce((sum, value) => sum + value, 0);
+    const all = [...members].map(([title, sites]) => ({ title, values: model.series!.liveBytes(sites, model.intervals.count) }));
+    // What is large at the end or at the peak has a colour of its own, however short it was there.
+    const sums = (all[0]?.values ?? []).map((_, at) => all.reduce((sum, one) => sum + one.values[at], 0));
+    const peak = sums.indexOf(Math.max(...sums));
+    const size = (values: number[]) => Math.max(values[values.length - 1], values[peak]);
     all.sort((a, b) => size(b.values) - size(a.values));
     const groups = all.slice(0, LARGEST).map(({ title, values }) => ({ title, values }));
     const rest = all.slice(LARGEST);
     if (rest.length > 0) {
       groups.push({ title: `${rest.length} others`, values: rest[0].values.map((_, at) => rest.reduce((sum, one) => sum + one.values[at], 0)) });
     }
-    return { times: all[0]?.times ?? [], groups };
+    return this.steps(groups);
   }
 }

@@ -43,7 +43,7 @@ export class SummaryView implements View {
 
   // What happened in the time that is chosen.
   private range(): HTMLElement | null {
-    if (!this.model.state.ranged) return null;
+    if (!this.model.ranged) return null;
     const points = this.model.points();
     if (points.length === 0) return null;
     const sum = (of: (point: (typeof points)[0]) => number) => points.reduce((total, point) => total + of(point), 0);

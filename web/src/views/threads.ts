@@ -36,9 +36,7 @@ export class ThreadsView implements View {
   }
 
   update(): void {
-    const { from, to } = this.model.state;
-    const threads = this.model.report.threads.filter((thread) =>
-      (from === null || thread.last_time_s >= from) && (to === null || thread.first_time_s <= to));
+    const threads = this.model.report.threads.filter((thread) => this.model.within(thread));
     this.table.setRows(threads, plural(threads.length, 'thread'));
   }
 

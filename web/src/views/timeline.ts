@@ -13,26 +13,27 @@ export class Timeline {
   private readonly shown: HTMLElement;
   private readonly sliders: HTMLInputElement[];
   private readonly stacked: StackedTimeline | null;
-  private readonly end: number;
 
   constructor(private readonly model: Model, theme: ThemeChoice) {
     const { report } = model;
-    const { points } = report.timeline;
+    const { points } = report.timeline, { begin, end, step } = model.intervals;
     const times = points.map((point) => point.time_s);
-    this.end = times[times.length - 1] ?? 0;
     const marks = [
       ...report.phases.map((phase) => ({ name: phase.name, time: phase.first_begin.time_s })),
       ...report.marks.map((mark) => ({ name: mark.name, time: mark.time_s })),
     ];
     const common = {
-      times, marks, sync: 'time',
-      onRange: (from: number, to: number) => this.choose(from, to),
+      times, marks, sync: 'time', span: [begin, end] as [number, number],
+      onRange: (from: number, to: number) => {
+        const { first, behind } = model.intervals.around(from, to);
+        this.choose(first, behind);
+      },
     };
     const rss = points.some((point) => point.rss_bytes !== null);
     const { totals } = report, { figures } = model;
     const live = new Chart({
       ...common, height: 190, text: bytes,
-      label: `Live heap over time: from 0 to ${seconds(this.end)}, the peak is ${figures.bytes(totals.peak_live_bytes)} ` +
+      label: `Live heap over time: from ${seconds(begin)} to ${seconds(end)}, the peak is ${figures.bytes(totals.peak_live_bytes)} ` +
         `at ${seconds(totals.peak_time_s)}, ${figures.bytes(totals.live_bytes)} at the end`,
       series: [
         { title: 'live, most in the interval', colour: 'live', fill: true, text: figures.bytes, values: points.map((point) => point.max_live_bytes) },
@@ -51,7 +52,7 @@ export class Timeline {
     this.charts = [live, rates];
     this.shown = h('span', { class: 'chip', 'aria-live': 'polite' });
     this.sliders = ['From', 'To'].map((title, i) => h('input', {
-      type: 'range', min: 0, max: 1000, step: 1, 'aria-label': `${title}, time of the run`,
+      type: 'range', min: 0, max: model.intervals.count, step: 1, 'aria-label': `${title}, time of the run`,
       on: { input: () => this.onSlider(i) },
     }));
     this.stacked = model.series ? new StackedTimeline(model) : null;
@@ -60,8 +61,9 @@ export class Timeline {
       live.element, more, this.stacked?.element,
       h('div', { class: 'brush' },
         h('label', {}, 'From ', this.sliders[0]), h('label', {}, 'To ', this.sliders[1]), this.shown,
+        model.intervals.count > 1 && h('span', { class: 'note' }, `in steps of ${seconds(step)}`),
         h('button', { type: 'button', id: 'clear-range', on: { click: () => model.state.set({ from: '', to: '' }, true) } },
-          'Whole run')));
+          report.range.whole ? 'Whole run' : 'All of it')));
     theme.subscribe(() => this.redraw());
   }
 
@@ -71,28 +73,28 @@ export class Timeline {
   }
 
   update(): void {
-    const { from, to, ranged } = this.model.state;
-    const begin = Math.max(0, from ?? 0), end = Math.min(this.end, to ?? this.end);
-    this.sliders[0].value = String(this.end > 0 ? Math.round((1000 * begin) / this.end) : 0);
-    this.sliders[1].value = String(this.end > 0 ? Math.round((1000 * end) / this.end) : 1000);
-    this.sliders[0].setAttribute('aria-valuetext', seconds(begin));
-    this.sliders[1].setAttribute('aria-valuetext', seconds(end));
-    this.shown.textContent = `${seconds(begin)} to ${seconds(end)}`;
+    const { chosen, intervals, ranged } = this.model;
+    const [from, to] = this.sliders;
+    from.value = String(chosen.first);
+    to.value = String(chosen.behind);
+    from.setAttribute('aria-valuetext', seconds(chosen.from, intervals.step));
+    to.setAttribute('aria-valuetext', seconds(chosen.to, intervals.step));
+    this.shown.textContent = intervals.text(chosen);
     this.shown.classList.toggle('active', ranged);
-    for (const chart of this.charts) chart.setRange(ranged ? [begin, end] : null);
+    for (const chart of this.charts) chart.setRange(ranged ? [chosen.from, chosen.to] : null);
     this.stacked?.update();
   }
 
-  private choose(from: number, to: number): void {
-    const text = (value: number) => String(Number(value.toPrecision(6)));
-    this.model.state.set({
-      from: from <= 0 ? '' : text(from), to: to >= this.end ? '' : text(to),
-    }, true);
+  private choose(first: number, behind: number): void {
+    this.model.state.set(this.model.intervals.choice(first, behind), true);
   }
 
+  // The other one stays where it is, and one interval away at least.
   private onSlider(moved: number): void {
-    const at = this.sliders.map((slider) => (Number(slider.value) * this.end) / 1000);
-    if (at[0] > at[1]) at[1 - moved] = at[moved];
-    this.choose(at[0], at[1]);
+    const { first, behind } = this.model.chosen;
+    const to = Number(this.sliders[moved].value);
+    if (moved === 0) this.choose(Math.min(to, behind - 1), behind);
+    else this.choose(first, Math.max(to, first + 1));
+    this.update();  // also where nothing else came of it
   }
 }
