@@ -306,6 +306,32 @@ describe('an ordinary page', () => {
     assert.equal(await open.count(), 0);
   }));
 
+  test('says in each view what it does not narrow', async () => {
+    const whole = /Figures of the whole run, which the filter and the chosen time do not narrow/i;
+    await on('ordinary.html', '#q=forget&from=0.5&to=1', async (page) => {
+      for (const view of ['summary', 'threads', 'faults', 'mappings', 'pressure', 'coverage']) {
+        await show(page, view);
+        assert.match(await page.locator(`#panel-${view}`).innerText(), whole, view);
+      }
+      await show(page, 'summary');
+      // Of its 32 allocations in 71 intervals 9 are before those 25, and 20 before their end.
+      assert.match(await page.locator('#panel-summary .filtered').textContent(), /chosen time1 site: 11 allocations, 0 frees; live from 1\.13 KiB to 2\.54 KiB/);
+      await show(page, 'leaks');
+      assert.match(await page.getByLabel(/definitely lost/).locator('..').textContent(), / 0 B in 0 blocks, of 400 KiB$/);
+      assert.match(await page.getByLabel(/still reachable/).locator('..').textContent(), / 4\.00 KiB in 32 blocks, of 4\.00 KiB$/);
+    });
+    await on('ordinary.html', '#q=forget', async (page) => {
+      assert.match(await page.locator('#panel-summary').innerText(), /the whole run, which the filter does not narrow/);
+      assert.match(await page.locator('#panel-summary .filtered').textContent(), /1 site: 32 allocations of 4\.00 KiB, 0 frees; live at the end 4\.00 KiB in 32 blocks/);
+    });
+    await on('ordinary.html', '', async (page) => {
+      for (const view of await viewsOf(page)) {
+        await show(page, view);
+        assert.doesNotMatch(await page.locator(`#panel-${view}`).innerText(), /narrow/, view);
+      }
+    });
+  });
+
   test('chooses kinds of leaks', () => on('ordinary.html', '#view=leaks', async (page) => {
     assert.equal(await rows(page, 'leaks').count(), 2);
     await page.getByLabel(/still reachable/).uncheck();

@@ -10,6 +10,8 @@ export interface Measure {
   title: string;
   text: (value: number) => string;
   of: (site: Site) => number;
+  // What cannot be drawn beside it, in words; empty where there is none.
+  besides?: (sites: Site[]) => string;
 }
 
 type Row = [id: string, title: string, text: 'bytes' | 'count', of?: 'kernel'];
@@ -44,5 +46,14 @@ export function measuresOf(report: Report, figures: Figures): Measure[] {
 }
 
 export function rangedMeasures(inRange: (site: Site) => InRange, figures: Figures): Measure[] {
-  return RANGED.map(([id, title, text]) => ({ id, title, text: figures[text], of: (site) => Math.max(0, inRange(site)[id]) }));
+  return RANGED.map(([id, title, text]) => ({ id, title, text: figures[text], of: (site) => Math.max(0, inRange(site)[id]),
+    ...(id === 'growth_bytes' ? { besides: (sites: Site[]) => shrunk(sites, inRange, figures) } : {}) }));
+}
+
+function shrunk(sites: Site[], inRange: (site: Site) => InRange, figures: Figures): string {
+  const changes = sites.map((site) => inRange(site).growth_bytes);
+  const sum = (some: number[]) => some.reduce((total, one) => total + one, 0);
+  const down = changes.filter((change) => change < 0);
+  return down.length === 0 ? ''
+    : `Not drawn: ${figures.bytes(-sum(down))} by which others shrank; all together ${sum(changes) < 0 ? 'shrank' : 'grew'} by ${figures.bytes(Math.abs(sum(changes)))}.`;
 }

@@ -8,7 +8,7 @@ import { Stacks } from './stacks';
 import { Intervals, type Chosen } from './intervals';
 import { interval95 } from './sampled';
 import type { State } from './state';
-import { Figures } from './text';
+import { Figures, seconds } from './text';
 
 export class Model {
   readonly report: Report;
@@ -35,6 +35,12 @@ export class Model {
 
   // Whether figures of sites are of the chosen time, and not of the whole run.
   get figuresOfRange(): boolean { return this.ranged && this.series !== null; }
+
+  // What a page is of that was made of a part of the run.
+  get extent(): string {
+    const { whole, from_s, to_s } = this.report.range;
+    return whole ? 'the whole run' : `${seconds(from_s)} to ${seconds(to_s)}`;
+  }
 
   get chosen(): Chosen { return this.intervals.chosen(this.state); }
 
@@ -101,6 +107,7 @@ export class Model {
     return this.filteredSites().filter((site) => this.active(site));
   }
 
+  // Allocated in the chosen time, whenever they were lost.
   leaks(): Leak[] {
     const kinds = this.state.get('kinds');
     const wanted = new Set(kinds === '' ? [] : kinds.split(','));

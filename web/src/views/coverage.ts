@@ -3,6 +3,7 @@
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
 import { bytes, count } from '../text';
+import { WholeNote } from '../whole_note';
 
 const ROWS: [string, string][] = [
   ['events', 'events'], ['dropped_events', 'events lost: the library could not write them'],
@@ -29,11 +30,13 @@ export class CoverageView implements View {
   readonly id = 'coverage';
   readonly title = 'Coverage';
   readonly element: HTMLElement;
+  private readonly note: WholeNote;
 
   constructor(model: Model) {
     const { coverage } = model.report;
     const counters = Object.entries(coverage.counters);
-    this.element = h('div', {},
+    this.note = new WholeNote(model);
+    this.element = h('div', {}, this.note.element,
       h('ul', { class: 'notes' },
         ...coverage.notes.map((note) => h('li', {}, name(note))),
         ...coverage.unseen_allocators.map((one) => h('li', {}, name(one.module), one.allocator && `, ${one.allocator}`, `: ${WAYS[one.way] ?? one.way}`))),
@@ -45,5 +48,5 @@ export class CoverageView implements View {
         h('dl', { class: 'figures' }, ...counters.flatMap(([key, value]) => [h('dt', {}, name(key)), h('dd', {}, count(value))]))));
   }
 
-  update(): void {}
+  update(): void { this.note.update(); }
 }

@@ -11,6 +11,7 @@ import { Table } from '../table';
 import { callerCell, functionCell } from '../short_name';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
+import { WholeNote, wholeText } from '../whole_note';
 
 function correlation(r: number | null, what: string): string {
   if (r === null) return `Whether minor faults follow ${what} is not known: too few samples.`;
@@ -34,8 +35,10 @@ export class FaultsView implements View {
   readonly element: HTMLElement;
   private readonly chart: Chart;
   private table: Table<FaultSite> | null = null;
+  private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model, theme: ThemeChoice) {
+    this.notes = [new WholeNote(model), new WholeNote(model)];
     const { faults, timeline } = model.report;
     const { points } = timeline;
     const major = points.some((point) => point.major_faults > 0);
@@ -47,7 +50,7 @@ export class FaultsView implements View {
         ...(major ? [{ title: 'major faults', colour: 'rss', bars: true, values: points.map((point) => point.major_faults) }] : []),
       ],
     });
-    this.element = h('div', {},
+    this.element = h('div', {}, this.notes[0].element,
       h('dl', { class: 'figures' },
         h('dt', {}, 'Minor'), h('dd', {}, counted(faults.minor)),
         h('dt', {}, 'Major'), h('dd', {}, counted(faults.major)),
@@ -58,7 +61,7 @@ export class FaultsView implements View {
       h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
       ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
       this.chart.element,
-      ...this.thrash(), ...this.account(), ...this.phases(), ...this.owners(), ...this.others());
+      ...this.thrash(), ...this.account(), ...this.phases(), ...this.owners(), this.notes[1].element, ...this.others());
     theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
   }
 
@@ -136,8 +139,10 @@ export class FaultsView implements View {
     const { model } = this;
     if (this.table) {
       const rows = model.report.faults.sites!.filter((site) => model.keeps(site.stack));
-      this.table.setRows(rows, plural(rows.length, 'site'));
+      const whole = wholeText(model, ['time']);
+      this.table.setRows(rows, plural(rows.length, 'site') + (whole && `; ${whole}`));
     }
+    for (const note of this.notes) note.update();
     const { ranged, chosen: { from, to } } = this.model;
     this.chart.setRange(ranged ? [from, to] : null);
   }

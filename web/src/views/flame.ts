@@ -16,6 +16,7 @@ export class FlameView implements View {
   private readonly chart: FlameChart;
   private readonly empty = h('p', { class: 'empty' });
   private readonly buttons: [string, HTMLInputElement][];
+  private readonly besides = h('p', { class: 'note' });
   private total = 0;
 
   constructor(private readonly model: Model) {
@@ -36,7 +37,7 @@ export class FlameView implements View {
     this.element = h('div', {},
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Direction'),
         radio('callees', 'from main down to the allocation'), radio('callers', 'from the allocation up to its callers')),
-      this.empty, this.chart.element);
+      this.empty, this.besides, this.chart.element);
   }
 
   update(): void {
@@ -44,6 +45,9 @@ export class FlameView implements View {
     const { state, stacks, measure } = model;
     const callers = state.get('direction') === 'callers';
     for (const [value, input] of this.buttons) input.checked = (value === 'callers') === callers;
+    const besides = measure?.besides?.(model.sites()) ?? '';
+    this.besides.textContent = besides;
+    this.besides.hidden = besides === '';
     const sites = measure ? model.sites().map((site) => ({ stack: site.stack, value: measure.of(site) })) : [];
     this.total = sites.reduce((all, site) => all + site.value, 0);
     this.chart.element.hidden = this.total === 0;

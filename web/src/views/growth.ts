@@ -53,7 +53,7 @@ export class GrowthView implements View {
     // The text counts these: a caller once, whatever called it.
     const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
     this.table.setRows(sites, `${plural(sites.length, 'stack')}, ${count(growing.length)} growing` +
-      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + '; verdicts and rates are of the whole run');
+      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts and rates are of ${this.model.extent}`);
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

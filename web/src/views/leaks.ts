@@ -8,6 +8,7 @@ import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, count, plural, seconds } from '../text';
+import { WholeNote } from '../whole_note';
 
 const KINDS: { [kind: string]: string } = {
   definite: 'definitely lost', indirect: 'indirectly lost', possible: 'possibly lost',
@@ -20,9 +21,12 @@ export class LeaksView implements View {
   readonly element: HTMLElement;
   private readonly table: Table<Leak>;
   private readonly boxes: HTMLInputElement[] = [];
+  private readonly amounts = new Map<string, HTMLElement>();
+  private readonly note: WholeNote;
 
   constructor(private readonly model: Model) {
     const { report, stacks, state, figures } = model;
+    this.note = new WholeNote(model);
     const scanned = report.leak_scan !== null;
     this.title = scanned ? 'Leaks' : 'Unfreed';
     const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Leak> => ({
@@ -64,9 +68,11 @@ export class LeaksView implements View {
     const wanted = this.model.state.get('kinds');
     const kinds = wanted.split(',');
     for (const box of this.boxes) box.checked = wanted === '' || kinds.includes(box.value);
+    this.drawAmounts();
+    this.note.update();
     const leaks = this.model.leaks();
     const more = this.model.report.leaks_total - this.model.report.leaks.length;
-    this.table.setRows(leaks, `${plural(leaks.length, 'row')}` +
+    this.table.setRows(leaks, plural(leaks.length, 'row') + (this.model.ranged ? ' with an allocation in the chosen time' : '') +
       (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
   }
 
@@ -74,10 +80,25 @@ export class LeaksView implements View {
 
   private mismatches(): Child[] {
     const pairs = this.model.report.mismatches?.pairs ?? [];
-    return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'),
+    return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'), this.note.element,
       plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs, (pair) =>
         [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, this.model.figures.count(pair.times)],
         [1, 2, 3])];
+  }
+
+  // Of each kind what the filter and the chosen time leave, of how much.
+  private drawAmounts(): void {
+    const { model } = this, { report, state } = model;
+    const { totals } = report.leak_scans.find((one) => one.number === report.leak_scan) ?? { totals: null };
+    const narrowed = state.get('q') !== '' || model.ranged;
+    for (const [kind, element] of this.amounts) {
+      const all = totals![kind], rows = report.leaks.filter((leak) => leak.kind === kind);
+      const left = narrowed ? rows.filter((leak) => model.keeps(leak.stack) && model.within(leak)) : rows;
+      const sum = (of: 'bytes' | 'blocks') => left.reduce((total, leak) => total + leak[of], 0);
+      element.textContent = all.blocks > 0 && rows.length === 0 ? `${bytes(all.bytes)} in ${plural(all.blocks, 'block')}, not in this page`
+        : narrowed ? `${bytes(sum('bytes'))} in ${plural(sum('blocks'), 'block')}, of ${bytes(all.bytes)}`
+        : `${bytes(all.bytes)} in ${plural(all.blocks, 'block')}`;
+    }
   }
 
   private head(): HTMLElement {
@@ -88,14 +109,15 @@ export class LeaksView implements View {
     }
     const scan = report.leak_scans.find((one) => one.number === report.leak_scan)!;
     const boxes = Object.keys(KINDS).filter((kind) => scan.totals && kind in scan.totals).map((kind) => {
-      const amount = scan.totals![kind];
+      const text = h('span');
+      this.amounts.set(kind, text);
       const box = h('input', { type: 'checkbox', value: kind, on: { change: () => {
         const on = this.boxes.filter((each) => each.checked).map((each) => each.value);
         state.set({ kinds: on.length === this.boxes.length ? '' : on.join(',') || 'none' }, true);
       } } });
       this.boxes.push(box);
       return h('label', { class: 'kind' }, box, ' ', h('span', { class: `tag ${kind}` }, KINDS[kind]),
-        ` ${bytes(amount.bytes)} in ${plural(amount.blocks, 'block')}`);
+        ' ', text);
     });
     return h('div', {},
       h('p', { class: 'note' }, `Scan ${scan.number} (${scan.reason}${scan.label ? `, ${scan.label}` : ''}) at ${seconds(scan.time_s)}.`,

@@ -8,6 +8,7 @@ import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, count, plural, seconds, share } from '../text';
+import { WholeNote, wholeText } from '../whole_note';
 
 const MAP_ROWS: [string, string][] = [
   ['heap_bytes', 'heap (brk) at the end'], ['heap_at_start_bytes', 'heap (brk) at the start'],
@@ -32,9 +33,11 @@ export class MappingsView implements View {
   readonly title = 'Sizes and mappings';
   readonly element: HTMLElement;
   private readonly table: Table<Mapping>;
+  private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model) {
     const { stacks, state, figures } = model;
+    this.notes = [new WholeNote(model), new WholeNote(model)];
     // The kernel's own are known; those of malloc's blocks are known of the sample.
     const of = (mapping: Mapping) => (mapping.kind === 'mapped_block' ? figures : { bytes, count });
     this.table = new Table<Mapping>({
@@ -50,15 +53,17 @@ export class MappingsView implements View {
       detail: (mapping) => stackList(stacks, mapping.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),
       empty: 'Nothing was mapped that the trace shows.',
     });
-    this.element = h('div', {},
+    this.element = h('div', {}, this.notes[0].element,
       ...this.sizes(),
       ...this.lifetimes(),
-      h('h3', {}, 'Memory from the kernel, by who asked'), this.table.element, this.memoryMap() ?? '');
+      h('h3', {}, 'Memory from the kernel, by who asked'), this.table.element, ...this.memoryMap());
   }
 
   update(): void {
     const mappings = this.model.report.mappings.filter((mapping) => this.model.keeps(mapping.stack));
-    this.table.setRows(mappings, plural(mappings.length, 'row'));
+    const whole = wholeText(this.model, ['time']);
+    this.table.setRows(mappings, plural(mappings.length, 'row') + (whole && `; ${whole}`));
+    for (const note of this.notes) note.update();
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
@@ -81,9 +86,9 @@ export class MappingsView implements View {
         this.model.figures.count(one.blocks), part(one.blocks)], [SHARE])];
   }
 
-  private memoryMap(): HTMLElement | null {
+  private memoryMap(): Child[] {
     const map = this.model.report.memory_map;
-    return map && h('div', {}, h('h3', {}, 'Memory map'), h('dl', { class: 'figures' },
-      ...MAP_ROWS.filter(([key]) => key in map).flatMap(([key, title]) => [h('dt', {}, title), h('dd', {}, bytes(map[key]))])));
+    return map === null ? [] : [h('h3', {}, 'Memory map'), this.notes[1].element, h('dl', { class: 'figures' },
+      ...MAP_ROWS.filter(([key]) => key in map).flatMap(([key, title]) => [h('dt', {}, title), h('dd', {}, bytes(map[key]))]))];
   }
 }

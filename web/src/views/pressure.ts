@@ -9,6 +9,7 @@ import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
+import { WholeNote } from '../whole_note';
 
 const COLOURS = ['rss', 'live', 'fault', 'alloc'];
 
@@ -31,6 +32,7 @@ export class PressureView implements View {
   readonly title = 'Pressure';
   readonly element: HTMLElement;
   private readonly charts: Chart[] = [];
+  private readonly note: WholeNote;
 
   constructor(private readonly model: Model, theme: ThemeChoice) {
     const lane = model.report.pressure!;
@@ -39,7 +41,8 @@ export class PressureView implements View {
       ? h('p', { class: 'note' }, process.oom_killed == null ? 'Whether the OOM killer killed it is not known: '
             : process.oom_killed ? 'Killed by the OOM killer: ' : 'Not killed by the OOM killer: ',
           name(process.oom_evidence.replace(/\.?$/, '.'))) : null;
-    this.element = h('div', {},
+    this.note = new WholeNote(model);
+    this.element = h('div', {}, this.note.element,
       h('p', {}, `${plural(lane.samples, 'sample')} of the process and of the machine, taken from outside; ${count(lane.points.length)} are here.`),
       killed,
       ...(lane.notes.length > 0 ? [h('ul', { class: 'notes' }, ...lane.notes.map((note) => h('li', {}, name(note))))] : []),
@@ -49,6 +52,7 @@ export class PressureView implements View {
   }
 
   update(): void {
+    this.note.update();
     const { ranged, chosen: { from, to } } = this.model;
     for (const chart of this.charts) chart.setRange(ranged ? [from, to] : null);
   }

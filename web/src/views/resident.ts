@@ -8,6 +8,7 @@ import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, plural, seconds, share } from '../text';
+import { WholeNote } from '../whole_note';
 
 export class ResidentView implements View {
   readonly id = 'resident';
@@ -15,6 +16,7 @@ export class ResidentView implements View {
   readonly element: HTMLElement;
   private readonly table: Table<ResidentSite>;
   private readonly at: Resident;
+  private readonly note: WholeNote;
 
   constructor(private readonly model: Model) {
     const { stacks, state } = model;
@@ -36,13 +38,15 @@ export class ResidentView implements View {
       detail: (site) => stackList(stacks, site.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),
       empty: 'No site is left by the filter.',
     });
-    this.element = h('div', {}, ...times.map((one) => this.parts(one)),
+    this.note = new WholeNote(model);
+    this.element = h('div', {}, this.note.element, ...times.map((one) => this.parts(one)),
       h('h3', {}, `By site, at ${seconds(this.at.time_s)}`), this.table.element);
   }
 
   update(): void {
     const sites = (this.at.sites ?? []).filter((site) => this.model.keeps(site.stack));
     this.table.setRows(sites, plural(sites.length, 'site'));
+    this.note.update();
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

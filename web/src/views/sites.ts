@@ -134,7 +134,7 @@ export class SitesView implements View {
     const most = 5;
     const shown = group.sites.slice(0, most);
     return h('div', {}, ...shown.map((site) => h('div', { class: 'site' },
-      h('p', {}, `${site.allocator}: ${heap(site.allocations, 'allocation')}, ${bytes(site.bytes_allocated)}${this.model.interval([site], 'bytes_allocated')}, ` +
+      h('p', {}, `${site.allocator}${this.model.figuresOfRange ? `, in ${this.model.extent}` : ''}: ${heap(site.allocations, 'allocation')}, ${bytes(site.bytes_allocated)}${this.model.interval([site], 'bytes_allocated')}, ` +
         `largest ${exactBytes(site.largest_bytes)}, live ${bytes(site.live_bytes)}${site.live_bytes > 0 ? this.model.interval([site], 'live_bytes') : ''}; from ${seconds(site.first_time_s)} to ${seconds(site.last_time_s)}; fingerprint `,
         h('code', {}, site.fingerprint)),
       this.life(site),

@@ -46,7 +46,8 @@ export class SourcesView implements View {
       h('span', { class: 'bar', style: { width: `${(100 * each.value) / children[0].value}%` } }),
       h('span', { class: 'value' }, measure.text(each.value), h('small', {}, ` ${share(each.value, at.value)}`)),
       h('span', { class: 'what' }, each.children.size > 0 ? this.button(each) : name(each.name)))));
-    this.details.textContent = `${at.name}: ${measure.text(at.value)}`;
+    const besides = measure.besides?.(model.sites()) ?? '';
+    this.details.textContent = `${at.name}: ${measure.text(at.value)}${besides && `. ${besides}`}`;
   }
 
   // The name, where there is room for some of it.

@@ -6,6 +6,7 @@ import { h } from '../dom';
 import type { Model } from '../model';
 import type { Site } from '../data';
 import { bytes } from '../text';
+import { WholeNote } from '../whole_note';
 
 const LARGEST = 7;
 const BY: [string, string][] = [['caller', 'caller'], ['file', 'source file'], ['folder', 'source folder'], ['module', 'module']];
@@ -14,15 +15,17 @@ export class StackedTimeline {
   readonly element: HTMLElement;
   private readonly select: HTMLSelectElement;
   private readonly place = h('div');
+  private readonly note: WholeNote;
   private chart: Chart | null = null;
   private drawn = '';
 
   constructor(private readonly model: Model) {
+    this.note = new WholeNote(model, ['filter']);
     const by = model.report.timeline.stacked?.thread ? [...BY, ['thread', 'thread']] : BY;
     this.select = h('select', { on: { change: () => this.update() } },
       ...by.map(([value, title]) => h('option', { value }, title)));
     const details = h('details', { on: { toggle: () => this.update() } },
-      h('summary', {}, 'Live heap by who holds it'), h('label', {}, 'by ', this.select), this.place);
+      h('summary', {}, 'Live heap by who holds it'), h('label', {}, 'by ', this.select), this.note.element, this.place);
     this.element = details;
   }
 
@@ -33,6 +36,8 @@ export class StackedTimeline {
     const wanted = `${this.select.value} ${this.model.state.get('q')}`;
     if (!details.open || wanted === this.drawn) return;
     this.drawn = wanted;
+    this.note.update();
+    if (this.select.value !== 'thread') this.note.element.hidden = true;
     const { times, groups } = this.groups();
     // Each on top of those before it; the highest is drawn first.
     const sums = new Array<number>(times.length).fill(0);

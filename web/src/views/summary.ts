@@ -3,6 +3,7 @@
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { bytes as exactBytes, count, plural as exactPlural, seconds, share } from '../text';
+import { wholeText } from '../whole_note';
 
 function ended(model: Model): string {
   const { process } = model.report;
@@ -37,7 +38,7 @@ export class SummaryView implements View {
 
   update(): void {
     this.element.replaceChildren(
-      this.range() ?? '',
+      this.range() ?? '', this.filtered() ?? '',
       h('div', { class: 'columns' }, this.figures(), this.largest()));
   }
 
@@ -51,11 +52,30 @@ export class SummaryView implements View {
     // A point tells what was live at its end: where the time begins, the one before does.
     const { points: all } = this.model.report.timeline;
     const before = all[all.indexOf(points[0]) - 1], last = points[points.length - 1];
-    return h('section', { class: 'range' }, h('h3', {}, 'In the chosen time'),
+    return h('section', { class: 'range' }, h('h3', {}, 'In the chosen time'), this.model.state.get('q') !== '' && h('p', { class: 'note' }, 'Of all sites, whatever the filter leaves.'),
       h('p', {}, `${plural(sum((p) => p.allocations), 'allocation')} of ${bytes(sum((p) => p.bytes_allocated))}, ` +
         `${plural(sum((p) => p.frees), 'free')}; live from ${bytes(before?.live_bytes ?? 0)} to ${bytes(last.live_bytes)}, ` +
         `at most ${bytes(points.reduce((most, point) => Math.max(most, point.max_live_bytes), 0))}; ` +
         `${exactPlural(sum((p) => p.minor_faults), 'minor fault')}.`));
+  }
+
+  // What the filter leaves, of the chosen time where one is.
+  private filtered(): HTMLElement | null {
+    const { model } = this, { bytes, plural } = model.figures;
+    if (model.state.get('q') === '') return null;
+    const sites = model.sites();
+    if (model.figuresOfRange) {
+      const sum = (of: 'allocations' | 'frees' | 'live_bytes' | 'growth_bytes') => sites.reduce((total, site) => total + model.inRange(site)[of], 0);
+      return h('section', { class: 'filtered' }, h('h3', {}, 'What the filter leaves, in the chosen time'),
+        h('p', {}, `${exactPlural(sites.length, 'site')}: ${plural(sum('allocations'), 'allocation')}, ${plural(sum('frees'), 'free')}; ` +
+          `live from ${bytes(sum('live_bytes') - sum('growth_bytes'))} to ${bytes(sum('live_bytes'))}.`));
+    }
+    const sum = (of: 'allocations' | 'frees' | 'bytes_allocated' | 'live_bytes' | 'live_blocks' | 'bytes_at_peak') =>
+      sites.reduce((total, site) => total + site[of], 0);
+    return h('section', { class: 'filtered' }, h('h3', {}, 'What the filter leaves'),
+      h('p', {}, `${exactPlural(sites.length, 'site')}: ${plural(sum('allocations'), 'allocation')} of ${bytes(sum('bytes_allocated'))}, ` +
+        `${plural(sum('frees'), 'free')}; live at the end ${bytes(sum('live_bytes'))} in ${plural(sum('live_blocks'), 'block')}, ` +
+        `at the peak ${bytes(sum('bytes_at_peak'))}.`));
   }
 
   private figures(): HTMLElement {
@@ -83,7 +103,8 @@ export class SummaryView implements View {
       rows.splice(2, 0, ['Only', `blocks allocated from ${seconds(report.range.from_s)} to ${seconds(report.range.to_s)}`]);
     }
     for (const only of report.range.only) rows.splice(2, 0, ['Only', name(only)]);
-    return h('section', {}, h('h3', {}, 'Figures'),
+    const whole = wholeText(this.model);
+    return h('section', {}, h('h3', {}, 'Figures'), whole && h('p', { class: 'note' }, `${whole[0].toUpperCase()}${whole.slice(1)}.`),
       h('dl', { class: 'figures' }, ...rows.filter(([, value]) => value !== false)
         .flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, value)])));
   }
@@ -100,7 +121,8 @@ export class SummaryView implements View {
       all += value;
     }
     const largest = [...byCaller].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]).slice(0, 8);
-    return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`),
+    const besides = measure.besides?.(model.sites());
+    return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), besides && h('p', { class: 'note' }, besides),
       h('ol', { class: 'bars' }, ...largest.map(([caller, value]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1]}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),

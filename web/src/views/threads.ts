@@ -4,19 +4,25 @@ import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { Table, type Column } from '../table';
 import { plural, seconds } from '../text';
+import { WholeNote } from '../whole_note';
 
 export class ThreadsView implements View {
   readonly id = 'threads';
   readonly title = 'Threads';
   readonly element: HTMLElement;
   private readonly table: Table<Thread>;
+  private readonly note: WholeNote;
 
   constructor(private readonly model: Model) {
     const { figures } = model;
+    this.note = new WholeNote(model);
     type Key = 'allocations' | 'frees' | 'bytes_allocated' | 'live_bytes' | 'live_blocks' | 'temporary' | 'first_time_s' | 'last_time_s';
     const number = (id: Key, title: string, text: (value: number) => string): Column<Thread> => ({
       id, title, number: true, width: '8em', value: (thread) => thread[id] ?? 0,
       cell: (thread) => (thread[id] === null ? '–' : text(thread[id]!)),
+    });
+    const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Thread> => ({
+      ...number(id, title, seconds), cell: (thread) => (thread.allocations + thread.frees > 0 ? seconds(thread[id]) : '–'),
     });
     this.table = new Table<Thread>({
       label: 'Threads', sort: model.state.get('view') === this.id && model.state.get('sort') || '-bytes_allocated',
@@ -28,16 +34,17 @@ export class ThreadsView implements View {
           cell: (thread) => h('span', {}, name(thread.name), thread.in_signal_handlers && ' (signal handlers)') },
         number('bytes_allocated', 'Total', figures.bytes), number('allocations', 'Allocations', figures.count), number('frees', 'Frees', figures.count),
         number('live_bytes', 'Live', figures.bytes), number('live_blocks', 'Blocks', figures.count), number('temporary', 'Temporary', figures.count),
-        number('first_time_s', 'First', seconds), number('last_time_s', 'Last', seconds),
+        time('first_time_s', 'First'), time('last_time_s', 'Last'),
       ],
       empty: 'No thread is left by the chosen time.',
     });
-    this.element = h('div', {}, this.table.element, ...this.exchanges(), ...this.modules());
+    this.element = h('div', {}, this.note.element, this.table.element, ...this.exchanges(), ...this.modules());
   }
 
   update(): void {
     const threads = this.model.report.threads.filter((thread) => this.model.within(thread));
-    this.table.setRows(threads, plural(threads.length, 'thread'));
+    this.table.setRows(threads, plural(threads.length, 'thread') + (this.model.ranged ? ' of the chosen time' : ''));
+    this.note.update();
   }
 
   private exchanges(): Child[] {
