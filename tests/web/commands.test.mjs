@@ -140,6 +140,23 @@ describe('memtrace diff --format html', () => {
   test('is readable by a screen reader', () => readable('diff.html'));
 });
 
+describe('memtrace diff --format html of few sites', () => {
+  test('has the change of the whole runs', async () => {
+    const made = memtrace('diff', trace('leaks'), trace('new_delete'), '--by', 'allocations', '--top', '1', '--format', 'html', '-o', page('top.html'));
+    assert.equal(made.status, 0, made.stderr);
+    const { old: before, new: after, sites } = JSON.parse(
+      memtrace('diff', trace('leaks'), trace('new_delete'), '--by', 'allocations', '--top', '1', '--format', 'json').stdout);
+    const signed = (value) => `${value > 0 ? '+' : ''}${value.toLocaleString('en-US')}`;
+    const change = after.totals.allocations - before.totals.allocations;
+    assert.notEqual(change, sites[0].change);
+    await on('top.html', '', async (shown) => {
+      const text = await shown.locator('.verdicts').innerText();
+      assert.ok(text.includes(`${signed(change)} in all`), text);
+      assert.ok(text.includes(`the 1 site in this page: ${signed(sites[0].change)}.`), text);
+    });
+  });
+});
+
 describe('memtrace compare --format html', () => {
   before(() => {
     const made = memtrace('compare', trace('leaks'), join(source, 'tests/fuzz/valgrind_xml/protocol6.xml'), '--format', 'html', '-o', page('compare.html'));

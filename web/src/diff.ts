@@ -11,6 +11,12 @@ import { card } from './verdicts';
 
 const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);
 
+// Which of the amounts `diff.by` is.
+const MEASURED: { [by: string]: string } = {
+  live: 'live_bytes', 'live-blocks': 'live_blocks', peak: 'peak_bytes', allocated: 'bytes_allocated', allocations: 'allocations',
+  temporary: 'temporary', definite: 'definite_bytes', indirect: 'indirect_bytes', possible: 'possible_bytes', reachable: 'reachable_bytes',
+};
+
 const AMOUNTS: [string, string, 'bytes' | 'count'][] = [
   ['live_bytes', 'Live at the end', 'bytes'], ['live_blocks', 'Blocks at the end', 'count'], ['peak_bytes', 'At the peak', 'bytes'],
   ['bytes_allocated', 'Bytes allocated', 'bytes'], ['allocations', 'Allocations', 'count'], ['temporary', 'Temporary', 'count'],
@@ -27,6 +33,11 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
     ? diff.per === 'run' ? figures.count(value) : (estimated && value !== 0 ? '~' : '') + Number(value.toPrecision(3)) : figures.bytes(value)) + unit;
   const signed = (value: number): string => (value > 0 ? '+' : '') + amount(value);
   const change = diff.sites.reduce((all, row) => all + row.change, 0);
+  const key = MEASURED[diff.by] ?? '';
+  const before = diff.old.totals[key], after = diff.new.totals[key];
+  // Divided, a run has no totals here, and a sum of what its sites in the page have is not one.
+  const whole = diff.per === 'run' && before != null && after != null;
+  const shown = `${plural(diff.sites.length, 'site')} in this page`;
   const { counts } = diff;
 
   const rows = new Rows<DiffRow>({
@@ -60,7 +71,8 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
     h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
       card({ kind: diff.grew ? 'bad' : 'good', title: diff.grew ? `${plural(grew, 'site')} new or grown` : 'Nothing is new, nothing grew',
              text: `By ${diff.by}${unit}: ${counts.new} new, ${counts.grown} grown, ${counts.shrunk} shrunk, ${counts.gone} gone, ${counts.same} the same.` }),
-      card({ kind: 'unknown', title: `${signed(change)} in all`, text: 'Over the sites below.' }),
+      card(whole ? { kind: 'unknown', title: `${signed(after - before)} in all`, text: `From ${amount(before)} to ${amount(after)}; the ${shown}: ${signed(change)}.` }
+        : { kind: 'unknown', title: `${signed(change)} over the sites below`, text: `These are the ${shown}, not all.` }),
       ...[diff.old, diff.new].filter((one) => one.notes.length > 0).map((one) =>
         card({ kind: 'warning', title: 'Not everything was recorded', text: `${one.name}: ${one.notes.join('; ')}` }))),
     h('main', {},
