@@ -64,7 +64,9 @@ export class Figures {
   readonly interval = (low: unknown, high: unknown): string =>
     (this.estimated && typeof low === 'number' && typeof high === 'number' ? ` [${bytes(low)} to ${bytes(high)}]` : '');
 
-  private about(value: number, text: string): string { return this.estimated && value !== 0 ? `~${text}` : text; }
+  private about(value: number, text: string): string {
+    return !this.estimated || value === 0 ? text : value < 0 ? `-~${text.slice(1)}` : `~${text}`;
+  }
 }
 
 // As the text report writes it. `step`: the digits are enough to tell times apart that are one from each other.

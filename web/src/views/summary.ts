@@ -1,5 +1,6 @@
 // The figures of the run, and who has most.
 
+import type { Site } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { bytes as exactBytes, count, plural as exactPlural, seconds, share } from '../text';
@@ -113,21 +114,25 @@ export class SummaryView implements View {
     const { model } = this;
     const { measure } = model;
     if (!measure) return h('section', {}, h('h3', {}, 'Sites'), h('p', {}, 'No site allocated.'));
-    const byCaller = new Map<number, number>();
+    const byCaller = new Map<number, { value: number; sites: Site[] }>();
     let all = 0;
     for (const site of model.sites()) {
       const caller = model.stacks.caller(site.stack), value = measure.of(site);
-      byCaller.set(caller, (byCaller.get(caller) ?? 0) + value);
+      const group = byCaller.get(caller) ?? { value: 0, sites: [] };
+      group.value += value;
+      group.sites.push(site);
+      byCaller.set(caller, group);
       all += value;
     }
-    const largest = [...byCaller].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]).slice(0, 8);
+    const largest = [...byCaller].filter(([, { value }]) => value > 0).sort((a, b) => b[1].value - a[1].value).slice(0, 8);
+    const interval = (sites: Site[]) => (!model.figuresOfRange && (measure.id === 'bytes_allocated' || measure.id === 'live_bytes') ? model.interval(sites, measure.id) : '');
     const besides = measure.besides?.(model.sites());
     return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), besides && h('p', { class: 'note' }, besides),
-      h('ol', { class: 'bars' }, ...largest.map(([caller, value]) => h('li', {},
-        h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1]}%` } }),
+      h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
+        h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
         caller < 0 ? '[no stack]'
           : h('span', { class: 'what' }, name(model.stacks.name(caller)), ' ',
-              h('span', { class: 'place' }, name(model.stacks.place(caller))))))));
+              h('span', { class: 'place' }, name(model.stacks.place(caller)), h('small', {}, interval(sites))))))));
   }
 }
