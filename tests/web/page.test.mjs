@@ -281,6 +281,10 @@ describe('an ordinary page', () => {
     assert.notEqual(fragmentOf(page).get('frame'), null);
     await page.keyboard.press('Escape');
     assert.match(await focused(), /^main/);
+    await treeItem(page, /^Keep/).click();
+    assert.match(await focused(), /^Keep/);
+    await page.keyboard.press('Escape');
+    assert.match(await focused(), /^Load/);
   }));
 
   test('sorts a table, and opens its stacks by keys', () => on('ordinary.html', '#view=sites', async (page) => {

@@ -102,7 +102,7 @@ export class FlameChart {
     const parts = ['all', ...names];
     this.path.replaceChildren(...parts.map((text, i) => i === parts.length - 1
       ? h('span', { 'aria-current': 'location' }, h('bdi', {}, text))
-      : h('button', { type: 'button', class: 'link', on: { click: () => this.options.onZoom(this.zoomed.slice(0, i)) } },
+      : h('button', { type: 'button', class: 'link', on: { click: () => { this.options.onZoom(this.zoomed.slice(0, i)); this.focusFirst(); } } },
           h('bdi', {}, text))));
     this.path.hidden = names.length === 0;
   }
@@ -125,6 +125,7 @@ export class FlameChart {
   private onClick(event: Event): void {
     const box = this.boxOf(event.target as Element);
     if (box) this.zoom(box);
+    this.focusFirst();  // what was clicked is gone
   }
 
   private onKey(event: KeyboardEvent): void {
@@ -160,6 +161,6 @@ export class FlameChart {
   }
 
   private focusFirst(): void {
-    this.boxes.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
+    this.boxes.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
   }
 }
