@@ -421,6 +421,44 @@ describe('an ordinary page', () => {
     assert.equal(await page.locator('[role=tabpanel]:visible').count(), 1);
   }, { colorScheme: 'dark' }));
 
+  test('prints what was chosen, and the whole timeline', () => on('ordinary.html', '#view=growth&q=/forget|keep/&from=0.5&to=1', async (page) => {
+    await page.emulateMedia({ media: 'print' });
+    await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+    for (const width of [600, 1050]) {  // of paper, upright or not
+      await page.setViewportSize({ width, height: 900 });
+      const [chart, canvas] = await page.evaluate(() => ['.timeline .chart', '.timeline canvas']
+        .map((each) => document.querySelector(each).getBoundingClientRect().width));
+      assert.ok(Math.abs(chart - canvas) < 1, `${chart} ${canvas}`);
+    }
+    assert.equal(await page.locator('.on-paper').innerText(), 'Time: 500 ms to 1.00 s. Filter: /forget|keep/. Measure: growth in the chosen time');
+    await page.setViewportSize({ width: 600, height: 900 });
+    const heights = await page.locator('#panel-growth .tag').evaluateAll((tags) => tags.map((tag) => tag.getBoundingClientRect().height));
+    assert.ok(heights.length > 0 && heights.every((height) => height < 24), String(heights));
+    await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+    await page.emulateMedia({ media: 'screen' });
+    assert.equal(await page.locator('.on-paper').isVisible(), false);
+  }, { viewport: { width: 1400, height: 900 } }));
+
+  test('keeps in sight what a row is of, where there is little room', () => on('ordinary.html', '#view=sites', async (page) => {
+    const table = page.getByRole('treegrid', { name: 'Sites' });
+    assert.equal(await table.locator('th').first().textContent(), 'Caller');
+    const first = rows(page, 'sites').filter({ hasText: 'Keep' }).locator('td').first();
+    assert.equal(await first.textContent(), '▸Keepcache.cc:88');
+    const left = async () => (await first.boundingBox()).x;
+    const before = await left();
+    await page.locator('#panel-sites .scroller').evaluate((scroller) => { scroller.scrollLeft = 300; });
+    assert.equal(await left(), before);
+    await first.click();
+    const opened = await page.locator('#panel-sites .opened').boundingBox();
+    assert.ok(opened.x >= 0 && opened.x + opened.width <= 380, JSON.stringify(opened));
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.getByRole('button', { name: /lost for certain/ }).click();
+    assert.ok((await page.getByRole('tab', { name: 'Leaks' }).boundingBox()).y < 350);
+    await page.setViewportSize({ width: 1400, height: 900 });
+    await drawn(page);
+    assert.equal(await page.locator('#panel-leaks th').first().textContent(), 'Kind');
+  }, { viewport: { width: 380, height: 700 } }));
+
   test('fits a narrow screen', () => on('ordinary.html', '', async (page) => {
     for (const view of await viewsOf(page)) {
       await show(page, view);

@@ -5,6 +5,8 @@ import { h } from './dom';
 import { bytes, count, seconds, tick } from './text';
 import { colour } from './theme';
 
+const PAPER_WIDTH = 720;
+
 // Steps of an axis of bytes.
 const BINARY = Array.from({ length: 6 }, (_, unit) =>
   [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** unit)).flat();
@@ -49,6 +51,7 @@ export class Chart {
   private plot: uPlot | null = null;
   private range: [number, number] | null = null;
   private drawnIn = '';  // what its colours were
+  private onPaper = false;
 
   constructor(private readonly options: ChartOptions) {
     this.element = h('div', { class: 'chart', role: 'img', 'aria-label': options.label });
@@ -62,6 +65,14 @@ export class Chart {
     else this.resize();  // for paper, which does not wait for an observer
   }
 
+  // For paper in a width of its own, which the style fits to the page: how wide that is, nobody knows before.
+  setWhole(whole: boolean): void {
+    this.onPaper = whole;
+    this.resize();
+  }
+
+  private get width(): number { return this.onPaper ? PAPER_WIDTH : this.element.clientWidth; }
+
   // Anew, in the colours of now.
   draw(): void {
     this.drawnIn = theme();
@@ -72,7 +83,7 @@ export class Chart {
   }
 
   private resize(): void {
-    const width = this.element.clientWidth;
+    const { width } = this;
     if (width === 0) return;
     if (!this.plot || this.drawnIn !== theme()) this.draw();
     else if (this.plot.width !== width) this.plot.setSize({ width, height: this.options.height });
@@ -83,7 +94,7 @@ export class Chart {
     const axis = { stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 },
                    font: '12px system-ui, sans-serif' };
     return {
-      width: Math.max(this.element.clientWidth, 200), height: options.height,
+      width: Math.max(this.width, 200), height: options.height,
       scales: { x: { time: false, ...(options.span && options.span[1] > options.span[0] ? { range: options.span } : {}) }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
       axes: [
         { ...axis, values: (_, values) => values.map(tick), space: 90, size: 34 },

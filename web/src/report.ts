@@ -48,14 +48,15 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
     filter.element,
     h('label', { for: 'measure' }, 'Measure'), measure);
 
+  const onPaper = h('p', { class: 'on-paper' });  // which has no tools
   const left = model.report.sites_total - model.report.sites.length;
   const shell = new Shell(views, state, {
     header: h('header', {}, h('h1', {}, name(program), h('small', {}, ' ', name(document_.file))), theme.button),
     above: [verdictCards(model), ...left > 0 ? [h('p', { class: 'notes' }, `${count(left)} sites with fewer bytes are not in this page ` +
       '(memtrace report --full has them): the tables and the flame graph lack them, the summary does not.')] : [],
-    timeline.element, tools],
+    timeline.element, tools, onPaper],
     below: about(document_.version),
-  });
+  }, timeline);
   root.replaceChildren(shell.element);
   const update = () => {
     if (model.measures !== offered) {  // others in a range than of the whole run
@@ -64,6 +65,8 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
     }
     if (measure.value !== model.measure?.id) measure.value = model.measure?.id ?? '';
     filter.update();
+    onPaper.textContent = [`Time: ${model.intervals.text(model.chosen)}`, state.get('q') !== '' && `Filter: ${state.get('q')}`,
+                           model.measure && `Measure: ${model.measure.title.toLowerCase()}`].filter((part) => part).join('. ');
     timeline.update();
     shell.update();
   };

@@ -6,13 +6,16 @@ import type { State } from './state';
 
 interface Parts { header: HTMLElement; above: HTMLElement[]; below: HTMLElement }
 
+// Above the views, and printed with them.
+interface Above { setWhole(whole: boolean): void }
+
 export class Shell {
   readonly element: HTMLElement;
   private readonly tabs = new Map<View, HTMLButtonElement>();
   private readonly panels = new Map<View, HTMLElement>();
   private printing = false;
 
-  constructor(private readonly views: View[], private readonly state: State, parts: Parts) {
+  constructor(private readonly views: View[], private readonly state: State, parts: Parts, private readonly above: Above) {
     const list = h('div', { role: 'tablist', 'aria-label': 'Views', on: { keydown: (event) => this.onKey(event) } });
     const panels: HTMLElement[] = [];
     for (const view of views) {
@@ -50,7 +53,7 @@ export class Shell {
 
   private print(printing: boolean): void {
     this.printing = printing;
-    for (const view of this.views) view.setWhole?.(printing);
+    for (const view of [this.above, ...this.views]) view.setWhole?.(printing);
     this.update();
   }
 

@@ -1,14 +1,11 @@
 // A table of any length: sorted by its heads, rows that open, and only those rows in the document
-// that are in sight. TanStack's table and virtualizer decide what is where; here it becomes a real
-// table, with its rows and their number told to screen readers.
+// that are in sight. TanStack's virtualizer decides what is where; here it becomes a real table, with
+// its rows and their number told to screen readers. Where there is little room the column that names
+// a row is the first and stays in sight, with the place below the name.
 //
 // Keys, in the body: up and down, Page, Home and End move; Enter, Space and Right open a row, Left
 // closes it.
 
-import {
-  createTable, getCoreRowModel, getSortedRowModel, type ColumnDef, type Row, type SortingState,
-  type Table as Core, type TableState,
-} from '@tanstack/table-core';
 import {
   elementScroll, observeElementOffset, observeElementRect, Virtualizer,
 } from '@tanstack/virtual-core';
@@ -22,6 +19,7 @@ export interface Column<T> {
   cell: (row: T) => Child;
   number?: boolean;                    // stands to the right, largest first
   width: string;                       // of CSS
+  names?: 'row' | 'place';             // what the row is of, and where that is
 }
 
 export interface TableOptions<T> {
@@ -37,19 +35,26 @@ export interface TableOptions<T> {
 const PRINTED_ROWS = 100;
 const ROW_HEIGHT = 28;
 
+interface Row<T> { id: string; original: T }
 interface Item<T> { row: Row<T>; index: number; detail: boolean }
+
+const narrow = matchMedia('screen and (max-width: 1000px)');
+const NAME_WIDTH = 'clamp(10em, 38vw, 22em)';
 
 export class Table<T> {
   readonly element: HTMLElement;
   private readonly options: TableOptions<T>;
-  private readonly core: Core<T>;
   private readonly scroller: HTMLElement;
   private readonly table: HTMLTableElement;
   private readonly body: HTMLTableSectionElement;
   private readonly note: HTMLElement;
+  private readonly columnWidths = h('colgroup');
+  private readonly head = h('thead');
   private readonly heads = new Map<string, HTMLElement>();
+  private columns: Column<T>[] = [];  // as they are shown
   private readonly virtual: Virtualizer<HTMLElement, HTMLElement>;
-  private coreState: TableState;
+  private sorting: { id: string; desc: boolean };
+  private rows: Row<T>[] = [];
   private items: Item<T>[] = [];
   private open = new Set<string>();
   private focused = 0;  // where the keys are
@@ -58,21 +63,12 @@ export class Table<T> {
 
   constructor(options: TableOptions<T>) {
     this.options = options;
-    const columns: ColumnDef<T>[] = options.columns.map((column) => ({
-      id: column.id, accessorFn: column.value, sortDescFirst: column.number ?? false,
-      sortingFn: 'basic',
-    }));
-    this.core = createTable<T>({
-      data: [], columns, state: {}, onStateChange: () => {}, renderFallbackValue: null,
-      getCoreRowModel: getCoreRowModel(), getSortedRowModel: getSortedRowModel(),
-      getRowId: options.key, enableSortingRemoval: false,
-    });
-    this.coreState = { ...this.core.initialState, sorting: this.parseSort(options.sort) };
-
+    this.sorting = this.parseSort(options.sort);
     this.body = h('tbody');
     this.table = h('table', { role: options.detail ? 'treegrid' : 'grid', 'aria-label': options.label },
-      h('colgroup', {}, ...options.columns.map((column) => h('col', { style: { width: column.width } }))),
-      h('thead', {}, this.headRow()), this.body);
+      this.columnWidths, this.head, this.body);
+    this.arrange();
+    narrow.addEventListener('change', () => { this.arrange(); this.layOut(); });
     this.scroller = h('div', { class: 'scroller', tabindex: '-1', on: { keydown: (event) => this.onKey(event) } },
       this.table);
     this.note = h('p', { class: 'note', 'aria-live': 'polite' });
@@ -83,25 +79,15 @@ export class Table<T> {
   }
 
   setRows(rows: T[], note = ''): void {
-    this.core.setOptions((previous) => ({
-      ...previous, data: rows, state: this.coreState,
-      onStateChange: (updater: any) => {
-        this.coreState = typeof updater === 'function' ? updater(this.coreState) : updater;
-        this.core.setOptions((old) => ({ ...old, state: this.coreState }));
-      },
-    }));
+    this.rows = rows.map((original) => ({ id: this.options.key(original), original }));
     this.note.textContent = note;
     this.layOut();
   }
 
-  get sort(): string {
-    const [first] = this.coreState.sorting;
-    return first ? `${first.desc ? '-' : ''}${first.id}` : '';
-  }
+  get sort(): string { return `${this.sorting.desc ? '-' : ''}${this.sorting.id}`; }
 
   setSort(sort: string): void {
-    this.coreState = { ...this.coreState, sorting: this.parseSort(sort) };
-    this.core.setOptions((previous) => ({ ...previous, state: this.coreState }));
+    this.sorting = this.parseSort(sort);
     this.layOut();
   }
 
@@ -111,15 +97,38 @@ export class Table<T> {
     this.draw();
   }
 
-  private parseSort(sort: string): SortingState {
-    const id = sort.replace(/^-/, '');
-    const known = this.options.columns.some((column) => column.id === id);
-    return known ? [{ id, desc: sort.startsWith('-') }]
-      : [{ id: this.options.sort.replace(/^-/, ''), desc: this.options.sort.startsWith('-') }];
+  private parseSort(sort: string): { id: string; desc: boolean } {
+    const known = this.options.columns.some((column) => column.id === sort.replace(/^-/, ''));
+    const chosen = known ? sort : this.options.sort;
+    return { id: chosen.replace(/^-/, ''), desc: chosen.startsWith('-') };
+  }
+
+  // Which columns there are, in which order and how wide.
+  private arrange(): void {
+    const { columns } = this.options;
+    const who = columns.find((column) => column.names === 'row');
+    const first = narrow.matches ? who : undefined;
+    this.columns = first ? [first, ...columns.filter((column) => column !== first && column.names !== 'place')] : columns;
+    const widths = this.columns.map(({ width }, i) => (first ? (i === 0 ? NAME_WIDTH : /em$/.test(width) ? width : '14em') : width));
+    this.table.classList.toggle('narrow', first !== undefined);
+    this.table.style.minWidth = first ? `calc(${widths.join(' + ')})` : '';
+    this.columnWidths.replaceChildren(...widths.map((width) => h('col', { style: { width } })));
+    this.heads.clear();
+    this.head.replaceChildren(this.headRow());
+  }
+
+  // By each row's value, which is asked for once; those that are alike stay as they were.
+  private sorted(): Row<T>[] {
+    const { id, desc } = this.sorting;
+    const { value } = this.options.columns.find((column) => column.id === id)!;
+    const keyed = this.rows.map((row) => ({ row, at: value(row.original) }));
+    const up = desc ? -1 : 1;
+    keyed.sort((a, b) => (a.at < b.at ? -up : a.at > b.at ? up : 0));
+    return keyed.map(({ row }) => row);
   }
 
   private headRow(): HTMLTableRowElement {
-    return h('tr', { 'aria-rowindex': 1 }, ...this.options.columns.map((column) => {
+    return h('tr', { 'aria-rowindex': 1 }, ...this.columns.map((column) => {
       const head = h('th', { scope: 'col', class: column.number ? 'number' : '' },
         h('button', { type: 'button', title: column.help ?? null, on: { click: () => this.sortBy(column) } },
           column.title));
@@ -129,24 +138,23 @@ export class Table<T> {
   }
 
   private sortBy(column: Column<T>): void {
-    const [first] = this.coreState.sorting;
-    const desc = first?.id === column.id ? !first.desc : column.number ?? false;
+    const desc = this.sorting.id === column.id ? !this.sorting.desc : column.number ?? false;
     this.setSort(`${desc ? '-' : ''}${column.id}`);
     this.options.onSort?.(this.sort);
   }
 
   private layOut(): void {
-    const [first] = this.coreState.sorting;
     for (const [id, head] of this.heads) {
-      head.setAttribute('aria-sort', id !== first?.id ? 'none' : first.desc ? 'descending' : 'ascending');
+      head.setAttribute('aria-sort', id !== this.sorting.id ? 'none' : this.sorting.desc ? 'descending' : 'ascending');
     }
     this.items = [];
-    this.core.getSortedRowModel().rows.forEach((row, index) => {
+    this.sorted().forEach((row, index) => {
       this.items.push({ row, index, detail: false });
       if (this.open.has(row.id)) this.items.push({ row, index, detail: true });
     });
-    this.table.setAttribute('aria-rowcount', String(this.core.getCoreRowModel().rows.length + 1));
+    this.table.setAttribute('aria-rowcount', String(this.rows.length + 1));
     this.focused = Math.min(this.focused, Math.max(0, this.items.length - 1));
+    this.virtual.setOptions(this.virtualOptions(this.items.length));  // has it think about all rows anew
     this.draw();
   }
 
@@ -171,16 +179,15 @@ export class Table<T> {
   private draw(): void {
     if (this.drawing) return;  // measuring below calls back
     this.drawing = true;
-    this.virtual.setOptions(this.virtualOptions(this.items.length));
     this.virtual._willUpdate();
     const hadFocus = this.body.contains(document.activeElement) || document.activeElement === this.scroller;
     const rows: HTMLElement[] = [];
     if (this.items.length === 0) {
-      rows.push(h('tr', {}, h('td', { colspan: this.options.columns.length, class: 'empty' }, this.options.empty)));
+      rows.push(h('tr', {}, h('td', { colspan: this.columns.length, class: 'empty' }, this.options.empty)));
     } else if (this.whole) {
       this.items.slice(0, PRINTED_ROWS).forEach((_, index) => rows.push(this.rowAt(index)));
       if (this.items.length > PRINTED_ROWS) {
-        rows.push(h('tr', {}, h('td', { colspan: this.options.columns.length, class: 'empty' },
+        rows.push(h('tr', {}, h('td', { colspan: this.columns.length, class: 'empty' },
           `and ${this.items.length - PRINTED_ROWS} more rows`)));
       }
     } else {
@@ -208,15 +215,15 @@ export class Table<T> {
 
   private gap(height: number): HTMLElement {
     return h('tr', { 'aria-hidden': 'true', class: 'gap' },
-      h('td', { colspan: this.options.columns.length, style: { height: `${height}px` } }));
+      h('td', { colspan: this.columns.length, style: { height: `${height}px` } }));
   }
 
   private rowAt(index: number): HTMLElement {
-    const { row, index: place, detail } = this.items[index];
-    const common = { 'data-index': index, 'aria-rowindex': place + 2 };
+    const { row, index: order, detail } = this.items[index];
+    const common = { 'data-index': index, 'aria-rowindex': order + 2 };
     if (detail) {
       return h('tr', { ...common, class: 'detail', 'aria-level': 2, tabindex: '-1' },
-        h('td', { colspan: this.options.columns.length }, this.options.detail!(row.original)));
+        h('td', { colspan: this.columns.length }, h('div', { class: 'opened' }, this.options.detail!(row.original))));
     }
     const expandable = this.options.detail !== undefined;
     const open = this.open.has(row.id);
@@ -230,10 +237,12 @@ export class Table<T> {
         focus: () => { this.focused = index; },
       },
     });
-    this.options.columns.forEach((column, i) => {
+    const place = narrow.matches ? this.options.columns.find((column) => column.names === 'place') : undefined;
+    this.columns.forEach((column, i) => {
       const cell = h('td', { role: 'gridcell', class: column.number ? 'number' : '' });
       if (i === 0 && expandable) cell.append(h('span', { class: 'twist', 'aria-hidden': 'true' }, open ? '▾' : '▸'));
       append(cell, [column.cell(row.original)]);
+      if (place && column.names === 'row') append(cell, [h('div', { class: 'below' }, place.cell(row.original))]);
       element.append(cell);
     });
     return element;

@@ -34,6 +34,7 @@ export class Rows<T extends Choosable> {
   private readonly table: Table<T>;
   private readonly boxes: HTMLInputElement[];
   private readonly filter: FilterBox;
+  private readonly onPaper = h('p', { class: 'on-paper' });  // which has no tools
 
   constructor(private readonly options: RowsOptions<T>, private readonly state: State) {
     this.filter = new FilterBox(state);
@@ -52,7 +53,7 @@ export class Rows<T extends Choosable> {
       empty: options.rows.length === 0 ? 'There is none.' : 'None is left by the filter.',
     });
     this.element = h('div', {},
-      h('div', { class: 'tools', role: 'search' }, this.filter.element),
+      h('div', { class: 'tools', role: 'search' }, this.filter.element), this.onPaper,
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Verdicts'), ...labels), this.table.element);
     window.addEventListener('beforeprint', () => this.table.setWhole(true));
     window.addEventListener('afterprint', () => this.table.setWhole(false));
@@ -62,6 +63,7 @@ export class Rows<T extends Choosable> {
     const query = this.state.get('q'), wanted = this.state.get('kinds');
     const kinds = wanted.split(',');
     this.filter.update();
+    this.onPaper.textContent = query === '' ? '' : `Filter: ${query}`;
     for (const box of this.boxes) box.checked = wanted === '' || kinds.includes(box.value);
     const test = query === '' ? null : matcher(query);
     const rows = this.options.rows.filter((row) => (wanted === '' || kinds.includes(row.verdict)) &&

@@ -131,6 +131,13 @@ export function card({ kind, title, text }: Card, more?: HTMLElement): HTMLEleme
     h('div', {}, h('h2', {}, title), h('p', {}, name(text))), more);
 }
 
+// On a low or a narrow screen the view is out of sight.
+function reveal(view: string): void {
+  const tab = document.getElementById(`tab-${view}`)!;
+  tab.focus({ preventScroll: true });
+  if (tab.getBoundingClientRect().bottom > innerHeight / 2) tab.parentElement!.scrollIntoView();
+}
+
 // Above everything else: each with a way to the view that tells more.
 export function verdictCards(model: Model): HTMLElement {
   const { report, stacks, state } = model;
@@ -139,6 +146,9 @@ export function verdictCards(model: Model): HTMLElement {
     ...verdicts.filter((verdict) => verdict !== null).map((verdict) =>
       card(verdict, h('button', {
         type: 'button', class: 'link', 'aria-label': `Show more: ${verdict.title}`,
-        on: { click: () => state.set({ view: verdict.view, sort: '' }, true) },
+        on: { click: () => {
+          state.set({ view: verdict.view, sort: '' }, true);
+          reveal(verdict.view);
+        } },
       }, 'Show'))));
 }

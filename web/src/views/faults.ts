@@ -99,8 +99,8 @@ export class FaultsView implements View {
         { id: 'major', title: 'Major', number: true, width: '7em', value: (site) => site.major, cell: (site) => count(site.major) },
         ...(ns_per_minor ? [{ id: 'time', title: 'Time', number: true, width: '7em', help: 'Of the minor faults, by what one took at the start of the process',
           value: (site: FaultSite) => site.minor, cell: (site: FaultSite) => seconds((site.minor * ns_per_minor) / 1e9) }] : []),
-        { id: 'caller', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
-        { id: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
+        { id: 'caller', names: 'row', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
+        { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
           cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
         { id: 'touched', title: 'Touched most by', width: '26%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => functionCell(site.touched_by[0]?.function ?? '') },
       ],
@@ -133,7 +133,10 @@ export class FaultsView implements View {
       plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [name(one.what), count(one.minor), count(one.major)])];
   }
 
-  setWhole(whole: boolean): void { this.table?.setWhole(whole); }
+  setWhole(whole: boolean): void {
+    this.table?.setWhole(whole);
+    this.chart.setWhole(whole);
+  }
 
   update(): void {
     const { model } = this;

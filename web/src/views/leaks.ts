@@ -33,7 +33,7 @@ export class LeaksView implements View {
       id, title, number: true, width: '6.5em', value: (leak) => leak[id], cell: (leak) => seconds(leak[id]),
     });
     const columns: Column<Leak>[] = [
-      { id: 'kind', title: 'Kind', width: '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
+      { id: 'kind', title: 'Kind', width: report.leaks.some((leak) => leak.of_runtime) ? '16em' : '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
         cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, KINDS[leak.kind] ?? leak.kind, leak.of_runtime && ', the runtime’s') },
       { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (leak) => leak.bytes, cell: (leak) => figures.bytes(leak.bytes) },
       ...(figures.estimated ? [{
@@ -47,9 +47,9 @@ export class LeaksView implements View {
         cell: (leak: Leak) => (leak.indirect_bytes ? figures.bytes(leak.indirect_bytes) : ''),
       }] : []),
       time('first_time_s', 'First'), time('last_time_s', 'Last'),
-      { id: 'caller', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
+      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
         cell: (leak) => callerCell(stacks, leak.stack) },
-      { id: 'place', title: 'Place', width: '14em', value: (leak) => stacks.callerPlace(leak.stack),
+      { id: 'place', names: 'place', title: 'Place', width: '14em', value: (leak) => stacks.callerPlace(leak.stack),
         cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
     ];
     this.table = new Table<Leak>({

@@ -47,7 +47,7 @@ export class MappingsView implements View {
         { id: 'calls', title: 'Calls', number: true, width: '6em', value: (mapping) => mapping.calls, cell: (mapping) => of(mapping).count(mapping.calls) },
         { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (mapping) => mapping.bytes, cell: (mapping) => of(mapping).bytes(mapping.bytes) },
         { id: 'live', title: 'Mapped at the end', number: true, width: '9em', value: (mapping) => mapping.live_bytes, cell: (mapping) => of(mapping).bytes(mapping.live_bytes) },
-        { id: 'caller', title: 'Caller', width: 'auto', value: (mapping) => stacks.callerName(mapping.stack),
+        { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (mapping) => stacks.callerName(mapping.stack),
           cell: (mapping) => h('span', {}, callerCell(stacks, mapping.stack), mapping.file && h('span', { class: 'place' }, ' ', name(mapping.file))) },
       ],
       detail: (mapping) => stackList(stacks, mapping.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),

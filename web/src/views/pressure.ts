@@ -57,6 +57,8 @@ export class PressureView implements View {
     for (const chart of this.charts) chart.setRange(ranged ? [from, to] : null);
   }
 
+  setWhole(whole: boolean): void { for (const chart of this.charts) chart.setWhole(whole); }
+
   private values(lane: Pressure, column: string): (number | null)[] {
     if (isAmount(column)) return lane.points.map((point) => point[column] ?? null);
     let before: number | null = null;

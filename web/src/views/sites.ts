@@ -37,9 +37,9 @@ export class SitesView implements View {
     const who: Column<Group>[] = [
       ...(judged ? [{ id: 'growth', title: 'Growth', width: '6.5em', value: growthOf,
                       cell: (group: Group) => h('span', { class: `tag ${growthOf(group)}` }, growthOf(group)) }] : []),
-      { id: 'caller', title: 'Caller', width: 'auto', value: (group) => group.name,
+      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (group) => group.name,
         cell: (group) => (['file', 'module'].includes(state.get('group')) ? name(group.name) : functionCell(group.name)) },
-      { id: 'place', title: 'Place', width: '13em', value: (group) => group.place,
+      { id: 'place', names: 'place', title: 'Place', width: '13em', value: (group) => group.place,
         cell: (group) => h('span', { class: 'place' }, name(group.place)) },
     ];
     const table = (columns: Column<Group>[], sort: string) => new Table<Group>({

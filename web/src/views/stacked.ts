@@ -29,6 +29,8 @@ export class StackedTimeline {
     this.element = details;
   }
 
+  setWhole(whole: boolean): void { this.chart?.setWhole(whole); }
+
   redraw(): void { if (this.chart && this.chart.element.clientWidth > 0) this.chart.draw(); }
 
   update(): void {

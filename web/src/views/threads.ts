@@ -30,7 +30,7 @@ export class ThreadsView implements View {
       key: (thread) => `${thread.tid} ${thread.in_signal_handlers} ${thread.first_time_s}`,
       columns: [
         { id: 'tid', title: 'tid', number: true, width: '6em', value: (thread) => thread.tid, cell: (thread) => String(thread.tid) },
-        { id: 'name', title: 'Name', width: 'auto', value: (thread) => thread.name,
+        { id: 'name', names: 'row', title: 'Name', width: 'auto', value: (thread) => thread.name,
           cell: (thread) => h('span', {}, name(thread.name), thread.in_signal_handlers && ' (signal handlers)') },
         number('bytes_allocated', 'Total', figures.bytes), number('allocations', 'Allocations', figures.count), number('frees', 'Frees', figures.count),
         number('live_bytes', 'Live', figures.bytes), number('live_blocks', 'Blocks', figures.count), number('temporary', 'Temporary', figures.count),

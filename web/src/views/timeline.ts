@@ -67,6 +67,11 @@ export class Timeline {
     theme.subscribe(() => this.redraw());
   }
 
+  setWhole(whole: boolean): void {
+    for (const chart of this.charts) chart.setWhole(whole);
+    this.stacked?.setWhole(whole);
+  }
+
   redraw(): void {
     for (const chart of this.charts) if (chart.element.clientWidth > 0) chart.draw();
     this.stacked?.redraw();
