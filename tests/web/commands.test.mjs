@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { axe, build, directory, fragmentOf, launch, open, show } from './browser.mjs';
 
 const source = join(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -153,6 +154,23 @@ describe('memtrace diff --format html of few sites', () => {
       const text = await shown.locator('.verdicts').innerText();
       assert.ok(text.includes(`${signed(change)} in all`), text);
       assert.ok(text.includes(`the 1 site in this page: ${signed(sites[0].change)}.`), text);
+    });
+  });
+});
+
+describe('memtrace diff --format html of a selection', () => {
+  test('has no good news of the rest', async () => {
+    const made = memtrace('diff', trace('leaks'), trace('leaks'), '--format', 'html');
+    assert.equal(made.status, 0, made.stderr);
+    const [, packed] = /id="data">([^<]*)</.exec(made.stdout);
+    const document = JSON.parse(inflateRawSync(Buffer.from(packed, 'base64')).toString());
+    document.diff.match = 'nobody';
+    writeFileSync(page('match.html'), made.stdout.replace(packed, deflateRawSync(JSON.stringify(document)).toString('base64')));
+    writeFileSync(page('same.html'), made.stdout);
+    await on('same.html', '', async (shown) => assert.equal(await shown.locator('.verdict.good').count(), 1));
+    await on('match.html', '', async (shown) => {
+      assert.equal(await shown.locator('.verdict.good').count(), 0);
+      assert.match(await shown.locator('.verdicts').innerText(), /Nothing that matches is new or grew.*Only sites that match \/nobody\//s);
     });
   });
 });

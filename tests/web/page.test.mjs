@@ -447,8 +447,10 @@ describe('an ordinary page', () => {
     const left = async () => (await first.boundingBox()).x;
     const before = await left();
     await page.locator('#panel-sites .scroller').evaluate((scroller) => { scroller.scrollLeft = 300; });
+    await drawn(page);
     assert.equal(await left(), before);
     await first.click();
+    await drawn(page);
     const opened = await page.locator('#panel-sites .opened').boundingBox();
     assert.ok(opened.x >= 0 && opened.x + opened.width <= 380, JSON.stringify(opened));
     await page.evaluate(() => scrollTo(0, 0));

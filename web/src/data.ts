@@ -184,7 +184,7 @@ interface DiffRun {
 export interface DiffDocument {
   kind: 'diff'; version: string;
   diff: {
-    by: string; per: string; grew: boolean; old: DiffRun; new: DiffRun; sites: DiffRow[]; sites_total: number;
+    by: string; per: string; grew: boolean; match?: string; old: DiffRun; new: DiffRun; sites: DiffRow[]; sites_total: number;
     counts: { new: number; grown: number; shrunk: number; gone: number; same: number };
   };
 }
