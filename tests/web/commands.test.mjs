@@ -75,6 +75,15 @@ describe('memtrace report --format html', () => {
     });
   });
 
+  test('says which kinds of leaks are not in it', async () => {
+    const made = memtrace('report', trace('leaks'), '--show-leak-kinds', 'possible', '--format', 'html', '-o', page('kinds.html'));
+    assert.equal(made.status, 0, made.stderr);
+    await on('kinds.html', '#view=leaks', async (shown) => {
+      const text = await shown.locator('#panel-leaks .choice').innerText();
+      assert.match(text, /definitely lost [\d.]+ K?i?B in [\d,]+ blocks?, not in this page/);
+    });
+  });
+
   test('has the totals of --format json', async () => {
     const made = memtrace('report', trace('temporary'), '--format', 'html', '-o', page('temporary.html'));
     assert.equal(made.status, 0, made.stderr);

@@ -7,6 +7,7 @@
 //   told.html        what the cards above the page say of, and names that are long and nearly the same
 //   sampled.html     a sample of which nothing is left
 //   estimated.html   estimates of a sample
+//   late.html        what is held at the end alone
 //   mismatched.html  a block of operator new that went to realloc
 
 #include <cmath>
@@ -201,6 +202,21 @@ void Estimated(MadeUp* made_up) {
   AddTimeline(&analysis, 100);
 }
 
+// Eight that hold something from 0.1 s to 1 s, and one that holds more than all of them in the last tenth of a second.
+void Late(MadeUp* made_up) {
+  Analysis& analysis = made_up->analysis;
+  analysis.series_interval_ns = 20'000'000;
+  for (int i = 0; i < 8; ++i) {
+    Site& site = made_up->AddSite(
+        made_up->Stack({{"Early" + std::to_string(i), "/work/src/early.cc", 3}}), 100, 1024, 0);
+    site.series.push_back({.interval = 5, .allocations = 100, .live_blocks = 100, .live_bytes = 100 << 10});
+    site.series.push_back({.interval = 50, .frees = 100});
+  }
+  made_up->AddSite(made_up->Stack({{"Last", "/work/src/late.cc", 3}}), 10, 64 << 10, 10)
+      .series.push_back({.interval = 95, .allocations = 10, .live_blocks = 10, .live_bytes = 640 << 10});
+  AddTimeline(&analysis, 100);
+}
+
 // The newest events, and blocks without a byte that are lost.
 void Window(MadeUp* made_up) {
   made_up->AddSite(made_up->Stack({{"Make", "/work/src/make.cc", 21}}), 100, 0, 20);
@@ -360,7 +376,7 @@ int Main(const std::string& directory) {
   };
   for (const Page& page : {Page{"ordinary", Ordinary}, Page{"large", Large}, Page{"hostile", Hostile},
                            Page{"mismatched", Mismatched}, Page{"sampled", Sampled},
-                           Page{"estimated", Estimated}, Page{"window", Window}, Page{"told", Told}}) {
+                           Page{"estimated", Estimated}, Page{"late", Late}, Page{"window", Window}, Page{"told", Told}}) {
     MadeUp made_up;
     page.fill(&made_up);
     FileSink out(directory + "/" + page.name + ".html");

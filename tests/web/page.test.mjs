@@ -194,6 +194,16 @@ describe('an ordinary page', () => {
     assert.match(await page.locator('.timeline .u-legend').last().textContent(), /\/work\/app/);
   }));
 
+  test('has a colour for what is large at the end, and words for what shrank', () => on('late.html', '#from=0.9', async (page) => {
+    await page.getByText('Live heap by who holds it').click();
+    await drawn(page);
+    assert.match(await page.locator('.timeline .u-legend').last().textContent(), /2 others.*Last/);
+    for (const view of ['summary', 'flame', 'sources']) {
+      await show(page, view);
+      assert.match(await page.locator(`#panel-${view}`).innerText(), /Not drawn: 800 KiB by which others shrank; all together shrank by 160 KiB\./, view);
+    }
+  }));
+
   test('takes the range from the keyboard as well', () => on('ordinary.html', '', async (page) => {
     const from = page.getByLabel('From, time of the run');
     await from.focus();
