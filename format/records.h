@@ -42,6 +42,8 @@ enum class RecordTag : uint32_t {
   // EndReason; number exit status (kExit: as given to exit; else 0); ticks; CLOCK_MONOTONIC ns;
   // minor faults; major faults; peak resident bytes. If more events follow it, the end was
   // premature (an exec that failed, a thread that ran on): the last kEnd counts.
+  // Then, or nothing: 1 if a child by vfork(), which shares the process's memory, may have written it, for after a
+  // seccomp filter nobody asks who it is.
   kEnd = 7,
   // bytes name; number value. Counters of the library, cumulative: the last of a name counts.
   kCounter = 8,

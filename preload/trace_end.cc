@@ -23,7 +23,7 @@ namespace memtrace {
 namespace {
 
 // What the library counted of itself, and the record that is the end.
-void WriteLastRecords(format::EndReason reason, int status, const rusage& usage) {
+void WriteLastRecords(format::EndReason reason, int status, const rusage& usage, bool doubtful = false) {
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     const auto counter = [&out](std::string_view name, uint64_t value) {
       out.Begin(format::RecordTag::kCounter);
@@ -73,6 +73,7 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage)
     out.Number(static_cast<uint64_t>(usage.ru_minflt));
     out.Number(static_cast<uint64_t>(usage.ru_majflt));
     out.Number(static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+    if (doubtful) out.Number(1);
     out.End();
   }, TraceFile::Keep::kWhileNew);
 }
@@ -80,7 +81,7 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage)
 // "VmHWM:	    3140 kB"; 0: not known.
 long PeakKbOfStatus() {
   char status[4096];
-  const long bytes = ReadFile("/proc/self/status", status, sizeof(status));
+  const long bytes = ReadFile("/proc/thread-self/status", status, sizeof(status));
   const std::string_view text(status, bytes > 0 ? static_cast<size_t>(bytes) : 0);
   constexpr std::string_view kName = "VmHWM:";
   size_t at = text.find(kName);
@@ -121,6 +122,7 @@ void WriteThreadNames() {
 
 void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
   rusage usage = UsageBeforeFilter();
+  bool doubtful = false;
   if (const OtherCalls calls; calls) {
     if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
     const OwnFaultsScope faults;
@@ -132,11 +134,15 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     sys::Getrusage(RUSAGE_SELF, &usage);
     if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
     WriteThreadNames();
+  } else {
+    // Who asks cannot be told: a child by vfork() that execs or ends has the memory of its parent. It does
+    // not call exit().
+    doubtful = reason != format::EndReason::kExit;
   }
   const OwnFaultsScope faults;
   WritePrivateRings(current);
   WriteCrossCheckCounters();
-  WriteLastRecords(reason, status, usage);
+  WriteLastRecords(reason, status, usage, doubtful);
 }
 
 void NoteEnd(format::EndReason reason, int status) {

@@ -210,7 +210,7 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
         process->end = ProcessInfo::End::kExec;
         return;
       }
-    } else {
+    } else if (!end.doubtful || !events_after_end) {
       process->end = ProcessInfo::End::kExit;
       process->exit_status = end.exit_status;
       process->exit_at_once = end.reason == format::EndReason::kUnderscoreExit;
@@ -265,6 +265,11 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     coverage.notes.push_back(ConfinementNote(kind, all_told, reader.clock()));
     coverage.harmless_notes +=
         kind.has_reserve && kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
+  }
+  if (metadata.end.has_value() && metadata.end->doubtful && analysis->process.end != ProcessInfo::End::kCut &&
+      (analysis->process.end == ProcessInfo::End::kExec || !metadata.observed_end.has_value())) {
+    coverage.notes.push_back("How the process ended is what was last written of it. After a seccomp filter a child "
+                             "that it made by vfork() may have written that of itself.");
   }
   if (metadata.notes_left_out != 0) {
     coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));

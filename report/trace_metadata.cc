@@ -99,6 +99,7 @@ void ReadEnd(RecordBody& body, TraceMetadata* out, ClockMap* clock) {
   end.minor_faults = body.Number();
   end.major_faults = body.Number();
   end.peak_rss_bytes = body.Number();
+  end.doubtful = body.Number() != 0;
   clock->Add(end.ticks, end.monotonic_ns);
   // Blocks may lie in the file in another order than they were written.
   if (!out->end.has_value() || end.ticks >= out->end->ticks) out->end = end;

@@ -49,6 +49,7 @@ struct EndRecord {
   uint64_t ticks = 0;
   uint64_t monotonic_ns = 0;
   uint64_t minor_faults = 0, major_faults = 0, peak_rss_bytes = 0;
+  bool doubtful = false;  // a child by vfork() may have written it
 };
 
 struct ObservedEndRecord {

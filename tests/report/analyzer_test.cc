@@ -457,6 +457,25 @@ TEST(AnalyzerTest, TellsHowTheProcessEnded) {
             }).end, End::kExec) << "it was the next program that crashed";
 }
 
+// A child by vfork() in a process with a seccomp filter may have written it.
+TEST(AnalyzerTest, BelievesADoubtfulEndOnlyWhereNothingFollows) {
+  using End = ProcessInfo::End;
+  for (const uint64_t end_ns : {2000, 1}) {
+    TraceBuilder trace;
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1).At(1000);
+    trace.End(7, end_ns, format::EndReason::kUnderscoreExit, /*doubtful=*/true);
+    const Analysis analysis = Analyze(trace.Build()).analysis;
+    EXPECT_EQ(analysis.process.end, end_ns == 1 ? End::kCut : End::kExit);
+    EXPECT_EQ(analysis.process.exit_status, end_ns == 1 ? 0 : 7);
+    const auto is_told = testing::Contains(testing::HasSubstr("vfork()"));
+    if (end_ns == 1) {
+      EXPECT_THAT(analysis.coverage.notes, testing::Not(is_told));
+    } else {
+      EXPECT_THAT(analysis.coverage.notes, is_told);
+    }
+  }
+}
+
 TEST(AnalyzerTest, RecordsBecomeModulesCountersAndNotes) {
   TraceBuilder trace;
   trace.Module(1, format::kModulePermanent | format::kModuleExecutable, 0x400000, 0x500000, 0x1000,

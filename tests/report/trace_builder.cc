@@ -314,7 +314,7 @@ TraceBuilder& TraceBuilder::MemoryMap(format::MapReason reason, std::string_view
   });
 }
 
-TraceBuilder& TraceBuilder::End(int exit_status, uint64_t time_ns, format::EndReason reason) {
+TraceBuilder& TraceBuilder::End(int exit_status, uint64_t time_ns, format::EndReason reason, bool doubtful) {
   latest_ns_ = std::max(latest_ns_, time_ns);
   return Record([&](format::RecordEncoder& r) {
     r.Begin(RecordTag::kEnd);
@@ -325,6 +325,7 @@ TraceBuilder& TraceBuilder::End(int exit_status, uint64_t time_ns, format::EndRe
     r.Number(300);
     r.Number(2);
     r.Number(5 << 20);
+    if (doubtful) r.Number(1);
     r.End();
   });
 }

@@ -145,7 +145,7 @@ class TraceBuilder {
   TraceBuilder& ModuleUnload(uint32_t instance, uint64_t time_ns);
   TraceBuilder& MemoryMap(format::MapReason reason, std::string_view text, uint64_t time_ns = 0);
   TraceBuilder& End(int exit_status, uint64_t time_ns,
-                    format::EndReason reason = format::EndReason::kExit);
+                    format::EndReason reason = format::EndReason::kExit, bool doubtful = false);
   TraceBuilder& ObservedEnd(format::ObservedEndKind kind, int status_or_signal);
   TraceBuilder& Counter(std::string_view name, uint64_t value);
   TraceBuilder& Note(std::string_view text);
