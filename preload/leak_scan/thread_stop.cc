@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "preload/allowed_calls.h"
 #include "preload/alternate_stacks.h"
@@ -136,7 +137,7 @@ ThreadStop::~ThreadStop() {
 bool ThreadStop::Knows(int tid) const {
   if (tid == self_) return true;
   for (size_t i = count_; i-- > 0;) {
-    if (threads_[i].tid == tid) return true;
+    if (threads_[i].tid == tid || threads_[i].ended == tid) return true;
   }
   return false;
 }
@@ -208,6 +209,26 @@ bool ThreadStop::ChooseSignal() {
   return false;
 }
 
+// io_uring's threads and the like (Linux 5.12) are listed, and never run the program's code: they have
+// nothing of its heap, and block all signals for ever. By the kernel's flags of it, the 9th field of "stat".
+bool ThreadStop::IsOfKernel(int tid) {
+  constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;  // PF_IO_WORKER; PF_USER_WORKER, Linux 6.4
+  Text<64> path;
+  path << process_.view() << "/task/" << tid << "/stat";
+  const long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
+  if (bytes <= 0) return false;
+  std::string_view rest(buffer_, static_cast<size_t>(bytes));
+  size_t at = rest.rfind(')');  // the end of the second field, a name, which may hold anything
+  for (int field = 2; field < 9 && at != rest.npos; ++field) at = rest.find(' ', at + 1);
+  if (at == rest.npos) return false;
+  rest = From(rest, at + 1);
+  uint64_t flags = 0;
+  for (size_t i = 0; i < rest.size() && rest[i] >= '0' && rest[i] <= '9'; ++i) {
+    flags = flags * 10 + static_cast<uint64_t>(rest[i] - '0');
+  }
+  return (flags & (kIoWorker | kUserWorker)) != 0;
+}
+
 // Not a thread that blocks the signal, which would stay pending; nor one that waits for it
 // by sigwait, which would take it for the program's; nor one in an exec that we were not told of.
 // One that has ended is not there any more: the first thread of a program may have, and is listed
@@ -222,11 +243,15 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   const std::string_view status(buffer_, static_cast<size_t>(bytes));
   if (const size_t state = status.find("State:\t");
       state != status.npos && (status[state + 7] == 'Z' || status[state + 7] == 'X')) {
-    thread.tid = 0;
+    thread.ended = std::exchange(thread.tid, 0);
     return false;
   }
   const uint64_t blocked = HexAfter(status, "SigBlk:");
   thread.blocks_briefly = (blocked & kSignalsOfLibc) == kSignalsOfLibc;
+  if (thread.blocks_briefly && IsOfKernel(tid)) {
+    thread.ended = std::exchange(thread.tid, 0);
+    return false;
+  }
   if (blocked & bit) return false;
   path.Clear();
   path << process_.view() << "/task/" << tid << "/syscall";

@@ -37,6 +37,7 @@ namespace memtrace {
 struct StoppedThread {
   enum State : uint32_t { kAwaited, kParked, kGivenUp };
   int tid = 0;
+  int ended = 0;  // its id when it turned out to be none; `tid` is 0 then
   bool may_be_sent = false;
   bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
   SeenCall call;  // when it was looked at
@@ -84,6 +85,7 @@ class ThreadStop {
   bool Add(int tid);
   bool ChooseSignal();
   bool MaySend(StoppedThread& thread);
+  bool IsOfKernel(int tid);
   void Send(size_t index);
   bool WaitForParked(long deadline_ns);
 
