@@ -60,7 +60,8 @@ enum class ScanTag : uint32_t {
   // Words of the heap whose value looks like the address of a virtual function table by memcheck's
   // rule (LEAKS 1.6): (address)*, ascending, as differences.
   kVtables = 6,
-  // What the program told by memtrace.h and holds at the instant. ScanHint; start; end.
+  // What the program told by memtrace.h and holds at the instant, and what else is known of it. ScanHint;
+  // start; end.
   kHint = 7,
   // Last. bytes of roots read; bytes of the heap's territory read; bytes not read because they
   // cannot hold pointers; bytes that could not be read; CPU ns; elapsed ns of the scan.
@@ -112,6 +113,11 @@ enum class ScanHint : uint32_t {
   kRootRegion = 1,   // memtrace_root_region()
   kIgnored = 2,      // memtrace_ignore_object(): start alone. Of older versions; an event since
   kProgramBreak = 3,  // of [heap], what the program's own brk() or sbrk() added: none of libc's
+  // Where a module lies that calls an allocator past the library: it has blocks that are not in the
+  // trace; it frees blocks that are.
+  kAllocatesUnseen = 4,
+  kFreesUnseen = 5,
+  kUsableSizes = 6,   // 0, 0: the program has asked malloc_usable_size(), and may use what it said
 };
 
 }  // namespace memtrace::format

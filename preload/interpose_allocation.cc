@@ -137,4 +137,8 @@ EXPORTED_JUMP void* pvalloc(size_t bytes) {
 }
 
 // No event, but called twice for each block by programs that count their memory, as redis-server does.
-EXPORTED_JUMP size_t malloc_usable_size(void* block) { return g_real.malloc_usable_size(block); }
+EXPORTED_JUMP size_t malloc_usable_size(void* block) {
+  std::atomic<bool>& asked = memtrace::g_usable_sizes_asked;
+  if (!asked.load(std::memory_order_relaxed)) [[unlikely]] asked.store(true, std::memory_order_relaxed);
+  return g_real.malloc_usable_size(block);
+}

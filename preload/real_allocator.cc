@@ -150,6 +150,8 @@ void Find(F*& pointer, const char* name, F* otherwise) {
 
 }  // namespace
 
+constinit std::atomic<bool> g_usable_sizes_asked{false};
+
 constinit RealAllocator g_real = {
     EarlyMalloc,       EarlyCalloc,   EarlyRealloc,  EarlyFree,
     EarlyFreeSized,    EarlyFreeAlignedSized,

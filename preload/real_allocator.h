@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,6 +48,9 @@ struct RealAllocator {
 };
 
 extern RealAllocator g_real;
+
+// The program has called malloc_usable_size(): what lies behind the bytes it asked for may be in use.
+extern std::atomic<bool> g_usable_sizes_asked;
 
 // The next definition of syscall(), for the jump in preload/arch/.
 extern "C" long (*memtrace_real_syscall)(long, long, long, long, long, long, long);

@@ -77,6 +77,9 @@ struct LeakScan {
   enum class State { kDone, kCutShort, kFailed } state = State::kCutShort;
   std::string failure;
   std::vector<std::string> notes;  // what was not scanned, which threads did not stop, ...
+  // Some frees are known to be in no trace: what is definitely lost may have been freed by who made
+  // these. A note says who.
+  bool frees_unseen = false;
   std::array<LeakAmount, kLeakKinds> totals;  // by LeakKind
   LeakAmount ignored;  // that the program declared to be no leaks (memtrace.h): in no total
   std::array<LeakAmount, 7> by_heuristic;     // of kReachable: index 1..6 as leak::Pointer

@@ -29,8 +29,10 @@
 #include "preload/leak_scan/scan_territory.h"
 #include "preload/leak_scan/scan_words.h"
 #include "preload/leak_scan/scan_writer.h"
+#include "preload/leak_scan/unseen_calls.h"
 #include "preload/leak_scan/vtable_test.h"
 #include "preload/process.h"
+#include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/scan_hints.h"
 #include "preload/sys.h"
@@ -183,7 +185,7 @@ void MemoryScanner::WriteThreads() {
   });
 }
 
-// What the program told (memtrace.h).
+// What the program told (memtrace.h), and what else is known of it.
 void MemoryScanner::WriteHints() {
   const auto write = [this](format::ScanHint kind) {
     return [this, kind](uintptr_t begin, uintptr_t end) {
@@ -199,6 +201,12 @@ void MemoryScanner::WriteHints() {
   if (g_process.allocator_is_glibc) {
     g_scan_hints.ForEachBreak(write(format::ScanHint::kProgramBreak));
   }
+  UnseenCalls unseen(mappings_, vtable_test_);
+  unseen.ForEach([&](uintptr_t begin, uintptr_t end, AllocatorCall call) {
+    if (call.allocates) write(format::ScanHint::kAllocatesUnseen)(begin, end);
+    if (call.frees) write(format::ScanHint::kFreesUnseen)(begin, end);
+  });
+  if (g_usable_sizes_asked.load(std::memory_order_relaxed)) write(format::ScanHint::kUsableSizes)(0, 0);
 }
 
 void MemoryScanner::WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,

@@ -204,11 +204,14 @@ void ScanCuts::FindHeaps() {
     return;
   }
   g_process.arena_heaps.ForEach([this](uintptr_t base, size_t bytes) {
-    // It may have shrunk, and may be gone.
-    const ScanMapping* const mapping = mappings_.Find(base);
-    if (mapping == nullptr || mapping->part != ScanMapping::Part::kRead) return;
-    const uintptr_t end = base + bytes < mapping->end ? base + bytes : mapping->end;
-    Add(Cut::kTerritory, base, end);
+    // It may have shrunk, and may be gone. Of a fork child what it added is a mapping of its own.
+    uintptr_t end = base;
+    while (end < base + bytes) {
+      const ScanMapping* const mapping = mappings_.Find(end);
+      if (mapping == nullptr || mapping->part != ScanMapping::Part::kRead) break;
+      end = base + bytes < mapping->end ? base + bytes : mapping->end;
+    }
+    if (end != base) Add(Cut::kTerritory, base, end);
   });
 }
 

@@ -25,9 +25,11 @@ class VtableTest {
   // Aligned, in a module, and with two addresses of code among the words there.
   bool LooksLikeVtable(uint64_t value);
 
+  // Of what is mapped of a file: the kernel can read it.
+  bool CanLoad(uintptr_t begin, size_t bytes);
+
  private:
   bool ReadsAsVtable(uint64_t value);
-  bool CanLoad(uintptr_t begin, size_t bytes);
 
   const ScanMappings& mappings_;
   const bool in_copy_;

@@ -12,7 +12,8 @@ bool IsBefore(uint64_t address, const HeldBlock& block) { return address < block
 
 }  // namespace
 
-BlockIndex::BlockIndex(std::vector<HeldBlock> blocks) : blocks_(std::move(blocks)) {
+BlockIndex::BlockIndex(std::vector<HeldBlock> blocks, bool usable)
+    : usable_(usable), blocks_(std::move(blocks)) {
   if (blocks_.size() >= kNoBlock) blocks_.resize(kNoBlock - 1);
   SortByAddress(blocks_);
   for (uint32_t i = 0; i < size();) {

@@ -2,7 +2,8 @@
 // word points into.
 //
 // As in memcheck a block of size 0 counts as one byte, and the address behind the last
-// byte is no pointer to the block. Sizes are the requested ones.
+// byte is no pointer to the block. Sizes are the requested ones; what malloc gave beyond that
+// is of a block where the program has asked how much it is (malloc_usable_size).
 //
 // A word is looked up once for each time it stands in memory: a granule of 1 MiB leads to
 // its blocks, and where these are many its pages do. Memory: 32 bytes a block (HeldBlock),
@@ -25,8 +26,8 @@ inline constexpr uint32_t kNoBlock = UINT32_MAX;
 class BlockIndex {
  public:
   BlockIndex() = default;
-  // In any order; at most 2^32 - 2 of them.
-  explicit BlockIndex(std::vector<HeldBlock> blocks);
+  // In any order; at most 2^32 - 2 of them. `usable`: with all that malloc gave.
+  explicit BlockIndex(std::vector<HeldBlock> blocks, bool usable = false);
 
   uint32_t size() const { return static_cast<uint32_t>(blocks_.size()); }
   const HeldBlock& block(uint32_t i) const { return blocks_[i]; }
@@ -37,7 +38,7 @@ class BlockIndex {
   uint32_t Find(uint64_t value) const {
     const uint32_t i = LastAtOrBefore(value);
     if (i == kNoBlock) return kNoBlock;
-    return value - start(i) < std::max<uint64_t>(bytes(i), 1) ? i : kNoBlock;
+    return value - start(i) < std::max<uint64_t>(Reach(i), 1) ? i : kNoBlock;
   }
 
   // The block that the word at `address` is content of, or kNoBlock: it must lie in it
@@ -46,7 +47,7 @@ class BlockIndex {
     const uint32_t i = LastAtOrBefore(address);
     if (i == kNoBlock) return kNoBlock;
     const uint64_t offset = address - start(i);
-    return offset < bytes(i) && bytes(i) - offset >= 8 ? i : kNoBlock;
+    return offset < Reach(i) && Reach(i) - offset >= 8 ? i : kNoBlock;
   }
 
  private:
@@ -61,7 +62,9 @@ class BlockIndex {
   };
 
   uint32_t LastAtOrBefore(uint64_t address) const;
+  uint64_t Reach(uint32_t i) const { return bytes(i) + (usable_ ? blocks_[i].waste() : 0); }
 
+  bool usable_ = false;
   std::vector<HeldBlock> blocks_;  // by address
   absl::flat_hash_map<uint64_t, Granule> granules_;
   std::vector<uint32_t> pages_;  // the first block at or behind the start of a page

@@ -33,8 +33,8 @@ bool IsLoaderData(const ScanRegion& region) {
 }  // namespace
 
 HeapGraphBuilder::HeapGraphBuilder(BlockIndex blocks, const Heuristics& heuristics,
-                                   const Scan& scan, bool all_roots)
-    : heuristics_(heuristics), scan_(scan), all_roots_(all_roots) {
+                                   const Scan& scan, GraphBasis basis)
+    : heuristics_(heuristics), scan_(scan), basis_(std::move(basis)) {
   graph_.blocks_ = std::move(blocks);
   for (const ScanThread& thread : scan.threads) {
     if (thread.state == format::ScanThreadState::kAsking) {
@@ -65,15 +65,24 @@ bool HeapGraphBuilder::IsChunkHeader(uint32_t to, uint64_t value) const {
   return value == block.address() + usable - kWord;
 }
 
+// Behind what was asked for a header's address is more likely than the program's.
+uint32_t HeapGraphBuilder::BlockAt(uint64_t value) const {
+  const uint32_t to = graph_.blocks_.Find(value);
+  if (to == kNoBlock) return to;
+  const bool is_behind = value - graph_.blocks_.start(to) >= std::max<uint64_t>(graph_.blocks_.bytes(to), 1);
+  return is_behind && IsChunkHeader(to, value) ? kNoBlock : to;
+}
+
 void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t value) {
   if (address % kWord != 0) return;
-  const uint32_t to = graph_.blocks_.Find(value);
+  const uint32_t to = BlockAt(value);
   if (to == kNoBlock) return;
   if (region.number != region_) {
     region_ = region.number;
     region_is_libc_ = IsLibcData(region);
     region_is_loader_ = IsLoaderData(region);
   }
+  bool is_beside_blocks = false;  // a root because of basis_.all_roots
   const uint32_t from = graph_.blocks_.Holder(address);
   if (from != kNoBlock) {
     const uint64_t word = (address - graph_.blocks_.start(from)) / kWord;
@@ -84,12 +93,15 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
              caller_stack_pointer_ - address <= kRedZoneBytes) {
     return;
   } else if (region.use != format::ScanRegionUse::kRoot &&
-             !(all_roots_ && region.use == format::ScanRegionUse::kTerritory) &&
              !InHint(format::ScanHint::kRootRegion, address) &&
              !InHint(format::ScanHint::kProgramBreak, address)) {
+    is_beside_blocks = basis_.all_roots && region.use == format::ScanRegionUse::kTerritory;
+    if (!is_beside_blocks) return;
+  }
+  if ((region_is_libc_ || (is_beside_blocks && basis_.is_glibc)) && value != graph_.blocks_.start(to) &&
+      IsChunkHeader(to, value)) {
     return;
   }
-  if (region_is_libc_ && value != graph_.blocks_.start(to) && IsChunkHeader(to, value)) return;
   Pointer how = How(to, value);
   // The loader puts tables of its own at the first such address in a block, and keeps them as long as
   // the process lives (_dlfo_mappings_segment_allocate).
@@ -100,16 +112,29 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
   graph_.roots_.push_back({to, how, RootEdge::Kind::kWord, region.number, address});
 }
 
+// The thread will run there, wherever in a block that is. But the stack may have been freed, and be
+// other blocks now.
+void HeapGraphBuilder::AddSignalStack(uint32_t of_thread) {
+  const ScanThread& thread = scan_.threads[of_thread];
+  const uint64_t begin = thread.signal_stack_begin, end = thread.signal_stack_end;
+  const uint32_t to = graph_.blocks_.Find(begin);
+  if (begin >= end || to == kNoBlock) return;
+  const HeldBlock& block = graph_.blocks_.block(to);
+  if (end - block.address() > block.size() + block.waste()) return;
+  graph_.roots_.push_back({to, Pointer::kStart, RootEdge::Kind::kSignalStack, of_thread, begin});
+}
+
 HeapGraph HeapGraphBuilder::Finish() {
   for (size_t i = 0; i < scan_.threads.size(); ++i) {
     const ScanThread& thread = scan_.threads[i];
     for (size_t j = 0; j < thread.registers.size(); ++j) {
       const uint64_t value = thread.registers[j];
-      const uint32_t to = graph_.blocks_.Find(value);
+      const uint32_t to = BlockAt(value);
       if (to == kNoBlock) continue;
       graph_.roots_.push_back({to, How(to, value), RootEdge::Kind::kRegister,
                                static_cast<uint32_t>(i), j});
     }
+    AddSignalStack(static_cast<uint32_t>(i));
   }
   for (const ScanHintRange& hint : scan_.hints) {
     const uint32_t to = graph_.blocks_.Find(hint.start);
@@ -124,6 +149,10 @@ HeapGraph HeapGraphBuilder::Finish() {
     }
     if (block.has(HeldBlock::kIgnored) || block.has(HeldBlock::kStopped)) {
       graph_.roots_.push_back({i, Pointer::kStart, RootEdge::Kind::kIgnored, 0, block.address()});
+    }
+    // That makes it possibly lost, if it is lost.
+    if (block.site < basis_.freed_unseen.size() && basis_.freed_unseen[block.site]) {
+      graph_.roots_.push_back({i, Pointer::kInterior, RootEdge::Kind::kFreedUnseen, 0, block.address()});
     }
   }
 

@@ -10,7 +10,7 @@
 //
 // libc's own data holds addresses of chunk headers: of a header that lies in the last eight
 // usable bytes of the block in front of it. Such a word, in libc's data, is no pointer to
-// that block.
+// that block; nor is it in free memory of the heap, where that counts as roots.
 //
 // Memory: 8 bytes an edge and 8 a block, 24 a root; 12 an edge while it is built.
 
@@ -46,12 +46,13 @@ static_assert(sizeof(HeapEdge) == 8);
 
 struct RootEdge {
   // kRealloc: a block whose realloc was under way, and so was its pointer. kIgnored: the
-  // program declared it no leak (memtrace.h), or had stopped the recording.
-  enum class Kind : uint8_t { kWord, kRegister, kRealloc, kIgnored };
+  // program declared it no leak (memtrace.h), or had stopped the recording. kSignalStack: the kernel
+  // has it, for a thread. kFreedUnseen: it may have been freed by who frees past the library.
+  enum class Kind : uint8_t { kWord, kRegister, kRealloc, kIgnored, kSignalStack, kFreedUnseen };
   uint32_t to = 0;
   Pointer how = Pointer::kStart;
   Kind kind = Kind::kWord;
-  uint32_t source = 0;   // kWord: number of the region; kRegister: index of the thread
+  uint32_t source = 0;   // kWord: number of the region; kRegister, kSignalStack: index of the thread
   uint64_t place = 0;    // kWord: address of the word; kRegister: index of the register
 };
 static_assert(sizeof(RootEdge) == 24);
@@ -89,14 +90,22 @@ class HeapGraph {
   std::vector<RootEdge> roots_;  // words in the order of the scan, then registers, then others
 };
 
+// What is known beside the blocks and the words.
+struct GraphBasis {
+  // Words of the heap outside of known blocks are roots as well, because there are blocks that
+  // the trace does not know.
+  bool all_roots = false;
+  bool is_glibc = true;  // the allocator whose heap it is
+  std::vector<bool> freed_unseen;  // by HeldBlock::site: its blocks may have been freed; may be shorter
+};
+
 // Takes the words of a scan and makes the graph of them. The scan's regions, threads and
 // hints must be known: it is read once for these, and again for the words.
 class HeapGraphBuilder : public ScanVisitor {
  public:
-  // `all_roots`: words of the heap outside of known blocks are roots as well, because there
-  // are blocks that the trace does not know. The arguments must outlive the builder.
+  // The arguments must outlive the builder.
   HeapGraphBuilder(BlockIndex blocks, const Heuristics& heuristics, const Scan& scan,
-                   bool all_roots);
+                   GraphBasis basis);
 
   void Word(const ScanRegion& region, uint64_t address, uint64_t value) override;
   HeapGraph Finish();
@@ -104,11 +113,14 @@ class HeapGraphBuilder : public ScanVisitor {
  private:
   Pointer How(uint32_t to, uint64_t value) const;
   bool InHint(format::ScanHint kind, uint64_t address) const;
+  void AddSignalStack(uint32_t of_thread);
   bool IsChunkHeader(uint32_t to, uint64_t value) const;
+  // The block that `value` is a pointer into, or kNoBlock.
+  uint32_t BlockAt(uint64_t value) const;
 
   const Heuristics& heuristics_;
   const Scan& scan_;
-  const bool all_roots_;
+  const GraphBasis basis_;
   // Of the thread that asked: it was in a call, so nothing it uses is below.
   uint64_t caller_stack_pointer_ = 0;
   HeapGraph graph_;

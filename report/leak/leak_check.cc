@@ -44,7 +44,7 @@ std::string Plural(uint64_t n, absl::string_view noun) {
 
 LeakCheck::LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOptions& options,
                      Range range, Observer observer)
-    : reader_(reader), options_(options), range_(range), observer_(std::move(observer)),
+    : reader_(reader), stacks_(stacks), options_(options), range_(range), observer_(std::move(observer)),
       records_(stacks, options.resolution) {
   for (const uint32_t number : ScanNumbers(*reader)) {
     const Scan scan = ReadScan(*reader, number, nullptr, /*only_begin=*/true);
@@ -117,16 +117,23 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
                  .root_bytes = scan.done->root_bytes,
                  .heap_bytes = scan.done->territory_bytes,
                  .in_process = scan.begin.scanner_pid == 0};
-  HeapGraphBuilder builder(BlockIndex(model.CopyLive()), heuristics, scan,
-                           !WhyBlocksAreUnknown().empty());
+  std::vector<BlockSite> sites(model.site_count());
+  for (uint32_t i = 0; i < sites.size(); ++i) sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
+  const UnseenCode unseen(scan, reader_->metadata());
+  const bool usable_sizes = std::any_of(scan.hints.begin(), scan.hints.end(), [](const ScanHintRange& hint) {
+    return hint.kind == format::ScanHint::kUsableSizes;
+  });
+  HeapGraphBuilder builder(
+      BlockIndex(model.CopyLive(), usable_sizes), heuristics, scan,
+      {.all_roots = !WhyBlocksAreUnknown(unseen).empty(),
+       .is_glibc = reader_->metadata().process.allocator != format::AllocatorKind::kOther,
+       .freed_unseen = unseen.MayHaveFreed(sites, *stacks_)});
   Scan again = ReadScan(*reader_, scan.number, &builder);
   HeapGraph graph = builder.Finish();
   if (HasGLib()) FindGLibBlocks(options_.heuristics, &graph);
   Marks marks = Mark(graph, options_.leader_by_sequence);
-  std::vector<BlockSite> sites(model.site_count());
-  for (uint32_t i = 0; i < sites.size(); ++i) sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
   records_.Fill(graph, marks, sites, found);
-  Explain(scan, found);
+  Explain(scan, unseen, found);
   if (model.has_doubts()) {
     found->notes.emplace_back("the order of some events at that time could not be found: blocks of "
                               "these may count as live, or as freed, wrongly");
@@ -143,14 +150,16 @@ bool LeakCheck::HasGLib() const {
 }
 
 // Blocks that are in the heap and not in the trace: empty if there are none.
-std::string LeakCheck::WhyBlocksAreUnknown() const {
+std::string LeakCheck::WhyBlocksAreUnknown(const UnseenCode& unseen) const {
   if ((reader_->header().flags & format::kFileForked) != 0) {
     return "blocks of the parent process are not known here";
   }
   if (reader_->window_begin_ns() != 0) {
     return "blocks from before the recorded window are not known";
   }
-  return EventsWereLost() ? "events were lost, and with them blocks" : "";
+  if (EventsWereLost()) return "events were lost, and with them blocks";
+  if (unseen.who_allocates().empty()) return "";
+  return absl::StrCat("what ", unseen.who_allocates(), " allocated past the functions that are recorded is not known");
 }
 
 // By the library.
@@ -168,7 +177,7 @@ bool LeakCheck::EventsAreDamaged(bool after_last_event) const {
 }
 
 // What was not scanned, and what else a reader must know to believe the rest.
-void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
+void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* found) const {
   const auto note = [&](std::string_view text) { found->notes.emplace_back(text); };
   if (!scan.begin.note.empty()) note(scan.begin.note);
   uint64_t unparked = 0;
@@ -199,9 +208,14 @@ void LeakCheck::Explain(const Scan& scan, LeakScan* found) const {
   if (failed != 0) {
     note(absl::StrCat(failed, " bytes could not be read: what they point to may count as lost"));
   }
-  if (const std::string why = WhyBlocksAreUnknown(); !why.empty()) {
+  if (const std::string why = WhyBlocksAreUnknown(unseen); !why.empty()) {
     note(absl::StrCat(why, ": all of the heap outside of known blocks was taken for roots, so "
                       "that less counts as lost than may be"));
+  }
+  if (found->frees_unseen = !unseen.who_frees().empty(); found->frees_unseen) {
+    note(absl::StrCat("what ", unseen.who_frees(), " freed past the functions that are recorded counts as live: of "
+                      "that, what was allocated by way of it counts as possibly lost, not definitely; what others "
+                      "allocated may count as definitely lost"));
   }
   if (EventsWereLost()) note("a block whose free is among the lost events counts as live, and may count as lost");
   if (reader_->metadata().process.stamp_rule != format::StampRule::kChangeOfOwner) {

@@ -23,6 +23,7 @@
 #include "report/leak/leak_options.h"
 #include "report/leak/loss_records.h"
 #include "report/leak/scan_reader.h"
+#include "report/leak/unseen_code.h"
 #include "report/stack_table.h"
 
 namespace memtrace::report {
@@ -65,13 +66,14 @@ class LeakCheck {
 
   void TakeOne(const HeapModel& model, uint32_t number, bool after_last_event);
   void Classify(const HeapModel& model, Scan& scan, LeakScan* found);
-  void Explain(const Scan& scan, LeakScan* found) const;
+  void Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* found) const;
   bool HasGLib() const;
-  std::string WhyBlocksAreUnknown() const;
+  std::string WhyBlocksAreUnknown(const UnseenCode& unseen) const;
   bool EventsWereLost() const;
   bool EventsAreDamaged(bool after_last_event) const;
 
   TraceReader* const reader_;
+  const StackTable* const stacks_;
   const LeakOptions options_;
   const Range range_;
   const Observer observer_;

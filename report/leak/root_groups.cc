@@ -119,6 +119,13 @@ RootGroups::Raw RootGroups::Examine(const RootEdge& root) const {
     case RootEdge::Kind::kIgnored:
       raw.group.kind = Kind::kIgnored;
       return raw;
+    case RootEdge::Kind::kFreedUnseen:
+      raw.group.kind = Kind::kFreedUnseen;
+      return raw;
+    case RootEdge::Kind::kSignalStack:
+      raw.group.kind = Kind::kSignalStack;
+      raw.group.thread = root.source;
+      return raw;
     case RootEdge::Kind::kRegister:
       raw.group.kind = Kind::kRegisters;
       raw.group.thread = root.source;

@@ -46,7 +46,7 @@ struct RootGroup {
   // In the order in which a reader would rather hear of them.
   enum class Kind : uint8_t {
     kVariable, kThreadLocal, kStack, kRegisters, kDescriptor, kModuleData, kMapping, kRealloc,
-    kIgnored,
+    kIgnored, kSignalStack, kFreedUnseen,
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 

@@ -43,8 +43,8 @@ ScanThread ReadThread(RecordBody& body) {
   for (uint64_t i = 0; i < registers && i < kMostRegisters && !body.at_end(); ++i) {
     thread.registers.push_back(body.Number());
   }
-  body.Number();  // its signal stack's begin
-  body.Number();  // and end
+  thread.signal_stack_begin = body.Number();
+  thread.signal_stack_end = body.Number();
   thread.thread_pointer = body.Number();
   return thread;
 }

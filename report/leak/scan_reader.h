@@ -46,6 +46,7 @@ struct ScanThread {
   uint64_t stack_pointer = 0;
   uint64_t stack_begin = 0, stack_end = 0;  // that was scanned
   std::vector<uint64_t> registers;
+  uint64_t signal_stack_begin = 0, signal_stack_end = 0;  // 0: it has none, or it is not known
   uint64_t thread_pointer = 0;  // 0: not known
 };
 

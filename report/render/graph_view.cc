@@ -167,6 +167,10 @@ std::string Describe(const leak::RootGroups& roots, const leak::RootGroup& group
       return "a realloc that was under way";
     case Kind::kIgnored:
       return "the program: it declared the block no leak, or had stopped the recording";
+    case Kind::kSignalStack:
+      return absl::StrCat("the kernel: it is the signal stack of ", ThreadText(roots, group));
+    case Kind::kFreedUnseen:
+      return "nothing that is known; a library that it was allocated by frees unseen, and may have freed it";
   }
   return "";
 }
@@ -208,6 +212,8 @@ absl::string_view RootKindName(Kind kind) {
     case Kind::kMapping: return "mapping";
     case Kind::kRealloc: return "realloc";
     case Kind::kIgnored: return "ignored";
+    case Kind::kSignalStack: return "signal-stack";
+    case Kind::kFreedUnseen: return "freed-unseen";
   }
   return "";
 }
@@ -253,6 +259,8 @@ std::string RootText(const leak::RootGroups& roots, size_t root) {
       break;
     case Kind::kRealloc:
     case Kind::kIgnored:
+    case Kind::kSignalStack:
+    case Kind::kFreedUnseen:
       break;
   }
   std::string text = Describe(roots, group, offset);

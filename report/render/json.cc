@@ -362,6 +362,7 @@ Json LeakScanJson(const LeakScan& scan) {
                                                                   : "cut_short";
   json["failure"] = done ? Json() : Json(scan.failure);
   json["notes"] = scan.notes;
+  json["frees_unseen"] = scan.frees_unseen;
   json["totals"] = done ? LeakTotalsJson(scan.totals) : Json();
   Json heuristics = Json::object();
   for (size_t i = 1; i <= leak::kHeuristics; ++i) {

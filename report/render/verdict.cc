@@ -27,7 +27,8 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
     }
   }
   return absl::StrCat(
-      HumanBytes(direct.bytes + indirect.bytes), " lost for certain",
+      HumanBytes(direct.bytes + indirect.bytes),
+      scan->frees_unseen ? " lost, if it was not freed where frees are not seen" : " lost for certain",
       indirect.blocks == 0 ? "" : absl::StrCat(", ", HumanBytes(direct.bytes), " of it directly"),
       leak::IsAtExit(*scan) ? "" : absl::StrCat(", at scan ", scan->number),
       most == nullptr ? ""

@@ -179,6 +179,25 @@ TEST_P(AllocatorTest, WhatIsLostIsLost) {
   EXPECT_EQ(small, 80u);
 }
 
+// What it gives out by names of its own is not in the trace, and keeps what is.
+TEST_P(AllocatorTest, WhatItsOwnBlocksKeepIsKept) {
+  const std::string library = LibraryOf(GetParam().library);
+  if (library.empty()) GTEST_SKIP() << GetParam().library << " is not installed";
+  const Result run = RunPreloaded("held_by_new", library);
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces_.path(), "held_by_new", run.pid));
+  uint64_t kept = 0, lost = 0;
+  for (const Json& leak : report.at("leaks")) {
+    const uint64_t blocks = leak.at("blocks").get<uint64_t>();
+    const bool reachable = leak.at("kind") == "reachable";
+    if (leak.at("bytes") == 777 * blocks && reachable) kept += blocks;
+    if (leak.at("bytes") == 1311 * blocks && !reachable) lost += blocks;
+  }
+  EXPECT_EQ(kept, 400u);
+  EXPECT_GE(lost, 10u) << "all but what is still in its cache";
+  EXPECT_THAT(report.at("leak_scans").dump(), HasSubstr("held_by_new"));
+}
+
 // Beside its memory there is the program's own, which is a root.
 TEST_P(AllocatorTest, WhatIsKeptBesideItsMemoryIsKept) {
   const std::string library = LibraryOf(GetParam().library);

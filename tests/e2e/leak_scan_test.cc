@@ -157,6 +157,29 @@ TEST_F(LeakScanTest, AThreadOnItsSignalStack) { RUN_AND_CHECK("signal_stack"); }
 
 TEST_F(LeakScanTest, ASignalStackThatWasFreedAndIsOtherBlocksNow) { RUN_AND_CHECK("freed_signal_stack"); }
 
+TEST_F(LeakScanTest, SignalStacksThatOnlyTheKernelKnows) { RUN_AND_CHECK("kept_signal_stacks"); }
+
+TEST_F(LeakScanTest, WhatTheUsableSizeOfABlockHasRoomFor) { RUN_AND_CHECK("usable_size"); }
+
+// All of its heap counts as roots; but what malloc keeps there of its own is none.
+TEST_F(LeakScanTest, AForkChildWhoseArenaGrows) {
+  ASSERT_TRUE(Run("forks_from_a_thread"));
+  const size_t child = out_.find("child ");
+  ASSERT_NE(child, out_.npos);
+  Load(TraceOf(directory_.path(), "kept_by", std::stoi(out_.substr(child + 6))));
+  ASSERT_EQ(scans_.size(), 1u);
+  ASSERT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+  EXPECT_EQ(scans_[0].totals[static_cast<size_t>(report::LeakKind::kDefinite)].blocks, 60u);
+  EXPECT_EQ(scans_[0].totals[static_cast<size_t>(report::LeakKind::kPossible)].blocks, 0u);
+}
+
+// They block all signals, and are not waited for: they never run the program's code.
+TEST_F(LeakScanTest, ThreadsOfTheKernels) {
+  RUN_AND_CHECK("io_uring");
+  EXPECT_EQ(raw_.back().threads.size(), 1u);
+  EXPECT_LT(raw_.back().begin.stood_ns, 100'000'000u);
+}
+
 TEST_F(LeakScanTest, LittleAddressSpace) {
   RUN_AND_CHECK("tight");
   RUN_AND_CHECK("tight_until_raised");

@@ -58,6 +58,7 @@ TEST_F(LoadersTest, ALibraryOpenedPlainlyIsSeen) {
   Run("plainly");
   EXPECT_EQ(AllocationsOf(report_, 1733), 50u);
   EXPECT_EQ(notes_, "[]");
+  EXPECT_EQ(report_.at("leak_scans").at(0).at("notes").dump(), "[]");
 }
 
 // dlopen sees its true caller: we look at the call, and jump.
@@ -72,6 +73,10 @@ TEST_F(LoadersTest, ALibraryOpenedWithDeepbindIsNoted) {
   EXPECT_EQ(AllocationsOf(report_, 1733), 0u) << "if these are seen, the note is wrong";
   EXPECT_THAT(notes_, HasSubstr("libplugin_allocating.so was opened with RTLD_DEEPBIND"));
   EXPECT_EQ(child_notes_, notes_) << "it is in the forked child as well";
+  const Json& scan = report_.at("leak_scans").at(0);
+  EXPECT_TRUE(scan.at("frees_unseen").get<bool>());
+  EXPECT_THAT(scan.at("notes").dump(), HasSubstr("what libplugin_allocating.so freed past"));
+  EXPECT_THAT(scan.at("notes").dump(), HasSubstr("what libplugin_allocating.so allocated past"));
 }
 
 TEST_F(LoadersTest, ALibraryInANamespaceOfItsOwnIsNoted) {

@@ -532,6 +532,99 @@ TEST(LeakScanTest, WhereBlocksAreUnknownTheHeapIsARoot) {
   EXPECT_THAT(scan.notes, testing::Contains(testing::HasSubstr("parent process")));
 }
 
+// Free chunks are linked by the addresses of their headers, of which each lies in the block before it.
+TEST(LeakScanTest, WhereTheHeapIsARootChunkHeadersInItAreNoPointers) {
+  for (const auto allocator : {format::AllocatorKind::kGlibc, format::AllocatorKind::kOther}) {
+    TraceBuilder::Options options = World::Exact();
+    options.file_flags = format::kFileForked;
+    options.allocator = allocator;
+    World world(options);
+    world.Block(kA, 24).Block(kB, 40).Block(kC, 39);
+    world.In(World::kHeap + 0x8000, kA + 16).In(World::kHeap + 0x8008, kB + 8);
+    world.In(World::kHeap + 0x8010, kC + 32);
+    world.Check();
+    const bool glibc = allocator == format::AllocatorKind::kGlibc;
+    EXPECT_EQ(world.KindOf(kA), glibc ? kDefinite : kPossible);
+    EXPECT_EQ(world.KindOf(kB), kPossible) << "that is no header";
+    EXPECT_EQ(world.KindOf(kC), glibc ? kDefinite : kPossible);
+  }
+}
+
+TEST(LeakScanTest, WhereAModuleAllocatesUnseenTheHeapIsARoot) {
+  World world;
+  world.trace.Module(7, format::kModulePermanent, 0x900000, 0x910000, 0x900000, "/lib/libpast.so.1");
+  world.Block(kA, 32).Block(kB, 32);
+  world.In(World::kHeap + 0x8000, kA);
+  world.scan.Hint(ScanHint::kAllocatesUnseen, 0x900000, 0x910000);
+  const LeakScan& scan = world.Check();
+  EXPECT_EQ(world.KindOf(kA), kReachable);
+  EXPECT_EQ(world.KindOf(kB), kDefinite);
+  EXPECT_FALSE(scan.frees_unseen);
+  EXPECT_THAT(scan.notes, testing::Contains(testing::HasSubstr("what libpast.so.1 allocated past")));
+}
+
+TEST(LeakScanTest, WhatMayHaveBeenFreedUnseenIsNotDefinitelyLost) {
+  World world;
+  world.Block(kA, 32, 0x900100).Block(kB, 32).Block(kC, 32);
+  world.In(kA, kC);
+  world.scan.Hint(ScanHint::kFreesUnseen, 0x900000, 0x910000);
+  const LeakScan& scan = world.Check();
+  EXPECT_EQ(world.KindOf(kA), kPossible) << "its stack passes through that module";
+  EXPECT_EQ(world.KindOf(kC), kPossible) << "and what it leads to";
+  EXPECT_EQ(world.KindOf(kB), kDefinite);
+  EXPECT_TRUE(scan.frees_unseen);
+  EXPECT_THAT(scan.notes, testing::Contains(testing::HasSubstr("freed past the functions")));
+}
+
+// It may be unloaded by the time of the scan.
+TEST(LeakScanTest, WhatWasOpenedWithDeepbindAllocatesAndFreesUnseen) {
+  World world;
+  world.trace.Module(7, 0, 0x900000, 0x910000, 0x900000, "/opt/plugins/deep.so");
+  world.trace.Note("plugins/deep.so was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+                   "is not in this trace");
+  auto& main = world.trace.Thread(1, 4242, "main");
+  main.At(500).Node(1, 0x401000).Node(2, 0x900100, 1, 7).Malloc(kA, 32, 2);
+  world.Block(kB, 32).Block(kC, 32);
+  world.In(World::kHeap + 0x8000, kC);
+  EXPECT_TRUE(world.Check().frees_unseen);
+  EXPECT_EQ(world.KindOf(kA), kPossible);
+  EXPECT_EQ(world.KindOf(kB), kDefinite);
+  EXPECT_EQ(world.KindOf(kC), kReachable);
+}
+
+TEST(LeakClassesTest, ASignalStackIsKeptByTheKernel) {
+  World world;
+  world.Block(kA, 0x2000).Block(kA + 0x4000, 0x1000);
+  // Of the second nothing but the begin is a block: it was freed, and is others now.
+  world.scan.Raw(2, {4242, 1, 2, 0x7ffc0100, 0x7ffc0000, 0x7ffc1000, 0, kA, kA + 0x2000, 0});
+  world.scan.Raw(2, {4243, 2, 2, 0x7ffd0100, 0x7ffd0000, 0x7ffd1000, 0, kA + 0x4000, kA + 0x6000, 0});
+  world.Check();
+  EXPECT_EQ(world.KindOf(kA), kReachable);
+  EXPECT_EQ(world.KindOf(kA + 0x4000), kDefinite);
+}
+
+// malloc_usable_size() says what more there is than was asked for.
+TEST(LeakClassesTest, WhatIsBehindTheBytesAskedForIsContentOnceTheProgramHasAsked) {
+  for (const bool asked : {true, false}) {
+    World world;
+    auto& main = world.trace.Thread(1, 4242, "main").At(500);
+    const uint32_t slot = main.Stack({0x401000, 0x402000});
+    main.Malloc(kA, 20, slot, 4).Malloc(kB, 32, slot, 8).Malloc(kC, 33, slot, 23);
+    world.Root(kA).In(kA + 16, kB);
+    world.scan.Word(1, World::kData + 0x100, kC + 40).Word(1, World::kData + 0x108, kC + 48);
+    if (asked) world.scan.Hint(ScanHint::kUsableSizes, 0);
+    world.Check();
+    EXPECT_EQ(world.KindOf(kB), asked ? kReachable : kDefinite);
+    EXPECT_EQ(world.KindOf(kC), asked ? kPossible : kDefinite);
+  }
+  World header;  // and where the header behind it is, it points nowhere
+  auto& main = header.trace.Thread(1, 4242, "main").At(500);
+  main.Malloc(kC, 33, main.Stack({0x401000, 0x402000}), 23);
+  header.Root(kC + 48).scan.Hint(ScanHint::kUsableSizes, 0);
+  header.Check();
+  EXPECT_EQ(header.KindOf(kC), kDefinite);
+}
+
 TEST(LeakScanTest, WhatWasNotScannedIsListed) {
   World world;
   world.Block(kA, 32);

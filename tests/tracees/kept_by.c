@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -35,6 +36,7 @@ static _Thread_local void* volatile in_tls;
 static volatile int g_ready, g_stop;
 enum { kLargeBss = 20000 };
 static void* volatile g_large_bss[kLargeBss];
+static void* volatile g_kept_in_child[61];
 extern char end[];  // of the .bss
 
 static void Expect(size_t size, const char* kind) { printf("expect %zu %s\n", size, kind); }
@@ -186,6 +188,52 @@ static void* WaitForAnySignal(void* unused) {
     fflush(stdout);
   }
   return kept;
+}
+
+// The kernel alone knows where it is.
+static NOINLINE void TakeSignalStack(void) {
+  stack_t stack = {.ss_size = 64 << 10};
+  stack.ss_size += g_next++;
+  Expect(stack.ss_size, "reachable");
+  stack.ss_sp = malloc(stack.ss_size);
+  sigaltstack(&stack, NULL);
+}
+static void* HaveSignalStack(void* unused) {
+  (void)unused;
+  TakeSignalStack();
+  CleanStack();
+  __atomic_fetch_add(&g_ready, 1, __ATOMIC_RELAXED);
+  for (;;) pause();
+  return NULL;
+}
+
+// Of blocks with free chunks beside them, in an arena that has to grow.
+static NOINLINE void LoseBesideFreeChunks(void) {
+  static void *between[60];
+  for (int i = 0; i < 60; ++i) {
+    void* volatile lost = malloc(408);
+    memset(lost, 0, 408);
+    lost = NULL;
+    (void)lost;
+    between[i] = malloc(3000);
+    g_kept_in_child[i] = malloc(1200);
+  }
+  for (int i = 0; i < 60; ++i) free(between[i]);
+  memset(between, 0, sizeof(between));
+  g_kept_in_child[60] = malloc(60000);
+}
+static void* ForkAndLose(void* unused) {
+  (void)unused;
+  free(malloc(10));
+  const pid_t child = fork();
+  if (child == 0) {
+    LoseBesideFreeChunks();
+    CleanStack();
+    _exit(0);
+  }
+  waitpid(child, NULL, 0);
+  printf("child %d\n", child);
+  return NULL;
 }
 
 static void OnSignalStack(int signal) {
@@ -581,6 +629,33 @@ static NOINLINE int Run(const char* name) {
   CASE("tight_until_raised") {
     LimitAddressSpace(0);
     in_bss = Block("reachable");
+    Lose();
+    return 0;
+  }
+  CASE("kept_signal_stacks") {
+    Start(HaveSignalStack);
+    WaitFor(&g_ready, 1);
+    TakeSignalStack();
+    CleanStack();
+    Lose();
+    return 0;
+  }
+  CASE("usable_size") {  // behind what was asked for
+    char* const block = in_bss = Block("reachable");
+    const size_t usable = malloc_usable_size(block);
+    if (usable / 8 == (g_next - 1) / 8) return 77;
+    ((void**)block)[usable / 8 - 1] = Block("reachable");
+    CleanStack();
+    Lose();
+    return 0;
+  }
+  CASE("forks_from_a_thread") {
+    pthread_join(Start(ForkAndLose), NULL);
+    return 0;
+  }
+  CASE("io_uring") {
+    struct { unsigned of_sizes[2], flags, processor, idle, rest[35]; } parameters = {.flags = 2, .idle = 100};
+    if (syscall(425 /* io_uring_setup */, 4, &parameters) < 0) return 77;
     Lose();
     return 0;
   }

@@ -53,6 +53,7 @@ export interface Amount { bytes: number; blocks: number }
 export interface LeakScan {
   number: number; reason: string; label: string; time_s: number; state: string;
   failure: string | null; notes: string[]; totals: { [kind: string]: Amount } | null; of_runtime: Amount;
+  frees_unseen: boolean;
 }
 
 export interface Thread {

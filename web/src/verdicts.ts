@@ -44,7 +44,7 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
       const worst = report.leaks.find((leak) => leak.kind === 'definite');
       return {
         kind: 'bad', view: 'leaks',
-        title: `${bytes(lost)} lost for certain` + (indirect.blocks > 0 ? `, ${bytes(definite.bytes)} of it directly` : ''),
+        title: `${bytes(lost)} lost${scan.frees_unseen ? ', if it was not freed where frees are not seen' : ' for certain'}` + (indirect.blocks > 0 ? `, ${bytes(definite.bytes)} of it directly` : ''),
         text: `${plural(definite.blocks, 'block')} that nothing points to any more` +
           (indirect.blocks > 0 ? `, and ${count(indirect.blocks)} that only these lead to` : '') +
           (worst ? `; most in ${stacks.callerText(worst.stack)}` : '') +

@@ -1,0 +1,136 @@
+#include "preload/leak_scan/unseen_calls.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "preload/process.h"
+#include "preload/real_allocator.h"
+#include "preload/text.h"
+
+namespace memtrace {
+namespace {
+
+constexpr size_t kLongestName = 32;  // of those that are looked for
+
+struct Known {
+  std::string_view name;
+  AllocatorCall call;
+};
+
+constexpr AllocatorCall kAllocates = {true, false}, kFrees = {false, true}, kBoth = {true, true};
+
+// As the program calls them; each allocator has them under a name of its own as well.
+constexpr Known kFamily[] = {
+    {"malloc", kAllocates},         {"calloc", kAllocates},        {"realloc", kBoth},
+    {"reallocarray", kBoth},        {"free", kFrees},              {"free_sized", kFrees},
+    {"memalign", kAllocates},       {"posix_memalign", kAllocates}, {"aligned_alloc", kAllocates},
+    {"valloc", kAllocates},         {"pvalloc", kAllocates},       {"mallocx", kAllocates},
+    {"rallocx", kBoth},             {"dallocx", kFrees},           {"sdallocx", kFrees},
+    {"cfree", kFrees},              {"zalloc", kAllocates},        {"malloc_aligned", kAllocates},
+    {"zalloc_aligned", kAllocates}, {"heap_malloc", kAllocates},   {"heap_calloc", kAllocates},
+    {"heap_zalloc", kAllocates},    {"heap_realloc", kBoth},       {"new", kAllocates},
+    {"newarray", kAllocates},       {"new_nothrow", kAllocates},   {"new_aligned", kAllocates},
+    {"newarray_nothrow", kAllocates},
+};
+// glibc's, jemalloc's, jemalloc's as Rust has it, tcmalloc's, mimalloc's.
+constexpr std::string_view kPrefixes[] = {"__libc_", "je_", "_rjem_", "tc_", "mi_"};
+// operator new and new[], with all that they take. What these get back was theirs.
+constexpr std::string_view kOperators[] = {"_Znw", "_Zna"};
+
+}  // namespace
+
+AllocatorCall CallByName(std::string_view name) {
+  for (const std::string_view prefix : kOperators) {
+    if (name.starts_with(prefix)) return kAllocates;
+  }
+  for (const std::string_view prefix : kPrefixes) {
+    if (!name.starts_with(prefix)) continue;
+    name = From(name, prefix.size());
+    break;
+  }
+  for (const Known& known : kFamily) {
+    if (name == known.name) return known.call;
+  }
+  return {};
+}
+
+UnseenCalls::UnseenCalls(const ScanMappings& mappings, VtableTest& files)
+    : mappings_(mappings), files_(files) {
+  // It was found long ago, or there is nothing to be looked for: the loader is not asked here.
+  dl_find_object module;
+  if (_dl_find_object(reinterpret_cast<void*>(g_real.malloc), &module) != 0) return;
+  const auto begin = reinterpret_cast<uintptr_t>(module.dlfo_map_start);
+  const size_t bytes = reinterpret_cast<uintptr_t>(module.dlfo_map_end) - begin;
+  if (reinterpret_cast<uintptr_t>(&g_process) - begin < bytes) return;
+  allocator_begin_ = begin;
+  allocator_bytes_ = bytes;
+}
+
+bool UnseenCalls::IsReadable(uintptr_t address, size_t bytes) {
+  if (address == 0) return false;
+  if (last_ == nullptr || address < last_->begin || address >= last_->end) {
+    const ScanMapping* const mapping = mappings_.Find(address);
+    if (mapping == nullptr || (mapping->protection & PROT_READ) == 0) return false;
+    last_ = mapping;
+  }
+  return last_->end - address >= bytes && (!last_->file || files_.CanLoad(address, bytes));
+}
+
+AllocatorCall UnseenCalls::CallsOf(const link_map& map, uintptr_t* begin, uintptr_t* end) {
+  const auto dynamic = reinterpret_cast<uintptr_t>(map.l_ld);
+  dl_find_object object;
+  if (!CanLoad(map.l_ld) || _dl_find_object(reinterpret_cast<void*>(dynamic), &object) != 0) return {};
+  *begin = reinterpret_cast<uintptr_t>(object.dlfo_map_start);
+  *end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
+  const auto is_of_module = [&](uintptr_t address) { return address >= *begin && address < *end; };
+  // Ours and the allocator's own calls are their business.
+  if (is_of_module(allocator_begin_) || is_of_module(reinterpret_cast<uintptr_t>(&g_process))) return {};
+  const ElfW(Sym)* symbols = nullptr;
+  const char* strings = nullptr;
+  const ElfW(Rela)* slots[2] = {};  // of functions; of all else, of which those without a name come first
+  size_t bytes[2] = {}, relative = 0;
+  for (const ElfW(Dyn)* entry = map.l_ld; CanLoad(entry) && entry->d_tag != DT_NULL; ++entry) {
+    const uintptr_t value = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(value);
+    if (entry->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(value);
+    if (entry->d_tag == DT_JMPREL) slots[0] = reinterpret_cast<const ElfW(Rela)*>(value);
+    if (entry->d_tag == DT_PLTRELSZ) bytes[0] = value;
+    if (entry->d_tag == DT_RELA) slots[1] = reinterpret_cast<const ElfW(Rela)*>(value);
+    if (entry->d_tag == DT_RELASZ) bytes[1] = value;
+    if (entry->d_tag == DT_RELACOUNT) relative = value;
+  }
+  AllocatorCall calls;
+  if (symbols == nullptr || strings == nullptr) return calls;
+  if (slots[1] != nullptr && relative <= bytes[1] / sizeof(ElfW(Rela))) {
+    slots[1] += relative;
+    bytes[1] -= relative * sizeof(ElfW(Rela));
+  }
+  for (const int i : {0, 1}) {
+    if (slots[i] != nullptr) LookAt(slots[i], bytes[i], /*of_calls=*/i == 0, symbols, strings, map.l_addr, &calls);
+  }
+  return calls;
+}
+
+void UnseenCalls::LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const ElfW(Sym)* symbols,
+                         const char* strings, uintptr_t bias, AllocatorCall* calls) {
+  for (size_t i = 0; i < bytes / sizeof(*slots) && CanLoad(&slots[i]); ++i) {
+    const size_t symbol = ELF64_R_SYM(slots[i].r_info);
+    if (symbol == 0 || slots[i].r_addend != 0) continue;
+    const auto* const slot = reinterpret_cast<const uintptr_t*>(bias + slots[i].r_offset);
+    if (!CanLoad(slot) || *slot - allocator_begin_ >= allocator_bytes_) continue;
+    if (!CanLoad(&symbols[symbol])) continue;
+    // libstdc++ has the address of its own operator new, and need not call it.
+    if (!of_calls && symbols[symbol].st_shndx != SHN_UNDEF) continue;
+    const char* const name = strings + symbols[symbol].st_name;
+    // Strings are not the last of a file; a name that ends with it is none of these.
+    if (!IsReadable(reinterpret_cast<uintptr_t>(name), kLongestName)) continue;
+    const auto* const name_end = std::find(name, name + kLongestName, '\0');
+    const AllocatorCall call = CallByName({name, static_cast<size_t>(name_end - name)});
+    calls->allocates |= call.allocates;
+    calls->frees |= call.frees;
+  }
+}
+
+}  // namespace memtrace

@@ -1,0 +1,72 @@
+// UnseenCalls: which modules of the process call an allocator past this library, so that blocks are not in
+// the trace, or look live that were freed.
+//
+// The loader's answers say it: a module has a slot for each function that it calls, in which the loader has
+// put where that is. A slot for malloc that leads to libc's, because the module was opened with
+// RTLD_DEEPBIND or linked with -Bsymbolic; one for __libc_malloc; one for mallocx or C++'s operator new that
+// leads to the allocator behind us. What is bound at the first call counts from that call on.
+//
+// Not seen: what dlsym() found; calls within one module; modules that have been unloaded.
+//
+// In who scans, with all threads standing. Reads the loader's list and files that are mapped.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_UNSEEN_CALLS_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_UNSEEN_CALLS_H_
+
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "preload/leak_scan/scan_mappings.h"
+#include "preload/leak_scan/vtable_test.h"
+
+namespace memtrace {
+
+// What a function of an allocator does that this library does not see where it does not stand in for it.
+struct AllocatorCall {
+  bool allocates = false, frees = false;
+};
+AllocatorCall CallByName(std::string_view name);
+
+class UnseenCalls {
+ public:
+  UnseenCalls(const ScanMappings& mappings, VtableTest& files);
+
+  // visit(begin, end, call) for each module that makes such calls.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    if (allocator_bytes_ == 0 || &_r_debug == nullptr) return;
+    // Nobody goes on with the list while it is changed here; a limit, for what may be read is only memory.
+    int left = kMostModules;
+    for (const link_map* map = _r_debug.r_map; left > 0 && CanLoad(map); map = map->l_next, --left) {
+      uintptr_t begin = 0, end = 0;
+      const AllocatorCall call = CallsOf(*map, &begin, &end);
+      if (call.allocates || call.frees) visit(begin, end, call);
+    }
+  }
+
+ private:
+  static constexpr int kMostModules = 1 << 16;
+
+  AllocatorCall CallsOf(const link_map& map, uintptr_t* begin, uintptr_t* end);
+  void LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const ElfW(Sym)* symbols,
+              const char* strings, uintptr_t bias, AllocatorCall* calls);
+
+  bool IsReadable(uintptr_t address, size_t bytes);
+  template <typename T>
+  bool CanLoad(const T* object) {
+    return IsReadable(reinterpret_cast<uintptr_t>(object), sizeof(T));
+  }
+
+  const ScanMappings& mappings_;
+  VtableTest& files_;  // asks the kernel whether a page of a file can be read
+  uintptr_t allocator_begin_ = 0;
+  size_t allocator_bytes_ = 0;
+  const ScanMapping* last_ = nullptr;  // that something readable was in
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_UNSEEN_CALLS_H_
