@@ -27,7 +27,7 @@ bool NameOfMapping(uintptr_t start, Text<8192>& path) {
   const OtherCalls calls;
   auto* const maps = calls ? static_cast<char*>(OwnMap(kMost, /*touch=*/false)) : nullptr;
   if (maps == nullptr) return false;
-  const long bytes = ReadFile("/proc/self/maps", maps, kMost);
+  const long bytes = ReadFile("/proc/thread-self/maps", maps, kMost);
   std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
   bool found = false;
   while (!rest.empty() && !found) {

@@ -90,7 +90,7 @@ void NumberEvent(ThreadState& state) {
 
 uint64_t ResidentBytes() {
   char text[128];
-  const long bytes = sys::ReadFile("/proc/self/statm", text, sizeof(text) - 1);
+  const long bytes = sys::ReadFile("/proc/thread-self/statm", text, sizeof(text) - 1);
   if (bytes <= 0) return 0;
   const char* p = text;
   const char* const end = text + bytes;
@@ -423,8 +423,8 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
   long name_bytes = 0;
   const OtherCalls calls;
   if (calls && fd >= 0 && (flags & 0x20 /* MAP_ANONYMOUS */) == 0) {
-    Text<40> link;
-    link << "/proc/self/fd/" << fd;
+    Text<48> link;
+    link << "/proc/thread-self/fd/" << fd;
     name_bytes = sys::Readlink(link.c_str(), name, 4096);
     if (name_bytes < 0) name_bytes = 0;
   }

@@ -288,19 +288,19 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   // The pages that this needs are touched first, for the kernel is about to count them: some 700
   // bytes of smaps for each mapping.
   constexpr size_t kBytesOfMapping = 768;
-  const std::string_view maps = ReadText("/proc/self/maps", text, capacity);
+  const std::string_view maps = ReadText("/proc/thread-self/maps", text, capacity);
   if (maps.empty()) return true;  // no /proc, or no descriptor is to be had: nor will more room help
   size_t bytes = maps.size();
   for (const char c : maps) bytes += c == '\n' ? kBytesOfMapping : 0;
   if (bytes > capacity && capacity < kLargestText) return false;
   Touch(text, bytes < capacity ? bytes : capacity);
   Touch(&work, sizeof(work));
-  const long pagemap = sys::MoveUp(sys::Open("/proc/self/pagemap", O_RDONLY));
-  const std::string_view rollup = ReadText("/proc/self/smaps_rollup", work.rollup, sizeof(work.rollup));
-  const std::string_view smaps_text = ReadText("/proc/self/smaps", text, capacity);
+  const long pagemap = sys::MoveUp(sys::Open("/proc/thread-self/pagemap", O_RDONLY));
+  const std::string_view rollup = ReadText("/proc/thread-self/smaps_rollup", work.rollup, sizeof(work.rollup));
+  const std::string_view smaps_text = ReadText("/proc/thread-self/smaps", text, capacity);
   const bool whole = smaps_text.size() < capacity;
   if (whole && !smaps_text.empty()) {
-    const std::string_view status = ReadText("/proc/self/status", work.status, sizeof(work.status));
+    const std::string_view status = ReadText("/proc/thread-self/status", work.status, sizeof(work.status));
     Snapshot snapshot(work, pagemap);
     snapshot.Begin(reason, name, rollup, status);
     SmapsReader smaps(smaps_text);

@@ -37,7 +37,7 @@ bool PagePlan::Prepare() {
   entries_ = arena_.Array<uint64_t>(kEntries);
   capacity_ = 16 << 10;
   plan_ = arena_.Array<uint8_t>(capacity_);
-  pagemap_ = sys::Open("/proc/self/pagemap", O_RDONLY);
+  pagemap_ = sys::Open("/proc/thread-self/pagemap", O_RDONLY);
   can_scan_ = pagemap_ >= 0;
   guard_category_ = kScanGuard;
   return entries_ != nullptr && plan_ != nullptr;

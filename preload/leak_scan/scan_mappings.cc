@@ -74,7 +74,7 @@ bool ScanMappings::ReadText() {
   for (size_t capacity = 256 << 10; capacity <= size_t{256} << 20; capacity *= 4) {
     char* const text = arena_.Array<char>(capacity);
     if (text == nullptr) return false;
-    const long bytes = sys::ReadFile("/proc/self/maps", text, capacity);
+    const long bytes = sys::ReadFile("/proc/thread-self/maps", text, capacity);
     if (bytes <= 0) return false;
     if (static_cast<size_t>(bytes) < capacity) {
       text_ = {text, static_cast<size_t>(bytes)};

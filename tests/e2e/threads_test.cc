@@ -107,6 +107,21 @@ TEST_F(ThreadsTest, DISABLED_AMillionInTurn) {
 }
 
 // Where there is no memory for the state of a thread, each of its events asks for it again.
+// /proc/self is then of a task that has no memory.
+TEST_F(ThreadsTest, WhatOutlivesTheFirstIsKnownAll) {
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {TraceePath("outlives_its_first_thread")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Json report = Report(TraceOf(traces.path(), "outlives_its_first_thread", run.pid));
+  EXPECT_FALSE(report.at("memory_map").is_null());
+  uint64_t resident = 0;
+  for (const Json& point : report.at("timeline").at("points")) {
+    resident = std::max(resident, point.at("rss_bytes").is_null() ? 0 : point.at("rss_bytes").get<uint64_t>());
+  }
+  EXPECT_GT(resident, uint64_t{32} << 20);
+  EXPECT_NE(report.at("mappings").dump().find("bin/"), std::string::npos);
+}
+
 TEST(ThreadWithoutMemoryTest, CostsThoseThatComeLaterNothing) {
   TempDir directory;
   WriteFile(directory / "program.c", R"(
