@@ -28,7 +28,7 @@ ENTERED long LeakCheck(const char* label, unsigned show, int wait) {
       RequestScan(format::ScanReason::kRequest, label != nullptr ? label : "",
                   static_cast<format::ScanShow>(show), wait != 0,
                   {MEMTRACE_KEPT_REGISTERS_ON_STACK()});
-  return result.state != ScanResult::kFailed ? result.number : MEMTRACE_NOT_AVAILABLE;
+  return result.state != ScanResult::kFailed ? long{result.number} : MEMTRACE_NOT_AVAILABLE;
 }
 
 ENTERED void IgnoreObject(const void* object) { RecordIgnoredBlock(object); }

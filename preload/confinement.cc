@@ -11,6 +11,7 @@
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/seccomp_filter.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 #include "preload/trace_end.h"
 #include "preload/unwind/stack_bounds.h"
@@ -105,7 +106,7 @@ bool TakeLeave(ThreadState& state, const void* program) {
 
 void PrepareForPathLoss() {
   const Section section;  // first: a fork child counts its calls anew in it
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   if (!section || !calls || IsVforkChild()) return;
   const OwnFaultsScope faults;
   SetAside();
@@ -113,7 +114,7 @@ void PrepareForPathLoss() {
 
 void TellPathLoss(const char* call) {
   const Section section;
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   if (section && calls && !IsVforkChild()) Tell(format::Confinement::kPathLost, call);
 }
 
@@ -131,12 +132,14 @@ bool PrepareForFilter(const void* program) {
       if (g_switch.recording.load(std::memory_order_relaxed) == 0) return false;
     } else {
       if (IsVforkChild()) return false;
+      const SignalsBlocked no_handler;
       if (!TakeLeave(section.state(), program)) return false;
     }
   }
   g_clock.ForgoCalls();
   g_memory_calls_only.store(true);
-  for (int i = 0; i < kWaits && g_other_calls.load() != 0; ++i) {
+  // Those of this thread are what a handler that called us interrupted, or jumped out of.
+  for (int i = 0; i < kWaits && g_other_calls.load() > t_other_calls; ++i) {
     const timespec pause = {0, kWaitNs};
     sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
@@ -155,6 +158,7 @@ void PrepareForStrictMode() {
   if (g_memory_calls_only.load() || sys::Call(SYS_prctl, PR_GET_SECCOMP) != 0) return;
   const Section section;
   if (!section || IsVforkChild()) return;
+  const SignalsBlocked no_handler;
   SampleUsage(section.state(), g_clock.Now(), 0);
   WriteThreadNames();
   WriteMemoryMap(format::MapReason::kGrowth);
@@ -170,8 +174,7 @@ const rusage& UsageBeforeFilter() { return g_usage_before_filter; }
 
 void ForgetConfinement() {
   g_told.store(0, std::memory_order_relaxed);
-  // Of this thread alone: the SignalsBlocked of EnsureRecording().
-  g_other_calls.store(g_memory_calls_only.load() ? 0 : 1);
+  g_other_calls.store(t_other_calls);
 }
 
 }  // namespace memtrace

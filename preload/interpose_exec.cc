@@ -17,15 +17,16 @@
 
 namespace {
 
-// Lives until the exec has failed.
-class Replacing {
- public:
-  Replacing() {
+struct LastWords {
+  LastWords() {
     memtrace::FinishScan();
     memtrace::NoteEnd(memtrace::format::EndReason::kExec, 0);
   }
+};
 
- private:
+// Lives until the exec has failed. What takes time comes first: a handler that jumps out of that has left nothing.
+class Replacing {
+  const LastWords last_words_;
   const memtrace::ExecUnderWay exec_;
 };
 

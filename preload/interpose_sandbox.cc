@@ -15,14 +15,18 @@
 
 #include <cstring>
 
-#include "preload/allowed_calls.h"
+#include "preload/arch/arch.h"
+#include "preload/clock.h"
 #include "preload/confinement.h"
 #include "preload/exported.h"
 #include "preload/interpose_syscall.h"
 #include "preload/next_functions.h"
 #include "preload/process.h"
+#include "preload/recorder.h"
 #include "preload/real_allocator.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
+#include "preload/unwind/stack_bounds.h"
 
 namespace memtrace {
 namespace {
@@ -38,7 +42,7 @@ auto LosePath(const char* name, F* real, Arguments... arguments) {
 // Does the process get another effective id by this? Files are opened by that one.
 bool Changes(long id, long call_for_current) {
   if (static_cast<uint32_t>(id) == UINT32_MAX) return false;
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   return calls && static_cast<uint32_t>(sys::Call(call_for_current)) != static_cast<uint32_t>(id);
 }
 bool ChangesUser(long id) { return Changes(id, SYS_geteuid); }
@@ -101,7 +105,7 @@ int Unshare(int flags, int (*real)(int)) {
 // Of prlimit(), which may limit another process.
 bool MeansUs(long pid) {
   if (static_cast<pid_t>(pid) == 0) return true;
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   return calls && static_cast<pid_t>(pid) == sys::Getpid();
 }
 
@@ -149,6 +153,7 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       PrepareForPathLoss();
       break;
     case SYS_userfaultfd:  // it may tell the program of a fork, which waits for that
+      { const Section section; }  // in a fork child it would be forgotten when its trace begins
       g_process.must_not_clone.store(true, std::memory_order_relaxed);
       break;
 #define LOSES_PATH_IF(call, condition) \

@@ -7,6 +7,7 @@
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -21,7 +22,7 @@ constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
 }  // namespace
 
 void WriteMemoryMap(format::MapReason reason) {
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   if (!calls) return;
   const OwnFaultsScope faults;
   for (size_t capacity = kSmallest; capacity <= kLargest; capacity *= 4) {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
@@ -48,14 +49,9 @@ bool IsTrampoline(uintptr_t pc) {
 // Takes the sections back that were left for good. See the head of nested_section.h.
 [[gnu::noinline]] void RecoverAbandoned(uintptr_t top) {
   ThreadState* const state = t_slot.state;
-  const unwind::StackWindow primary = state->unwinder.primary_stack();
-  if (!primary.Contains(top)) return;
-  const auto may_be_gone = [&](uintptr_t frame) {
-    return frame < top && primary.Contains(frame);
-  };
-  bool any = t_slot.mode == ThreadMode::kInside && may_be_gone(t_slot.section_frame);
+  bool any = t_slot.mode == ThreadMode::kInside && t_slot.section_frame < top;
   for (ThreadState* each = state->for_handlers; each != nullptr; each = each->for_handlers) {
-    any |= each->in_use && may_be_gone(each->section_frame);
+    any |= each->in_use && each->section_frame < top;
   }
   if (!any) return;
 
@@ -65,6 +61,11 @@ bool IsTrampoline(uintptr_t pc) {
   const bool outermost = CallIsOutermost(*state, keys);
   OwnUnmap(keys, kBytes);
   if (!outermost) return;
+  // Not before: what was not unwound yet is not known to be of it.
+  const unwind::StackWindow primary = state->unwinder.primary_stack();
+  if (!primary.Contains(top)) return;
+  const auto may_be_gone = [&](uintptr_t frame) { return frame < top && primary.Contains(frame); };
+  OtherCalls::TakeBack();
   for (ThreadState* each = state->for_handlers; each != nullptr; each = each->for_handlers) {
     if (!each->in_use || !may_be_gone(each->section_frame)) continue;
     g_process.abandoned_events.fetch_add(1, std::memory_order_relaxed);

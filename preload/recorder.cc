@@ -15,6 +15,7 @@
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
 #include "preload/scan_hints.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -114,7 +115,8 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
     const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
     g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
   }
-  const OtherCalls calls;
+  // A handler that jumps would leave a file open.
+  const SignalsBlocked calls;
   if (calls && g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
     g_last_sample.store(last, std::memory_order_relaxed);
     return;
@@ -122,7 +124,7 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   DrainFaults(DrainWhen::kIfDue);
   if (!calls) return;
   if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
-  if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state);
+  if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state, ~calls.before());
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;

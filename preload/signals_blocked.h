@@ -39,8 +39,14 @@ class SignalsBlocked {
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
- private:
   using Mask = uint64_t;  // the kernel's sigset_t
+
+  // Other calls may be made for as long: what an OtherCalls says.
+  explicit operator bool() const { return static_cast<bool>(calls_); }
+  // What is blocked besides.
+  Mask before() const { return before_; }
+
+ private:
   static void Change(int how, Mask mask, Mask* before) {
     sys::Call(SYS_rt_sigprocmask, how, reinterpret_cast<long>(&mask),
               reinterpret_cast<long>(before), sizeof(Mask));

@@ -123,7 +123,8 @@ void WriteThreadNames() {
 void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
   rusage usage = UsageBeforeFilter();
   bool doubtful = false;
-  if (const OtherCalls calls; calls) {
+  const SignalsBlocked calls;
+  if (calls) {
     if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
     const OwnFaultsScope faults;
     SampleUsage(current, g_clock.Now(), 0);
@@ -156,9 +157,8 @@ void NoteEnd(format::EndReason reason, int status) {
       g_process.file.last_stop() != format::RecordingStop::kMaxBytes) {
     return;
   }
-  const SignalsBlocked no_handler;
+  const SignalsBlocked calls;
   const OwnCalls own;
-  const OtherCalls calls;
   if (!calls || g_process.pid != sys::Getpid()) return;
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);

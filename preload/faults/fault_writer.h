@@ -13,6 +13,7 @@
 namespace memtrace {
 
 // Held by whoever writes kFaults blocks. Taken or not: nobody waits.
+// Within SignalsBlocked, and released before the signals are back: a handler that jumps would leave it taken.
 class FaultLock {
  public:
   FaultLock() : mine_(!taken_.exchange(true, std::memory_order_acquire)) {}

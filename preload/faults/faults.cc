@@ -223,11 +223,10 @@ void OpenFaults() {
   const FaultMode mode = g_process.config.faults;
   // A flight recorder writes over what was told at the start.
   if (mode == FaultMode::kOff || g_process.file.keeps_newest()) return;
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   if (!calls) return;
   const FaultLock lock;
   if (!lock) return;
-  const SignalsBlocked no_handler;
   const OwnFaultsScope own;
   FaultWriter::RestartSequence();
   g_unwritten = 0;
@@ -270,9 +269,9 @@ void DrainFaults(DrainWhen when) {
   if (when == DrainWhen::kIfDue && !g_rings.ShouldDrain() && !OwnMemoryChanges::AreMany()) {
     return;
   }
+  const SignalsBlocked no_handler;
   const FaultLock lock;
   if (!lock) return;
-  const SignalsBlocked no_handler;
   const OwnFaultsScope own;
   const uint64_t until = NowNs(CLOCK_MONOTONIC);
   Turn turn(until);

@@ -330,11 +330,10 @@ void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
       g_at_marks.fetch_add(1, std::memory_order_relaxed) >= kMostAtMarks) {
     return;
   }
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   if (!calls || g_process.pid != sys::Getpid()) return;  // a vfork child: not its process
   const FaultLock lock;
   if (!lock) return;
-  const SignalsBlocked no_handler;
   const OwnFaultsScope own;
   auto* const work = static_cast<Work*>(OwnMap(sizeof(Work), /*touch=*/false));
   if (work == nullptr) return;

@@ -238,14 +238,8 @@ Begun Fail(uint32_t number, format::ScanReason reason, std::string_view label,
   return {{ScanResult::kFailed, number, why}, false};
 }
 
-uint64_t UnblockedSignals() {
-  uint64_t blocked = ~uint64_t{0};
-  sys::Call(SYS_rt_sigprocmask, SIG_BLOCK, 0, reinterpret_cast<long>(&blocked), sizeof(blocked));
-  return ~blocked;
-}
-
-// In a section, with g_beginning taken and no copy at work.
-Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view label,
+// In a section, with g_beginning taken, signals blocked and no copy at work. `unblocked`: see AnswerScanRequest().
+Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reason, std::string_view label,
                 format::ScanShow show, bool wait, const ScanCaller& caller) {
   const uint32_t number = g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   const auto fail = [&](std::string_view why) { return Fail(number, reason, label, show, why); };
@@ -254,8 +248,6 @@ Begun BeginScan(ThreadState& state, format::ScanReason reason, std::string_view 
   if (!calls) {
     return fail("the program has installed a seccomp filter, which may not allow what a scan needs");
   }
-  const uint64_t unblocked = UnblockedSignals();
-  const SignalsBlocked no_handler;
   const OwnFaultsScope faults;
   auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
   if (memory == nullptr || !HasProgressPage()) {
@@ -366,33 +358,72 @@ bool MayScan() {
   return !calls || g_process.pid == sys::Getpid();
 }
 
+// The right to begin a scan, one thread's at a time. A handler that came meanwhile and jumped out would keep it
+// for ever: so none runs until it is given back.
+class Beginning {
+ public:
+  Beginning() : mine_(!g_beginning.exchange(true, std::memory_order_acquire)) {}
+  ~Beginning() {
+    if (mine_) g_beginning.store(false, std::memory_order_release);
+  }
+  Beginning(const Beginning&) = delete;
+  Beginning& operator=(const Beginning&) = delete;
+
+  explicit operator bool() const { return mine_; }
+  uint64_t unblocked() const { return ~no_handler_.before(); }
+
+ private:
+  const SignalsBlocked no_handler_;
+  const bool mine_;
+};
+
+enum class Asked { kDone, kAnotherIsBegun, kCopyAtWork };
+
+// Begins it, if that can be now.
+Asked TryScan(format::ScanReason reason, std::string_view label, format::ScanShow show, bool wait,
+              const ScanCaller& caller, Begun* begun) {
+  const Section section(caller.stack_pointer);
+  const Beginning mine;
+  if (!mine) return Asked::kAnotherIsBegun;
+  ReapScan();
+  if (g_scanning_copy.load(std::memory_order_acquire) != 0) return Asked::kCopyAtWork;
+  if (section) {
+    *begun = BeginScan(section.state(), mine.unblocked(), reason, First(label, kMostLabelBytes), show, wait, caller);
+  } else {
+    begun->result.why = "nothing is recorded in this process";
+  }
+  return Asked::kDone;
+}
+
 }  // namespace
 
 ScanResult RequestScan(format::ScanReason reason, std::string_view label, format::ScanShow show,
                        bool wait, const ScanCaller& caller) {
   if (!MayScan()) return {ScanResult::kFailed, 0, "nothing is recorded in this process"};
-  // Another thread begins one: a moment. At the end it may be this thread's own, in a handler.
-  for (int i = 0; g_beginning.exchange(true, std::memory_order_acquire); ++i) {
-    if (i == 1000) return {ScanResult::kFailed, 0, "another scan is being begun"};
+  constexpr int kMostPauses = 1000;
+  const uint64_t deadline = NowNs(CLOCK_MONOTONIC) + kLongestWaitNs;
+  Begun begun;
+  for (int pauses = 0;;) {
+    const Asked asked = TryScan(reason, label, show, wait, caller, &begun);
+    if (asked == Asked::kDone) break;
+    if (asked == Asked::kCopyAtWork) {
+      if (wait && NowNs(CLOCK_MONOTONIC) < deadline) {
+        WaitForCopy(deadline);
+        continue;
+      }
+      return {ScanResult::kFailed, 0, "the scan before this one is still under way"};
+    }
+    // Another thread begins one: a moment. At the end it may be this thread's own, in a handler.
+    if (++pauses > kMostPauses) {
+      constexpr std::string_view kWhy = "another scan was being begun, and did not come to it";
+      if (!IsAtEnd(reason)) return {ScanResult::kFailed, 0, kWhy};
+      return Fail(g_last_number.fetch_add(1, std::memory_order_relaxed) + 1, reason, First(label, kMostLabelBytes),
+                  show, kWhy).result;
+    }
     const timespec pause = {0, 1'000'000};
     const OtherCalls calls;
     if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
-  const uint64_t deadline = NowNs(CLOCK_MONOTONIC) + kLongestWaitNs;
-  ReapScan();
-  if (wait) WaitForCopy(deadline);
-  Begun begun;
-  if (g_scanning_copy.load(std::memory_order_acquire) != 0) {
-    begun.result = {ScanResult::kFailed, 0, "the scan before this one is still under way"};
-  } else {
-    const Section section(caller.stack_pointer);
-    if (section) {
-      begun = BeginScan(section.state(), reason, First(label, kMostLabelBytes), show, wait, caller);
-    } else {
-      begun.result.why = "nothing is recorded in this process";
-    }
-  }
-  g_beginning.store(false, std::memory_order_release);
   if (begun.copy && wait) {
     begun.result.state = WaitForCopy(deadline) ? ScanResult::kComplete : ScanResult::kFailed;
     begun.result.why = "the scan was cut short";
@@ -455,7 +486,7 @@ bool IsScanRequested() {
              .load(std::memory_order_relaxed) != g_answered.load(std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void AnswerScanRequest(ThreadState& state, const void* interrupted) {
+[[gnu::noinline]] void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted) {
   if (g_beginning.exchange(true, std::memory_order_acquire)) return;
   ReapScan();
   format::StatusArea& area = g_process.file.status().area();
@@ -465,7 +496,7 @@ bool IsScanRequested() {
     ScanCaller caller = {MEMTRACE_KEPT_REGISTERS_ON_STACK()};
     caller.interrupted = interrupted;
     const Begun begun =
-        BeginScan(state, format::ScanReason::kOutside, "memtrace leaks",
+        BeginScan(state, unblocked, format::ScanReason::kOutside, "memtrace leaks",
                   static_cast<format::ScanShow>(asked >> 32), /*wait=*/false, caller);
     std::atomic_ref(area.scan_answer)
         .store((asked & 0xffffffff) | uint64_t{begun.result.number} << 32,
@@ -480,7 +511,8 @@ namespace {
 void OnLeakSignal(int, siginfo_t*, void* context) {
   if (g_switch.recording.load(std::memory_order_relaxed) == 0 || !IsScanRequested()) return;
   const Section section;
-  if (section) AnswerScanRequest(section.state(), context);
+  const SignalsBlocked no_handler;
+  if (section) AnswerScanRequest(section.state(), ~no_handler.before(), context);
 }
 
 }  // namespace

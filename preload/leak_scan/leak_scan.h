@@ -64,8 +64,9 @@ ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_p
 
 // In a section, where clocks are looked at: another program asks for a scan (StatusArea).
 bool IsScanRequested();
-// `interrupted`: see ScanCaller; null: in a function that the program called.
-void AnswerScanRequest(ThreadState& state, const void* interrupted = nullptr);
+// `unblocked`: the signals that the program does not block here; all are, by the caller. `interrupted`: see
+// ScanCaller; null: in a function that the program called.
+void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted = nullptr);
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.
 void PrepareScans();

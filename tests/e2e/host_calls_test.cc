@@ -465,5 +465,96 @@ TEST(HostCallsTest, NoScanIsAskedForByASignalOfAFault) {
   EXPECT_THAT(run.err, HasSubstr("MEMTRACE_LEAK_SIGNAL=11"));
 }
 
+constexpr char kHowJumpsGo[] = R"(#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+static sigjmp_buf back;
+static volatile sig_atomic_t armed;
+static void Jump(int signal) {
+  (void)signal;
+  if (!armed) return;
+  armed = 0;
+  siglongjmp(back, 1);
+}
+static double Now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+static void Every(int microseconds) {
+  const struct itimerval every = {{0, microseconds}, {0, microseconds}};
+  signal(SIGALRM, Jump);
+  setitimer(ITIMER_REAL, &every, NULL);
+}
+)";
+
+// Calls that are events, and that a handler may jump out of as far as libc is concerned.
+TEST(HostCallsTest, AHandlerThatJumpsLeavesNoFileOpen) {
+  ExpectTheSame(std::string(kHowJumpsGo) + R"(
+int main(void) {
+  const double end = Now() + 4;
+  free(malloc(100));
+  Every(150);
+  sigsetjmp(back, 1);
+  while (Now() < end) {
+    armed = 1;
+    for (int i = 0; i < 2000; ++i) munmap((void*)0x100000, 4096);
+    armed = 0;
+  }
+  armed = 0;
+  Every(0);
+  int open = 0;
+  DIR* const all = opendir("/proc/self/fd");
+  while (all != NULL && readdir(all) != NULL) ++open;
+  printf("%d\n", open);
+  return 0;
+})");
+}
+
+TEST(HostCallsTest, AHandlerThatJumpsOutOfAScanEndsNoOther) {
+  ExpectTheSame(std::string(kHowJumpsGo) + R"(
+#include "memtrace.h"
+int main(void) {
+  const size_t bytes = 50000000;
+  char* volatile block = malloc(bytes);
+  memset(block, 1, bytes);
+  for (volatile int delay = 300; delay < 6000; delay += 300) {
+    if (sigsetjmp(back, 1) == 0) {
+      Every(delay);
+      armed = 1;
+      for (;;) memtrace_leak_check("jumped out of", 0, 0);
+    }
+    Every(0);
+  }
+  const long last = memtrace_leak_check("whole", 0, 1);
+  puts(last >= 0 || last == MEMTRACE_NOT_ACTIVE ? "scanned" : "not scanned");
+  block = NULL;
+  return 0;
+})", [](const Json& report) {
+    EXPECT_EQ(report.at("leak_scans").back().at("state"), "done");
+    EXPECT_EQ(report.at("leak_scans").back().at("reason"), "exit-late");
+  });
+}
+
+// A failure is less than 0 for who asks.
+TEST(HostCallsTest, AScanThatCannotBeSaysSo) {
+  TempDir directory;
+  const std::string program = Compile(directory, "calls", R"(#include "memtrace.h"
+#include <stdlib.h>
+int main(void) {
+  free(malloc(1));
+  return memtrace_leak_check("none", 0, 1) == MEMTRACE_NOT_AVAILABLE ? 0 : 1;
+})", {"-I" + SourcePath("include")});
+  Command command = Traced({.arguments = {program}}, directory.path());
+  command.environment.emplace_back("MEMTRACE_SAMPLE_BYTES", "1");
+  EXPECT_EQ(RunCommand(command).Outcome(), "exit 0");
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

@@ -12,6 +12,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <new>
+#include <thread>
 
 namespace memtrace {
 namespace {
@@ -38,6 +40,30 @@ bool TrapPrctl() {
   return sigaction(SIGSYS, &action, nullptr) == 0 &&
          prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+// A handler that jumps out of a call leaves the count; where that is proven, the thread takes its own back.
+TEST(OtherCallsTest, WhatAJumpLeftIsTakenBackOnce) {
+  const uint32_t before = g_other_calls.load();
+  alignas(OtherCalls) char left[2][sizeof(OtherCalls)];
+  {
+    auto* const first = new (left[0]) OtherCalls;
+    new (left[1]) OtherCalls;
+    const OtherCalls outer;
+    EXPECT_EQ(g_other_calls.load(), before + 3);
+    OtherCalls::TakeBack();
+    EXPECT_EQ(g_other_calls.load(), before);
+    { const OtherCalls later; }
+    first->~OtherCalls();  // not gone after all
+  }
+  EXPECT_EQ(g_other_calls.load(), before);
+}
+
+TEST(OtherCallsTest, ThoseOfOtherThreadsStay) {
+  const OtherCalls here;
+  const uint32_t before = g_other_calls.load();
+  std::thread([] { OtherCalls::TakeBack(); }).join();
+  EXPECT_EQ(g_other_calls.load(), before);
 }
 
 TEST(SysTest, AKernelThatCannotNameMappingsIsAskedOnce) {
