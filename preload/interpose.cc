@@ -17,7 +17,6 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-#include "preload/allowed_calls.h"
 #include "preload/arch/arch.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/call_site.h"
@@ -26,9 +25,11 @@
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
 #include "preload/module_map.h"
+#include "preload/next_functions.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/sampler.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 
 using memtrace::AllocFunction;
@@ -326,11 +327,6 @@ EXPORTED void* mremap(void* old, size_t old_length, size_t length, int flags, ..
 
 namespace {
 
-template <typename F>
-F* Next(const char* name) {
-  return reinterpret_cast<F*>(memtrace::FindNext(name));
-}
-
 // 0 in glibc until it moves the break for the first time; absent in others (glibc_only.h).
 uintptr_t Break() {
   const auto known =
@@ -338,20 +334,27 @@ uintptr_t Break() {
   return known != 0 ? known : static_cast<uintptr_t>(memtrace::sys::Call(SYS_brk));
 }
 
+// 0: not known.
+size_t SegmentBytes(int id) {
+  shmid_ds segment = {};
+  const memtrace::SignalsBlocked calls;
+  const bool known = calls && !memtrace::sys::Failed(memtrace::sys::Call(
+                                  SYS_shmctl, id, IPC_STAT, reinterpret_cast<long>(&segment)));
+  return known ? segment.shm_segsz : 0;
+}
+
 }  // namespace
 
 EXPORTED int brk(void* wanted) {
-  static int (*const real)(void*) = Next<int(void*)>("brk");
   const uintptr_t before = Break();
-  const int result = real(wanted);
+  const int result = memtrace::Next().brk(wanted);
   if (result == 0 && Break() != before) memtrace::RecordBreak(before, Break(), CALL_SITE());
   return result;
 }
 
 EXPORTED void* sbrk(intptr_t change) {
-  static void* (*const real)(intptr_t) = Next<void*(intptr_t)>("sbrk");
   const uintptr_t before = Break();
-  void* result = real(change);
+  void* result = memtrace::Next().sbrk(change);
   if (result != reinterpret_cast<void*>(-1) && change != 0) {
     memtrace::RecordBreak(before, Break(), CALL_SITE());
   }
@@ -359,21 +362,15 @@ EXPORTED void* sbrk(intptr_t change) {
 }
 
 EXPORTED void* shmat(int id, const void* wanted, int flags) {
-  static void* (*const real)(int, const void*, int) = Next<void*(int, const void*, int)>("shmat");
-  void* address = real(id, wanted, flags);
+  void* address = memtrace::Next().shmat(id, wanted, flags);
   if (address != reinterpret_cast<void*>(-1)) {
-    shmid_ds segment = {};
-    const memtrace::OtherCalls calls;
-    const bool known = calls && !memtrace::sys::Failed(memtrace::sys::Call(
-                                    SYS_shmctl, id, IPC_STAT, reinterpret_cast<long>(&segment)));
-    memtrace::RecordShmat(address, known ? segment.shm_segsz : 0, id, flags, CALL_SITE());
+    memtrace::RecordShmat(address, SegmentBytes(id), id, flags, CALL_SITE());
   }
   return address;
 }
 
 EXPORTED int shmdt(const void* address) {
-  static int (*const real)(const void*) = Next<int(const void*)>("shmdt");
-  const int result = real(address);
+  const int result = memtrace::Next().shmdt(address);
   if (result == 0) memtrace::RecordShmdt(address, CALL_SITE());
   return result;
 }
@@ -381,8 +378,7 @@ EXPORTED int shmdt(const void* address) {
 // --- State of the process ---------------------------------------------------
 
 EXPORTED int dlclose(void* handle) {
-  static int (*const real)(void*) = Next<int(void*)>("dlclose");
-  return memtrace::CloseModule(real, handle);
+  return memtrace::CloseModule(memtrace::Next().dlclose, handle);
 }
 
 EXPORTED void _exit(int status) {
@@ -398,6 +394,6 @@ EXPORTED void _Exit(int status) {
 // The end is told by the last of its handlers.
 EXPORTED void quick_exit(int status) {
   memtrace::WillQuickExit(status);
-  Next<void(int)>("quick_exit")(status);
+  memtrace::Next().quick_exit(status);
   __builtin_unreachable();
 }

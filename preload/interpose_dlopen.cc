@@ -9,13 +9,12 @@
 // another one.
 
 #include <dlfcn.h>
-#include <errno.h>
 
 #include "preload/arch/arch.h"
 #include "preload/coverage_notes.h"
 #include "preload/exported.h"
 #include "preload/module_map.h"
-#include "preload/real_allocator.h"
+#include "preload/next_functions.h"
 #include "preload/recorder.h"
 #include "preload/text.h"
 #include "preload/unwind/module_epoch.h"
@@ -44,17 +43,10 @@ std::string_view Shown(const char* file) {
   return path.size() <= kMaxShown ? path : memtrace::From(path, path.size() - kMaxShown);
 }
 
-void Find(void*& next, const char* name) {
-  if (next != nullptr) return;
-  const int saved_errno = errno;
-  next = memtrace::FindNext(name);
-  errno = saved_errno;
-}
-
 }  // namespace
 
 extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, int mode) {
-  Find(memtrace_next_dlopen, "dlopen");
+  memtrace_next_dlopen = reinterpret_cast<void*>(memtrace::Next().dlopen);
   memtrace::NoticeUnseenCloses();
   if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
   memtrace::unwind::ExpectUnseenCloses();
@@ -63,7 +55,7 @@ extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, i
 }
 
 extern "C" [[gnu::used]] ENTERED void memtrace_before_dlmopen(Lmid_t space, const char* file, int) {
-  Find(memtrace_next_dlmopen, "dlmopen");
+  memtrace_next_dlmopen = reinterpret_cast<void*>(memtrace::Next().dlmopen);
   memtrace::NoticeUnseenCloses();
   if (file == nullptr || space == LM_ID_BASE) return;
   memtrace::unwind::ExpectUnseenCloses();

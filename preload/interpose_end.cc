@@ -4,8 +4,8 @@
 #include "preload/arch/arch.h"
 #include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
+#include "preload/next_functions.h"
 #include "preload/process.h"
-#include "preload/real_allocator.h"
 
 MEMTRACE_OBSERVED_JUMP("exit", "memtrace_before_exit", "memtrace_real_exit");
 
@@ -31,7 +31,7 @@ extern "C" {
 }
 
 extern "C" [[gnu::used]] ENTERED Main memtrace_before_main(Main main) {
-  memtrace_real_libc_start_main = memtrace::FindNext("__libc_start_main");
+  memtrace_real_libc_start_main = reinterpret_cast<void*>(memtrace::Next().__libc_start_main);
   if (!memtrace::g_process.config.leak_check.early) return main;
   g_main = main;
   return &CallMain;

@@ -10,6 +10,7 @@
 #include "preload/exported.h"
 #include "preload/interrupted_fork.h"
 #include "preload/lifecycle.h"
+#include "preload/next_functions.h"
 #include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/thread_state.h"
@@ -40,5 +41,5 @@ EXPORTED pid_t _Fork() { return Call(memtrace::g_real.underscore_fork); }
 // be made, it goes on, and its end is taken for what it was, premature.
 EXPORTED int daemon(int no_chdir, int no_close) {
   memtrace::EndAtOnce(0, MEMTRACE_KEPT_REGISTERS_ON_STACK());
-  return reinterpret_cast<int (*)(int, int)>(memtrace::FindNext("daemon"))(no_chdir, no_close);
+  return memtrace::Next().daemon(no_chdir, no_close);
 }

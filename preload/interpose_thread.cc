@@ -9,14 +9,12 @@
 #include "preload/arch/arch.h"
 #include "preload/client_api.h"
 #include "preload/exported.h"
-#include "preload/real_allocator.h"
+#include "preload/next_functions.h"
 #include "preload/recorder.h"
 
 EXPORTED int pthread_setname_np(pthread_t thread, const char* name) {
   if (memtrace::AnswerClient(thread, name)) [[unlikely]] return 0;
-  static int (*const real)(pthread_t, const char*) =
-      reinterpret_cast<int (*)(pthread_t, const char*)>(memtrace::FindNext("pthread_setname_np"));
-  const int error = real(thread, name);
+  const int error = memtrace::Next().pthread_setname_np(thread, name);
   // A pthread_t is the address of the thread's control block.
   if (error == 0 && thread == memtrace::arch::ThreadPointer()) memtrace::RecordThreadName(name);
   return error;

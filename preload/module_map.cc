@@ -18,6 +18,7 @@
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
+#include "preload/signals_blocked.h"
 #include "preload/unwind/module_epoch.h"
 
 namespace memtrace {
@@ -83,7 +84,6 @@ size_t g_permanent_told = 0;  // in the trace, by numbers from 1 on: more, where
 Instance* g_instances = nullptr;
 constinit std::atomic<uint32_t> g_instance_count{0};
 constinit std::atomic<bool> g_full_told{false};
-constinit std::atomic<unsigned long long> g_seen_unloads{0};  // by the loader, when modules were looked for last
 // Instances that are loaded, a bit each: few of all that ever were, in a program that loads plugins again
 // and again.
 constinit std::atomic<uint64_t> g_loaded[kMaxInstances / 64] = {};
@@ -373,45 +373,25 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   return &instance;
 }
 
-struct LoadedList {
-  unsigned long long unloads = 0;
-  bool mark = false;
-  // Bits of instances that were there before the walk and were not met in it: they are gone.
-  uint64_t unmet[kMaxInstances / 64] = {};
-};
-
-int VisitLoaded(dl_phdr_info* info, size_t, void* data) {
-  auto& list = *static_cast<LoadedList*>(data);
-  list.unloads = info->dlpi_subs;
-  if (!list.mark) return 1;
-  ModuleView view;
-  ReadProgramHeaders(info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr, &view);
-  FindLoaded([&](size_t i) {
-    if (g_instances[i].range.start == view.range.start) list.unmet[i / 64] &= ~BitOf(i);
-    return false;
-  });
-  return 0;
+// Is it still where it was? No lock of the loader is asked for: its holder may wait for us, as does a callback of the
+// program's dl_iterate_phdr(). And nothing of the module or of its link_map is read, which another thread may be
+// unloading. The same file, loaded again just there meanwhile, passes for what it was.
+bool IsStillThere(const Instance& instance) {
+  dl_find_object found;
+  return _dl_find_object(reinterpret_cast<void*>(instance.range.start), &found) == 0 &&
+         found.dlfo_link_map == instance.map &&
+         reinterpret_cast<uintptr_t>(found.dlfo_map_start) == instance.range.start &&
+         reinterpret_cast<uintptr_t>(found.dlfo_map_end) == instance.range.end;
 }
 
-unsigned long long Unloads() {
-  LoadedList list;
-  dl_iterate_phdr(VisitLoaded, &list);
-  return list.unloads;
+bool AnyIsGone() {
+  bool any = false;
+  FindLoaded([&any](size_t i) { return any = !IsStillThere(g_instances[i]); });
+  return any;
 }
 
-void RetireUnloaded() {
-  LoadedList list;
-  list.mark = true;
-  for (size_t i = 0; i < kMaxInstances / 64; ++i) list.unmet[i] = g_loaded[i].load(std::memory_order_acquire);
-  dl_iterate_phdr(VisitLoaded, &list);
-  FindLoaded([&](size_t i) {
-    if ((list.unmet[i / 64] & BitOf(i)) != 0) Retire(i);
-    return false;
-  });
-}
-
-// Nothing of an instance that was unloaded unseen may be read: what glibc loads for a character set it also
-// unloads. No lock of the loader is asked for.
+// The same in a fork child, where nobody unloads meanwhile. Nothing of an instance that was unloaded unseen may be
+// read: what glibc loads for a character set it also unloads.
 bool IsStillLoaded(const Instance& instance) {
   dl_find_object found;
   if (_dl_find_object(reinterpret_cast<void*>(instance.range.start), &found) != 0) return false;
@@ -486,17 +466,20 @@ namespace {
 // Between BeginClose() and EndClose(), whose argument it gives. The records of what is gone are this
 // process's: a fork child that has not begun yet begins first.
 bool RetireWhatIsGone() {
-  const unsigned long long unloads = Unloads();
-  if (g_seen_unloads.exchange(unloads) == unloads) return false;
+  // What has no instance any more, for want of room, may be gone as well.
+  if (!AnyIsGone()) return g_full_told.load(std::memory_order_relaxed);
   if (const Section section; !section && g_switch.recording.load(std::memory_order_relaxed) == 0) return true;
-  RetireUnloaded();
+  FindLoaded([](size_t i) {
+    if (!IsStillThere(g_instances[i])) Retire(i);
+    return false;
+  });
   return true;
 }
 
 }  // namespace
 
 void NoticeUnseenCloses() {
-  if (g_instances == nullptr || Unloads() == g_seen_unloads.load()) return;
+  if (g_instances == nullptr || !AnyIsGone()) return;
   unwind::BeginClose();
   unwind::EndClose(RetireWhatIsGone());
 }

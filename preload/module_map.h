@@ -45,7 +45,7 @@ void WritePermanentModulesAgain();
 uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 
 // Before a module is loaded: it may be put where one was that somebody unloaded past the wrapper (who got
-// libc's dlclose by dlsym). The loader counts what it unloads.
+// libc's dlclose by dlsym).
 void NoticeUnseenCloses();
 
 // dlclose, as the wrapper needs it.

@@ -1,17 +1,23 @@
-// NextFunctions: the next definitions of functions that a program may call where dlsym() must not
-// be: exec and its kin, and those by which it gives up rights. They are async-signal-safe, and in a
-// child of _Fork(), or of a fork() in a program with threads, the loader's lock may be held by a
-// thread that is not there: dlsym() would wait for it for ever. So they are found at once, with the
-// allocator's (real_allocator.h).
+// NextFunctions: the next definitions of the functions that we export and that RealAllocator does not
+// have.
+//
+// dlsym() takes the loader's lock, and whoever waits for us may hold it: the constructor of a library
+// that is being opened, which starts a thread and waits for it. In a child of _Fork(), or of a fork() in a
+// program with threads, its holder may not even be there. So nothing is looked for when it is called: all of them
+// are found at once, with the allocator's (real_allocator.h), before there is a second thread.
 //
 // Only names that every glibc that we run with has: see FindRealAllocator().
 
 #ifndef MEMTRACE_PRELOAD_NEXT_FUNCTIONS_H_
 #define MEMTRACE_PRELOAD_NEXT_FUNCTIONS_H_
 
+#include <dlfcn.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <atomic>
+#include <cstdint>
 #include <type_traits>
 
 namespace memtrace {
@@ -42,7 +48,19 @@ namespace memtrace {
   X(setrlimit, int(int, const struct rlimit*))                                       \
   X(setrlimit64, int(int, const struct rlimit64*))                                   \
   X(prlimit, int(pid_t, int, const struct rlimit*, struct rlimit*))                  \
-  X(prlimit64, int(pid_t, int, const struct rlimit64*, struct rlimit64*))
+  X(prlimit64, int(pid_t, int, const struct rlimit64*, struct rlimit64*))            \
+  X(brk, int(void*))                                                                 \
+  X(sbrk, void*(intptr_t))                                                           \
+  X(shmat, void*(int, const void*, int))                                             \
+  X(shmdt, int(const void*))                                                         \
+  X(dlopen, void*(const char*, int))                                                 \
+  X(dlmopen, void*(Lmid_t, const char*, int))                                        \
+  X(dlclose, int(void*))                                                             \
+  X(pthread_setname_np, int(pthread_t, const char*))                                 \
+  X(daemon, int(int, int))                                                           \
+  X(exit, void(int))                                                                 \
+  X(quick_exit, void(int))                                                           \
+  X(__libc_start_main, int())  /* jumped to */
 
 struct NextFunctions {
 #define MEMTRACE_DECLARE(name, ...) std::type_identity_t<__VA_ARGS__>* name;
@@ -50,8 +68,16 @@ struct NextFunctions {
 #undef MEMTRACE_DECLARE
 };
 
-// Finds them, where that was not done yet.
-const NextFunctions& Next();
+extern NextFunctions g_next;
+extern std::atomic<bool> g_next_found;
+
+// The process's first call of all, if it is one of them.
+void FindNextFunctions();
+
+inline const NextFunctions& Next() {
+  if (!g_next_found.load(std::memory_order_acquire)) [[unlikely]] FindNextFunctions();
+  return g_next;
+}
 
 }  // namespace memtrace
 

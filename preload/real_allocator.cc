@@ -252,6 +252,4 @@ OtherDefinition FindOtherDefinition() {
   return {};
 }
 
-void* FindNext(const char* name) { return dlsym(RTLD_NEXT, name); }
-
 }  // namespace memtrace

@@ -73,9 +73,6 @@ struct OtherDefinition {
 };
 OtherDefinition FindOtherDefinition();
 
-// The next definition of a function that is not in the table (exec, dlclose ...).
-void* FindNext(const char* name);
-
 }  // namespace memtrace
 
 #endif  // MEMTRACE_PRELOAD_REAL_ALLOCATOR_H_

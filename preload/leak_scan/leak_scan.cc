@@ -23,9 +23,9 @@
 #include "preload/leak_scan/thread_stop.h"
 #include "preload/leak_scan/userfault.h"
 #include "preload/nested_section.h"
+#include "preload/next_functions.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
-#include "preload/real_allocator.h"
 #include "preload/recorder.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
@@ -41,9 +41,7 @@ namespace memtrace {
 namespace {
 
 void FindExit() {
-  if (memtrace_real_exit == nullptr) {
-    memtrace_real_exit = FindNext("exit");
-  }
+  memtrace_real_exit = reinterpret_cast<void*>(Next().exit);
 }
 
 constexpr uint64_t kLongestWaitNs = 60'000'000'000;

@@ -27,7 +27,7 @@ const std::string kPlanted = MEMTRACE_BUILD_DIR "/tests/artifact/libplanted_call
 const std::map<std::string, std::string> kSlow = {
     {"memtrace::EnsureRecording(", "the process's first event: finds the real functions"},
     {"memtrace::CrossCheck::Finish(", "libunwind, with MEMTRACE_CROSS_CHECK only"},
-    {"memtrace::FindNext(", "a mapping function's first call"},
+    {"memtrace::FindNextFunctions(", "the process's first call of all, if it is of a mapping function"},
 };
 
 // What the path may import, with the reason. None takes a lock or allocates.
@@ -150,7 +150,33 @@ TEST(EventPathTest, NorDoWhatTheProgramTells) {
   }
 }
 
-// The test above is worth something only if it saw the path.
+// dlsym() takes the loader's lock: what is found is found before there is a second thread.
+TEST(LoaderLockPathTest, NamesAreLookedUpAtTheStartAlone) {
+  const std::set<std::string> kAtStart = {
+      "memtrace::FindRealAllocator()",           "memtrace::FindNextFunctions()",
+      "memtrace::RealAllocatorIsGlibc()",        "memtrace::(anonymous namespace)::DefinedBeforeOurs(char const*)",
+      "memtrace::OpenLibunwind()",
+  };
+  const CallGraph graph(kLibrary);
+  std::set<std::string> callers;
+  for (const std::string& name : graph.NamesFrom("", "")) {
+    if (graph.at(name).callees.count("dlsym@plt") != 0) callers.insert(name);
+  }
+  EXPECT_THAT(callers, testing::IsSubsetOf(kAtStart));
+  EXPECT_EQ(callers.count("memtrace::FindNextFunctions()"), 1u);
+}
+
+// Nor does anything but the start look at the list of modules, which has a lock of its own.
+TEST(LoaderLockPathTest, TheListOfModulesIsReadAtTheStartAlone) {
+  const CallGraph graph(kLibrary);
+  std::set<std::string> callers;
+  for (const std::string& name : graph.NamesFrom("", "")) {
+    if (graph.at(name).callees.count("dl_iterate_phdr@plt") != 0) callers.insert(name);
+  }
+  EXPECT_THAT(callers, testing::IsSubsetOf({"memtrace::ReadPermanentModules()"}));
+}
+
+// What is said of the event path is worth something only if the path was seen.
 TEST(EventPathTest, FollowsTheWholePath) {
   const CallGraph graph(kLibrary);
   const auto none = [](const std::string&) { return false; };

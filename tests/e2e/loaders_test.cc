@@ -157,6 +157,10 @@ static void BeChild(int way) {
   if (way == 1) execvp("true", arguments);
   if (way == 2) execve("/bin/true", arguments, environ);
   if (way == 3) _exit(setuid(getuid()) | setgid(getgid()));
+  if (way == 4) _exit(pthread_setname_np(pthread_self(), "child"));
+  if (way == 5) _exit(sbrk(4096) == (void*)-1);
+  if (way == 6) quick_exit(0);
+  if (way == 7) _exit(daemon(1, 1));
   _exit(1);
 }
 
@@ -168,9 +172,9 @@ int main(int argc, char** argv) {
   snprintf(text, sizeof(text), "%d", begun[1]);
   setenv("BEGUN", text, 1);
   if (pthread_create(&thread, NULL, Load, argv[1]) != 0 || read(begun[0], text, 1) != 1) return 65;
-  for (int way = 0; way < 8; ++way) {
-    const pid_t child = way < 4 ? _Fork() : (pid_t)syscall(SYS_fork);
-    if (child == 0) BeChild(way % 4);
+  for (int way = 0; way < 16; ++way) {
+    const pid_t child = way < 8 ? _Fork() : (pid_t)syscall(SYS_fork);
+    if (child == 0) BeChild(way % 8);
     int status = -1;
     for (int i = 0; i < 100 && waitpid(child, &status, WNOHANG) == 0; ++i) poll(NULL, 0, 10);
     if (status == -1) {
@@ -192,8 +196,88 @@ int main(int argc, char** argv) {
   const Result run = RunCommand(Traced(command, traces.path()));
   EXPECT_EQ(run.Outcome(), "exit 0") << run.err;
   std::string all_well;
-  for (int way = 0; way < 8; ++way) all_well += std::to_string(way) + ": 0\n";
+  for (int way = 0; way < 16; ++way) all_well += std::to_string(way) + ": 0\n";
   EXPECT_EQ(run.out, all_well);
+}
+
+// What a constructor of a library waits for is done by a thread that does not hold the loader's lock.
+TEST(LoaderLockTest, AConstructorMayWaitForAThreadsFirstCalls) {
+  TempDir directory;
+  WriteFile(directory / "plugin.c", R"(#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
+#include <unistd.h>
+static void* Work(void* unused) {
+  const char* const way = getenv("WAY");
+  if (strcmp(way, "name") == 0) pthread_setname_np(pthread_self(), "worker");
+  if (strcmp(way, "sbrk") == 0) sbrk(4096);
+  if (strcmp(way, "brk") == 0) brk(sbrk(0));
+  if (strcmp(way, "shmat") == 0) {
+    const int id = shmget(IPC_PRIVATE, 4096, 0600);
+    shmdt(shmat(id, NULL, 0));
+    shmctl(id, IPC_RMID, NULL);
+  }
+  if (strcmp(way, "quick_exit") == 0) quick_exit(0);
+  return unused;
+}
+__attribute__((constructor)) static void Begin(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, Work, NULL) == 0) pthread_join(thread, NULL);
+}
+)");
+  ASSERT_EQ(RunCommand({.arguments = {"gcc", "-shared", "-fPIC", directory / "plugin.c", "-o", directory / "plugin.so",
+                                      "-pthread"}}).Outcome(), "exit 0");
+  WriteFile(directory / "program.c",
+            "#include <dlfcn.h>\nint main(int c, char** v) { return c != 2 || dlopen(v[1], RTLD_NOW) == 0; }\n");
+  ASSERT_EQ(RunCommand({.arguments = {"gcc", directory / "program.c", "-o", directory / "program"}}).Outcome(), "exit 0");
+  for (const char* way : {"name", "sbrk", "brk", "shmat", "quick_exit"}) {
+    TempDir traces;
+    const Result run = RunCommand(Traced({.arguments = {directory / "program", directory / "plugin.so"},
+                                          .environment = {{"WAY", way}}, .timeout_seconds = 10}, traces.path()));
+    EXPECT_EQ(run.Outcome(), "exit 0") << way;
+  }
+}
+
+// dl_iterate_phdr() calls back with another lock of the loader's, which a call that loads or unloads nothing does not take.
+TEST(LoaderLockTest, ACallbackOverModulesMayWaitForAThreadThatOpensWhatIsLoaded) {
+  TempDir directory;
+  WriteFile(directory / "program.c", R"(#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdlib.h>
+static const char* way;
+static void* libc;
+static void* Work(void* unused) {
+  if (way[0] == 'p') dlopen(NULL, RTLD_NOW);
+  if (way[0] == 'l') dlopen("libc.so.6", RTLD_NOW);
+  if (way[0] == 'c') dlclose(libc);
+  return unused;
+}
+static int Wait(struct dl_phdr_info* info, size_t size, void* data) {
+  (void)info, (void)size, (void)data;
+  pthread_t thread;
+  return pthread_create(&thread, NULL, Work, NULL) == 0 && pthread_join(thread, NULL) == 0 ? 5 : 6;
+}
+int main(int argc, char** argv) {
+  if (argc != 2) return 64;
+  way = argv[1];
+  free(malloc(10));
+  libc = dlopen("libc.so.6", RTLD_NOW);
+  return dl_iterate_phdr(Wait, NULL);
+}
+)");
+  ASSERT_EQ(RunCommand({.arguments = {"gcc", directory / "program.c", "-o", directory / "program", "-pthread"}}).Outcome(),
+            "exit 0");
+  for (const char* way : {"program", "libc", "close"}) {
+    const Command command = {.arguments = {directory / "program", way}, .timeout_seconds = 10};
+    ASSERT_EQ(RunCommand(command).Outcome(), "exit 5");
+    TempDir traces;
+    EXPECT_EQ(RunCommand(Traced(command, traces.path())).Outcome(), "exit 5") << way;
+  }
 }
 
 // Others that stand in for functions of libc, on either side of us.
