@@ -2,16 +2,21 @@
 //
 // For what the user must know because no trace can say it: a wrong setting, a
 // trace that could not be made. Nothing is printed when all is well.
+//
+// It hurts nobody: where standard error is a pipe that is full, a stopped terminal, or has no reader any more, or a
+// file that may not become as long, there is no line.
 
 #ifndef MEMTRACE_PRELOAD_RAW_LOG_H_
 #define MEMTRACE_PRELOAD_RAW_LOG_H_
 
 #include <string_view>
 
-#include "preload/sys.h"
 #include "preload/text.h"
 
 namespace memtrace {
+
+// Whole, or not at all.
+void WriteToStandardError(std::string_view line);
 
 template <typename... Parts>
 void RawLog(const Parts&... parts) {
@@ -25,15 +30,7 @@ void RawLog(const Parts&... parts) {
     line << std::string_view(control ? "?" : &c, 1);
   }
   line << "\n";
-  // Where standard error is a file that may not become as long, the kernel would answer with
-  // SIGXFSZ.
-  const uint64_t limit = sys::FileSizeLimit();
-  struct stat info;
-  if (limit != UINT64_MAX && !sys::Failed(sys::Fstat(2, &info)) && S_ISREG(info.st_mode) &&
-      static_cast<uint64_t>(info.st_size) + line.size() > limit) {
-    return;
-  }
-  sys::Write(2, line.c_str(), line.size());
+  WriteToStandardError(line.view());
 }
 
 }  // namespace memtrace

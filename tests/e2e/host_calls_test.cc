@@ -465,6 +465,47 @@ TEST(HostCallsTest, NoScanIsAskedForByASignalOfAFault) {
   EXPECT_THAT(run.err, HasSubstr("MEMTRACE_LEAK_SIGNAL=11"));
 }
 
+// It may be nobody's any more, or nobody may read it: then there is no line.
+TEST(HostCallsTest, ALineThatNobodyReadsHurtsNobody) {
+  TempDir directory;
+  const std::string program = Compile(directory, "calls", R"(#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int ends[2];
+  if (argc != 5) return 64;
+  signal(SIGPIPE, SIG_DFL);
+  if (strcmp(argv[1], "socket") == 0 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 : pipe(ends) != 0) return 65;
+  if (strcmp(argv[1], "full") == 0) {
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], "x", 1) == 1) {
+    }
+    fcntl(ends[1], F_SETFL, 0);
+  } else {
+    close(ends[0]);
+  }
+  dup2(ends[1], 2);
+  setenv("LD_PRELOAD", argv[2], 1);
+  setenv("MEMTRACE_OUT", argv[3], 1);
+  setenv(argv[4], "bad", 1);
+  execl("/bin/echo", "echo", "hello", (char*)NULL);
+  return 66;
+})");
+  for (const char* way : {"pipe", "full", "socket"}) {
+    for (const char* setting : {"MEMTRACE_STACKS", "UNUSED"}) {
+      const std::string out = setting[0] == 'U' ? directory / "not" + "/there.mtr" : directory / "t.mtr";
+      const Result run =
+          RunCommand({.arguments = {program, way, LibraryPath(), out, setting}, .timeout_seconds = 10});
+      EXPECT_EQ(run.Outcome(), "exit 0") << way << setting;
+      EXPECT_EQ(run.out, "hello\n") << way << setting;
+    }
+  }
+}
+
 constexpr char kHowJumpsGo[] = R"(#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
