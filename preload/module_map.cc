@@ -25,7 +25,7 @@ namespace memtrace {
 
 bool NameOfMapping(uintptr_t start, Text<8192>& path) {
   constexpr size_t kMost = 4 << 20;  // of which is touched what there is
-  const OtherCalls calls;
+  const SignalsBlocked calls;
   auto* const maps = calls ? static_cast<char*>(OwnMap(kMost, /*touch=*/false)) : nullptr;
   if (maps == nullptr) return false;
   const long bytes = ReadFile("/proc/thread-self/maps", maps, kMost);
