@@ -15,6 +15,8 @@ int AskKernelForTime(clockid_t clock, timespec* now) {
 }
 
 constinit std::atomic<GetTime> g_get_time{AskKernelForTime};
+// Of the clocks that are not coarse.
+constinit std::atomic<bool> g_only_by_call{false};
 
 // Whether the vDSO answers by itself: a system call takes longer than the cheapest there is,
 // by the best of some tries.
@@ -38,6 +40,13 @@ bool IsMonotonicWithoutCall() {
 // The one call by that pointer (event_path_test.cc).
 [[gnu::noinline]] uint64_t NowNs(clockid_t clock) {
   timespec now;
+  if (g_only_by_call.load(std::memory_order_relaxed) && clock != CLOCK_MONOTONIC_COARSE) [[unlikely]] {
+    if (!g_memory_calls_only.load(std::memory_order_relaxed)) {
+      AskKernelForTime(clock, &now);
+      return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+    }
+    clock = CLOCK_MONOTONIC_COARSE;
+  }
   g_get_time.load(std::memory_order_relaxed)(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
@@ -82,7 +91,34 @@ void Clock::Init(std::string_view clock_source, bool monotonic_without_call) {
   if (per_us < 10) return;
   kind_ = format::ClockKind::kTsc;
   ticks_per_us_ = per_us;
+  first_ticks_ = ticks;
+  first_ns_ = ns;
   source_.store(Source::kTsc, std::memory_order_relaxed);
+}
+
+void Clock::ForgoCounter() {
+  if (without_counter_.exchange(true)) {
+    while (source_.load() == Source::kTsc) {  // another thread is at it
+    }
+    return;
+  }
+  if (source_.load(std::memory_order_relaxed) == Source::kTsc) {
+    constexpr uint64_t kLongEnoughNs = 1'000'000;
+    last_ns_ = NowNs(CLOCK_MONOTONIC);
+    last_ticks_ = arch::TicksInOrder();
+    uint64_t ticks = ticks_per_us_, ns = 1000;
+    if (last_ns_ - first_ns_ > kLongEnoughNs) {
+      ticks = last_ticks_ - first_ticks_;
+      ns = last_ns_ - first_ns_;
+    }
+    ticks_per_ns_q32_ = static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) << 32) / ns);
+    last_coarse_.store(last_ticks_, std::memory_order_relaxed);
+    g_only_by_call.store(true);
+    source_.store(Source::kCoarse);
+  } else {
+    ForgoCalls();
+    g_only_by_call.store(true);
+  }
 }
 
 void Clock::ForgoCalls() {

@@ -12,6 +12,10 @@
 // Whether the vDSO reads a paravirtual clock is the hypervisor's to say, at any moment: when it
 // moves the machine to another host the same function may become a system call. So before the
 // program enters a sandbox that may kill for one, kMonotonic becomes kCoarse, for ever.
+//
+// A program may have the reading of the TSC be a fault (PR_SET_TSC), and with it the vDSO's clocks but for the coarse
+// ones. Before it does, kCoarse takes the place of either: of kTsc in its ticks, which go on from there. What
+// asks for another clock then makes a system call.
 
 #ifndef MEMTRACE_PRELOAD_CLOCK_H_
 #define MEMTRACE_PRELOAD_CLOCK_H_
@@ -43,7 +47,7 @@ class Clock {
   void Init(std::string_view clock_source, bool monotonic_without_call);
 
   uint64_t Now() const {
-    const Source source = source_.load(std::memory_order_relaxed);
+    const Source source = source_.load(std::memory_order_acquire);
     if (source == Source::kTsc) [[likely]] return arch::Ticks();
     return source == Source::kMonotonic ? NowNs(CLOCK_MONOTONIC) : CoarseNow();
   }
@@ -52,7 +56,7 @@ class Clock {
   // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
   // equal, and one that is read behind another is greater, whichever threads do it.
   uint64_t OrderedNow() {
-    const Source source = source_.load(std::memory_order_relaxed);
+    const Source source = source_.load(std::memory_order_acquire);
     if (source == Source::kTsc) [[likely]] return arch::TicksInOrder();
     if (source == Source::kCoarse) return CoarseOrderedNow();
     arch::FinishInstructions();
@@ -64,27 +68,33 @@ class Clock {
   // CLOCK_MONOTONIC, for the pairs by which the reader converts. Where it may be a system call,
   // inside a sandbox that may allow none, the coarse one stands for it.
   uint64_t MonotonicNs() const {
-    if (source_.load(std::memory_order_relaxed) != Source::kCoarse) return NowNs(CLOCK_MONOTONIC);
-    if (kind_ == format::ClockKind::kMonotonicNs) return CoarseNow();
+    if (source_.load(std::memory_order_acquire) != Source::kCoarse) return NowNs(CLOCK_MONOTONIC);
+    if (kind_ != format::ClockKind::kMonotonicCoarseNs) return CoarseAheadNs();
     return NowNs(g_memory_calls_only.load(std::memory_order_relaxed) ? CLOCK_MONOTONIC_COARSE
                                                                      : CLOCK_MONOTONIC);
   }
 
   // From now on without system calls, whatever happens to the machine.
   void ForgoCalls();
+  // From now on without the processor's counter.
+  void ForgoCounter();
 
   format::ClockKind kind() const { return kind_; }
   // An estimate good enough for thresholds; never used for conversion.
   uint64_t ticks_per_us() const { return ticks_per_us_; }
 
  private:
-  // What kMonotonic becomes is ahead of it by the longest tick, so that no stamp of the coarse
+  // What kMonotonic and kTsc become is ahead of them by the longest tick, so that no stamp of the coarse
   // clock is earlier than one that another thread took before of the fine one.
   static constexpr uint64_t kLongestTickNs = 10'000'000;
 
+  static uint64_t CoarseAheadNs() { return NowNs(CLOCK_MONOTONIC_COARSE) + kLongestTickNs; }
   uint64_t CoarseNow() const {
-    const uint64_t ahead = kind_ == format::ClockKind::kMonotonicNs ? kLongestTickNs : 0;
-    return NowNs(CLOCK_MONOTONIC_COARSE) + ahead;
+    if (kind_ == format::ClockKind::kMonotonicCoarseNs) return NowNs(CLOCK_MONOTONIC_COARSE);
+    const uint64_t ns = CoarseAheadNs();
+    if (kind_ == format::ClockKind::kMonotonicNs) return ns;
+    const auto passed = static_cast<unsigned __int128>(ns - last_ns_) * ticks_per_ns_q32_;
+    return last_ticks_ + static_cast<uint64_t>(passed >> 32);
   }
   uint64_t CoarseOrderedNow();
 
@@ -92,6 +102,10 @@ class Clock {
   format::ClockKind kind_ = format::ClockKind::kMonotonicCoarseNs;
   uint64_t ticks_per_us_ = 1000;
   std::atomic<uint64_t> last_coarse_{0};
+  // kTsc: when it was read first, for its frequency, and last, if it may not be any more.
+  uint64_t first_ticks_ = 0, first_ns_ = 0;
+  uint64_t last_ticks_ = 0, last_ns_ = 0, ticks_per_ns_q32_ = 0;
+  std::atomic<bool> without_counter_{false};
 };
 
 extern Clock g_clock;

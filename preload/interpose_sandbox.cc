@@ -132,6 +132,7 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       if (a == SECCOMP_SET_MODE_STRICT && b == 0 && c == 0) PrepareForStrictMode();
       break;
     case SYS_prctl:
+      if (static_cast<int>(a) == arch::kSetCounterFaults) PrepareForCounter(static_cast<unsigned long>(b));
       if (a != PR_SET_SECCOMP) break;
       if (b == SECCOMP_MODE_FILTER && c != 0) {
         return InstallFilter("prctl", reinterpret_cast<const void*>(c), real);

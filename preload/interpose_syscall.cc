@@ -52,5 +52,6 @@ DEFINE_SYSCALL(MOST_CONFINING);
 EXPORTED int prctl(int option, unsigned long a, unsigned long b, unsigned long c,
                    unsigned long d) {
   if (option == PR_SET_SECCOMP) return memtrace::ConfiningPrctl(option, a, b, c, d);
+  if (option == memtrace::arch::kSetCounterFaults) memtrace::PrepareForCounter(a);
   return memtrace::g_real.prctl(option, a, b, c, d);
 }

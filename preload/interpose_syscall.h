@@ -14,6 +14,9 @@ namespace memtrace {
 // prctl(PR_SET_SECCOMP).
 int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 
+// Before prctl(arch::kSetCounterFaults, how).
+void PrepareForCounter(unsigned long how);
+
 // The calls that interpose_syscall.cc lists.
 long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long f);
 

@@ -3,6 +3,7 @@
 // A port is one file like x86_64.h, and a line here. It gives, in namespace arch:
 //
 //   Ticks, TicksInOrder, kClockSource   the counter that is the clock of events
+//   kSetCounterFaults, kCounterFaults   how a program forbids that
 //   kVdsoClockGettime                   the other clocks
 //   FinishInstructions                  around other clocks
 //   SubtractReaches                     the step of a call that is not sampled

@@ -3,6 +3,7 @@
 #ifndef MEMTRACE_PRELOAD_ARCH_X86_64_H_
 #define MEMTRACE_PRELOAD_ARCH_X86_64_H_
 
+#include <linux/prctl.h>
 #include <sys/syscall.h>
 #include <x86intrin.h>
 
@@ -17,6 +18,10 @@ namespace memtrace::arch {
 // The counter that is the clock of events where the kernel has it as its own clock
 // source, under this name.
 inline constexpr char kClockSource[] = "tsc";
+// prctl() by which a thread, and what it forks, gives up reading the counter: it is a fault then, in the vDSO's
+// clocks too, but for the coarse ones. What it executes is over in ld.so, which reads it.
+inline constexpr int kSetCounterFaults = PR_SET_TSC;
+inline constexpr unsigned long kCounterFaults = PR_TSC_SIGSEGV;
 // What the kernel calls its clock_gettime in the vDSO.
 inline constexpr char kVdsoClockGettime[] = "__vdso_clock_gettime";
 

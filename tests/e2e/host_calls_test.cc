@@ -465,6 +465,43 @@ TEST(HostCallsTest, NoScanIsAskedForByASignalOfAFault) {
   EXPECT_THAT(run.err, HasSubstr("MEMTRACE_LEAK_SIGNAL=11"));
 }
 
+// prctl(PR_SET_TSC): what a thread reads of the processor's counter is a signal then, by us as by anybody.
+TEST(HostCallsTest, ACounterThatMayNotBeReadIsNotRead) {
+  for (const char* call : {"prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0)",
+                           "(int)syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0)"}) {
+    ExpectTheSame(R"(#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void* Work(void* unused) {
+  for (int i = 0; i < 50000; ++i) free(malloc(100));
+  munmap(mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1 << 20);
+  return unused;
+}
+int main(void) {
+  Work(NULL);
+  if ()" + std::string(call) + R"( != 0) return 77;
+  Work(NULL);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, Work, NULL) != 0 || pthread_join(thread, NULL) != 0) return 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    Work(NULL);
+    _exit(5);
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 5 ? 0 : 2;
+})", [](const Json& report) {
+      EXPECT_GE(report.at("totals").at("allocations").get<uint64_t>(), 150000u);
+      EXPECT_EQ(report.at("coverage").at("unordered_events"), 0);
+      EXPECT_EQ(report.at("process").at("end"), "exit");
+    });
+  }
+}
+
 // It may be nobody's any more, or nobody may read it: then there is no line.
 TEST(HostCallsTest, ALineThatNobodyReadsHurtsNobody) {
   TempDir directory;

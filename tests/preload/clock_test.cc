@@ -40,7 +40,7 @@ TEST(ClockTest, IsThatOfThisMachine) {
 
 // Threads hand a turn around; each stamp has to be later than the one before it, of another thread.
 // In the midst of it the clock forgoes system calls.
-void ExpectOrder(std::string_view source) {
+void ExpectOrder(std::string_view source, void (Clock::*forgo)() = &Clock::ForgoCalls) {
   constexpr int kThreads = 3, kTurns = 6000;
   Clock clock;
   clock.Init(source, true);
@@ -53,7 +53,7 @@ void ExpectOrder(std::string_view source) {
     threads.emplace_back([&, i] {
       for (int n = i; n < kTurns; n += kThreads) {
         while (turn.load(std::memory_order_acquire) != n) std::this_thread::yield();
-        if (n == kTurns / 2) clock.ForgoCalls();
+        if (n == kTurns / 2) (clock.*forgo)();
         const uint64_t now = clock.OrderedNow();
         backwards += now <= last;
         last = now;
@@ -72,6 +72,13 @@ TEST(ClockTest, StampsAreInOrderOfTheTsc) {
   if (here.kind() != ClockKind::kTsc) GTEST_SKIP() << "the kernel does not trust it here";
   ExpectOrder("tsc\n");
 }
+TEST(ClockTest, StampsAreInOrderWhenTheTscMayNotBeReadAnyMore) {
+  Clock here;
+  here.Init();
+  if (here.kind() != ClockKind::kTsc) GTEST_SKIP() << "the kernel does not trust it here";
+  ExpectOrder("tsc\n", &Clock::ForgoCounter);
+}
+TEST(ClockTest, NorAParavirtualClock) { ExpectOrder("kvm-clock\n", &Clock::ForgoCounter); }
 TEST(ClockTest, StampsAreInOrderOfAParavirtualClock) { ExpectOrder("kvm-clock\n"); }
 TEST(ClockTest, StampsAreInOrderOfTheCoarseClock) {
   Clock clock;  // not even initialised
@@ -80,6 +87,26 @@ TEST(ClockTest, StampsAreInOrderOfTheCoarseClock) {
     const uint64_t now = clock.OrderedNow();
     ASSERT_GT(now, last);
     last = now;
+  }
+}
+
+// The counter is gone on with, in its ticks: seconds of one are seconds of the other.
+TEST(ClockTest, WithoutTheCounterItIsNotBehindAndNotFarAhead) {
+  for (int i = 0; i < 20; ++i) {
+    Clock clock;
+    clock.Init("tsc\n", true);
+    if (clock.kind() != ClockKind::kTsc) GTEST_SKIP() << "it is too slow here";
+    const uint64_t begin_ns = NowNs(CLOCK_MONOTONIC);
+    while (NowNs(CLOCK_MONOTONIC) - begin_ns < 2'000'000) {
+    }
+    const uint64_t before = clock.OrderedNow(), before_ns = clock.MonotonicNs();
+    clock.ForgoCounter();
+    EXPECT_GT(clock.OrderedNow(), before);
+    EXPECT_GE(clock.MonotonicNs(), before_ns);
+    const uint64_t now = clock.Now(), now_ns = clock.MonotonicNs();
+    EXPECT_LE(now_ns - before_ns, 30'000'000u);
+    const double us = static_cast<double>(now - before) / static_cast<double>(clock.ticks_per_us());
+    EXPECT_NEAR(us, static_cast<double>(now_ns - before_ns) / 1000, 12'000) << "a tick between the two at the most";
   }
 }
 
