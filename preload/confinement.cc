@@ -167,6 +167,7 @@ void PrepareForStrictMode() {
 
 void KeepToAddressSpaceLimit(uint64_t bytes) {
   if (g_switch.recording.load(std::memory_order_relaxed) == 0) return;
+  if (const SignalsBlocked calls; calls && IsVforkChild()) return;
   g_process.file.LimitAddressSpace(bytes);
 }
 

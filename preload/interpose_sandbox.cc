@@ -51,7 +51,8 @@ bool ChangesGroup(long id) { return Changes(id, SYS_getegid); }
 // Where the next process of this one is to be the first of a namespace, none may be made for our own
 // purposes: with its end the program could make none either.
 void LookWhereChildrenGo() {
-  const OtherCalls calls;
+  const SignalsBlocked calls;
+  if (calls && g_process.pid != sys::Getpid()) return;  // a vfork child: its own are not its parent's
   char ours[64], childrens[64];
   const long a = calls ? sys::Readlink("/proc/thread-self/ns/pid", ours, sizeof(ours)) : 0;
   const long b = calls ? sys::Readlink("/proc/thread-self/ns/pid_for_children", childrens, sizeof(childrens)) : 0;
@@ -90,6 +91,32 @@ template <typename Limits>
   if (result == 0 && resource == RLIMIT_AS && limits != nullptr) KeepToAddressSpaceLimit(limits->rlim_cur);
 }
 
+// Not every program passes an address of limits.
+bool CanBeRead(const void* limits) {
+  const auto address = reinterpret_cast<uintptr_t>(limits);
+  static_assert(sizeof(rlimit) == 2 * sizeof(uint64_t));
+  return unwind::ProbeWord(address) && unwind::ProbeWord(address + sizeof(uint64_t));
+}
+
+// No file may be opened any more, by a process of our own neither (descriptor_table.h); or none may become longer than the
+// trace is already. Limits that leave room are kept to.
+template <typename Limits>
+bool LosesFile(int resource, const Limits* limits) {
+  if (resource != RLIMIT_FSIZE && resource != RLIMIT_NOFILE) return false;
+  if (limits == nullptr || !CanBeRead(limits)) return false;
+  return resource == RLIMIT_NOFILE ? limits->rlim_max == 0 : limits->rlim_cur <= g_process.file.written_bytes();
+}
+
+template <typename Limits, typename Real>
+auto Limit(const char* name, bool is_ours, int resource, const Limits* limits, Real real) {
+  const bool loses = is_ours && LosesFile(resource, limits);
+  if (loses) PrepareForPathLoss();
+  const auto result = real();
+  if (loses && result == 0) TellPathLoss(name);
+  if (is_ours) NoticeLimit(result, resource, limits);
+  return result;
+}
+
 // Without processes of its own the library cannot have descriptors where the program has used up all.
 void PrepareForChildren(long flags) {
   if ((flags & CLONE_NEWPID) != 0) PrepareForPathLoss();
@@ -121,6 +148,13 @@ int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c
   return g_real.prctl(option, a, b, c, d);
 }
 
+// A vfork child's clock is its parent's, which is as well off with the other one.
+void PrepareForCounter(unsigned long how) {
+  if (how != arch::kCounterFaults) return;
+  { const Section section; }  // which may begin a trace, with a clock of its own
+  g_clock.ForgoCounter();
+}
+
 long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long f) {
   const auto real = [&] { return memtrace_real_syscall(number, a, b, c, d, e, f); };
   bool loses_path = false;
@@ -139,16 +173,10 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       }
       if (b == SECCOMP_MODE_STRICT) PrepareForStrictMode();
       break;
-    case SYS_setrlimit: {
-      const long result = real();
-      NoticeLimit(result, static_cast<int>(a), reinterpret_cast<const rlimit*>(b));
-      return result;
-    }
-    case SYS_prlimit64: {
-      const long result = real();
-      if (MeansUs(a)) NoticeLimit(result, static_cast<int>(b), reinterpret_cast<const rlimit*>(c));
-      return result;
-    }
+    case SYS_setrlimit:
+      return Limit("setrlimit", true, static_cast<int>(a), reinterpret_cast<const rlimit*>(b), real);
+    case SYS_prlimit64:
+      return Limit("prlimit", c != 0 && MeansUs(a), static_cast<int>(b), reinterpret_cast<const rlimit*>(c), real);
     case SYS_mount:
     case SYS_move_mount:
       PrepareForPathLoss();
@@ -193,6 +221,7 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
 
 using memtrace::ChangesGroup;
 using memtrace::ChangesUser;
+using memtrace::Limit;
 using memtrace::LosePath;
 using memtrace::Next;
 
@@ -283,31 +312,21 @@ EXPORTED int setfsgid(gid_t id) {
 }
 
 EXPORTED int setrlimit(__rlimit_resource_t resource, const struct rlimit* limits) {
-  auto* const real = Next().setrlimit;
-  const int result = real(resource, limits);
-  memtrace::NoticeLimit(result, resource, limits);
-  return result;
+  return Limit("setrlimit", true, resource, limits, [&] { return Next().setrlimit(resource, limits); });
 }
 
 EXPORTED int setrlimit64(__rlimit_resource_t resource, const struct rlimit64* limits) {
-  auto* const real = Next().setrlimit64;
-  const int result = real(resource, limits);
-  memtrace::NoticeLimit(result, resource, limits);
-  return result;
+  return Limit("setrlimit", true, resource, limits, [&] { return Next().setrlimit64(resource, limits); });
 }
 
 EXPORTED int prlimit(pid_t pid, __rlimit_resource resource, const struct rlimit* limits,
                      struct rlimit* old) {
-  auto* const real = Next().prlimit;
-  const int result = real(pid, resource, limits, old);
-  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(result, resource, limits);
-  return result;
+  return Limit("prlimit", limits != nullptr && memtrace::MeansUs(pid), resource, limits,
+               [&] { return Next().prlimit(pid, resource, limits, old); });
 }
 
 EXPORTED int prlimit64(pid_t pid, __rlimit_resource resource, const struct rlimit64* limits,
                        struct rlimit64* old) {
-  auto* const real = Next().prlimit64;
-  const int result = real(pid, resource, limits, old);
-  if (memtrace::MeansUs(pid)) memtrace::NoticeLimit(result, resource, limits);
-  return result;
+  return Limit("prlimit", limits != nullptr && memtrace::MeansUs(pid), resource, limits,
+               [&] { return Next().prlimit64(pid, resource, limits, old); });
 }

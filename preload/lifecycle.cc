@@ -350,6 +350,7 @@ bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
   g_process.file.Forsake();
   g_process.must_not_clone.store(false, std::memory_order_relaxed);
+  g_process.ended_for_itself.store(false, std::memory_order_relaxed);
   ForgetThreads();
   ForgetOwnMinorFaults();
   ForgetConfinement();
@@ -412,15 +413,22 @@ void EndAtOnce(int status, uintptr_t stack_pointer) {
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
 
+// Of a process that is off: not because of what it was forked from.
+static bool IsOffForGood() {
+  return !g_process.ended_for_itself.load(std::memory_order_relaxed) ||
+         g_switch.ended.load(std::memory_order_relaxed) != 0;
+}
+
 bool EnsureRecording() {
-  if (g_process.mode.load(std::memory_order_acquire) == Mode::kOff) return false;
+  if (g_process.mode.load(std::memory_order_acquire) == Mode::kOff && IsOffForGood()) return false;
   const SignalsBlocked no_handler;
   const OwnCalls own;
   if (!FindRealAllocator()) return false;  // called back from inside that search
   Mode mode = g_process.mode.load(std::memory_order_acquire);
-  if (mode == Mode::kOff) return false;
-  // Recording, but the switch is 0: the kernel wiped it, this is a fork child.
-  const bool child = mode == Mode::kRecording;
+  if (mode == Mode::kOff && IsOffForGood()) return false;
+  // Recording, but the switch is 0: the kernel wiped it, this is a fork child. So is one whose recording
+  // ended, and nothing there says that it did.
+  const bool child = mode == Mode::kRecording || mode == Mode::kOff;
   if (mode == Mode::kStarting ||
       !g_process.mode.compare_exchange_strong(mode, Mode::kStarting, std::memory_order_acq_rel)) {
     return false;
@@ -439,6 +447,11 @@ bool EnsureRecording() {
 }
 
 void StopRecording(format::RecordingStop why, long error) {
+  // The limit is one for each file. What a filter forbids, it forbids to what is forked from here as well.
+  if (why == format::RecordingStop::kMaxBytes) {
+    g_switch.ended.store(1, std::memory_order_relaxed);
+    g_process.ended_for_itself.store(true, std::memory_order_relaxed);
+  }
   g_process.mode.store(Mode::kOff, std::memory_order_release);
   if (g_switch.recording.exchange(0, std::memory_order_acq_rel) == 0) return;
   const uint64_t now = g_clock.Now();

@@ -29,7 +29,9 @@ struct alignas(4096) ForkSensitivePage {
   // last stamp takes one: so that no thread rests between two stamps for long while others
   // go on, and its events are not taken for older than they are.
   std::atomic<uintptr_t> sharing{0};
-  char padding[4080] = {};
+  // 1: this process's recording has ended. What it forks begins one of its own.
+  std::atomic<uint32_t> ended{0};
+  char padding[4072] = {};
 };
 static_assert(sizeof(ForkSensitivePage) == 4096);
 extern ForkSensitivePage g_switch;
@@ -91,6 +93,9 @@ struct Process {
     uintptr_t begin = 0;
     size_t bytes = 0;
   } other_allocator;
+  // The recording of this process, or of the one that it is forked from, has ended for a reason that was its own: its
+  // trace was full.
+  std::atomic<bool> ended_for_itself{false};
   std::atomic<bool> stopped_by_program{false};  // as g_switch.recording says; not wiped in a fork child
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {
@@ -218,14 +219,14 @@ TEST(MemtraceRunTest, SaysWhatWasLostAndWhy) {
   TempDir work;
   const Result run = RunCommand(
       {.arguments = {ToolPath(), "run", "-o", work / "t.mtr", "--", "sh", "-c",
-                     "exec \"$0\" 30 5 nofile-for-good 0", TraceePath("keeps_talking")}});
+                     "exec \"$0\" 30 5 fsize 600000", TraceePath("keeps_talking")}});
   EXPECT_EQ(run.Outcome(), "exit 23");
   EXPECT_EQ(run.out, Rounds());
   EXPECT_THAT(run.err, ::testing::ContainsRegex(
-                           "; [0-9,]+ events were lost \\(Too many open files\\); next: "));
+                           "; [0-9,]+ events were lost \\(File too large\\); next: "));
   const Json report = BriefReport(work / "t.mtr");
   EXPECT_EQ(Events(report) + Dropped(report), AllEvents());
-  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("Too many open files")));
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("File too large")));
 }
 
 // --- limits ------------------------------------------------------------------------------------
@@ -261,11 +262,9 @@ TEST_P(LimitTest, WhatCouldNotBeWrittenIsCountedAndNoSignalComes) {
 INSTANTIATE_TEST_SUITE_P(
     Ways, LimitTest,
     ::testing::Values(
-        Limits{"file_size_lowered", {"5", "fsize", "200000"}, "File too large"},
-        Limits{"file_size_zero", {"5", "fsize", "0"}, "File too large"},
-        Limits{"file_size_for_a_while", {"5", "fsize", "0", "20", "fsize", "100000000"},
-               "File too large"},
-        Limits{"no_descriptor", {"5", "nofile-for-good", "0"}, "Too many open files"}),
+        Limits{"file_size_lowered", {"5", "fsize", "600000"}, "File too large"},
+        Limits{"file_size_for_a_while", {"5", "fsize", "600000", "20", "fsize", "100000000"},
+               "File too large"}),
     [](const auto& info) { return info.param.name; });
 
 // Where the program has none, another process has (preload/descriptor_table.h).
@@ -279,6 +278,24 @@ TEST(LimitTest, ALimitOfDescriptorsThatCouldBeRaisedLosesNothing) {
   EXPECT_EQ(Dropped(report), 0u);
   EXPECT_EQ(Events(report), AllEvents());
   EXPECT_EQ(KeptLast(report), 777u);
+}
+
+// A part of the trace is set aside before a limit that leaves it nothing at all.
+TEST(LimitTest, LimitsThatLeaveNoFileLoseNothing) {
+  for (const Words& happenings : {Words{"5", "fsize", "0"}, Words{"5", "nofile-for-good", "0"}}) {
+    TempDir traces;
+    Command command = Traced({.arguments = KeepsTalking(happenings)}, traces.path());
+    command.arguments.insert(command.arguments.begin(),
+                             {"bash", "-c", "set -o pipefail; (exec \"$@\") | cat", "bash"});
+    command.environment.emplace_back("MEMTRACE_CHILDREN", "follow");
+    const Result run = RunCommand(command);
+    EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+    EXPECT_EQ(run.out, Rounds());
+    const Json report = Report(TraceOf(traces.path(), "keeps_talking"));
+    EXPECT_EQ(Dropped(report), 0u);
+    EXPECT_EQ(Events(report), AllEvents());
+    EXPECT_EQ(KeptLast(report), 777u);
+  }
 }
 
 TEST(LimitTest, AFileSizeLimitFromTheBeginningIsSaid) {
@@ -372,6 +389,43 @@ TEST(LimitTest, TheEndOfTheProcessIsToldBehindTheSizeLimit) {
   EXPECT_EQ(report.at("process").at("exit_status"), 23);
   EXPECT_FALSE(report.at("coverage").at("recording_end_s").is_null());
   EXPECT_EQ(report.at("coverage").at("recovered_events"), 0);
+}
+
+// The limit is for each file: what a full one's process forks has one of its own.
+TEST(LimitTest, AChildOfAProcessWhoseTraceIsFullHasOne) {
+  TempDir work;
+  const std::string program = Compile(work, "forks", R"(#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  for (long i = 0; i < 1000000; ++i) free(malloc((size_t)(i % 5000)));
+  for (int i = 0; i < 2; ++i) {
+    if (fork() != 0) continue;
+    void* volatile lost = malloc(4321);
+    lost = NULL;
+    exit(5);
+  }
+  while (wait(NULL) > 0) {
+  }
+  return 3;
+})");
+  Command command = Traced({.arguments = {program}}, work.path());
+  command.environment.emplace_back("MEMTRACE_MAX_BYTES", "1M");
+  command.environment.emplace_back("MEMTRACE_CHILDREN", "follow");
+  const Result run = RunCommand(command);
+  EXPECT_EQ(run.Outcome(), "exit 3") << run.err;
+  int children = 0;
+  for (const std::string& trace : FilesIn(work.path(), ".mtr")) {
+    const Json report = Report(work / trace);
+    if (report.at("process").at("pid") == run.pid) {
+      EXPECT_EQ(report.at("process").at("exit_status"), 3);
+      continue;
+    }
+    ++children;
+    EXPECT_EQ(report.at("totals").at("live_bytes"), 4321) << trace;
+    EXPECT_EQ(report.at("process").at("exit_status"), 5);
+  }
+  EXPECT_EQ(children, 2);
 }
 
 // Each has a ring, for which the limit has no room.

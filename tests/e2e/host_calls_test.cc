@@ -543,6 +543,30 @@ int main(int argc, char** argv) {
   }
 }
 
+// As sandboxes of daemons do it: no file may be opened or grow any more.
+TEST(HostCallsTest, LimitsThatLeaveNoFileLoseNothing) {
+  for (const char* call : {"setrlimit(RLIMIT_FSIZE, &none)", "setrlimit(RLIMIT_NOFILE, &none)",
+                           "prlimit(0, RLIMIT_FSIZE, &none, NULL)", "syscall(SYS_setrlimit, RLIMIT_NOFILE, &none)",
+                           "syscall(SYS_prlimit64, getpid(), RLIMIT_FSIZE, &none, NULL)"}) {
+    ExpectTheSame(R"(#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) {
+  const struct rlimit none = {0, 0};
+  free(malloc(100));
+  if ()" + std::string(call) + R"( != 0) return 1;
+  for (int i = 0; i < 100000; ++i) free(malloc(100));
+  return 0;
+})", [&](const Json& report) {
+      EXPECT_GE(report.at("totals").at("allocations").get<uint64_t>(), 100001u) << call;
+      EXPECT_EQ(report.at("coverage").at("dropped_events"), 0) << call;
+      EXPECT_EQ(report.at("process").at("end"), "exit") << call;
+      EXPECT_THAT(report.at("coverage").at("notes").dump(), HasSubstr("rlimit")) << call;
+    });
+  }
+}
+
 constexpr char kHowJumpsGo[] = R"(#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -632,6 +656,29 @@ int main(void) {
   Command command = Traced({.arguments = {program}}, directory.path());
   command.environment.emplace_back("MEMTRACE_SAMPLE_BYTES", "1");
   EXPECT_EQ(RunCommand(command).Outcome(), "exit 0");
+}
+
+// What it gives up, its parent has.
+TEST(HostCallsTest, AVforkChildsNamespaceIsNotItsParents) {
+  ExpectTheSame(R"(#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  const struct rlimit little = {1 << 30, 1 << 30};
+  free(malloc(100));
+  const pid_t child = vfork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(77);
+    setrlimit(RLIMIT_AS, &little);
+    execl("/bin/true", "true", (char*)NULL);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+})", [](const Json& report) { EXPECT_EQ(report.at("leak_scans").back().at("cost").at("in_process"), false); });
 }
 
 }  // namespace
