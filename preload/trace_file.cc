@@ -1,6 +1,7 @@
 #include "preload/trace_file.h"
 
 #include <sys/mman.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
@@ -48,6 +49,18 @@ long WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
   return 0;
 }
 
+// File systems that write what is written over to another place: btrfs, bcachefs, ZFS, F2FS. Space that was allocated,
+// or written before, is no promise there: once a page has reached the disk, the next store to a mapping of it needs
+// space again, and is SIGBUS where there is none. Nor is it with FS_NOCOW_FL.
+bool WritesElsewhere(long fd) {
+  struct statfs info;
+  if (sys::Failed(sys::Call(SYS_fstatfs, fd, reinterpret_cast<long>(&info)))) return false;
+  for (const uint32_t type : {0x9123683eu, 0xca451a4eu, 0x2fc12fc1u, 0xf2f52010u}) {
+    if (static_cast<uint32_t>(info.f_type) == type) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 long TraceFile::Create(const char* pattern, const TraceName::Values& values,
@@ -85,7 +98,8 @@ long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileH
     sys::Unlink(name_.c_str());
     return result;
   }
-  status_.Attach(fd, status);
+  const bool writes_elsewhere = WritesElsewhere(fd);
+  status_.Attach(fd, status, writes_elsewhere);
   sys::Close(fd);
   device_ = info.st_dev;
   inode_ = info.st_ino;
@@ -97,7 +111,7 @@ long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileH
   rings_end_.store(segments_.on() ? segments_.metadata_end() : 0, std::memory_order_relaxed);
   last_error_.store(0, std::memory_order_relaxed);
   lost_records_.store(false, std::memory_order_relaxed);
-  no_shared_mappings_.store(false, std::memory_order_relaxed);
+  no_shared_mappings_.store(writes_elsewhere, std::memory_order_relaxed);
   return 0;
 }
 

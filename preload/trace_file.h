@@ -138,7 +138,8 @@ class TraceFile {
   uint64_t max_bytes_ = 0;
   bool keep_newest_ = false;
   std::atomic<bool> lost_records_{false};
-  std::atomic<bool> no_shared_mappings_{false};  // of this file: not asked for again
+  // Of this file: the file system has none, or none that the program is safe from.
+  std::atomic<bool> no_shared_mappings_{false};
   // With segments_ where the next ring goes, else the bytes of the rings that a limit was asked for.
   std::atomic<uint64_t> rings_end_{0};
   TraceStatus status_;

@@ -5,6 +5,10 @@
 #include "preload/own_memory.h"
 #include "preload/sys.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 namespace memtrace {
 namespace {
 
@@ -20,9 +24,10 @@ format::StatusArea TraceStatus::NewArea() {
   return area;
 }
 
-void TraceStatus::Attach(long fd, const format::StatusArea& initial) {
-  area_.store(&private_area_, std::memory_order_release);
+void TraceStatus::Attach(long fd, const format::StatusArea& initial, bool stores_take_space) {
+  Forsake();
   private_area_ = initial;
+  stores_take_space_ = stores_take_space;
   if (mapping_ != nullptr) {
     sys::Munmap(mapping_, kPage);
     CountRingBytes(-static_cast<int64_t>(kPage));
@@ -31,8 +36,26 @@ void TraceStatus::Attach(long fd, const format::StatusArea& initial) {
   mapping_ = sys::MmapFailed(mapping) ? nullptr : mapping;
   if (mapping_ == nullptr) return;
   CountRingBytes(static_cast<int64_t>(kPage));
-  area_.store(reinterpret_cast<format::StatusArea*>(static_cast<char*>(mapping_) + kOffset),
-              std::memory_order_release);
+  auto* const mapped = reinterpret_cast<format::StatusArea*>(static_cast<char*>(mapping_) + kOffset);
+  scans_.store(mapped, std::memory_order_release);
+  if (!stores_take_space) area_.store(mapped, std::memory_order_release);
+}
+
+// Null: a store could be SIGBUS.
+format::StatusArea* TraceStatus::ScansForStoring() {
+  format::StatusArea* const scans = scans_.load(std::memory_order_acquire);
+  if (!stores_take_space_ || scans == &private_area_) return scans;
+  return sys::Failed(sys::Madvise(mapping_, kPage, MADV_POPULATE_WRITE)) ? nullptr : scans;
+}
+
+void TraceStatus::AnswerScan(uint64_t answer) {
+  if (format::StatusArea* const to = ScansForStoring(); to != nullptr) {
+    std::atomic_ref(to->scan_answer).store(answer, std::memory_order_release);
+  }
+}
+
+void TraceStatus::NoteScanFinished(uint32_t number) {
+  if (format::StatusArea* const to = ScansForStoring(); to != nullptr) Raise(to->scan_finished, number);
 }
 
 void TraceStatus::NoteLoss(uint64_t events, uint64_t ticks, format::RecordingStop why,
@@ -60,7 +83,9 @@ void TraceStatus::Write(long fd) {
   const uint64_t news = private_area_.lost_events + private_area_.missed_events +
                         private_area_.segments_begun + private_area_.stop_why;
   if (written_.exchange(news, std::memory_order_relaxed) == news) return;
-  iovec part = {&private_area_, sizeof(private_area_)};
+  // What other programs write lies behind.
+  const bool has_requests = scans_.load(std::memory_order_acquire) != &private_area_;
+  iovec part = {&private_area_, has_requests ? offsetof(format::StatusArea, scan_request) : sizeof(private_area_)};
   sys::Pwritev(fd, &part, 1, kOffset);
 }
 

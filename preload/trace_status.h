@@ -4,7 +4,9 @@
 // created and mapped shared: so a store reaches the reader on a full disk, without a
 // descriptor, past RLIMIT_FSIZE and through SIGKILL. Where the file system has no shared
 // mappings the stores are to private memory, and Write() puts them into the file, as long as
-// it can be written.
+// it can be written. So they are where a store to a mapping may find the disk full however often the page was
+// written before: file systems that write each time to another place (btrfs). There the page is mapped for another
+// program's requests alone, and before an answer is stored the kernel is asked for the space.
 //
 // Threads: Note...() on any thread at any time, from the first instruction of the process
 // on; before Attach() they go nowhere. All counters are atomic and only grow.
@@ -31,11 +33,14 @@ class TraceStatus {
   static format::StatusArea NewArea();
 
   // Maps the area of the file open at `fd`, which holds `initial`. In a fork child it lets go
-  // of the parent's.
-  void Attach(long fd, const format::StatusArea& initial);
+  // of the parent's. `stores_take_space`: each may be to another place of the disk.
+  void Attach(long fd, const format::StatusArea& initial, bool stores_take_space);
 
   // The file is another process's: nothing that is noted from now on reaches it.
-  void Forsake() { area_.store(&private_area_, std::memory_order_release); }
+  void Forsake() {
+    area_.store(&private_area_, std::memory_order_release);
+    scans_.store(&private_area_, std::memory_order_release);
+  }
 
   void NoteLoss(uint64_t events, uint64_t ticks, format::RecordingStop why, long error);
   void NoteMissed(uint64_t missed_so_far) { Raise(area().missed_events, missed_so_far); }
@@ -43,6 +48,13 @@ class TraceStatus {
 
   // The segments of a flight recorder: segments.h alone writes these fields.
   format::StatusArea& area() { return *area_.load(std::memory_order_acquire); }
+
+  // Memory scans on request of another program, which writes the first of these words and reads the others.
+  uint64_t scan_request() const {
+    return std::atomic_ref(scans_.load(std::memory_order_acquire)->scan_request).load(std::memory_order_acquire);
+  }
+  void AnswerScan(uint64_t answer);
+  void NoteScanFinished(uint32_t number);
 
   // With private memory: to the file. `fd` is the trace, open for writing.
   void Write(long fd);
@@ -55,8 +67,12 @@ class TraceStatus {
   }
 
  private:
+  format::StatusArea* ScansForStoring();
+
   format::StatusArea private_area_ = {};
   std::atomic<format::StatusArea*> area_{&private_area_};
+  std::atomic<format::StatusArea*> scans_{&private_area_};
+  bool stores_take_space_ = false;
   std::atomic<uint64_t> written_{0};  // what Write() wrote last, as a sum of its counters
   void* mapping_ = nullptr;
 };

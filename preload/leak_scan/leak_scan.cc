@@ -114,7 +114,7 @@ void FindOwnMemory(ScanJob& job) {
 }
 
 void NoteFinished(uint32_t number) {
-  TraceStatus::Raise(g_process.file.status().area().scan_finished, number);
+  g_process.file.status().NoteScanFinished(number);
 }
 
 void SetDefault(int signal) {
@@ -480,15 +480,14 @@ ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_p
 }
 
 bool IsScanRequested() {
-  return std::atomic_ref(g_process.file.status().area().scan_request)
-             .load(std::memory_order_relaxed) != g_answered.load(std::memory_order_relaxed);
+  return g_process.file.status().scan_request() != g_answered.load(std::memory_order_relaxed);
 }
 
 [[gnu::noinline]] void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted) {
   if (g_beginning.exchange(true, std::memory_order_acquire)) return;
   ReapScan();
-  format::StatusArea& area = g_process.file.status().area();
-  const uint64_t asked = std::atomic_ref(area.scan_request).load(std::memory_order_acquire);
+  TraceStatus& status = g_process.file.status();
+  const uint64_t asked = status.scan_request();
   if (g_scanning_copy.load(std::memory_order_acquire) == 0 && asked != g_answered.load()) {
     g_answered.store(asked);
     ScanCaller caller = {MEMTRACE_KEPT_REGISTERS_ON_STACK()};
@@ -496,9 +495,7 @@ bool IsScanRequested() {
     const Begun begun =
         BeginScan(state, unblocked, format::ScanReason::kOutside, "memtrace leaks",
                   static_cast<format::ScanShow>(asked >> 32), /*wait=*/false, caller);
-    std::atomic_ref(area.scan_answer)
-        .store((asked & 0xffffffff) | uint64_t{begun.result.number} << 32,
-               std::memory_order_release);
+    status.AnswerScan((asked & 0xffffffff) | uint64_t{begun.result.number} << 32);
     if (!begun.copy) NoteFinished(begun.result.number);
   }
   g_beginning.store(false, std::memory_order_release);

@@ -144,6 +144,40 @@ TEST_F(DiskTest, RecordingGoesOnWhenThereIsRoomAgain) {
   EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("No space left on device")));
 }
 
+// btrfs writes what is written over to another place, for which there must be room, wherever it was before.
+TEST_F(DiskTest, AFullDiskThatCopiesOnWriteIsNotNoticed) {
+  NEEDS_MOUNTS();
+  const Result made = RunCommand({.arguments = {"sh", "-c", "truncate -s 200M " + (work_ / "disk") +
+                                                                " && mkfs.btrfs -q -M " + (work_ / "disk")}});
+  if (made.exit_status != 0) GTEST_SKIP() << "no btrfs can be made here: " << made.err;
+  const std::string program = Compile(work_, "allocates", R"(#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+  const time_t end = time(NULL) + 12;
+  while (time(NULL) < end) {
+    for (int i = 0; i < 200; ++i) free(malloc((size_t)i));
+    usleep(200);
+  }
+  puts("done");
+  return 23;
+})");
+  const std::string script =
+      "mkdir " + (work_ / "mount") + "; cd " + (work_ / "mount") + " && mount -o loop " + (work_ / "disk") + " . || exit 99\n" +
+      "cd " + (work_ / "mount") + "\n" +
+      "env LD_PRELOAD=" + LibraryPath() + " MEMTRACE_OUT=$PWD/t.mtr " + program + " & sleep 2\n" +
+      "dd if=/dev/zero of=full bs=64k 2>/dev/null; sync; dd if=/dev/zero of=fuller bs=4k 2>/dev/null; sync\n" +
+      "wait $!; status=$?; cp t.mtr ..; exit $status";
+  const Result run = RunCommand({.arguments = {"unshare", "-m", "sh", "-c", script}, .timeout_seconds = 120});
+  if (run.exit_status == 99) GTEST_SKIP() << "it cannot be mounted here: " << run.err;
+  EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
+  EXPECT_EQ(run.out, "done\n");
+  const Json report = BriefReport(work_ / "t.mtr");
+  EXPECT_GT(Events(report), 1000u);
+  EXPECT_THAT(report.at("coverage").at("notes"), Contains(HasSubstr("private memory")));
+}
+
 // ramfs has no fallocate(): the space of a ring is written.
 TEST_F(DiskTest, AFileSystemThatCannotReserveSpaceKeepsRings) {
   NEEDS_MOUNTS();

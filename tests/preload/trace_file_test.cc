@@ -1,12 +1,15 @@
 #include "preload/trace_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -208,6 +211,36 @@ TEST_F(TraceFileTest, ARingIsPageAlignedSharedAndInTheFile) {
   EXPECT_EQ((at - 5000) % format::kRingAlignment, 0u);
   EXPECT_EQ(Blocks(file), (std::vector<std::string>{"before", "after"}));
   munmap(ring, 64 << 10);
+}
+
+// As on btrfs: nothing is stored to the mapping but answers, for which the kernel is asked before.
+TEST_F(TraceFileTest, WhereStoresTakeSpaceTheStatusIsWritten) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  const int fd = open(file.path(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  const auto in_file = [fd] {
+    format::StatusArea area;
+    EXPECT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+    return area;
+  };
+  TraceStatus status;
+  status.Attach(fd, TraceStatus::NewArea(), /*stores_take_space=*/true);
+  status.NoteLoss(7, 100, format::RecordingStop::kWriteFailed, ENOSPC);
+  EXPECT_EQ(in_file().lost_events, 0u);
+  const uint64_t request = 3;  // another program's
+  ASSERT_EQ(pwrite(fd, &request, sizeof(request), TraceStatus::kOffset + offsetof(format::StatusArea, scan_request)),
+            ssize_t{sizeof(request)});
+  EXPECT_EQ(status.scan_request(), request);
+  status.AnswerScan(5);
+  status.NoteScanFinished(2);
+  status.Write(fd);
+  const format::StatusArea written = in_file();
+  EXPECT_EQ(written.lost_events, 7u);
+  EXPECT_EQ(written.scan_request, request);
+  EXPECT_EQ(written.scan_answer, 5u);
+  EXPECT_EQ(written.scan_finished, 2u);
+  close(fd);
 }
 
 }  // namespace
