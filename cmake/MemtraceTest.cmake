@@ -15,7 +15,7 @@ endfunction()
 # Those that take longest, with sanitizers or without. CTest begins with them: in a new directory, where it
 # knows nothing of earlier runs, it would take the tests as they were declared, and wait for a long one at the end.
 set(MEMTRACE_LONGEST_TESTS report_test report_command_test fuzz_replay_test real_programs_test faults_test hazards_test
-  web_page_test engine_test soak_test engine_command_test viewers_test bad_traces_test leak_corpus_test preload_test
+  engine_test soak_test engine_command_test viewers_test bad_traces_test leak_corpus_test preload_test
   growth_test instruction_count_test leak_graph_test kill_test hostile_traces_test cross_check_test)
 
 # memtrace_test(NAME name SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT s] [SERIAL] [OPTIMIZED] [OWN_FLAGS])

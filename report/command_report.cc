@@ -399,7 +399,7 @@ void RegisterReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("N");
   command->add_option("--show-leak-kinds", flags->leak_kinds,
                       "Of definite, indirect, possible, reachable, or\n"
-                      "all, none; text: definite,possible; json, csv: all")
+                      "all, none; text: definite,possible; else all")
       ->type_name("SET");
   command->add_option("--suppressions", flags->suppressions,
                       "Leaks to count apart: a file of Valgrind's or of\n"

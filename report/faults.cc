@@ -103,7 +103,8 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
 
 void CountToTheEnd(uint64_t minor, uint64_t major, uint64_t own, Faults* faults) {
   if (std::max(minor, major) >= kImpossible || minor < faults->minor) return;
-  own = std::min(minor, std::max(own, faults->tool_minor));
+  // The library may have counted faults of its own that the kernel's figure does not have yet.
+  own = std::min(minor - faults->minor, std::max(own, faults->tool_minor));
   faults->minor = minor - own;
   faults->tool_minor = own;
   faults->major = std::max(faults->major, major);

@@ -153,9 +153,9 @@ absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& op
     return absl::InvalidArgumentError(absl::StrCat(
         "--top: is for --format text, json, csv and html; ", flags.format, " has all sites"));
   }
-  if (options.leak_kinds.has_value() && !has_rows) {
+  if (options.leak_kinds.has_value() && !has_rows && options.format != ReportFormat::kHtml) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--show-leak-kinds: is for --format text, json and csv; ", flags.format, " has leaks of every kind, or none"));
+        "--show-leak-kinds: is for --format text, json, csv and html; ", flags.format, " has leaks of every kind, or none"));
   }
   if (!options.series) return absl::OkStatus();
   for (const auto& [option, given] :

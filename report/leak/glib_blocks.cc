@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace memtrace::report::leak {
@@ -13,19 +14,15 @@ constexpr uint64_t kPointer = 8;
 constexpr uint64_t kPadding = 2 * kPointer;
 constexpr uint64_t kNextFromEnd = 4 * kPointer, kPreviousFromEnd = 3 * kPointer;
 constexpr uint64_t kLeastSlab = 128;
+constexpr size_t kMostPointers = 256;  // supertypes and all
 
 class GLibBlocks {
  public:
   explicit GLibBlocks(const HeapGraph& graph) : graph_(graph), is_(graph.size(), Pointer::kInterior) {}
 
   void FindObjects() {
-    std::vector<bool> is_class(graph_.size());
-    bool any = false;
-    for (uint32_t block = 0; block < graph_.size(); ++block) {
-      is_class[block] = IsClass(block);
-      any |= is_class[block];
-    }
-    if (!any) return;
+    const std::vector<bool> is_class = Classes();
+    if (is_class.empty()) return;
     for (uint32_t block = 0; block < graph_.size(); ++block) {
       for (const HeapEdge& edge : graph_.EdgesOf(block)) {
         if (edge.word != 0 && edge.how() == Pointer::kStart && is_class[edge.to]) is_[block] = Pointer::kGObject;
@@ -46,25 +43,41 @@ class GLibBlocks {
   Pointer Of(uint32_t block) const { return is_[block]; }
 
  private:
+  // From the nodes on, of which there are few: nearly no block leads to itself. Empty: there is none.
+  std::vector<bool> Classes() const {
+    std::vector<bool> is_class;
+    for (uint32_t node = 0; node < graph_.size(); ++node) {
+      if (!LeadsToStart(node, node)) continue;
+      for (const HeapEdge& to_data : Few(node)) {
+        if (to_data.to == node || to_data.how() != Pointer::kStart) continue;
+        for (const HeapEdge& to_class : Few(to_data.to)) {
+          if (to_class.to == node || to_class.how() != Pointer::kStart || !BeginsWith(to_class.to, node)) continue;
+          is_class.resize(graph_.size());
+          is_class[to_class.to] = true;
+        }
+      }
+    }
+    return is_class;
+  }
+
+  // Of what GLib writes about a type. A large table is none of that, and would be gone through again and again.
+  std::span<const HeapEdge> Few(uint32_t block) const {
+    const auto edges = graph_.EdgesOf(block);
+    return edges.size() <= kMostPointers ? edges : edges.first(0);
+  }
+
   bool LeadsToStart(uint32_t from, uint32_t to) const {
-    const auto edges = graph_.EdgesOf(from);
+    const auto edges = Few(from);
     return std::any_of(edges.begin(), edges.end(), [to](const HeapEdge& edge) {
       return edge.to == to && edge.how() == Pointer::kStart;
     });
   }
 
-  bool IsClass(uint32_t block) const {
-    for (const HeapEdge& edge : graph_.EdgesOf(block)) {
-      if (edge.word == 0) return edge.how() == Pointer::kStart && IsTypeNode(edge.to, block);
-    }
-    return false;
-  }
-
-  bool IsTypeNode(uint32_t node, uint32_t of_class) const {
-    if (node == of_class || !LeadsToStart(node, node)) return false;
-    const auto edges = graph_.EdgesOf(node);
-    return std::any_of(edges.begin(), edges.end(), [&](const HeapEdge& edge) {
-      return edge.to != node && edge.how() == Pointer::kStart && LeadsToStart(edge.to, of_class);
+  // By its first word.
+  bool BeginsWith(uint32_t from, uint32_t to) const {
+    const auto edges = Few(from);
+    return std::any_of(edges.begin(), edges.end(), [to](const HeapEdge& edge) {
+      return edge.word == 0 && edge.to == to && edge.how() == Pointer::kStart;
     });
   }
 

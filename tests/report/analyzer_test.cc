@@ -296,6 +296,14 @@ TEST(AnalyzerTest, FaultsAddUpToThoseOfTheEnd) {
   EXPECT_EQ(whole.faults.minor, 230u);
   EXPECT_EQ(whole.faults.major, 2u);
   EXPECT_EQ(whole.coverage.tool_minor_faults, 70u);
+
+  // Of its own one more than the kernel had counted: the program does not take one back.
+  TraceBuilder ahead;
+  ahead.Thread(1, 100, "main").At(1000).Usage(300, 1, 4 << 20, 20).Malloc(0x1010, 5).At(2000);
+  ahead.Counter("tool_minor_faults", 21).End(0, 3000);
+  const Analysis last = Analyze(ahead.Build()).analysis;
+  EXPECT_EQ(last.faults.minor, 280u);
+  EXPECT_EQ(last.faults.tool_minor, 20u);
 }
 
 TEST(AnalyzerTest, FaultsAreSeenWhenTheyHappenWithoutTheTracersOwn) {

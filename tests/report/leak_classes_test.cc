@@ -389,6 +389,20 @@ TEST(GLibBlocksTest, WhatLeadsToNoClassIsNoObject) {
   EXPECT_EQ(world.KindOf(kC), kPossible);
 }
 
+// As many blocks lead to the table as it leads to: to look at each of its words for each of them takes for ever.
+TEST(GLibBlocksTest, ATableThatAllItsBlocksLeadToIsNoType) {
+  constexpr uint32_t kBlocks = 30'000;
+  constexpr uint64_t kTable = World::kHeap + 0x100000, kFirst = World::kHeap + 0x200000;
+  GLibWorld world;
+  world.Block(kTable, 8 * (kBlocks + 1)).Root(kTable).In(kTable, kTable);
+  for (uint32_t i = 0; i < kBlocks; ++i) world.Block(kFirst + 64 * i, 48, 0x402000);
+  for (uint32_t i = 0; i < kBlocks; ++i) world.In(kTable + 8 * (i + 1), kFirst + 64 * i);
+  for (uint32_t i = 0; i < kBlocks; ++i) world.In(kFirst + 64 * i, kTable);
+  world.Check();
+  EXPECT_EQ(world.KindOf(kFirst), kReachable);
+  EXPECT_EQ(world.KindOf(GLibWorld::kObject), kReachable);
+}
+
 TEST(GLibBlocksTest, ASlabIsReachableByItsSlices) {
   constexpr uint64_t kSlab = World::kHeap + 0x20000, kOther = World::kHeap + 0x21000;
   const auto world_of = [](uint32_t size, uint64_t links) {

@@ -172,8 +172,12 @@ TEST(ReportFlagsTest, NothingIsAskedForInVain) {
   EXPECT_THAT(refusal(flags), HasSubstr("--top: is for --format text, json, csv and html"));
   flags = {};
   flags.leak_kinds = "reachable";
+  for (const char* format : {"text", "json", "csv", "html"}) {
+    flags.format = format;
+    EXPECT_EQ(refusal(flags), "") << format;
+  }
   flags.format = "valgrind";
-  EXPECT_THAT(refusal(flags), HasSubstr("--show-leak-kinds: is for --format text, json and csv"));
+  EXPECT_THAT(refusal(flags), HasSubstr("--show-leak-kinds: is for --format text, json, csv and html"));
   flags = {};
   flags.series = true;
   flags.scan = "2";
