@@ -166,6 +166,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     std::vector<StackId> stacks;
     if (const LeakScan* scan = LastCompleteScan(analysis)) {
       process.scanned = true;
+      process.frees_unseen = scan->frees_unseen;
       process.notes = scan->notes;
       for (const LeakKind kind :
            {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible, LeakKind::kReachable}) {

@@ -43,6 +43,7 @@ struct GateProcess {
   // It replaced itself by another program, with all its memory: there is nothing to look for.
   bool replaced = false;
   bool scanned = false;  // there is a complete scan
+  bool frees_unseen = false;  // LeakScan::frees_unseen of that
   std::vector<std::string> notes;  // of the scan: what it did not see
   std::array<LeakAmount, kLeakKinds> totals;  // kUnfreed: live at the end
   uint64_t peak_bytes = 0, allocations = 0;

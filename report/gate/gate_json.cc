@@ -86,6 +86,7 @@ std::string RenderGateJson(const GateReport& report) {
                                                                  : AmountJson(result.totals[i]);
   }
   json["totals"]["suppressed"] = AmountJson(result.suppressed);
+  json["frees_unseen"] = result.frees_unseen;
   json["missing_evidence"] = result.missing_evidence;
   json["notes"] = result.notes;
   json["limits"] = Json::array();

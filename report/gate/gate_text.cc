@@ -33,6 +33,9 @@ class Text {
                       render::Plural(result_.programs.size(), "program"), " looked at; fails on ",
                       KindNames(result_.policy.fail_on),
                       report_.baseline.empty() ? "" : absl::StrCat("; baseline ", report_.baseline)));
+    if (result_.frees_unseen && result_.policy.needs_scan()) {
+      Line("  some frees are not seen: what is definitely lost may have been freed there");
+    }
     Evidence();
     Limits();
     Leaks();

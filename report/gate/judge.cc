@@ -315,6 +315,7 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
       programs.insert(process.program);
       result.duration_ns[process.program] += process.duration_ns;
     }
+    result.frees_unseen |= process.frees_unseen;
     notes.insert(process.notes.begin(), process.notes.end());
     if (policy.looks_at_unfreed()) continue;  // added up below, without what is suppressed
     Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],

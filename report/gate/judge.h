@@ -76,6 +76,8 @@ struct GateResult {
   std::vector<std::string> notes;      // of the scans, each once
   std::array<LeakAmount, kLeakKinds> totals;  // without what is suppressed
   LeakAmount suppressed;
+  // Of a process that is looked at some frees are in no trace: what it lost may have been freed there.
+  bool frees_unseen = false;
   uint64_t processes = 0, usable = 0, replaced = 0;
   std::vector<std::string> programs;   // of usable processes
   std::map<std::string, uint64_t> duration_ns;  // of these, all processes of a program together

@@ -172,6 +172,9 @@ void AddLost(const ReportView& view, Lines* lines) {
                                       ? ""
                                       : absl::StrCat("; ", ExactOrHumanBytes(scan->of_runtime.bytes),
                                                      " that look so are the runtime's own"),
+                                  scan->frees_unseen && scan->totals[static_cast<size_t>(LeakKind::kDefinite)].blocks > 0
+                                      ? "; some frees are not seen"
+                                      : "",
                                   all_recorded ? "" : "; not all was recorded: see Coverage"),
              !parts.empty() ? Ink::kBad : all_recorded ? Ink::kPlain : Ink::kWarning);
 }

@@ -117,6 +117,19 @@ TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
   }
 }
 
+TEST_F(FormatsTest, SaysThatWhatIsLostMayHaveBeenFreedWhereThatIsNotSeen) {
+  constexpr absl::string_view kNot = "\n  some frees are not seen: what is definitely lost may have been freed there\n";
+  EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr(kNot)));
+  EXPECT_EQ(Json::parse(RenderGateJson(gate.Report())).at("frees_unseen"), false);
+  gate.input.processes[0].frees_unseen = true;
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()), HasSubstr(kNot));
+  EXPECT_EQ(Json::parse(RenderGateJson(gate.Report())).at("frees_unseen"), true);
+  gate.input.processes[0].no_evidence = "it was killed";
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr(kNot))) << "nothing is said of it at all";
+}
+
 TEST_F(FormatsTest, TextNamesWhatWasFixed) {
   gate.input.losses.clear();
   gate.input.unreadable.clear();
