@@ -10,6 +10,7 @@
 #include "report/render/escape.h"
 #include "report/render/fault_words.h"
 #include "report/render/lines.h"
+#include "report/render/site_measure.h"
 #include "report/render/table.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
@@ -183,6 +184,9 @@ std::string FaultSitesText(const ReportView& view, const TextOptions& options) {
           ? ""
           : absl::StrCat("a minor fault took ", Duration(details.ns_per_fault),
                          " here, events included"));
+  if (!KnowsFaultsOfSites(view.analysis())) {
+    absl::StrAppend(&out, Sentence(options, "Of all blocks: which of them are of the selected ones is not known."));
+  }
   return absl::StrCat(out, AccountText(details, options), Words(view, options),
                       SitesTable(view, options),
                       MappingsTable(view, options), PlacesTable(details, options));

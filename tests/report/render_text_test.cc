@@ -366,6 +366,22 @@ TEST(TextReportTest, SaysThatFaultsFollowTheHeapLater) {
   EXPECT_THAT(text, Not(HasSubstr("Minor faults follow the bytes allocated")));
 }
 
+TEST(TextReportTest, SaysThatFaultsAreOfAllBlocksWhereSomeWereChosen) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kAllEvents;
+  details.told.minor = details.counted.minor = trace.analysis.faults.minor = 1000;
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  constexpr absl::string_view kOfAll = "Of all blocks: which of them are of the selected ones is not known.";
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr(kOfAll)));
+  trace.analysis.selection.sizes.low = 64;
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr(kOfAll));
+  ExpectFits(text, 80);
+}
+
 // The rings were full while the program touched its pages: who knows whose they were.
 TEST(TextReportTest, OfFaultsThatWereLostNobodySaysThatThereWereNone) {
   MadeUp trace;
