@@ -26,44 +26,73 @@ bool Counts(double change, double before, const Least& least) {
   return size > 0 && size >= least.amount && size >= least.share * before;
 }
 
-// By how many standard deviations two amounts differ that chance alone has so far apart once in 180 times: what two
-// 95 % intervals make that do not meet.
+// By how many standard deviations two amounts differ that chance alone has so far apart once in 180 times, of few large
+// blocks in 70: what two 95 % intervals make that do not meet.
 constexpr double kApart = 2.772;
 
-// Where the true bytes of the site are likely to be, allocated or live: whichever `measure` goes with.
-Interval IntervalOf(const RunSummary& run, const RunSite* site, Measure measure, double z) {
-  const bool live = measure == Measure::kLive || measure == Measure::kLiveBlocks;
-  if (site == nullptr || (site->bytes_sample.samples == 0 && run.sampled)) {
+// Of the executable's traces in that run; 0: none is a sample.
+uint64_t SampleBytes(const RunSummary& run, const std::string& executable) {
+  if (run.sample_bytes.empty()) return 0;
+  if (executable.empty()) return run.sample_bytes.begin()->second;  // there is one only
+  const auto found = run.sample_bytes.find(executable);
+  return found == run.sample_bytes.end() ? 0 : found->second;
+}
+
+// Where the true bytes of the site are likely to be: what full traces have, and what samples of every
+// `sample_bytes` estimate. `site`: nullptr where it is not there.
+Interval IntervalOf(const RunSite* site, uint64_t sample_bytes, Measure bytes, double z) {
+  const uint64_t estimated = site == nullptr ? 0 : site->estimated[bytes];
+  const uint64_t exact = site == nullptr ? 0 : site->amounts[bytes] - estimated;
+  if (sample_bytes == 0) return {exact, exact};
+  if (estimated == 0) {
     // Of as much as this a sample would have had some, all but once in so many times.
     const double tail = std::erfc(z / std::sqrt(2.0)) / 2;
-    return {0, static_cast<uint64_t>(-std::log(tail) * static_cast<double>(run.sample_bytes))};
+    return {exact, exact + static_cast<uint64_t>(-std::log(tail) * static_cast<double>(sample_bytes))};
   }
-  const uint64_t exact = site->amounts[live ? Measure::kLive
-                                       : measure == Measure::kPeak ? Measure::kPeak
-                                                                   : Measure::kAllocated];
-  if (!run.sampled) return {exact, exact};
-  if (live && site->live_sample.samples == 0) return IntervalOf(run, nullptr, measure, z);
-  if (measure != Measure::kPeak) return (live ? site->live_sample : site->bytes_sample).IntervalOf(z);
-  // Of what was live at the peak no sum is kept: as exact as a part of what was allocated would be.
-  if (exact == 0) return IntervalOf(run, nullptr, measure, z);
-  SampledSum part = site->bytes_sample;
-  const double share = std::min(1.0, static_cast<double>(exact) / std::max(part.estimate, 1.0));
-  part.seen *= share;
-  part.estimate *= share;
-  part.variance *= share;
-  return part.IntervalOf(z);
+  SampledSum sum = bytes == Measure::kLive ? site->live_sample : site->bytes_sample;
+  if (bytes == Measure::kPeak) {
+    // Of what was live at the peak no sum is kept: as exact as a part of what was allocated would be.
+    const double share = std::min(1.0, static_cast<double>(estimated) / std::max(sum.estimate, 1.0));
+    sum.seen *= share;
+    sum.estimate *= share;
+    sum.variance *= share;
+  }
+  const Interval of_samples = sum.IntervalOf(z);
+  return {exact + of_samples.low, exact + of_samples.high};
+}
+
+// The bytes that a measure goes with.
+Measure BytesOf(Measure measure) {
+  return measure == Measure::kLiveBlocks    ? Measure::kLive
+         : measure == Measure::kAllocations ? Measure::kAllocated
+                                            : measure;
+}
+
+// Of `measure`, for a byte; 0: not known.
+double PerByte(const RunSite* site, Measure measure) {
+  const uint64_t bytes = site == nullptr ? 0 : site->amounts[BytesOf(measure)];
+  return bytes == 0 ? 0 : static_cast<double>(site->amounts[measure]) / static_cast<double>(bytes);
 }
 
 // Of samples: whether the amounts differ by more than two samples of the same run may. Of the kinds of leaks that
-// is not known.
+// is not known. Of counts no sums are kept: their intervals are those of their bytes in proportion, too narrow
+// where the sizes of a site's blocks differ.
 bool MayBeChance(const RunDiff& diff, const DiffRow& row) {
-  const RunSummary &before = *diff.old_run, &after = *diff.new_run;
-  if (!(before.sampled || after.sampled) || IsLeakKind(diff.options.measure)) return false;
-  const double z = before.sampled && after.sampled ? kApart / std::sqrt(2.0) : kApart;
-  const Interval a = IntervalOf(before, row.in_old, diff.options.measure, z);
-  const Interval b = IntervalOf(after, row.in_new, diff.options.measure, z);
-  return static_cast<double>(a.low) / diff.old_divisor <= static_cast<double>(b.high) / diff.new_divisor &&
-         static_cast<double>(b.low) / diff.new_divisor <= static_cast<double>(a.high) / diff.old_divisor;
+  const Measure measure = diff.options.measure;
+  const uint64_t every_before = SampleBytes(*diff.old_run, row.executable);
+  const uint64_t every_after = SampleBytes(*diff.new_run, row.executable);
+  if (every_before + every_after == 0 || IsLeakKind(measure)) return false;
+  const double z = every_before != 0 && every_after != 0 ? kApart / std::sqrt(2.0) : kApart;
+  const Interval a = IntervalOf(row.in_old, every_before, BytesOf(measure), z);
+  const Interval b = IntervalOf(row.in_new, every_after, BytesOf(measure), z);
+  double unit_a = PerByte(row.in_old, measure), unit_b = PerByte(row.in_new, measure);
+  if (unit_a == 0) unit_a = unit_b;
+  if (unit_b == 0) unit_b = unit_a;
+  if (unit_a == 0) return false;  // blocks without bytes: a sample has them all
+  unit_a /= diff.old_divisor;
+  unit_b /= diff.new_divisor;
+  return static_cast<double>(a.low) * unit_a <= static_cast<double>(b.high) * unit_b &&
+         static_cast<double>(b.low) * unit_b <= static_cast<double>(a.high) * unit_a;
 }
 
 }  // namespace

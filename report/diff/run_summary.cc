@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/analyzer.h"
@@ -78,21 +79,28 @@ void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
   }
 }
 
+Amounts AmountsOf(const Site& site) {
+  Amounts amounts;
+  amounts[Measure::kLive] = site.live_bytes;
+  amounts[Measure::kLiveBlocks] = site.live_blocks;
+  amounts[Measure::kPeak] = site.bytes_at_peak;
+  amounts[Measure::kAllocated] = site.bytes_allocated;
+  amounts[Measure::kAllocations] = site.allocations;
+  amounts[Measure::kTemporary] = site.temporary;
+  return amounts;
+}
+
 class Sites {
  public:
   Sites(const ReportView& view, std::string executable, RunSummary* run)
       : view_(view), executable_(std::move(executable)), run_(run) {}
 
-  void AddAll() {
+  // `estimated`: what of a site's amounts is.
+  template <typename Estimated>
+  void AddAll(Estimated estimated) {
     for (const Site* site : view_.sites()) {
-      Amounts amounts;
-      amounts[Measure::kLive] = site->live_bytes;
-      amounts[Measure::kLiveBlocks] = site->live_blocks;
-      amounts[Measure::kPeak] = site->bytes_at_peak;
-      amounts[Measure::kAllocated] = site->bytes_allocated;
-      amounts[Measure::kAllocations] = site->allocations;
-      amounts[Measure::kTemporary] = site->temporary;
-      RunSite& into = Add(site->stack, site->function, amounts);
+      RunSite& into = Add(site->stack, site->function, AmountsOf(*site));
+      into.estimated.Add(estimated(*site));
       if (site->bytes_sample.made()) into.bytes_sample.Add(*site->bytes_sample);
       if (site->live_sample.made()) into.live_sample.Add(*site->live_sample);
     }
@@ -198,6 +206,40 @@ class TreeLosses {
   std::vector<size_t> not_scanned_;
 };
 
+// What of the sites of a tree its samples gave, while each trace is there. Of a tree without any nothing is kept.
+class TreeSamples {
+ public:
+  void See(size_t image, const AnalyzedTrace& trace, MergedSites& sites) {
+    if (trace.analysis.process.sample_bytes == 0) return;
+    std::vector<StackId> stacks;
+    for (const Site& site : trace.analysis.sites) stacks.push_back(site.stack);
+    stacks = sites.Translate(trace, stacks);
+    for (size_t i = 0; i < stacks.size(); ++i) {
+      const Site& site = trace.analysis.sites[i];
+      of_images_[image].push_back({stacks[i], site.function, AmountsOf(site)});
+    }
+  }
+
+  using BySite = absl::flat_hash_map<std::pair<StackId, format::AllocFunction>, Amounts>;
+  // With the images in place: by executable.
+  std::map<size_t, BySite> ByExecutable(const TreeAnalysis& tree) const {
+    std::map<size_t, BySite> executables;
+    for (const auto& [image, parts] : of_images_) {
+      BySite& sites = executables[tree.images[image].executable];
+      for (const Part& part : parts) sites[{part.stack, part.function}].Add(part.amounts);
+    }
+    return executables;
+  }
+
+ private:
+  struct Part {
+    StackId stack;
+    format::AllocFunction function;
+    Amounts amounts;
+  };
+  std::map<size_t, std::vector<Part>> of_images_;
+};
+
 absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const SummaryOptions& options) {
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
   symbolizer.Settle();
@@ -233,17 +275,17 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.duration_ns = analysis.process.own_duration_ns();
   run.without_exit_work = analysis.process.has_exit_work();
   run.sampled = analysis.process.sample_bytes != 0;
-  run.sample_bytes = analysis.process.sample_bytes;
   run.match = options.match;
   run.scanned = scan != nullptr;
   run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
+  if (run.sampled) run.sample_bytes[run.executables.front()] = analysis.process.sample_bytes;
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
                analysis.coverage.damage, PartText(analysis.coverage), &run);
   for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   Sites sites(*view, run.executables.front(), &run);
-  sites.AddAll();
+  sites.AddAll([&](const Site& site) { return run.sampled ? AmountsOf(site) : Amounts(); });
   if (scan != nullptr) {
     sites.AddLeaks(scan->records);
     AddLeakTotals(*scan, &run.totals);
@@ -262,10 +304,12 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
   symbolizer.Settle();
   TreeLosses losses;
+  TreeSamples samples;
   const TreeAnalysis tree = AnalyzeTree(
       *set, [&](double share) { report("reading", share); },
       [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
         losses.See(image, trace, sites);
+        samples.See(image, trace, sites);
       });
   if (tree.images.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("no trace could be read: ",
@@ -288,7 +332,6 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   run.end = EndOf(first.process);
   run.processes = tree.tree.processes;
   run.sampled = tree.sample_bytes != 0;
-  run.sample_bytes = tree.sample_bytes;
   run.match = options.match;
   run.totals = AmountsOf(tree.totals);
   run.totals.Add(losses.totals());
@@ -319,11 +362,22 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   for (const std::string& note : view->symbols().notes()) run.notes.push_back(note);
   std::set<std::string> executables;
   const auto leaks = losses.ByExecutable(tree);
+  const auto sampled = samples.ByExecutable(tree);
   for (const size_t index : view->executables()) {
     const std::string name(render::FileNameOf(view->executable(index).path));
     executables.insert(name);
     Sites sites(view->sites_of(index), name, &run);
-    sites.AddAll();
+    const TreeSamples::BySite none;
+    const auto found = sampled.find(index);
+    const TreeSamples::BySite& estimated = found == sampled.end() ? none : found->second;
+    sites.AddAll([&](const Site& site) {
+      const auto part = estimated.find({site.stack, site.function});
+      return part == estimated.end() ? Amounts() : part->second;
+    });
+    if (const uint64_t bytes = view->executable(index).analysis.process.sample_bytes; bytes != 0) {
+      uint64_t& largest = run.sample_bytes[name];
+      largest = std::max(largest, bytes);
+    }
     if (const auto lost = leaks.find(index); lost != leaks.end()) sites.AddLeaks(lost->second);
   }
   run.executables.assign(executables.begin(), executables.end());

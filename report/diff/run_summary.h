@@ -51,8 +51,9 @@ struct RunSite {
   uint32_t line = 0;
   std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
   Amounts amounts;
+  Amounts estimated;               // the part of `amounts` that comes from samples; the rest is exact
   uint64_t heaviest = 0;           // bytes allocated of the site that gave the stack
-  SampledSum bytes_sample, live_sample;  // of a sample: what the intervals of its estimates need
+  SampledSum bytes_sample, live_sample;  // what the intervals of `estimated` need
 };
 
 struct RunSummary {
@@ -63,8 +64,10 @@ struct RunSummary {
   uint64_t duration_ns = 0;  // from the first start to the last end
   bool without_exit_work = false;  // some of it was memtrace's at an exit, and is not in that
   uint64_t processes = 1;
-  bool sampled = false;      // amounts are estimates
-  uint64_t sample_bytes = 0;  // then, on the average from one sample to the next
+  bool sampled = false;      // amounts are estimates, of one of its traces at least
+  // By the executables of which a trace is a sample: on the average from one sample to the next, the
+  // largest of its traces.
+  std::map<std::string, uint64_t> sample_bytes;
   bool scanned = false;      // the kinds of leaks are known
   Amounts totals;            // of all sites, also those that do not match; peak: of the largest process
   std::vector<std::string> executables;  // file names

@@ -121,14 +121,18 @@ TEST(RunDiffTest, KeepsExecutablesApartOnlyWhereThereAreSeveral) {
               testing::ElementsAre("new sha 5", "gone app-1a -5"));
 }
 
-// A site of `count` blocks of 100 bytes, as a sample of every 4 KiB estimates it.
-RunSite& SampledSite(RunSummary* run, const std::string& fingerprint, int samples) {
+// A site of blocks of `size` bytes, as `samples` of them, one of every 4 KiB, estimate it.
+RunSite& SampledSite(RunSummary* run, const std::string& fingerprint, int samples, uint64_t size = 100,
+                     const std::string& executable = "app") {
   run->sampled = true;
-  run->sample_bytes = 4096;
+  run->sample_bytes[executable] = 4096;
   SampledSum sum;
-  for (int i = 0; i < samples; ++i) sum.Add(100, 4096);
-  RunSite& site = Site(run, fingerprint, static_cast<uint64_t>(sum.estimate));
+  for (int i = 0; i < samples; ++i) sum.Add(size, 4096);
+  const auto blocks = static_cast<uint64_t>(sum.estimate / static_cast<double>(size));
+  RunSite& site = Site(run, fingerprint, static_cast<uint64_t>(sum.estimate), blocks, executable);
   site.amounts[Measure::kAllocated] = site.amounts[Measure::kPeak] = site.amounts[Measure::kLive];
+  site.amounts[Measure::kLiveBlocks] = blocks;
+  site.estimated = site.amounts;
   site.bytes_sample = site.live_sample = sum;
   return site;
 }
@@ -161,6 +165,54 @@ TEST(RunDiffTest, ASampleBesideAllOfItMayBeOffOnOneSideOnly) {
   EXPECT_EQ(diff->rows[0].fingerprint, "b");
   EXPECT_EQ(diff->rows[1].fingerprint, "all gone");
   EXPECT_EQ(diff->by_chance, 2u);
+}
+
+// A directory may hold traces of both.
+TEST(RunDiffTest, WhatFullTracesHaveIsExactBesideSamples) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  for (RunSummary* run : {&before, &after}) {
+    run->executables = {"app", "tool"};
+    SampledSite(run, "a", 220);
+  }
+  // Of the tool no trace is a sample.
+  Site(&before, "grown", 10'000, 1, "tool"), Site(&after, "grown", 10'008, 1, "tool");
+  Site(&after, "new", 8, 1, "tool");
+  // Of the app some are: another of its sites may have been missed in them, but not as much as this.
+  Site(&before, "little", 10'000), Site(&after, "little", 20'000);
+  Site(&before, "much", 10'000), Site(&after, "much", 1'000'000);
+  // And one that both have: 899 KiB by samples and 10 MB beside them that are known.
+  RunSite& in_old = SampledSite(&before, "both", 220);
+  RunSite& in_new = SampledSite(&after, "both", 234);
+  for (const Measure measure : {Measure::kLive, Measure::kPeak}) {
+    in_old.amounts[measure] += 10'000'000;
+    in_new.amounts[measure] += 11'000'000;
+  }
+  DiffOptions options;
+  const auto diff = CompareRuns(before, after, options);
+  ASSERT_EQ(diff->rows.size(), 4u);
+  EXPECT_EQ(diff->rows[0].fingerprint, "new");
+  EXPECT_EQ(diff->rows[1].fingerprint, "both");
+  EXPECT_EQ(diff->rows[2].fingerprint, "much");
+  EXPECT_EQ(diff->rows[3].fingerprint, "grown");
+  EXPECT_EQ(diff->by_chance, 1u) << "little";
+  options.measure = Measure::kPeak;
+  EXPECT_THAT(Rows(*CompareRuns(before, after, options)), testing::ElementsAre(testing::StartsWith("grown appboth")));
+}
+
+TEST(RunDiffTest, ChanceIsOfTheCountWhereThatIsAskedFor) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  SampledSite(&before, "as many", 220), SampledSite(&after, "as many", 234);
+  SampledSite(&before, "smaller", 100, 1600), SampledSite(&after, "smaller", 100 * 34 / 28, 16);
+  SampledSite(&after, "few", 3);
+  DiffOptions options;
+  for (const Measure measure : {Measure::kLiveBlocks, Measure::kAllocations}) {
+    options.measure = measure;
+    const auto diff = CompareRuns(before, after, options);
+    EXPECT_THAT(Rows(*diff), testing::ElementsAre(testing::StartsWith("grown smaller"))) << MeasureName(measure);
+    EXPECT_EQ(diff->by_chance, 2u);
+  }
+  options.measure = Measure::kLive;
+  EXPECT_THAT(Rows(*CompareRuns(before, after, options)), testing::IsEmpty()) << "as many bytes";
 }
 
 TEST(RunDiffTest, SaysWhatItCannotKnow) {

@@ -24,11 +24,12 @@ class NightlyCommandTest : public testing::Test {
   // A trace of one site that keeps so many blocks of 100 bytes. With a scan at its end they are
   // definitely lost.
   std::string Trace(const std::string& name, int blocks, int64_t pid = 4242, bool scanned = false,
-                    int night = 1) {
+                    int night = 1, uint64_t sample_bytes = 0) {
     TraceBuilder::Options options;
     options.stamp_rule = format::StampRule::kChangeOfOwner;
     options.pid = static_cast<uint32_t>(pid);
     options.trace_id = static_cast<uint64_t>(pid);
+    options.sample_bytes = sample_bytes;
     options.start_realtime_ns += static_cast<uint64_t>(night) * 86'400'000'000'000;
     TraceBuilder trace(options);
     auto& main = trace.Thread(1, 4242, "main");
@@ -103,6 +104,20 @@ TEST_F(NightlyCommandTest, DiffTakesDirectories) {
   const CommandResult skipped = Memtrace(absl::StrCat("diff ", path("old"), " ", path("old")));
   EXPECT_EQ(skipped.exit_status, 2) << "not all was compared";
   EXPECT_THAT(skipped.output, HasSubstr("memtrace: skipped "));
+}
+
+// One process of each run is a sample, which has none of these blocks.
+TEST_F(NightlyCommandTest, WhatAFullTraceHasIsNoChanceBesideASample) {
+  for (const auto& [run, blocks] : {std::pair("old", 100), {"new", 1000}}) {
+    Trace(absl::StrCat(run, "/full.mtr"), blocks, 1);
+    Trace(absl::StrCat(run, "/sample.mtr"), 0, 2, false, 1, 4096);
+  }
+  for (const char* by : {"live", "peak", "allocated", "allocations"}) {
+    const CommandResult diff = Memtrace(absl::StrCat("diff --color never --exit-code --by ", by, " '", path("old"),
+                                                     "' '", path("new"), "'"));
+    EXPECT_EQ(diff.exit_status, 1) << by << diff.output;
+    EXPECT_THAT(diff.output, HasSubstr("GROWN")) << by;
+  }
 }
 
 TEST_F(NightlyCommandTest, DiffTakesDirectoriesByLeakKind) {
