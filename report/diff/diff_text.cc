@@ -144,9 +144,11 @@ class DiffText {
       absl::StrAppend(&out, Of(verdict));
     }
     if (out.empty()) {
-      out = Heading(text_, "SITES", style_.Paint(Ink::kGood, absl::StrCat(
+      const bool may_have = diff_.by_chance > 0;  // of a sample: nothing is known to be better or worse
+      out = Heading(text_, "SITES", style_.Paint(may_have ? Ink::kPlain : Ink::kGood, absl::StrCat(
                                         new_.match.empty() ? "no site" : "no site that matches",
-                                        " changed in ", Title(diff_.options.measure))));
+                                        " changed", may_have ? " beyond chance" : "", " in ",
+                                        Title(diff_.options.measure))));
     }
     if (diff_.same > 0) {
       absl::StrAppend(&out, style_.Paint(Ink::kDim, absl::StrCat(

@@ -270,6 +270,18 @@ TEST(DiffTextTest, SaysSoWhenNothingChanged) {
   EXPECT_THAT(RenderDiffText(*CompareRuns(run, run, {}), options), HasSubstr("no site changed"));
 }
 
+TEST(DiffTextTest, NothingBeyondChanceIsNoGoodNews) {
+  RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
+  SampledSite(&before, "a", 220), SampledSite(&after, "a", 220);
+  render::TextOptions options;
+  options.style.color = true;
+  EXPECT_THAT(RenderDiffText(*CompareRuns(before, after, {}), options), HasSubstr("\x1b[32mno site changed in"));
+  SampledSite(&after, "a", 234);
+  const std::string text = RenderDiffText(*CompareRuns(before, after, {}), options);
+  EXPECT_THAT(text, HasSubstr("no site changed beyond chance in bytes unfreed at the end"));
+  EXPECT_THAT(text, HasSubstr("1 more site differs by no more than another sample might"));
+}
+
 TEST(DiffTextTest, SaysThatOnlySomeSitesWereLookedAt) {
   RunSummary run = MadeRun("a", 1, 10);
   Site(&run, "x", 5);
