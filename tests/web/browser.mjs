@@ -1,9 +1,10 @@
 // A headless Chromium for tests, and pages opened in it. Exits with 77, which CTest calls skipped,
 // where there is none.
 
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 const modules = createRequire(join(process.env.MEMTRACE_NODE_MODULES, 'x.js'));
 export const { chromium } = modules('playwright-core');
@@ -18,6 +19,15 @@ const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/
 if (!executablePath) {
   console.log('skipped: no Chromium here; on Debian: apt-get install chromium');
   process.exit(77);
+}
+
+// Makes the page `to` of the page `from`, with a document that `change` has changed.
+export function altered(from, to, change) {
+  const text = readFileSync(join(directory, from), 'utf8');
+  const [, packed] = /id="data">([^<]*)</.exec(text);
+  const document = JSON.parse(inflateRawSync(Buffer.from(packed, 'base64')).toString());
+  change(document);
+  writeFileSync(join(directory, to), text.replace(packed, deflateRawSync(JSON.stringify(document)).toString('base64')));
 }
 
 export const launch = () => chromium.launch({

@@ -186,7 +186,7 @@ export interface DiffDocument {
   kind: 'diff'; version: string;
   diff: {
     by: string; per: string; grew: boolean; match?: string; old: DiffRun; new: DiffRun; sites: DiffRow[]; sites_total: number;
-    counts: { new: number; grown: number; shrunk: number; gone: number; same: number };
+    counts: { new: number; grown: number; shrunk: number; gone: number; same: number; by_chance: number };
   };
 }
 

@@ -68,12 +68,17 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   const grew = counts.new + counts.grown;
   // What a diff of some sites says of them is not good news of all.
   const part = diff.match ? ` Only sites that match /${diff.match}/: the others are not in this page.` : '';
+  // Nor is what another sample might have shown.
+  const chance = counts.by_chance === 0 ? ''
+    : ` ${plural(counts.by_chance, 'more site')} ${counts.by_chance === 1 ? 'differs' : 'differ'} by no more than another sample might.`;
+  const nothing = !part && !chance ? 'Nothing is new, nothing grew'
+    : `Nothing${part ? ' that matches' : ''} is new or grew${chance ? ' by more than chance' : ''}`;
   root.replaceChildren(h('div', { class: 'page' },
     h('header', {}, h('h1', {}, 'memtrace diff', h('small', {}, ' ', name(diff.old.name), ' → ', name(diff.new.name))), theme.button),
     h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
-      card({ kind: diff.grew ? 'bad' : part ? 'unknown' : 'good',
-             title: diff.grew ? `${plural(grew, 'site')} new or grown` : part ? 'Nothing that matches is new or grew' : 'Nothing is new, nothing grew',
-             text: `By ${diff.by}${unit}: ${counts.new} new, ${counts.grown} grown, ${counts.shrunk} shrunk, ${counts.gone} gone, ${counts.same} the same.${part}` }),
+      card({ kind: diff.grew ? 'bad' : part || chance ? 'unknown' : 'good',
+             title: diff.grew ? `${plural(grew, 'site')} new or grown` : nothing,
+             text: `By ${diff.by}${unit}: ${counts.new} new, ${counts.grown} grown, ${counts.shrunk} shrunk, ${counts.gone} gone, ${counts.same} the same.${chance}${part}` }),
       card(whole ? { kind: 'unknown', title: `${signed(after - before)} in all`, text: `From ${amount(before)} to ${amount(after)}; the ${shown}: ${signed(change)}.` }
         : { kind: 'unknown', title: `${signed(change)} over the sites below`, text: `These are the ${shown}, not all.` }),
       ...[diff.old, diff.new].filter((one) => one.notes.length > 0).map((one) =>
