@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { axe, build, directory, drawn, fragmentOf, launch, open, show } from './browser.mjs';
+import { altered, axe, build, directory, drawn, fragmentOf, launch, open, show } from './browser.mjs';
 
 let browser;
 before(async () => {
@@ -95,6 +95,22 @@ describe('an ordinary page', () => {
     assert.deepEqual(await page.locator('#panel-resident ul.bars .what').allTextContents(), ['free, kept by the allocator', 'memtrace itself']);
     assert.equal(await page.getByText(/^whole run$/i).count(), 1);
   }));
+
+  test('does not say of a short run that it grows without an end', async () => {
+    // That of told.html is of 2 s.
+    for (const [name, exitWork, kind, words] of [['short.html', 0.000_000_001, 'unknown', /^2 call sites rose until the end of a short run$/],
+                                                 ['long.html', 0, 'bad', /^2 call sites grew without an end$/]]) {
+      altered('told.html', name, ({ report }) => {
+        assert.deepEqual([report.process.duration_s, report.process.exit_work_s], [2, 0]);
+        report.process.exit_work_s = exitWork;
+      });
+      await on(name, '', async (page) => {
+        const card = page.locator('.verdicts .verdict').nth(1);
+        assert.match(await card.locator('h2').textContent(), words);
+        assert.equal(await card.getAttribute('class'), `verdict ${kind}`);
+      });
+    }
+  });
 
   test('boxes above a zoom keep their figures', () => on('ordinary.html', '', async (page) => {
     await show(page, 'flame');

@@ -119,7 +119,8 @@ export interface Mismatch {
 export interface Report {
   process: {
     pid: number; command: string[]; executable: string; build_id: string; host: string;
-    working_directory: string; start_time: string | null; duration_s: number; end: string | null;
+    working_directory: string; start_time: string | null; duration_s: number;
+    exit_work_s: number; end: string | null;
     exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
     oom_killed?: boolean | null; oom_evidence?: string | null;
   };
