@@ -467,7 +467,7 @@ describe('an ordinary page', () => {
 
   test('keeps in sight what a row is of, where there is little room', () => on('ordinary.html', '#view=sites', async (page) => {
     const table = page.getByRole('treegrid', { name: 'Sites' });
-    assert.equal(await table.locator('th').first().textContent(), 'Caller');
+    assert.deepEqual(await table.locator('th').first().getByRole('button').allTextContents(), ['Caller', 'Place']);
     const first = rows(page, 'sites').filter({ hasText: 'Keep' }).locator('td').first();
     assert.equal(await first.textContent(), '▸Keepcache.cc:88');
     const left = async () => (await first.boundingBox()).x;
@@ -486,6 +486,35 @@ describe('an ordinary page', () => {
     await drawn(page);
     assert.equal(await page.locator('#panel-leaks th').first().textContent(), 'Kind');
   }, { viewport: { width: 380, height: 700 } }));
+
+  test('sorts by place where that has no column', () => on('ordinary.html', '#view=sites&sort=place', async (page) => {
+    const sorted = () => page.locator('#panel-sites th:not([aria-sort=none])').evaluateAll((heads) => heads.map((head) =>
+      [head.ariaSort, head.querySelector('[aria-current=true]').textContent, head.querySelectorAll('[aria-current=true]').length]));
+    const places = () => page.locator('#panel-sites tbody .place').allTextContents();
+    const up = ['begin.cc:5', 'cache.cc:88', 'leak.cc:3', 'parser.cc:12'];
+    assert.deepEqual([await sorted(), await places()], [[['ascending', 'Place', 1]], up]);
+    const head = page.locator('#panel-sites th').first();
+    await head.getByRole('button', { name: 'Place' }).click();
+    assert.deepEqual([await sorted(), await places()], [[['descending', 'Place', 1]], [...up].reverse()]);
+    await head.getByRole('button', { name: 'Caller' }).click();
+    assert.deepEqual(await sorted(), [['ascending', 'Caller', 1]]);
+    const sizes = await head.getByRole('button').evaluateAll((buttons) => buttons.map((button) => button.scrollWidth <= button.clientWidth));
+    assert.deepEqual(sizes, [true, true]);
+  }, { viewport: { width: 380, height: 700 } }));
+
+  test('keeps the focus on a head when there is more room, or less', () => on('ordinary.html', '#view=sites', async (page) => {
+    const focused = () => page.evaluate(() => document.activeElement.closest('th') && document.activeElement.textContent);
+    for (const title of ['Live', 'Caller', 'Place']) {
+      await page.setViewportSize({ width: 1280, height: 900 });
+      await drawn(page);
+      await page.locator('#panel-sites th').getByRole('button', { name: title, exact: true }).focus();
+      for (const width of [900, 1280]) {
+        await page.setViewportSize({ width, height: 900 });
+        await drawn(page);
+        assert.equal(await focused(), title, `${width}`);
+      }
+    }
+  }));
 
   test('fits a narrow screen', () => on('ordinary.html', '', async (page) => {
     for (const view of await viewsOf(page)) {

@@ -1,7 +1,7 @@
 // A table of any length: sorted by its heads, rows that open, and only those rows in the document
 // that are in sight. TanStack's virtualizer decides what is where; here it becomes a real table, with
 // its rows and their number told to screen readers. Where there is little room the column that names
-// a row is the first and stays in sight, with the place below the name.
+// a row is the first and stays in sight, with the place below the name and beside it in the head.
 //
 // Keys, in the body: up and down, Page, Home and End move; Enter, Space and Right open a row, Left
 // closes it.
@@ -50,7 +50,8 @@ export class Table<T> {
   private readonly note: HTMLElement;
   private readonly columnWidths = h('colgroup');
   private readonly head = h('thead');
-  private readonly heads = new Map<string, HTMLElement>();
+  private readonly heads = new Map<HTMLElement, Column<T>[]>();  // by what each sorts
+  private readonly buttons = new Map<string, HTMLElement>();
   private columns: Column<T>[] = [];  // as they are shown
   private readonly virtual: Virtualizer<HTMLElement, HTMLElement>;
   private sorting: { id: string; desc: boolean };
@@ -113,8 +114,11 @@ export class Table<T> {
     this.table.classList.toggle('narrow', first !== undefined);
     this.table.style.minWidth = first ? `calc(${widths.join(' + ')})` : '';
     this.columnWidths.replaceChildren(...widths.map((width) => h('col', { style: { width } })));
+    const focused = [...this.buttons].find(([, button]) => button === document.activeElement)?.[0];
     this.heads.clear();
-    this.head.replaceChildren(this.headRow());
+    this.buttons.clear();
+    this.head.replaceChildren(this.headRow(first && columns.find((column) => column.names === 'place')));
+    if (focused !== undefined) this.buttons.get(focused)!.focus();
   }
 
   // By each row's value, which is asked for once; those that are alike stay as they were.
@@ -127,12 +131,17 @@ export class Table<T> {
     return keyed.map(({ row }) => row);
   }
 
-  private headRow(): HTMLTableRowElement {
+  // The place, where it has no column, is sorted by in the head of the names.
+  private headRow(place: Column<T> | undefined): HTMLTableRowElement {
     return h('tr', { 'aria-rowindex': 1 }, ...this.columns.map((column) => {
+      const sorts = place && column.names === 'row' ? [column, place] : [column];
+      const buttons = sorts.map((by) => h('button', {
+        type: 'button', title: by.help ?? null, on: { click: () => this.sortBy(by) },
+      }, by.title));
+      sorts.forEach(({ id }, i) => this.buttons.set(id, buttons[i]));
       const head = h('th', { scope: 'col', class: column.number ? 'number' : '' },
-        h('button', { type: 'button', title: column.help ?? null, on: { click: () => this.sortBy(column) } },
-          column.title));
-      this.heads.set(column.id, head);
+        h('div', { class: 'head' }, ...buttons));
+      this.heads.set(head, sorts);
       return head;
     }));
   }
@@ -144,9 +153,11 @@ export class Table<T> {
   }
 
   private layOut(): void {
-    for (const [id, head] of this.heads) {
-      head.setAttribute('aria-sort', id !== this.sorting.id ? 'none' : this.sorting.desc ? 'descending' : 'ascending');
+    for (const [head, sorts] of this.heads) {
+      const sorted = sorts.some(({ id }) => id === this.sorting.id);
+      head.setAttribute('aria-sort', !sorted ? 'none' : this.sorting.desc ? 'descending' : 'ascending');
     }
+    for (const [id, button] of this.buttons) button.setAttribute('aria-current', String(id === this.sorting.id));
     this.items = [];
     this.sorted().forEach((row, index) => {
       this.items.push({ row, index, detail: false });
