@@ -211,6 +211,7 @@ bool ThreadStop::ChooseSignal() {
 
 // io_uring's threads and the like (Linux 5.12) are listed, and never run the program's code: they have
 // nothing of its heap, and block all signals for ever. By the kernel's flags of it, the 9th field of "stat".
+// Before Linux 5.8 one of them was that of a thread that runs a virtual machine: then the name is none of io_uring's.
 bool ThreadStop::IsOfKernel(int tid) {
   constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;  // PF_IO_WORKER; PF_USER_WORKER, Linux 6.4
   Text<64> path;
@@ -221,12 +222,13 @@ bool ThreadStop::IsOfKernel(int tid) {
   size_t at = rest.rfind(')');  // the end of the second field, a name, which may hold anything
   for (int field = 2; field < 9 && at != rest.npos; ++field) at = rest.find(' ', at + 1);
   if (at == rest.npos) return false;
+  const bool is_named_so = From(rest, rest.find('(') + 1).starts_with("iou-");
   rest = From(rest, at + 1);
   uint64_t flags = 0;
   for (size_t i = 0; i < rest.size() && rest[i] >= '0' && rest[i] <= '9'; ++i) {
     flags = flags * 10 + static_cast<uint64_t>(rest[i] - '0');
   }
-  return (flags & (kIoWorker | kUserWorker)) != 0;
+  return (flags & kUserWorker) != 0 || ((flags & kIoWorker) != 0 && is_named_so);
 }
 
 // Not a thread that blocks the signal, which would stay pending; nor one that waits for it
