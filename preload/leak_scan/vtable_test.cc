@@ -5,6 +5,7 @@
 
 #include "preload/leak_scan/scan_words.h"
 #include "preload/sys.h"
+#include "preload/unwind/stack_bounds.h"
 
 namespace memtrace {
 namespace {
@@ -30,8 +31,8 @@ bool VtableTest::CanLoad(uintptr_t begin, size_t bytes) {
   for (uintptr_t page = Down(begin, kPage); page < begin + bytes; page += kPage) {
     uint64_t& known = pages_[page / kPage % kPages];
     if (known == page) continue;
-    uint64_t word;
-    if (ReadMapped(page, &word, sizeof(word)) != sizeof(word)) return false;
+    // Not by process_vm_readv, which filters of containers refuse.
+    if (!unwind::ProbeWord(page)) return false;
     known = page;
   }
   return true;

@@ -553,6 +553,23 @@ TEST_F(LeakScanTest, ACopyThatIsKilledIsTold) {
   EXPECT_NE(scans_[0].failure.find("was ended by signal 9, as where memory is short"), std::string::npos) << scans_[0].failure;
 }
 
+// They were not found, and nothing said so. The launcher is traced as well: its filter is there after exec.
+TEST_F(LeakScanTest, CallsPastTheLibraryWhereAContainerRefusesProcessVmReadv) {
+  for (const bool refused : {false, true}) {
+    TempDir traces;
+    Command command{.arguments = {TraceePath("libc_malloc_by_name")}};
+    if (refused) command.arguments.insert(command.arguments.begin(), TraceePath("without_readv"));
+    const Result run = RunCommand(Traced(command, traces.path()));
+    if (refused && run.exit_status == 3) GTEST_SKIP() << "a filter of system calls cannot be set here";
+    ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+    Load(TraceOf(traces.path(), "libc_malloc_by_name", run.pid));
+    ASSERT_EQ(scans_.size(), 1u);
+    EXPECT_EQ(scans_[0].state, LeakScan::State::kDone) << scans_[0].failure;
+    EXPECT_TRUE(scans_[0].frees_unseen) << refused;
+    EXPECT_NE(absl::StrJoin(scans_[0].notes, "; ").find("what libc_malloc_by_name freed past"), std::string::npos);
+  }
+}
+
 TEST_F(LeakScanTest, AskedForWhatIsNotTraced) {
   const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(getpid())}});
   EXPECT_EQ(leaks.exit_status, 2);
