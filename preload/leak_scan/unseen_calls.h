@@ -6,9 +6,11 @@
 // RTLD_DEEPBIND or linked with -Bsymbolic; one for __libc_malloc; one for mallocx or C++'s operator new that
 // leads to the allocator behind us. What is bound at the first call counts from that call on.
 //
-// Not seen: what dlsym() found; calls within one module; modules that have been unloaded.
+// Not seen: what dlsym() found; calls within one module; modules that have been unloaded, or are in a
+// namespace of their own (dlmopen), which is another list of the loader's.
 //
-// In who scans, with all threads standing. Reads the loader's list and files that are mapped.
+// In who scans: the copy of the process, or, while all other threads stand, the process. Reads the
+// loader's list and files that are mapped.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_UNSEEN_CALLS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_UNSEEN_CALLS_H_
@@ -40,7 +42,8 @@ class UnseenCalls {
     if (allocator_bytes_ == 0 || &_r_debug == nullptr) return;
     // Nobody goes on with the list while it is changed here; a limit, for what may be read is only memory.
     int left = kMostModules;
-    for (const link_map* map = _r_debug.r_map; left > 0 && CanLoad(map); map = map->l_next, --left) {
+    Readable list;
+    for (const link_map* map = _r_debug.r_map; left > 0 && CanLoad(map, list); map = map->l_next, --left) {
       uintptr_t begin = 0, end = 0;
       const AllocatorCall call = CallsOf(*map, &begin, &end);
       if (call.allocates || call.frees) visit(begin, end, call);
@@ -51,20 +54,33 @@ class UnseenCalls {
   static constexpr int kMostModules = 1 << 16;
 
   AllocatorCall CallsOf(const link_map& map, uintptr_t* begin, uintptr_t* end);
-  void LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const ElfW(Sym)* symbols,
-              const char* strings, uintptr_t bias, AllocatorCall* calls);
+  struct Symbols {
+    const ElfW(Sym)* table = nullptr;
+    const char* names = nullptr;
+    size_t foreign = SIZE_MAX;  // those from here on the module defines itself
+  };
+  size_t ForeignIn(const uint32_t* hash_table);
+  void LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const Symbols& symbols, uintptr_t bias,
+              AllocatorCall* calls);
 
-  bool IsReadable(uintptr_t address, size_t bytes);
+  // What is known to be readable where something was read last: of the next it mostly holds too.
+  struct Readable {
+    uintptr_t begin = 0, end = 0;
+  };
+  bool IsReadable(uintptr_t address, size_t bytes, Readable& last) {
+    if (address - last.begin < last.end - last.begin && last.end - address >= bytes) return true;
+    return FindReadable(address, bytes, last);
+  }
+  bool FindReadable(uintptr_t address, size_t bytes, Readable& last);
   template <typename T>
-  bool CanLoad(const T* object) {
-    return IsReadable(reinterpret_cast<uintptr_t>(object), sizeof(T));
+  bool CanLoad(const T* object, Readable& last) {
+    return IsReadable(reinterpret_cast<uintptr_t>(object), sizeof(T), last);
   }
 
   const ScanMappings& mappings_;
   VtableTest& files_;  // asks the kernel whether a page of a file can be read
   uintptr_t allocator_begin_ = 0;
   size_t allocator_bytes_ = 0;
-  const ScanMapping* last_ = nullptr;  // that something readable was in
 };
 
 }  // namespace memtrace
