@@ -88,9 +88,9 @@ bool StopWithoutAWay(const void* program) {
 }
 
 // What cannot be asked for later. False: there is no way to go on, which is told.
-bool TakeLeave(ThreadState& state, const void* program) {
+bool TakeLeave(ThreadState& state, const void* program, const SignalsBlocked& calls) {
   const OwnFaultsScope faults;
-  SampleUsage(state, g_clock.Now(), 0);
+  SampleUsageWithin(state, calls);
   WriteThreadNames();
   WriteMemoryMap(format::MapReason::kGrowth);
   sys::Getrusage(RUSAGE_SELF, &g_usage_before_filter);
@@ -133,7 +133,7 @@ bool PrepareForFilter(const void* program) {
     } else {
       if (IsVforkChild()) return false;
       const SignalsBlocked no_handler;
-      if (!TakeLeave(section.state(), program)) return false;
+      if (!TakeLeave(section.state(), program, no_handler)) return false;
     }
   }
   g_clock.ForgoCalls();
@@ -159,7 +159,7 @@ void PrepareForStrictMode() {
   const Section section;
   if (!section || IsVforkChild()) return;
   const SignalsBlocked no_handler;
-  SampleUsage(section.state(), g_clock.Now(), 0);
+  SampleUsageWithin(section.state(), no_handler);
   WriteThreadNames();
   WriteMemoryMap(format::MapReason::kGrowth);
   StopRecording(format::RecordingStop::kSandboxed, 0);

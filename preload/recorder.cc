@@ -103,24 +103,21 @@ uint64_t ResidentBytes() {
   return pages * 4096;
 }
 
-void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
-  uint64_t last = g_last_sample.load(std::memory_order_relaxed);
-  if (now - last < min_us * g_clock.ticks_per_us()) return;
-  const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
-  if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
-  // One thread takes the sample; the others go on.
-  if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+namespace {
+
+// One thread takes the sample; the others go on.
+bool TakeTurn(uint64_t last, uint64_t now) {
+  if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
   uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
   if (sharing != 0) {
     const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
     g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
   }
-  // A handler that jumps would leave a file open.
-  const SignalsBlocked calls;
-  if (calls && g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
-    g_last_sample.store(last, std::memory_order_relaxed);
-    return;
-  }
+  return true;
+}
+
+// `calls`: the outermost of this thread, which knows what the program itself blocks.
+void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBlocked& calls) {
   DrainFaults(DrainWhen::kIfDue);
   if (!calls) return;
   if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
@@ -142,6 +139,28 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
                resident, static_cast<uint64_t>(OwnPeakKb(usage.ru_maxrss)) * 1024, own_faults,
                Pair(static_cast<uint64_t>(usage.ru_nvcsw),
                     static_cast<uint64_t>(usage.ru_nivcsw))});
+}
+
+}  // namespace
+
+void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
+  const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
+  if (now - last < min_us * g_clock.ticks_per_us()) return;
+  const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
+  if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
+  if (!TakeTurn(last, now)) return;
+  // A handler that jumps would leave a file open.
+  const SignalsBlocked calls;
+  if (calls && g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
+    g_last_sample.store(last, std::memory_order_relaxed);
+    return;
+  }
+  TakeSample(state, now, sparse, calls);
+}
+
+void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls) {
+  const uint64_t now = g_clock.Now();
+  if (TakeTurn(g_last_sample.load(std::memory_order_relaxed), now)) TakeSample(state, now, /*sparse=*/false, calls);
 }
 
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {

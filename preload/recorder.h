@@ -22,6 +22,7 @@
 #include "preload/clock.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/process.h"
+#include "preload/signals_blocked.h"
 #include "preload/thread_state.h"
 
 namespace memtrace {
@@ -115,6 +116,9 @@ void Stamp(ThreadState& state, uintptr_t address);
 
 // Slow: getrusage into the ring, unless one was taken less than `min_us` ago.
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
+// The same at once. `calls` is the outermost of this thread, and not a vfork child's: a scan that is asked
+// for sends a signal that the program does not block.
+void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls);
 uint64_t ResidentBytes();  // 0: not known
 
 // The slot of the stack of `site`, defining the nodes that are new.

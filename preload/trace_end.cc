@@ -127,7 +127,7 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
   if (calls) {
     if (g_process.pid != sys::Getpid()) return;  // a vfork child: the parent's trace goes on
     const OwnFaultsScope faults;
-    SampleUsage(current, g_clock.Now(), 0);
+    SampleUsageWithin(current, calls);
     WriteMemoryMap(format::MapReason::kEnd);
     TakePageSnapshot(format::SnapshotReason::kEnd);
     current.events_to_stamp = 1;  // what follows is later

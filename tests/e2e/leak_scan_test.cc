@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -302,6 +303,38 @@ TEST_F(LeakScanTest, AfterASeccompFilterThereIsNone) {
   EXPECT_EQ(scans_[0].state, LeakScan::State::kFailed);
   EXPECT_NE(scans_[0].failure.find("seccomp"), std::string::npos) << scans_[0].failure;
 }
+
+#ifdef __x86_64__
+// What is asked before is answered with all threads stopped, though the tracer's own signals are blocked already.
+TEST_F(LeakScanTest, AskedRightBeforeASeccompFilter) {
+  Process process(Traced({.arguments = {TraceePath("kept_by"), "asked_before_a_filter"}}, directory_.path()));
+  const auto until = [](const std::function<bool()>& done) {
+    for (int i = 0; i < 1000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  };
+  until([&] { return process.HasWritten("ready\n"); });
+  const std::string trace = TraceOf(directory_.path(), "kept_by", process.pid());
+  Process leaks({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
+  until([&] {
+    format::StatusArea area = {};
+    std::ifstream(trace, std::ios::binary)
+        .seekg(static_cast<std::streamoff>(sizeof(format::FileHeader) + sizeof(format::BlockHeader)))
+        .read(reinterpret_cast<char*>(&area), sizeof(area));
+    return area.scan_request != 0;
+  });
+  process.Signal(SIGUSR1);
+  const Result asked = leaks.Wait(20);
+  EXPECT_EQ(asked.Outcome(), "exit 0") << asked.err;
+  until([&] { return process.HasWritten("filtered\n"); });
+  process.Signal(SIGTERM);
+  const Result run = process.Wait(20);
+  if (run.exit_status == 77) GTEST_SKIP() << "no seccomp filter here";
+  Load(trace);
+  ASSERT_EQ(scans_.size(), 1u);
+  EXPECT_EQ(scans_[0].reason, format::ScanReason::kOutside);
+  EXPECT_EQ(Threads(format::ScanThreadState::kParked), 1u);
+  ExpectKinds(scans_[0], run.out);
+}
+#endif
 
 TEST_F(LeakScanTest, AfterChrootToWhereThereIsNoProc) {
   if (!Run("chroot")) GTEST_SKIP() << "chroot is root's";

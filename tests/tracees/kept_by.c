@@ -337,6 +337,11 @@ static void ForbidNothing(void) {
   }
 }
 
+static void CountStop(int signal_number) {
+  (void)signal_number;
+  g_stop++;
+}
+
 static NOINLINE int Run(const char* name) {
 #define CASE(text) if (strcmp(name, text) == 0)
   CASE("globals") {
@@ -678,6 +683,19 @@ static NOINLINE int Run(const char* name) {
     Lose();
     ForbidNothing();
     return 0;
+  }
+  CASE("asked_before_a_filter") {
+    signal(SIGUSR1, CountStop);
+    Start(KeepInRegister);
+    WaitFor(&g_spins, 1);
+    Lose();
+    printf("ready\n");
+    fflush(stdout);
+    WaitFor(&g_stop, 1);
+    ForbidNothing();
+    printf("filtered\n");
+    fflush(stdout);
+    for (;;) pause();
   }
   CASE("chroot") {
     in_bss = Block("reachable");
