@@ -28,7 +28,8 @@
 //
 // What lies below there on the same stack nobody can return to. The section's event may be
 // missing or its call not have happened: counted as abandoned_events. Until there is
-// proof, for a program whose stack is deeper from now on, the events go on to be recorded, slower.
+// proof, for a program whose stack is deeper from now on, the events go on to be recorded, slower. On a stack that
+// is not the thread's own no proof is sought.
 // A section that was left on an alternate stack is not taken back: there is one less for
 // handlers that interrupt each other.
 //

@@ -144,6 +144,13 @@ bool StackBounds::ExtendPrimary(uintptr_t page) {
   return true;
 }
 
+bool StackBounds::MayBePrimary(uintptr_t address) const {
+  if (!looked_) return true;
+  if (address >= lo_) return address < hi_;
+  return (address >= floor_ || floor_is_hole_) && lo_ - address <= kMaxGrowthBytes &&
+         wasted_probes_ <= kMaxWastedProbes;
+}
+
 StackWindow StackBounds::EnterSlow(uintptr_t sp) {
   if (!looked_) FindPrimary();
   const uintptr_t page = PageOf(sp);

@@ -74,6 +74,8 @@ class StackBounds {
 
   uintptr_t primary_lo() const { return lo_; }
   uintptr_t primary_hi() const { return hi_; }
+  // False: `address` is not of the thread's own stack, nor will it be found to be. Looks at no memory.
+  bool MayBePrimary(uintptr_t address) const;
   // Is that the window of the thread's own stack?
   bool IsPrimary(const StackWindow& window) const { return window.hi == hi_; }
 

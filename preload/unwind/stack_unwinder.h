@@ -93,6 +93,7 @@ class StackUnwinder {
 
   // Where words can be read, as far as it is known.
   StackWindow primary_stack() const { return {bounds_.primary_lo(), bounds_.primary_hi()}; }
+  bool MayBePrimary(uintptr_t address) const { return bounds_.MayBePrimary(address); }
 
   // Before the object serves another thread.
   void Reset() { bounds_.Reset(); }

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/told.h"
 
@@ -109,6 +110,91 @@ TEST_F(SignalsTest, HandlersThatGoToAnotherContext) {
   const auto recorded = report_.at("totals").at("allocations").get<uint64_t>();
   EXPECT_LE(recorded, counted_.allocations);
   EXPECT_LE(counted_.allocations - recorded, 3u);
+}
+
+// After a jump out of the tracer, until the thread is back on its own stack. What is looked for there in vain
+// took a mapping and an unwinding for each event.
+TEST_F(SignalsTest, CoroutinesAreNoSlowerAfterAJump) {
+  const std::string program = Compile(directory_, "program", R"(
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <signal.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <ucontext.h>
+
+enum { kPairs = 5000, kStackBytes = 1 << 20 };
+static sigjmp_buf back;
+static volatile int armed;
+static ucontext_t thread, coroutine;
+static long most_faults;
+
+static void Jump(int number) {
+  (void)number;
+  if (!armed) return;
+  armed = 0;
+  siglongjmp(back, 1);
+}
+
+static long Faults(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
+
+static void Work(void) {
+  const long before = Faults();
+  for (int i = 0; i < kPairs; ++i) free(malloc(40));
+  const long faults = Faults() - before;
+  if (most_faults < faults) most_faults = faults;
+}
+
+static void* Run(void* stack) {
+  sigset_t alarm_only;
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
+  for (volatile int i = 0; i < 20; ++i) {
+    struct itimerval timer = {{0, 0}, {0, 100 + i * 7}};
+    if (sigsetjmp(back, 1) == 0) {
+      armed = 1;
+      setitimer(ITIMER_REAL, &timer, NULL);
+      for (;;) munmap((void*)0x100000, 4096);
+    }
+    getcontext(&coroutine);
+    coroutine.uc_stack.ss_sp = stack;
+    coroutine.uc_stack.ss_size = kStackBytes;
+    coroutine.uc_link = &thread;
+    makecontext(&coroutine, Work, 0);
+    swapcontext(&thread, &coroutine);
+  }
+  return NULL;
+}
+
+int main(void) {
+  sigset_t alarm_only;
+  sigemptyset(&alarm_only);
+  sigaddset(&alarm_only, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarm_only, NULL);
+  signal(SIGALRM, Jump);
+  // Made before the thread's own, so above it.
+  void* const stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  pthread_t other;
+  if (pthread_create(&other, NULL, Run, stack) != 0 || pthread_join(other, NULL) != 0) return 1;
+  printf("faults %ld\n", most_faults);
+  return 0;
+}
+)");
+  const Result run = RunCommand(Traced({.arguments = {program}, .timeout_seconds = 60}, directory_.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  EXPECT_GT(Counters(TraceOf(directory_.path(), "program", run.pid)).at("abandoned_events"), 5u) << "nothing was tested";
+  long faults = -1;
+  ASSERT_EQ(sscanf(run.out.c_str(), "faults %ld", &faults), 1) << run.out;
+  EXPECT_LT(faults, 1000) << "of 10,000 events";
 }
 
 TEST_F(SignalsTest, ExitInAHandler) {

@@ -173,6 +173,20 @@ TEST(StackBoundsTest, RemembersNothingOfOtherStacks) {
   EXPECT_EQ(window.lo, window.hi) << "nothing may be read there";
 }
 
+// Who asks for each event on a coroutine's stack must not look at memory.
+TEST(StackBoundsTest, WhatCannotBeThePrimaryStackIsKnownByTheAddress) {
+  std::thread([] {
+    StackBounds bounds;
+    Pages pages(1);
+    EXPECT_TRUE(bounds.MayBePrimary(pages.at(0))) << "not known yet";
+    bounds.Enter(StackPointer());
+    EXPECT_TRUE(bounds.MayBePrimary(StackPointer()));
+    EXPECT_TRUE(bounds.MayBePrimary(StackPointer() - 20 * 4096)) << "where it may grow to";
+    EXPECT_FALSE(bounds.MayBePrimary(bounds.primary_hi()));
+    EXPECT_FALSE(bounds.MayBePrimary(StackPointer() - (100 << 20)));
+  }).join();
+}
+
 TEST(StackBoundsTest, MovesOnlyToWhatCanBeRead) {
   StackBounds bounds;
   Pages pages(5);
