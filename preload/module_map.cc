@@ -16,6 +16,7 @@
 #include "preload/coverage_notes.h"
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
+#include "preload/own_proc.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/signals_blocked.h"
@@ -28,7 +29,7 @@ bool NameOfMapping(uintptr_t start, Text<8192>& path) {
   const SignalsBlocked calls;
   auto* const maps = calls ? static_cast<char*>(OwnMap(kMost, /*touch=*/false)) : nullptr;
   if (maps == nullptr) return false;
-  const long bytes = ReadFile("/proc/thread-self/maps", maps, kMost);
+  const long bytes = ReadOwnProc("maps", [&](const char* file) { return ReadFile(file, maps, kMost); });
   std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
   bool found = false;
   while (!rest.empty() && !found) {

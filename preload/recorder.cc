@@ -12,6 +12,7 @@
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
+#include "preload/own_proc.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
 #include "preload/scan_hints.h"
@@ -90,17 +91,19 @@ void NumberEvent(ThreadState& state) {
 #endif
 
 uint64_t ResidentBytes() {
-  char text[128];
-  const long bytes = sys::ReadFile("/proc/thread-self/statm", text, sizeof(text) - 1);
-  if (bytes <= 0) return 0;
-  const char* p = text;
-  const char* const end = text + bytes;
-  while (p < end && *p != ' ') ++p;
-  uint64_t pages = 0;
-  for (++p; p < end && *p >= '0' && *p <= '9'; ++p) {
-    pages = pages * 10 + static_cast<uint64_t>(*p - '0');
-  }
-  return pages * 4096;
+  // Of a thread that has ended all numbers are 0.
+  const long resident = ReadOwnProc("statm", [](const char* path) {
+    char text[128];
+    const long bytes = sys::ReadFile(path, text, sizeof(text) - 1);
+    if (bytes <= 0) return 0L;
+    const char* p = text;
+    const char* const end = text + bytes;
+    while (p < end && *p != ' ') ++p;
+    long pages = 0;
+    for (++p; p < end && *p >= '0' && *p <= '9'; ++p) pages = pages * 10 + (*p - '0');
+    return pages * 4096;
+  });
+  return resident > 0 ? static_cast<uint64_t>(resident) : 0;
 }
 
 namespace {
@@ -444,9 +447,9 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
   long name_bytes = 0;
   const OtherCalls calls;
   if (calls && fd >= 0 && (flags & 0x20 /* MAP_ANONYMOUS */) == 0) {
-    Text<48> link;
-    link << "/proc/thread-self/fd/" << fd;
-    name_bytes = sys::Readlink(link.c_str(), name, 4096);
+    Text<16> file;
+    file << "fd/" << fd;
+    name_bytes = ReadOwnProc(file.view(), [&](const char* path) { return sys::Readlink(path, name, 4096); });
     if (name_bytes < 0) name_bytes = 0;
   }
   PutExtended(state, format::ExtendedType::kMmap,

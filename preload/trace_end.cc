@@ -13,6 +13,7 @@
 #include "preload/faults/page_snapshot.h"
 #include "preload/memory_map_record.h"
 #include "preload/own_memory.h"
+#include "preload/own_proc.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
 #include "preload/signals_blocked.h"
@@ -80,17 +81,21 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
 
 // "VmHWM:	    3140 kB"; 0: not known.
 long PeakKbOfStatus() {
-  char status[4096];
-  const long bytes = ReadFile("/proc/thread-self/status", status, sizeof(status));
-  const std::string_view text(status, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  constexpr std::string_view kName = "VmHWM:";
-  size_t at = text.find(kName);
-  if (at == text.npos) return 0;
-  long kb = 0;
-  for (at += kName.size(); at < text.size() && text[at] != 'k'; ++at) {
-    if (text[at] >= '0' && text[at] <= '9') kb = kb * 10 + (text[at] - '0');
-  }
-  return kb;
+  // Of a thread that has ended there is no such line.
+  const long peak = ReadOwnProc("status", [](const char* path) {
+    char status[4096];
+    const long bytes = ReadFile(path, status, sizeof(status));
+    const std::string_view text(status, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+    constexpr std::string_view kName = "VmHWM:";
+    size_t at = text.find(kName);
+    if (at == text.npos) return 0L;
+    long kb = 0;
+    for (at += kName.size(); at < text.size() && text[at] != 'k'; ++at) {
+      if (text[at] >= '0' && text[at] <= '9') kb = kb * 10 + (text[at] - '0');
+    }
+    return kb;
+  });
+  return peak > 0 ? peak : 0;
 }
 
 }  // namespace

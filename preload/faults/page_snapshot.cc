@@ -9,6 +9,7 @@
 #include "preload/clock.h"
 #include "preload/faults/fault_writer.h"
 #include "preload/own_memory.h"
+#include "preload/own_proc.h"
 #include "preload/process.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
@@ -277,8 +278,19 @@ class Snapshot {
   uint64_t asked_ = 0, left_out_ = 0;
 };
 
-std::string_view ReadText(const char* path, char* buffer, size_t capacity) {
-  const long bytes = sys::ReadFile(path, buffer, capacity);
+std::string_view ReadText(std::string_view name, char* buffer, size_t capacity) {
+  const long bytes =
+      ReadOwnProc(name, [&](const char* path) { return sys::ReadFile(path, buffer, capacity); });
+  return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
+}
+
+// Of a thread that has ended it says nothing of memory.
+std::string_view ReadStatus(char* buffer, size_t capacity) {
+  const long bytes = ReadOwnProc("status", [&](const char* path) {
+    const long read = sys::ReadFile(path, buffer, capacity);
+    const std::string_view text(buffer, read > 0 ? static_cast<size_t>(read) : 0);
+    return text.find("\nVm") == text.npos ? 0L : read;
+  });
   return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
 }
 
@@ -288,19 +300,19 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   // The pages that this needs are touched first, for the kernel is about to count them: some 700
   // bytes of smaps for each mapping.
   constexpr size_t kBytesOfMapping = 768;
-  const std::string_view maps = ReadText("/proc/thread-self/maps", text, capacity);
+  const std::string_view maps = ReadText("maps", text, capacity);
   if (maps.empty()) return true;  // no /proc, or no descriptor is to be had: nor will more room help
   size_t bytes = maps.size();
   for (const char c : maps) bytes += c == '\n' ? kBytesOfMapping : 0;
   if (bytes > capacity && capacity < kLargestText) return false;
   Touch(text, bytes < capacity ? bytes : capacity);
   Touch(&work, sizeof(work));
-  const long pagemap = sys::MoveUp(sys::Open("/proc/thread-self/pagemap", O_RDONLY));
-  const std::string_view rollup = ReadText("/proc/thread-self/smaps_rollup", work.rollup, sizeof(work.rollup));
-  const std::string_view smaps_text = ReadText("/proc/thread-self/smaps", text, capacity);
+  const long pagemap = OpenOwnPagemap();
+  const std::string_view rollup = ReadText("smaps_rollup", work.rollup, sizeof(work.rollup));
+  const std::string_view smaps_text = ReadText("smaps", text, capacity);
   const bool whole = smaps_text.size() < capacity;
   if (whole && !smaps_text.empty()) {
-    const std::string_view status = ReadText("/proc/thread-self/status", work.status, sizeof(work.status));
+    const std::string_view status = ReadStatus(work.status, sizeof(work.status));
     Snapshot snapshot(work, pagemap);
     snapshot.Begin(reason, name, rollup, status);
     SmapsReader smaps(smaps_text);

@@ -1,12 +1,12 @@
 #include "preload/leak_scan/page_plan.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <cstring>
 
 #include "format/memory_scan.h"
 #include "preload/leak_scan/scan_words.h"
+#include "preload/own_proc.h"
 #include "preload/sys.h"
 
 namespace memtrace {
@@ -37,7 +37,7 @@ bool PagePlan::Prepare() {
   entries_ = arena_.Array<uint64_t>(kEntries);
   capacity_ = 16 << 10;
   plan_ = arena_.Array<uint8_t>(capacity_);
-  pagemap_ = sys::Open("/proc/thread-self/pagemap", O_RDONLY);
+  pagemap_ = OpenOwnPagemap();
   can_scan_ = pagemap_ >= 0;
   guard_category_ = kScanGuard;
   return entries_ != nullptr && plan_ != nullptr;

@@ -8,6 +8,7 @@
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/leak_scan/scan_words.h"
+#include "preload/own_proc.h"
 #include "preload/scan_hints.h"
 #include "preload/sys.h"
 #include "preload/text.h"
@@ -74,7 +75,7 @@ bool ScanMappings::ReadText() {
   for (size_t capacity = 256 << 10; capacity <= size_t{256} << 20; capacity *= 4) {
     char* const text = arena_.Array<char>(capacity);
     if (text == nullptr) return false;
-    const long bytes = sys::ReadFile("/proc/thread-self/maps", text, capacity);
+    const long bytes = ReadOwnProc("maps", [&](const char* path) { return sys::ReadFile(path, text, capacity); });
     if (bytes <= 0) return false;
     if (static_cast<size_t>(bytes) < capacity) {
       text_ = {text, static_cast<size_t>(bytes)};

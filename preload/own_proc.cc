@@ -1,0 +1,23 @@
+#include "preload/own_proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "preload/sys.h"
+
+namespace memtrace {
+
+long OpenOwnPagemap() {
+  // That of a thread that has ended can be opened on most kernels. Number 0 may be a descriptor.
+  const long opened = ReadOwnProc("pagemap", [](const char* path) {
+    const long fd = sys::MoveUp(sys::Open(path, O_RDONLY));
+    if (sys::Failed(fd)) return fd;
+    uint64_t entry;
+    if (sys::Pread(fd, &entry, sizeof(entry), 0) == sizeof(entry)) return fd + 1;
+    sys::Close(fd);
+    return long{-ESRCH};
+  });
+  return opened > 0 ? opened - 1 : opened;
+}
+
+}  // namespace memtrace
