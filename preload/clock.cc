@@ -96,23 +96,28 @@ void Clock::Init(std::string_view clock_source, bool monotonic_without_call) {
   source_.store(Source::kTsc, std::memory_order_relaxed);
 }
 
-void Clock::ForgoCounter() {
-  if (without_counter_.exchange(true)) {
-    while (source_.load() == Source::kTsc) {  // another thread is at it
-    }
-    return;
+// No stamp of the coarse clock is to be earlier than `ticks`.
+void Clock::CoarseFrom(uint64_t ticks) {
+  uint64_t last = last_coarse_.load(std::memory_order_relaxed);
+  while (last < ticks && !last_coarse_.compare_exchange_weak(last, ticks)) {
   }
+}
+
+// Threads may do it at once, a handler in the midst of it, and the child of a fork again: nobody waits, and
+// all go by the frequency that was there first.
+void Clock::ForgoCounter() {
   if (source_.load(std::memory_order_relaxed) == Source::kTsc) {
     constexpr uint64_t kLongEnoughNs = 1'000'000;
-    last_ns_ = NowNs(CLOCK_MONOTONIC);
-    last_ticks_ = arch::TicksInOrder();
+    const uint64_t now_ns = NowNs(CLOCK_MONOTONIC), now_ticks = arch::TicksInOrder();
     uint64_t ticks = ticks_per_us_, ns = 1000;
-    if (last_ns_ - first_ns_ > kLongEnoughNs) {
-      ticks = last_ticks_ - first_ticks_;
-      ns = last_ns_ - first_ns_;
+    if (now_ns - first_ns_ > kLongEnoughNs) {
+      ticks = now_ticks - first_ticks_;
+      ns = now_ns - first_ns_;
     }
-    ticks_per_ns_q32_ = static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) << 32) / ns);
-    last_coarse_.store(last_ticks_, std::memory_order_relaxed);
+    uint64_t not_yet = 0;
+    ticks_per_ns_q32_.compare_exchange_strong(
+        not_yet, static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) << 32) / ns));
+    CoarseFrom(now_ticks);
     g_only_by_call.store(true);
     source_.store(Source::kCoarse);
   } else {
@@ -124,7 +129,7 @@ void Clock::ForgoCounter() {
 void Clock::ForgoCalls() {
   if (source_.load(std::memory_order_relaxed) != Source::kMonotonic) return;
   // However late the tick is.
-  last_coarse_.store(NowNs(CLOCK_MONOTONIC), std::memory_order_relaxed);
+  CoarseFrom(NowNs(CLOCK_MONOTONIC));
   source_.store(Source::kCoarse);
 }
 

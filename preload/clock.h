@@ -37,6 +37,12 @@ namespace memtrace {
 // for it, and stamps that are made up order nothing.
 uint64_t NowNs(clockid_t clock);
 
+// What a counter that was `ticks` at `then_ns` is at `now_ns`, which a coarse clock may say is before that.
+constexpr uint64_t TicksOfCounter(uint64_t ticks, uint64_t then_ns, uint64_t ticks_per_ns_q32, uint64_t now_ns) {
+  if (now_ns <= then_ns) return ticks;
+  return ticks + static_cast<uint64_t>(static_cast<unsigned __int128>(now_ns - then_ns) * ticks_per_ns_q32 >> 32);
+}
+
 class Clock {
  public:
   enum class Source : uint8_t { kTsc, kMonotonic, kCoarse };
@@ -93,19 +99,19 @@ class Clock {
     if (kind_ == format::ClockKind::kMonotonicCoarseNs) return NowNs(CLOCK_MONOTONIC_COARSE);
     const uint64_t ns = CoarseAheadNs();
     if (kind_ == format::ClockKind::kMonotonicNs) return ns;
-    const auto passed = static_cast<unsigned __int128>(ns - last_ns_) * ticks_per_ns_q32_;
-    return last_ticks_ + static_cast<uint64_t>(passed >> 32);
+    return TicksOfCounter(first_ticks_, first_ns_, ticks_per_ns_q32_.load(std::memory_order_relaxed), ns);
   }
   uint64_t CoarseOrderedNow();
+  void CoarseFrom(uint64_t ticks);
 
   std::atomic<Source> source_{Source::kCoarse};
   format::ClockKind kind_ = format::ClockKind::kMonotonicCoarseNs;
   uint64_t ticks_per_us_ = 1000;
   std::atomic<uint64_t> last_coarse_{0};
-  // kTsc: when it was read first, for its frequency, and last, if it may not be any more.
+  // kTsc: when it was read first, and what it counts in a nanosecond, 32 bits behind the point: 0, until it
+  // is forgone.
   uint64_t first_ticks_ = 0, first_ns_ = 0;
-  uint64_t last_ticks_ = 0, last_ns_ = 0, ticks_per_ns_q32_ = 0;
-  std::atomic<bool> without_counter_{false};
+  std::atomic<uint64_t> ticks_per_ns_q32_{0};
 };
 
 extern Clock g_clock;

@@ -110,6 +110,38 @@ TEST(ClockTest, WithoutTheCounterItIsNotBehindAndNotFarAhead) {
   }
 }
 
+// The tick may be later than any that is known of.
+TEST(ClockTest, ACoarseClockThatIsFarBehindTheCounterStandsStill) {
+  EXPECT_EQ(TicksOfCounter(5'000, 4'000, 3ull << 32, 3'000), 5'000u);
+  EXPECT_EQ(TicksOfCounter(5'000, 4'000, 3ull << 32, 4'000), 5'000u);
+  EXPECT_EQ(TicksOfCounter(5'000, 4'000, 3ull << 32, 4'010), 5'030u);
+}
+
+// As after a fork in the midst of it, or in a handler that interrupted it.
+TEST(ClockTest, TheCounterIsForgoneAsOftenAsOneLikes) {
+  for (int i = 0; i < 200; ++i) {
+    Clock clock;
+    clock.Init("tsc\n", true);
+    if (clock.kind() != ClockKind::kTsc) GTEST_SKIP() << "it is too slow here";
+    std::vector<std::thread> threads;
+    std::atomic<int> backwards{0};
+    for (int n = 0; n < 4; ++n) {
+      threads.emplace_back([&] {
+        uint64_t last = clock.OrderedNow();
+        clock.ForgoCounter();
+        for (int k = 0; k < 10; ++k) {
+          const uint64_t now = clock.OrderedNow();
+          if (now <= last) backwards.fetch_add(1);
+          last = now;
+          clock.ForgoCounter();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(backwards.load(), 0);
+  }
+}
+
 TEST(ClockTest, WithoutCallsItIsNotBehindWhatWasTakenBefore) {
   for (int i = 0; i < 1000; ++i) {
     Clock clock;
