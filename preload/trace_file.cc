@@ -164,6 +164,26 @@ long TraceFile::WithFile(Function write) {
   });
 }
 
+void TraceFile::WriteStatus(uint64_t offset, const void* words, size_t bytes) {
+  const SignalsBlocked calls;
+  if (!calls || TraceStatus::kEnd > sys::FileSizeLimit()) return;
+  WithFile([&](long fd) {
+    iovec part = {const_cast<void*>(words), bytes};
+    sys::Pwritev(fd, &part, 1, TraceStatus::kOffset + offset);
+  });
+}
+
+void TraceFile::AnswerScan(uint64_t answer) {
+  if (status_.AnswerScan(answer)) return;
+  WriteStatus(offsetof(format::StatusArea, scan_answer), &answer, sizeof(answer));
+}
+
+void TraceFile::NoteScanFinished(uint32_t number) {
+  if (status_.NoteScanFinished(number)) return;
+  const decltype(format::StatusArea::scan_finished) finished = number;
+  WriteStatus(offsetof(format::StatusArea, scan_finished), &finished, sizeof(finished));
+}
+
 // At the end of the file. UINT64_MAX: that is beyond `limit`.
 uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
   uint64_t end = end_->load(std::memory_order_relaxed);

@@ -75,6 +75,10 @@ class TraceFile {
   void LimitAddressSpace(uint64_t bytes);
 
   TraceStatus& status() { return status_; }
+  // As the functions of TraceStatus. Where a store could find the disk full, because the kernel refuses the space or
+  // cannot be asked for it (before Linux 5.14), they are written. In the order of the scans.
+  void AnswerScan(uint64_t answer);
+  void NoteScanFinished(uint32_t number);
 
   // With MEMTRACE_KEEP=newest. Raised when older blocks were given up: see Segments::begun().
   bool keeps_newest() const { return segments_.on(); }
@@ -110,6 +114,7 @@ class TraceFile {
   // `write(descriptor)` with the trace open. 0, or -errno: it cannot be opened, and why is noted.
   template <typename Function>
   long WithFile(Function write);
+  void WriteStatus(uint64_t offset, const void* words, size_t bytes);
   void ShareEnd();
   bool Refuse(format::RecordingStop why, long error);
   bool AppendToSegment(format::BlockHeader& header, const void* payload);

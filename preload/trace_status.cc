@@ -48,14 +48,16 @@ format::StatusArea* TraceStatus::ScansForStoring() {
   return sys::Failed(sys::Madvise(mapping_, kPage, MADV_POPULATE_WRITE)) ? nullptr : scans;
 }
 
-void TraceStatus::AnswerScan(uint64_t answer) {
-  if (format::StatusArea* const to = ScansForStoring(); to != nullptr) {
-    std::atomic_ref(to->scan_answer).store(answer, std::memory_order_release);
-  }
+bool TraceStatus::AnswerScan(uint64_t answer) {
+  format::StatusArea* const to = ScansForStoring();
+  if (to != nullptr) std::atomic_ref(to->scan_answer).store(answer, std::memory_order_release);
+  return to != nullptr;
 }
 
-void TraceStatus::NoteScanFinished(uint32_t number) {
-  if (format::StatusArea* const to = ScansForStoring(); to != nullptr) Raise(to->scan_finished, number);
+bool TraceStatus::NoteScanFinished(uint32_t number) {
+  format::StatusArea* const to = ScansForStoring();
+  if (to != nullptr) Raise(to->scan_finished, number);
+  return to != nullptr;
 }
 
 void TraceStatus::NoteLoss(uint64_t events, uint64_t ticks, format::RecordingStop why,

@@ -53,8 +53,9 @@ class TraceStatus {
   uint64_t scan_request() const {
     return std::atomic_ref(scans_.load(std::memory_order_acquire)->scan_request).load(std::memory_order_acquire);
   }
-  void AnswerScan(uint64_t answer);
-  void NoteScanFinished(uint32_t number);
+  // False: it must not be stored, see TraceFile::AnswerScan().
+  bool AnswerScan(uint64_t answer);
+  bool NoteScanFinished(uint32_t number);
 
   // With private memory: to the file. `fd` is the trace, open for writing.
   void Write(long fd);

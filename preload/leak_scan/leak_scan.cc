@@ -114,7 +114,7 @@ void FindOwnMemory(ScanJob& job) {
 }
 
 void NoteFinished(uint32_t number) {
-  g_process.file.status().NoteScanFinished(number);
+  g_process.file.NoteScanFinished(number);
 }
 
 void SetDefault(int signal) {
@@ -495,7 +495,7 @@ bool IsScanRequested() {
     const Begun begun =
         BeginScan(state, unblocked, format::ScanReason::kOutside, "memtrace leaks",
                   static_cast<format::ScanShow>(asked >> 32), /*wait=*/false, caller);
-    status.AnswerScan((asked & 0xffffffff) | uint64_t{begun.result.number} << 32);
+    g_process.file.AnswerScan((asked & 0xffffffff) | uint64_t{begun.result.number} << 32);
     if (!begun.copy) NoteFinished(begun.result.number);
   }
   g_beginning.store(false, std::memory_order_release);

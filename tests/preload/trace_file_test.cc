@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -240,6 +244,38 @@ TEST_F(TraceFileTest, WhereStoresTakeSpaceTheStatusIsWritten) {
   EXPECT_EQ(written.scan_request, request);
   EXPECT_EQ(written.scan_answer, 5u);
   EXPECT_EQ(written.scan_finished, 2u);
+  close(fd);
+}
+
+// Before Linux 5.14 the kernel cannot be asked for the space: then answers are written.
+TEST_F(TraceFileTest, WhereTheKernelCannotBeAskedForSpaceAnswersAreWritten) {
+  TraceFile file;
+  ASSERT_EQ(Create(file, "x.mtr"), 0);
+  const int fd = open(file.path(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  file.status().Attach(fd, TraceStatus::NewArea(), /*stores_take_space=*/true);
+  bool filtered = false;
+  std::thread([&] {  // the filter is the thread's own
+    constexpr uint32_t kPopulateWrite = 23;
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kPopulateWrite, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter = {sizeof(program) / sizeof(program[0]), program};
+    filtered = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+    if (!filtered) return;
+    file.AnswerScan(uint64_t{2} << 32 | 5);
+    file.NoteScanFinished(2);
+  }).join();
+  if (!filtered) GTEST_SKIP() << "no seccomp filter here";
+  format::StatusArea area;
+  ASSERT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+  EXPECT_EQ(area.scan_answer, uint64_t{2} << 32 | 5);
+  EXPECT_EQ(area.scan_finished, 2u);
   close(fd);
 }
 
