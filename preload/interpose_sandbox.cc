@@ -148,7 +148,8 @@ int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c
   return g_real.prctl(option, a, b, c, d);
 }
 
-// A vfork child's clock is its parent's, which is as well off with the other one.
+// A vfork child's events are its parent's, in the same memory by the same clock: the parent's stamps are coarse from then
+// on too, for good, though it may read the counter. Were they not, the child's next one would be a fault.
 void PrepareForCounter(unsigned long how) {
   if (how != arch::kCounterFaults) return;
   { const Section section; }  // which may begin a trace, with a clock of its own

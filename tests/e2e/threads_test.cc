@@ -106,7 +106,6 @@ TEST_F(ThreadsTest, DISABLED_AMillionInTurn) {
   EXPECT_LE(tool_bytes_, kBudgetBytes + 32 * kThreadBudgetBytes);
 }
 
-// Where there is no memory for the state of a thread, each of its events asks for it again.
 // /proc/self is then of a task that has no memory.
 TEST_F(ThreadsTest, WhatOutlivesTheFirstIsKnownAll) {
   TempDir traces;
@@ -122,6 +121,7 @@ TEST_F(ThreadsTest, WhatOutlivesTheFirstIsKnownAll) {
   EXPECT_NE(report.at("mappings").dump().find("bin/"), std::string::npos);
 }
 
+// Where there is no memory for the state of a thread, each of its events asks for it again.
 TEST(ThreadWithoutMemoryTest, CostsThoseThatComeLaterNothing) {
   TempDir directory;
   WriteFile(directory / "program.c", R"(
