@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -21,16 +21,19 @@
 namespace memtrace::report {
 namespace {
 
-// Of "SigCgt:" and the like in a status file of /proc.
-bool IsInMask(const std::string& status_file, absl::string_view name, int signal) {
+// What a status file of /proc says of `name`, "SigCgt:" and the like; empty: nothing.
+std::string StatusField(const std::string& status_file, absl::string_view name) {
   std::ifstream status(status_file);
   for (std::string line; std::getline(status, line);) {
-    uint64_t signals = 0;
-    absl::string_view mask = line;
-    if (!absl::ConsumePrefix(&mask, name)) continue;
-    return absl::SimpleHexAtoi(absl::StripAsciiWhitespace(mask), &signals) && (signals >> (signal - 1) & 1) != 0;
+    absl::string_view value = line;
+    if (absl::ConsumePrefix(&value, name)) return std::string(absl::StripAsciiWhitespace(value));
   }
-  return false;
+  return "";
+}
+
+bool IsInMask(const std::string& status_file, absl::string_view name, int signal) {
+  uint64_t signals = 0;
+  return absl::SimpleHexAtoi(StatusField(status_file, name), &signals) && (signals >> (signal - 1) & 1) != 0;
 }
 
 // What the process was started with, where it has a handler for it: a signal without one would end most programs.
@@ -57,11 +60,8 @@ std::vector<int> ThreadsOf(int pid) {
 
 // As the first one may be of a process that goes on.
 bool HasEnded(const std::string& task) {
-  std::ifstream status(absl::StrCat(task, "/status"));
-  for (std::string line; std::getline(status, line);) {
-    if (absl::StartsWith(line, "State:")) return absl::StrContains(line, "Z (zombie)") || absl::StrContains(line, "X (dead)");
-  }
-  return true;
+  const std::string state = StatusField(absl::StrCat(task, "/status"), "State:");
+  return state.empty() || state.front() == 'Z' || state.front() == 'X';
 }
 
 // While it waits its mask does not show what it waits for.

@@ -108,7 +108,8 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
     return;
   }
   heuristics.Sort();
-  if (HasGLib()) heuristics.AddClosures();
+  const bool has_glib = HasGLib();
+  if (has_glib) heuristics.AddClosures();
   found->state = LeakScan::State::kDone;
   found->cost = {.stood_ns = scan.begin.stood_ns,
                  .fork_ns = scan.begin.fork_ns,
@@ -130,7 +131,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
        .freed_unseen = unseen.MayHaveFreed(sites, *stacks_)});
   Scan again = ReadScan(*reader_, scan.number, &builder);
   HeapGraph graph = builder.Finish();
-  if (HasGLib()) FindGLibBlocks(options_.heuristics, &graph);
+  if (has_glib) FindGLibBlocks(options_.heuristics, &graph);
   Marks marks = Mark(graph, options_.leader_by_sequence);
   records_.Fill(graph, marks, sites, found);
   Explain(scan, unseen, found);

@@ -273,14 +273,18 @@ struct Limits {
 
 class LimitTest : public ::testing::TestWithParam<Limits> {};
 
-TEST_P(LimitTest, WhatCouldNotBeWrittenIsCountedAndNoSignalComes) {
-  TempDir traces;
-  Command command = Traced({.arguments = KeepsTalking(GetParam().happenings)}, traces.path());
-  // The program's own output is no file, or its own limit would end it.
+// The program's own output is no file, or its own limit would end it.
+Result TalkIntoAPipe(const Words& happenings, const TempDir& traces) {
+  Command command = Traced({.arguments = KeepsTalking(happenings)}, traces.path());
   command.arguments.insert(command.arguments.begin(),
                            {"bash", "-c", "set -o pipefail; (exec \"$@\") | cat", "bash"});
   command.environment.emplace_back("MEMTRACE_CHILDREN", "follow");
-  const Result run = RunCommand(command);
+  return RunCommand(command);
+}
+
+TEST_P(LimitTest, WhatCouldNotBeWrittenIsCountedAndNoSignalComes) {
+  TempDir traces;
+  const Result run = TalkIntoAPipe(GetParam().happenings, traces);
   EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
   EXPECT_EQ(run.out, Rounds());
   EXPECT_EQ(run.err, "");
@@ -318,11 +322,7 @@ TEST(LimitTest, ALimitOfDescriptorsThatCouldBeRaisedLosesNothing) {
 TEST(LimitTest, LimitsThatLeaveNoFileLoseNothing) {
   for (const Words& happenings : {Words{"5", "fsize", "0"}, Words{"5", "nofile-for-good", "0"}}) {
     TempDir traces;
-    Command command = Traced({.arguments = KeepsTalking(happenings)}, traces.path());
-    command.arguments.insert(command.arguments.begin(),
-                             {"bash", "-c", "set -o pipefail; (exec \"$@\") | cat", "bash"});
-    command.environment.emplace_back("MEMTRACE_CHILDREN", "follow");
-    const Result run = RunCommand(command);
+    const Result run = TalkIntoAPipe(happenings, traces);
     EXPECT_EQ(run.Outcome(), "exit 23") << run.err;
     EXPECT_EQ(run.out, Rounds());
     const Json report = Report(TraceOf(traces.path(), "keeps_talking"));
