@@ -99,7 +99,7 @@ _memtrace() {
             return ;;
         --timeline-by) COMPREPLY=($(compgen -W 'site thread module folder' -- "$cur")); return ;;
         --table | --tables)
-            _memtrace_list 'summary leaks growing sites growth faults pressure temporary lifetimes reallocs sizes modules threads mappings timeline exchanges site-sizes timeline-by-site timeline-by-thread timeline-by-module timeline-by-folder processes executables'
+            _memtrace_list 'summary leaks growing sites growth faults pressure invalid-frees temporary lifetimes reallocs sizes modules threads mappings timeline exchanges site-sizes timeline-by-site timeline-by-thread timeline-by-module timeline-by-folder processes executables'
             return ;;
         --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
         --stacks) COMPREPLY=($(compgen -W 'all off' -- "$cur")); return ;;

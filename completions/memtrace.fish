@@ -92,7 +92,7 @@ complete -c memtrace -n '__memtrace_command report' -l timeline-by -xa 'site thr
 complete -c memtrace -n '__memtrace_command report' -l top -x -d 'Rows of each table'
 complete -c memtrace -n '__memtrace_command report' -l sort -xa 'total wasted live blocks peak allocations frees temporary caller' -d 'The column that sorts the allocators'
 complete -c memtrace -n '__memtrace_command report' -l measure -xa 'live blocks allocated allocations peak peak-blocks wasted temporary resident peak-resident' -d 'What folded, pprof, speedscope, callgrind show of a site'
-complete -c memtrace -n '__memtrace_command report' -l table -l tables -xa '(__fish_append , summary leaks growing sites growth faults pressure temporary lifetimes reallocs sizes modules threads mappings timeline exchanges site-sizes timeline-by-site timeline-by-thread timeline-by-module timeline-by-folder processes executables)' -d 'Sections of the text, or a table of CSV'
+complete -c memtrace -n '__memtrace_command report' -l table -l tables -xa '(__fish_append , summary leaks growing sites growth faults pressure invalid-frees temporary lifetimes reallocs sizes modules threads mappings timeline exchanges site-sizes timeline-by-site timeline-by-thread timeline-by-module timeline-by-folder processes executables)' -d 'Sections of the text, or a table of CSV'
 complete -c memtrace -n '__memtrace_command report' -l scan -xa last -d 'The memory scan whose leaks are shown'
 complete -c memtrace -n '__memtrace_command report' -l show-leak-kinds -xa '(__fish_append , definite indirect possible reachable all none)' -d 'Kinds of leaks'
 complete -c memtrace -n '__memtrace_command report' -l leak-resolution -xa 'low med high' -d 'Frames that make two stacks one'

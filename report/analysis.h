@@ -27,6 +27,7 @@
 #include "report/sampling.h"
 #include "report/strong_id.h"
 #include "report/usage/held_series.h"
+#include "report/usage/invalid_free.h"
 #include "report/usage/usage.h"
 
 namespace memtrace::report {
@@ -378,6 +379,7 @@ struct Analysis {
   ExchangeSum exchanges_left_out;           // by more pairs of threads than are told apart
   std::vector<BlockEnds> block_ends;        // most first; of sites of a selection alone
   uint64_t frees_with_stack = 0;            // MEMTRACE_FREE_STACKS; 0: block_ends has reallocs alone
+  InvalidFrees invalid_frees;               // of Coverage::unknown_frees; of the whole run alone
   std::vector<MappingSite> mappings;
   std::vector<ModuleInfo> modules;
   SizeHistogram sizes;

@@ -5,10 +5,22 @@
 #include <optional>
 
 #include "report/analyzer_pass.h"
+#include "report/invalid_frees.h"
 #include "report/selection.h"
 #include "report/trace_reader.h"
 
 namespace memtrace::report {
+namespace {
+
+// There are frees of what was no live block, and all that was before them is known.
+bool ToldOfAllFrees(const Analysis& analysis) {
+  const Coverage& coverage = analysis.coverage;
+  return coverage.unknown_frees > 0 && coverage.dropped_events == 0 && !coverage.events_missing &&
+         !coverage.interrupted && coverage.window_begin_ns == 0 && analysis.range.whole() &&
+         !analysis.some_threads && analysis.selection.all();
+}
+
+}  // namespace
 
 absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOptions& options) {
   auto selection = Select(reader, options);
@@ -47,6 +59,13 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     trace.analysis.coverage.read_share = *interrupted;
   }
   trace.event_bytes_decoded = analyzer.bytes_decoded();
+  if (ToldOfAllFrees(trace.analysis)) {
+    const std::vector<UnknownFree>& unknown = analyzer.first_unknown_frees();
+    InvalidFrees& found = trace.analysis.invalid_frees;
+    found = FindInvalidFrees(&reader, unknown, stacks, options.jobs, options.stop);
+    const uint64_t all = trace.analysis.coverage.unknown_frees;
+    if (unknown.size() == HeapModel::kMostUnknownFrees) found.not_looked_for = all - std::min<uint64_t>(unknown.size(), all);
+  }
   return trace;
 }
 

@@ -112,6 +112,7 @@ class AnalyzerPass {
   absl::Status Run();
   void Finish(Analysis* analysis);
   uint64_t bytes_decoded() const { return bytes_decoded_; }
+  const std::vector<UnknownFree>& first_unknown_frees() const { return model_.first_unknown_frees(); }
 
  private:
   static constexpr uint64_t kProgressBytes = 4 << 20;

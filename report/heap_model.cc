@@ -200,6 +200,9 @@ void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
     return;
   }
   ++unknown_frees_;
+  if (first_unknown_frees_.size() < kMostUnknownFrees) {
+    first_unknown_frees_.push_back({address, debt.time, debt.stream});
+  }
   if (threads_.size() > 1) KeepForPartner(address, debt.time, &spare_frees_);
 }
 
@@ -208,6 +211,8 @@ void HeapModel::CountUnseenFree(uint64_t address, uint64_t time) {
   if (!InRange(time)) return;
   if (TakePartner(address, time, &spare_frees_)) {
     --unknown_frees_;
+    std::erase_if(first_unknown_frees_,
+                  [&](const UnknownFree& free) { return free.address == address; });
     ++unordered_;
     return;
   }

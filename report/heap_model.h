@@ -221,6 +221,10 @@ class HeapModel {
   size_t thread_count() const { return threads_.size(); }
   StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
+  // The first that were written off, of which more is found by another pass (invalid_frees.h). No state
+  // has them: that pass is for the whole of a run.
+  static constexpr size_t kMostUnknownFrees = 256;
+  const std::vector<UnknownFree>& first_unknown_frees() const { return first_unknown_frees_; }
   // Events of now whose order is not known yet.
   bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
 
@@ -624,6 +628,7 @@ class HeapModel {
   absl::flat_hash_map<uint32_t, uint64_t> earlier_freed_bytes_;
   uint64_t unordered_ = 0;
   uint64_t unknown_frees_ = 0;
+  std::vector<UnknownFree> first_unknown_frees_;
   uint64_t unseen_frees_ = 0;
   uint64_t stopped_allocations_ = 0;
   uint64_t stopped_frees_ = 0;

@@ -48,7 +48,7 @@ constexpr std::pair<TextSection, absl::string_view> kSections[] = {
     {TextSection::kLifetimes, "lifetimes"}, {TextSection::kReallocs, "reallocs"},
     {TextSection::kSizes, "sizes"},         {TextSection::kModules, "modules"},
     {TextSection::kThreads, "threads"},     {TextSection::kMappings, "mappings"},
-    {TextSection::kPressure, "pressure"},
+    {TextSection::kPressure, "pressure"},   {TextSection::kInvalidFrees, "invalid-frees"},
 };
 
 template <typename T, size_t N>

@@ -107,6 +107,9 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
   }
   for (const FaultToucher& toucher : analysis.fault_details.touchers) collect(toucher.code);
   for (const BlockEnds& ends : analysis.block_ends) collect(ends.to);
+  for (const InvalidFree& story : analysis.invalid_frees.stories) {
+    for (const auto* moment : {&story.allocated, &story.freed, &story.again}) collect(moment->stack);
+  }
   for (const StackId stack : more) collect(stack);
   // Code that touched memory is the tracer's where that was its own.
   const auto touched = [&](const std::vector<FaultToucher>& touchers) {

@@ -252,6 +252,7 @@ void HeapModel::ForgetFigures() {
   sizes_ = {};
   event_ = peak_event_ = interval_event_ = checkpoint_ = 0;
   peak_bytes_ = peak_blocks_ = peak_time_ns_ = window_max_ = 0;
+  first_unknown_frees_.clear();
   failed_ = reallocations_ = earlier_frees_ = unordered_ = unknown_frees_ = unseen_frees_ = 0;
   if (custom_ != nullptr) custom_->ForgetFigures();
 }

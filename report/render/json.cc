@@ -516,6 +516,7 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
   member("thread_exchanges_left_out", {{"blocks", analysis.exchanges_left_out.blocks},
                                        {"bytes", analysis.exchanges_left_out.bytes}});
   member("mismatches", MismatchesJson(view));
+  member("invalid_frees", InvalidFreesJson(view));
   out.Write(",\n  \"phases\": ");
   WriteArray(analysis.phases, kAllRows, PhaseJson, out);
   out.Write(",\n  \"marks\": ");

@@ -34,6 +34,7 @@ Json LifetimesJson(const ReportView& view);
 Json ModulesJson(const ReportView& view);
 Json ExchangeJson(const ReportView& view, const ThreadExchange& exchange);
 Json MismatchesJson(const ReportView& view);
+Json InvalidFreesJson(const ReportView& view);
 Json SiteLifetimeJson(const ReportView& view, const Site& site);
 Json SiteMovesJson(const Site& site);
 Json SiteSizesJson(const Site& site);

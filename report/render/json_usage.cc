@@ -94,6 +94,38 @@ Json MismatchesJson(const ReportView& view) {
   return {{"frees_known", view.analysis().frees_with_stack != 0}, {"pairs", std::move(pairs)}};
 }
 
+namespace {
+
+Json MomentJson(const ReportView& view, const InvalidFree::Moment& moment) {
+  const ThreadSummary* thread = view.ThreadOf(moment.thread);
+  return {{"time_s", Seconds(moment.time_ns)},
+          {"tid", thread != nullptr ? Json(thread->tid) : Json()},
+          {"by", moment.by_realloc ? "realloc" : "free"},
+          {"caller", moment.stack ? Json(view.CallerText(moment.stack)) : Json()},
+          {"stack", moment.stack ? StackJson(view, moment.stack) : Json()}};
+}
+
+}  // namespace
+
+Json InvalidFreesJson(const ReportView& view) {
+  Json stories = Json::array();
+  const InvalidFrees& frees = view.analysis().invalid_frees;
+  for (const InvalidFree& one : frees.stories) {
+    Json allocated = MomentJson(view, one.allocated);
+    allocated["by"] = std::string(FunctionName(one.function));
+    stories.push_back({{"kind", std::string(KindName(one.kind))},
+                       {"times", one.times},
+                       {"address", one.address},
+                       {"offset", one.offset},
+                       {"block_bytes", one.block_bytes},
+                       {"allocated", std::move(allocated)},
+                       {"freed", one.kind == InvalidFree::Kind::kInsideLive
+                                     ? Json() : MomentJson(view, one.freed)},
+                       {"again", MomentJson(view, one.again)}});
+  }
+  return {{"not_looked_for", frees.not_looked_for}, {"stories", std::move(stories)}};
+}
+
 Json SiteLifetimeJson(const ReportView& view, const Site& site) {
   return QuantilesJson(view, LifetimesOf(site));
 }

@@ -157,7 +157,8 @@ std::string AllocationName(const ReportView& view, StackId stack,
 std::string RenderText(const ReportView& view, const TextOptions& options) {
   using Render = std::string (*)(const ReportView&, const TextOptions&);
   static constexpr std::pair<TextSection, Render> kSections[] = {
-      {TextSection::kSummary, SummaryText},     {TextSection::kLeaks, LeaksText},
+      {TextSection::kSummary, SummaryText},     {TextSection::kInvalidFrees, InvalidFreesText},
+      {TextSection::kLeaks, LeaksText},
       {TextSection::kGrowing, GrowingText},
       {TextSection::kSites, SitesText},         {TextSection::kGrowth, GrowthAndPhases},
       {TextSection::kFaults, FaultsAndWhose},   {TextSection::kPressure, PressureText},

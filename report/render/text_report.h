@@ -23,7 +23,7 @@ namespace memtrace::report::render {
 
 enum class TextSection {
   kSummary, kLeaks, kGrowing, kSites, kGrowth, kFaults, kTemporary, kLifetimes, kReallocs, kSizes,
-  kModules, kThreads, kMappings, kPressure,
+  kModules, kThreads, kMappings, kPressure, kInvalidFrees,
 };
 
 struct TextOptions {
@@ -45,6 +45,12 @@ std::string RenderText(const ReportView& view, const TextOptions& options);
 
 // The sections, each in a file of its own or with its like.
 std::string SummaryText(const ReportView& view, const TextOptions& options);
+// Double frees, and frees within a block; nothing where there are none.
+std::string InvalidFreesText(const ReportView& view, const TextOptions& options);
+// "double_free", as JSON and SQLite name it.
+absl::string_view KindName(InvalidFree::Kind kind);
+// "2 double frees and 1 free inside of a block"; empty where there are none.
+std::string InvalidFreesPhrase(const InvalidFrees& frees);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
 // The heading of that without a scan.
 absl::string_view UnfreedTitle(const ReportView& view);

@@ -64,10 +64,15 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
     bad.push_back(absl::StrCat(Plural(coverage.unordered_events, "event"),
                                " could not be ordered across threads"));
   }
-  if (coverage.unknown_frees > 0) {
-    bad.push_back(absl::StrCat(Plural(coverage.unknown_frees, "free"),
-                               " of blocks whose allocation the trace does not have, or that "
-                               "were freed before"));
+  const InvalidFrees& invalid = analysis.invalid_frees;
+  if (invalid.told > 0) {
+    bad.push_back(absl::StrCat(InvalidFreesPhrase(invalid), ": see INVALID FREES"));
+  }
+  if (coverage.unknown_frees > invalid.told) {
+    const bool known = invalid.looked_for && invalid.not_looked_for == 0;
+    bad.push_back(absl::StrCat(Plural(coverage.unknown_frees - invalid.told, "free"),
+                               " of blocks whose allocation the trace does not have",
+                               known ? "" : ", or that were freed before"));
   }
   if (coverage.cross_check_differences > 0) {
     bad.push_back(absl::StrCat(Plural(coverage.cross_check_differences, "stack"),

@@ -35,10 +35,18 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
                       : absl::StrCat("; most: ", options.style.Name(view.CallerText(most->stack))));
 }
 
+std::string InvalidFreesVerdict(const ReportView& view, const TextOptions& options) {
+  const InvalidFrees& frees = view.analysis().invalid_frees;
+  if (frees.stories.empty()) return "";
+  return absl::StrCat(InvalidFreesPhrase(frees), ": a block of ",
+                      options.style.Name(view.CallerText(frees.stories.front().allocated.stack)));
+}
+
 }  // namespace
 
 std::vector<std::string> Verdicts(const ReportView& view, const TextOptions& options) {
-  std::vector<std::string> verdicts = {LossVerdict(view, options), GrowingVerdict(view, options)};
+  std::vector<std::string> verdicts = {InvalidFreesVerdict(view, options),
+                                       LossVerdict(view, options), GrowingVerdict(view, options)};
   std::erase(verdicts, "");
   return verdicts;
 }

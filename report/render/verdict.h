@@ -11,7 +11,7 @@
 
 namespace memtrace::report::render {
 
-// Of what a scan found to be lost, and of what grows. Empty: nothing of the kind is known.
+// Of invalid frees, of what a scan found to be lost, and of what grows. Empty: nothing of the kind is known.
 std::vector<std::string> Verdicts(const ReportView& view, const TextOptions& options);
 
 }  // namespace memtrace::report::render

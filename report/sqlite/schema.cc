@@ -237,6 +237,20 @@ CREATE TABLE block_ends (  -- where realloc took blocks of a site over, and wher
   mismatched INTEGER NOT NULL       -- 1: not by what ends such a block
 );
 
+CREATE TABLE invalid_frees (  -- of what was no live block, those of the same stacks together; times and addresses of the first
+  kind TEXT NOT NULL,               -- double_free, inside_live_block, inside_freed_block
+  times INTEGER NOT NULL,
+  address INTEGER NOT NULL,
+  offset INTEGER NOT NULL,          -- of the address in the block
+  block_bytes INTEGER NOT NULL,
+  allocated_ns INTEGER NOT NULL,
+  allocated_stack INTEGER REFERENCES stacks,
+  freed_ns INTEGER,                 -- NULL: the block was live
+  freed_stack INTEGER REFERENCES stacks,  -- NULL: none was recorded, as of the next
+  again_ns INTEGER NOT NULL,
+  again_stack INTEGER REFERENCES stacks
+);
+
 CREATE TABLE fault_sites (  -- page faults on the blocks of a site, where single faults were seen
   id INTEGER PRIMARY KEY,
   stack INTEGER REFERENCES stacks,  -- that allocated the blocks

@@ -16,6 +16,7 @@
 #include "report/output_file.h"
 #include "report/render/frames_filter.h"
 #include "report/render/mismatches.h"
+#include "report/render/text_report.h"
 #include "report/render/process_end.h"
 #include "report/render/selection_lines.h"
 #include "report/sqlite/database.h"
@@ -70,6 +71,7 @@ class Writer {
     WritePools();
     WriteMappings();
     WriteBlockEnds();
+    WriteInvalidFrees();
     WriteFaultSites(view_, database_);
     WriteSizes();
     WriteLiveBlocks();
@@ -95,6 +97,7 @@ class Writer {
   void WritePools();
   void WriteMappings();
   void WriteBlockEnds();
+  void WriteInvalidFrees();
   void WriteSizes();
   void WriteLiveBlocks();
 
@@ -245,6 +248,9 @@ void Writer::WriteStacks() {
   for (const BlockEnds& ends : analysis().block_ends) {
     if (view_.Matches(ends.from)) write(ends.to);
   }
+  for (const InvalidFree& one : analysis().invalid_frees.stories) {
+    for (const auto* moment : {&one.allocated, &one.freed, &one.again}) write(moment->stack);
+  }
   for (const LeakScan& scan : analysis().leak_scans) {
     for (const LossRecord& record : scan.records) write(record.stack);
   }
@@ -388,6 +394,24 @@ void Writer::WriteBlockEnds() {
                                         : is_realloc ? "realloc" : "free");
     Stack(ends.to, &row);
     row.Number(ends.times).Number(wrong != mismatched.end()).Row();
+  }
+}
+
+void Writer::WriteInvalidFrees() {
+  Insert row(database_, "invalid_frees", 11);
+  for (const InvalidFree& one : analysis().invalid_frees.stories) {
+    row.Text(render::KindName(one.kind)).Number(one.times).Number(one.address).Number(one.offset)
+        .Number(one.block_bytes).Number(one.allocated.time_ns);
+    Stack(one.allocated.stack, &row);
+    if (one.kind == InvalidFree::Kind::kInsideLive) {
+      row.Null();
+    } else {
+      row.Number(one.freed.time_ns);
+    }
+    Stack(one.freed.stack, &row);
+    row.Number(one.again.time_ns);
+    Stack(one.again.stack, &row);
+    row.Row();
   }
 }
 

@@ -272,6 +272,13 @@ void Mismatched(MadeUp* made_up) {
   for (const StackId stack : {made, grown}) made_up->AddSite(stack, 1, 16, 0);
   made_up->analysis.block_ends.push_back(
       {made, grown, format::AllocFunction::kMalloc, BlockEnds::By::kRealloc, 1234});
+  InvalidFree story;
+  story.times = 12;
+  story.block_bytes = 2048;
+  story.allocated = {made, ThreadId{1}, 1'000'000, false};
+  story.freed = {grown, ThreadId{1}, 2'000'000, false};
+  story.again.time_ns = 3'000'000;
+  made_up->analysis.invalid_frees = {{story}, 12, true, 0};
 }
 
 void Large(MadeUp* made_up) {

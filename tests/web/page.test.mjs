@@ -370,8 +370,13 @@ describe('an ordinary page', () => {
   }));
 
   test('lists blocks that ended by the wrong function', () => on('mismatched.html', '#view=leaks', async (page) => {
-    const table = page.locator('#panel-leaks table.plain');
+    const table = page.locator('#panel-leaks table.plain').last();
     assert.match(await table.textContent(), /operator new.*Grow .*grow\.cc:5.*realloc.*1,234/);
+  }));
+
+  test('lists invalid frees', () => on('mismatched.html', '#view=leaks', async (page) => {
+    const table = page.locator('#panel-leaks table.plain').first();
+    assert.match(await table.textContent(), /freed before.*2\.00 KiB.*12.*Make .*make\.cc:21.*Grow .*grow\.cc:5.*not recorded at 3/);
   }));
 
   test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {

@@ -116,6 +116,13 @@ export interface Mismatch {
   allocator: string; ended_by: string; times: number; allocated_at: string; ended_at: string;
 }
 
+// What was freed although it was no live block.
+export interface FreeMoment { time_s: number; tid: number | null; by: string; caller: string | null; stack: number | null }
+export interface InvalidFree {
+  kind: string; times: number; address: number; offset: number; block_bytes: number;
+  allocated: FreeMoment; freed: FreeMoment | null; again: FreeMoment;
+}
+
 export interface Report {
   process: {
     pid: number; command: string[]; executable: string; build_id: string; host: string;
@@ -163,6 +170,7 @@ export interface Report {
   sizes: { from_bytes: number; to_bytes: number; allocations: number; bytes: number;
            live_blocks: number; live_bytes: number }[];
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[]; thread_exchanges_left_out?: { blocks: number; bytes: number };
+  invalid_frees?: { not_looked_for: number; stories: InvalidFree[] };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
   resident?: Resident[]; pressure?: Pressure | null;

@@ -1,6 +1,7 @@
 // What was not freed: by kind where the memory was scanned. And what was freed by the wrong function.
+// And what was freed twice.
 
-import type { Leak } from '../data';
+import type { FreeMoment, Leak } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
@@ -61,7 +62,7 @@ export class LeaksView implements View {
         stackList(stacks, leak.stack, (frame) => state.set({ q: stacks.name(frame) }, true))),
       empty: scanned ? 'No leak is left by the filter.' : 'Every block was freed, or the filter leaves none.',
     });
-    this.element = h('div', {}, this.head(), this.table.element, ...this.mismatches());
+    this.element = h('div', {}, ...this.invalidFrees(), this.head(), this.table.element, ...this.mismatches());
   }
 
   update(): void {
@@ -77,6 +78,18 @@ export class LeaksView implements View {
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
+
+  private invalidFrees(): Child[] {
+    const stories = this.model.report.invalid_frees?.stories ?? [];
+    const what: { [kind: string]: string } = {
+      double_free: 'freed before', inside_live_block: 'inside of a block', inside_freed_block: 'inside of a block that was freed before' };
+    const moment = (one: FreeMoment | null) => one === null ? '' :
+      h('span', {}, one.caller === null ? 'not recorded' : name(one.caller), ` at ${seconds(one.time_s)}`);
+    return stories.length === 0 ? [] : [h('h3', {}, 'Invalid frees'),
+      plainTable(['What', 'Block', 'Times', 'Allocated', 'Freed', 'Freed again'], stories, (story) =>
+        [what[story.kind] ?? story.kind, bytes(story.block_bytes), this.model.figures.count(story.times),
+          moment(story.allocated), moment(story.freed), moment(story.again)], [0, 3, 4, 5])];
+  }
 
   private mismatches(): Child[] {
     const pairs = this.model.report.mismatches?.pairs ?? [];

@@ -1,0 +1,31 @@
+// Invalid frees: what became of the blocks at addresses that were freed when they were no live
+// block.
+//
+// The pass over the heap knows live blocks, not those that were freed: it notes the address
+// (HeapModel::unknown_frees()). This second pass over the trace, in the same order, follows what was
+// allocated and freed at these few addresses and at nothing else, and tells double frees from
+// frees inside of a block and from those of memory that the trace knows nothing of.
+//
+// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees, and what the order of
+// the events takes. One thread besides those that decode.
+
+#ifndef MEMTRACE_REPORT_INVALID_FREES_H_
+#define MEMTRACE_REPORT_INVALID_FREES_H_
+
+#include <functional>
+#include <span>
+
+#include "report/stack_table.h"
+#include "report/trace_reader.h"
+#include "report/usage/invalid_free.h"
+
+namespace memtrace::report {
+
+// `stacks` has those of the pass that found `unknown`. `stop` as in AnalyzeOptions, may be empty: after
+// it nothing is told. `jobs` threads may be at work.
+InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,
+                              StackTable* stacks, unsigned jobs, const std::function<bool()>& stop);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_INVALID_FREES_H_
