@@ -1,6 +1,9 @@
 // memtrace: the command line. Each command is registered by its own file; here
 // are only what they share: --version, and one clear line for a wrong word.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
@@ -101,9 +104,19 @@ int OutOfMemory() {
   return kExitFailed;
 }
 
+// Where one of the three is closed, the next file that is opened would be it: what is read, or what -o
+// names by /proc/self/fd/1. To write or read there fails as before, and a program that is started finds it closed.
+void HoldStandardDescriptors() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    if (open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != fd) return;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  HoldStandardDescriptors();
   if (argc > 0 && memtrace::report::IsValgrindDriver(argv[0])) {
     try {
       return Flushed(memtrace::report::RunValgrindDriver({argv + 1, argv + argc}));

@@ -79,6 +79,18 @@ void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
   }
 }
 
+// The sites of a module that is gone or another build now have no functions: they would be others than they were.
+void NoteNameless(const ReportView& view, RunSummary* run) {
+  const std::set<std::string>& replaced = view.symbols().replaced();
+  if (replaced.empty()) return;
+  std::set<std::string> modules;
+  for (const Site* site : view.sites()) {
+    const Frame* caller = view.Caller(site->stack);
+    if (caller != nullptr && caller->function.empty() && replaced.contains(caller->module)) modules.insert(caller->module);
+  }
+  run->nameless.insert(run->nameless.end(), modules.begin(), modules.end());
+}
+
 Amounts AmountsOf(const Site& site) {
   Amounts amounts;
   amounts[Measure::kLive] = site.live_bytes;
@@ -284,6 +296,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
                analysis.coverage.damage, PartText(analysis.coverage), &run);
   for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
+  NoteNameless(*view, &run);
   Sites sites(*view, run.executables.front(), &run);
   sites.AddAll([&](const Site& site) { return run.sampled ? AmountsOf(site) : Amounts(); });
   if (scan != nullptr) {
@@ -366,6 +379,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   for (const size_t index : view->executables()) {
     const std::string name(render::FileNameOf(view->executable(index).path));
     executables.insert(name);
+    NoteNameless(view->sites_of(index), &run);
     Sites sites(view->sites_of(index), name, &run);
     const TreeSamples::BySite none;
     const auto found = sampled.find(index);

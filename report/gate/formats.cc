@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/strings/str_join.h"
 #include "report/gate/source_root.h"
 #include "report/leak_kinds.h"
@@ -29,6 +30,13 @@ std::string FrameLine(const Frame& frame, const std::vector<std::string>& roots)
     place = frame.line == 0 ? below : absl::StrCat(below, ":", frame.line);
   }
   return absl::StrCat(render::FrameName(frame), place.empty() ? "" : "  ", place);
+}
+
+// "./src/load.c", which -ffile-prefix-map=DIR=. makes: repositories have no such name.
+std::string WithoutDots(absl::string_view path) {
+  while (absl::ConsumePrefix(&path, "./") || absl::ConsumePrefix(&path, "/")) {
+  }
+  return std::string(path);
 }
 
 }  // namespace
@@ -60,7 +68,7 @@ SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak) {
     if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
     // A name without a directory is relative to where the compiler ran: the project's root, or
     // it would have been told more.
-    std::string path = frame->file.front() == '/' ? BelowRoots(roots, frame->file) : frame->file;
+    std::string path = frame->file.front() == '/' ? BelowRoots(roots, frame->file) : WithoutDots(frame->file);
     if (!path.empty()) return {std::move(path), frame->line};
   }
   return {};

@@ -66,6 +66,12 @@ absl::Status Add(const Flags& flags, bool* skipped) {
   if (!run->incomplete.empty()) {
     return absl::DataLossError(absl::StrCat(run->incomplete.front(), "; the night was not added"));
   }
+  // So would one whose sites have other names than those of the nights before.
+  if (!run->nameless.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        run->nameless.front(), " is gone or another build now, so that the functions that allocate have no "
+        "names; the night was not added: add it before the program is built anew"));
+  }
   if (const absl::Status known = RefuseKnownNight(flags.paths.back(), *run); !known.ok()) return known;
   Night night;
   night.label = flags.label;

@@ -27,6 +27,8 @@
 #include "report/run/run_session.h"
 #include "report/run/unique_fd.h"
 #include "report/scratch_directory.h"
+#include "report/byte_source.h"
+#include "report/file_header.h"
 #include "report/valgrind/driver_options.h"
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
@@ -60,6 +62,43 @@ std::vector<std::string> TracesIn(const std::string& directory) {
     return std::pair(Basename(a) != kRootTrace, a) < std::pair(Basename(b) != kRootTrace, b);
   });
   return traces;
+}
+
+// The program's own and those of its forked children, and theirs: what began by an exec is left out with
+// all that it forked. What cannot be read stays, to be told of.
+std::vector<std::string> WithoutExecuted(const std::vector<std::string>& traces) {
+  struct Headed {
+    std::string file;
+    uint64_t id = 0, parent = 0;  // parent 0: no fork child
+    bool stays = false;
+  };
+  std::vector<Headed> all;
+  std::set<uint64_t> ids;
+  for (const std::string& file : traces) {
+    Headed one{file};
+    const auto source = FileSource::Open(file);
+    const auto header = source.ok() ? ReadFileHeader(**source) : source.status();
+    if (header.ok()) {
+      one.id = header->trace_id;
+      one.parent = header->parent_trace_id;
+    }
+    one.stays = !header.ok() || Basename(file) == kRootTrace;
+    if (one.stays) ids.insert(one.id);
+    all.push_back(std::move(one));
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (Headed& one : all) {
+      if (one.stays || one.parent == 0 || !ids.contains(one.parent)) continue;
+      one.stays = more = true;
+      ids.insert(one.id);
+    }
+  }
+  std::vector<std::string> left;
+  for (const Headed& one : all) {
+    if (one.stays) left.push_back(one.file);
+  }
+  return left;
 }
 
 // A report's way out: a file that several processes may share, or a descriptor.
@@ -131,7 +170,7 @@ class Driver {
     if (scratch.path().empty()) return Fail(scratch.error());
     RunOptions run;
     run.output = absl::StrCat(scratch.path(), "/", kRootTrace);
-    run.children = options_.trace_children ? "follow" : "off";
+    run.children = "follow";  // Valgrind's --trace-children is of those that exec alone
     run.quiet = run.passing = true;
     run.command = options_.command;
     if (options_.leak_check != render::ValgrindStyle::LeakCheck::kNo) {
@@ -140,11 +179,13 @@ class Driver {
     signal(SIGPIPE, SIG_DFL);
     RunOutcome outcome;
     const int exit_status = RunSession(run, &outcome);
-    unknown_ |= !outcome.missing.empty();
+    unknown_ |= options_.trace_children && !outcome.missing.empty();
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 
-    for (const std::string& trace : TracesIn(scratch.path())) {
+    std::vector<std::string> traces = TracesIn(scratch.path());
+    if (!options_.trace_children) traces = WithoutExecuted(traces);
+    for (const std::string& trace : traces) {
       Report(trace);
       ++reported_;
     }

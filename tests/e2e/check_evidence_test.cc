@@ -75,6 +75,12 @@ TEST(CheckEvidenceTest, ABaselineIsNotMadeOfAProgramThatWasBuiltAnew) {
   EXPECT_THAT(unnamed.err, HasSubstr("is gone or another build now"));
   EXPECT_FALSE(Exists(directory / "known"));
   EXPECT_THAT(check({}).out, HasSubstr("build-id"));
+  // Nor a night of a history, whose sites would be others than those of the nights before.
+  const Result night = RunCommand({.arguments = {ToolPath(), "trend", "--add", traces.path(), directory / "history"},
+                                   .environment = {{"HOME", home.path()}}});
+  EXPECT_EQ(night.exit_status, 2);
+  EXPECT_THAT(night.err, HasSubstr("is gone or another build now"));
+  EXPECT_FALSE(Exists(directory / "history"));
   // Names that were found in time are there still.
   Compile(directory, "lose", source);
   EXPECT_THAT(check({}).out, HasSubstr("lose.c:3"));

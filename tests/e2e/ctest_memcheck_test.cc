@@ -109,6 +109,27 @@ TEST(ValgrindDriverTest, TakesWhatIsSetForAllRuns) {
   EXPECT_THAT(wrong.err, HasSubstr("VALGRIND_OPTS: unknown option --leak-chek=full"));
 }
 
+// Valgrind goes with a fork in any case, and with an exec when it is told to.
+TEST(ValgrindDriverTest, ForkedChildrenAreReportedOn) {
+  const auto drive = [](const Words& options) {
+    Words words = {Driver(), "-q", "--leak-check=full", "--error-exitcode=9"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back(TraceePath("leaks_in_children"));
+    return RunCommand({.arguments = words});
+  };
+  const Result run = drive({});
+  EXPECT_EQ(run.exit_status, 9) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(" 33 bytes in 1 blocks are definitely lost"));
+  EXPECT_THAT(run.err, HasSubstr(" 35 bytes in 1 blocks are definitely lost"));
+  EXPECT_THAT(run.err, Not(HasSubstr(" 44 bytes in 1 blocks")));
+  const Result silent = drive({"--child-silent-after-fork=yes"});
+  EXPECT_EQ(silent.exit_status, 0) << silent.err;
+  EXPECT_EQ(silent.err, "");
+  const Result all = drive({"--trace-children=yes"});
+  EXPECT_EQ(all.exit_status, 9);
+  EXPECT_THAT(all.err, HasSubstr(" 44 bytes in 1 blocks are definitely lost"));
+}
+
 TEST(ValgrindDriverTest, RefusesWhatItDoesNotKnow) {
   const Result run = Drive({"--leak-check=sometimes"}, {});
   EXPECT_EQ(run.exit_status, 2);

@@ -150,6 +150,37 @@ TEST(FreeStacksTest, TheDatabaseHasWhereBlocksEnded) {
   EXPECT_EQ(query.out, std::to_string(wrong) + "\n1\n") << query.err;
 }
 
+// A block that was freed twice: glibc ends the program, and the report says which.
+TEST(FreeStacksTest, InvalidFreesHaveTheirStacks) {
+  for (const char* how : {"", "inside"}) {
+    TempDir traces;
+    const std::string trace = traces / "app.mtr";
+    Words words = {ToolPath(), "run", "-q", "--free-stacks", "-o", trace, "--", TraceePath("frees_twice")};
+    if (*how != '\0') words.push_back(how);
+    const Result run = RunCommand({.arguments = words});
+    EXPECT_NE(run.Outcome(), "exit 0");
+    const Json report = Report(trace);
+    const Json& stories = report.at("invalid_frees").at("stories");
+    ASSERT_EQ(stories.size(), 1u) << how;
+    const Json& story = stories.at(0);
+    EXPECT_EQ(story.at("times"), 1);
+    EXPECT_EQ(story.at("block_bytes"), 100);
+    EXPECT_THAT(story.at("allocated").at("caller").get<std::string>(), HasSubstr("make "));
+    EXPECT_THAT(story.at("again").at("caller").get<std::string>(), HasSubstr("give_back_again "));
+    const std::string text = ReportText(trace, {});
+    EXPECT_THAT(text, HasSubstr("INVALID FREES"));
+    if (*how == '\0') {
+      EXPECT_EQ(story.at("kind"), "double_free");
+      EXPECT_THAT(story.at("freed").at("caller").get<std::string>(), HasSubstr("give_back "));
+      EXPECT_THAT(text, HasSubstr("1 double free"));
+    } else {
+      EXPECT_EQ(story.at("kind"), "inside_live_block");
+      EXPECT_EQ(story.at("offset"), 16);
+      EXPECT_TRUE(story.at("freed").is_null());
+    }
+  }
+}
+
 // Everything but the mismatches is as it was, for programs whose threads hand blocks over too.
 TEST(FreeStacksTest, NothingElseChanges) {
   const Words programs[] = {{"hand_blocks_over", "3", "2000"}, {"counted_pairs", "turns", "5000"}};

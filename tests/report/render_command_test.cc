@@ -343,6 +343,18 @@ TEST_F(ReportCommandTest, TheTraceIsNeverReplacedByWhatIsMadeOfIt) {
   EXPECT_EQ(content(), before);
 }
 
+// The first file that was opened would have been descriptor 1: the trace itself.
+TEST_F(ReportCommandTest, AClosedStandardOutputIsNoFileToWriteOver) {
+  const auto bytes = fs::file_size(trace_);
+  for (const char* command : {"report", "report --format json", "dump", "pack"}) {
+    const Result result = Shell(absl::StrCat("ln -sfn /proc/self/fd/1 out; $M ", command, " $T -o out >&-; s=$?; test -L out && exit $s; exit 99"));
+    EXPECT_NE(result.status, 0) << command;
+    EXPECT_NE(result.status, 99) << command << ": the link was replaced";
+    EXPECT_EQ(fs::file_size(trace_), bytes) << command;
+  }
+  EXPECT_EQ(Shell("$M report $T >&-").status, 2);
+}
+
 TEST_F(ReportCommandTest, NumbersThatAreTooLargeAreRefused) {
   ExpectRefused("$M report $T --top 99999999999999999999", "is too large");
   ExpectRefused("$M report $T --width 99999999999999999999", "is too large");

@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "format/trace_format.h"
 #include "tests/report/run_e2e.h"
 
 namespace memtrace::report {
@@ -228,9 +229,10 @@ TEST_F(RunTest, AnotherProcessOfThePidIsNotTheProgram) {
 }
 
 TEST_F(RunTest, ReplacesAnOlderTraceOnlyAtTheEnd) {
-  WriteFile(directory_ / "out.mtr", "old", 0644);
+  const std::string old = std::string(std::begin(format::kFileMagic), std::end(format::kFileMagic)) + "old";
+  WriteFile(directory_ / "out.mtr", old, 0644);
   const Outcome outcome = Run({"/bin/cat", "out.mtr"});
-  EXPECT_EQ(outcome.out, "old");
+  EXPECT_EQ(outcome.out, old);
   EXPECT_TRUE(PackedTrace::Read(directory_ / "out.mtr").packed);
   ExpectNothingLeft({"out.mtr"});
 }
@@ -314,6 +316,15 @@ TEST_F(RunRefusalTest, AnOutputThatCannotBeWritten) {
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("cannot write in /proc"), {"-o", "/proc/out.mtr"});
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("it is a directory"), {"-o", directory_.path()});
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("no regular file"), {"-o", "/dev/null"});
+}
+
+// The name of the program or of its source, where that of a trace was meant.
+TEST_F(RunRefusalTest, AnOutputThatWouldReplaceWhatIsNoTrace) {
+  WriteFile(directory_ / "leak.c", "int main() {}\n", 0644);
+  ExpectRefused({tracee_, "env"}, 2, HasSubstr("leak.c: it is no trace; give another name"), {"-o", "leak.c"});
+  const std::string program(tracee_.substr(tracee_.rfind('/') + 1));
+  WriteFile(directory_ / program, "mine", 0755);
+  ExpectRefused({tracee_, "env"}, 2, HasSubstr("it is no trace"), {"-o", "%e"});
 }
 
 TEST_F(RunRefusalTest, ALibraryThatIsNotThere) {
