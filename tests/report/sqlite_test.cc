@@ -62,6 +62,13 @@ class MadeUpRun : public MadeUpLeaks {
         {.from = node.stack, .to = mapping.stack, .by = BlockEnds::By::kFree, .times = 98},
         {.from = analysis.sites[1].stack, .to = mapping.stack, .times = 4}};
     analysis.frees_with_stack = 98;
+    InvalidFree twice;
+    twice.times = 3;
+    twice.address = 0x30000;
+    twice.allocated = {node.stack, ThreadId{1}, 1000, false};
+    twice.freed.time_ns = 2000;
+    twice.again = {mapping.stack, ThreadId{1}, 3000, false};
+    analysis.invalid_frees = {{twice}, 3, true, 0};
     analysis.sizes.allocations[5] = 100;
     analysis.sizes.live_bytes[5] = 32;
     analysis.sizes.allocations[10] = 5;
@@ -301,6 +308,7 @@ TEST_F(SqliteTest, TheQueriesOfTheDocumentGiveWhatTheySay) {
       {"Threads", "main|42|115|1224\n"},
       {"Phases that left something behind", "load|2|1000\n"},
       {"Call sites that grow", "MakeNode(int)|6|100.0|192\n"},
+      {"Double frees", "double_free|3|0|MakeNode(int)|Cache::Get()\n"},
       {"Whose blocks took page faults", "MakeNode(int)|7|1|Cache::Get()|5\n"},
       {"Who mapped memory", "mmap|1|65536|Cache::Get()\n"},
       {"Size classes", "16|31|100|32\n512|1023|5|1000\n"},

@@ -275,7 +275,9 @@ void Mismatched(MadeUp* made_up) {
   InvalidFree story;
   story.times = 12;
   story.block_bytes = 2048;
-  story.allocated = {made, ThreadId{1}, 1'000'000, false};
+  const StackId kept = made_up->Stack({{"Keep", "/work/src/keep.cc", 8}});
+  made_up->AddSite(kept, 1, 16, 0);
+  story.allocated = {kept, ThreadId{1}, 1'000'000, false};
   story.freed = {grown, ThreadId{1}, 2'000'000, false};
   story.again.time_ns = 3'000'000;
   made_up->analysis.invalid_frees = {{story}, 12, true, 0};

@@ -376,7 +376,7 @@ describe('an ordinary page', () => {
 
   test('lists invalid frees', () => on('mismatched.html', '#view=leaks', async (page) => {
     const table = page.locator('#panel-leaks table.plain').first();
-    assert.match(await table.textContent(), /freed before.*2\.00 KiB.*12.*Make .*make\.cc:21.*Grow .*grow\.cc:5.*not recorded at 3/);
+    assert.match(await table.textContent(), /freed before.*2\.00 KiB.*12.*Keep .*keep\.cc:8.*Grow .*grow\.cc:5.*not recorded at 3/);
   }));
 
   test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {
