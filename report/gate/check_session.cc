@@ -15,7 +15,6 @@
 #include <optional>
 #include <set>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -303,23 +302,6 @@ absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
   return absl::OkStatus();
 }
 
-// A trace as it was at one time: another run may write one of the same name.
-using KnownTraces = std::set<std::tuple<std::string, uint64_t, int64_t>>;
-
-std::tuple<std::string, uint64_t, int64_t> KnownAs(const std::string& path) {
-  struct stat st = {};
-  stat(path.c_str(), &st);
-  return {path, st.st_ino, int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec};
-}
-
-KnownTraces TracesIn(const std::string& directory) {
-  KnownTraces known;
-  const auto set = FindTraces({directory});
-  if (!set.ok()) return known;
-  for (const TraceSet::File& file : set->files) known.insert(KnownAs(file.path));
-  return known;
-}
-
 // The traces to look at, and of what there are none.
 struct Evidence {
   TraceSet set;
@@ -344,18 +326,20 @@ Evidence EvidenceOf(const std::vector<std::string>& paths) {
   return evidence;
 }
 
-// What a run left in a directory, which had the traces of `before`.
-Evidence EvidenceOfRun(const std::string& directory, const KnownTraces& before, bool kept,
-                       const RunOutcome& outcome) {
+// What a run left in a directory, which may have traces of earlier runs, and of others at the same time.
+Evidence EvidenceOfRun(const std::string& directory, bool kept, const RunOutcome& outcome) {
   Evidence evidence;
   std::string none;
   if (auto set = FindTraces({directory}); !set.ok()) {
     none = kept ? std::string(set.status().message()) : "there is no trace";
   } else {
     evidence.set = *std::move(set);
-    std::erase_if(evidence.set.files,
-                  [&](const TraceSet::File& file) { return before.contains(KnownAs(file.path)); });
-    if (evidence.set.files.empty()) none = absl::StrCat(directory, " has no trace but those of earlier runs");
+    std::set<std::string> of_run;
+    for (const std::string& path : outcome.traces) of_run.insert(std::string(render::FileNameOf(path)));
+    std::erase_if(evidence.set.files, [&](const TraceSet::File& file) {
+      return !of_run.contains(std::string(render::FileNameOf(file.path)));
+    });
+    if (evidence.set.files.empty()) none = absl::StrCat(directory, " has no trace but those of other runs");
   }
   if (!none.empty() && outcome.missing.empty()) {
     evidence.missing.push_back(absl::StrCat(
@@ -467,11 +451,10 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   run.command = flags.words;
   run.quiet = true;
   run.passing = scratch.has_value();
-  const KnownTraces before = TracesIn(directory);
   RunOutcome outcome;
   const int status = RunSession(run, &outcome);
   absl::StatusOr<int> verdict =
-      Check(flags, EvidenceOfRun(directory, before, !scratch.has_value(), outcome), options);
+      Check(flags, EvidenceOfRun(directory, !scratch.has_value(), outcome), options);
   const int gate = verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
   if (status == 0) return gate;
   std::fprintf(stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,

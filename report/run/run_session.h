@@ -28,6 +28,7 @@ struct RunOutcome {
   // The exit status is the traced program's own, and not that of one that did not start or was not
   // traced.
   bool is_the_programs = false;
+  std::vector<std::string> traces;  // the files that it wrote
   // A sentence each: of processes whose traces are not in the output, and why.
   std::vector<std::string> missing;
 };

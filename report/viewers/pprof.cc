@@ -180,8 +180,8 @@ class Profile {
     pbf_writer function(writer_, ProfileField::kFunction);
     function.add_uint64(FunctionField::kId, at->second);
     function.add_int64(FunctionField::kName, std::get<0>(key));
-    function.add_int64(FunctionField::kSystemName,
-                       frame.linkage_name.empty() ? std::get<0>(key) : std::get<1>(key));
+    // Empty where it is the same: a name that equals it pprof takes for one to be demangled and shortened.
+    function.add_int64(FunctionField::kSystemName, std::get<1>(key));
     function.add_int64(FunctionField::kFileName, std::get<2>(key));
     return at->second;
   }

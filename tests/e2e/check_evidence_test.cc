@@ -228,6 +228,19 @@ TEST(CheckEvidenceTest, WhatWasGivenAndNotLookedAtIsNamed) {
   EXPECT_THAT(check.out, HasSubstr("--max-peak leek=...: no process of that name was looked at"));
 }
 
+// One ends within the other.
+TEST(CheckEvidenceTest, OfRunsAtTheSameTimeEachLooksAtItsOwn) {
+  TempDir directory;
+  const std::string traces = directory / "traces", go = directory / "go", clean = directory / "clean";
+  const std::string check = ToolPath() + " check -q --library " + LibraryPath() + " --run --traces " + traces + " -- ";
+  const Result run = RunCommand({.arguments = {"sh", "-c",
+      "(" + check + "sh -c 'touch " + directory / "begun" + "; while [ ! -e " + go + " ]; do sleep 0.02; done; exec " +
+      TraceePath("leaks_of_each_kind") + " none'; echo $? > " + clean + ") & while [ ! -e " + directory / "begun" +
+      " ]; do sleep 0.02; done; " + check + TraceePath("leaks_of_each_kind") + "; echo $?; touch " + go + "; wait"}});
+  EXPECT_THAT(run.out, HasSubstr("1\n")) << run.err;
+  EXPECT_EQ(ReadFile(clean), "0\n") << run.out << run.err;
+}
+
 TEST(CheckEvidenceTest, OfTwoFilesOfOneTraceTheWholeOneCounts) {
   TempDir directory;
   const std::string trace = directory / "t.mtr", begin = directory / "a.mtr";

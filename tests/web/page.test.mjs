@@ -375,6 +375,7 @@ describe('an ordinary page', () => {
   }));
 
   test('lists invalid frees', () => on('mismatched.html', '#view=leaks', async (page) => {
+    assert.match(await page.locator('.verdict.bad').first().textContent(), /12 double frees.*Of a block of Keep /);
     const table = page.locator('#panel-leaks table.plain').first();
     assert.match(await table.textContent(), /freed before.*2\.00 KiB.*12.*Keep .*keep\.cc:8.*Grow .*grow\.cc:5.*not recorded at 3/);
   }));

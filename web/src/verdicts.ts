@@ -74,6 +74,18 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
   };
 }
 
+// Undefined by the language, and mostly the program's end.
+function freeVerdict(report: Report): Verdict | null {
+  const stories = report.invalid_frees?.stories ?? [];
+  const times = (kinds: string[]) => stories.filter((story) => kinds.includes(story.kind)).reduce((sum, story) => sum + story.times, 0);
+  const twice = times(['double_free']), inside = times(['inside_live_block', 'inside_freed_block']);
+  if (twice + inside === 0) return null;
+  const parts = [twice > 0 && plural(twice, 'double free'), inside > 0 && `${plural(inside, 'free')} inside of a block`];
+  const { allocated } = stories[0];
+  return { kind: 'bad', view: 'leaks', title: parts.filter((part) => part !== false).join(' and '),
+           text: `${stories.length > 1 ? 'Most of' : 'Of'} a block${allocated.caller === null ? '' : ` of ${allocated.caller}`}.` };
+}
+
 const SHORT_RUN_S = 2;  // as in report/render/text_growing.cc
 
 // A short run may be nothing but the work that fills the heap: of its end nothing is known. What the
@@ -149,7 +161,7 @@ function reveal(view: string): void {
 // Above everything else: each with a way to the view that tells more.
 export function verdictCards(model: Model): HTMLElement {
   const { report, stacks, state } = model;
-  const verdicts = [leakVerdict(report, stacks), growthVerdict(report, stacks), coverageVerdict(report)];
+  const verdicts = [freeVerdict(report), leakVerdict(report, stacks), growthVerdict(report, stacks), coverageVerdict(report)];
   return h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
     ...verdicts.filter((verdict) => verdict !== null).map((verdict) =>
       card(verdict, h('button', {
