@@ -207,6 +207,27 @@ absl::Status WriteSeries(const ReportFlags& flags, const ReportOptions& options,
   return out->Commit();
 }
 
+// Files of other tools have no place for what is missing in them.
+void SayWhatIsMissing(const ReportFlags& flags, ReportFormat format, const Coverage& coverage) {
+  switch (format) {
+    case ReportFormat::kCsv:
+    case ReportFormat::kMtrace:
+    case ReportFormat::kMassif:
+    case ReportFormat::kDhat:
+    case ReportFormat::kFolded:
+    case ReportFormat::kPprof:
+    case ReportFormat::kSpeedscope:
+    case ReportFormat::kCallgrind:
+    case ReportFormat::kHeaptrack:
+      break;
+    default:
+      return;
+  }
+  for (const std::string& text : MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
+    std::fprintf(stderr, "memtrace: %s\n", EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
+  }
+}
+
 // What a report is made of is left to the end of the process: to take it apart, site by site, is a
 // tenth of the time of a report from what was kept. Once for each type.
 template <typename T>
@@ -301,6 +322,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
                             options->symbolizer);
   if (!status.ok()) return status;
   progress.Clear();
+  SayWhatIsMissing(flags, options->format, trace->analysis.coverage);
   if (options->format == ReportFormat::kSqlite) return sqlite::WriteSqlite(*view, flags.output);
 
   // Opened last: an error before this leaves no file, and an old one as it was.

@@ -232,7 +232,7 @@ TEST(CheckEvidenceTest, WhatWasGivenAndNotLookedAtIsNamed) {
 TEST(CheckEvidenceTest, OfRunsAtTheSameTimeEachLooksAtItsOwn) {
   TempDir directory;
   const std::string traces = directory / "traces", go = directory / "go", clean = directory / "clean";
-  const std::string check = ToolPath() + " check -q --library " + LibraryPath() + " --run --traces " + traces + " -- ";
+  const std::string check = ToolPath() + " check -q --run --traces " + traces + " -- ";
   const Result run = RunCommand({.arguments = {"sh", "-c",
       "(" + check + "sh -c 'touch " + directory / "begun" + "; while [ ! -e " + go + " ]; do sleep 0.02; done; exec " +
       TraceePath("leaks_of_each_kind") + " none'; echo $? > " + clean + ") & while [ ! -e " + directory / "begun" +

@@ -343,6 +343,17 @@ TEST_F(ReportCommandTest, TheTraceIsNeverReplacedByWhatIsMadeOfIt) {
   EXPECT_EQ(content(), before);
 }
 
+// They cannot say it in their files.
+TEST_F(ReportCommandTest, OtherToolsFilesOfACutTraceAreNotSilent) {
+  const auto bytes = fs::file_size(trace_);
+  fs::resize_file(trace_, bytes - bytes / 4);
+  for (const char* format : {"csv", "mtrace", "massif", "dhat", "folded", "pprof", "speedscope", "callgrind", "heaptrack"}) {
+    const Result result = Shell(absl::StrCat("$M report $T --format ", format, " -o out"));
+    EXPECT_EQ(result.status, 0) << format << result.err;
+    EXPECT_THAT(result.err, AllOf(StartsWith("memtrace: "), HasSubstr("app.mtr: "))) << format;
+  }
+}
+
 // The first file that was opened would have been descriptor 1: the trace itself.
 TEST_F(ReportCommandTest, AClosedStandardOutputIsNoFileToWriteOver) {
   const auto bytes = fs::file_size(trace_);
