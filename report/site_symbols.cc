@@ -221,7 +221,7 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
       const uint32_t begin = next_frame();
       const auto add = [&, instance = module](Frame frame) {
         frame.module = instance->path;
-        frame.offset = asked[i].offset;
+        frame.offset = instance->path == format::kKernelModule ? format::KernelAddress(asked[i].offset) : asked[i].offset;
         frame.role = render::RoleOf(frame, instance->flags);
         AddFrame(std::move(frame));
       };

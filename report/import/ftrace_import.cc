@@ -111,6 +111,12 @@ uint32_t Importer::CallSite(const FtraceLine& line) {
                             base + std::min(line.call_site, kMostFunctionBytes - 1));
   }
   const KernelSymbol* symbol = symbols_->Find(line.call_site);
+  if (symbol == nullptr && !line.caller.empty()) {
+    FtraceLine named = line;
+    named.symbol = line.caller;
+    named.call_site = line.caller_offset;
+    return CallSite(named);
+  }
   if (symbol == nullptr) {
     unnamed_.insert(line.call_site);
     return trace_->CallSite(trace_->Module(ModulePath("", ""), 0), line.call_site);

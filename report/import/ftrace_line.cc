@@ -110,12 +110,29 @@ std::optional<string_view> Field(string_view text, string_view key) {
   return std::nullopt;
 }
 
+// Of an event that begins with "(do_work+0x1c) ": trace-cmd knew the kernel's symbols.
+void Caller(string_view text, FtraceLine* out) {
+  if (!absl::ConsumePrefix(&text, "(")) return;
+  const size_t end = text.find(')');
+  if (end == text.npos) return;
+  const string_view found = text.substr(0, end), name = found.substr(0, found.find('+'));
+  if (name.size() != found.size() && !Hex(found.substr(name.size() + 1), &out->caller_offset)) return;
+  if (name.empty() || absl::ascii_isdigit(name[0]) || name.size() == 16) {
+    // An address, where it knew no function.
+    if (uint64_t number; name.empty() || Hex(name, &number)) return;
+  }
+  out->caller = name;
+}
+
 // "ffffffff811b2f5a", "0xffff...", "alloc_pipe_info+0x4a/0x210", and "[ext4]" behind that.
 bool CallSite(string_view text, FtraceLine* out) {
   const std::optional<string_view> field = Field(text, "call_site");
   if (!field.has_value() || field->empty()) return false;
   string_view value = *field;
-  if (Hex(value, &out->call_site)) return true;
+  if (Hex(value, &out->call_site)) {
+    Caller(text, out);
+    return true;
+  }
   const size_t plus = value.rfind('+');
   out->symbol = value.substr(0, plus);
   if (plus != value.npos) {

@@ -40,6 +40,9 @@ struct FtraceLine {
   uint64_t call_site = 0;
   absl::string_view symbol, symbol_module;
   uint64_t symbol_bytes = 0;
+  // Where `call_site` is an address: the function that trace-cmd found there, "(do_work+0x1c)".
+  absl::string_view caller;
+  uint64_t caller_offset = 0;
 
   // kLost: how many, 0 not said; on which processor. kWritten: so many of the events that were
   // written are not in the log.

@@ -32,7 +32,7 @@ absl::Status KernelSymbols::Read(const std::string& path) {
   for (std::string line; std::getline(file, line);) {
     ++number;
     const std::vector<absl::string_view> words =
-        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+        absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (words.empty()) continue;
     uint64_t address;
     if (words.size() < 3 || words.size() > 4 || words[0].size() > 16 ||

@@ -60,6 +60,8 @@ TEST(FtraceLineTest, ReadsLinesOfTraceCmd) {
   EXPECT_EQ(line.function, format::kKmemCacheAllocNode);
   EXPECT_EQ(line.call_site, 0xffffffff8170f2cfu);
   EXPECT_EQ(line.symbol, "");
+  EXPECT_EQ(line.caller, "__alloc_skb");
+  EXPECT_EQ(line.caller_offset, 0x8fu);
   EXPECT_EQ(line.address, 0xffff888003a4c000u);
   EXPECT_EQ(line.time_ns, 5'000'001'000u);
 }
@@ -268,7 +270,7 @@ TEST_F(ImportTest, AddressesGetNamesFromASystemMap) {
   for (const auto& [name, site] : sites) bytes[name] += site.bytes_allocated;
   EXPECT_EQ(trace_.analysis.totals.bytes_allocated, 63u);
   EXPECT_EQ(bytes.at("kmalloc in_module [ext4]"), 16u);
-  EXPECT_EQ(bytes.at("kmalloc [kernel]+0xffff82000000 [kernel]"), 8u);
+  EXPECT_EQ(bytes.at("kmalloc [kernel]+0xffffffff82000000 [kernel]"), 8u);
   EXPECT_EQ(result_.unnamed_call_sites, 1u);
   EXPECT_THAT(trace_.analysis.coverage.notes, Contains(HasSubstr("KASLR")));
   uint64_t first = 0, second = 0;
@@ -280,6 +282,22 @@ TEST_F(ImportTest, AddressesGetNamesFromASystemMap) {
   }
   EXPECT_EQ(first, 3u);
   EXPECT_EQ(second, 36u);
+}
+
+// What trace-cmd knew of the address; a map that knows it comes first.
+TEST_F(ImportTest, AddressesGetTheNamesThatTraceCmdFound) {
+  const std::string log =
+      "x-1  [000]  1.000001: kmalloc: (do_work+0x1c) call_site=ffffffff81001010 ptr=0xffff888000001000 "
+      "bytes_req=1 bytes_alloc=64\n"
+      "x-1  [000]  1.000002: kmalloc: (do_more) call_site=ffffffff81005010 ptr=0xffff888000002000 "
+      "bytes_req=2 bytes_alloc=64\n";
+  Import(log);
+  EXPECT_EQ(Sites().count("kmalloc do_work [kernel]"), 1u);
+  EXPECT_EQ(Sites().count("kmalloc do_more [kernel]"), 1u);
+  EXPECT_EQ(result_.unnamed_call_sites, 0u);
+  Import(log, "ffffffff81000000 T _stext\r\nffffffff81001000 T first\r\nffffffff81002000 T _etext\r\n");
+  EXPECT_EQ(Sites().count("kmalloc first [kernel]"), 1u);
+  EXPECT_EQ(Sites().count("kmalloc do_more [kernel]"), 1u);
 }
 
 TEST_F(ImportTest, LossesAreCountedAndSaid) {
