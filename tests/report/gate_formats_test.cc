@@ -250,6 +250,17 @@ TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
   EXPECT_THAT(WhyNothingIsBelow(report, "/"), Not(HasSubstr("no directory here")));
 }
 
+// -ffile-prefix-map=DIR=. makes such names, which no repository has.
+TEST_F(FormatsTest, RelativePlacesBeginWithTheirFolder) {
+  MadeUpGate relative;
+  const StackId stack = relative.made_up.Stack({{"Lost", "./src/Lost.c", 10}, {"main", "./src/main.c", 3}});
+  relative.made_up.AddSite(stack, 1, 1, 0);
+  relative.AddLeak(relative.AddProcess("server"), LeakKind::kDefinite, stack, 40, 1);
+  relative.Judge();
+  EXPECT_EQ(PlaceOf(relative.Report(), relative.result.leaks[0]).path, "src/Lost.c");
+  EXPECT_EQ(Json::parse(RenderGateGitlab(relative.Report()))[0].at("location").at("path"), "src/Lost.c");
+}
+
 // Debug information has the one or the other, by how the compiler was called.
 TEST_F(FormatsTest, ASourceRootIsItsSymbolicLinkToo) {
   const TempDir directory;
