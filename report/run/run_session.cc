@@ -383,6 +383,7 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
     outcome->is_the_programs = traced;
     for (const FinishedTrace& trace : result.traces) outcome->traces.push_back(trace.path);
     outcome->missing = result.failures;
+    outcome->failed = !result.failures.empty();
     for (const std::string& process : result.still_running) {
       outcome->missing.push_back(absl::StrCat(process, ": it still runs, and no trace of its end is there"));
     }

@@ -31,6 +31,7 @@ struct RunOutcome {
   std::vector<std::string> traces;  // the files that it wrote
   // A sentence each: of processes whose traces are not in the output, and why.
   std::vector<std::string> missing;
+  bool failed = false;  // some of these could not be read or written; the others still run
 };
 
 // Returns the exit status. Single-threaded when called; prints to stderr only.

@@ -179,7 +179,8 @@ class Driver {
     signal(SIGPIPE, SIG_DFL);
     RunOutcome outcome;
     const int exit_status = RunSession(run, &outcome);
-    unknown_ |= options_.trace_children && !outcome.missing.empty();
+    // What still runs may have come by an exec, which is nobody's concern then.
+    unknown_ |= options_.trace_children ? !outcome.missing.empty() : outcome.failed;
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 
