@@ -27,8 +27,7 @@
 #include "report/run/run_session.h"
 #include "report/run/unique_fd.h"
 #include "report/scratch_directory.h"
-#include "report/byte_source.h"
-#include "report/file_header.h"
+#include "report/trace_reader.h"
 #include "report/valgrind/driver_options.h"
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
@@ -65,26 +64,40 @@ std::vector<std::string> TracesIn(const std::string& directory) {
 }
 
 // The program's own and those of its forked children, and theirs: what began by an exec is left out with
-// all that it forked. What cannot be read stays, to be told of.
+// all that it forked. That is the program's first image: the last, after an exec, has its name
+// (docs/run.md). What cannot be read stays, to be told of.
 std::vector<std::string> WithoutExecuted(const std::vector<std::string>& traces) {
   struct Headed {
     std::string file;
     uint64_t id = 0, parent = 0;  // parent 0: no fork child
+    uint32_t pid = 0;
+    uint64_t start_ns = 0;
     bool stays = false;
   };
   std::vector<Headed> all;
-  std::set<uint64_t> ids;
+  uint32_t root_pid = 0;
   for (const std::string& file : traces) {
     Headed one{file};
-    const auto source = FileSource::Open(file);
-    const auto header = source.ok() ? ReadFileHeader(**source) : source.status();
-    if (header.ok()) {
-      one.id = header->trace_id;
-      one.parent = header->parent_trace_id;
+    const auto reader = TraceReader::Open(file);
+    one.stays = !reader.ok();
+    if (reader.ok()) {
+      one.id = (*reader)->header().trace_id;
+      one.parent = (*reader)->header().parent_trace_id;
+      one.pid = (*reader)->header().pid;
+      one.start_ns = (*reader)->metadata().start_monotonic_ns;
+      if (Basename(file) == kRootTrace) root_pid = one.pid;
     }
-    one.stays = !header.ok() || Basename(file) == kRootTrace;
-    if (one.stays) ids.insert(one.id);
     all.push_back(std::move(one));
+  }
+  Headed* root = nullptr;
+  for (Headed& one : all) {
+    if (one.stays || one.parent != 0 || one.pid != root_pid) continue;
+    if (root == nullptr || one.start_ns < root->start_ns) root = &one;
+  }
+  std::set<uint64_t> ids;
+  if (root != nullptr) {
+    root->stays = true;
+    ids.insert(root->id);
   }
   for (bool more = true; more;) {
     more = false;

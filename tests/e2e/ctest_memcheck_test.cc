@@ -111,17 +111,25 @@ TEST(ValgrindDriverTest, TakesWhatIsSetForAllRuns) {
 
 // Valgrind goes with a fork in any case, and with an exec when it is told to.
 TEST(ValgrindDriverTest, ForkedChildrenAreReportedOn) {
-  const auto drive = [](const Words& options) {
+  bool becomes_another = false;
+  const auto drive = [&](const Words& options) {
     Words words = {Driver(), "-q", "--leak-check=full", "--error-exitcode=9"};
     words.insert(words.end(), options.begin(), options.end());
     words.push_back(TraceePath("leaks_in_children"));
-    return RunCommand({.arguments = words});
+    return RunCommand({.arguments = words, .environment = {{becomes_another ? "BECOMES_ANOTHER" : "UNUSED", "1"}}});
   };
   const Result run = drive({});
   EXPECT_EQ(run.exit_status, 9) << run.err;
   EXPECT_THAT(run.err, HasSubstr(" 33 bytes in 1 blocks are definitely lost"));
   EXPECT_THAT(run.err, HasSubstr(" 35 bytes in 1 blocks are definitely lost"));
   EXPECT_THAT(run.err, Not(HasSubstr(" 44 bytes in 1 blocks")));
+  // Its children are told of, and what it becomes is not.
+  becomes_another = true;
+  const Result replaced = drive({});
+  becomes_another = false;
+  EXPECT_EQ(replaced.exit_status, 9) << replaced.err;
+  EXPECT_THAT(replaced.err, HasSubstr(" 33 bytes in 1 blocks are definitely lost"));
+  EXPECT_THAT(replaced.err, Not(HasSubstr(" 44 bytes in 1 blocks")));
   const Result silent = drive({"--child-silent-after-fork=yes"});
   EXPECT_EQ(silent.exit_status, 0) << silent.err;
   EXPECT_EQ(silent.err, "");
