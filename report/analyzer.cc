@@ -63,8 +63,9 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     const std::vector<UnknownFree>& unknown = analyzer.first_unknown_frees();
     InvalidFrees& found = trace.analysis.invalid_frees;
     found = FindInvalidFrees(&reader, unknown, stacks, options.jobs, options.stop);
-    const uint64_t all = trace.analysis.coverage.unknown_frees;
-    if (unknown.size() == HeapModel::kMostUnknownFrees) found.not_looked_for = all - std::min<uint64_t>(unknown.size(), all);
+    if (unknown.size() == HeapModel::kMostUnknownFrees) {
+      found.not_looked_for = trace.analysis.coverage.unknown_frees - unknown.size();
+    }
   }
   return trace;
 }

@@ -308,6 +308,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   }
   if (options->series) {
     progress.Clear();
+    SayWhatIsMissing(flags, options->format, trace->analysis.coverage);
     return WriteSeries(flags, *options, *view);
   }
   status = view->ChooseLeaks(options->scan, options->leak_kinds);

@@ -1,5 +1,8 @@
 #include "report/file_header.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -42,6 +45,16 @@ absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source) {
     return absl::DataLossError("is damaged: its header has an impossible version or size");
   }
   return header;
+}
+
+bool BeginsAsATrace(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return false;
+  uint8_t magic[sizeof(format::kFileMagic)];
+  const bool is = read(fd, magic, sizeof(magic)) == sizeof(magic) &&
+                  memcmp(magic, format::kFileMagic, sizeof(magic)) == 0;
+  close(fd);
+  return is;
 }
 
 }  // namespace memtrace::report

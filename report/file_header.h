@@ -4,6 +4,8 @@
 #ifndef MEMTRACE_REPORT_FILE_HEADER_H_
 #define MEMTRACE_REPORT_FILE_HEADER_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "format/trace_format.h"
 #include "report/byte_source.h"
@@ -12,6 +14,9 @@ namespace memtrace::report {
 
 // The messages continue the name of the file: "x.mtr is empty: ...".
 absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source);
+
+// By its first bytes alone, whatever follows.
+bool BeginsAsATrace(const std::string& path);
 
 // For whoever was given a whole file and not one that may still grow.
 inline constexpr char kNothingBehindTheHeader[] =

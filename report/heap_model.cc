@@ -201,7 +201,7 @@ void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
   }
   ++unknown_frees_;
   if (first_unknown_frees_.size() < kMostUnknownFrees) {
-    first_unknown_frees_.push_back({address, debt.time, debt.stream});
+    first_unknown_frees_.push_back({address, debt.stream});
   }
   if (threads_.size() > 1) KeepForPartner(address, debt.time, &spare_frees_);
 }

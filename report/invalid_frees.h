@@ -2,7 +2,7 @@
 // block.
 //
 // The pass over the heap knows live blocks, not those that were freed: it notes the address
-// (HeapModel::unknown_frees()). This second pass over the trace, in the same order, follows what was
+// (HeapModel::first_unknown_frees()). This second pass over the trace, in the same order, follows what was
 // allocated and freed at these few addresses and at nothing else, and tells double frees from
 // frees inside of a block and from those of memory that the trace knows nothing of.
 //

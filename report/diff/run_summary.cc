@@ -81,13 +81,9 @@ void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
 
 // The sites of a module that is gone or another build now have no functions: they would be others than they were.
 void NoteNameless(const ReportView& view, RunSummary* run) {
-  const std::set<std::string>& replaced = view.symbols().replaced();
-  if (replaced.empty()) return;
   std::set<std::string> modules;
-  for (const Site* site : view.sites()) {
-    const Frame* caller = view.Caller(site->stack);
-    if (caller != nullptr && caller->function.empty() && replaced.contains(caller->module)) modules.insert(caller->module);
-  }
+  for (const Site* site : view.sites()) modules.insert(view.NamelessModule(site->stack));
+  modules.erase("");
   run->nameless.insert(run->nameless.end(), modules.begin(), modules.end());
 }
 

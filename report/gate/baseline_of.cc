@@ -1,6 +1,6 @@
 #include "report/gate/baseline_of.h"
 
-#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,13 +19,11 @@ std::string CallerWithoutLine(const render::ReportView& names, StackId stack) {
 }
 
 absl::Status MayBecomeBaseline(const GateResult& result, const render::ReportView& names) {
-  const std::set<std::string>& replaced = names.symbols().replaced();
   for (const GateLeak& leak : result.leaks) {
     if (!result.policy.fail_on.Has(leak.kind)) continue;
-    for (const Frame* frame : names.Frames(leak.stack)) {
-      if (!frame->function.empty() || !replaced.contains(frame->module)) continue;
+    if (const std::string module = names.NamelessModule(leak.stack); !module.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          frame->module, " is gone or another build now, so that the functions that leak have no names; "
+          module, " is gone or another build now, so that the functions that leak have no names; "
           "check the trace before the program is built anew"));
     }
   }

@@ -3,6 +3,7 @@
 #include <regex.h>
 
 #include <algorithm>
+#include <set>
 #include <memory>
 #include <utility>
 
@@ -314,6 +315,15 @@ absl::Status ReportView::MatchFrames() {
                      fits(module, frame.module);
   }
   return absl::OkStatus();
+}
+
+std::string ReportView::NamelessModule(StackId stack) const {
+  const std::set<std::string>& replaced = symbols().replaced();
+  if (replaced.empty()) return "";
+  for (const Frame* frame : Frames(stack)) {
+    if (frame->function.empty() && replaced.contains(frame->module)) return frame->module;
+  }
+  return "";
 }
 
 bool ReportView::Matches(StackId stack) const {

@@ -126,6 +126,10 @@ class ReportView {
   // The same with lines: of one build.
   std::string StrictFingerprint(StackId stack, format::AllocFunction function) const;
 
+  // The module of a frame that has no function because its file is gone or another build now; empty:
+  // there is none. Such a stack is another than it was when the functions had names.
+  std::string NamelessModule(StackId stack) const;
+
   bool Matches(StackId stack) const;
   // nullptr: it is not of the selection.
   const ThreadSummary* ThreadOf(ThreadId id) const;

@@ -22,8 +22,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "format/trace_format.h"
 #include "report/analyzer.h"
+#include "report/file_header.h"
 #include "report/pressure/oom_watch.h"
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"
@@ -76,13 +76,6 @@ void PrepareToFollow() {
   }
 }
 
-bool IsTrace(const std::string& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  uint8_t begin[sizeof(format::kFileMagic)];
-  return file.ok() && pread(file.get(), begin, sizeof(begin), 0) == sizeof(begin) &&
-         std::memcmp(begin, format::kFileMagic, sizeof(begin)) == 0;
-}
-
 // Something other than a trace under the name of the output is not ours to replace.
 std::string CheckOutput(const std::string& output) {
   struct stat info;
@@ -96,7 +89,7 @@ std::string CheckOutput(const std::string& output) {
   if (!S_ISREG(info.st_mode)) {
     return absl::StrCat("cannot write ", output, ": it is no regular file; give another name");
   }
-  if (info.st_size > 0 && !IsTrace(output)) {
+  if (info.st_size > 0 && !BeginsAsATrace(output)) {
     return absl::StrCat("will not replace ", output, ": it is no trace; give another name with -o, or remove it");
   }
   return "";

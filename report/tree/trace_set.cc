@@ -1,9 +1,7 @@
 #include "report/tree/trace_set.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,20 +10,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "format/trace_format.h"
+#include "report/file_header.h"
 
 namespace memtrace::report {
 namespace {
-
-bool BeginsAsATrace(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
-  uint8_t magic[sizeof(format::kFileMagic)];
-  const bool is = read(fd, magic, sizeof(magic)) == sizeof(magic) &&
-                  memcmp(magic, format::kFileMagic, sizeof(magic)) == 0;
-  close(fd);
-  return is;
-}
 
 // As `memtrace run` names them: .NAME.spool.XXXXXX, with a run record.
 bool IsSpool(const std::string& name, const std::string& path) {

@@ -46,7 +46,6 @@ struct InvalidFrees {
 // As the pass over the heap met it: nobody can have allocated what it freed.
 struct UnknownFree {
   uint64_t address = 0;
-  uint64_t time_ns = 0;
   uint64_t stream = 0;
 };
 

@@ -352,6 +352,7 @@ TEST_F(ReportCommandTest, OtherToolsFilesOfACutTraceAreNotSilent) {
     EXPECT_EQ(result.status, 0) << format << result.err;
     EXPECT_THAT(result.err, AllOf(StartsWith("memtrace: "), HasSubstr("app.mtr: "))) << format;
   }
+  EXPECT_THAT(Shell("$M report $T --series --format csv -o out").err, HasSubstr("app.mtr: "));
 }
 
 // The first file that was opened would have been descriptor 1: the trace itself.
