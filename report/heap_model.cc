@@ -452,9 +452,6 @@ void HeapModel::Finish(Analysis* analysis) {
 }
 
 void HeapModel::FinishUsage(Analysis* analysis) {
-  for (size_t i = 1; i < sites_.size(); ++i) {
-    analysis->sites[i - 1].sizes = SiteSizes::Of(site_sizes_[i]);
-  }
   for (const auto& [site, moves] : usage_.moves()) analysis->sites[site - 1].moves.Make() = moves;
   for (size_t i = 0; i < threads_.size(); ++i) {
     ThreadSummary& thread = analysis->threads[i];

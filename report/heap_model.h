@@ -62,6 +62,7 @@
 #include "report/analysis.h"
 #include "report/custom_blocks.h"
 #include "report/event_order.h"
+#include "report/growth/left_out.h"
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
 #include "report/live_table.h"
@@ -237,6 +238,7 @@ class HeapModel {
   void MergeIntervals() {
     series_.MergePairs();
     usage_.MergePairs();
+    left_out_.MergePairs();
   }
 
   // Its state, into or out of an archive (index/state_archive.h).
@@ -245,8 +247,9 @@ class HeapModel {
   // As if nothing so far had been of the selection: what a range that begins now starts with.
   void ForgetFigures();
 
-  // The most live bytes since the last call, and a new start.
+  // Of the timeline: the most live bytes since the last call, and a new start.
   uint64_t TakeWindowMax() {
+    if (!everything_) left_out_.NextPoint();
     const uint64_t max = window_max_;
     window_max_ = counters_.live_bytes;
     return Round(max);
@@ -365,6 +368,9 @@ class HeapModel {
       if (!IsChosen(thread, sites_[site_index], size, time) || alloc.stopped) {
         block->set(HeldBlock::kUncounted);
         thread.last_site = 0;  // no container of the selection grew
+        if (InRange(time) && !alloc.stopped) {
+          left_out_.Allocated(site_index, time, WeightOf(size).blocks);
+        }
         return;
       }
     }
@@ -444,8 +450,10 @@ class HeapModel {
         ++stopped_frees_;
         return;
       }
-      if (InRange(time) && IsEarlier(block)) {
-        const SampleWeight weight = WeightOf(block.size());
+      if (!InRange(time)) return;
+      const SampleWeight weight = WeightOf(block.size());
+      left_out_.Freed(block.site, time, weight.blocks);
+      if (IsEarlier(block)) {
         earlier_frees_ += weight.blocks;
         earlier_freed_bytes_[block.site] += weight.bytes;
       }
@@ -602,6 +610,7 @@ class HeapModel {
   std::vector<LifetimeHistogram> lifetimes_;  // by site
   std::vector<std::array<uint32_t, kSiteSizeClasses>> site_sizes_;  // by site
   SiteSeries series_;                     // by site
+  LeftOut left_out_;                      // of a selection
   UsageFold usage_;
   std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample
   std::vector<uint32_t> site_of_stack_;   // by StackId; the first of a chain

@@ -69,6 +69,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     holder_counted = !of_malloc->has(HeldBlock::kUncounted);
   }
   if (!counted) {
+    if (InRange(time) && !alloc.stopped) left_out_.Allocated(held.site, time, 1);
     custom.Insert(block);
     return;
   }
@@ -144,7 +145,9 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
     return;
   }
   if (held.has(HeldBlock::kUncounted)) {
-    if (InRange(time) && IsEarlier(held)) ++earlier_frees_;
+    if (!InRange(time)) return;
+    left_out_.Freed(held.site, time, 1);
+    if (IsEarlier(held)) ++earlier_frees_;
     return;
   }
   const uint64_t size = held.size();

@@ -20,13 +20,25 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
     const Site& site = analysis->sites[i - 1];
     ends.push_back({site.last_time_ns, site.allocations, sites_[i].first_free_ns, site.frees});
   }
-  analysis->shutdown_ns = std::min({ShutdownBegin(analysis->timeline, from, to),
+  // That of the program: with what a selection leaves out.
+  std::vector<TimelinePoint> timeline = analysis->timeline;
+  for (size_t i = 0; i < std::min(timeline.size(), left_out_.points().size()); ++i) {
+    timeline[i].allocations += Round(left_out_.points()[i].allocations);
+    timeline[i].frees += Round(left_out_.points()[i].frees);
+  }
+  for (SiteEnds each : left_out_.sites()) {
+    each.allocations = Round(each.allocations);
+    each.frees = Round(each.frees);
+    if (each.allocations + each.frees > 0) ends.push_back(each);
+  }
+  analysis->shutdown_ns = std::min({ShutdownBegin(timeline, from, to),
                                     ShutdownBegin(std::move(ends), from, to),
                                     ExitCalled(analysis->leak_scans, from, to)});
   GrowthFinder finder(from, to, analysis->series_interval_ns, analysis->shutdown_ns);
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
     site.lifetimes = SiteLifetimes::Of(lifetimes_[i].freed);
+    site.sizes = SiteSizes::Of(site_sizes_[i]);
     site.series = series_.Take(i, SeriesNow(sites_[i]));
     if (site.live_blocks > 0) finder.AddSite(i, site.first_time_ns);
   }

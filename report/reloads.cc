@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "format/trace_format.h"
+#include "report/event_block.h"
 #include "report/event_decoder.h"
 
 namespace memtrace::report {

@@ -20,6 +20,19 @@ double Quantile(std::vector<double> values, double q) {
 // each other: a deviation of the square root) does not come to differ by so much.
 bool IsLarge(double blocks, double usual) { return blocks >= kLeastHeight + 8 * std::sqrt(usual); }
 
+// The size of the block that a byte is in, on the average: by such steps the bytes move. A few large blocks among
+// many small ones move them by much more than the mean size.
+double StepBytes(const Site& site) {
+  double blocks = 0, bytes = 0, squares = 0;
+  for (size_t k = 0; k < kSiteSizeClasses; ++k) {
+    const double size = std::ldexp(0.75, static_cast<int>(k)), count = site.sizes[k];
+    blocks += count;
+    bytes += count * size;
+    squares += count * size * size;
+  }
+  return bytes == 0 ? MeanSize(site) : MeanSize(site) * squares * blocks / (bytes * bytes);
+}
+
 // One block of a sample may be a small one that stands for many.
 double LargeBytes(const SiteHistory& history, double size) {
   return history.blocks_of_one() > 1.5 ? std::max(kLargeBytes, 2 * size) : kLargeBytes;
@@ -89,7 +102,7 @@ bool MayGoAndCome(const Site& site) {
 }
 
 Growth::Verdict ExcursionVerdict(const SiteHistory& history) {
-  const double size = std::max(history.mean_size() * history.blocks_of_one(), 1.0);
+  const double size = std::max(StepBytes(*history.site) * history.blocks_of_one(), 1.0);
   if (IsSawtooth(history, size)) return Growth::Verdict::kSawtooth;
   if (IsBurst(history, size)) return Growth::Verdict::kBurst;
   return Growth::Verdict::kBounded;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/growth/steady_flow.h"
+
 namespace memtrace::report {
 namespace {
 
@@ -30,8 +32,10 @@ double PoissonTail(int n, double mean) {
 }
 
 // Blocks that stay raise what is live. Where it does not rise though there is no noise to hide
-// it, they take the places of others: a cache that is full.
+// it, they take the places of others: a cache that is full. One that is full stays so: a level that fell is
+// that of a program with less to do, whose other blocks went while these stayed.
 bool LiveRises(const SiteHistory& history, double bytes_of_later_half, double noise_bytes) {
+  constexpr double kStillFull = 0.8;
   const size_t n = history.levels.size() - std::min(history.first_level, history.levels.size());
   if (n < 8) return true;  // the series is too coarse to contradict
   const auto low_at = [&](size_t center) {
@@ -41,8 +45,8 @@ bool LiveRises(const SiteHistory& history, double bytes_of_later_half, double no
     }
     return Median(lows);
   };
-  const double rise = low_at(n - 2) - low_at(n / 2);
-  return rise >= 0.3 * bytes_of_later_half - 2 * noise_bytes;
+  const double middle = low_at(n / 2), end = low_at(n - 2);
+  return end < kStillFull * middle || end - middle >= 0.3 * bytes_of_later_half - 2 * noise_bytes;
 }
 
 // How far the lowest level is from one interval to the next.
@@ -71,6 +75,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   const auto tail_parts = static_cast<size_t>(std::min(std::ceil(tail_ns / part_ns), 1e6));
   if (tail_parts + kWarmUpParts + kFewestParts > Births::kParts) return {};
   const size_t parts = Births::kParts - tail_parts - kWarmUpParts;
+  const SteadyFlow flow(lifetimes, static_cast<double>(history.end_ns - history.first_ns));
 
   std::vector<double> blocks(parts), bytes(parts);
   double all = 0, largest = 0, later_bytes = 0;
@@ -82,9 +87,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
     // Twice what the lifetimes of the others explain: their classes are coarse.
     const double explained = history.held
                                  ? 0
-                                 : 2 * lifetimes.ShareAbove(age_ns) *
-                                       static_cast<double>(site.allocations) /
-                                       history.blocks_of_one() / Births::kParts;
+                                 : 2 * flow.OutlivingPerNs(age_ns) * part_ns;
     const double left = history.births.blocks[at] - explained;
     if (left < 0.5) continue;
     blocks[i] = left;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "report/growth/steady_flow.h"
 #include "report/trend/rank_trend.h"
 
 namespace memtrace::report {
@@ -108,6 +109,7 @@ GrowthEvidence FloorEvidence(const SiteHistory& history) {
   const RankTrend trend = FindTrend(floor);
   const double chance = ChanceOfRise(floor, trend);
   if (trend.slope <= 0 || chance >= kFloorSignificance) return {};
+  if (SteadyFlowExplains(history, floor, step_ns)) return {};
   const double per_second = 1e9 / step_ns;
   return {true, trend.slope * per_second, std::max(trend.slope_low, 0.0) * per_second,
           trend.slope_high * per_second, 1 - chance};

@@ -247,6 +247,7 @@ void HeapModel::ForgetFigures() {
     if (options_.sample_bytes != 0) sampled_[i] = {};
   }
   series_ = {};
+  left_out_ = {};
   usage_ = {};
   counters_ = {};
   sizes_ = {};

@@ -140,6 +140,26 @@ const Kind kKinds[] = {
        Churn(s, 4000, s.Uniform(0.005, 0.03), 0, kEnd);
        for (const double t : s.Times(s.Integer(30, 80), 0, kEnd)) s.Alloc(t, 64);
      }},
+    {"leaks among sessions of very different length", Verdict::kGrowing, false,
+     [](Script& s) {
+       const double life = s.Uniform(0.03, 0.1);
+       const int n = s.Integer(3000, 6000);
+       const uint32_t size = s.Size();
+       for (const double t : s.Times(n, 0, kEnd)) {
+         if (s.Uniform(0, 1) < 0.05) {
+           s.Alloc(t, size);
+         } else {
+           s.Block(t, t + s.Exponential(life), size);
+         }
+       }
+     }},
+    {"leaks of a program that has much less to do later", Verdict::kGrowing, false,
+     [](Script& s) {
+       const double life = s.Uniform(0.02, 0.04);
+       Churn(s, s.Integer(6000, 12000), life, 0, kEnd * 0.6);
+       Churn(s, 500, life, kEnd * 0.6, kEnd * 0.9);
+       for (const double t : s.Times(s.Integer(60, 150), 0, kEnd * 0.95)) s.Alloc(t, 64);
+     }},
     {"leaks in batches", Verdict::kGrowing, false,
      [](Script& s) {
        const int batches = s.Integer(10, 24);
@@ -287,6 +307,12 @@ const Kind kKinds[] = {
        for (const double t : s.Times(s.Integer(400, 1500), 0, kEnd)) {
          s.Block(t, t + life * s.Uniform(0.7, 1.3), 500);
        }
+     }},
+    {"sessions of very different length", Verdict::kBounded, false,
+     [](Script& s) {
+       const double life = s.Uniform(0.05, 0.2);
+       const double level = s.Uniform(40, 400);
+       Churn(s, static_cast<int>(level / life), life, 0, kEnd);
      }},
 
     {"one burst", Verdict::kBurst, false,

@@ -15,6 +15,7 @@
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/shutdown.h"
 #include "report/growth/site_series.h"
+#include "report/growth/steady_flow.h"
 #include "tests/report/growth_figures.h"
 #include "tests/report/growth_scenarios.h"
 #include "tests/report/history.h"
@@ -127,6 +128,37 @@ TEST(GrowthTest, AShutdownIsFoundWithinAnInterval) {
   ASSERT_NE(site, nullptr);
   EXPECT_EQ(site->growth.verdict, Verdict::kHeld);
   EXPECT_TRUE(site->growth.held_until_exit);
+}
+
+// The shutdown is the program's: one site that gives all back while others go on is none, whatever is looked at.
+TEST(GrowthTest, AShutdownIsNotThatOfAChoiceOfSites) {
+  constexpr uint64_t kMs = 1'000'000;
+  TraceBuilder trace;
+  auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    t.At(i * kMs);
+    for (int k = 0; k < 3; ++k) t.Malloc(0x10, 48, 2).Free(0x10);
+    if (i < 930) t.Malloc(0x1000 * i, 500, 1);
+    if (i == 930) {
+      for (uint64_t k = 1; k < 930; ++k) t.Free(0x1000 * k);
+    }
+  }
+  t.At(1001 * kMs);
+  for (const bool chosen : {false, true}) {
+    AnalyzeOptions options;
+    StackId stack;
+    if (chosen) {
+      const AnalyzedTrace all = Analyze(trace.Build());
+      stack = FindSite(all, 0x401000)->stack;
+      options.filter.sites = [stack](StackId each) { return each == stack; };
+    }
+    const AnalyzedTrace analyzed = Analyze(trace.Build(), options);
+    EXPECT_EQ(analyzed.analysis.sites.size(), chosen ? 1u : 2u);
+    EXPECT_EQ(analyzed.analysis.shutdown_ns, UINT64_MAX);
+    const Growth& growth = FindSite(analyzed, 0x401000)->growth;
+    EXPECT_NE(growth.verdict, Verdict::kGrowing) << VerdictName(growth.verdict);
+    EXPECT_FALSE(growth.held_until_exit);
+  }
 }
 
 // Between the old and the new nothing is left, for a moment: what grows is found all the same, and what is as
@@ -281,6 +313,45 @@ TEST(GrowthTest, TheNoiseOfASampleIsNoSawtooth) {
     EXPECT_EQ(growth.verdict, Verdict::kGrowing);
     EXPECT_NEAR(growth.bytes_per_allocation, double{kSize}, kSize * 0.1);
   }
+}
+
+// As many as come in a life's time, from then on; and as chance moves a Poisson number.
+TEST(SteadyFlowTest, LivesOfOneLengthAreALevel) {
+  constexpr double kSeen = 1e9, kLife = 0.26e9;
+  LifetimeHistogram lives;
+  for (int i = 0; i < 1000; ++i) {
+    // One each millisecond; the end is before the lives of the last.
+    if (i * 1e6 + kLife <= kSeen) lives.Add(static_cast<uint64_t>(kLife));
+  }
+  const SteadyFlow flow(lives, kSeen);
+  EXPECT_NEAR(flow.OutlivingPerNs(0.05e9) * 1e6, 1, 0.04);
+  EXPECT_EQ(flow.OutlivingPerNs(0.5e9), 0);
+  EXPECT_NEAR(flow.Level(0.1e9), 100, 4);
+  // Within the class, which is half as wide as its begin.
+  EXPECT_NEAR(flow.Level(0.5e9), 260, 60);
+  EXPECT_NEAR(flow.Level(1e9), flow.Level(0.5e9), 1e-6);
+  EXPECT_NEAR(flow.Covariance(0.9e9, 0.9e9), flow.Level(0.9e9), 1e-6);
+  EXPECT_NEAR(flow.Covariance(0.9e9, 0.8e9), flow.Level(0.9e9) - 100, 4);
+  EXPECT_NEAR(flow.Covariance(0.4e9, 0.9e9), 0, 1e-6);
+}
+
+TEST(SteadyFlowTest, OfLivesThatAreCutOffByTheEnd) {
+  std::mt19937_64 random(4);
+  std::exponential_distribution<double> life(1 / 0.2e9);
+  LifetimeHistogram lives;
+  int freed = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const double ns = life(random);
+    if (i * 1e4 + ns >= 1e9) continue;
+    lives.Add(static_cast<uint64_t>(ns));
+    ++freed;
+  }
+  EXPECT_LT(freed, 85'000) << "a fifth is live at the end";
+  const SteadyFlow flow(lives, 1e9);
+  // Rate and mean: 20,000, of which all but 1/e^5 are there at the end.
+  EXPECT_NEAR(flow.Level(1e9), 20'000 * (1 - std::exp(-5)), 600);
+  EXPECT_NEAR(flow.Level(0.2e9), 20'000 * (1 - std::exp(-1)), 600);
+  EXPECT_NEAR(flow.OutlivingPerNs(0.4e9), 1e-4 * std::exp(-2), 1e-6);
 }
 
 TEST(SiteSeriesTest, IsThatOfTheIntervalsHoweverOftenTheyAreMerged) {
