@@ -62,6 +62,7 @@
 #include "report/analysis.h"
 #include "report/custom_blocks.h"
 #include "report/event_order.h"
+#include "report/growth/late_frees.h"
 #include "report/growth/left_out.h"
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
@@ -230,7 +231,9 @@ class HeapModel {
   bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
 
   // Of the intervals of the sites' series.
-  void NextInterval() {
+  // One ends, so long after the begin.
+  void NextInterval(uint64_t run_ns) {
+    late_frees_.SetRun(run_ns);
     interval_event_ = checkpoint_ = event_;
     series_.NextInterval();
     usage_.NextInterval(threads_.size(), [this](size_t i) { return Round(threads_[i].live_bytes); });
@@ -429,11 +432,14 @@ class HeapModel {
     site.blocks_at_own_peak = site.live_blocks;
   }
   // A site has a block less, which lived this long.
-  void Fell(SiteState& site, uint32_t index, uint64_t time, uint64_t lifetime_ns) {
+  void Fell(SiteState& site, uint32_t index, uint64_t time, uint64_t lifetime_ns, uint64_t size) {
     if (site.frees == 0) [[unlikely]] site.first_free_ns = time;
     site.falling = 1;
     site.interval_low = std::min(site.interval_low, site.live_bytes);
     lifetimes_[index].Add(lifetime_ns);
+    if (late_frees_.IsLong(lifetime_ns)) [[unlikely]] {
+      late_frees_.Add({time - lifetime_ns, time, size, index});
+    }
   }
 
   // Counts the end of `block`, which the caller then removes.
@@ -471,7 +477,7 @@ class HeapModel {
                         static_cast<double>(static_cast<int64_t>(weight.blocks));
     site.live_bytes -= weight.bytes;
     site.live_blocks -= weight.blocks;
-    Fell(site, block.site, time, lifetime_ns);
+    Fell(site, block.site, time, lifetime_ns, block.size());
     site.frees += weight.blocks;
     if (block.thread != stream) {
       site.freed_by_other_thread += weight.blocks;
@@ -610,6 +616,7 @@ class HeapModel {
   std::vector<LifetimeHistogram> lifetimes_;  // by site
   std::vector<std::array<uint32_t, kSiteSizeClasses>> site_sizes_;  // by site
   SiteSeries series_;                     // by site
+  LateFrees late_frees_;
   LeftOut left_out_;                      // of a selection
   UsageFold usage_;
   std::vector<SampledSum> sampled_;       // by site, of what it allocated; only of a sample

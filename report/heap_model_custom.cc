@@ -158,7 +158,7 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   BeforeChange(site);
   site.live_bytes -= std::min(size, site.live_bytes);
   site.live_blocks -= 1;
-  Fell(site, held.site, time, time - std::min(time, held.time_ns));
+  Fell(site, held.site, time, time - std::min(time, held.time_ns), size);
   site.frees += 1;
   if (held.thread != stream) site.freed_by_other_thread += 1;
   uint64_t given_back = 0;

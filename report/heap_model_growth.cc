@@ -34,13 +34,18 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
   analysis->shutdown_ns = std::min({ShutdownBegin(timeline, from, to),
                                     ShutdownBegin(std::move(ends), from, to),
                                     ExitCalled(analysis->leak_scans, from, to)});
+  // What was live when the shutdown began: frees before it are none of that.
+  std::vector<LateFrees::Free> late = late_frees_.frees();
+  std::erase_if(late, [&](const LateFrees::Free& each) { return each.freed_ns < analysis->shutdown_ns; });
+  absl::flat_hash_set<uint32_t> late_sites;
+  for (const LateFrees::Free& each : late) late_sites.insert(each.site);
   GrowthFinder finder(from, to, analysis->series_interval_ns, analysis->shutdown_ns);
   for (size_t i = 1; i < sites_.size(); ++i) {
     Site& site = analysis->sites[i - 1];
     site.lifetimes = SiteLifetimes::Of(lifetimes_[i].freed);
     site.sizes = SiteSizes::Of(site_sizes_[i]);
     site.series = series_.Take(i, SeriesNow(sites_[i]));
-    if (site.live_blocks > 0) finder.AddSite(i, site.first_time_ns);
+    if (site.live_blocks > 0 || late_sites.contains(static_cast<uint32_t>(i))) finder.AddSite(i, site.first_time_ns);
   }
   std::vector<std::pair<uint32_t, uint32_t>> moves;
   for (const auto& [from_to, times] : usage_.handed_over()) {
@@ -56,18 +61,33 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
     for (size_t f = 0; f < families.size(); ++f) {
       const size_t number = sites_.size() + together.size();
       together.push_back(families.Together(f, analysis->sites));
-      if (together.back().live_blocks > 0) finder.AddSite(number, together.back().first_time_ns);
+      const auto& members = families.members(f);
+      if (together.back().live_blocks > 0 || std::any_of(members.begin(), members.end(), [&](uint32_t at) {
+            return late_sites.contains(at + 1);
+          })) {
+        finder.AddSite(number, together.back().first_time_ns);
+      }
     }
   }
+  // Of a site, and of its families.
+  const auto for_each = [&](uint32_t site, const auto& to) {
+    to(site);
+    for (size_t k = 0; k < std::size(kinds); ++k) {
+      const uint32_t family = kinds[k].Of(site - 1);
+      if (family != SiteFamilies::kNone) to(begin[k] + family);
+    }
+  };
   const auto add = [&](const HeldBlock& block) {
     if (block.has(HeldBlock::kUncounted)) return;
     const uint64_t bytes = Round(WeightOf(block.size()).bytes);
-    finder.AddLive(block.site, block.time_ns, bytes);
-    for (size_t k = 0; k < std::size(kinds); ++k) {
-      const uint32_t family = kinds[k].Of(block.site - 1);
-      if (family != SiteFamilies::kNone) finder.AddLive(begin[k] + family, block.time_ns, bytes);
-    }
+    for_each(block.site, [&](size_t number) { finder.AddLive(number, block.time_ns, bytes); });
   };
+  for (const LateFrees::Free& each : late) {
+    const uint64_t bytes = Round(WeightOf(each.size).bytes);
+    for_each(each.site, [&](size_t number) {
+      finder.AddLateFree(number, each.born_ns, each.freed_ns, late_frees_.weight(), bytes);
+    });
+  }
   table_.ForEach(add);
   if (custom_ != nullptr) {
     for (const auto& [key, block] : custom_->blocks()) add(block.held);

@@ -218,7 +218,7 @@ class HeapRun {
     site.lifetime_ns += static_cast<double>(static_cast<int64_t>(lifetime_ns));
     site.live_bytes -= size;
     --site.live_blocks;
-    model_.Fell(site, site_index, time, lifetime_ns);
+    model_.Fell(site, site_index, time, lifetime_ns, size);
     ++site.frees;
     if (owner == stream_) [[likely]] {
       if (last_alloc_ == address) {

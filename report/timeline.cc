@@ -18,7 +18,7 @@ void Timeline::Close(HeapModel& model) {
   point.bytes_allocated = now.bytes_allocated - last_.bytes_allocated;
   last_ = now;
   points_.push_back(point);
-  if (points_.size() % kPointsPerInterval == 0) model.NextInterval();
+  if (points_.size() % kPointsPerInterval == 0) model.NextInterval(end_ - from_ns_);
   if (points_.size() == kMaxPoints) Halve(model);
   end_ += interval_;
 }

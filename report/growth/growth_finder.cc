@@ -41,15 +41,28 @@ void GrowthFinder::AddSite(size_t site, uint64_t first_ns) {
   index_[site] = static_cast<uint32_t>(kept_.size());
 }
 
-void GrowthFinder::AddLive(size_t site, uint64_t time_ns, uint64_t bytes) {
-  if (site >= index_.size() || index_[site] == 0 || time_ns >= end_ns_) return;
-  Kept& kept = kept_[index_[site] - 1];
-  if (time_ns < kept.first_ns || kept.first_ns >= end_ns_) return;
+GrowthFinder::Kept* GrowthFinder::Find(size_t site) {
+  return site < index_.size() && index_[site] != 0 ? &kept_[index_[site] - 1] : nullptr;
+}
+
+void GrowthFinder::AddBirth(size_t site, uint64_t time_ns, uint64_t count, uint64_t bytes) {
+  Kept* const kept = Find(site);
+  if (kept == nullptr || time_ns >= end_ns_) return;
+  if (time_ns < kept->first_ns || kept->first_ns >= end_ns_) return;
   const double share =
-      static_cast<double>(time_ns - kept.first_ns) / static_cast<double>(end_ns_ - kept.first_ns);
+      static_cast<double>(time_ns - kept->first_ns) / static_cast<double>(end_ns_ - kept->first_ns);
   const auto part = std::min(static_cast<size_t>(share * Births::kParts), Births::kParts - 1);
-  kept.births.blocks[part] += 1;
-  kept.births.bytes[part] += static_cast<double>(bytes);
+  kept->births.blocks[part] += static_cast<double>(count);
+  kept->births.bytes[part] += static_cast<double>(count * bytes);
+}
+
+void GrowthFinder::AddLateFree(size_t site, uint64_t born_ns, uint64_t freed_ns, uint64_t count,
+                               uint64_t bytes) {
+  Kept* const kept = Find(site);
+  if (kept == nullptr || freed_ns < shutdown_ns_) return;
+  AddBirth(site, born_ns, count, bytes);
+  if (kept->late == nullptr) kept->late = std::make_unique<LifetimeHistogram>();
+  for (uint64_t i = 0; i < count; ++i) kept->late->Add(freed_ns - std::min(born_ns, freed_ns));
 }
 
 // All that it freed it freed in the shutdown, which was nearly all it had, and not shortly after
@@ -67,12 +80,23 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
   Growth growth;
   growth.verdict = Growth::Verdict::kBounded;
   if (summary.allocations == 0 || summary.first_time_ns >= end_ns_) return growth;
+  const Kept* const kept = Find(site);
+  // What was freed in the shutdown had not come to its end.
+  Site lived;
+  if (kept != nullptr && kept->late != nullptr) {
+    lived = summary;
+    LifetimeHistogram lives = LifetimeHistogram::Of(summary.lifetimes);
+    for (size_t i = 0; i < LifetimeHistogram::kClasses; ++i) {
+      lives.freed[i] -= std::min(lives.freed[i], kept->late->freed[i]);
+    }
+    lived.lifetimes = SiteLifetimes::Of(lives.freed);
+  }
   SiteHistory history;
   history.from_ns = from_ns_;
   history.end_ns = end_ns_;
   history.first_ns = summary.first_time_ns;
   history.interval_ns = interval_ns_;
-  history.site = &summary;
+  history.site = kept != nullptr && kept->late != nullptr ? &lived : &summary;
   history.turns = turns;
   growth.held_until_exit = history.held = IsHeld(history, first_free_ns);
   if (!MayRetain(summary) && !MayRise(summary) && (history.held || !MayGoAndCome(summary))) {
@@ -87,8 +111,8 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
                                 interval_ns_);
   if (history.held) {
     history.births = BirthsFromLevels(history);
-  } else if (site < index_.size() && index_[site] != 0) {
-    history.births = kept_[index_[site] - 1].births;
+  } else if (kept != nullptr) {
+    history.births = kept->births;
   }
 
   GrowthEvidence evidence = RetentionEvidence(history);
@@ -96,6 +120,8 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
   if (!evidence.growing) evidence = StepEvidence(history);
   if (evidence.growing) {
     growth.verdict = Growth::Verdict::kGrowing;
+    growth.held_until_exit |= shutdown_ns_ != UINT64_MAX && !history.levels.empty() &&
+                              10 * static_cast<double>(summary.live_bytes) <= history.levels.back().live;
     growth.bytes_per_s = evidence.bytes_per_s;
     growth.bytes_per_s_low = evidence.low;
     growth.bytes_per_s_high = evidence.high;

@@ -1,16 +1,17 @@
 // GrowthFinder: judges the growth of all sites after the last event.
 //
-//   AddSite      each site that has live blocks
+//   AddSite      each site that has live blocks, or had some when the shutdown began
 //   AddLive      each block that is live
+//   AddLateFree  each that was live when the shutdown began, and is not any more
 //   Judge        each site
 //
-// Memory: half a kilobyte for each site with live blocks. Single-threaded.
+// Memory: half a kilobyte for each of these sites, a whole one for those of the latter kind. Single-threaded.
 
 #ifndef MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_
 #define MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_
 
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "report/analysis.h"
@@ -24,7 +25,9 @@ class GrowthFinder {
   GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns, uint64_t shutdown_ns);
 
   void AddSite(size_t site, uint64_t first_ns);
-  void AddLive(size_t site, uint64_t time_ns, uint64_t bytes);
+  void AddLive(size_t site, uint64_t time_ns, uint64_t bytes) { AddBirth(site, time_ns, 1, bytes); }
+  // It stands for so many, of `bytes` each. One from before the shutdown is none.
+  void AddLateFree(size_t site, uint64_t born_ns, uint64_t freed_ns, uint64_t count, uint64_t bytes);
   // `turns`: allocations with a free just before.
   Growth Judge(size_t site, const Site& summary, uint32_t turns, uint64_t first_free_ns) const;
 
@@ -32,7 +35,11 @@ class GrowthFinder {
   struct Kept {
     uint64_t first_ns = 0;
     Births births;
+    std::unique_ptr<LifetimeHistogram> late;  // of the late frees; null: there is none
   };
+  Kept* Find(size_t site);
+  const Kept* Find(size_t site) const { return const_cast<GrowthFinder*>(this)->Find(site); }
+  void AddBirth(size_t site, uint64_t time_ns, uint64_t count, uint64_t bytes);
   bool IsHeld(const SiteHistory& history, uint64_t first_free_ns) const;
 
   uint64_t from_ns_, end_ns_, interval_ns_;

@@ -34,7 +34,8 @@ double PoissonTail(int n, double mean) {
 // Blocks that stay raise what is live. Where it does not rise though there is no noise to hide
 // it, they take the places of others: a cache that is full. One that is full stays so: a level that fell is
 // that of a program with less to do, whose other blocks went while these stayed.
-bool LiveRises(const SiteHistory& history, double bytes_of_later_half, double noise_bytes) {
+bool LiveRises(const SiteHistory& history, const SteadyFlow& flow, double bytes_of_later_half,
+               double noise_bytes) {
   constexpr double kStillFull = 0.8;
   const size_t n = history.levels.size() - std::min(history.first_level, history.levels.size());
   if (n < 8) return true;  // the series is too coarse to contradict
@@ -46,6 +47,12 @@ bool LiveRises(const SiteHistory& history, double bytes_of_later_half, double no
     return Median(lows);
   };
   const double middle = low_at(n / 2), end = low_at(n - 2);
+  // Blocks that live long are noise that is small from one interval to the next, and large in the long run.
+  const auto interval_ns = static_cast<double>(history.interval_ns);
+  const auto middle_ns = static_cast<double>(n / 2) * interval_ns, end_ns = static_cast<double>(n - 2) * interval_ns;
+  const double of_interval = 2 * flow.Level(interval_ns);
+  const double of_half = flow.Level(middle_ns) + flow.Level(end_ns) - 2 * flow.Covariance(middle_ns, end_ns);
+  if (of_half > of_interval) noise_bytes *= std::sqrt(of_half / of_interval);
   return end < kStillFull * middle || end - middle >= 0.3 * bytes_of_later_half - 2 * noise_bytes;
 }
 
@@ -107,7 +114,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   if (HasStopped(blocks)) return {};  // a cache that was filled evenly, and is full
   const double chance = PoissonTail(static_cast<int>(of_third[2] + 0.5), expected);
   if (chance >= kSignificance) return {};
-  if (!LiveRises(history, later_bytes, Noise(history))) return {};
+  if (!LiveRises(history, flow, later_bytes, Noise(history))) return {};
 
   GrowthEvidence evidence;
   evidence.growing = true;

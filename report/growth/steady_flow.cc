@@ -61,11 +61,8 @@ double SteadyFlow::Covariance(double a_ns, double b_ns) const {
 bool SteadyFlowExplains(const SiteHistory& history, const std::vector<double>& floor, double step_ns) {
   const Site& site = *history.site;
   const LifetimeHistogram lives = LifetimeHistogram::Of(site.lifetimes);
-  // What was freed in the shutdown was not at its life's end.
-  const bool most_went_at_exit =
-      2 * static_cast<double>(site.live_bytes) < history.levels.back().live;
   const size_t n = floor.size();
-  if (history.held || most_went_at_exit || lives.blocks() == 0 || n < 3) return false;
+  if (history.held || lives.blocks() == 0 || n < 3) return false;
 
   const auto seen_ns = static_cast<double>(history.end_ns - history.first_ns);
   const SteadyFlow flow(lives, seen_ns);

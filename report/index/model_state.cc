@@ -111,6 +111,14 @@ void SiteSeries::Fold(Archive& archive) {
 }
 
 template <typename Archive>
+void LateFrees::Fold(Archive& archive) {
+  if constexpr (!Archive::kReads) DropOld();
+  archive(run_ns_, long_ns_, number_, weight_, frees_);
+  archive.Check(weight_ > 0 && frees_.size() <= kMost);
+  for (const Free& free : frees_) archive.Check(free.born_ns <= free.freed_ns);
+}
+
+template <typename Archive>
 void UsageFold::Fold(Archive& archive) {
   archive(exchanges_, other_exchanges_, moves_, chains_, handed_over_, freed_at_,
           frees_with_stack_, held_, interval_);
@@ -164,6 +172,7 @@ void HeapModel::Fold(Archive& archive) {
   }
   series_.Fold(archive);
   usage_.Fold(archive);
+  late_frees_.Fold(archive);
   archive(counters_, sizes_, event_, peak_event_, interval_event_, checkpoint_, peak_bytes_,
           peak_blocks_, peak_time_ns_, window_max_, failed_, reallocations_, earlier_frees_,
           unordered_, unknown_frees_, unseen_frees_, stopped_allocations_, stopped_frees_);
@@ -196,6 +205,9 @@ void HeapModel::Fold(Archive& archive) {
     for (const auto& [site, moves] : usage_.moves()) archive.Check(site > 0 && site < sites_.size());
     for (const auto& [threads, exchange] : usage_.exchanges()) {
       archive.Check(std::max(threads.first, threads.second) < threads_.size());
+    }
+    for (const LateFrees::Free& free : late_frees_.frees()) {
+      archive.Check(free.site > 0 && free.site < sites_.size());
     }
     for (const auto& [sites, times] : usage_.handed_over()) {
       archive.Check(std::min(sites.first, sites.second) > 0 &&
@@ -247,6 +259,7 @@ void HeapModel::ForgetFigures() {
     if (options_.sample_bytes != 0) sampled_[i] = {};
   }
   series_ = {};
+  late_frees_ = {};
   left_out_ = {};
   usage_ = {};
   counters_ = {};

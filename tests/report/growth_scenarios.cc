@@ -212,6 +212,25 @@ const Kind kKinds[] = {
          s.FreeInShutdown(s.Alloc(t, 120));
      }},
 
+    {"leaks among others, which are freed at the exit", Verdict::kGrowing, true,
+     [](Script& s) {
+       Churn(s, 4000, 1e-4, 0, kEnd - 0.005);
+       for (const double t : s.Times(s.Integer(30, 200), s.Uniform(0, 0.4), kEnd)) {
+         s.FreeInShutdown(s.Alloc(t, 64));
+       }
+     }},
+    {"sessions that are closed at the exit", Verdict::kBounded, false,
+     [](Script& s) {
+       const double life = s.Uniform(0.05, 0.2);
+       const int n = static_cast<int>(s.Uniform(40, 400) / life);
+       const uint32_t size = s.Size();
+       for (const double t : s.Times(n, 0, kEnd)) {
+         const double end = t + s.Exponential(life);
+         const uint64_t block = s.Alloc(t, size);
+         end < kEnd ? s.Free(end, block) : s.FreeInShutdown(block);
+       }
+     }},
+
     {"a cache that fills", Verdict::kBounded, false,
      [](Script& s) {
        const double end = s.Uniform(0.05, 0.4);

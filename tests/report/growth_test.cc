@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "report/analyzer.h"
+#include "report/growth/late_frees.h"
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/shutdown.h"
 #include "report/growth/site_series.h"
@@ -313,6 +314,25 @@ TEST(GrowthTest, TheNoiseOfASampleIsNoSawtooth) {
     EXPECT_EQ(growth.verdict, Verdict::kGrowing);
     EXPECT_NEAR(growth.bytes_per_allocation, double{kSize}, kSize * 0.1);
   }
+}
+
+TEST(LateFreesTest, AreTheLongOnesAndNeverMoreThanTheirRoom) {
+  LateFrees late;
+  EXPECT_FALSE(late.IsLong(UINT64_MAX - 1)) << "nothing is known of the run yet";
+  late.SetRun(3200);
+  EXPECT_TRUE(late.IsLong(100));
+  EXPECT_FALSE(late.IsLong(99));
+  // What is older than a tenth of the run goes first.
+  const auto add = [&](uint64_t freed_ns) { late.Add({freed_ns - 100, freed_ns, 16, 1}); };
+  for (size_t i = 0; i < LateFrees::kMost; ++i) add(1000 + 2 * i / LateFrees::kMost);
+  for (size_t i = 0; i < 100; ++i) add(3200);
+  EXPECT_EQ(late.frees().size(), 100u);
+  EXPECT_EQ(late.weight(), 1u);
+  // Then every second one stands for two.
+  const size_t more = 3 * LateFrees::kMost;
+  for (size_t i = 0; i < more; ++i) add(3200);
+  EXPECT_LE(late.frees().size(), LateFrees::kMost);
+  EXPECT_NEAR(static_cast<double>(late.frees().size() * late.weight()), static_cast<double>(more + 100), 8);
 }
 
 // As many as come in a life's time, from then on; and as chance moves a Poisson number.

@@ -1,0 +1,58 @@
+// LateFrees: of the blocks that were freed lately, those that had lived long: when they came and went.
+//
+// A program that ends by itself gives back what it has, and what it frees then says nothing of the run before.
+// When that began is known at the end alone (shutdown.h), so that the frees of the last tenth are kept until
+// then. Their number is bounded by that of the blocks that were live, and by kMost: beyond it every second one
+// stands for two, and so on.
+//
+// Hot: IsLong() is on the path of each free. Single-threaded.
+
+#ifndef MEMTRACE_REPORT_GROWTH_LATE_FREES_H_
+#define MEMTRACE_REPORT_GROWTH_LATE_FREES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace memtrace::report {
+
+class LateFrees {
+ public:
+  struct Free {
+    uint64_t born_ns = 0, freed_ns = 0, size = 0;
+    uint32_t site = 0;
+  };
+  static constexpr size_t kMost = 1 << 19;
+
+  // A block is one to keep if it lived for a thirty-second of the run so far.
+  bool IsLong(uint64_t lifetime_ns) const { return lifetime_ns >= long_ns_; }
+  void SetRun(uint64_t run_ns) {
+    run_ns_ = run_ns;
+    long_ns_ = run_ns / 32;
+  }
+
+  void Add(const Free& free) {
+    if (++number_ % weight_ != 0) return;
+    if (frees_.size() == kMost) MakeRoom();
+    frees_.push_back(free);
+  }
+
+  const std::vector<Free>& frees() const { return frees_; }
+  uint64_t weight() const { return weight_; }  // so many stands each for
+
+  // Its state, into or out of an archive (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+
+ private:
+  void DropOld();
+  void MakeRoom();
+
+  uint64_t run_ns_ = 0, long_ns_ = UINT64_MAX;
+  uint64_t number_ = 0, weight_ = 1;
+  std::vector<Free> frees_;  // those of the last tenth, and maybe earlier ones
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_GROWTH_LATE_FREES_H_
