@@ -3,7 +3,6 @@
 #include "symbolizer/dwarf_module.h"
 
 #include <dwarf.h>
-#include <elfutils/libdwelf.h>
 
 #include <algorithm>
 #include <utility>
@@ -61,23 +60,13 @@ absl::StatusOr<std::unique_ptr<DwarfModule>> DwarfModule::Open(
 
 DwarfModule::~DwarfModule() {
   if (dwarf_ != nullptr) dwarf_end(dwarf_);
-  if (alternate_ != nullptr) dwarf_end(alternate_);
 }
 
 void DwarfModule::OpenAlternate(const ElfFile& file, const DebugFileFinder& finder) {
-  const char* name = nullptr;
-  const void* id = nullptr;
-  const ssize_t id_bytes = dwelf_dwarf_gnu_debugaltlink(dwarf_, &name, &id);
-  if (id_bytes <= 0 || name == nullptr || id == nullptr) return;
-  const std::string build_id(static_cast<const char*>(id), static_cast<size_t>(id_bytes));
-  alternate_file_ = finder.FindAlternate(file, name, build_id);
-  if (alternate_file_ == nullptr) {
-    note_ = absl::StrCat(file.path(), ": its supplementary file ", name,
-                         " was not found; some functions stay without a name");
-    return;
-  }
-  alternate_ = dwarf_begin_elf(alternate_file_->elf(), DWARF_C_READ, nullptr);
-  if (alternate_ != nullptr) dwarf_setalt(dwarf_, alternate_);
+  alternate_ = std::make_unique<AlternateFile>(dwarf_, file, finder);
+  if (alternate_->missing().empty()) return;
+  note_ = absl::StrCat(file.path(), ": its supplementary file ", alternate_->missing(),
+                       " was not found; some functions stay without a name");
 }
 
 DwarfModule::Sections DwarfModule::SectionsOf(Dwarf* dwarf) {

@@ -23,6 +23,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "symbolizer/address_map.h"
+#include "symbolizer/alternate_file.h"
 #include "symbolizer/code_ranges.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/elf_file.h"
@@ -76,8 +77,7 @@ class DwarfModule {
   void FindSplit(Unit* unit);
 
   const CodeRanges code_;
-  std::unique_ptr<ElfFile> alternate_file_;
-  Dwarf* alternate_ = nullptr;
+  std::unique_ptr<AlternateFile> alternate_;
   Dwarf* dwarf_ = nullptr;
   std::string_view lines_;  // .debug_line
   std::vector<Unit> units_;

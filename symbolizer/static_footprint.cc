@@ -39,15 +39,17 @@ struct Symbol {
 
 class Reader {
  public:
-  Reader(const ElfFile& file, const ElfFile* debug) : file_(file), debug_(debug) {}
+  Reader(const ElfFile& file, const ElfFile* debug, const DebugFileFinder& finder)
+      : file_(file), debug_(debug), finder_(finder) {}
 
   void Read(StaticFootprint* out) {
     ReadSections();
     ReadSymbols();
     for (const ElfFile* file : {&file_, debug_}) {
-      if (file != nullptr && file->HasDwarf() && units_.Read(*file)) {
+      if (file != nullptr && file->HasDwarf() && units_.Read(*file, finder_)) {
         has_units_ = true;
         out->state = ModuleState::kDebugInfo;
+        if (out->missed.empty()) out->missed = units_.note();
         break;
       }
     }
@@ -144,6 +146,7 @@ class Reader {
 
   const ElfFile& file_;
   const ElfFile* const debug_;
+  const DebugFileFinder& finder_;
   std::vector<Section> sections_;
   std::vector<Symbol> symbols_;
   AddressMap<uint32_t> symbol_at_;
@@ -160,10 +163,9 @@ StaticFootprint ReadFootprint(const Module& module, const Options& options) {
   result.message = std::move(found.message);
   if (file == nullptr) return result;
   std::unique_ptr<ElfFile> debug;
-  if (!file->HasDwarf()) {
-    debug = DebugFileFinder(options).FindFor(*file, module.path, &result.missed);
-  }
-  Reader(*file, debug.get()).Read(&result);
+  const DebugFileFinder finder(options);
+  if (!file->HasDwarf()) debug = finder.FindFor(*file, module.path, &result.missed);
+  Reader(*file, debug.get(), finder).Read(&result);
   return result;
 }
 

@@ -45,7 +45,10 @@ void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
                          (module.flags & (format::kModuleVdso | format::kModuleTracer)) != 0;
     if (no_file || !seen.insert({module.path, module.build_id}).second) continue;
     const symbolizer::StaticFootprint footprint =
-        symbolizer::FindFootprint({module.path, module.build_id}, options);
+        symbolizer::FindFootprint(
+            {module.path, module.build_id,
+             SiteSymbols::LoadedNs(analysis.process.start_realtime_ns, module)},
+            options);
     tree->AddFootprint(module.path, footprint);
     // What servers were not named, say, is one note for all modules.
     if (!footprint.missed.empty() && std::ranges::find(*notes, footprint.missed) == notes->end()) {

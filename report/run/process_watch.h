@@ -32,6 +32,8 @@ class ProcessWatch {
   uint64_t foreign_namespace() const { return foreign_ ? pid_namespace_ : 0; }
 
   bool Ended() const;
+  // Its pid is gone, at least, and was one of ours.
+  bool ProcessGone() const { return !foreign_ && PidEnded(); }
 
  private:
   bool PidEnded() const;

@@ -220,7 +220,8 @@ class Watcher {
 bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResult& result,
            const ProgramEnd* end, const pressure::Kill* kill, absl::string_view program) {
   std::string left;
-  if (!spool.RemoveIfEmpty()) {
+  // Who runs on may still begin a trace there.
+  if (!result.still_running.empty() || !spool.RemoveIfEmpty()) {
     const std::string finish = absl::StrCat("memtrace run --finish ", render::ShellWord(spool.path()));
     if (!result.failures.empty()) {
       left = absl::StrJoin(result.failures, "; ");
@@ -281,8 +282,9 @@ int FinishLeftovers(const RunOptions& options) {
   SpoolFollower follower(*spool, follow);
   const RunResult result = follower.Stop(nullptr);
   if (result.traces.empty() && result.failures.empty() && result.still_running.empty()) {
-    spool->RemoveIfEmpty();
-    return Fail(absl::StrCat("there is no trace in ", spool->path()));
+    if (!spool->RemoveIfEmpty()) return Fail(absl::StrCat("there is no trace in ", spool->path()));
+    Say(absl::StrCat("nothing more was recorded; ", spool->path(), " is removed"));
+    return 0;
   }
   Close(options, *spool, result, nullptr, nullptr, "");
   return result.failures.empty() && result.still_running.empty() ? 0 : kExitNotTraceable;

@@ -13,11 +13,13 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "report/render/escape.h"
 #include "report/run/output_name.h"
+#include "report/run/trace_holders.h"
 
 namespace memtrace::report {
 namespace {
@@ -72,6 +74,7 @@ RunResult SpoolFollower::Stop(const ProgramEnd* end) {
     if (following_.empty() || std::chrono::steady_clock::now() > deadline) break;
     std::this_thread::sleep_for(kGracePeriod);
   }
+  FinishThoseOfForkedChildren(end);
   for (const auto& follower : following_) {
     result_.still_running.push_back(absl::StrCat(follower->program(), " (", follower->pid(), ")"));
   }
@@ -129,25 +132,53 @@ void SpoolFollower::RemoveStillborn() {
 void SpoolFollower::Pass(bool final, const ProgramEnd* end) {
   FindNewTraces();
   for (auto& follower : following_) {
-    const bool root = IsRoot(*follower);
     // First whether it has ended, then what it wrote: nothing can come in between.
-    const bool newest = IsNewestOfItsProcess(*follower);
-    const bool superseded = !newest && follower->counts().ended_by_exec;
-    const bool ended = superseded || ((final || !root) && follower->ProcessEnded());
-    follower->Advance().IgnoreError();  // told when its process has ended
-    if (root && newest && options_.root_records) {
-      follower->Append(options_.root_records(final)).IgnoreError();  // likewise
-    }
-    if (!ended) continue;
-    // What an untraced program made of the process after an exec is not this trace's
-    // end. A signal is: nobody can tell it from an exec that had failed before.
-    const bool became_another =
-        follower->counts().ended_by_exec && end != nullptr && !end->signaled;
-    const bool main = root && newest;
-    FinishOne(*follower, main, main && !became_another ? end : nullptr);
-    follower.reset();
+    const bool superseded = !IsNewestOfItsProcess(*follower) && follower->counts().ended_by_exec;
+    const bool ended = superseded || ((final || !IsRoot(*follower)) && follower->ProcessEnded());
+    FinishIfEnded(follower, ended, final, end);
   }
   std::erase(following_, nullptr);
+}
+
+void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
+                                  const ProgramEnd* end) {
+  const bool main = IsRoot(*follower) && IsNewestOfItsProcess(*follower);
+  follower->Advance().IgnoreError();  // told when its process has ended
+  if (main && options_.root_records) {
+    follower->Append(options_.root_records(final)).IgnoreError();  // likewise
+  }
+  if (!ended) return;
+  // What an untraced program made of the process after an exec is not this trace's
+  // end. A signal is: nobody can tell it from an exec that had failed before.
+  const bool became_another =
+      follower->counts().ended_by_exec && end != nullptr && !end->signaled;
+  FinishOne(*follower, main, main && !became_another ? end : nullptr);
+  follower.reset();
+}
+
+// A process that is gone, whose trace is held by nobody but children that it forked, which record nothing there: it
+// is whole. They run on, and what they record later goes to the spool.
+void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
+  for (auto& follower : following_) {
+    if (!follower->ProcessGone()) continue;
+    const std::vector<TraceHolder> holders = HoldersOf(follower->raw_path());
+    if (holders.empty() || std::any_of(holders.begin(), holders.end(),
+                                       [](const TraceHolder& holder) { return holder.may_write; })) {
+      continue;
+    }
+    FinishIfEnded(follower, true, true, end);
+    for (const TraceHolder& holder : holders) AddRunning(holder);
+  }
+  std::erase(following_, nullptr);
+  // Nothing is there yet of whoever runs still.
+  if (options_.resume && following_.empty() && result_.traces.empty()) {
+    for (const TraceHolder& process : ProcessesWithOutput(spool_.OutPattern())) AddRunning(process);
+  }
+}
+
+void SpoolFollower::AddRunning(const TraceHolder& process) {
+  const std::string name = absl::StrCat(process.program, " (", process.pid, ")");
+  if (!absl::c_linear_search(result_.still_running, name)) result_.still_running.push_back(name);
 }
 
 void SpoolFollower::FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end) {

@@ -22,6 +22,7 @@
 #include "report/run/child_process.h"
 #include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"
+#include "report/run/trace_holders.h"
 
 namespace memtrace::report {
 
@@ -36,7 +37,7 @@ struct FinishedTrace {
 
 struct RunResult {
   std::vector<FinishedTrace> traces;
-  std::vector<std::string> still_running;  // "PROGRAM (pid)", their traces are in the spool
+  std::vector<std::string> still_running;  // "PROGRAM (pid)", their traces are in the spool, or will be
   std::vector<std::string> failures;       // one sentence each
 };
 
@@ -71,6 +72,9 @@ class SpoolFollower {
   bool IsRoot(const TraceFollower& follower) const;
   bool IsNewestOfItsProcess(const TraceFollower& follower) const;
   void FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end);
+  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final, const ProgramEnd* end);
+  void FinishThoseOfForkedChildren(const ProgramEnd* end);
+  void AddRunning(const TraceHolder& process);
   void RemoveStillborn();
 
   const SpoolDirectory& spool_;

@@ -53,6 +53,7 @@ class TraceFollower {
   const TraceCounts& counts() const { return counts_; }
   uint64_t packed_bytes() const { return packer_->bytes_written(); }
   bool ProcessEnded() const { return watch_->Ended(); }
+  bool ProcessGone() const { return watch_->ProcessGone(); }
 
   // Packs what is there now. After an error nothing more is packed, and the two
   // files stay for Resume().

@@ -353,6 +353,56 @@ int main(int argc, char** argv) {
   close(ends[1]);
 }
 
+// A child that has recorded nothing yet has its parent's trace until then: the parent's leak is found all the
+// same, and the child is not forgotten.
+TEST(CheckEvidenceTest, AChildThatHasRecordedNothingHoldsNoTraceBack) {
+  TempDir directory;
+  const std::string program = Compile(directory, "forks_and_ends", R"(#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  void* volatile lost = malloc(777);
+  lost = NULL;
+  char byte;
+  if (fork() == 0) _exit(read(0, &byte, 1) < 0);
+  return 0;
+})");
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const std::string trace = directory / "t.mtr";
+  const std::string input = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends[0]);
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), ToolPath());
+    return RunCommand({.arguments = arguments, .input = input});
+  };
+  const Result check = run({"check", "--run", "--", program});
+  EXPECT_EQ(check.exit_status, 1) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("777 bytes in 1 block definitely lost"));
+  EXPECT_THAT(check.out, HasSubstr("no evidence: forks_and_ends ("));
+  const Result recorded = run({"run", "-o", trace, "--", program});
+  EXPECT_EQ(recorded.exit_status, 0);
+  EXPECT_THAT(recorded.err, HasSubstr("wrote " + trace));
+  EXPECT_THAT(recorded.err, HasSubstr("still running: forks_and_ends ("));
+  const std::string command = "memtrace run --finish ";
+  const size_t at = recorded.err.find(command);
+  ASSERT_NE(at, std::string::npos) << recorded.err;
+  std::string spool = recorded.err.substr(at + command.size());
+  spool.erase(spool.find_last_not_of('\n') + 1);
+  const Result early = run({"run", "--finish", spool});
+  EXPECT_EQ(early.exit_status, 2);
+  EXPECT_THAT(early.err, HasSubstr("still running: forks_and_ends ("));
+  close(ends[0]);
+  close(ends[1]);
+  Result late;
+  for (int i = 0; i < 100; ++i) {
+    late = RunCommand({.arguments = {ToolPath(), "run", "--finish", spool}});
+    if (late.exit_status == 0) break;
+    usleep(50'000);
+  }
+  EXPECT_EQ(late.exit_status, 0) << late.err;
+  EXPECT_THAT(late.err, HasSubstr("forks_and_ends"));
+  EXPECT_NE(access(spool.c_str(), F_OK), 0);
+}
+
 TEST(CheckEvidenceTest, AWrongArgumentHidesNoLeakOfTheOthers) {
   TempDir traces, empty;
   Trace(traces.path(), {ExamplePath("leaks")});

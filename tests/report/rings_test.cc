@@ -387,6 +387,61 @@ TEST_F(FootprintTest, LargeFilesAddUpToo) {
   }
 }
 
+// Where the addresses, names and types of variables are is each compiler's and linker's choice.
+TEST_F(FootprintTest, UnitsOfWhateverWayOfDebugInformation) {
+  const char* const kWays[] = {
+      "cc -O1 -g -gsplit-dwarf -o program one.c two.c",
+      "cc -O1 -gdwarf-4 -gsplit-dwarf -o program one.c two.c",
+      "clang -O1 -g -o program one.c two.c",
+      "clang -O1 -gdwarf-4 -o program one.c two.c",
+      "clang -O1 -g -gsplit-dwarf -c one.c two.c && clang -o program one.o two.o",
+      "cc -O0 -g -flto -o program one.c two.c",
+      "cc -O1 -g -o program one.c two.c && cp program other && dwz -m common program other",
+  };
+  for (const char* way : kWays) {
+    const std::string program = directory_ / "program";
+    fs::remove(program);
+    ASSERT_EQ(std::system(absl::StrCat("cd ", directory_.path(), " && ", way, " 2>&1").c_str()), 0) << way;
+    const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+    ExpectSizes(program, footprint);
+    EXPECT_EQ(footprint.missed, "") << way;
+    auto items = Items(footprint);
+    EXPECT_EQ(items["one.c/big"].bss, 10000u) << way;
+    EXPECT_EQ(items["one.c/table"].data, 400u) << way;
+    EXPECT_EQ(items["one.c/text"].text, 2000u) << way;
+    EXPECT_EQ(items["two.c/private_numbers"].data, 200u) << way;
+    EXPECT_GT(items["one.c/used"].text, 10u) << way;
+    EXPECT_GT(items["two.c/main"].text, 10u) << way;
+    for (const auto& item : footprint.items) EXPECT_THAT(item.unit, Not(HasSubstr("artificial"))) << way;
+  }
+}
+
+// The code's sources are known still, and what is missing is said.
+TEST_F(FootprintTest, WithoutItsSplitUnits) {
+  const std::string program = Build("-g -gsplit-dwarf");
+  for (const auto& entry : fs::directory_iterator(directory_.path())) {
+    if (entry.path().extension() == ".dwo") fs::remove(entry.path());
+  }
+  const auto footprint = symbolizer::FindFootprint({program, ""}, {});
+  ExpectSizes(program, footprint);
+  EXPECT_GT(Items(footprint)["two.c/main"].text, 10u);
+  EXPECT_THAT(footprint.missed, HasSubstr(".dwo was not found"));
+}
+
+// rustc's units are parts of a crate, whatever file a function is in; here cc's with another language.
+TEST_F(FootprintTest, InACrateOfRustTheDeclarationsHaveTheSource) {
+  const std::string command = absl::StrCat(
+      "cd ", directory_.path(), " && cc -O0 -g -S -dA -o two.s two.c"
+      " && sed -i -e '/DW_AT_language/s/0x1d/0x1c/' -e 's|string \"two.c\"|string \"lib.rs/@/0.cgu\"|' two.s"
+      " && cc -O1 -g -o program one.c two.s");
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const auto footprint = symbolizer::FindFootprint({directory_ / "program", ""}, {});
+  auto items = Items(footprint);
+  EXPECT_GT(items["two.c/main"].text, 10u);
+  EXPECT_EQ(items["two.c/private_numbers"].data, 200u);
+  for (const auto& item : footprint.items) EXPECT_THAT(item.unit, Not(HasSubstr("@")));
+}
+
 TEST_F(FootprintTest, WhatIsNoModuleIsSaid) {
   EXPECT_EQ(symbolizer::FindFootprint({"/nowhere", ""}, {}).state,
             symbolizer::ModuleState::kNotFound);

@@ -1,0 +1,93 @@
+#include "report/run/trace_holders.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "report/pages/proc_maps.h"
+#include "report/pressure/kernel_files.h"
+#include "report/run/output_name.h"
+
+namespace memtrace::report {
+namespace {
+
+constexpr uint64_t kFirstPage = 4096;  // of the trace: its header and status
+
+std::vector<uint32_t> OtherPids(const pressure::KernelFiles& files) {
+  std::vector<uint32_t> pids;
+  for (const std::string& name : files.List("/proc")) {
+    uint32_t pid = 0;
+    if (absl::SimpleAtoi(name, &pid) && pid != static_cast<uint32_t>(getpid())) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+std::string NameOf(const pressure::KernelFiles& files, uint32_t pid) {
+  const auto name = files.Read(pressure::ProcPath(pid, "comm"));
+  return name.ok() ? std::string(absl::StripSuffix(*name, "\n")) : "";
+}
+
+bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const struct stat& trace) {
+  const std::string directory = pressure::ProcPath(pid, "fd");
+  for (const std::string& fd : files.List(directory)) {
+    struct stat info;
+    if (stat(absl::StrCat(directory, "/", fd).c_str(), &info) == 0 && info.st_ino == trace.st_ino &&
+        info.st_dev == trace.st_dev) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
+  struct stat trace;
+  if (stat(raw_path.c_str(), &trace) != 0) return {};
+  const pressure::KernelFiles files;
+  std::vector<TraceHolder> holders;
+  for (const uint32_t pid : OtherPids(files)) {
+    std::vector<pages::Mapping> mappings;
+    if (!pages::ReadMaps(pressure::ProcPath(pid, "maps"), &mappings).ok()) continue;
+    TraceHolder holder{.pid = pid};
+    bool holds = false;
+    for (const pages::Mapping& mapping : mappings) {
+      // On some file systems maps have another device number than stat: the name, in which are the pid and the
+      // time, is as good.
+      if (mapping.inode != trace.st_ino || Basename(mapping.name) != Basename(raw_path)) continue;
+      holds = true;
+      holder.may_write |= mapping.offset + mapping.bytes() > kFirstPage;
+    }
+    if (HasOpen(files, pid, trace)) holds = holder.may_write = true;
+    if (!holds) continue;
+    holder.program = NameOf(files, pid);
+    holders.push_back(std::move(holder));
+  }
+  return holders;
+}
+
+std::vector<TraceHolder> ProcessesWithOutput(absl::string_view out_pattern) {
+  const pressure::KernelFiles files;
+  const std::string wanted = absl::StrCat("MEMTRACE_OUT=", out_pattern);
+  std::vector<TraceHolder> found;
+  for (const uint32_t pid : OtherPids(files)) {
+    const auto environment = files.Read(pressure::ProcPath(pid, "environ"));
+    if (!environment.ok()) continue;
+    // Each variable ends with a zero.
+    const std::string all = absl::StrCat(absl::string_view("\0", 1), *environment, absl::string_view("\0", 1));
+    const std::string variable =
+        absl::StrCat(absl::string_view("\0", 1), wanted, absl::string_view("\0", 1));
+    if (all.find(variable) == std::string::npos) continue;
+    found.push_back({pid, NameOf(files, pid), false});
+  }
+  return found;
+}
+
+}  // namespace memtrace::report
