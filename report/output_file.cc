@@ -74,7 +74,8 @@ absl::StatusOr<std::string> BehindLinks(const std::string& path) {
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path,
                                                                mode_t mode) {
   struct stat st;
-  if (stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+  const bool exists = stat(path.c_str(), &st) == 0;
+  if (exists && !S_ISREG(st.st_mode)) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write ", path, ": it exists and is not a regular file"));
   }
@@ -89,6 +90,10 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
     if (fd < 0 && (errno != EEXIST || number == kMostLeft)) {
       return ErrnoStatus("cannot write", path, errno);
     }
+  }
+  // What is replaced keeps its mode, unless the new one is nobody else's business.
+  if (exists && (mode & 077) != 0) {
+    [[maybe_unused]] const int changed = fchmod(fd, st.st_mode & 0777);
   }
   RemoveWhenEnded(temporary);
   return std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(place), std::move(temporary), fd));

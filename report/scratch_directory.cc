@@ -17,7 +17,8 @@ ScratchDirectory::ScratchDirectory(absl::string_view name) {
   if (mkdtemp(path.data()) != nullptr) {
     path_ = path;
   } else {
-    error_ = absl::StrCat("cannot create ", path, ": ", strerror(errno));
+    error_ = absl::StrCat("cannot create ", path, ": ", strerror(errno),
+                          "; TMPDIR names another place");
   }
 }
 

@@ -171,7 +171,6 @@ absl::StatusOr<Baseline> Baseline::Parse(absl::string_view text, const std::stri
   if (text.empty()) return baseline;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
-    absl::ConsumeSuffix(&line, "\r");
     const absl::string_view content = absl::StripAsciiWhitespace(line);
     Line kept{std::string(line)};
     if (!content.empty() && content.front() != '#') {
@@ -240,7 +239,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
         changed.bytes = found->second.bytes;
         changed.blocks = found->second.blocks;
         changed.lost = found->second.lost;
-        lines.push_back(BaselineLine(changed));
+        lines.push_back(absl::StrCat(BaselineLine(changed), absl::EndsWith(line.text, "\r") ? "\r" : ""));
       }
       now.erase(found);
     } else if (!looked_for) {
@@ -250,6 +249,8 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     }
     comments = 0;
   }
+  // New lines end as the first one does.
+  const char* const end = !lines_.empty() && absl::EndsWith(lines_.front().text, "\r") ? "\r\n" : "\n";
   std::string text = lines_.empty() ? std::string(kHeader) : "";
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
   std::vector<const BaselineEntry*> added;
@@ -258,7 +259,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     return std::tie(a->program, a->caller, a->kind, a->fingerprint) <
            std::tie(b->program, b->caller, b->kind, b->fingerprint);
   });
-  for (const BaselineEntry* leak : added) absl::StrAppend(&text, BaselineLine(*leak), "\n");
+  for (const BaselineEntry* leak : added) absl::StrAppend(&text, BaselineLine(*leak), end);
   return text;
 }
 

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -394,12 +395,9 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
       Judge(input, *names, options.policy, options.baseline, &options.suppressions);
   if (flags.update_baseline) {
     // Of what was not seen nothing is known: a baseline without it would be wrong tomorrow.
-    if (result.usable == 0 ||
-        (!result.missing_evidence.empty() && options.policy.missing_evidence_fails)) {
-      const std::string why = result.missing_evidence.empty() ? "no process was looked at"
-                                                              : result.missing_evidence.front();
+    if (MissingEvidenceFails(result)) {
       return absl::FailedPreconditionError(
-          absl::StrCat(flags.baseline, " is as it was: no usable evidence: ", why));
+          absl::StrCat(flags.baseline, " is as it was: ", MissingEvidenceSentence(result)));
     }
     if (const absl::Status named = MayBecomeBaseline(result, *names); !named.ok()) {
       return absl::FailedPreconditionError(absl::StrCat(flags.baseline, " is as it was: ", named.message()));
@@ -421,7 +419,11 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
   report.suppressions = &options.suppressions;
   report.baseline = flags.baseline;
   report.source_roots = SourceRoots(flags.source_root);
-  if (const std::string why = WhyNothingIsBelow(report, flags.source_root); !why.empty()) {
+  const bool has_places = absl::c_any_of(options.outputs, [](const OutputSpec& output) {
+    return output.format == GateFormat::kSarif || output.format == GateFormat::kGitlab;
+  });
+  if (const std::string why = WhyNothingIsBelow(report, flags.source_root);
+      !why.empty() && (has_places || !flags.source_root.empty())) {
     std::fprintf(stderr, "memtrace: %s\n", why.c_str());
   }
   report.full = flags.full;
@@ -449,6 +451,7 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   RunOptions run;
   run.output = absl::StrCat(directory, "/%e.%p.mtr");
   run.command = flags.words;
+  run.children = "follow";  // whatever the environment says: what was not looked at is no proof
   run.quiet = true;
   run.passing = scratch.has_value();
   RunOutcome outcome;

@@ -89,6 +89,21 @@ std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
   return text;
 }
 
+std::vector<std::string> MissingEvidence(const GateResult& result) {
+  if (result.missing_evidence.empty() && result.usable == 0) return {"no process was looked at"};
+  return result.missing_evidence;
+}
+
+bool MissingEvidenceFails(const GateResult& result) {
+  return result.usable == 0 || (!result.missing_evidence.empty() && result.policy.missing_evidence_fails);
+}
+
+std::string MissingEvidenceSentence(const GateResult& result) {
+  const std::vector<std::string> missing = MissingEvidence(result);
+  return absl::StrCat("no usable evidence: ", missing.front(),
+                      missing.size() == 1 ? "" : absl::StrCat(" (and ", missing.size() - 1, " more)"));
+}
+
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
   switch (leak.verdict) {
     case Verdict::kReported: return "not gated";

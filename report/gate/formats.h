@@ -49,6 +49,12 @@ struct SourcePlace {
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
+// Of what there is no evidence, a line for each; empty: of nothing.
+std::vector<std::string> MissingEvidence(const GateResult& result);
+// And whether the gate fails for that.
+bool MissingEvidenceFails(const GateResult& result);
+// "no usable evidence: FILE: why (and 2 more)".
+std::string MissingEvidenceSentence(const GateResult& result);
 // Why it is gated: "not in the baseline".
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak);
 // What tells it from all others, over runs and rebuilds.

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
@@ -26,12 +27,19 @@ const LeakScan* LastCompleteScan(const Analysis& analysis) {
   return nullptr;
 }
 
+// At a size limit, on a full disk, in a sandbox.
+std::string WhenItStopped(const Coverage& coverage) {
+  return absl::StrFormat("the recording stopped after %.3f s, before the process ended: memtrace report says why",
+                         static_cast<double>(*coverage.recording_end_ns) / 1e9);
+}
+
 // What of the events themselves is not there. Each missing event may be the free of a block
 // that looks like a leak, or the allocation of one that is.
 std::string WhyEventsAreMissing(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   if (coverage.dropped_events > 0) {
-    return absl::StrCat(render::Plural(coverage.dropped_events, "event"), " could not be written");
+    return absl::StrCat(render::Plural(coverage.dropped_events, "event"), " could not be written",
+                        coverage.recording_end_ns.has_value() ? absl::StrCat("; ", WhenItStopped(coverage)) : "");
   }
   if (!coverage.damage.empty()) return absl::StrCat("the trace is damaged: ", coverage.damage);
   if (coverage.lost_blocks > 0) return "parts of the trace are missing";
@@ -98,8 +106,11 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
     const bool has_blocks = analysis.totals.allocations != 0 || !analysis.sites.empty();
     if (ended.empty() && analysis.process.forked && !has_blocks) return "";
     if (analysis.process.imported()) return "no leak scan: an imported log has none";
+    if (analysis.coverage.recording_end_ns.has_value()) {
+      return absl::StrCat("no leak scan: ", WhenItStopped(analysis.coverage));
+    }
     return ended.empty() ? "no leak scan: MEMTRACE_LEAK_CHECK=off, or it left by a way that is "
-                           "not seen, or by two threads at once"
+                           "not seen, or by two threads at once, or MEMTRACE_MAX_BYTES left no room for it"
                          : absl::StrCat("no leak scan: ", ended);
   }
   if (last->state == LeakScan::State::kDone) {

@@ -123,8 +123,8 @@ std::string RenderGateJunit(const GateReport& report) {
     }
   }
   for (const GateExcess& excess : result.excesses) programs[excess.program].excesses.push_back(&excess);
-  const bool missing = !result.missing_evidence.empty() || result.usable == 0;
-  const bool errors_fail = result.usable == 0 || result.policy.missing_evidence_fails;
+  const bool missing = !MissingEvidence(result).empty();
+  const bool errors_fail = MissingEvidenceFails(result);
 
   size_t cases = missing, failures = 0;
   uint64_t all_ns = 0;
@@ -150,9 +150,7 @@ std::string RenderGateJunit(const GateReport& report) {
   Suite suite(node);
   if (missing) {
     pugi::xml_node test = suite.AddCase("(evidence)", 0);
-    const std::string why = result.missing_evidence.empty()
-                                ? "no process was looked at"
-                                : absl::StrJoin(result.missing_evidence, "\n");
+    const std::string why = absl::StrJoin(MissingEvidence(result), "\n");
     if (errors_fail) {
       AddProblem(test, "error", "memtrace.no-evidence", "no usable evidence", why);
     } else {

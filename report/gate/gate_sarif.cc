@@ -20,7 +20,7 @@ struct Rule {
   const char* name;
   const char* text;
 };
-// The first are in the order of LeakKind, the others in that of GateExcess::What.
+// The first are in the order of LeakKind, those behind them in that of GateExcess::What.
 constexpr Rule kRules[] = {
     {"memtrace/definite", "DefiniteLeak", "No pointer leads to the block: it can never be freed."},
     {"memtrace/indirect", "IndirectLeak", "Only lost blocks point to the block."},
@@ -32,6 +32,7 @@ constexpr Rule kRules[] = {
     {"memtrace/limit-allocations", "AllocationsBeyondLimit",
      "A process allocated more often than --max-allocations."},
     {"memtrace/limit-growth", "GrowthBeyondLimit", "The heap grew more than --max-growth."},
+    {"memtrace/no-evidence", "NoEvidence", "What a process lost is not known: it is no proof that nothing was."},
 };
 
 // A URI reference: what is neither plain nor a slash is %XX.
@@ -141,6 +142,16 @@ std::string RenderGateSarif(const GateReport& report) {
          {"partialFingerprints",
           {{"memtraceLeak/v1",
             absl::StrCat(kRules[rule].id, "-", excess.phases, "-", excess.program)}}}});
+  }
+  // A server takes no result for leaks that are all mended.
+  if (MissingEvidenceFails(result)) {
+    const size_t rule = std::size(kRules) - 1;
+    results.push_back({{"ruleId", kRules[rule].id},
+                       {"ruleIndex", rule},
+                       {"level", "error"},
+                       {"message", {{"text", absl::StrCat(MissingEvidenceSentence(result), ".")}}},
+                       {"locations", Json::array({{{"physicalLocation", PhysicalLocation("memtrace check", 1)}}})},
+                       {"partialFingerprints", {{"memtraceLeak/v1", "no-evidence"}}}});
   }
   Json notifications = Json::array();
   for (const std::string& missing : result.missing_evidence) {

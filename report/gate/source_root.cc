@@ -21,20 +21,26 @@ std::vector<std::string> SourceRoots(const std::string& given) {
 }
 
 std::string WhyNothingIsBelow(const GateReport& report, const std::string& given) {
-  if (report.source_roots.empty()) return "";
-  std::string elsewhere;
+  std::string elsewhere, root;
   for (const GateLeak& leak : report.result->leaks) {
+    const std::vector<std::string> roots = RootsOf(report, leak);
     for (const Frame* frame : report.names->Frames(leak.stack)) {
       if (frame->role != FrameRole::kProject || !absl::StartsWith(frame->file, "/")) continue;
-      if (!BelowRoots(report.source_roots, frame->file).empty()) return "";
+      if (!BelowRoots(roots, frame->file).empty()) return "";
       if (elsewhere.empty()) elsewhere = frame->file;
+      root = roots.back();
     }
   }
   if (elsewhere.empty()) return "";
+  if (given.empty()) {
+    return render::EscapeControls(
+        absl::StrCat("no source of a leak was below ", root,
+                     ", where the program ran; one was ", elsewhere, ": --source-root DIR says where they are"));
+  }
   std::error_code ignored;
   const bool is_there = std::filesystem::is_directory(given, ignored);
   return render::EscapeControls(
-      absl::StrCat("--source-root: no source of a leak was below ", report.source_roots.back(),
+      absl::StrCat("--source-root: no source of a leak was below ", root,
                    is_there ? "" : ", which is no directory here", ", when it was compiled; one was ",
                    elsewhere));
 }

@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -33,6 +35,8 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
     }
   }
   if (ferror(file.get())) return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
+  constexpr absl::string_view kMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
+  if (absl::StartsWith(text, kMark)) text.erase(0, kMark.size());
   return text;
 }
 

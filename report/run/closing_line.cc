@@ -123,7 +123,9 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
                            "or another environment?)");
   }
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
-  if (dropped > 0) absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost");
+  if (dropped > 0) {
+    absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost", limit ? " on the way there" : "");
+  }
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
   absl::StrAppend(&line, "; next: memtrace report ", FilesOf(result, main));
   return line;

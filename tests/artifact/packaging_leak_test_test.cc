@@ -59,7 +59,7 @@ TEST_F(LeakTestTest, IsRedForLeaksGreenForCleanAndKeepsFailures) {
   const auto verdicts = RunCtest("", &output);
   const std::map<std::string, bool> green = {
       {"clean", true}, {"takes-words", true}, {"takes_words", true}, {"leaks", false}, {"fails_and_leaks", false}, {"crashes", false},
-      {"suppressed", true}, {"only_reachable_fails", false}, {"keeps", true},
+      {"n", true}, {"suppressed", true}, {"only_reachable_fails", false}, {"keeps", true},
       {"within_its_limit", true}, {"over_its_limit", false}, {"peaks", false},
       {"told_by_environment", true}};
   ASSERT_EQ(verdicts.size(), green.size()) << output;
@@ -77,7 +77,7 @@ TEST_F(LeakTestTest, IsRedForLeaksGreenForCleanAndKeepsFailures) {
   EXPECT_EQ(ReadFile(path("build/reports/clean.xml")).find("<failure"), std::string::npos);
   EXPECT_EQ(RunCtest("-L nightly", &output).size(), 1u) << output;
   EXPECT_EQ(RunCtest("-L leak -N", &output).size(), 0u);
-  EXPECT_NE(output.find("Total Tests: 13"), std::string::npos) << output;
+  EXPECT_NE(output.find("Total Tests: 14"), std::string::npos) << output;
   // The failure of the program is what the test fails with.
   const CommandResult verbose =
       Shell("ctest -R '^fails_and_leaks$' -V --test-dir '" + path("build").string() + "'");

@@ -403,6 +403,40 @@ int main(int argc, char** argv) {
   EXPECT_NE(access(spool.c_str(), F_OK), 0);
 }
 
+TEST(CheckEvidenceTest, WhatTheRecordingDidNotGetToIsNamed) {
+  TempDir directory;
+  const std::string program = Compile(directory, "busy", R"(#include <stdlib.h>
+int main(int argc, char** argv) {
+  for (int i = 0; i < (argc > 1 ? 1 : 300000); ++i) {
+    void* volatile block = malloc(100 + i);
+    free(block);
+  }
+  return 0;
+})");
+  const auto check = [&](const char* limit, std::vector<std::string> words) {
+    TempDir traces;
+    words.insert(words.begin(), program);
+    Command command = Traced({.arguments = words}, traces.path());
+    command.environment.emplace_back("MEMTRACE_MAX_BYTES", limit);
+    RunCommand(command);
+    const Result result = Check({traces.path()});
+    EXPECT_EQ(result.exit_status, 2) << result.out;
+    return result.out;
+  };
+  EXPECT_THAT(check("200K", {}), HasSubstr("the recording stopped after "));
+  // All events were in the rings, and no room for what the scan found.
+  EXPECT_THAT(check("1", {"once"}), HasSubstr("or MEMTRACE_MAX_BYTES left no room for it"));
+}
+
+// What the environment leaves out is no proof that it leaks nothing.
+TEST(CheckEvidenceTest, ChildrenAreLookedAtWhateverTheEnvironmentSays) {
+  const Result check = RunCommand(
+      {.arguments = {ToolPath(), "check", "--run", "--", "/bin/sh", "-c", ExamplePath("leaks") + "; :"},
+       .environment = {{"MEMTRACE_CHILDREN", "off"}}});
+  EXPECT_EQ(check.exit_status, 1) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("[leaks]"));
+}
+
 TEST(CheckEvidenceTest, AWrongArgumentHidesNoLeakOfTheOthers) {
   TempDir traces, empty;
   Trace(traces.path(), {ExamplePath("leaks")});

@@ -110,6 +110,10 @@ TEST(CheckTest, ABaselineGoesThroughItsLife) {
   EXPECT_EQ(Check({"--baseline", baseline, traces.path()}).exit_status, 0);
 
   const std::string smaller = std::regex_replace(first, std::regex("bytes=256"), "bytes=255");
+  // Some editors put a mark in front, which is no part of it.
+  WriteFile(baseline, "\xEF\xBB\xBF" + first);
+  EXPECT_EQ(Check({"--baseline", baseline, traces.path()}).exit_status, 0);
+  ASSERT_EQ(chmod(baseline.c_str(), 0640), 0);
   WriteFile(baseline, smaller);
   const Result grown = Check({"--baseline", baseline, traces.path()});
   EXPECT_EQ(grown.exit_status, 1);
@@ -121,6 +125,9 @@ TEST(CheckTest, ABaselineGoesThroughItsLife) {
   Trace(clean.path(), {"/bin/true"});
   EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", clean.path()}).exit_status, 0);
   EXPECT_EQ(ReadFile(baseline), smaller);
+  struct stat info;
+  ASSERT_EQ(stat(baseline.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
   // Without evidence it stays as it is.
   TempDir blind;
   TraceWithoutScan(blind.path(), {ExamplePath("leaks")});

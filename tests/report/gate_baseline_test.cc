@@ -97,6 +97,19 @@ TEST(BaselineTest, AnUpdateWithoutAChangeChangesNoByte) {
             kText);
 }
 
+TEST(BaselineTest, LinesKeepTheirEnds) {
+  const Baseline baseline = Parsed("# one\r\ndefinite aa bytes=1 blocks=1 program=app\r\n"
+                                   "definite bb bytes=1 blocks=1 program=app\r\n");
+  ASSERT_EQ(baseline.entries().size(), 2u);
+  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 1, 1, "app", ""),
+                             Leak(LeakKind::kDefinite, "bb", 2, 1, "app", ""),
+                             Leak(LeakKind::kDefinite, "cc", 3, 1, "app", "")},
+                            {"app"}, kDefinite),
+            "# one\r\ndefinite aa bytes=1 blocks=1 program=app\r\n"
+            "definite bb bytes=2 blocks=1 program=app\r\n"
+            "definite cc bytes=3 blocks=1 program=app\r\n");
+}
+
 TEST(BaselineTest, AnEntryOfAnyProgramAllowsTheMostOfEach) {
   const Baseline baseline = Parsed("definite aa bytes=1 blocks=1 program=*\n");
   EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One"),

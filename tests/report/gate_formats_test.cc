@@ -204,7 +204,8 @@ TEST_F(FormatsTest, GitlabHoldsToItsSchema) {
   const std::string text = RenderGateGitlab(gate.Report());
   EXPECT_EQ(validator.Json(text, "gitlab-code-quality.json"), "");
   const Json json = Json::parse(text);
-  ASSERT_EQ(json.size(), 3u);
+  ASSERT_EQ(json.size(), 4u);
+  EXPECT_EQ(json[3].at("check_name"), "memtrace/no-evidence") << "of bad.mtr";
   EXPECT_EQ(json[0].at("location").at("path"), "src/Lost.c");
   EXPECT_EQ(json[0].at("check_name"), "memtrace/definite");
   std::set<std::string> fingerprints;
@@ -228,6 +229,9 @@ TEST_F(FormatsTest, ACleanGateHoldsToTheSchemasToo) {
   EXPECT_EQ(validator.Xml(RenderGateJunit(blind.Report()), "junit.xsd"), "");
   EXPECT_THAT(RenderGateJunit(blind.Report()), HasSubstr("errors=\"1\""));
   EXPECT_EQ(validator.Json(RenderGateSarif(blind.Report()), "sarif.json"), "");
+  // Servers compare the entries: without any, all that was there before is mended.
+  EXPECT_THAT(RenderGateSarif(blind.Report()), HasSubstr("no usable evidence: no process was looked at."));
+  EXPECT_THAT(RenderGateGitlab(blind.Report()), HasSubstr("memtrace/no-evidence"));
   EXPECT_THAT(RenderGateText(blind.Report()), StartsWith("memtrace check: NO EVIDENCE"));
 }
 
@@ -240,6 +244,11 @@ TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
   EXPECT_EQ(BelowRoot("", "/a.c"), "");
   GateReport report = gate.Report();
   EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "src/Lost.c");
+  EXPECT_EQ(WhyNothingIsBelow(report, ""), "") << "it ran above its sources";
+  const std::string ran_in = gate.result.leaks[0].working_directory;
+  for (GateLeak& leak : gate.result.leaks) leak.working_directory = "/work/build";
+  EXPECT_THAT(WhyNothingIsBelow(report, ""), HasSubstr("below /work/build, where the program ran; one was /work/src/"));
+  for (GateLeak& leak : gate.result.leaks) leak.working_directory = ran_in;
   report.source_roots = {"/work/src"};
   EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "Lost.c");
   EXPECT_EQ(WhyNothingIsBelow(report, "/work/src"), "");
