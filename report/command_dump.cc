@@ -3,14 +3,37 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <ostream>
+#include <streambuf>
 #include <tuple>
 
 #include "report/commands.h"
 #include "report/dump.h"
 #include "report/memory_limit.h"
+#include "report/render/output.h"
 
 namespace memtrace::report {
 namespace {
+
+// What is written to a stream goes to an output.
+class OutputBuffer : public std::streambuf {
+ public:
+  explicit OutputBuffer(render::Output* output) : output_(*output) {}
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    output_.Write(absl::string_view(text, static_cast<size_t>(size)));
+    return output_.done() ? 0 : size;
+  }
+  int_type overflow(int_type c) override {
+    if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
+    const char one = traits_type::to_char_type(c);
+    return xsputn(&one, 1) == 1 ? c : traits_type::eof();
+  }
+
+ private:
+  render::Output& output_;
+};
 
 constexpr char kDumpFooter[] = R"(
 Each line is TIME THREAD EVENT ADDRESS key=value...; frames of stacks are
@@ -32,8 +55,12 @@ absl::Status Dump(DumpFlags& flags) {
   std::tie(flags.options.from, flags.options.to) = *range;
   absl::Status status = RefuseToReplace(flags.options.file, flags.output);
   if (!status.ok()) return status;
-  return WriteTo(flags.output,
-                 [&](std::ostream& out) { return RunDump(flags.options, out); });
+  auto output = render::Output::Open(flags.output);
+  if (!output.ok()) return output.status();
+  OutputBuffer buffer(&*output);
+  std::ostream out(&buffer);
+  status = RunDump(flags.options, out);
+  return status.ok() ? output->Commit() : status;
 }
 
 }  // namespace

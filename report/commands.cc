@@ -4,11 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-
 #include "absl/strings/str_cat.h"
-#include "report/output_file.h"
 #include "report/render/escape.h"
 
 namespace memtrace::report {
@@ -29,27 +25,6 @@ absl::Status RefuseToReplace(const std::string& read, const std::string& output,
   }
   return absl::InvalidArgumentError(
       absl::StrCat("cannot write ", output, ": it is ", what, "; give another name with -o"));
-}
-
-absl::Status WriteTo(const std::string& path,
-                     const std::function<absl::Status(std::ostream&)>& write) {
-  if (path.empty() || path == "-") {
-    absl::Status status = write(std::cout);
-    std::cout.flush();
-    if (status.ok() && !std::cout) {
-      status = absl::UnavailableError("cannot write to standard output: is the disk full?");
-    }
-    return status;
-  }
-  auto file = OutputFile::Create(path);
-  if (!file.ok()) return file.status();
-  std::ofstream out((*file)->temporary_path(), std::ios::binary);
-  absl::Status status = write(out);
-  out.close();
-  if (status.ok() && !out) {
-    status = absl::UnavailableError(absl::StrCat("cannot write ", path, ": is the disk full?"));
-  }
-  return status.ok() ? (*file)->Commit() : status;
 }
 
 }  // namespace memtrace::report

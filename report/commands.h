@@ -9,8 +9,6 @@
 #ifndef MEMTRACE_REPORT_COMMANDS_H_
 #define MEMTRACE_REPORT_COMMANDS_H_
 
-#include <functional>
-#include <ostream>
 #include <string>
 
 #include "absl/status/status.h"
@@ -34,11 +32,6 @@ int ExitCodeOf(const absl::Status& status);
 // self would replace. `what` it is, for the message.
 absl::Status RefuseToReplace(const std::string& read, const std::string& output,
                              absl::string_view what = "the trace itself");
-
-// Has `write` fill the file at `path`, which is then there whole or not at all;
-// standard output when `path` is empty or "-".
-absl::Status WriteTo(const std::string& path,
-                     const std::function<absl::Status(std::ostream&)>& write);
 
 }  // namespace memtrace::report
 

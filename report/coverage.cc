@@ -250,7 +250,9 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         "the trace ends without an end: the process was killed or still runs",
         statistics.lost_blocks == 0 ? "; everything it had written was read" : "");
   }
+  // A line of a log that was not understood may be an event.
   coverage.events_missing = coverage.dropped_events != 0 || coverage.lost_blocks != 0 ||
+                            metadata.counter("import_bad_lines") != 0 ||
                             !reader.damage().empty() || !reader.cut_place().empty();
   coverage.notes = WithOneForAllFiles(metadata.notes);
   std::vector<Confinements> kinds;
@@ -308,7 +310,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     coverage.notes.push_back(absl::StrCat(
         coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
         " allocated again without a free in the trace, ",
-        coverage.events_missing ? "which may be among what is missing"
+        coverage.events_missing          ? "which may be among what is missing"
+        : analysis->process.imported() ? "which the log may lack"
                                 : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
                                   "block is freed twice and malloc then gives it out twice",
         "; what was there before counts as freed."));

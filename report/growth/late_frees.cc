@@ -1,17 +1,13 @@
 #include "report/growth/late_frees.h"
 
-#include <algorithm>
-
 namespace memtrace::report {
 
-void LateFrees::DropOld() {
-  uint64_t latest = 0;
-  for (const Free& free : frees_) latest = std::max(latest, free.freed_ns);
-  std::erase_if(frees_, [&](const Free& free) { return free.freed_ns + run_ns_ / 10 < latest; });
+void LateFrees::DropOld(uint64_t now_ns) {
+  std::erase_if(frees_, [&](const Free& free) { return free.freed_ns + run_ns_ / 10 < now_ns; });
 }
 
-void LateFrees::MakeRoom() {
-  DropOld();
+void LateFrees::MakeRoom(uint64_t now_ns) {
+  DropOld(now_ns);
   if (frees_.size() <= kMost / 2) return;
   for (size_t i = 0; i < frees_.size() / 2; ++i) frees_[i] = frees_[2 * i + 1];
   frees_.resize(frees_.size() / 2);

@@ -33,7 +33,7 @@ class LateFrees {
 
   void Add(const Free& free) {
     if (++number_ % weight_ != 0) return;
-    if (frees_.size() == kMost) MakeRoom();
+    if (frees_.size() == kMost) MakeRoom(free.freed_ns);
     frees_.push_back(free);
   }
 
@@ -45,8 +45,8 @@ class LateFrees {
   void Fold(Archive& archive);
 
  private:
-  void DropOld();
-  void MakeRoom();
+  void DropOld(uint64_t now_ns);
+  void MakeRoom(uint64_t now_ns);
 
   uint64_t run_ns_ = 0, long_ns_ = UINT64_MAX;
   uint64_t number_ = 0, weight_ = 1;

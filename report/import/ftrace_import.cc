@@ -34,9 +34,11 @@ class LineReader {
  public:
   explicit LineReader(std::istream* in) : in_(in), buffer_(1 << 16) {}
 
-  bool Next(std::string* line) {
+  // `cut`: it is the last, and has no end.
+  bool Next(std::string* line, bool* cut) {
     line->clear();
     bool any = false;
+    *cut = false;
     while (Fill()) {
       any = true;
       const char* begin = buffer_.data() + at_;
@@ -46,6 +48,7 @@ class LineReader {
         line->append(begin, std::min(bytes, kLongestLine - line->size()));
       }
       at_ += bytes + (end != nullptr);
+      *cut = end == nullptr;
       if (end != nullptr) break;
     }
     return any;
@@ -70,7 +73,7 @@ class Importer {
   Importer(const KernelSymbols* symbols, ImportedTrace* trace)
       : symbols_(symbols), trace_(trace) {}
 
-  void Take(absl::string_view text);
+  void Take(absl::string_view text, bool cut);
   void Finish(const std::string& log);
   const FtraceImportResult& result() const { return result_; }
 
@@ -135,9 +138,14 @@ void Importer::Lost(const FtraceLine& line) {
       line.cpu, last_ns_ / 1'000'000'000, last_ns_ / 1000 % 1'000'000));
 }
 
-void Importer::Take(absl::string_view text) {
+void Importer::Take(absl::string_view text, bool cut) {
   ++result_.lines;
-  const FtraceLine line = ParseFtraceLine(text);
+  FtraceLine line = ParseFtraceLine(text);
+  // The end of a number may be missing.
+  if (cut && (line.kind == FtraceLine::Kind::kAlloc || line.kind == FtraceLine::Kind::kFree)) {
+    line.kind = FtraceLine::Kind::kBad;
+    line.problem = "the log ends in it, without a line end";
+  }
   switch (line.kind) {
     case FtraceLine::Kind::kAlloc:
     case FtraceLine::Kind::kFree:
@@ -236,7 +244,8 @@ absl::StatusOr<FtraceImportResult> ImportFtrace(const FtraceImportOptions& optio
   if (!trace.ok()) return trace.status();
   Importer importer(&symbols, trace->get());
   LineReader lines(in);
-  for (std::string line; lines.Next(&line);) importer.Take(line);
+  bool cut;
+  for (std::string line; lines.Next(&line, &cut);) importer.Take(line, cut);
   if (in->bad()) return absl::UnavailableError(absl::StrCat("cannot read ", options.log));
   const FtraceImportResult& result = importer.result();
   if (result.allocations + result.failed + result.no_blocks + result.frees == 0) {

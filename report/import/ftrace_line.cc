@@ -190,6 +190,13 @@ FtraceLine ParseEvent(FtraceLine line, const Head& head) {
     if (!Number(head.text, "bytes_alloc", &line.allocated_bytes)) {
       return Bad(line, "no bytes_alloc");
     }
+    constexpr uint64_t kMostBytes = uint64_t{1} << 47;  // of addresses
+    if (std::max(line.requested_bytes, line.allocated_bytes) >= kMostBytes) {
+      return Bad(line, "no block is so large");
+    }
+    if (line.allocated_bytes < line.requested_bytes && line.address != 0) {
+      return Bad(line, "bytes_alloc is less than bytes_req");
+    }
     line.kind = Kind::kAlloc;
     return line;
   }

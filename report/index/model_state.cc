@@ -112,7 +112,9 @@ void SiteSeries::Fold(Archive& archive) {
 
 template <typename Archive>
 void LateFrees::Fold(Archive& archive) {
-  if constexpr (!Archive::kReads) DropOld();
+  if constexpr (!Archive::kReads) {
+    if (!frees_.empty()) DropOld(frees_.back().freed_ns);
+  }
   archive(run_ns_, long_ns_, number_, weight_, frees_);
   archive.Check(weight_ > 0 && frees_.size() <= kMost);
   for (const Free& free : frees_) archive.Check(free.born_ns <= free.freed_ns);

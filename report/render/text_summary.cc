@@ -114,8 +114,7 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
   for (const std::string& note : coverage.notes) remarks.push_back(EscapeControls(note));
   for (const std::string& note : symbols.notes()) remarks.push_back(note);  // escaped there
 
-  const bool nothing_lost = coverage.dropped_events == 0 && coverage.lost_blocks == 0 &&
-                            !coverage.truncated;
+  const bool nothing_lost = !coverage.events_missing && !coverage.truncated;
   lines->Add("Coverage", absl::StrCat(Plural(coverage.events, "event"),
                                       numbers.estimated() ? " of sampled blocks" : "",
                                       nothing_lost ? ", none lost" : ""));

@@ -326,6 +326,22 @@ TEST_F(ImportTest, BadLinesAreCountedAndTheFirstIsNamed) {
               Contains(HasSubstr("2 lines of the log were not understood, the first: line 3: ")));
 }
 
+TEST_F(ImportTest, WhatCannotBeIsNoEvent) {
+  const std::string good =
+      "x-1  [000]  1.0: kmalloc: call_site=f+0x1/0x2 ptr=0x1000 bytes_req=8 bytes_alloc=8\n";
+  for (const std::string bytes : {"bytes_req=18446744073709551615 bytes_alloc=8", "bytes_req=16 bytes_alloc=8",
+                                  "bytes_req=8 bytes_alloc=281474976710656"}) {
+    Import(good + "x-1  [000]  1.0: kmalloc: call_site=f+0x1/0x2 ptr=0x2000 " + bytes + "\n");
+    EXPECT_EQ(result_.allocations, 1u) << bytes;
+    EXPECT_EQ(result_.bad_lines, 1u) << bytes;
+    EXPECT_TRUE(trace_.analysis.coverage.events_missing);
+  }
+  // Cut within a number, perhaps.
+  Import(good + good.substr(0, good.size() - 1));
+  EXPECT_EQ(result_.allocations, 1u);
+  EXPECT_THAT(result_.first_bad, HasSubstr("the log ends in it"));
+}
+
 TEST_F(ImportTest, TimeThatGoesBackKeepsTheOrderOfTheLines) {
   Import("x-1  [000]  9.0: kmalloc: call_site=f+0x1/0x2 ptr=0x1000 bytes_req=8 bytes_alloc=8\n"
          "y-2  [001]  2.0: kfree: call_site=f+0x1/0x2 ptr=0x1000\n"
