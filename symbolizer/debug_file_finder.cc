@@ -143,14 +143,14 @@ std::unique_ptr<ElfFile> DebugFileFinder::FindFor(const ElfFile& module,
   return best.Take();
 }
 
-std::unique_ptr<ElfFile> DebugFileFinder::FindByBuildId(const std::string& build_id) const {
+std::unique_ptr<ElfFile> DebugFileFinder::FindByBuildId(const std::string& build_id,
+                                                        std::string* note) const {
   Best best;
   for (const std::string& place : BuildIdPlaces(build_id)) {
     if (best.Offer(OpenWithBuildId(place, build_id))) return best.Take();
   }
   if (options_.debuginfod && !build_id.empty()) {
-    std::string ignored;
-    const std::string path = DebuginfodFind(build_id, "", &ignored);
+    const std::string path = DebuginfodFind(build_id, "", note);
     if (!path.empty()) best.Offer(OpenWithBuildId(path, build_id));
   }
   return best.Take();

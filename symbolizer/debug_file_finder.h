@@ -35,7 +35,8 @@ class DebugFileFinder {
   std::unique_ptr<ElfFile> FindFor(const ElfFile& module, const std::string& module_path,
                                    std::string* note) const;
   // By build-id alone: for a module whose file is gone or was replaced.
-  std::unique_ptr<ElfFile> FindByBuildId(const std::string& build_id) const;
+  // `note` as in FindFor().
+  std::unique_ptr<ElfFile> FindByBuildId(const std::string& build_id, std::string* note) const;
   // The file that `debug` names in .gnu_debugaltlink as (name, build_id).
   std::unique_ptr<ElfFile> FindAlternate(const ElfFile& debug, const std::string& name,
                                          const std::string& build_id) const;

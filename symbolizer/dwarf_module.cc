@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "symbolizer/file_stamp.h"
 #include "symbolizer/folded_functions.h"
 #include "symbolizer/inline_frames.h"
 #include "symbolizer/line_table.h"
@@ -122,12 +123,17 @@ void DwarfModule::FindSplit(Unit* unit) {
     return;
   }
   if (dwarf_tag(&split) == DW_TAG_invalid) {
-    if (!note_.empty()) return;
     Dwarf_Attribute attribute;
     const char* name = dwarf_attr(&unit->die, DW_AT_dwo_name, &attribute) != nullptr ||
                                dwarf_attr(&unit->die, DW_AT_GNU_dwo_name, &attribute) != nullptr
                            ? dwarf_formstring(&attribute)
                            : nullptr;
+    // An answer without it is good until it is there.
+    if (name != nullptr) {
+      SourcePaths paths(&unit->die);
+      FileRecorder::Note(FileStamp::Of(paths.Of(name)));
+    }
+    if (!note_.empty()) return;
     note_ = absl::StrCat(path_, ": ", name != nullptr ? name : "a .dwo file",
                          " was not found; what was inlined into its functions is missing");
     return;

@@ -58,7 +58,9 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));
   file->device_ = st.st_dev;
   file->inode_ = st.st_ino;
-  file->written_ns_ = int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
+  // A file that was moved or copied to its place with the times of another one has them in mtime alone.
+  const auto ns = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  file->written_ns_ = std::max(ns(st.st_mtim), ns(st.st_ctim));
   if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
     return status;
   }
@@ -91,6 +93,39 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::FromXz(std::string_view compre
   return file;
 }
 
+namespace {
+
+// The build-id of a file in which the note has no bytes behind it that make its length a multiple of 4, as
+// linkers write one of a given length: libdw asks for them.
+std::string UnpaddedBuildId(Elf* elf) {
+  size_t segments = 0, size = 0;
+  const char* const raw = elf_rawfile(elf, &size);
+  if (raw == nullptr || elf_getphdrnum(elf, &segments) != 0) return "";
+  for (size_t i = 0; i < segments; ++i) {
+    GElf_Phdr header;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_NOTE ||
+        header.p_offset > size || header.p_filesz > size - header.p_offset) {
+      continue;
+    }
+    std::string_view rest(raw + header.p_offset, header.p_filesz);
+    const size_t align = header.p_align == 8 ? 8 : 4;
+    const auto round = [align](size_t n) { return (n + align - 1) & ~(align - 1); };
+    while (rest.size() >= sizeof(GElf_Nhdr)) {
+      GElf_Nhdr note;
+      memcpy(&note, rest.data(), sizeof(note));
+      const size_t data = round(sizeof(note) + size_t{note.n_namesz});
+      if (data > rest.size() || note.n_descsz > rest.size() - data) break;
+      const bool is_id = note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+                         rest.substr(sizeof(note), 4) == std::string_view("GNU", 4);
+      if (is_id) return note.n_descsz <= kMaxBuildIdBytes ? std::string(rest.substr(data, note.n_descsz)) : "";
+      rest.remove_prefix(std::min(round(data + note.n_descsz), rest.size()));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 absl::Status ElfFile::Check(uint64_t file_bytes) {
   if (elf_ == nullptr || elf_kind(elf_) != ELF_K_ELF ||
       gelf_getehdr(elf_, &header_) == nullptr) {
@@ -115,6 +150,8 @@ absl::Status ElfFile::Check(uint64_t file_bytes) {
   const ssize_t bytes = dwelf_elf_gnu_build_id(elf_, &id);
   if (bytes > 0 && bytes <= kMaxBuildIdBytes && id != nullptr) {
     build_id_.assign(static_cast<const char*>(id), static_cast<size_t>(bytes));
+  } else {
+    build_id_ = UnpaddedBuildId(elf_);
   }
   return absl::OkStatus();
 }

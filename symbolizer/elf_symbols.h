@@ -27,7 +27,9 @@ void ForEachNamedSymbol(const ElfFile& file, uint32_t type, Function function) {
       const char* text = elf_strptr(file.elf(), section.header.sh_link, symbol.st_name);
       if (text == nullptr || *text == 0) continue;
       std::string_view name = text;
-      if (const size_t at = name.find('@'); at != std::string_view::npos && at > 0) {
+      // "malloc@plt" has no version; some linkers write such a symbol for a stub.
+      const bool is_stub = name.ends_with("@plt");
+      if (const size_t at = name.find('@'); !is_stub && at != std::string_view::npos && at > 0) {
         name = name.substr(0, at);
       }
       function(symbol, name);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "symbolizer/debug_file_finder.h"
 #include "symbolizer/file_stamp.h"
 #include "symbolizer/sysroot.h"
@@ -17,16 +18,23 @@ namespace memtrace::symbolizer {
 
 bool IsNoFile(const std::string& path) {
   return path.empty() || path.front() == '[' || path.starts_with("linux-vdso") ||
-         path.starts_with("linux-gate");
+         path.starts_with("linux-gate") ||
+         // A descriptor of the traced process, which is another file in every process.
+         path.starts_with("/proc/self/fd/") || path.starts_with("/proc/thread-self/fd/") || path.starts_with("/dev/fd/");
 }
 
 std::vector<std::string> PlacesOf(const std::string& sysroot, const Module& module) {
   std::string path = module.path;
   constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
   if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
-  std::vector<std::string> places = {ResolveInSysroot(sysroot, path)};
+  std::vector<std::string> names = {path};
+  // And what a name may look like besides.
+  if (path != module.path) names.push_back(module.path);
+  if (path.find("\\012") != std::string::npos) names.push_back(absl::StrReplaceAll(path, {{"\\012", "\n"}}));
+  std::vector<std::string> places;
+  for (const std::string& name : names) places.push_back(ResolveInSysroot(sysroot, name));
   // Outside the sysroot only a file that can be proven to be the same.
-  if (!sysroot.empty() && !module.build_id.empty()) places.push_back(path);
+  if (!sysroot.empty() && !module.build_id.empty()) places.insert(places.end(), names.begin(), names.end());
   return places;
 }
 

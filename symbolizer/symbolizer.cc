@@ -71,6 +71,7 @@ std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view funct
     // only): "run", where the symbol knows "app::(anonymous namespace)::run(int)".
     // The symbol must be of the same function, not of one it was merged with.
     std::string name = Demangle(symbol.name);
+    if (name == symbol.name) return "";  // the demangler does not know it
     // A conversion's name is a type, which the demangler writes in its own way.
     const bool is_operator = function.starts_with("operator");
     const std::string_view stem = function.starts_with("operator ") ? "operator "
@@ -99,7 +100,14 @@ void CompleteFrames(const NameSources& sources, uint64_t address, std::vector<Fr
   if (symbol == nullptr) return;
   std::string name =
       has_name ? BetterName(*symbol, frames->back().function) : Demangle(symbol->name);
-  if (name.empty()) return;
+  if (name.empty()) {
+    // The source's name stays.
+    if (has_name && IsMangled(symbol->name) && Demangle(symbol->name) == symbol->name &&
+        symbol->name.find(frames->back().function) != std::string::npos) {
+      frames->back().linkage_name = symbol->name;
+    }
+    return;
+  }
   if (frames->empty()) frames->emplace_back();
   frames->back().function = std::move(name);
   if (IsMangled(symbol->name)) frames->back().linkage_name = symbol->name;
@@ -137,7 +145,9 @@ class Symbolizer::Impl {
     if (sources->file == nullptr) {
       // The debug file of the right build may still be installed.
       if (module.build_id.empty()) return false;
-      sources->debug = finder_.FindByBuildId(module.build_id);
+      std::string note;
+      sources->debug = finder_.FindByBuildId(module.build_id, &note);
+      AddMissed(note, result);
       if (sources->debug == nullptr) return false;
       result->state = ModuleState::kSymbolsOnly;
       AddMessage("names come from its debug file", result);

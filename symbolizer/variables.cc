@@ -66,7 +66,7 @@ VariablesResult ReadVariables(const Options& options, const Module& module,
   std::unique_ptr<ElfFile> debug;
   std::string note;
   if (file == nullptr) {
-    if (!module.build_id.empty()) debug = finder.FindByBuildId(module.build_id);
+    if (!module.build_id.empty()) debug = finder.FindByBuildId(module.build_id, &note);
     if (debug == nullptr) {
       result.message = opened.message;
       return result;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/escaping.h"
+#include "symbolizer/elf_file.h"
 #include "symbolizer/named_functions.h"
 #include "tests/symbolizer/compiled_subject.h"
 
@@ -69,7 +71,9 @@ TEST_F(OddBuildsTest, AFileWithoutBuildIdThatWasWrittenSinceIsRefused) {
     Run(std::string("gcc -O2 -fPIC -shared -Wl,--build-id") + (build_id ? "" : "=none") + " l.c -o program");
     struct stat st;
     ASSERT_EQ(stat(Path("program").c_str(), &st), 0);
-    const int64_t written = int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec;
+    // Whoever copies a file with its times cannot copy this one.
+    const int64_t written = int64_t{st.st_ctim.tv_sec} * 1'000'000'000 + st.st_ctim.tv_nsec;
+    ASSERT_GE(written, int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec);
     const uint64_t offset = AddressesOf("keepme", "program").front().offset + 1;
     const auto ask = [&](int64_t loaded_ns, const std::string& id = "") {
       return SymbolizeOne({}, {Path("program"), id, loaded_ns}, offset);
@@ -93,6 +97,60 @@ TEST_F(OddBuildsTest, AFileWithoutBuildIdThatWasWrittenSinceIsRefused) {
 }
 
 // dwz moves what several units have to a unit that names no language.
+// Linkers write a build-id of a given length without the bytes that would fill it up.
+TEST_F(OddBuildsTest, BuildIdsOfAnyLengthAreRead) {
+  Write("l.c", kLibrary);
+  for (const std::string id : {"ab", "1234", "123456789a", "0123456789abcdef0123456789abcdef01234567"}) {
+    Run("gcc -O2 -fPIC -shared -Wl,--build-id=0x" + id + " l.c -o program");
+    const auto file = ElfFile::Open(Path("program"));
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ(absl::BytesToHexString((*file)->build_id()), id);
+  }
+}
+
+// tcc writes "malloc@plt" for the stub: that is no malloc of the program's own.
+TEST_F(OddBuildsTest, ASymbolOfAStubIsNotWhatItLeadsTo) {
+  Write("l.c", kLibrary);
+  Run("gcc -O2 -fPIC -shared l.c -o whole.so && "
+      "objcopy --redefine-sym exported_one=malloc@plt --redefine-sym keepme=keepme@@V1 whole.so program");
+  const auto name = [&](const std::string& symbol) {
+    const uint64_t offset = AddressesOf(symbol, "whole.so").front().offset + 1;
+    return SymbolizeOne({}, {.path = Path("program")}, offset).frames.at(0).at(0).function;
+  };
+  EXPECT_EQ(name("exported_one"), "malloc@plt");
+  EXPECT_EQ(name("keepme"), "keepme") << "a version is one";
+}
+
+TEST_F(OddBuildsTest, WhatTheDemanglerDoesNotKnowHasTheSourcesName) {
+  Write("p.c", "static __attribute__((noinline, used)) int hid(volatile int *p) "
+               "__asm__(\"_ZN5innerW5mathxL3hidEi\");\n"
+               "static int hid(volatile int *p) { return *p + 1; }\n"
+               "int main(int c, char **v) { return hid(&c); }\n");
+  Run("gcc -g -O1 p.c -o program");
+  const ModuleResult result = Symbolizer(Options()).Symbolize(
+      {.path = Path("program")}, AddressesOf("_ZN5innerW5mathxL3hidEi", "program"));
+  ASSERT_THAT(result.frames.at(0), SizeIs(1));
+  EXPECT_EQ(result.frames[0][0].function, "hid");
+  EXPECT_EQ(result.frames[0][0].linkage_name, "_ZN5innerW5mathxL3hidEi");
+}
+
+// It is another process's.
+TEST_F(OddBuildsTest, DescriptorsAreNoFiles) {
+  for (const std::string path : {"/proc/self/fd/0", "/proc/thread-self/fd/3", "/dev/fd/1"}) {
+    const ModuleResult result = SymbolizeOne({}, {.path = path}, 16);
+    EXPECT_THAT(result.message, HasSubstr("not a file")) << path;
+  }
+}
+
+TEST_F(OddBuildsTest, AFilesNameMayHaveALineEnd) {
+  Write("l.c", kLibrary);
+  Run("gcc -O2 -fPIC -shared l.c -o \"$(printf 'a\\nb')\" && cp \"$(printf 'a\\nb')\" program && cp program 'z (deleted)'");
+  const uint64_t offset = AddressesOf("keepme", "program").front().offset + 1;
+  // As the kernel writes it.
+  EXPECT_EQ(SymbolizeOne({}, {.path = Path("a\\012b")}, offset).state, ModuleState::kSymbolsOnly);
+  EXPECT_EQ(SymbolizeOne({}, {.path = Path("z (deleted)")}, offset).state, ModuleState::kSymbolsOnly);
+}
+
 TEST_F(OddBuildsTest, InlinedFunctionsKeepTheirScopesAfterDwz) {
   Write("h.h", "namespace app { namespace {\n"
                "struct Pool { int n; __attribute__((always_inline)) int Make(volatile int *k) { return *k / n; } };\n"
