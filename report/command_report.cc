@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -177,6 +178,18 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   return trace;
 }
 
+// For the sites that were chosen by their names. An interruption that came before was of the first reading.
+absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options, bool interrupted) {
+  std::optional<Interruption> interruption;
+  if (!interrupted) {
+    interruption.emplace();
+    options->analyze.stop = [&] { return interruption->requested(); };
+  }
+  auto again = index::AnalyzeByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+  options->analyze.stop = nullptr;
+  return again;
+}
+
 absl::StatusOr<ReportView> ViewOf(const Analysis& analysis, const SiteSymbols& symbols,
                                   const FrameFilter& frames, const Summary& summary) {
   if (!frames.all() || summary.file.empty()) return ReportView::Create(analysis, symbols, frames);
@@ -280,6 +293,10 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (trace->analysis.coverage.interrupted) {
     *exit_code = kExitInterrupted;
     progress.Clear();
+    if (trace->analysis.range.to_ns <= trace->analysis.range.from_ns) {
+      std::fprintf(stderr, "memtrace: the reading was interrupted before it came to --from: there is nothing to report\n");
+      return absl::OkStatus();
+    }
     std::fprintf(stderr, "memtrace: %s\n", InterruptionText(trace->analysis).c_str());
   }
 
@@ -298,11 +315,18 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     options->analyze.stacks = trace->stacks.get();
     if (trace->analysis.coverage.interrupted) options->analyze.Only(trace->analysis.range);
     options->analyze.filter.sites = [&](StackId stack) { return view->Matches(stack); };
-    absl::StatusOr<AnalyzedTrace> again =
-        index::AnalyzeByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+    absl::StatusOr<AnalyzedTrace> again = ReadAgain(flags, &*options, trace->analysis.coverage.interrupted);
     if (!again.ok()) return again.status();
     chosen = *std::move(again);
+    const Coverage of_sites = std::move(chosen.analysis.coverage);
     chosen.analysis.coverage = trace->analysis.coverage;  // it is about the trace, not the sites
+    if (of_sites.interrupted && !trace->analysis.coverage.interrupted) {
+      chosen.analysis.coverage.interrupted = true;
+      chosen.analysis.coverage.read_share = of_sites.read_share;
+      *exit_code = kExitInterrupted;
+      progress.Clear();
+      std::fprintf(stderr, "memtrace: %s\n", InterruptionText(chosen.analysis).c_str());
+    }
     view = ReportView::Create(chosen.analysis, symbols, options->frames);
     if (!view.ok()) return view.status();
   }

@@ -61,7 +61,7 @@ class EngineCommandTest : public testing::Test {
   }
 
   // Standard output goes to the file `out`, the rest to where the test's goes.
-  void Start(const std::vector<std::string>& arguments, bool stalled, bool terminal) {
+  void Start(const std::vector<std::string>& arguments, bool stalled, bool terminal, int at = 6) {
     std::vector<std::string> words = {kMemtrace};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -73,7 +73,7 @@ class EngineCommandTest : public testing::Test {
     const int out = open(Path("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(out, STDOUT_FILENO);
     if (stalled) {
-      setenv("STALL_AT", "6", 1);
+      setenv("STALL_AT", absl::StrCat(at).c_str(), 1);
       setenv("STALL_DIR", directory_.path().c_str(), 1);
       setenv("LD_PRELOAD", kStalledRead, 1);
       const char* asan = getenv("ASAN_OPTIONS");  // whose library wants to be the first
@@ -233,6 +233,40 @@ TEST_F(EngineCommandTest, TheTextSaysThatItWasInterrupted) {
   EXPECT_THAT(text, ContainsRegex("! the reading was interrupted: this is of the"));
   EXPECT_THAT(text, ContainsRegex("Only +blocks allocated from "));
   EXPECT_THAT(text, Not(HasSubstr("every block was freed")));
+}
+
+// Sites that are chosen by names need a second reading, which is no longer than the first.
+TEST_F(EngineCommandTest, TheSecondReadingMayBeInterruptedAsWell) {
+  LongTraceOptions options;
+  options.events = 1'000'000;
+  MakeTrace("long.mtr", options);
+  const std::vector<std::string> one = {"report", "--index", "off", "--jobs", "1", "--format", "json", Path("long.mtr")};
+  Start(one, true, false, 0);
+  ASSERT_EQ(WEXITSTATUS(Wait()), 0);
+  const int reads = std::stoi(Content(Path("reads")));
+  ASSERT_GT(reads, 8);
+  std::vector<std::string> two = one;
+  two.insert(two.end(), {"--match", "."});
+  Start(two, true, false, reads + reads / 2);
+  AwaitTheStall();
+  kill(process_, SIGINT);
+  GoOn();
+  EXPECT_EQ(WEXITSTATUS(Wait()), 130);
+  const auto report = nlohmann::json::parse(Content(Path("out")));
+  EXPECT_EQ(report["coverage"]["interrupted"], true);
+  EXPECT_LT(double{report["coverage"]["read_share"]}, 0.95);
+}
+
+TEST_F(EngineCommandTest, BeforeTheBeginOfARangeThereIsNothingToReport) {
+  LongTraceOptions options;
+  options.events = 1'000'000;
+  MakeTrace("long.mtr", options);
+  Start({"report", "--index", "off", "--jobs", "1", "--from", "99%", Path("long.mtr")}, true, false);
+  AwaitTheStall();
+  kill(process_, SIGINT);
+  GoOn();
+  EXPECT_EQ(WEXITSTATUS(Wait()), 130);
+  EXPECT_EQ(Content(Path("out")), "");
 }
 
 TEST_F(EngineCommandTest, ASecondCtrlCEndsItAtOnce) {
