@@ -105,7 +105,11 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   page_snapshots_.Finish(model_, &analysis->resident);
   analysis->leak_scans = leaks_.Finish();
   FillExitWork(*analysis, &analysis->process);
-  timeline_.Finish(end, model_, faults_.samples(), analysis);
+  fault_matcher_.Advance(UINT64_MAX, model_, mappings_);
+  // Of a part of a run the samples tell of more than the faults in it.
+  const std::vector<FaultMarks::Mark> marks =
+      range_.whole() ? fault_matcher_.marks().All() : std::vector<FaultMarks::Mark>();
+  timeline_.Finish(end, model_, faults_.samples(), marks, analysis);
   phases_.Finish(end, model_.counters(), usage_, analysis);
   if (stops_ == 0 && model_.stopped_allocations() + model_.stopped_frees() != 0) {
     stops_ = 1;  // since it began

@@ -85,7 +85,7 @@ void FaultCollector::Finish(const Range& range, Faults* faults) {
     faults->major = all.back().major_faults;
     faults->tool_minor = all.back().tool_minor_faults;
   } else {
-    const FaultCounts from = FaultsAt(all, range.from_ns), to = FaultsAt(all, range.to_ns);
+    const FaultCounts from = FaultsAt(all, {}, range.from_ns), to = FaultsAt(all, {}, range.to_ns);
     faults->minor = static_cast<uint64_t>(std::llround(to.minor) - std::llround(from.minor));
     faults->major = static_cast<uint64_t>(std::llround(to.major) - std::llround(from.major));
     if (!inside.empty()) {

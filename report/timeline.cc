@@ -39,12 +39,12 @@ void Timeline::Halve(HeapModel& model) {
 }
 
 void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSample> samples,
-                      Analysis* analysis) {
+                      std::span<const FaultMarks::Mark> marks, Analysis* analysis) {
   Advance(std::max(end_ns, from_ns_), model);
   Close(model);
-  FaultCounts before = FaultsAt(samples, from_ns_);
+  FaultCounts before = FaultsAt(samples, marks, from_ns_);
   for (TimelinePoint& point : points_) {
-    const FaultCounts now = FaultsAt(samples, point.time_ns);
+    const FaultCounts now = FaultsAt(samples, marks, point.time_ns);
     // Rounded as sums, so that the parts add up to the whole.
     point.minor_faults =
         static_cast<uint64_t>(std::llround(now.minor) - std::llround(before.minor));
@@ -58,7 +58,35 @@ void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSa
   analysis->timeline = std::move(points_);
 }
 
-FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns) {
+namespace {
+
+// The known faults until a time; between two marks in proportion.
+double MarkedUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks::Mark::* count, uint64_t time_ns) {
+  const auto after = std::upper_bound(
+      marks.begin(), marks.end(), time_ns,
+      [](uint64_t time, const FaultMarks::Mark& mark) { return time < mark.time_ns; });
+  const auto before = after == marks.begin() ? FaultMarks::Mark() : *(after - 1);
+  const auto so_far = static_cast<double>(before.*count);
+  // Of the first nothing tells when it began.
+  if (after == marks.end() || after == marks.begin()) return so_far;
+  return so_far + (static_cast<double>((*after).*count) - so_far) *
+                      static_cast<double>(time_ns - before.time_ns) /
+                      static_cast<double>(std::max<uint64_t>(after->time_ns - before.time_ns, 1));
+}
+
+// Which part of the faults between two samples was taken until a time.
+double PartUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks::Mark::* count, uint64_t begin_ns,
+                 uint64_t end_ns, uint64_t time_ns) {
+  const double begin = MarkedUntil(marks, count, begin_ns), all = MarkedUntil(marks, count, end_ns) - begin;
+  if (all >= 1) return (MarkedUntil(marks, count, time_ns) - begin) / all;
+  return static_cast<double>(time_ns - begin_ns) /
+         static_cast<double>(std::max<uint64_t>(end_ns - begin_ns, 1));
+}
+
+}  // namespace
+
+FaultCounts FaultsAt(std::span<const UsageSample> samples, std::span<const FaultMarks::Mark> marks,
+                     uint64_t time_ns) {
   if (samples.empty()) return {};
   const auto own = [](const UsageSample& s) {
     return static_cast<double>(s.program_minor_faults());
@@ -72,10 +100,10 @@ FaultCounts FaultsAt(std::span<const UsageSample> samples, uint64_t time_ns) {
   const UsageSample& a = *(after - 1);
   FaultCounts at{own(a), static_cast<double>(a.major_faults), a.rss_bytes};
   if (after == samples.end()) return at;
-  const double part = static_cast<double>(time_ns - a.time_ns) /
-                      static_cast<double>(std::max<uint64_t>(after->time_ns - a.time_ns, 1));
-  at.minor += part * (own(*after) - at.minor);
-  at.major += part * (static_cast<double>(after->major_faults) - at.major);
+  using Mark = FaultMarks::Mark;
+  at.minor += PartUntil(marks, &Mark::minor, a.time_ns, after->time_ns, time_ns) * (own(*after) - at.minor);
+  at.major += PartUntil(marks, &Mark::major, a.time_ns, after->time_ns, time_ns) *
+              (static_cast<double>(after->major_faults) - at.major);
   return at;
 }
 

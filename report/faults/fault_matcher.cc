@@ -101,6 +101,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const Ma
     places_[{static_cast<uint8_t>(MemoryKind::kTool), ""}].Add(fault.major);
     return;
   }
+  marks_.Add(fault.time_ns, fault.major);
   if (const HeldBlock* block = FindBlock(fault.address, model)) {
     AddToSite(ClaimantOf(*block, model, 1), waiting, /*by_allocator=*/false);
     return;

@@ -35,6 +35,7 @@
 #include "report/analysis.h"
 #include "report/faults/address_space.h"
 #include "report/faults/fault_details.h"
+#include "report/faults/fault_marks.h"
 #include "report/faults/fault_stream.h"
 #include "report/faults/thrash.h"
 #include "report/heap_model.h"
@@ -72,6 +73,9 @@ class FaultMatcher {
   // The faults that waited for the block are its own, but where it has little of the page: the header that
   // the allocator wrote may stand before many small blocks, and the page is whose most of it is.
   void Claim(const HeldBlock& block, const HeapModel& model);
+
+  // Of the program's own that were taken so far.
+  const FaultMarks& marks() const { return marks_; }
 
   // `minor` and `major`: of the process at its end, as getrusage says; 0 where that is not known.
   // `samples`: how the heap went, in the order of time.
@@ -166,6 +170,7 @@ class FaultMatcher {
   uint32_t main_tid_ = 0;
 
   ThrashDetector thrash_;
+  FaultMarks marks_;
   FaultSums told_, in_kernel_;
   std::array<FaultSums, kMemoryKinds> by_kind_{};
   absl::flat_hash_map<std::pair<uint32_t, uint8_t>, SiteState> sites_;  // stack, function

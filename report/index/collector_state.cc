@@ -133,6 +133,12 @@ void ThrashDetector::Fold(Archive& archive) {
 }
 
 template <typename Archive>
+void FaultMarks::Fold(Archive& archive) {
+  archive(now_, stride_, marks_);
+  archive.Check(stride_ > 0 && marks_.size() < kMost);
+}
+
+template <typename Archive>
 void FaultMatcher::Fold(Archive& archive) {
   if (!any()) return;
   if constexpr (!Archive::kReads) {
@@ -141,6 +147,7 @@ void FaultMatcher::Fold(Archive& archive) {
   }
   stream_.Fold(archive);
   thrash_.Fold(archive);
+  marks_.Fold(archive);
   archive(low_bits_, large_, clean_at_, waiting_, filter_, filtered_, told_, in_kernel_, by_kind_, sites_,
           mappings_, places_, touchers_);
   next_ns_ = stream_.done() ? UINT64_MAX : stream_.front().time_ns;
@@ -166,6 +173,7 @@ void FaultMatcher::ForgetFigures() {
   filter_.fill(0);
   filtered_ = 0;
   thrash_ = {};
+  marks_ = {};
   told_ = in_kernel_ = {};
   by_kind_ = {};
   sites_.clear();

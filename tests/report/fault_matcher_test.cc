@@ -12,6 +12,7 @@
 #include "format/varint.h"
 #include "report/analyzer.h"
 #include "report/faults/fault_stream.h"
+#include "report/timeline.h"
 #include "report/trace_reader.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
@@ -268,6 +269,30 @@ TEST_F(FaultMatcherTest, TheStreamIsInTheOrderOfTime) {
     addresses.push_back(stream.front().address);
   }
   EXPECT_EQ(addresses, (std::vector<uint64_t>{1, 2, 3, 5, 6, 7}));
+}
+
+// Samples say how many there were, single faults when.
+TEST(FaultMarksTest, ShareOutWhatLiesBetweenTwoSamples) {
+  std::vector<UsageSample> samples(2);
+  samples[0].minor_faults = 100;
+  samples[1] = {.time_ns = 1000, .minor_faults = 300, .major_faults = 2};
+  EXPECT_EQ(FaultsAt(samples, {}, 500).minor, 200) << "none is known";
+  FaultMarks marks;
+  for (uint64_t i = 0; i < 100; ++i) marks.Add(600 + i, false);
+  marks.Add(900, true);
+  const auto minor = [&](uint64_t ns) { return FaultsAt(samples, marks.All(), ns).minor; };
+  EXPECT_EQ(minor(0), 100);
+  EXPECT_EQ(minor(599), 100);
+  EXPECT_NEAR(minor(649), 200, 2.1);  // half of them, each of which stands for two
+  EXPECT_EQ(minor(700), 300);
+  EXPECT_EQ(minor(1000), 300);
+  EXPECT_NEAR(FaultsAt(samples, marks.All(), 899).major, 2, 0.02) << "since the mark before";
+  // However many there are.
+  FaultMarks many;
+  for (uint64_t i = 0; i < 1'000'000; ++i) many.Add(i / 1000, false);
+  EXPECT_LE(many.All().size(), FaultMarks::kMost);
+  EXPECT_EQ(many.All().back().minor, 1'000'000u);
+  EXPECT_NEAR(FaultsAt(samples, many.All(), 250).minor, 150, 1);
 }
 
 TEST_F(FaultMatcherTest, GarbageIsNoTrouble) {

@@ -362,7 +362,7 @@ TEST(PressureRecordsTest, ResidentMemoryIsThatOfTheLatestSample) {
   std::vector<TimelinePoint> points(11);
   for (size_t i = 0; i < points.size(); ++i) {
     points[i].time_ns = 10 * i;
-    points[i].rss_bytes = FaultsAt(inside, points[i].time_ns).rss_bytes;
+    points[i].rss_bytes = FaultsAt(inside, {}, points[i].time_ns).rss_bytes;
   }
   FillResident(ReadBack(records, 0), inside, &points);
   std::vector<uint64_t> seen;
