@@ -1,6 +1,7 @@
 #include "report/run/output_name.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -65,9 +66,20 @@ std::string ExpandOutputName(absl::string_view pattern, const OutputFields& fiel
 std::string ChildOutputName(absl::string_view root_output, absl::string_view program,
                             uint32_t pid) {
   const size_t extension = ExtensionAt(root_output);
-  return absl::StrCat(root_output.substr(0, extension), ".",
-                      std::string(format::NameForAFile({program.data(), program.size()})), ".", pid,
-                      root_output.substr(extension));
+  const std::string tail =
+      absl::StrCat(".", std::string(format::NameForAFile({program.data(), program.size()})), ".", pid,
+                   root_output.substr(extension));
+  absl::string_view stem = root_output.substr(0, extension);
+  // Of a long name the beginning: the number tells it from others.
+  const auto within_a_letter = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  for (size_t name = Basename(stem).size(); name > 1 && name + tail.size() > NAME_MAX; --name) {
+    while (within_a_letter(stem.back()) && name > 1) {
+      stem.remove_suffix(1);
+      --name;
+    }
+    stem.remove_suffix(1);
+  }
+  return absl::StrCat(stem, tail);
 }
 
 absl::string_view ExtensionOf(absl::string_view name) { return name.substr(ExtensionAt(name)); }

@@ -1,6 +1,7 @@
 #include "report/run/run_session.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -81,6 +82,9 @@ std::string CheckOutput(const std::string& output) {
   struct stat info;
   if (output.empty() || output.back() == '/') {
     return absl::StrCat("cannot write '", output, "': it names no file; give one with -o");
+  }
+  if (Basename(output).size() > NAME_MAX) {
+    return absl::StrCat("cannot write ", output, ": its name is longer than ", NAME_MAX, " bytes; give a shorter one with -o");
   }
   if (stat(output.c_str(), &info) != 0) return "";
   if (S_ISDIR(info.st_mode)) {
@@ -332,6 +336,8 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   }
   const std::string near = ExpandOutputName(pattern, fields);
   if (const std::string problem = CheckOutput(near); !problem.empty()) return Fail(problem);
+  some.pid = 1 << 22;  // as long as they become
+  if (const std::string problem = CheckOutput(ExpandOutputName(pattern, some)); !problem.empty()) return Fail(problem);
   const auto spool = SpoolDirectory::Create(near);
   if (!spool.ok()) return Fail(spool.status().message());
   const UniqueFd lock = Lock(*spool);

@@ -64,12 +64,17 @@ TEST_F(OutputFileTest, ALinkStaysOne) {
   EXPECT_EQ(Files(), 2);
 }
 
-TEST_F(OutputFileTest, ALinkThatLeadsNowhereBecomesTheFile) {
-  std::filesystem::create_symlink("nothing", path());
-  const auto file = OutputFile::Create(path());
+TEST_F(OutputFileTest, ALinkThatLeadsNowhereLeadsToTheFile) {
+  const std::string first = directory_ / "first";
+  std::filesystem::create_symlink("second", first);
+  std::filesystem::create_symlink(path(), directory_ / "second");
+  const auto file = OutputFile::Create(first);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(first));
   EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(path())));
+  std::filesystem::create_symlink("missing/out", directory_ / "lost");
+  EXPECT_FALSE(OutputFile::Create(directory_ / "lost").ok());
 }
 
 TEST_F(OutputFileTest, ASignalThatEndsTheProcessLeavesNothing) {
