@@ -45,7 +45,7 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
     site.lifetimes = SiteLifetimes::Of(lifetimes_[i].freed);
     site.sizes = SiteSizes::Of(site_sizes_[i]);
     site.series = series_.Take(i, SeriesNow(sites_[i]));
-    if (site.live_blocks > 0 || late_sites.contains(static_cast<uint32_t>(i))) finder.AddSite(i, site.first_time_ns);
+    if (site.live_blocks > 0 || late_sites.contains(static_cast<uint32_t>(i))) finder.AddSite(i, site);
   }
   std::vector<std::pair<uint32_t, uint32_t>> moves;
   for (const auto& [from_to, times] : usage_.handed_over()) {
@@ -65,7 +65,7 @@ void HeapModel::FinishGrowth(Analysis* analysis) {
       if (together.back().live_blocks > 0 || std::any_of(members.begin(), members.end(), [&](uint32_t at) {
             return late_sites.contains(at + 1);
           })) {
-        finder.AddSite(number, together.back().first_time_ns);
+        finder.AddSite(number, together.back());
       }
     }
   }

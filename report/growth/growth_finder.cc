@@ -35,9 +35,10 @@ GrowthFinder::GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_
   if (shutdown_ns_ != UINT64_MAX) end_ns_ = shutdown_ns_;
 }
 
-void GrowthFinder::AddSite(size_t site, uint64_t first_ns) {
+void GrowthFinder::AddSite(size_t site, const Site& summary) {
+  if (!MayRetain(summary)) return;  // most sites of a trace with very many
   if (site >= index_.size()) index_.resize(site + 1);
-  kept_.push_back({first_ns, {}});
+  kept_.push_back({summary.first_time_ns, {}, {}});
   index_[site] = static_cast<uint32_t>(kept_.size());
 }
 

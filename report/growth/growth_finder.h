@@ -1,6 +1,7 @@
 // GrowthFinder: judges the growth of all sites after the last event.
 //
-//   AddSite      each site that has live blocks, or had some when the shutdown began
+//   AddSite      each site that has live blocks, or had some when the shutdown began; those of few allocations
+//                are not kept
 //   AddLive      each block that is live
 //   AddLateFree  each that was live when the shutdown began, and is not any more
 //   Judge        each site
@@ -24,7 +25,7 @@ class GrowthFinder {
   // `shutdown_ns`: its begin; UINT64_MAX: there is none.
   GrowthFinder(uint64_t from_ns, uint64_t end_ns, uint64_t interval_ns, uint64_t shutdown_ns);
 
-  void AddSite(size_t site, uint64_t first_ns);
+  void AddSite(size_t site, const Site& summary);
   void AddLive(size_t site, uint64_t time_ns, uint64_t bytes) { AddBirth(site, time_ns, 1, bytes); }
   // It stands for so many, of `bytes` each. One from before the shutdown is none.
   void AddLateFree(size_t site, uint64_t born_ns, uint64_t freed_ns, uint64_t count, uint64_t bytes);
