@@ -1,7 +1,11 @@
 // How long blocks live, how they move and change hands, and who of the modules allocates.
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
@@ -23,6 +27,26 @@ constexpr uint64_t kEdges[] = {
 
 std::string QuantileText(const ReportView& view, const Lifetimes& lifetimes, double q) {
   return Duration(static_cast<uint64_t>(LifetimeQuantile(view, lifetimes, q)));
+}
+
+// Pairs whose rows would read alike are one: calls of one line, by other instructions or ways.
+std::vector<Mismatch> MismatchesByCallers(const ReportView& view, const TextOptions& options) {
+  constexpr size_t kWhole = 4096;
+  std::vector<Mismatch> rows;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, size_t> known;
+  for (const Mismatch& one : Mismatches(view)) {
+    const auto [at, is_new] =
+        known.try_emplace({one.allocator, one.ended_by, CallerCell(view, one.allocated, kWhole, options),
+                           CallerCell(view, one.ended, kWhole, options)},
+                          rows.size());
+    if (is_new) {
+      rows.push_back(one);
+    } else {
+      rows[at->second].times += one.times;
+    }
+  }
+  absl::c_stable_sort(rows, [](const Mismatch& a, const Mismatch& b) { return a.times > b.times; });
+  return rows;
 }
 
 }  // namespace
@@ -100,7 +124,7 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     copied += moves.copied_bytes + moves.container_copied_bytes;
     rows.push_back({&group, moves});
   }
-  const std::vector<Mismatch> mismatches = Mismatches(view);
+  const std::vector<Mismatch> mismatches = MismatchesByCallers(view, options);
   std::string out;
   if (rows.empty()) {
     out = Heading(options, "REALLOCS AND CONTAINERS", "none");

@@ -8,11 +8,13 @@
 #include <set>
 #include <sstream>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -131,6 +133,22 @@ TEST(FreeStacksTest, TextHasTheTable) {
   }
   const std::string all = ReportText(trace, {});
   EXPECT_THAT(all, Not(HasSubstr("frees were recorded without stacks")));
+}
+
+// Two calls of one line read alike: they are one row.
+TEST(FreeStacksTest, PairsThatReadAlikeAreOneRow) {
+  TempDir traces;
+  const std::string program = Compile(traces, "pairs", "#include <stdlib.h>\n"
+      "void* _Znam(unsigned long); void* volatile sink;\n"
+      "int main(void) {\n"
+      "  sink = realloc(_Znam(10), 20); free(sink); sink = realloc(_Znam(30), 40); free(sink);\n"
+      "  return 0;\n}\n", {"-g", "-lstdc++"});
+  const std::string trace = traces / "app.mtr";
+  const Result run = RunCommand({.arguments = {ToolPath(), "run", "-q", "--free-stacks", "-o", trace, "--", program}});
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const std::string text = ReportText(trace, {"--table", "reallocs"});
+  EXPECT_THAT(text, ContainsRegex(" 2  operator new\\[\\]  realloc +main  pairs.c:4 -> main  pairs.c:4\n"));
+  EXPECT_THAT(text, Not(ContainsRegex(" 1  operator new")));
 }
 
 TEST(FreeStacksTest, TheDatabaseHasWhereBlocksEnded) {
