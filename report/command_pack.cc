@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <iostream>
+#include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_format.h"
@@ -27,20 +27,20 @@ int Pack(const PackOptions& options) {
   if (!status.ok()) return ExitCodeOf(status);
   auto result = RunPack(options);
   if (!result.ok()) return ExitCodeOf(result.status());
-  std::cout << absl::StreamFormat("%s: %d bytes, %.1f %% of %s\n",
+  absl::FPrintF(stdout, "%s: %d bytes, %.1f %% of %s\n",
                                   render::EscapeControls(result->output),
                                   result->packed_bytes,
                                   100.0 * static_cast<double>(result->packed_bytes) /
                                       static_cast<double>(result->raw_bytes),
                                   render::EscapeControls(options.file));
   if (result->damaged_blocks != 0) {
-    std::cerr << absl::StreamFormat("memtrace: %s: %d damaged block%s left out\n",
+    absl::FPrintF(stderr, "memtrace: %s: %d damaged block%s left out\n",
                                     render::EscapeControls(options.file),
                                     result->damaged_blocks,
                                     result->damaged_blocks == 1 ? " was" : "s were");
   }
   if (result->incomplete || result->damaged_blocks != 0) {
-    std::cerr << absl::StreamFormat(
+    absl::FPrintF(stderr, 
         "memtrace: %s is not whole: nor is what was packed of it, and its reports say so\n",
         render::EscapeControls(options.file));
   }

@@ -171,5 +171,5 @@ int main(int argc, char** argv) {
     std::fputs(app.help().c_str(), stderr);
     return kExitFailed;
   }
-  return exit_code;
+  return Flushed(exit_code);
 }
