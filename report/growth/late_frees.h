@@ -32,7 +32,7 @@ class LateFrees {
   }
 
   void Add(const Free& free) {
-    if (++number_ % weight_ != 0) return;
+    if ((++number_ & (weight_ - 1)) != 0) return;
     if (frees_.size() == kMost) MakeRoom(free.freed_ns);
     frees_.push_back(free);
   }
@@ -49,7 +49,7 @@ class LateFrees {
   void MakeRoom(uint64_t now_ns);
 
   uint64_t run_ns_ = 0, long_ns_ = UINT64_MAX;
-  uint64_t number_ = 0, weight_ = 1;
+  uint64_t number_ = 0, weight_ = 1;  // a power of two
   std::vector<Free> frees_;  // those of the last tenth, and maybe earlier ones
 };
 

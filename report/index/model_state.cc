@@ -5,6 +5,7 @@
 // apart. A model that takes a state up has them already.
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -116,7 +117,7 @@ void LateFrees::Fold(Archive& archive) {
     if (!frees_.empty()) DropOld(frees_.back().freed_ns);
   }
   archive(run_ns_, long_ns_, number_, weight_, frees_);
-  archive.Check(weight_ > 0 && frees_.size() <= kMost);
+  archive.Check(std::has_single_bit(weight_) && frees_.size() <= kMost);
   for (const Free& free : frees_) archive.Check(free.born_ns <= free.freed_ns);
 }
 
