@@ -31,7 +31,7 @@ std::string WhyNothingIsBelow(const GateReport& report, const std::string& given
       root = roots.back();
     }
   }
-  if (elsewhere.empty()) return "";
+  if (elsewhere.empty() || root.empty()) return "";
   if (given.empty()) {
     return render::EscapeControls(
         absl::StrCat("no source of a leak was below ", root,

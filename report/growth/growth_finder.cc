@@ -63,7 +63,8 @@ void GrowthFinder::AddLateFree(size_t site, uint64_t born_ns, uint64_t freed_ns,
   if (kept == nullptr || freed_ns < shutdown_ns_) return;
   AddBirth(site, born_ns, count, bytes);
   if (kept->late == nullptr) kept->late = std::make_unique<LifetimeHistogram>();
-  for (uint64_t i = 0; i < count; ++i) kept->late->Add(freed_ns - std::min(born_ns, freed_ns));
+  kept->late->freed[LifetimeHistogram::ClassOf(freed_ns - std::min(born_ns, freed_ns))] +=
+      static_cast<uint32_t>(count);
 }
 
 // All that it freed it freed in the shutdown, which was nearly all it had, and not shortly after

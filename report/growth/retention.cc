@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 
 #include "report/growth/steady_flow.h"
 
@@ -82,6 +84,9 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   const auto tail_parts = static_cast<size_t>(std::min(std::ceil(tail_ns / part_ns), 1e6));
   if (tail_parts + kWarmUpParts + kFewestParts > Births::kParts) return {};
   const size_t parts = Births::kParts - tail_parts - kWarmUpParts;
+  // Of nearly every site too few stay, whatever lives explain of them.
+  const auto first = history.births.blocks.begin() + kWarmUpParts;
+  if (std::accumulate(first, first + static_cast<std::ptrdiff_t>(parts), 0.0) < kFewestBlocks) return {};
   const SteadyFlow flow(lifetimes, static_cast<double>(history.end_ns - history.first_ns));
 
   std::vector<double> blocks(parts), bytes(parts);
