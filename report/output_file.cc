@@ -57,21 +57,6 @@ void KeepWhenEnded() {
 
 // /dev/stdout is a link, and root may replace it. What it leads to is replaced only where one may also
 // write to it: of links of others in /tmp the kernel knows (protected_symlinks).
-// Of a link to what is not there: the path that would be made. A directory that is missing on the way is
-// found out when that is done.
-std::string WhereItLeads(std::string path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
-  char target[PATH_MAX];
-  for (int i = 0; i < kMostLinks; ++i) {
-    const ssize_t n = readlink(path.c_str(), target, sizeof(target));
-    if (n <= 0 || n == static_cast<ssize_t>(sizeof(target))) break;
-    const std::string to(target, static_cast<size_t>(n));
-    const size_t slash = path.rfind('/');
-    path = to.front() == '/' || slash == std::string::npos ? to : path.substr(0, slash + 1) + to;
-  }
-  return path;
-}
-
 absl::StatusOr<std::string> BehindLinks(const std::string& path) {
   struct stat link;
   if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
@@ -87,6 +72,19 @@ absl::StatusOr<std::string> BehindLinks(const std::string& path) {
 }
 
 }  // namespace
+
+std::string WhereItLeads(std::string path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  char target[PATH_MAX];
+  for (int i = 0; i < kMostLinks; ++i) {
+    const ssize_t n = readlink(path.c_str(), target, sizeof(target));
+    if (n <= 0 || n == static_cast<ssize_t>(sizeof(target))) break;
+    const std::string to(target, static_cast<size_t>(n));
+    const size_t slash = path.rfind('/');
+    path = to.front() == '/' || slash == std::string::npos ? to : path.substr(0, slash + 1) + to;
+  }
+  return path;
+}
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path,
                                                                mode_t mode) {

@@ -16,6 +16,9 @@
 
 namespace memtrace::report {
 
+// Of a symbolic link, or several one behind the other: where that leads, be it there or not. Else `path`.
+std::string WhereItLeads(std::string path);
+
 class OutputFile {
  public:
   // `mode` less the process's umask. A trace is kPrivate, for it has the command line.

@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "report/analyzer.h"
 #include "report/file_header.h"
+#include "report/output_file.h"
 #include "report/pressure/oom_watch.h"
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"
@@ -334,7 +335,8 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   if (fields.pid == 0 && ExpandOutputName(directory + "/x", fields) != ExpandOutputName(directory + "/x", some)) {
     return Fail(absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
   }
-  const std::string near = ExpandOutputName(pattern, fields);
+  // A link stays one.
+  const std::string near = WhereItLeads(ExpandOutputName(pattern, fields));
   if (const std::string problem = CheckOutput(near); !problem.empty()) return Fail(problem);
   some.pid = 1 << 22;  // as long as they become
   if (const std::string problem = CheckOutput(ExpandOutputName(pattern, some)); !problem.empty()) return Fail(problem);
@@ -366,7 +368,7 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   fields.pid = static_cast<uint32_t>(child->pid());
   SpoolFollowerOptions follow;
   // As the user wrote it, in messages too; the record needs it from the root on.
-  follow.run = {ExpandOutputName(pattern, fields), fields.pid};
+  follow.run = {WhereItLeads(ExpandOutputName(pattern, fields)), fields.pid};
   follow.keep_children = ChildrenAreFollowed(options);
   follow.verbose = options.verbose;
   spool->WriteRunRecord({absl::StrCat(Dirname(spool->path()), "/", Basename(follow.run.output)),

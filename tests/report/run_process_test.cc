@@ -114,6 +114,17 @@ TEST_F(RunTest, LeavesChildrenAloneWhenAsked) {
   ExpectNothingLeft({"out.mtr"});
 }
 
+TEST_F(RunTest, ALinkStaysOne) {
+  std::filesystem::create_directory(directory_ / "kept");
+  std::filesystem::create_symlink("kept/real.mtr", directory_ / "out.mtr");
+  const Outcome outcome = Run({"/bin/sh", "-c", tracee_ + " allocate 10; :"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "out.mtr"));
+  EXPECT_GE(Allocations(PackedTrace::Read(directory_ / "kept/real.mtr")), 1u);
+  const std::filesystem::directory_iterator kept(directory_ / "kept"), end;
+  EXPECT_EQ(std::distance(kept, end), 2) << "its child's is beside it, and nothing else";
+}
+
 TEST_F(RunTest, FollowsAnExec) {
   const Outcome outcome = Run({"/bin/sh", "-c", "exec " + tracee_ + " allocate 500"});
   EXPECT_EQ(outcome.status, 0);
