@@ -178,6 +178,15 @@ absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
   return trace;
 }
 
+// False: before it came to what was asked for.
+bool SayThatItWasInterrupted(const Analysis& analysis) {
+  const bool has_any = analysis.range.to_ns > analysis.range.from_ns;
+  std::fprintf(stderr, "memtrace: %s\n",
+               has_any ? InterruptionText(analysis).c_str()
+                       : "the reading was interrupted before it came to what was asked for: there is nothing to report");
+  return has_any;
+}
+
 // For the sites that were chosen by their names. An interruption that came before was of the first reading.
 absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options, bool interrupted) {
   std::optional<Interruption> interruption;
@@ -293,11 +302,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (trace->analysis.coverage.interrupted) {
     *exit_code = kExitInterrupted;
     progress.Clear();
-    if (trace->analysis.range.to_ns <= trace->analysis.range.from_ns) {
-      std::fprintf(stderr, "memtrace: the reading was interrupted before it came to --from: there is nothing to report\n");
-      return absl::OkStatus();
-    }
-    std::fprintf(stderr, "memtrace: %s\n", InterruptionText(trace->analysis).c_str());
+    if (!SayThatItWasInterrupted(trace->analysis)) return absl::OkStatus();
   }
 
   const StackTable& stacks = *trace->stacks;
@@ -325,7 +330,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
       chosen.analysis.coverage.read_share = of_sites.read_share;
       *exit_code = kExitInterrupted;
       progress.Clear();
-      std::fprintf(stderr, "memtrace: %s\n", InterruptionText(chosen.analysis).c_str());
+      if (!SayThatItWasInterrupted(chosen.analysis)) return absl::OkStatus();
     }
     view = ReportView::Create(chosen.analysis, symbols, options->frames);
     if (!view.ok()) return view.status();

@@ -55,6 +55,23 @@ void KeepWhenEnded() {
   }
 }
 
+// Of a link to what is not there: the path that would be made. A directory that is missing on the way is
+// found out when that is done.
+std::string WhereItLeads(std::string path) {
+  constexpr int kMostLinks = 40;  // as the kernel has it
+  char target[PATH_MAX];
+  for (int i = 0; i < kMostLinks; ++i) {
+    const ssize_t n = readlink(path.c_str(), target, sizeof(target));
+    if (n <= 0 || n == static_cast<ssize_t>(sizeof(target))) break;
+    const std::string to(target, static_cast<size_t>(n));
+    const size_t slash = path.rfind('/');
+    path = to.front() == '/' || slash == std::string::npos ? to : path.substr(0, slash + 1) + to;
+  }
+  return path;
+}
+
+}  // namespace
+
 // /dev/stdout is a link, and root may replace it. What it leads to is replaced only where one may also
 // write to it: of links of others in /tmp the kernel knows (protected_symlinks).
 absl::StatusOr<std::string> BehindLinks(const std::string& path) {
@@ -69,21 +86,6 @@ absl::StatusOr<std::string> BehindLinks(const std::string& path) {
   char resolved[PATH_MAX];
   if (realpath(path.c_str(), resolved) == nullptr) return ErrnoStatus("cannot write", path, errno);
   return resolved;
-}
-
-}  // namespace
-
-std::string WhereItLeads(std::string path) {
-  constexpr int kMostLinks = 40;  // as the kernel has it
-  char target[PATH_MAX];
-  for (int i = 0; i < kMostLinks; ++i) {
-    const ssize_t n = readlink(path.c_str(), target, sizeof(target));
-    if (n <= 0 || n == static_cast<ssize_t>(sizeof(target))) break;
-    const std::string to(target, static_cast<size_t>(n));
-    const size_t slash = path.rfind('/');
-    path = to.front() == '/' || slash == std::string::npos ? to : path.substr(0, slash + 1) + to;
-  }
-  return path;
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path,
@@ -106,12 +108,11 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
       return ErrnoStatus("cannot write", path, errno);
     }
   }
-  // What is replaced keeps its mode, unless the new one is nobody else's business.
-  if (exists && (mode & 077) != 0) {
-    [[maybe_unused]] const int changed = fchmod(fd, st.st_mode & 0777);
-  }
   RemoveWhenEnded(temporary);
-  return std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(place), std::move(temporary), fd));
+  auto file = std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(place), std::move(temporary), fd));
+  // What is replaced keeps its mode, unless the new one is nobody else's business.
+  if (exists && (mode & 077) != 0) file->mode_ = st.st_mode & 0777;
+  return file;
 }
 
 OutputFile::~OutputFile() {
@@ -121,6 +122,10 @@ OutputFile::~OutputFile() {
 }
 
 absl::Status OutputFile::Commit() {
+  // Not before: it may be written by its name meanwhile.
+  if (mode_.has_value()) {
+    [[maybe_unused]] const int changed = fchmod(fd_, *mode_);
+  }
   // Errors of delayed writes come out here.
   const int closed = close(fd_);
   fd_ = -1;

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,8 +17,9 @@
 
 namespace memtrace::report {
 
-// Of a symbolic link, or several one behind the other: where that leads, be it there or not. Else `path`.
-std::string WhereItLeads(std::string path);
+// Of a symbolic link, or several one behind the other: where that leads, be it there or not. Else `path`. An
+// error where the kernel does not let this user follow it, as those of others in /tmp.
+absl::StatusOr<std::string> BehindLinks(const std::string& path);
 
 class OutputFile {
  public:
@@ -40,6 +42,7 @@ class OutputFile {
       : path_(std::move(path)), place_(std::move(place)), temporary_(std::move(temporary)), fd_(fd) {}
 
   const std::string path_;   // as the user has it, for messages
+  std::optional<mode_t> mode_;  // of what is replaced
   const std::string place_;  // behind symbolic links
   const std::string temporary_;
   int fd_;

@@ -58,9 +58,9 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));
   file->device_ = st.st_dev;
   file->inode_ = st.st_ino;
-  // A file that was moved or copied to its place with the times of another one has them in mtime alone.
   const auto ns = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
-  file->written_ns_ = std::max(ns(st.st_mtim), ns(st.st_ctim));
+  file->written_ns_ = ns(st.st_mtim);
+  file->changed_ns_ = ns(st.st_ctim);
   if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
     return status;
   }

@@ -57,7 +57,8 @@ class ElfFile {
   uint16_t machine() const { return header_.e_machine; }
   uint64_t device() const { return device_; }
   uint64_t inode() const { return inode_; }
-  int64_t written_ns() const { return written_ns_; }  // the later of mtime and ctime, in ns of the wall clock; 0 of no file
+  int64_t written_ns() const { return written_ns_; }  // mtime, in ns of the wall clock; 0 of no file
+  int64_t changed_ns() const { return changed_ns_; }  // ctime, likewise: also of a rename, a link, a change of its mode
 
   // `name` with its dot. Data of a compressed section (SHF_COMPRESSED, .zdebug_)
   // is only decompressed by libdw: use it after dwarf_begin_elf() for those.
@@ -85,7 +86,7 @@ class ElfFile {
   std::string build_id_;
   uint64_t device_ = 0;
   uint64_t inode_ = 0;
-  int64_t written_ns_ = 0;
+  int64_t written_ns_ = 0, changed_ns_ = 0;
 };
 
 std::string HexOf(std::string_view bytes);

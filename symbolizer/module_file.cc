@@ -65,6 +65,11 @@ bool WasWrittenSince(const ElfFile& file, const Module& module, const Options& o
          file.written_ns() > module.loaded_ns;
 }
 
+bool WasChangedSince(const ElfFile& file, const Module& module, const Options& options) {
+  return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
+         file.changed_ns() > module.loaded_ns;
+}
+
 }  // namespace
 
 std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& module,
@@ -92,6 +97,11 @@ std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& mo
     } else {
       result->state = ModuleState::kSymbolsOnly;
       result->message.clear();
+      // It may be that file with another mode or place, or another one that was moved to where it was.
+      if (WasChangedSince(**file, module, options)) {
+        result->message = result->missed = absl::StrCat(place, ": moved there, or its attributes changed, since the trace, and without a "
+                                      "build-id: if it is another build, its names are wrong");
+      }
       return *std::move(file);
     }
     if (place == places.front()) {

@@ -161,6 +161,7 @@ StaticFootprint ReadFootprint(const Module& module, const Options& options) {
   const std::unique_ptr<ElfFile> file = OpenModuleFile(options, module, &found);
   result.state = found.state;
   result.message = std::move(found.message);
+  result.missed = std::move(found.missed);
   if (file == nullptr) return result;
   std::unique_ptr<ElfFile> debug;
   const DebugFileFinder finder(options);

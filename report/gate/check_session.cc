@@ -321,7 +321,8 @@ Evidence EvidenceOf(const std::vector<std::string>& paths) {
     evidence.set.total_bytes += set->total_bytes;
     for (const std::string& spool : set->spools) {
       evidence.missing.push_back(absl::StrCat(
-          "a run has left traces in ", spool, ": memtrace run --finish, when its processes have ended"));
+          "a run has processes that had not ended, or has left traces, in ", spool,
+          ": memtrace run --finish, when they have ended"));
     }
   }
   return evidence;

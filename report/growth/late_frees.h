@@ -2,8 +2,8 @@
 //
 // A program that ends by itself gives back what it has, and what it frees then says nothing of the run before.
 // When that began is known at the end alone (shutdown.h), so that the frees of the last tenth are kept until
-// then. Their number is bounded by that of the blocks that were live, and by kMost: beyond it every second one
-// stands for two, and so on.
+// then. Their number is bounded by that of the blocks that were live, and by kMost: beyond it half of them
+// stand for two each, and so on. Which ones, a hash of their number says: programs free in patterns.
 //
 // Hot: IsLong() is on the path of each free. Single-threaded.
 
@@ -21,6 +21,7 @@ class LateFrees {
   struct Free {
     uint64_t born_ns = 0, freed_ns = 0, size = 0;
     uint32_t site = 0;
+    uint32_t number = 0;  // of all that were added
   };
   static constexpr size_t kMost = 1 << 19;
 
@@ -31,9 +32,13 @@ class LateFrees {
     long_ns_ = run_ns / 32;
   }
 
-  void Add(const Free& free) {
-    if ((++number_ & (weight_ - 1)) != 0) return;
-    if (frees_.size() == kMost) MakeRoom(free.freed_ns);
+  void Add(Free free) {
+    free.number = ++number_;
+    if (!IsChosen(free)) return;
+    if (frees_.size() == kMost) {
+      MakeRoom(free.freed_ns);
+      if (!IsChosen(free)) return;
+    }
     frees_.push_back(free);
   }
 
@@ -49,7 +54,12 @@ class LateFrees {
   void MakeRoom(uint64_t now_ns);
 
   uint64_t run_ns_ = 0, long_ns_ = UINT64_MAX;
-  uint64_t number_ = 0, weight_ = 1;  // a power of two
+  bool IsChosen(const Free& free) const {
+    return (free.number * 0x9e3779b97f4a7c15u >> 32 & (weight_ - 1)) == 0;
+  }
+
+  uint32_t number_ = 0;
+  uint64_t weight_ = 1;  // a power of two
   std::vector<Free> frees_;  // those of the last tenth, and maybe earlier ones
 };
 

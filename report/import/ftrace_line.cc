@@ -192,7 +192,10 @@ FtraceLine ParseEvent(FtraceLine line, const Head& head) {
     }
     constexpr uint64_t kMostBytes = uint64_t{1} << 47;  // of addresses
     if (std::max(line.requested_bytes, line.allocated_bytes) >= kMostBytes) {
-      return Bad(line, "no block is so large");
+      // One that failed may have asked for anything.
+      if (line.address != 0) return Bad(line, "no block is so large");
+      line.requested_bytes = std::min(line.requested_bytes, kMostBytes - 1);
+      line.allocated_bytes = std::min(line.allocated_bytes, kMostBytes - 1);
     }
     if (line.allocated_bytes < line.requested_bytes && line.address != 0) {
       return Bad(line, "bytes_alloc is less than bytes_req");

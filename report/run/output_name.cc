@@ -72,7 +72,8 @@ std::string ChildOutputName(absl::string_view root_output, absl::string_view pro
   absl::string_view stem = root_output.substr(0, extension);
   // Of a long name the beginning: the number tells it from others.
   const auto within_a_letter = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  for (size_t name = Basename(stem).size(); name > 1 && name + tail.size() > NAME_MAX; --name) {
+  constexpr size_t kNumber = 6;  // ".99999" of NumberedName()
+  for (size_t name = Basename(stem).size(); name > 1 && name + tail.size() + kNumber > NAME_MAX; --name) {
     while (within_a_letter(stem.back()) && name > 1) {
       stem.remove_suffix(1);
       --name;

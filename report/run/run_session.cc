@@ -336,7 +336,9 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
     return Fail(absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
   }
   // A link stays one.
-  const std::string near = WhereItLeads(ExpandOutputName(pattern, fields));
+  const auto behind = BehindLinks(ExpandOutputName(pattern, fields));
+  if (!behind.ok()) return Fail(behind.status().message());
+  const std::string near = *behind;
   if (const std::string problem = CheckOutput(near); !problem.empty()) return Fail(problem);
   some.pid = 1 << 22;  // as long as they become
   if (const std::string problem = CheckOutput(ExpandOutputName(pattern, some)); !problem.empty()) return Fail(problem);
@@ -368,7 +370,8 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   fields.pid = static_cast<uint32_t>(child->pid());
   SpoolFollowerOptions follow;
   // As the user wrote it, in messages too; the record needs it from the root on.
-  follow.run = {WhereItLeads(ExpandOutputName(pattern, fields)), fields.pid};
+  const std::string named = ExpandOutputName(pattern, fields);
+  follow.run = {BehindLinks(named).value_or(named), fields.pid};
   follow.keep_children = ChildrenAreFollowed(options);
   follow.verbose = options.verbose;
   spool->WriteRunRecord({absl::StrCat(Dirname(spool->path()), "/", Basename(follow.run.output)),

@@ -172,7 +172,7 @@ void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
   std::erase(following_, nullptr);
   // Nothing is there yet of whoever runs still.
   if (options_.resume && following_.empty() && result_.traces.empty()) {
-    for (const TraceHolder& process : ProcessesWithOutput(spool_.OutPattern())) AddRunning(process);
+    for (const TraceHolder& process : ProcessesOf(spool_)) AddRunning(process);
   }
 }
 

@@ -1,12 +1,13 @@
 #include "report/run/trace_holders.h"
 
-#include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -16,8 +17,6 @@
 
 namespace memtrace::report {
 namespace {
-
-constexpr uint64_t kFirstPage = 4096;  // of the trace: its header and status
 
 std::vector<uint32_t> OtherPids(const pressure::KernelFiles& files) {
   std::vector<uint32_t> pids;
@@ -34,11 +33,17 @@ std::string NameOf(const pressure::KernelFiles& files, uint32_t pid) {
   return name.ok() ? std::string(absl::StripSuffix(*name, "\n")) : "";
 }
 
-bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const struct stat& trace) {
+// By the name first: to ask a file system that is gone what it has there could take for ever.
+bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const std::string& raw_path,
+             const struct stat& trace) {
   const std::string directory = pressure::ProcPath(pid, "fd");
   for (const std::string& fd : files.List(directory)) {
     struct stat info;
-    if (stat(absl::StrCat(directory, "/", fd).c_str(), &info) == 0 && info.st_ino == trace.st_ino &&
+    char name[PATH_MAX];
+    const std::string link = absl::StrCat(directory, "/", fd);
+    const ssize_t n = readlink(link.c_str(), name, sizeof(name));
+    if (n <= 0 || Basename({name, static_cast<size_t>(n)}) != Basename(raw_path)) continue;
+    if (stat(link.c_str(), &info) == 0 && info.st_ino == trace.st_ino &&
         info.st_dev == trace.st_dev) {
       return true;
     }
@@ -51,6 +56,7 @@ bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const struct stat
 std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
   struct stat trace;
   if (stat(raw_path.c_str(), &trace) != 0) return {};
+  const auto first_page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));  // of the trace: its header and status
   const pressure::KernelFiles files;
   std::vector<TraceHolder> holders;
   for (const uint32_t pid : OtherPids(files)) {
@@ -63,9 +69,9 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
       // time, is as good.
       if (mapping.inode != trace.st_ino || Basename(mapping.name) != Basename(raw_path)) continue;
       holds = true;
-      holder.may_write |= mapping.offset + mapping.bytes() > kFirstPage;
+      holder.may_write |= mapping.offset + mapping.bytes() > first_page;
     }
-    if (HasOpen(files, pid, trace)) holds = holder.may_write = true;
+    if (HasOpen(files, pid, raw_path, trace)) holds = holder.may_write = true;
     if (!holds) continue;
     holder.program = NameOf(files, pid);
     holders.push_back(std::move(holder));
@@ -73,18 +79,28 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
   return holders;
 }
 
-std::vector<TraceHolder> ProcessesWithOutput(absl::string_view out_pattern) {
+std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
   const pressure::KernelFiles files;
-  const std::string wanted = absl::StrCat("MEMTRACE_OUT=", out_pattern);
+  const std::string wanted = absl::StrCat("MEMTRACE_OUT=", spool.OutPattern());
+  // Of a forked child that has recorded nothing: its parent's trace, which may be gone. Its environment may be, too,
+  // where a title is written over it.
+  const std::string below = absl::StrCat(spool.path(), "/");
+  const auto has_trace_mapped = [&](uint32_t pid) {
+    std::vector<pages::Mapping> mappings;
+    return pages::ReadMaps(pressure::ProcPath(pid, "maps"), &mappings).ok() &&
+           std::any_of(mappings.begin(), mappings.end(), [&](const pages::Mapping& mapping) {
+             return absl::StartsWith(mapping.name, below);
+           });
+  };
   std::vector<TraceHolder> found;
   for (const uint32_t pid : OtherPids(files)) {
     const auto environment = files.Read(pressure::ProcPath(pid, "environ"));
-    if (!environment.ok()) continue;
     // Each variable ends with a zero.
-    const std::string all = absl::StrCat(absl::string_view("\0", 1), *environment, absl::string_view("\0", 1));
+    const std::string all = absl::StrCat(absl::string_view("\0", 1), environment.ok() ? *environment : "",
+                                         absl::string_view("\0", 1));
     const std::string variable =
         absl::StrCat(absl::string_view("\0", 1), wanted, absl::string_view("\0", 1));
-    if (all.find(variable) == std::string::npos) continue;
+    if (all.find(variable) == std::string::npos && !has_trace_mapped(pid)) continue;
     found.push_back({pid, NameOf(files, pid), false});
   }
   return found;

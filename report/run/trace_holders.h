@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "report/run/spool_directory.h"
 
 namespace memtrace::report {
 
@@ -27,8 +27,8 @@ struct TraceHolder {
 // Without those that may not be looked at, as other users'.
 std::vector<TraceHolder> HoldersOf(const std::string& raw_path);
 
-// Of the processes that were started with this value of MEMTRACE_OUT, or forked since by one that was.
-std::vector<TraceHolder> ProcessesWithOutput(absl::string_view out_pattern);
+// That may still begin a trace there: started with its MEMTRACE_OUT, or forked by one that had a trace in it.
+std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool);
 
 }  // namespace memtrace::report
 

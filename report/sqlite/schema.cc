@@ -127,7 +127,7 @@ CREATE TABLE sites (  -- a distinct stack together with the function it called
   live_last_ns INTEGER,
   freed_lifetime_ns REAL NOT NULL,  -- from allocation to free, added up over freed blocks
   growth TEXT,                      -- bounded, growing, burst, sawtooth, held; NULL: not judged
-  held_until_exit INTEGER,          -- 1: nothing was freed before the end, and then nearly all
+  held_until_exit INTEGER,          -- 1: nearly all was freed at the end; of held sites nothing before
   growth_bytes_per_s REAL,          -- of what grows, and the three that follow
   growth_bytes_per_s_low REAL,      -- a 95 % interval
   growth_bytes_per_s_high REAL,

@@ -336,6 +336,9 @@ TEST_F(ImportTest, WhatCannotBeIsNoEvent) {
     EXPECT_EQ(result_.bad_lines, 1u) << bytes;
     EXPECT_TRUE(trace_.analysis.coverage.events_missing);
   }
+  Import(good + "x-1  [000]  1.0: kmalloc: call_site=f+0x1/0x2 ptr=(null) bytes_req=18446744073709551615 bytes_alloc=0\n");
+  EXPECT_EQ(result_.failed, 1u);
+  EXPECT_EQ(result_.bad_lines, 0u);
   // Cut within a number, perhaps.
   Import(good + good.substr(0, good.size() - 1));
   EXPECT_EQ(result_.allocations, 1u);

@@ -297,8 +297,9 @@ TEST(OutputNameTest, PutsChildrenBesideTheirParent) {
   EXPECT_EQ(ChildOutputName("out.mtr", "ls", 7), "out.ls.7.mtr");
   EXPECT_EQ(ChildOutputName("/a.b/out", "ls", 7), "/a.b/out.ls.7");
   EXPECT_EQ(ChildOutputName("d/.hidden", "ls", 7), "d/.hidden.ls.7");
-  const std::string umlauts = "d/" + std::string(239, 'x') + "\u00f6\u00f6\u00f6.mtr";
-  EXPECT_EQ(ChildOutputName(umlauts, "ls", 12345), "d/" + std::string(239, 'x') + "\u00f6.ls.12345.mtr");
+  // With room for the number of another of the same name.
+  const std::string umlauts = "d/" + std::string(233, 'x') + "\u00f6\u00f6\u00f6\u00f6\u00f6.mtr";
+  EXPECT_EQ(ChildOutputName(umlauts, "ls", 12345), "d/" + std::string(233, 'x') + "\u00f6.ls.12345.mtr");
   EXPECT_EQ(NumberedName("out.mtr", 2), "out.2.mtr");
   EXPECT_EQ(NumberedName("out.mtr", 0), "out.mtr");
   EXPECT_EQ(Basename("/a/b"), "b");
