@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "symbolizer/alternate_file.h"
 #include "symbolizer/source_paths.h"
+#include "symbolizer/split_unit.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -83,13 +84,6 @@ uint64_t AddressOf(Dwarf_Attribute* location) {
              : 0;
 }
 
-// The .dwo file of a skeleton unit, which has what the unit lacks: its name and its entries.
-bool FindSplit(Dwarf_Die* unit, Dwarf_Die* split) {
-  uint8_t type = 0;
-  return dwarf_cu_info(unit->cu, nullptr, &type, nullptr, split, nullptr, nullptr, nullptr) == 0 &&
-         type == DW_UT_skeleton && dwarf_tag(split) != DW_TAG_invalid;
-}
-
 // The unit's own file, as its line table has it: the first. (That of a skeleton unit stays when its .dwo is gone.)
 const char* FirstFile(Dwarf_Die* unit) {
   Dwarf_Files* files = nullptr;
@@ -125,17 +119,13 @@ bool DataUnits::Read(const ElfFile& file, const DebugFileFinder& finder) {
 }
 
 void DataUnits::ReadUnit(Dwarf_Die* die, const std::string& path) {
-  Dwarf_Die split;
-  const bool has_split = FindSplit(die, &split);
-  const char* name = dwarf_diename(has_split ? &split : die);
-  Dwarf_Attribute attribute;
-  const bool is_skeleton = dwarf_attr(die, DW_AT_dwo_name, &attribute) != nullptr ||
-                           dwarf_attr(die, DW_AT_GNU_dwo_name, &attribute) != nullptr;
-  if (name == nullptr && is_skeleton) {
-    name = FirstFile(die);
-    const char* dwo = dwarf_formstring(&attribute);
+  SplitUnit split = SplitUnit::Of(die);
+  Dwarf_Die* const entries = split.found ? &split.die : die;
+  const char* name = dwarf_diename(entries);
+  if (split.is_split && !split.found) {
+    if (name == nullptr) name = FirstFile(die);
     if (note_.empty()) {
-      note_ = absl::StrCat(path, ": ", dwo == nullptr ? "a .dwo file" : dwo,
+      note_ = absl::StrCat(path, ": ", split.name == nullptr ? "a .dwo file" : split.name,
                            " was not found; its variables are of no source");
     }
   }
@@ -143,14 +133,14 @@ void DataUnits::ReadUnit(Dwarf_Die* die, const std::string& path) {
   if (name != nullptr && name == kLinkTimeUnit) {
     unit.owner = Unit::kOrigin;
     unit.name = Intern("");
-  } else if (dwarf_srclang(has_split ? &split : die) == DW_LANG_Rust) {
+  } else if (dwarf_srclang(entries) == DW_LANG_Rust) {
     unit.owner = Unit::kDeclaration;
   }
   Dwarf_Addr base, begin, end;
   for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &begin, &end)) > 0;) {
     if (begin != 0) sources_.Add(begin, end, unit.name);  // 0: the linker left it out
   }
-  ReadScope(has_split ? &split : die, unit, 0);
+  ReadScope(entries, unit, 0);
 }
 
 void DataUnits::ReadScope(Dwarf_Die* parent, const Unit& unit, int depth) {

@@ -13,6 +13,7 @@
 #include "symbolizer/inline_frames.h"
 #include "symbolizer/line_table.h"
 #include "symbolizer/source_paths.h"
+#include "symbolizer/split_unit.h"
 
 namespace memtrace::symbolizer {
 namespace {
@@ -115,38 +116,28 @@ bool DwarfModule::FillBytes(Dwarf* dwarf, const Sections& sections, Dwarf_Off di
 
 // A skeleton unit's functions are in a .dwo file, if it is still where it was.
 void DwarfModule::FindSplit(Unit* unit) {
-  Dwarf_Die split;
-  uint8_t type = 0;
-  if (dwarf_cu_info(unit->die.cu, nullptr, &type, nullptr, &split, nullptr, nullptr, nullptr) !=
-          0 ||
-      type != DW_UT_skeleton) {
-    return;
-  }
-  if (dwarf_tag(&split) == DW_TAG_invalid) {
-    Dwarf_Attribute attribute;
-    const char* name = dwarf_attr(&unit->die, DW_AT_dwo_name, &attribute) != nullptr ||
-                               dwarf_attr(&unit->die, DW_AT_GNU_dwo_name, &attribute) != nullptr
-                           ? dwarf_formstring(&attribute)
-                           : nullptr;
+  SplitUnit split = SplitUnit::Of(&unit->die);
+  if (!split.is_split) return;
+  if (!split.found) {
     // An answer without it is good until it is there.
-    if (name != nullptr) {
+    if (split.name != nullptr) {
       SourcePaths paths(&unit->die);
-      FileRecorder::Note(FileStamp::Of(paths.Of(name)));
+      FileRecorder::Note(FileStamp::Of(paths.Of(split.name)));
     }
     if (!note_.empty()) return;
-    note_ = absl::StrCat(path_, ": ", name != nullptr ? name : "a .dwo file",
+    note_ = absl::StrCat(path_, ": ", split.name != nullptr ? split.name : "a .dwo file",
                          " was not found; what was inlined into its functions is missing");
     return;
   }
-  Dwarf* dwarf = dwarf_cu_getdwarf(split.cu);
+  Dwarf* dwarf = dwarf_cu_getdwarf(split.die.cu);
   const Sections sections = SectionsOf(dwarf);
-  const Dwarf_Off wanted = dwarf_dieoffset(&split);
+  const Dwarf_Off wanted = dwarf_dieoffset(&split.die);
   UnitHeader header;
   for (Dwarf_Off offset = 0; ReadHeader(dwarf, offset, &header); offset = header.next) {
     if (header.die != wanted) continue;
     unit->has_split = FillBytes(dwarf, sections, header.die, header.next, header.abbreviations,
                                 header.shape, &unit->bytes);
-    unit->split_die = split;
+    unit->split_die = split.die;
     return;
   }
 }

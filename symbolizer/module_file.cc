@@ -59,15 +59,11 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
 
 namespace {
 
-// A file may also be written again as it was; that cannot be told. Copies in a sysroot have times of their own.
-bool WasWrittenSince(const ElfFile& file, const Module& module, const Options& options) {
+// Of a file that only its times tell apart from others: is this one of them later than the program loaded it? Copies
+// in a sysroot have times of their own. (A file may also be written again as it was; that cannot be told.)
+bool IsLater(int64_t time_ns, const Module& module, const Options& options) {
   return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
-         file.written_ns() > module.loaded_ns;
-}
-
-bool WasChangedSince(const ElfFile& file, const Module& module, const Options& options) {
-  return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
-         file.changed_ns() > module.loaded_ns;
+         time_ns > module.loaded_ns;
 }
 
 }  // namespace
@@ -91,14 +87,14 @@ std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& mo
           place, ": replaced since the trace: build-id ",
           (*file)->build_id().empty() ? "(none)" : HexOf((*file)->build_id()),
           ", traced ", HexOf(module.build_id));
-    } else if (WasWrittenSince(**file, module, options)) {
+    } else if (IsLater((*file)->written_ns(), module, options)) {
       state = ModuleState::kWrittenSince;
       message = absl::StrCat(place, ": changed since the trace, and without a build-id");
     } else {
       result->state = ModuleState::kSymbolsOnly;
       result->message.clear();
       // It may be that file with another mode or place, or another one that was moved to where it was.
-      if (WasChangedSince(**file, module, options)) {
+      if (IsLater((*file)->changed_ns(), module, options)) {
         result->message = result->missed = absl::StrCat(place, ": moved there, or its attributes changed, since the trace, and without a "
                                       "build-id: if it is another build, its names are wrong");
       }

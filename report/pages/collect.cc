@@ -10,7 +10,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -37,16 +36,6 @@ std::string LinkOf(uint32_t pid, const char* link) {
   if (n <= 0) return "";
   const absl::string_view path(buffer, static_cast<size_t>(n));
   return std::string(absl::StripSuffix(path, " (deleted)"));
-}
-
-std::vector<uint32_t> AllPids() {
-  std::vector<uint32_t> pids;
-  for (const std::string& name : pressure::KernelFiles().List("/proc")) {
-    uint32_t pid = 0;
-    if (absl::SimpleAtoi(name, &pid)) pids.push_back(pid);
-  }
-  std::sort(pids.begin(), pids.end());
-  return pids;
 }
 
 class Collector {
@@ -169,7 +158,7 @@ void Collector::AskCounts() {
 }
 
 absl::StatusOr<PagesSnapshot> Collector::Run() {
-  const std::vector<uint32_t> pids = options_.pids.empty() ? AllPids() : options_.pids;
+  const std::vector<uint32_t> pids = options_.pids.empty() ? pressure::KernelFiles().Pids() : options_.pids;
   for (const uint32_t pid : pids) {
     ProcessPages process;
     const auto read = One(pid, &process);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -52,6 +53,16 @@ std::vector<std::string> KernelFiles::List(absl::string_view directory) const {
   }
   closedir(opened);
   return names;
+}
+
+std::vector<uint32_t> KernelFiles::Pids() const {
+  std::vector<uint32_t> pids;
+  for (const std::string& name : List("/proc")) {
+    uint32_t pid = 0;
+    if (absl::SimpleAtoi(name, &pid)) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
 }
 
 std::string ProcPath(uint32_t pid, absl::string_view file) {

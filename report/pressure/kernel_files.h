@@ -31,6 +31,8 @@ class KernelFiles {
   bool Exists(absl::string_view path) const;
   // The names in a directory, without . and ..; empty when it cannot be read.
   std::vector<std::string> List(absl::string_view directory) const;
+  // Of all processes that are to be seen, the smallest first.
+  std::vector<uint32_t> Pids() const;
 
  private:
   std::string root_;

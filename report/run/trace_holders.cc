@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/pages/proc_maps.h"
@@ -17,16 +16,6 @@
 
 namespace memtrace::report {
 namespace {
-
-std::vector<uint32_t> OtherPids(const pressure::KernelFiles& files) {
-  std::vector<uint32_t> pids;
-  for (const std::string& name : files.List("/proc")) {
-    uint32_t pid = 0;
-    if (absl::SimpleAtoi(name, &pid) && pid != static_cast<uint32_t>(getpid())) pids.push_back(pid);
-  }
-  std::sort(pids.begin(), pids.end());
-  return pids;
-}
 
 std::string NameOf(const pressure::KernelFiles& files, uint32_t pid) {
   const auto name = files.Read(pressure::ProcPath(pid, "comm"));
@@ -59,7 +48,8 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
   const auto first_page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));  // of the trace: its header and status
   const pressure::KernelFiles files;
   std::vector<TraceHolder> holders;
-  for (const uint32_t pid : OtherPids(files)) {
+  for (const uint32_t pid : files.Pids()) {
+    if (pid == static_cast<uint32_t>(getpid())) continue;
     std::vector<pages::Mapping> mappings;
     if (!pages::ReadMaps(pressure::ProcPath(pid, "maps"), &mappings).ok()) continue;
     TraceHolder holder{.pid = pid};
@@ -93,7 +83,8 @@ std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
            });
   };
   std::vector<TraceHolder> found;
-  for (const uint32_t pid : OtherPids(files)) {
+  for (const uint32_t pid : files.Pids()) {
+    if (pid == static_cast<uint32_t>(getpid())) continue;
     const auto environment = files.Read(pressure::ProcPath(pid, "environ"));
     // Each variable ends with a zero.
     const std::string all = absl::StrCat(absl::string_view("\0", 1), environment.ok() ? *environment : "",
