@@ -127,7 +127,7 @@ TEST_F(SignalsTest, CoroutinesAreNoSlowerAfterAJump) {
 #include <sys/time.h>
 #include <ucontext.h>
 
-enum { kPairs = 5000, kStackBytes = 1 << 20 };
+enum { kPairs = 2500, kStackBytes = 1 << 20 };
 static sigjmp_buf back;
 static volatile int armed;
 static ucontext_t thread, coroutine;
@@ -153,13 +153,14 @@ static void Work(void) {
   if (most_faults < faults) most_faults = faults;
 }
 
+// Of the alarms about one in two comes within the tracer: so many rounds that enough of them do on any machine.
 static void* Run(void* stack) {
   sigset_t alarm_only;
   sigemptyset(&alarm_only);
   sigaddset(&alarm_only, SIGALRM);
   pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
-  for (volatile int i = 0; i < 20; ++i) {
-    struct itimerval timer = {{0, 0}, {0, 100 + i * 7}};
+  for (volatile int i = 0; i < 200; ++i) {
+    struct itimerval timer = {{0, 0}, {0, 100 + i % 20 * 7}};
     if (sigsetjmp(back, 1) == 0) {
       armed = 1;
       setitimer(ITIMER_REAL, &timer, NULL);
@@ -194,7 +195,7 @@ int main(void) {
   EXPECT_GT(Counters(TraceOf(directory_.path(), "program", run.pid)).at("abandoned_events"), 5u) << "nothing was tested";
   long faults = -1;
   ASSERT_EQ(sscanf(run.out.c_str(), "faults %ld", &faults), 1) << run.out;
-  EXPECT_LT(faults, 1000) << "of 10,000 events";
+  EXPECT_LT(faults, 500) << "of 5,000 events";
 }
 
 TEST_F(SignalsTest, ExitInAHandler) {
