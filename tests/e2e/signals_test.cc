@@ -153,7 +153,7 @@ static void Work(void) {
   if (most_faults < faults) most_faults = faults;
 }
 
-// Of the alarms about one in two comes within the tracer: so many rounds that enough of them do on any machine.
+// Of the alarms about one in four comes within the tracer: so many rounds that enough of them do on any machine.
 static void* Run(void* stack) {
   sigset_t alarm_only;
   sigemptyset(&alarm_only);
