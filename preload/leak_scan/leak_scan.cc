@@ -53,7 +53,7 @@ constinit std::atomic<uint32_t> g_last_number{0};
 constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
 // Of g_scanning_copy. One page for the life of the process: who waits for a copy may find that
 // another thread has reaped it.
-constinit ScanProgress* g_progress = nullptr;
+constinit ScanPage* g_page = nullptr;
 // The value of StatusArea::scan_request that was answered last.
 constinit std::atomic<uint64_t> g_answered{0};
 
@@ -161,19 +161,20 @@ void SetDefault(int signal) {
     memset(everywhere, 0xff, sizeof(everywhere));
     sys::Call(SYS_sched_setaffinity, 0, sizeof(everywhere), reinterpret_cast<long>(everywhere));
   }
-  job.progress->complete.store(ScanMemory(job) ? 1 : 0);
+  if (ScanMemory(job)) g_page->NoteComplete(job.number);
   NoteFinished(job.number);
   job.progress->over.store(1);
   sys::Call(SYS_futex, reinterpret_cast<long>(&job.progress->over), FUTEX_WAKE, INT_MAX);
   for (;;) sys::Call(SYS_exit_group, 0);
 }
 
-bool HasProgressPage() {
-  if (g_progress != nullptr) return true;
+bool HasPage() {
+  if (g_page != nullptr) return true;
   void* const page =
       sys::Mmap(nullptr, arch::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
   if (sys::MmapFailed(page)) return false;
-  g_progress = static_cast<ScanProgress*>(page);
+  static_assert(sizeof(ScanPage) <= arch::kPageBytes);
+  g_page = new (page) ScanPage;
   return true;
 }
 
@@ -195,11 +196,11 @@ void TellOfDeath(const ScanProgress& progress, int status) {
   TellOfDeath(progress, why.view());
 }
 
-// Waits for the copy until `deadline`, and ends it then. True: the scan is complete.
-bool WaitForCopy(uint64_t deadline) {
+// Waits for the copy that is at work until `deadline`, and ends it then.
+void WaitForCopy(uint64_t deadline) {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
-  ScanProgress* const progress = g_progress;
-  if (copy == 0 || progress == nullptr) return false;
+  if (copy == 0 || g_page == nullptr) return;
+  ScanProgress* const progress = &g_page->now;
   long reaped = 0;
   int status = 0;
   bool late = false;
@@ -222,7 +223,6 @@ bool WaitForCopy(uint64_t deadline) {
   if (reaped == copy && progress->over.load() == 0) {
     late ? TellOfDeath(*progress, "it took longer than a minute") : TellOfDeath(*progress, status);
   }
-  return progress->complete.load() != 0;
 }
 
 struct Begun {
@@ -248,12 +248,12 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
   }
   const OwnFaultsScope faults;
   auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
-  if (memory == nullptr || !HasProgressPage()) {
+  if (memory == nullptr || !HasPage()) {
     if (memory != nullptr) OwnUnmap(memory, sizeof(ScanJob));
     return fail("no memory");
   }
   auto& job = *new (memory) ScanJob;
-  job.progress = new (g_progress) ScanProgress;
+  job.progress = new (&g_page->now) ScanProgress;
   job.progress->number = number;
   job.progress->reason = reason;
   job.progress->show = show;
@@ -423,7 +423,8 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
     if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
   if (begun.copy && wait) {
-    begun.result.state = WaitForCopy(deadline) ? ScanResult::kComplete : ScanResult::kFailed;
+    WaitForCopy(deadline);
+    begun.result.state = g_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
     begun.result.why = "the scan was cut short";
   }
   return begun.result;
@@ -528,7 +529,7 @@ void ReapScan() {
   if (reaped == 0 || reaped == -EINTR) return;
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
-  if (reaped == copy && g_progress->over.load() == 0) TellOfDeath(*g_progress, status);
+  if (reaped == copy && g_page->now.over.load() == 0) TellOfDeath(g_page->now, status);
 }
 
 void ForgetScans() {
@@ -537,8 +538,8 @@ void ForgetScans() {
   g_beginning.store(false, std::memory_order_relaxed);
   g_scanning_copy.store(0, std::memory_order_relaxed);
   g_answered.store(0, std::memory_order_relaxed);
-  if (g_progress != nullptr) sys::Munmap(g_progress, arch::kPageBytes);
-  g_progress = nullptr;
+  if (g_page != nullptr) sys::Munmap(g_page, arch::kPageBytes);
+  g_page = nullptr;
 }
 
 void PrepareScans() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "format/memory_scan.h"
@@ -20,7 +21,6 @@ namespace memtrace {
 // On a page that the copy and the process share.
 struct ScanProgress {
   std::atomic<uint32_t> over{0};      // 1: nothing will be written any more. A futex.
-  std::atomic<uint32_t> complete{0};  // kDone was written
   std::atomic<uint64_t> stood_ns{0};  // 0: not known yet
   std::atomic<uint64_t> fork_ns{0};
   std::atomic<uint32_t> blocks{0};    // of the trace that were written
@@ -29,6 +29,16 @@ struct ScanProgress {
   format::ScanReason reason = format::ScanReason::kExitLate;
   format::ScanShow show = format::ScanShow::kAny;
   Text<256> label;
+};
+
+// What the copy and who made it share. Another thread may see the copy end, and begin the next scan, before the
+// one that waits for it looks: which ones are complete (kDone was written) is known for longer.
+struct ScanPage {
+  ScanProgress now;
+  std::atomic<uint32_t> complete[16] = {};  // numbers of scans, each at its remainder
+
+  void NoteComplete(uint32_t number) { complete[number % std::size(complete)].store(number); }
+  bool IsComplete(uint32_t number) const { return complete[number % std::size(complete)].load() == number; }
 };
 
 struct ScanJob {

@@ -36,6 +36,8 @@ constexpr long kLongestOfThreadNs = 200'000;
 // being made, or that writes a block of the trace, does so for a moment, which on a busy machine is
 // several milliseconds: while a thread blocks glibc's own two signals as well, which sigfillset() leaves
 // out, it is libc or the tracer that does, and it is looked at until time is up, after longer and longer pauses.
+// But where all that are left wait by a futex, look after look, it is for one that stands with a lock of libc:
+// a thread that ends blocks signals, and then puts its stack where the next one that is made looks for one.
 constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
 constexpr int kLongestPause = 5;  // times two
@@ -254,13 +256,16 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
     thread.ended = std::exchange(thread.tid, 0);
     return false;
   }
-  if (blocked & bit) return false;
+  const bool is_blocked = (blocked & bit) != 0;
+  if (is_blocked && !thread.blocks_briefly) return false;
   path.Clear();
   path << process_.view() << "/task/" << tid << "/syscall";
   bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
-  if (bytes <= 0) return true;
+  if (bytes <= 0) return !is_blocked;
   thread.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});
   const long call = thread.call.number;
+  thread.looks_in_futex = is_blocked && call == SYS_futex ? thread.looks_in_futex + 1 : 0;
+  if (is_blocked) return false;
   return call != SYS_rt_sigtimedwait && call != SYS_execve && call != SYS_execveat &&
          (tid == sys::Getpid() || HasRoomForSignal(thread.call.stack_pointer));
 }
@@ -365,7 +370,8 @@ bool ThreadStop::Stop() {
           threads_[i].state.store(StoppedThread::kAwaited);
           Send(i);
         } else {
-          some |= threads_[i].tid != 0 && (look + 1 < kLooks || threads_[i].blocks_briefly);
+          some |= threads_[i].tid != 0 &&
+                  (look + 1 < kLooks || (threads_[i].blocks_briefly && threads_[i].looks_in_futex < kLooks));
         }
       }
       if (!WaitForParked(deadline) || !some) break;

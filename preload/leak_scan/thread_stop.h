@@ -40,6 +40,7 @@ struct StoppedThread {
   int ended = 0;  // its id when it turned out to be none; `tid` is 0 then
   bool may_be_sent = false;
   bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
+  int looks_in_futex = 0;       // in a row, while it blocks briefly
   SeenCall call;  // when it was looked at
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.

@@ -289,7 +289,7 @@ static int Churn(void) {
   for (int i = 0; i < 4; ++i) Start(MakeThreads);
   in_bss = Block("reachable");
   Lose();
-  for (int i = 0; i < 10; ++i) Scan(1, 1);
+  for (int i = 0; i < 200; ++i) Scan(1, 1);
   return 0;
 }
 
