@@ -32,15 +32,20 @@ constexpr size_t kBufferBytes = 32 << 10;
 // are stopped.
 constexpr long kLongestWaitNs = 200'000'000;
 constexpr long kLongestOfThreadNs = 200'000;
+// After so long without one that came it is looked why, and again after twice as long.
+constexpr long kShortestWaitNs = 500'000;
+constexpr long kLongestWaitForOneNs = 20'000'000;
+constexpr size_t kFew = 64;
 // How often a thread that blocks our signal is looked at again. One that is
 // being made, or that writes a block of the trace, does so for a moment, which on a busy machine is
 // several milliseconds: while a thread blocks glibc's own two signals as well, which sigfillset() leaves
 // out, it is libc or the tracer that does, and it is looked at until time is up, after longer and longer pauses.
-// But where all that are left wait by a futex, look after look, it is for one that stands with a lock of libc:
-// a thread that ends blocks signals, and then puts its stack where the next one that is made looks for one.
+// But one that waits by a futex meanwhile, look after look, waits for one that stands with a lock of libc: a
+// thread that ends blocks signals, and then puts its stack where the next one that is made looks for one.
 constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
 constexpr int kLongestPause = 5;  // times two
+constexpr uint64_t kStuckNs = 2'000'000;
 constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
 constexpr int kEsrch = 3;
@@ -116,6 +121,10 @@ struct QueuedInfo {
   char rest[128 - 32];
 };
 static_assert(sizeof(QueuedInfo) == 128);
+
+bool IsStuck(const StoppedThread& thread) {
+  return thread.in_futex_since_ns != 0 && NowNs(CLOCK_MONOTONIC) - thread.in_futex_since_ns > kStuckNs;
+}
 
 // The stacks of other threads than the first have an end, behind which there is nothing to be read.
 // One on an alternate stack would have room there; this is not seen from outside.
@@ -233,41 +242,53 @@ bool ThreadStop::IsOfKernel(int tid) {
   return (flags & kUserWorker) != 0 || ((flags & kIoWorker) != 0 && is_named_so);
 }
 
+ThreadStop::Seen ThreadStop::LookAt(int tid) {
+  Seen seen;
+  Text<64> path;
+  path << process_.view() << "/task/" << tid << "/status";
+  long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
+  if (bytes <= 0) return seen;
+  seen.known = true;
+  const std::string_view status(buffer_, static_cast<size_t>(bytes));
+  const size_t state = status.find("State:\t");
+  seen.ended = state != status.npos && (status[state + 7] == 'Z' || status[state + 7] == 'X');
+  seen.blocked = HexAfter(status, "SigBlk:");
+  path.Clear();
+  path << process_.view() << "/task/" << tid << "/syscall";
+  bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
+  seen.call_known = bytes > 0;
+  if (seen.call_known) seen.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});
+  return seen;
+}
+
+void ThreadStop::NoteBlocking(const Seen& seen, StoppedThread* thread) {
+  thread->blocks_briefly = (seen.blocked & kSignalsOfLibc) == kSignalsOfLibc;
+  if (!thread->blocks_briefly || !seen.call_known || seen.call.number != SYS_futex) {
+    thread->in_futex_since_ns = 0;
+  } else if (thread->in_futex_since_ns == 0) {
+    thread->in_futex_since_ns = NowNs(CLOCK_MONOTONIC);
+  }
+}
+
 // Not a thread that blocks the signal, which would stay pending; nor one that waits for it
 // by sigwait, which would take it for the program's; nor one in an exec that we were not told of.
 // One that has ended is not there any more: the first thread of a program may have, and is listed
 // all the same.
 bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
-  const uint64_t bit = uint64_t{1} << (signal_ - 1);
-  Text<64> path;
-  path << process_.view() << "/task/" << tid << "/status";
-  long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
-  if (bytes <= 0) return false;
-  const std::string_view status(buffer_, static_cast<size_t>(bytes));
-  if (const size_t state = status.find("State:\t");
-      state != status.npos && (status[state + 7] == 'Z' || status[state + 7] == 'X')) {
+  const Seen seen = LookAt(tid);
+  if (!seen.known) return false;
+  NoteBlocking(seen, &thread);
+  if (seen.ended || (thread.blocks_briefly && IsOfKernel(tid))) {
     thread.ended = std::exchange(thread.tid, 0);
     return false;
   }
-  const uint64_t blocked = HexAfter(status, "SigBlk:");
-  thread.blocks_briefly = (blocked & kSignalsOfLibc) == kSignalsOfLibc;
-  if (thread.blocks_briefly && IsOfKernel(tid)) {
-    thread.ended = std::exchange(thread.tid, 0);
-    return false;
-  }
-  const bool is_blocked = (blocked & bit) != 0;
-  if (is_blocked && !thread.blocks_briefly) return false;
-  path.Clear();
-  path << process_.view() << "/task/" << tid << "/syscall";
-  bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
-  if (bytes <= 0) return !is_blocked;
-  thread.call = SeenCall::Parse({buffer_, static_cast<size_t>(bytes)});
-  const long call = thread.call.number;
-  thread.looks_in_futex = is_blocked && call == SYS_futex ? thread.looks_in_futex + 1 : 0;
-  if (is_blocked) return false;
+  if (seen.blocked >> (signal_ - 1) & 1) return false;
+  if (!seen.call_known) return true;
+  thread.call = seen.call;
+  const long call = seen.call.number;
   return call != SYS_rt_sigtimedwait && call != SYS_execve && call != SYS_execveat &&
-         (tid == sys::Getpid() || HasRoomForSignal(thread.call.stack_pointer));
+         (tid == sys::Getpid() || HasRoomForSignal(seen.call.stack_pointer));
 }
 
 void ThreadStop::Send(size_t index) {
@@ -290,25 +311,36 @@ void ThreadStop::Send(size_t index) {
   }
 }
 
+// A thread that ended after it was sent the signal does not come, nor does one that blocked all meanwhile
+// and waits for one that stands: when there are few left it is looked for these.
+void ThreadStop::GiveUpWhoDoesNotCome() {
+  const bool are_few = sent_ - g_parked.load() <= kFew;
+  for (size_t i = 0; i < count_; ++i) {
+    StoppedThread& thread = threads_[i];
+    uint32_t awaited = StoppedThread::kAwaited;
+    if (thread.state.load() != awaited || thread.tid == 0) continue;
+    const bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -kEsrch;
+    if (!has_ended) {
+      // What it was seen in before it was sent the signal is its handler's to read.
+      if (are_few) NoteBlocking(LookAt(thread.tid), &thread);
+      if (!are_few || !IsStuck(thread)) continue;
+    }
+    if (!thread.state.compare_exchange_strong(awaited, StoppedThread::kGivenUp)) continue;
+    if (has_ended) thread.tid = 0;
+    left_pending_ |= !has_ended;
+    --sent_;
+  }
+}
+
 bool ThreadStop::WaitForParked(long deadline_ns) {
-  for (;;) {
+  for (long longest = kShortestWaitNs;; longest = std::min(2 * longest, kLongestWaitForOneNs)) {
     const uint32_t parked = g_parked.load();
     if (parked >= sent_) return true;
     const long left = deadline_ns - static_cast<long>(NowNs(CLOCK_MONOTONIC));
     if (left <= 0) return false;
-    // A thread that ended meanwhile does not come: it is looked for now and then.
-    const timespec pause = {0, left < 20'000'000 ? left : 20'000'000};
+    const timespec pause = {0, std::min(left, longest)};
     Futex(g_parked, FUTEX_WAIT, parked, &pause);
-    if (g_parked.load() != parked) continue;
-    for (size_t i = 0; i < count_; ++i) {
-      uint32_t awaited = StoppedThread::kAwaited;
-      if (threads_[i].state.load() != awaited || threads_[i].tid == 0) continue;
-      if (sys::Tgkill(sys::Getpid(), threads_[i].tid, 0) == -kEsrch &&
-          threads_[i].state.compare_exchange_strong(awaited, StoppedThread::kGivenUp)) {
-        threads_[i].tid = 0;
-        --sent_;
-      }
-    }
+    if (g_parked.load() == parked) GiveUpWhoDoesNotCome();
   }
 }
 
@@ -371,7 +403,7 @@ bool ThreadStop::Stop() {
           Send(i);
         } else {
           some |= threads_[i].tid != 0 &&
-                  (look + 1 < kLooks || (threads_[i].blocks_briefly && threads_[i].looks_in_futex < kLooks));
+                  (look + 1 < kLooks || (threads_[i].blocks_briefly && !IsStuck(threads_[i])));
         }
       }
       if (!WaitForParked(deadline) || !some) break;
@@ -402,7 +434,7 @@ void ThreadStop::Release() {
   if (!standing_) return;
   standing_ = false;
   if (threads_ == nullptr) return;
-  const bool all_came = g_parked.load() >= sent_;
+  const bool all_came = g_parked.load() >= sent_ && !left_pending_;
   g_released.store(g_number.load(), std::memory_order_release);
   Futex(g_released, FUTEX_WAKE, INT_MAX, nullptr);
   if (!installed_) return;

@@ -40,7 +40,7 @@ struct StoppedThread {
   int ended = 0;  // its id when it turned out to be none; `tid` is 0 then
   bool may_be_sent = false;
   bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
-  int looks_in_futex = 0;       // in a row, while it blocks briefly
+  uint64_t in_futex_since_ns = 0;  // at each look, while it blocks briefly; 0: not at the last one
   SeenCall call;  // when it was looked at
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.
@@ -85,16 +85,27 @@ class ThreadStop {
   bool Knows(int tid) const;
   bool Add(int tid);
   bool ChooseSignal();
+  // What the kernel says of a thread.
+  struct Seen {
+    bool known = false, ended = false;
+    uint64_t blocked = 0;  // signals, as a mask
+    bool call_known = false;
+    SeenCall call;
+  };
+  Seen LookAt(int tid);
+  static void NoteBlocking(const Seen& seen, StoppedThread* thread);
   bool MaySend(StoppedThread& thread);
   bool IsOfKernel(int tid);
   void Send(size_t index);
   bool WaitForParked(long deadline_ns);
+  void GiveUpWhoDoesNotCome();
 
   const uint64_t allowed_;
   StoppedThread* threads_ = nullptr;
   size_t capacity_ = 0;
   size_t count_ = 0;
-  size_t sent_ = 0;
+  size_t sent_ = 0;            // to threads that are or may be parked
+  bool left_pending_ = false;  // one that was sent to a thread that is not waited for any more
   int signal_ = 0;
   bool installed_ = false;
   bool standing_ = false;
