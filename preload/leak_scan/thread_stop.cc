@@ -277,13 +277,13 @@ void ThreadStop::NoteBlocking(const Seen& seen, StoppedThread* thread) {
 bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
   const Seen seen = LookAt(tid);
-  if (!seen.known) return false;
   NoteBlocking(seen, &thread);
-  if (seen.ended || (thread.blocks_briefly && IsOfKernel(tid))) {
+  const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -kEsrch;
+  if (has_ended || (thread.blocks_briefly && IsOfKernel(tid))) {
     thread.ended = std::exchange(thread.tid, 0);
     return false;
   }
-  if (seen.blocked >> (signal_ - 1) & 1) return false;
+  if (!seen.known || (seen.blocked >> (signal_ - 1) & 1) != 0) return false;
   if (!seen.call_known) return true;
   thread.call = seen.call;
   const long call = seen.call.number;
