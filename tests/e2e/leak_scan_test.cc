@@ -6,6 +6,7 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -263,6 +264,12 @@ TEST_F(LeakScanTest, AStormOfSignals) { RUN_AND_CHECK("storm"); }
 TEST_F(LeakScanTest, ThreadsThatComeAndGo) {
   RUN_AND_CHECK("churn");
   EXPECT_EQ(scans_.size(), 201u);
+  // What ended while it was being stopped is no thread that did not stop.
+  const auto has_unparked = [](const report::leak::Scan& scan) {
+    return std::any_of(scan.threads.begin(), scan.threads.end(),
+                       [](const auto& thread) { return thread.state == format::ScanThreadState::kUnparked; });
+  };
+  EXPECT_LT(std::count_if(raw_.begin(), raw_.end(), has_unparked), 50);
 }
 
 TEST_F(LeakScanTest, AForkChildThatEndsByUnderscoreExit) {
