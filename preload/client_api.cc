@@ -23,6 +23,8 @@ ENTERED int IsActive() {
 
 ENTERED long LeakCheck(const char* label, unsigned show, int wait) {
   if (show > static_cast<unsigned>(format::ScanShow::kChanged)) return MEMTRACE_INVALID;
+  // The recording of a fork child begins with its first call.
+  if (g_switch.recording.load(std::memory_order_relaxed) == 0) const Section begins;
   if (g_switch.recording.load(std::memory_order_relaxed) == 0) return MEMTRACE_NOT_ACTIVE;
   const ScanResult result =
       RequestScan(format::ScanReason::kRequest, label != nullptr ? label : "",

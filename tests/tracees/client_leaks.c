@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { kClearedBytes = 16384 };
 
@@ -63,5 +65,13 @@ __attribute__((noinline)) static void ClearStack(void) {
 int main(void) {
   LoseAndKeep();
   ClearStack();
-  return memtrace_leak_check("known blocks", MEMTRACE_LEAKS_ANY, 1) == 1 ? 0 : 1;
+  if (memtrace_leak_check("known blocks", MEMTRACE_LEAKS_ANY, 1) != 1) return 1;
+  {
+    /* A child's first call of all. */
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) _exit(memtrace_leak_check("child", MEMTRACE_LEAKS_ANY, 1) == 1 ? 0 : 2);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+  }
 }
