@@ -23,8 +23,10 @@ Example:
 
 int Pack(const PackOptions& options) {
   LimitMemory();
-  const absl::Status status = RefuseToReplace(options.file, options.output);
-  if (!status.ok()) return ExitCodeOf(status);
+  for (const absl::Status& status :
+       {RefuseToReplace(options.file, options.output), RefuseToReplaceNoTrace(options.output)}) {
+    if (!status.ok()) return ExitCodeOf(status);
+  }
   auto result = RunPack(options);
   if (!result.ok()) return ExitCodeOf(result.status());
   absl::FPrintF(stdout, "%s: %d bytes, %.1f %% of %s\n",

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include "absl/strings/str_cat.h"
+#include "report/file_header.h"
 #include "report/render/escape.h"
 
 namespace memtrace::report {
@@ -25,6 +26,16 @@ absl::Status RefuseToReplace(const std::string& read, const std::string& output,
   }
   return absl::InvalidArgumentError(
       absl::StrCat("cannot write ", output, ": it is ", what, "; give another name with -o"));
+}
+
+absl::Status RefuseToReplaceNoTrace(const std::string& output) {
+  struct stat info;
+  if (output.empty() || stat(output.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
+      BeginsAsATrace(output)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("will not replace ", output, ": it is no trace; give another name with -o, or remove it"));
 }
 
 }  // namespace memtrace::report

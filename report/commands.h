@@ -32,6 +32,8 @@ int ExitCodeOf(const absl::Status& status);
 // self would replace. `what` it is, for the message.
 absl::Status RefuseToReplace(const std::string& read, const std::string& output,
                              absl::string_view what = "the trace itself");
+// A file of something else is not replaced by a trace.
+absl::Status RefuseToReplaceNoTrace(const std::string& output);
 
 }  // namespace memtrace::report
 

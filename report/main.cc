@@ -84,6 +84,18 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   return kExitFailed;
 }
 
+// A variable of a script that is not set would leave an option out, in silence.
+void RefuseEmptyValues(CLI::App& app) {
+  const auto refuse = [](const std::string& value) {
+    return value.empty() ? std::string("the value is empty; leave the option out for its default") : std::string();
+  };
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options()) {
+      if (!option->get_lnames().empty() && option->get_items_expected_max() > 0) option->check(refuse);
+    }
+  }
+}
+
 // What was printed may still be in a buffer.
 int Flushed(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
@@ -152,6 +164,7 @@ int main(int argc, char** argv) {
   memtrace::report::RegisterPackCommand(app, &exit_code);
   memtrace::report::RegisterCompareCommand(app, &exit_code);
   memtrace::report::RegisterImportCommand(app, &exit_code);
+  RefuseEmptyValues(app);
   try {
     app.parse(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -104,6 +104,7 @@ absl::Status ParseFilters(const ReportFlags& flags, ReportOptions* options) {
     const auto parsed = parse(option, *text);
     if (!parsed.ok()) return parsed.status();
     *range = *parsed;
+    range->asked = range == &filter.ages;
   }
   static constexpr std::pair<StackBy, absl::string_view> kBy[] = {
       {StackBy::kSite, "site"}, {StackBy::kThread, "thread"},

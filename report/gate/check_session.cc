@@ -284,10 +284,6 @@ absl::Status WriteFile(const std::string& path, absl::string_view text) {
 
 absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
                           GateReport& report) {
-  if (!flags.gen_suppressions.empty()) {
-    const absl::Status status = WriteFile(flags.gen_suppressions, GeneratedSuppressions(report));
-    if (!status.ok()) return status;
-  }
   for (const OutputSpec& output : options.outputs) {
     auto out = render::Output::Open(output.path);
     if (!out.ok()) return out.status();
@@ -298,6 +294,10 @@ absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
       out->Write(RenderGate(output.format, report));
     }
     const absl::Status status = out->Commit();
+    if (!status.ok()) return status;
+  }
+  if (!flags.gen_suppressions.empty()) {
+    const absl::Status status = WriteFile(flags.gen_suppressions, GeneratedSuppressions(report));
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

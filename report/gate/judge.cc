@@ -182,6 +182,13 @@ bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* gr
   return false;
 }
 
+bool HoldsFor(const GrowthLimit& limit, const std::vector<GrowthLimit>& all, const std::string& program) {
+  if (!limit.program.empty()) return limit.program == program;
+  return std::none_of(all.begin(), all.end(), [&](const GrowthLimit& other) {
+    return other.program == program && other.from == limit.from && other.to == limit.to;
+  });
+}
+
 void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* result) {
   for (const GrowthLimit& limit : policy.max_growth) {
     GateExcess worst;
@@ -189,7 +196,8 @@ void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* r
     for (const GateProcess& process : input.processes) {
       uint64_t growth = 0;
       if (!process.no_evidence.empty() || !GrowthOf(process, limit, &growth)) continue;
-      passed_both = true;
+      passed_both |= limit.program.empty() || limit.program == process.program;
+      if (!HoldsFor(limit, policy.max_growth, process.program)) continue;
       if (growth <= limit.most) continue;
       ++worst.processes;
       if (growth < worst.value) continue;
@@ -201,7 +209,9 @@ void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* r
     const std::string phases = absl::StrCat(limit.from, "..", limit.to);
     if (!passed_both) {
       result->missing_evidence.push_back(
-          absl::StrCat("--max-growth ", phases, ": no process has these phases or marks, in this order"));
+          absl::StrCat("--max-growth ", limit.program, limit.program.empty() ? "" : "=", phases, ": no ",
+                       limit.program.empty() ? "process" : "process of it",
+                       " has these phases or marks, in this order"));
     }
     if (worst.processes == 0) continue;
     worst.what = GateExcess::What::kGrowth;

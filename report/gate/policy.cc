@@ -83,12 +83,15 @@ absl::StatusOr<Limit> ParseLimit(absl::string_view option, absl::string_view tex
 absl::StatusOr<GrowthLimit> ParseGrowth(absl::string_view text) {
   const size_t equals = text.rfind('=');
   const size_t dots = text.find("..");
-  if (equals == text.npos || dots == text.npos || dots == 0 || dots + 2 >= equals) {
+  const size_t program = std::min(text.find('='), dots);  // the end of its name, if there is one
+  const size_t begin = program == dots ? 0 : program + 1;
+  if (equals == text.npos || dots == text.npos || dots == begin || program == 0 || dots + 2 >= equals) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--max-growth: \"", text, "\" is not PHASE..PHASE=BYTES, such as warm..done=64K"));
+        "--max-growth: \"", text, "\" is not PHASE..PHASE=BYTES, such as warm..done=64K, nor PROGRAM=PHASE..PHASE=BYTES"));
   }
   GrowthLimit limit;
-  limit.from = std::string(text.substr(0, dots));
+  if (begin != 0) limit.program = std::string(text.substr(0, program));
+  limit.from = std::string(text.substr(begin, dots - begin));
   limit.to = std::string(text.substr(dots + 2, equals - dots - 2));
   const auto most = ParseBytes(text.substr(equals + 1));
   if (!most.ok()) {

@@ -23,6 +23,7 @@ struct Limit {
 // Live bytes at the last end of phase `to` (or the last mark of that name) minus those at the
 // first end of phase `from`: between a phase and itself, what its repetitions add.
 struct GrowthLimit {
+  std::string program;  // empty: of each that has no limit of its own for these phases
   std::string from, to;
   uint64_t most = 0;
 };

@@ -37,6 +37,8 @@ absl::Status Import(const Flags& flags) {
   }
   const absl::Status other = RefuseToReplace(options.log, options.output, "the log that is read");
   if (!other.ok()) return other;
+  const absl::Status no_trace = RefuseToReplaceNoTrace(options.output);
+  if (!no_trace.ok()) return no_trace;
   const auto result = import::ImportFtrace(options);
   if (!result.ok()) return result.status();
   if (flags.quiet) return absl::OkStatus();

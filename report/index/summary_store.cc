@@ -41,6 +41,7 @@ std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
        {options.filter.sizes, options.filter.lifetimes, options.filter.ages}) {
     key.Number(range.low);
     key.Number(range.high);
+    key.Number(range.asked ? 1 : 0);
   }
   key.Number(options.leaks.heuristics);
   key.Number(options.leaks.leader_by_sequence ? 1 : 0);

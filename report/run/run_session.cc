@@ -24,7 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "report/analyzer.h"
-#include "report/file_header.h"
+#include "report/commands.h"
 #include "report/output_file.h"
 #include "report/pressure/oom_watch.h"
 #include "report/pressure/pressure_records.h"
@@ -94,10 +94,7 @@ std::string CheckOutput(const std::string& output) {
   if (!S_ISREG(info.st_mode)) {
     return absl::StrCat("cannot write ", output, ": it is no regular file; give another name");
   }
-  if (info.st_size > 0 && !BeginsAsATrace(output)) {
-    return absl::StrCat("will not replace ", output, ": it is no trace; give another name with -o, or remove it");
-  }
-  return "";
+  return std::string(RefuseToReplaceNoTrace(output).message());
 }
 
 // Page faults are looked for unless somebody said otherwise. In a sampled program hardly a block is

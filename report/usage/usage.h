@@ -16,7 +16,9 @@ namespace memtrace::report {
 
 struct ValueRange {
   uint64_t low = 0, high = UINT64_MAX;  // both belong to it
-  bool all() const { return low == 0 && high == UINT64_MAX; }
+  // "0.." of ages was asked for, which no freed block has.
+  bool asked = false;
+  bool all() const { return !asked && low == 0 && high == UINT64_MAX; }
   bool Contains(uint64_t value) const { return value - low <= high - low; }
   bool operator==(const ValueRange&) const = default;
 };

@@ -305,15 +305,19 @@ TEST(JudgeTest, GrowthIsFromTheFirstMarkToTheLast) {
   MadeUpGate gate;
   gate.input.processes[gate.AddProcess("app")].phases = {
       {"turn", 1, 100}, {"done", 2, 500}, {"turn", 3, 130}, {"turn", 4, 140}};
-  gate.policy.max_growth = {{"turn", "turn", 40}};
+  gate.policy.max_growth = {{"", "turn", "turn", 40}};
   EXPECT_EQ(gate.Judge().exit_code(), 0);
-  gate.policy.max_growth = {{"turn", "turn", 39}};
+  gate.policy.max_growth = {{"", "turn", "turn", 39}};
   EXPECT_EQ(gate.Judge().exit_code(), 1);
   EXPECT_EQ(gate.result.excesses.front().value, 40u);
-  gate.policy.max_growth = {{"done", "turn", 0}};
+  gate.policy.max_growth = {{"", "done", "turn", 0}};
   EXPECT_EQ(gate.Judge().exit_code(), 0) << "it shrank";
-  gate.policy.max_growth = {{"done", "absent", 0}};
+  gate.policy.max_growth = {{"", "done", "absent", 0}};
   EXPECT_EQ(gate.Judge().exit_code(), 2) << "what was not measured is not within a limit";
+  gate.policy.max_growth = {{"", "turn", "turn", 39}, {"app", "turn", "turn", 40}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0) << "its own limit is in place of the general one";
+  gate.policy.max_growth = {{"other", "turn", "turn", 39}};
+  EXPECT_EQ(gate.Judge().exit_code(), 2) << "no process of it passed there";
 }
 
 Analysis Ended(ProcessInfo::End end) {

@@ -57,7 +57,12 @@ TEST(GatePolicyTest, GrowthIsBetweenTwoPhases) {
   EXPECT_EQ(growth->from, "warm up");
   EXPECT_EQ(growth->to, "done");
   EXPECT_EQ(growth->most, 64u << 10);
-  for (const char* wrong : {"a..b", "..b=1", "a..=1", "a.b=1", "a..b=x"}) {
+  const auto of_one = ParseGrowth("server=warm..done=1M");
+  ASSERT_TRUE(of_one.ok()) << of_one.status();
+  EXPECT_EQ(of_one->program, "server");
+  EXPECT_EQ(of_one->from, "warm");
+  EXPECT_EQ(of_one->to, "done");
+  for (const char* wrong : {"a..b", "..b=1", "=a..b=1", "s=..b=1", "a..=1", "a.b=1", "a..b=x"}) {
     EXPECT_FALSE(ParseGrowth(wrong).ok()) << wrong;
   }
 }
