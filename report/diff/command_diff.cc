@@ -54,6 +54,7 @@ absl::Status Diff(const Flags& flags, bool* grew, bool* skipped, std::string* in
   SummaryOptions summary;
   summary.symbolizer = shared->symbolizer;
   summary.match = flags.match;
+  summary.measure = options->measure;
   summary.progress = [&](absl::string_view what, double share) { progress.Report(what, share); };
   const auto old_run = SummarizeRun({flags.old_run}, summary);
   if (!old_run.ok()) return old_run.status();

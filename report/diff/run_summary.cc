@@ -100,8 +100,8 @@ Amounts AmountsOf(const Site& site) {
 
 class Sites {
  public:
-  Sites(const ReportView& view, std::string executable, RunSummary* run)
-      : view_(view), executable_(std::move(executable)), run_(run) {}
+  Sites(const ReportView& view, std::string executable, Measure measure, RunSummary* run)
+      : view_(view), executable_(std::move(executable)), measure_(measure), run_(run) {}
 
   // `estimated`: what of a site's amounts is.
   template <typename Estimated>
@@ -125,9 +125,9 @@ class Sites {
  private:
   RunSite& Add(StackId stack, format::AllocFunction function, const Amounts& amounts) {
     RunSite& site = run_->sites[{executable_, view_.Fingerprint(stack, function)}];
-    const uint64_t weight = amounts[Measure::kAllocated];
-    if (site.allocator.empty() || weight > site.heaviest) {
-      site.heaviest = weight;
+    const std::pair weight(amounts[measure_], amounts[Measure::kAllocated]);
+    if (site.allocator.empty() || weight > site.weight) {
+      site.weight = weight;
       Describe(stack, function, &site);
     }
     site.amounts.Add(amounts);
@@ -155,6 +155,7 @@ class Sites {
 
   const ReportView& view_;
   const std::string executable_;
+  const Measure measure_;
   RunSummary* const run_;
 };
 
@@ -293,7 +294,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   NoteNameless(*view, &run);
-  Sites sites(*view, run.executables.front(), &run);
+  Sites sites(*view, run.executables.front(), options.measure, &run);
   sites.AddAll([&](const Site& site) { return run.sampled ? AmountsOf(site) : Amounts(); });
   if (scan != nullptr) {
     sites.AddLeaks(scan->records);
@@ -376,7 +377,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
     const std::string name(render::FileNameOf(view->executable(index).path));
     executables.insert(name);
     NoteNameless(view->sites_of(index), &run);
-    Sites sites(view->sites_of(index), name, &run);
+    Sites sites(view->sites_of(index), name, options.measure, &run);
     const TreeSamples::BySite none;
     const auto found = sampled.find(index);
     const TreeSamples::BySite& estimated = found == sampled.end() ? none : found->second;

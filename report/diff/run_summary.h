@@ -52,7 +52,8 @@ struct RunSite {
   std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
   Amounts amounts;
   Amounts estimated;               // the part of `amounts` that comes from samples; the rest is exact
-  uint64_t heaviest = 0;           // bytes allocated of the site that gave the stack
+  // Of the site that gave the stack: the one with most of SummaryOptions::measure, then allocated.
+  std::pair<uint64_t, uint64_t> weight;
   SampledSum bytes_sample, live_sample;  // what the intervals of `estimated` need
 };
 
@@ -82,6 +83,7 @@ struct RunSummary {
 struct SummaryOptions {
   symbolizer::Options symbolizer;
   std::string match;  // as for ReportView
+  Measure measure = Measure::kLive;  // what the stack of a site is chosen by, where several have its fingerprint
   std::function<void(absl::string_view what, double share)> progress;  // may be empty
 };
 
