@@ -105,6 +105,12 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
   for (text = absl::StripAsciiWhitespace(text); !text.empty();
        text = absl::StripAsciiWhitespace(text)) {
     if (absl::ConsumePrefix(&text, "caller=")) {
+      const size_t last = text.find_last_of(" \t");
+      const absl::string_view word = text.substr(last == text.npos ? 0 : last + 1);
+      if (absl::StartsWith(word, "until=")) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("\"", word, "\" is a part of caller=, which takes the rest of the line: write it before that"));
+      }
       entry.caller = std::string(text);
       break;
     }
@@ -228,8 +234,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     }
     const BaselineEntry& old = entries_[line.entry];
     const auto found = now.find(KeyOf(old));
-    const bool looked_for =
-        kinds.Has(old.kind) && (old.program == "*" || programs.contains(old.program));
+    const bool looked_for = kinds.Has(old.kind) && programs.contains(old.program);
     if (found != now.end()) {
       if (found->second.bytes == old.bytes && found->second.blocks == old.blocks &&
           found->second.lost.bytes == old.lost.bytes && found->second.lost.blocks == old.lost.blocks) {

@@ -16,6 +16,10 @@
 namespace memtrace::report::gate {
 namespace {
 
+constexpr char kEndNotScanned[] =
+    "MEMTRACE_LEAK_CHECK=off, or it left by a way that is not seen, or by two threads at once, or MEMTRACE_MAX_BYTES "
+    "left no room for a scan";
+
 const LeakScan* LastScan(const Analysis& analysis) {
   return analysis.leak_scans.empty() ? nullptr : &analysis.leak_scans.back();
 }
@@ -54,12 +58,16 @@ std::string WhyEventsAreMissing(const Analysis& analysis) {
   return "";
 }
 
+uint64_t JudgedBlocks(const LeakScan& scan) {
+  uint64_t judged = scan.ignored.blocks;
+  for (const LeakAmount& total : scan.totals) judged += total.blocks;
+  return judged;
+}
+
 // A scan that looked at nothing although there was something proves nothing. What the program declared to
 // be no leak was looked at.
 bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
-  uint64_t judged = scan.ignored.blocks;
-  for (const LeakAmount& total : scan.totals) judged += total.blocks;
-  return judged == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
+  return JudgedBlocks(scan) == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
 }
 
 std::string HowItEnded(const ProcessInfo& process) {
@@ -109,9 +117,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
     if (analysis.coverage.recording_end_ns.has_value()) {
       return absl::StrCat("no leak scan: ", WhenItStopped(analysis.coverage));
     }
-    return ended.empty() ? "no leak scan: MEMTRACE_LEAK_CHECK=off, or it left by a way that is "
-                           "not seen, or by two threads at once, or MEMTRACE_MAX_BYTES left no room for it"
-                         : absl::StrCat("no leak scan: ", ended);
+    return absl::StrCat("no leak scan: ", ended.empty() ? kEndNotScanned : ended);
   }
   if (last->state == LeakScan::State::kDone) {
     if (!JudgedNothing(*last, analysis)) return "";
@@ -125,11 +131,25 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
 }
 
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
-  const std::string ended = HowItEnded(analysis.process);
   const LeakScan* last = LastScan(analysis);
-  if (!policy.needs_scan() || ended.empty() || last == nullptr || leak::IsAtExit(*last)) return "";
+  if (!policy.needs_scan() || last == nullptr ||
+      std::any_of(analysis.leak_scans.begin(), analysis.leak_scans.end(), leak::IsAtExit)) {
+    return "";
+  }
+  const std::string ended = HowItEnded(analysis.process);
   return absl::StrCat("what it lost after its last leak scan, at ", render::Duration(last->time_ns),
-                      ", is not known: ", ended);
+                      ", is not known: ", ended.empty() ? kEndNotScanned : ended);
+}
+
+// A scan at exit() comes before what the program does there.
+std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis) {
+  if (scan.reason != format::ScanReason::kExitEarly) return "";
+  const uint64_t judged = JudgedBlocks(scan);
+  if (analysis.totals.live_blocks <= judged) return "";
+  return absl::StrCat(render::FileNameOf(analysis.process.executable), " (", analysis.process.pid,
+                      ") was scanned before its exit handlers and destructors (exit-early), and ",
+                      render::Plural(analysis.totals.live_blocks - judged, "block"),
+                      " more than it judged then were not freed at its end");
 }
 
 std::vector<StackId> GateInput::Stacks() const {
@@ -179,6 +199,9 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
       process.scanned = true;
       process.frees_unseen = scan->frees_unseen;
       process.notes = scan->notes;
+      if (std::string behind = WhatCameBehindTheScan(*scan, analysis); !behind.empty()) {
+        process.notes.push_back(std::move(behind));
+      }
       for (const LeakKind kind :
            {LeakKind::kDefinite, LeakKind::kIndirect, LeakKind::kPossible, LeakKind::kReachable}) {
         process.totals[static_cast<size_t>(kind)] = scan->totals[static_cast<size_t>(kind)];

@@ -82,8 +82,9 @@ std::string RenderGateJson(const GateReport& report) {
     const LeakKind kind = static_cast<LeakKind>(i);
     if (result.policy.fail_on.Has(kind)) json["fail_on"].push_back(std::string(KindName(kind)));
     json["totals"][std::string(KindName(kind))] =
-        kind != LeakKind::kUnfreed && !result.policy.needs_scan() ? Json()
-                                                                 : AmountJson(result.totals[i]);
+        kind == LeakKind::kUnfreed || result.policy.needs_scan() || result.all_scanned
+            ? AmountJson(result.totals[i])
+            : Json();
   }
   json["totals"]["suppressed"] = AmountJson(result.suppressed);
   json["frees_unseen"] = result.frees_unseen;

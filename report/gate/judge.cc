@@ -169,12 +169,12 @@ class Excesses {
   std::vector<GateExcess>* const out_;
 };
 
-// From the first mark `from` to the last mark `to` behind it.
+// From the first mark `from` to the last mark `to` behind it, or to itself.
 bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* growth) {
   const auto from = std::find_if(process.phases.begin(), process.phases.end(),
                                  [&](const PhaseMark& mark) { return mark.name == limit.from; });
   if (from == process.phases.end()) return false;
-  for (auto to = process.phases.end(); to-- != from + 1;) {
+  for (auto to = process.phases.end(); to-- != from;) {
     if (to->name != limit.to) continue;
     *growth = to->live_bytes > from->live_bytes ? to->live_bytes - from->live_bytes : 0;
     return true;
@@ -325,9 +325,11 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
       programs.insert(process.program);
       result.duration_ns[process.program] += process.duration_ns;
     }
+    result.all_scanned &= process.scanned || process.replaced;
     result.frees_unseen |= process.frees_unseen;
     notes.insert(process.notes.begin(), process.notes.end());
     if (policy.looks_at_unfreed()) continue;  // added up below, without what is suppressed
+    if (process.replaced) continue;           // its heap went with it
     Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],
         &result.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
   }
@@ -402,14 +404,17 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
 
   for (const BaselineEntry& entry : baseline.entries()) {
     if (!policy.fail_on.Has(entry.kind)) continue;
-    const bool looked_for = entry.program == "*" ? !programs.empty()
-                                                 : programs.contains(entry.program);
+    // Of any program: some other may still have it.
+    const bool looked_for = programs.contains(entry.program);
     const bool found = std::any_of(
         result.leaks.begin(), result.leaks.end(), [&](const GateLeak& leak) {
-          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint &&
-                 (entry.program == "*" || leak.program == entry.program);
+          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint && leak.program == entry.program;
         });
-    if (looked_for && !found) result.fixed.push_back(entry);
+    // Without names a leak has another fingerprint: it may be there.
+    const bool has_nameless = std::any_of(result.leaks.begin(), result.leaks.end(), [&](const GateLeak& leak) {
+      return leak.program == entry.program && !names.NamelessModule(leak.stack).empty();
+    });
+    if (looked_for && !found && !has_nameless) result.fixed.push_back(entry);
   }
 
   Excesses excesses(input, &result.excesses);
