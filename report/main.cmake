@@ -2,7 +2,7 @@
 find_package(CLI11 REQUIRED)
 
 add_executable(memtrace main.cc command_dump.cc command_info.cc command_leaks.cc leak_signal.cc command_report.cc
-  valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_suppressions.cc
+  valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_children.cc valgrind/driver_suppressions.cc
   valgrind/named_trace.cc
   gate/check_session.cc gate/command_check.cc)
 add_executable(memtrace::memtrace ALIAS memtrace)  # as find_package(memtrace) calls it

@@ -19,12 +19,12 @@ uint64_t Bytes(double value) {
 }  // namespace
 
 Interval SampledSum::IntervalOf(double z) const {
-  if (!(variance > 0)) return {Bytes(estimate), Bytes(estimate)};
+  if (!(variance > 0)) return {Bytes(exact + estimate), Bytes(exact + estimate)};
   const double low =
       variance / (2 * estimate) * ChiSquareQuantile(-z, 2 * estimate * estimate / variance);
   const double mean = estimate + largest, spread = variance + largest * largest;
   const double high = spread / (2 * mean) * ChiSquareQuantile(z, 2 * mean * mean / spread);
-  return {Bytes(std::clamp(low, seen, estimate)), Bytes(std::max(high, estimate))};
+  return {Bytes(exact + std::clamp(low, seen, estimate)), Bytes(exact + std::max(high, estimate))};
 }
 
 }  // namespace memtrace::report

@@ -62,6 +62,7 @@ struct SampledSum {
   double estimate = 0;
   double variance = 0;
   double largest = 0;   // the most that one more sample could have added
+  double exact = 0;     // bytes beside these that are known: of other processes, of which there is everything
 
   void Add(uint64_t bytes, uint64_t sample_bytes) {
     const double size = static_cast<double>(bytes), p = SampleProbability(bytes, sample_bytes);
@@ -77,6 +78,7 @@ struct SampledSum {
     estimate += other.estimate;
     variance += other.variance;
     largest = std::max(largest, other.largest);
+    exact += other.exact;
   }
 
   // By the gamma distribution, for sums of weighted Poisson counts (Fay and Feuer:

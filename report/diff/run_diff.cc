@@ -50,6 +50,7 @@ Interval IntervalOf(const RunSite* site, uint64_t sample_bytes, Measure bytes, d
     return {exact, exact + static_cast<uint64_t>(-std::log(tail) * static_cast<double>(sample_bytes))};
   }
   SampledSum sum = bytes == Measure::kLive ? site->live_sample : site->bytes_sample;
+  sum.exact = 0;  // is in `exact`
   if (bytes == Measure::kPeak) {
     // Of what was live at the peak no sum is kept: as exact as a part of what was allocated would be.
     const double share = std::min(1.0, static_cast<double>(estimated) / std::max(sum.estimate, 1.0));

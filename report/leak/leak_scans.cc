@@ -26,6 +26,11 @@ absl::string_view ShowName(format::ScanShow show) {
   return "any";
 }
 
+bool EndWasNotScanned(const Analysis& analysis) {
+  const LeakScan* const scan = ChooseScan(analysis, 0);
+  return scan != nullptr && !IsAtExit(*scan) && analysis.range.whole();
+}
+
 const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
   const LeakScan* last = nullptr;
   for (const LeakScan& scan : analysis.leak_scans) {

@@ -57,6 +57,11 @@ absl::StatusOr<CollectOptions> ParseTargets(const PagesFlags& flags) {
   for (const std::string& target : flags.targets) {
     uint32_t pid = 0;
     if (!absl::SimpleAtoi(target, &pid) || pid == 0) {
+      std::error_code error;
+      if (std::filesystem::exists(target, error)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", target, "': a trace is looked at alone, without others and without process ids"));
+      }
       return absl::InvalidArgumentError(
           absl::StrCat("'", target, "' is no process id and no file; memtrace pages takes numbers, a trace, or --all"));
     }

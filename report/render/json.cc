@@ -114,6 +114,7 @@ Json CoverageJson(const ReportView& view) {
   const Coverage& coverage = view.analysis().coverage;
   Json notes = CoverageNotes(view.analysis());
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
+  if (leak::EndWasNotScanned(view.analysis())) notes.push_back(leak::kEndWasNotScanned);
   Json counters = Json::object();
   for (const auto& [name, value] : coverage.counters) counters[name] = value;
   return {{"events", coverage.events},

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "report/commands.h"
 #include "report/render/escape.h"
 #include "report/render/output.h"
@@ -149,6 +150,23 @@ bool MeansATree(const render::ReportFlags& flags) {
   return flags.files.size() > 1 || (!flags.files.empty() && IsDirectory(flags.files.front()));
 }
 
+TraceSet FindThose(const std::vector<std::string>& paths, std::vector<TreeAnalysis::Skipped>* not_there) {
+  TraceSet all;
+  for (const std::string& path : paths) {
+    auto set = FindTraces({path});
+    if (!set.ok()) {
+      absl::string_view why = set.status().message();
+      absl::ConsumePrefix(&why, absl::StrCat(path, ": "));
+      not_there->push_back({path, std::string(why)});
+      continue;
+    }
+    all.files.insert(all.files.end(), set->files.begin(), set->files.end());
+    all.spools.insert(all.spools.end(), set->spools.begin(), set->spools.end());
+    all.total_bytes += set->total_bytes;
+  }
+  return all;
+}
+
 absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   absl::Status status = RefuseWhatIsOfOneTrace(flags);
   if (!status.ok()) return status;
@@ -161,9 +179,9 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   status = RefuseIdleFilters(flags, options->format,
                              tables->empty() ? TreeTable::kProcesses : tables->front());
   if (!status.ok()) return status;
-  const auto set = FindTraces(flags.files);
-  if (!set.ok()) return set.status();
-  for (const TraceSet::File& file : set->files) {
+  std::vector<TreeAnalysis::Skipped> not_there;
+  const TraceSet set = FindThose(flags.files, &not_there);
+  for (const TraceSet::File& file : set.files) {
     status = RefuseToReplace(file.path, flags.output);
     if (!status.ok()) return status;
   }
@@ -172,7 +190,8 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   symbolizer.Settle();
   render::Progress progress;
   TreeAnalysis analysis = AnalyzeTree(
-      *set, [&](double share) { progress.Report("reading", share); }, {}, options->analyze.jobs);
+      set, [&](double share) { progress.Report("reading", share); }, {}, options->analyze.jobs);
+  analysis.skipped.insert(analysis.skipped.begin(), not_there.begin(), not_there.end());
   analysis.name = flags.files.size() == 1
                       ? flags.files.front()
                       : absl::StrCat(flags.files.front(), " and ", flags.files.size() - 1, " more");

@@ -1,6 +1,7 @@
 #include "report/tree/merged_sites.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
@@ -168,6 +169,7 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
       std::max(to.analysis.process.sample_bytes, from.process.sample_bytes);
   to.analysis.coverage.events += from.coverage.events;
   AddTotals(from.totals, &to.analysis.totals);
+  to.exact_images += from.process.sample_bytes == 0 ? 1 : 0;
   to.analysis.totals.peak_live_bytes += from.totals.peak_live_bytes;
   to.analysis.totals.peak_live_blocks += from.totals.peak_live_blocks;
   Translation translation(this, trace);
@@ -185,6 +187,23 @@ size_t MergedSites::Add(const AnalyzedTrace& trace) {
     to.images_of[at->second].Add(number);
   }
   return found->second;
+}
+
+// A site's samples are of some of its images; what the others have is the rest.
+void MergedSites::CompleteSamples() {
+  const auto complete = [](uint64_t all, SampledSum* sum) {
+    sum->exact = std::max(0.0, static_cast<double>(all) - std::round(sum->estimate));
+  };
+  for (MergedExecutable& executable : executables_) {
+    if (executable.exact_images == 0 || executable.exact_images == executable.images) continue;
+    Totals& totals = executable.analysis.totals;
+    complete(totals.bytes_allocated, &totals.bytes_sample);
+    complete(totals.live_bytes, &totals.live_sample);
+    for (Site& site : executable.analysis.sites) {
+      complete(site.bytes_allocated, &site.bytes_sample.Make());
+      complete(site.live_bytes, &site.live_sample.Make());
+    }
+  }
 }
 
 std::vector<StackId> MergedSites::Translate(const AnalyzedTrace& trace,

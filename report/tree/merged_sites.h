@@ -44,6 +44,7 @@ struct MergedExecutable {
   std::string path;
   std::string build_id;       // hexadecimal; empty: not known
   uint32_t images = 0;        // traces
+  uint32_t exact_images = 0;  // of those, that have everything
   uint64_t dropped_events = 0;
   uint64_t most_live_bytes = 0;  // at the end of one image
   uint64_t most_peak_bytes = 0;  // of one image
@@ -61,6 +62,8 @@ class MergedSites {
  public:
   // The element of executables() that the trace was added to.
   size_t Add(const AnalyzedTrace& trace);
+  // When all are there: what of sampled sites comes from traces of everything.
+  void CompleteSamples();
   // What stacks of a trace are in stacks(), whether they are of sites or not.
   std::vector<StackId> Translate(const AnalyzedTrace& trace, std::span<const StackId> stacks);
 

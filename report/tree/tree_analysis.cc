@@ -72,6 +72,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     if (const LeakScan* scan = leak::ChooseScan(analysis, 0); scan != nullptr) {
       image.leaks = scan->totals;
       ++tree.scanned;
+      tree.scanned_early += leak::EndWasNotScanned(analysis) ? 1 : 0;
       for (size_t i = 0; i < kLeakKinds; ++i) {
         tree.leaks[i].bytes += scan->totals[i].bytes;
         tree.leaks[i].blocks += scan->totals[i].blocks;
@@ -104,6 +105,14 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     tree.waste_is_known &= image.process.waste_is_known();
     tree.sample_bytes = std::max(tree.sample_bytes, image.process.sample_bytes);
     tree.images.push_back(std::move(image));
+  }
+  tree.sites.CompleteSamples();
+  if (tree.sample_bytes != 0) {
+    for (const ProcessImage& image : tree.images) {
+      if (image.process.sample_bytes != 0) continue;
+      tree.totals.bytes_sample.exact += static_cast<double>(image.totals.bytes_allocated);
+      tree.totals.live_sample.exact += static_cast<double>(image.totals.live_bytes);
+    }
   }
   tree.tree = LinkProcesses(tree.images);
   // Events of threads that ran on behind the end make it look like an exec that failed. But

@@ -36,6 +36,7 @@ struct TreeAnalysis {
   uint64_t events = 0, dropped_events = 0;
   uint64_t truncated = 0;           // images
   std::array<LeakAmount, kLeakKinds> leaks;  // sums over the images that were scanned
+  uint64_t scanned_early = 0;  // of those, images whose end was not: leak::EndWasNotScanned()
   uint64_t scanned = 0;             // images
   uint64_t sample_bytes = 0;        // the largest of any
   bool waste_is_known = true;       // of all of them

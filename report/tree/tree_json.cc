@@ -8,6 +8,7 @@
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
 #include "report/render/process_end.h"
+#include "report/leak/leak_scans.h"
 #include "report/render/units.h"
 #include "report/tree/tree_view.h"
 
@@ -113,6 +114,9 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
                                  ": memtrace run --finish packs them"));
   }
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
+  if (analysis.scanned_early > 0) {
+    notes.push_back(absl::StrCat(Plural(analysis.scanned_early, "trace"), ": ", leak::kEndWasNotScanned));
+  }
   member("coverage", {{"traces", analysis.images.size()},
                       {"events", analysis.events},
                       {"dropped_events", analysis.dropped_events},

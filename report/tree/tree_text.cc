@@ -38,13 +38,14 @@ class TreeText {
   std::string Sites(bool leaks, bool sites) const;
 
  private:
-  std::string Bytes(uint64_t n) const {
-    return absl::StrCat(n == 0 ? "" : about_, wide_ ? HumanBytes(n) : ShortBytes(n));
+  // `about`: what stands before an estimate.
+  std::string Bytes(uint64_t n, absl::string_view about) const {
+    return absl::StrCat(n == 0 ? "" : about, wide_ ? HumanBytes(n) : ShortBytes(n));
   }
-  std::string Events(uint64_t n) const {
-    return absl::StrCat(n == 0 ? "" : about_,
-                        wide_ && about_.empty() ? Count(n) : ShortCount(n));
+  std::string Events(uint64_t n, absl::string_view about) const {
+    return absl::StrCat(n == 0 ? "" : about, wide_ && about.empty() ? Count(n) : ShortCount(n));
   }
+  static absl::string_view AboutOf(const ProcessInfo& process) { return process.sample_bytes != 0 ? "~" : ""; }
   std::string Amount(uint64_t n) const {
     return about_.empty() ? ExactOrHumanBytes(n) : absl::StrCat(about_, HumanBytes(n));
   }
@@ -101,6 +102,9 @@ std::string TreeText::Lost() const {
   }
   const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
   return absl::StrCat(absl::StrJoin(parts, ", "), " in ", Plural(analysis_.scanned, "trace"),
+                      analysis_.scanned_early == 0
+                          ? ""
+                          : absl::StrCat("; of ", analysis_.scanned_early, " only until the last scan, for the end was not scanned"),
                       unknown == 0 ? "" : absl::StrCat("; not known of ", unknown,
                                                        unknown == 1 ? " that was" : " that were",
                                                        " not scanned"));
@@ -259,7 +263,9 @@ std::string TreeText::Processes() const {
                   "process");
   for (const TreeRow& row : tree.rows) {
     const ProcessInfo& process = analysis_.images[row.image].process;
-    table.AddRow({Events(row.allocations), Bytes(row.bytes), Bytes(row.live), Bytes(row.peak),
+    const absl::string_view about = row.more > 0 ? about_ : AboutOf(process);
+    table.AddRow({Events(row.allocations, about), Bytes(row.bytes, about), Bytes(row.live, about),
+                  Bytes(row.peak, about),
                   row.more > 0 ? "" : Duration(process.duration_ns),
                   row.more > 0 ? "" : process.imported() ? "log" : ShortEnd(process)},
                  [this, &row](size_t width) { return RowText(row, width); });
@@ -299,9 +305,10 @@ std::string TreeText::Executables() const {
   for (size_t i = 0; i < shown; ++i) {
     const MergedExecutable& one = view_.executable(view_.executables()[i]);
     const Totals& totals = one.analysis.totals;
-    table.AddRow({Count(one.images), Events(totals.allocations), Bytes(totals.bytes_allocated),
-                  Bytes(totals.live_bytes), Bytes(one.most_live_bytes),
-                  Bytes(one.most_peak_bytes)},
+    const absl::string_view about = AboutOf(one.analysis.process);
+    table.AddRow({Count(one.images), Events(totals.allocations, about), Bytes(totals.bytes_allocated, about),
+                  Bytes(totals.live_bytes, about), Bytes(one.most_live_bytes, about),
+                  Bytes(one.most_peak_bytes, about)},
                  [this, &one](size_t width) {
                    const std::string name = style_.Name(NameOf(one));
                    return options_.text.full ? name : KeepEnd(name, width, style_.ellipsis());

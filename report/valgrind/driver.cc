@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/commands.h"
+#include "report/leak/leak_scans.h"
 #include "report/memory_limit.h"
 #include "report/render/escape.h"
 #include "report/render/valgrind_report.h"
@@ -27,7 +28,7 @@
 #include "report/run/run_session.h"
 #include "report/run/unique_fd.h"
 #include "report/scratch_directory.h"
-#include "report/trace_reader.h"
+#include "report/valgrind/driver_children.h"
 #include "report/valgrind/driver_options.h"
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
@@ -61,57 +62,6 @@ std::vector<std::string> TracesIn(const std::string& directory) {
     return std::pair(Basename(a) != kRootTrace, a) < std::pair(Basename(b) != kRootTrace, b);
   });
   return traces;
-}
-
-// The program's own and those of its forked children, and theirs: what began by an exec is left out with
-// all that it forked. That is the program's first image: the last, after an exec, has its name
-// (docs/run.md). What cannot be read stays, to be told of.
-std::vector<std::string> WithoutExecuted(const std::vector<std::string>& traces) {
-  struct Headed {
-    std::string file;
-    uint64_t id = 0, parent = 0;  // parent 0: no fork child
-    uint32_t pid = 0;
-    uint64_t start_ns = 0;
-    bool stays = false;
-  };
-  std::vector<Headed> all;
-  uint32_t root_pid = 0;
-  for (const std::string& file : traces) {
-    Headed one{file};
-    const auto reader = TraceReader::Open(file);
-    one.stays = !reader.ok();
-    if (reader.ok()) {
-      one.id = (*reader)->header().trace_id;
-      one.parent = (*reader)->header().parent_trace_id;
-      one.pid = (*reader)->header().pid;
-      one.start_ns = (*reader)->metadata().start_monotonic_ns;
-      if (Basename(file) == kRootTrace) root_pid = one.pid;
-    }
-    all.push_back(std::move(one));
-  }
-  Headed* root = nullptr;
-  for (Headed& one : all) {
-    if (one.stays || one.parent != 0 || one.pid != root_pid) continue;
-    if (root == nullptr || one.start_ns < root->start_ns) root = &one;
-  }
-  std::set<uint64_t> ids;
-  if (root != nullptr) {
-    root->stays = true;
-    ids.insert(root->id);
-  }
-  for (bool more = true; more;) {
-    more = false;
-    for (Headed& one : all) {
-      if (one.stays || one.parent == 0 || !ids.contains(one.parent)) continue;
-      one.stays = more = true;
-      ids.insert(one.id);
-    }
-  }
-  std::vector<std::string> left;
-  for (const Headed& one : all) {
-    if (one.stays) left.push_back(one.file);
-  }
-  return left;
 }
 
 // A report's way out: a file that several processes may share, or a descriptor.
@@ -197,9 +147,7 @@ class Driver {
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 
-    std::vector<std::string> traces = TracesIn(scratch.path());
-    if (!options_.trace_children) traces = WithoutExecuted(traces);
-    for (const std::string& trace : traces) {
+    for (const std::string& trace : TracesToReport(TracesIn(scratch.path()), run.output, options_)) {
       Report(trace);
       ++reported_;
     }
@@ -243,7 +191,10 @@ class Driver {
       errors_ += CountErrors(losses, style).errors;
       status = options_.xml ? xml_.Write(process.pid, xml_text.text())
                             : log_.Write(process.pid, log_text.text());
-      if (status.ok()) return;
+      if (status.ok()) {
+        unknown_ |= leak::EndWasNotScanned(analysis);
+        return;
+      }
       Say(status.message());
     } else {
       // Never a report that reads as none.

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "report/leak_kinds.h"
 
@@ -30,8 +31,7 @@ constexpr absl::string_view kIgnored[] = {
     "--run-cxx-freeres", "--run-libc-freeres", "--scheduling-quantum", "--show-below-main",
     "--show-emwarns", "--show-error-list", "--show-mismatched-frees", "--show-realloc-size-zero",
     "--sigill-diagnostics", "--sim-hints", "--smc-check", "--soname-synonyms", "--stats",
-    "--sym-offsets", "--time-stamp", "--trace-children-skip", "--trace-children-skip-by-arg",
-    "--track-fds", "--track-origins", "--unaligned-loads", "--undef-value-errors",
+    "--sym-offsets", "--time-stamp", "--track-fds", "--track-origins", "--unaligned-loads", "--undef-value-errors",
     "--unw-stack-scan-frames", "--unw-stack-scan-thresh", "--valgrind-stacksize", "--vgdb",
     "--vgdb-error", "--vgdb-poll", "--vgdb-prefix", "--vgdb-shadow-registers",
     "--vgdb-stop-at", "--wait-for-gdb", "--workaround-gcc296-bugs",
@@ -106,16 +106,24 @@ class OptionReader {
       status = YesNo([&](bool yes) { options_.xml = yes; });
     } else if (name == "--log-file") {
       status = File(&options_.log_file);
+      options_.log_fd.reset();  // of both the last one counts
     } else if (name == "--xml-file") {
       status = File(&options_.xml_file);
+      options_.xml_fd.reset();
     } else if (name == "--log-fd") {
       status = Number(0, 1 << 20, [&](int n) { options_.log_fd = n; });
+      options_.log_file.clear();
     } else if (name == "--xml-fd") {
       status = Number(0, 1 << 20, [&](int n) { options_.xml_fd = n; });
+      options_.xml_file.clear();
     } else if (name == "--xml-user-comment") {
       options_.user_comment = value_;
     } else if (name == "--trace-children") {
       status = YesNo([&](bool yes) { options_.trace_children = yes; });
+    } else if (name == "--trace-children-skip") {
+      AddPatterns(&options_.skip_children);
+    } else if (name == "--trace-children-skip-by-arg") {
+      AddPatterns(&options_.skip_children_by_argument);
     } else if (name == "--child-silent-after-fork") {
       status = YesNo([&](bool yes) { options_.child_silent_after_fork = yes; });
     } else {
@@ -175,6 +183,11 @@ class OptionReader {
     }
     set(number);
     return absl::OkStatus();
+  }
+
+  // Several may be given at once, and the option more than once.
+  void AddPatterns(std::vector<std::string>* patterns) {
+    for (absl::string_view pattern : absl::StrSplit(value_, ',', absl::SkipEmpty())) patterns->emplace_back(pattern);
   }
 
   absl::Status File(std::string* file) {
@@ -319,6 +332,8 @@ Options, as Valgrind has them:
   --xml-fd=N                     The same, to a descriptor
   --xml-user-comment=TEXT        Put this into the XML
   --trace-children=YES           yes: programs that it starts, too
+  --trace-children-skip=PATTERN,...  But not these, nor what they start; also
+                                 --trace-children-skip-by-arg=PATTERN,...
   --child-silent-after-fork=YES  yes: nothing about forked children
 
 Options are also taken from ~/.valgrindrc, the variable VALGRIND_OPTS and

@@ -38,6 +38,8 @@ struct DriverOptions {
   std::optional<int> log_fd, xml_fd;
   std::string user_comment;
   bool trace_children = false;
+  // Patterns with * and ?, of executables and of arguments.
+  std::vector<std::string> skip_children, skip_children_by_argument;
   bool child_silent_after_fork = false;
   std::vector<std::string> ignored;  // options of Valgrind's without a meaning here
   std::vector<std::string> command;

@@ -136,6 +136,10 @@ TEST(ValgrindDriverTest, ForkedChildrenAreReportedOn) {
   const Result all = drive({"--trace-children=yes"});
   EXPECT_EQ(all.exit_status, 9);
   EXPECT_THAT(all.err, HasSubstr(" 44 bytes in 1 blocks are definitely lost"));
+  const Result skipped = drive({"--trace-children=yes", "--trace-children-skip=/no/such,*leaks_in_ch?ldren"});
+  EXPECT_EQ(skipped.exit_status, 9) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr(" 33 bytes in 1 blocks are definitely lost"));
+  EXPECT_THAT(skipped.err, Not(HasSubstr(" 44 bytes in 1 blocks")));
 }
 
 TEST(ValgrindDriverTest, RefusesWhatItDoesNotKnow) {

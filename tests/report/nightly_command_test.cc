@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "tests/artifact/packaging_shell.h"
 #include "tests/report/scan_builder.h"
@@ -118,6 +120,21 @@ TEST_F(NightlyCommandTest, WhatAFullTraceHasIsNoChanceBesideASample) {
     EXPECT_EQ(diff.exit_status, 1) << by << diff.output;
     EXPECT_THAT(diff.output, HasSubstr("GROWN")) << by;
   }
+}
+
+// What the other process has is a part of the estimate, and so of its interval.
+TEST_F(NightlyCommandTest, AnIntervalBesideAFullTraceHoldsItsEstimate) {
+  const std::string all = Trace("all.mtr", 50, 11), some = Trace("some.mtr", 5, 12, false, 1, /*sample_bytes=*/512);
+  const CommandResult result = Memtrace(absl::StrCat("report --format json ", all, " ", some));
+  ASSERT_EQ(result.exit_status, 0) << result.output;
+  const auto json = nlohmann::json::parse(result.output);
+  const auto& site = json.at("executables").at(0).at("sites").at(0);
+  EXPECT_GT(site.at("bytes_allocated").get<uint64_t>(), 5000u);
+  EXPECT_GE(site.at("bytes_allocated_low").get<uint64_t>(), 5000u + 500u);
+  EXPECT_LE(site.at("bytes_allocated_low"), site.at("bytes_allocated"));
+  EXPECT_GE(site.at("bytes_allocated_high"), site.at("bytes_allocated"));
+  const CommandResult text = Memtrace(absl::StrCat("report --table processes ", all, " ", some));
+  EXPECT_THAT(text.output, HasSubstr("  50  4.9K")) << text.output;
 }
 
 TEST_F(NightlyCommandTest, DiffTakesDirectoriesByLeakKind) {

@@ -223,6 +223,8 @@ TEST(TrendTest, CallsGrowingWhatGrows) {
   EXPECT_EQ(VerdictOf({10, 10, 10, 10, 90, 90, 90, 90, 90, 90}), "stepped");
   EXPECT_EQ(VerdictOf({0, 0, 0, 10, 20, 30, 40, 50}), "growing") << "began later";
   EXPECT_EQ(VerdictOf({10, 20, 30, 40}), "unknown") << "too few nights";
+  EXPECT_EQ(VerdictOf({10, 10, 40}), "unknown");
+  EXPECT_EQ(VerdictOf({10}), "unknown");
   EXPECT_EQ(VerdictOf({0, 0, 0, 0, 0}), "none");
 }
 

@@ -117,7 +117,7 @@ TEST(DriverOptionsTest, HelpNamesEveryOptionThatIsTaken) {
         "--show-possibly-lost=", "--leak-resolution=", "--num-callers=", "--suppressions=",
         "--default-suppressions=", "--gen-suppressions=", "--error-exitcode=", "--log-file=",
         "--log-fd=", "--xml=", "--xml-file=", "--xml-fd=", "--xml-user-comment=",
-        "--trace-children=", "--child-silent-after-fork="}) {
+        "--trace-children=", "--trace-children-skip=", "--trace-children-skip-by-arg=", "--child-silent-after-fork="}) {
     EXPECT_THAT(help, HasSubstr(name)) << name;
   }
 }
