@@ -133,6 +133,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   }
   FillThreads(analysis);
   FillResident(analysis->pressure, faults_.samples(), &analysis->timeline);
+  analysis->pressure.Narrow(range_.from_ns, range_.to_ns);
   faults_.Finish(range_, &analysis->faults);
   analysis->faults.counted = reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);

@@ -21,6 +21,15 @@ std::optional<size_t> PressureLane::Find(std::string_view column) const {
   return static_cast<size_t>(at - columns.begin());
 }
 
+void PressureLane::Narrow(uint64_t from_ns, uint64_t to_ns) {
+  if (points.empty()) return;
+  const uint64_t each = std::max<uint64_t>(samples / points.size(), 1);  // that a point stands for
+  const size_t erased = std::erase_if(
+      points, [&](const Point& point) { return point.time_ns < from_ns || point.time_ns > to_ns; });
+  samples -= std::min(samples, erased * each);
+  samples = points.empty() ? 0 : std::max<uint64_t>(samples, points.size());
+}
+
 std::vector<std::pair<uint64_t, uint64_t>> PressureLane::Series(std::string_view column) const {
   std::vector<std::pair<uint64_t, uint64_t>> series;
   const auto index = Find(column);
@@ -113,8 +122,7 @@ void PressureCollector::AddNote(std::string note) {
 
 PressureLane PressureCollector::Finish(uint64_t start_ns) const {
   PressureLane lane = lane_;
-  std::erase_if(lane.points,
-                [&](const PressureLane::Point& point) { return point.time_ns < start_ns; });
+  lane.Narrow(start_ns, UINT64_MAX);
   for (PressureLane::Point& point : lane.points) point.time_ns -= start_ns;
   std::stable_sort(lane.points.begin(), lane.points.end(),
                    [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });

@@ -44,10 +44,12 @@ struct PressureLane {
   std::vector<std::string> columns;
   std::vector<Point> points;  // by time
   std::vector<std::string> notes;
-  uint64_t samples = 0;  // that were taken since the process began; points are some of them
+  uint64_t samples = 0;  // that were taken since the process began, or in the range; points are some of them
 
   bool empty() const { return points.empty(); }
   std::optional<size_t> Find(std::string_view column) const;
+  // Leaves those of [from_ns, to_ns].
+  void Narrow(uint64_t from_ns, uint64_t to_ns);
   // (time, value) where it is known.
   std::vector<std::pair<uint64_t, uint64_t>> Series(std::string_view column) const;
   // Anonymous, file and shared memory together.

@@ -32,7 +32,8 @@ void AddKill(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
   std::vector<std::string> parts = {
       absl::StrCat("the heap held ", numbers.Amount(analysis.totals.live_bytes), " in ",
                    numbers.Plural(analysis.totals.live_blocks, "block"))};
-  if (const ColumnSummary rss = Summarize(analysis.pressure.ResidentBytes()); rss.known) {
+  if (const ColumnSummary rss = Summarize(analysis.pressure.ResidentBytes());
+      rss.known && analysis.range.whole()) {
     parts.push_back(absl::StrCat(HumanBytes(rss.last), " resident when last seen"));
   }
   if (kill.limit_bytes != 0) {

@@ -18,7 +18,8 @@ namespace memtrace::report {
 namespace {
 
 std::string Allocations(const FinishedTrace& trace) {
-  return render::Plural(trace.counts.allocations, "allocation");
+  if (trace.counts.newest) return "the newest events";
+  return absl::StrCat(render::Plural(trace.counts.allocations, "allocation"), trace.counts.sampled ? " sampled" : "");
 }
 
 std::string KillText(const KillFacts& facts) {

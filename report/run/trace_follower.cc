@@ -152,6 +152,7 @@ void TraceFollower::Observe(const format::BlockHeader& header, std::span<const u
       ClockMap clock;
       metadata.Read(content, &clock);
       watch_->SetPidNamespace(metadata.process.pid_namespace);
+      counts_.sampled = metadata.process.sample_bytes != 0;
     }
     if (records.tag() != static_cast<uint64_t>(format::RecordTag::kEnd)) continue;
     counts_.ended_by_exec =
@@ -173,6 +174,7 @@ absl::Status TraceFollower::Append(const std::vector<uint8_t>& records) {
 }
 
 absl::Status TraceFollower::Finish(const ProgramEnd* end) {
+  counts_.newest = keeps_newest_;
   if (!failure_.ok()) return failure_;
   failure_ = packer_->Finish();
   if (const auto& status = packer_->status(); status.has_value()) {

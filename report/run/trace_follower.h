@@ -31,7 +31,9 @@ namespace memtrace::report {
 
 // What is cheap to know while packing.
 struct TraceCounts {
-  uint64_t allocations = 0;
+  uint64_t allocations = 0;  // of a sample those that were recorded
+  bool sampled = false;
+  bool newest = false;       // a flight recorder: reports leave out what is older than its window
   uint64_t dropped_events = 0;
   int loss_error = 0;       // errno of the last loss; 0: not known
   bool stopped_at_limit = false;  // of MEMTRACE_MAX_BYTES

@@ -277,7 +277,7 @@ CREATE TABLE size_classes (
 CREATE TABLE live_blocks (  -- at the end
   address INTEGER NOT NULL,
   bytes INTEGER NOT NULL,
-  site INTEGER REFERENCES sites,  -- NULL: allocated while the program had stopped the recording
+  site INTEGER REFERENCES sites,  -- (what was allocated while the recording was stopped is not here)
   time_ns INTEGER NOT NULL,       -- of its allocation
   ignored INTEGER NOT NULL,       -- 1: the program said that it is no leak
   holds_blocks INTEGER NOT NULL,  -- 1: blocks of a pool or of memtrace_block_alloc() lie in it

@@ -251,6 +251,14 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
                                    absl::StrJoin(names, ", ")));
   }
   ExplainKinds(here, leak);
+  if (only_there && here.scan != nullptr && here.scan->ignored.blocks != 0) {
+    reasons.push_back(absl::StrCat("perhaps of the ", render::Plural(here.scan->ignored.blocks, "block"), " (",
+                                   render::ExactBytes(here.scan->ignored.bytes),
+                                   ") that the program declared to be no leaks (memtrace.h), which Valgrind does not know"));
+  }
+  if (only_there && analysis.coverage.stopped_allocations != 0) {
+    reasons.push_back("perhaps allocated while the program had stopped the recording (memtrace_stop())");
+  }
   if (std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
         return absl::StartsWith(frame.function, "g_slice_");
       })) {

@@ -82,6 +82,8 @@ TEST(BaselineTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(message("definite aa bytes=1 blocks=-1 program=p"), HasSubstr("not a number"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=soon program=p"), HasSubstr("not a date"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=2027-02-31 program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p caller=mk  a.c until=2020-01-01"),
+              HasSubstr("is a part of caller="));
   EXPECT_THAT(message("definite AA bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
   EXPECT_THAT(message("definite aa bytes=1 bytes=2 blocks=1 program=p"), HasSubstr("bytes= was there before"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 size=3 program=p"), HasSubstr("\"size=3\""));
@@ -116,6 +118,9 @@ TEST(BaselineTest, AnEntryOfAnyProgramAllowsTheMostOfEach) {
                              Leak(LeakKind::kDefinite, "aa", 50, 10, "else", "One")},
                             {"app", "else"}, kDefinite),
             "definite aa bytes=100 blocks=10 program=*\n");
+  const std::string large = "definite aa bytes=480 blocks=10 program=* caller=mk\n";
+  EXPECT_EQ(Parsed(large).Update({}, {"app"}, kDefinite), large) << "another program may still have it";
+  EXPECT_EQ(Parsed(large).Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One")}, {"app"}, kDefinite), large);
 }
 
 TEST(BaselineTest, AnUpdateTouchesTheLinesThatChanged) {

@@ -341,6 +341,11 @@ TEST(PressureRecordsTest, BringBackEverySample) {
   EXPECT_THAT(lane.ResidentBytes()[3], Pair(30u, 1'000'000u - 3 + 5));
   EXPECT_THAT(lane.Series("swap_bytes"), IsEmpty());
   EXPECT_THAT(lane.Series("no.such"), IsEmpty());
+  EXPECT_EQ(ReadBack(records, 1000 + 10 * 150).samples, 50u) << "those before are of another program";
+  PressureLane range = lane;
+  range.Narrow(100, 190);
+  EXPECT_THAT(range.points, SizeIs(10));
+  EXPECT_EQ(range.samples, 10u);
 }
 
 // A program that sleeps takes no samples from inside: those from outside stand until a newer one.

@@ -143,6 +143,30 @@ TEST_F(ReportCommandTest, RefusesWrongValuesInOneLine) {
   ExpectRefused("$M report $T --thread nobody", "worker");
 }
 
+// A variable of a script that is not set: the option would be as if it were not there.
+TEST_F(ReportCommandTest, EmptyValuesAreRefused) {
+  for (const char* words :
+       {"report $T --match ''", "report $T --size=", "report $T -o ''", "check $T --baseline ''",
+        "run -o '' -- true", "rings $T --start ''", "dump $T --from ''"}) {
+    ExpectRefused(absl::StrCat("$M ", words), "the value is empty; leave the option out for its default");
+  }
+  EXPECT_EQ(Shell("$M run --quiet -o e.mtr -- sh -c '[ \"$1\" = \"\" ]' sh ''").status, 0) << "the program's own";
+}
+
+TEST_F(ReportCommandTest, OfSeveralWhatIsNotThereIsLeftOut) {
+  const Result some = Shell("$M report $T nosuch.mtr");
+  EXPECT_EQ(some.status, 2);
+  EXPECT_THAT(some.out, HasSubstr("allocations"));
+  EXPECT_THAT(some.err, HasSubstr("skipped nosuch.mtr: No such file or directory"));
+  ExpectRefused("$M report nosuch.mtr neither.mtr", "no trace could be read: nosuch.mtr: No such file or directory");
+}
+
+TEST_F(ReportCommandTest, AFileThatIsNoTraceIsNotReplacedByOne) {
+  ExpectRefused("echo int > a.c; $M pack $T -o a.c", "will not replace a.c: it is no trace");
+  ExpectRefused("echo > log; $M import ftrace log -o a.c", "will not replace a.c: it is no trace");
+  EXPECT_EQ(Shell("cat a.c").out, "int\n");
+}
+
 TEST_F(ReportCommandTest, RefusesWhatIsNoTraceWithCause) {
   ExpectRefused("$M report missing.mtr", "missing.mtr: No such file or directory");
   ExpectRefused("$M report /bin/sh", "/bin/sh");
@@ -437,9 +461,10 @@ TEST_F(ReportCommandTest, RangesAndThreadsSelectBlocks) {
   EXPECT_EQ(totals("--thread worker")["allocations"], 1);
   EXPECT_EQ(totals("--thread 4242")["allocations"], 2000);
   for (const char* command : {"report", "rings"}) {
-    ExpectRefused(absl::StrCat("$M ", command, " $T --thread ''"),
-                  "--thread: a thread has a name or a tid, and this is empty");
+    ExpectRefused(absl::StrCat("$M ", command, " $T --thread ''"), "--thread: the value is empty");
   }
+  EXPECT_EQ(totals("--age 0..")["frees"], 0) << "of what is live";
+  EXPECT_EQ(totals("--age 0..")["allocations"], totals("")["live_blocks"]);
   EXPECT_THAT(Shell("$M report $T --from 65%").out, HasSubstr("Only       blocks allocated from "
                                                               "650 ms to 1.00 s"));
 }
