@@ -115,7 +115,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
   }
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
   if (analysis.scanned_early > 0) {
-    notes.push_back(absl::StrCat(Plural(analysis.scanned_early, "trace"), ": ", leak::kEndWasNotScanned));
+    notes.push_back(absl::StrCat(render::Plural(analysis.scanned_early, "trace"), ": ", leak::kEndWasNotScanned));
   }
   member("coverage", {{"traces", analysis.images.size()},
                       {"events", analysis.events},
