@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kEndNotScanned[] =
     "MEMTRACE_LEAK_CHECK=off, or it left by a way that is not seen, or by two threads at once, or MEMTRACE_MAX_BYTES "
-    "left no room for a scan";
+    "left no room for it";
 
 const LeakScan* LastScan(const Analysis& analysis) {
   return analysis.leak_scans.empty() ? nullptr : &analysis.leak_scans.back();

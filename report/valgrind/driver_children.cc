@@ -48,13 +48,13 @@ std::vector<std::string> TracesToReport(const std::vector<std::string>& traces, 
   std::vector<bool> stays(images.size());
   for (const size_t i : tree.order) {  // parents first
     const ImageNode& node = tree.nodes[i];
-    const bool of_forked = node.link == ImageLink::kFork;
+    const bool is_forked = images[i].parent_trace_id != 0;
     if (i == root) {
       stays[i] = true;
     } else if (node.parent == kNoImage) {
       stays[i] = options.trace_children && !IsSkipped(images[i].process, options);
     } else {
-      stays[i] = stays[node.parent] && (of_forked || !IsSkipped(images[i].process, options));
+      stays[i] = stays[node.parent] && (is_forked || !IsSkipped(images[i].process, options));
     }
   }
   std::vector<std::string> left;
