@@ -33,7 +33,8 @@ _memtrace_valgrind() {
                 --errors-for-leak-kinds= --show-reachable= --show-possibly-lost= --leak-resolution=
                 --num-callers= --suppressions= --default-suppressions= --gen-suppressions=
                 --error-exitcode= --log-file= --log-fd= --xml= --xml-file= --xml-fd=
-                --xml-user-comment= --trace-children= --child-silent-after-fork= --help --version' -- "$cur"))
+                --xml-user-comment= --trace-children= --trace-children-skip=
+                --trace-children-skip-by-arg= --child-silent-after-fork= --help --version' -- "$cur"))
             [[ ${COMPREPLY-} == *= ]] && compopt -o nospace ;;
         *) COMPREPLY=($(compgen -c -- "$cur")) ;;
     esac

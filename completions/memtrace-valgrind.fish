@@ -28,5 +28,7 @@ complete -c memtrace-valgrind -n __memtrace_valgrind_options -l xml-file -rF -d 
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l xml-fd -x -d 'Where the XML goes'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l xml-user-comment -x -d 'Text in the XML'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l trace-children -xa 'yes no' -d 'Programs that it starts'
+complete -c memtrace-valgrind -n __memtrace_valgrind_options -l trace-children-skip -x -d 'But not these: patterns of files'
+complete -c memtrace-valgrind -n __memtrace_valgrind_options -l trace-children-skip-by-arg -x -d 'But not these: patterns of arguments'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l child-silent-after-fork -xa 'yes no' -d 'Say nothing of forked children'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -xa '(__fish_complete_command)'

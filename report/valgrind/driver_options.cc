@@ -332,8 +332,10 @@ Options, as Valgrind has them:
   --xml-fd=N                     The same, to a descriptor
   --xml-user-comment=TEXT        Put this into the XML
   --trace-children=YES           yes: programs that it starts, too
-  --trace-children-skip=PATTERN,...  But not these, nor what they start; also
-                                 --trace-children-skip-by-arg=PATTERN,...
+  --trace-children-skip=LIST     But not these, nor what they start: patterns of
+                                 their files, with commas between them
+  --trace-children-skip-by-arg=LIST
+                                 The same, by patterns of their arguments
   --child-silent-after-fork=YES  yes: nothing about forked children
 
 Options are also taken from ~/.valgrindrc, the variable VALGRIND_OPTS and

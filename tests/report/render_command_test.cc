@@ -146,7 +146,7 @@ TEST_F(ReportCommandTest, RefusesWrongValuesInOneLine) {
 // A variable of a script that is not set: the option would be as if it were not there.
 TEST_F(ReportCommandTest, EmptyValuesAreRefused) {
   for (const char* words :
-       {"report $T --match ''", "report $T --size=", "report $T -o ''", "check $T --baseline ''",
+       {"report $T --match ''", "report $T -o ''", "check $T --baseline ''",
         "run -o '' -- true", "rings $T --start ''", "dump $T --from ''"}) {
     ExpectRefused(absl::StrCat("$M ", words), "the value is empty; leave the option out for its default");
   }
@@ -461,7 +461,8 @@ TEST_F(ReportCommandTest, RangesAndThreadsSelectBlocks) {
   EXPECT_EQ(totals("--thread worker")["allocations"], 1);
   EXPECT_EQ(totals("--thread 4242")["allocations"], 2000);
   for (const char* command : {"report", "rings"}) {
-    ExpectRefused(absl::StrCat("$M ", command, " $T --thread ''"), "--thread: the value is empty");
+    ExpectRefused(absl::StrCat("$M ", command, " $T --thread ''"),
+                  "--thread: a thread has a name or a tid, and this is empty");
   }
   EXPECT_EQ(totals("--age 0..")["frees"], 0) << "of what is live";
   EXPECT_EQ(totals("--age 0..")["allocations"], totals("")["live_blocks"]);
