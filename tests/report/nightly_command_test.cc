@@ -134,7 +134,7 @@ TEST_F(NightlyCommandTest, AnIntervalBesideAFullTraceHoldsItsEstimate) {
   EXPECT_LE(site.at("bytes_allocated_low"), site.at("bytes_allocated"));
   EXPECT_GE(site.at("bytes_allocated_high"), site.at("bytes_allocated"));
   const CommandResult text = Memtrace(absl::StrCat("report ", all, " ", some));
-  EXPECT_THAT(text.output, testing::ContainsRegex("\n +50 +4\\.9")) << text.output;
+  EXPECT_THAT(text.output, testing::ContainsRegex("\n +50 +4\\.88K")) << text.output;
 }
 
 TEST_F(NightlyCommandTest, DiffTakesDirectoriesByLeakKind) {
