@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/commands.h"
 #include "report/common_options.h"
+#include "report/file_header.h"
 #include "report/html/page.h"
 #include "report/memory_limit.h"
 #include "report/render/output.h"
@@ -39,6 +40,12 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   status.Update(RefuseToReplace(flags.xml, flags.output, "the log that is read"));
   if (!status.ok()) return status;
   // The small one first: what is wrong with it is said at once.
+  if (BeginsAsATrace(flags.xml)) {
+    return absl::InvalidArgumentError(
+        BeginsAsATrace(flags.trace)
+            ? absl::StrCat(flags.xml, ": this is a trace, no XML of Valgrind's; memtrace diff compares two traces")
+            : absl::StrCat(flags.xml, ": this is the trace; it comes first: memtrace compare TRACE XML"));
+  }
   const absl::StatusOr<ValgrindRun> there = ReadValgrindXml(flags.xml);
   if (!there.ok()) return there.status();
   symbolizer::Options options;

@@ -60,6 +60,19 @@ TEST_F(CompareTest, LeaksOfEachKindAgree) {
   EXPECT_GT(json["there"]["duration_s"], json["here"]["duration_s"]);
 }
 
+TEST_F(CompareTest, ATraceInPlaceOfTheXmlIsToldByName) {
+  Trace({TraceePath("counted_pairs"), "pair", "1"});
+  const std::string trace = directory_ / "a.mtr";
+  const auto error = [&](const std::string& first, const std::string& second) {
+    const Result result = RunCommand({.arguments = {ToolPath(), "compare", first, second}});
+    EXPECT_EQ(result.exit_status, 2);
+    return result.err;
+  };
+  EXPECT_THAT(error(trace, trace), testing::HasSubstr("memtrace diff compares two traces"));
+  WriteFile(directory_ / "a.xml", "<valgrindoutput/>");
+  EXPECT_THAT(error(directory_ / "a.xml", trace), testing::HasSubstr("it comes first: memtrace compare TRACE XML"));
+}
+
 TEST_F(CompareTest, CutStacksAndFewerKindsAgreeAsWell) {
   const Words program = {TraceePath("leaks_of_each_kind")};
   Trace(program);
