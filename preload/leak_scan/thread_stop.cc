@@ -63,6 +63,8 @@ constinit std::atomic<uint32_t> g_number{0};
 constinit std::atomic<StoppedThread*> g_threads{nullptr};
 constinit std::atomic<size_t> g_capacity{0};
 constinit std::atomic<uint32_t> g_parked{0};
+// So many are waited for: the last of them wakes the one that waits, or it would run once for each.
+constinit std::atomic<uint32_t> g_wanted{UINT32_MAX};
 constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop that is over
 // The table is kept for the next stop: a late handler may look at it.
 constinit StoppedThread* g_table = nullptr;
@@ -83,8 +85,8 @@ void Park(StoppedThread& self, uint32_t number, void* context) {
   }
   uint32_t awaited = StoppedThread::kAwaited;
   if (!self.state.compare_exchange_strong(awaited, StoppedThread::kParked)) return;
-  g_parked.fetch_add(1);
-  Futex(g_parked, FUTEX_WAKE, 1, nullptr);
+  const uint32_t parked = g_parked.fetch_add(1) + 1;
+  if (parked >= g_wanted.load()) Futex(g_parked, FUTEX_WAKE, 1, nullptr);
   for (;;) {
     const uint32_t released = g_released.load(std::memory_order_acquire);
     if (released == number || g_number.load(std::memory_order_relaxed) != number) return;
@@ -334,6 +336,7 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
 
 bool ThreadStop::WaitForParked(long deadline_ns) {
   for (long longest = kShortestWaitNs;; longest = std::min(2 * longest, kLongestWaitForOneNs)) {
+    g_wanted.store(static_cast<uint32_t>(sent_));
     const uint32_t parked = g_parked.load();
     if (parked >= sent_) return true;
     const long left = deadline_ns - static_cast<long>(NowNs(CLOCK_MONOTONIC));
@@ -367,6 +370,7 @@ bool ThreadStop::Stop() {
   threads_ = g_table;
   capacity_ = g_table_capacity;
   g_parked.store(0);
+  g_wanted.store(UINT32_MAX);
   g_threads.store(threads_, std::memory_order_release);
   g_capacity.store(capacity_, std::memory_order_release);
   g_number.fetch_add(1);
