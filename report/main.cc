@@ -84,11 +84,23 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
   return kExitFailed;
 }
 
+constexpr char kEmptyValue[] = "the value is empty; leave the option out for its default";
+
+// "--match=", which CLI11 takes for an option whose value is the next word. Empty: there is none. What a
+// program of `run` is given is its own.
+std::string OptionWithoutValue(int argc, char** argv) {
+  const bool runs = argc > 1 && strcmp(argv[1], "run") == 0;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--" || (runs && !absl::StartsWith(word, "-"))) break;
+    if (absl::StartsWith(word, "--") && word.find('=') == word.size() - 1) return word.substr(0, word.size() - 1);
+  }
+  return "";
+}
+
 // A variable of a script that is not set would leave an option out, in silence.
 void RefuseEmptyValues(CLI::App& app) {
-  const auto refuse = [](const std::string& value) {
-    return value.empty() ? std::string("the value is empty; leave the option out for its default") : std::string();
-  };
+  const auto refuse = [](const std::string& value) { return value.empty() ? std::string(kEmptyValue) : std::string(); };
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     for (CLI::Option* option : command->get_options()) {
       if (!option->get_lnames().empty() && option->get_items_expected_max() > 0) option->check(refuse);
@@ -165,6 +177,12 @@ int main(int argc, char** argv) {
   memtrace::report::RegisterCompareCommand(app, &exit_code);
   memtrace::report::RegisterImportCommand(app, &exit_code);
   RefuseEmptyValues(app);
+  if (const std::string option = OptionWithoutValue(argc, argv); !option.empty()) {
+    std::fprintf(stderr, "memtrace: %s: %s; see memtrace %s --help\n",
+                 memtrace::report::render::EscapeControls(option).c_str(), kEmptyValue,
+                 memtrace::report::render::EscapeControls(argv[1]).c_str());
+    return kExitFailed;
+  }
   try {
     app.parse(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -201,6 +201,7 @@ void WaitForCopy(uint64_t deadline) {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
   if (copy == 0 || g_page == nullptr) return;
   ScanProgress* const progress = &g_page->now;
+  const uint32_t number = progress->number.load();
   long reaped = 0;
   int status = 0;
   bool late = false;
@@ -218,11 +219,12 @@ void WaitForCopy(uint64_t deadline) {
     sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
               reinterpret_cast<long>(&pause));
   }
-  int expected = copy;
-  g_scanning_copy.compare_exchange_strong(expected, 0);
-  if (reaped == copy && progress->over.load() == 0) {
+  // Before the next one may begin.
+  if (reaped == copy && progress->DidNotEnd(number)) {
     late ? TellOfDeath(*progress, "it took longer than a minute") : TellOfDeath(*progress, status);
   }
+  int expected = copy;
+  g_scanning_copy.compare_exchange_strong(expected, 0);
 }
 
 struct Begun {
@@ -524,12 +526,14 @@ void ReapScan() {
   if (copy == 0) return;
   const OtherCalls calls;
   if (!calls || g_process.pid != sys::Getpid()) return;
+  const uint32_t number = g_page->now.number.load();
   int status = 0;
   const long reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
   if (reaped == 0 || reaped == -EINTR) return;
+  // Before the next one may begin.
+  if (reaped == copy && g_page->now.DidNotEnd(number)) TellOfDeath(g_page->now, status);
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
-  if (reaped == copy && g_page->now.over.load() == 0) TellOfDeath(g_page->now, status);
 }
 
 void ForgetScans() {

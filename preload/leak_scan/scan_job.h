@@ -25,10 +25,14 @@ struct ScanProgress {
   std::atomic<uint64_t> fork_ns{0};
   std::atomic<uint32_t> blocks{0};    // of the trace that were written
   // Of the scan, for what is told of a copy that died.
-  uint32_t number = 0;
+  std::atomic<uint32_t> number{0};
   format::ScanReason reason = format::ScanReason::kExitLate;
   format::ScanShow show = format::ScanShow::kAny;
   Text<256> label;
+
+  // Of the scan with this number, whose copy is gone: it did not say that it was over. Another thread may have
+  // begun the next one here: its number is another, and stands before what it says.
+  bool DidNotEnd(uint32_t of) const { return over.load() == 0 && number.load() == of; }
 };
 
 // What the copy and who made it share. Another thread may see the copy end, and begin the next scan, before the

@@ -105,9 +105,8 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
   for (text = absl::StripAsciiWhitespace(text); !text.empty();
        text = absl::StripAsciiWhitespace(text)) {
     if (absl::ConsumePrefix(&text, "caller=")) {
-      const size_t last = text.find_last_of(" \t");
-      const absl::string_view word = text.substr(last == text.npos ? 0 : last + 1);
-      if (absl::StartsWith(word, "until=")) {
+      for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \t"))) {
+        if (!absl::StartsWith(word, "until=")) continue;
         return absl::InvalidArgumentError(
             absl::StrCat("\"", word, "\" is a part of caller=, which takes the rest of the line: write it before that"));
       }

@@ -108,10 +108,11 @@ std::string PressureText(const ReportView& view, const TextOptions& options) {
   const PressureLane& lane = view.analysis().pressure;
   if (lane.empty()) return "";
   const ColumnSummary cost = Summarize(lane.Series("sampler.cpu_us"));
+  const uint64_t own_us = view.analysis().range.whole() ? cost.last : cost.growth();
   std::string out = Heading(
       options, "PRESSURE",
       absl::StrCat(Plural(lane.samples, "sample"), " from outside",
-                   cost.known ? absl::StrCat(", ", Duration(cost.last * 1000), " of memtrace's time")
+                   cost.known ? absl::StrCat(", ", Duration(own_us * 1000), " of memtrace's time")
                               : ""));
   absl::StrAppend(&out, LevelsTable(lane, options));
   Lines lines(options);

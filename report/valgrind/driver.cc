@@ -192,7 +192,7 @@ class Driver {
       status = options_.xml ? xml_.Write(process.pid, xml_text.text())
                             : log_.Write(process.pid, log_text.text());
       if (status.ok()) {
-        unknown_ |= leak::EndWasNotScanned(analysis);
+        unknown_ |= options_.leak_check != render::ValgrindStyle::LeakCheck::kNo && leak::EndWasNotScanned(analysis);
         return;
       }
       Say(status.message());

@@ -42,6 +42,8 @@ std::vector<std::string> TracesToReport(const std::vector<std::string>& traces, 
     image.parent_trace_id = (*reader)->header().parent_trace_id;
     image.start_monotonic_ns = (*reader)->metadata().start_monotonic_ns;
     image.process = (*reader)->metadata().process;
+    image.process.pid = (*reader)->header().pid;
+    image.process.end = ProcessInfo::End::kCut;  // when it ended is not looked for
   }
   const ProcessTree tree = LinkProcesses(images);
   while (root != kNoImage && tree.nodes[root].link == ImageLink::kExec) root = tree.nodes[root].parent;

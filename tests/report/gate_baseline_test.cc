@@ -82,7 +82,7 @@ TEST(BaselineTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(message("definite aa bytes=1 blocks=-1 program=p"), HasSubstr("not a number"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=soon program=p"), HasSubstr("not a date"));
   EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=2027-02-31 program=p"), HasSubstr("not a date"));
-  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p caller=mk  a.c until=2020-01-01"),
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p caller=mk until=2020-01-01  a.c"),
               HasSubstr("is a part of caller="));
   EXPECT_THAT(message("definite AA bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
   EXPECT_THAT(message("definite aa bytes=1 bytes=2 blocks=1 program=p"), HasSubstr("bytes= was there before"));

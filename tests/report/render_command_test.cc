@@ -146,11 +146,11 @@ TEST_F(ReportCommandTest, RefusesWrongValuesInOneLine) {
 // A variable of a script that is not set: the option would be as if it were not there.
 TEST_F(ReportCommandTest, EmptyValuesAreRefused) {
   for (const char* words :
-       {"report $T --match ''", "report $T -o ''", "check $T --baseline ''",
+       {"report $T --match ''", "report $T -o ''", "report --size= $T", "run --max-bytes= -- true", "check $T --baseline ''",
         "run -o '' -- true", "rings $T --start ''", "dump $T --from ''"}) {
     ExpectRefused(absl::StrCat("$M ", words), "the value is empty; leave the option out for its default");
   }
-  EXPECT_EQ(Shell("$M run --quiet -o e.mtr -- sh -c '[ \"$1\" = \"\" ]' sh ''").status, 0) << "the program's own";
+  EXPECT_EQ(Shell("$M run --quiet -o e.mtr -- sh -c '[ \"$1\" = \"--of=\" ]' sh --of= ''").status, 0) << "the program's own";
 }
 
 TEST_F(ReportCommandTest, OfSeveralWhatIsNotThereIsLeftOut) {
