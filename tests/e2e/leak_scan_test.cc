@@ -272,6 +272,12 @@ TEST_F(LeakScanTest, ThreadsThatComeAndGo) {
   EXPECT_LT(std::count_if(raw_.begin(), raw_.end(), has_unparked), 50);
 }
 
+TEST_F(LeakScanTest, ManyThreadsHaveItScanned) {
+  RUN_AND_CHECK("scanned_by_many");
+  ASSERT_EQ(scans_.size(), 321u);
+  for (const LeakScan& scan : scans_) EXPECT_EQ(scan.state, LeakScan::State::kDone) << scan.number << ": " << scan.failure;
+}
+
 TEST_F(LeakScanTest, AForkChildThatEndsByUnderscoreExit) {
   ASSERT_TRUE(Run("fork"));
   const size_t child = out_.find("child\n");

@@ -293,6 +293,20 @@ static int Churn(void) {
   return 0;
 }
 
+// Each waits for its own, while the others see it end and begin theirs.
+static void* ScanAgainAndAgain(void* unused) {
+  for (int i = 0; i < 40; ++i) Scan(1, 1);
+  return unused;
+}
+static int ScannedByMany(void) {
+  pthread_t threads[8];
+  for (int i = 0; i < 8; ++i) threads[i] = Start(ScanAgainAndAgain);
+  for (int i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
+  in_bss = Block("reachable");
+  Lose();
+  return 0;
+}
+
 const struct Case kThreadsCases[] = {
     {"threads", OtherThreads},
     {"register", Register},
@@ -307,5 +321,6 @@ const struct Case kThreadsCases[] = {
     {"wait_loop", WaitLoop},
     {"storm", Storm},
     {"churn", Churn},
+    {"scanned_by_many", ScannedByMany},
     {NULL, NULL},
 };
