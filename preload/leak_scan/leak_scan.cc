@@ -196,12 +196,13 @@ void TellOfDeath(const ScanProgress& progress, int status) {
   TellOfDeath(progress, why.view());
 }
 
-// Waits for the copy that is at work until `deadline`, and ends it then.
-void WaitForCopy(uint64_t deadline) {
+// Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of any), and ends it then.
+void WaitForCopy(uint64_t deadline, uint32_t wanted = 0) {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
   if (copy == 0 || g_page == nullptr) return;
   ScanProgress* const progress = &g_page->now;
   const uint32_t number = progress->number.load();
+  if (wanted != 0 && number != wanted) return;  // another thread saw it end, and has begun the next
   long reaped = 0;
   int status = 0;
   bool late = false;
@@ -210,6 +211,7 @@ void WaitForCopy(uint64_t deadline) {
     reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), over ? __WALL : __WALL | WNOHANG, 0);
     if (reaped == copy || (reaped != 0 && reaped != -EINTR)) break;
     if (over) continue;
+    if (progress->number.load() != number) return;
     if (NowNs(CLOCK_MONOTONIC) >= deadline) {
       sys::Call(SYS_kill, copy, SIGKILL);
       late = true;
@@ -425,7 +427,7 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
     if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
   if (begun.copy && wait) {
-    WaitForCopy(deadline);
+    WaitForCopy(deadline, begun.result.number);
     begun.result.state = g_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
     begun.result.why = "the scan was cut short";
   }

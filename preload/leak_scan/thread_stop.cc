@@ -321,14 +321,17 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
     StoppedThread& thread = threads_[i];
     uint32_t awaited = StoppedThread::kAwaited;
     if (thread.state.load() != awaited || thread.tid == 0) continue;
-    const bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -kEsrch;
+    bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -kEsrch;
     if (!has_ended) {
+      if (!are_few) continue;
       // What it was seen in before it was sent the signal is its handler's to read.
-      if (are_few) NoteBlocking(LookAt(thread.tid), &thread);
-      if (!are_few || !IsStuck(thread)) continue;
+      const Seen seen = LookAt(thread.tid);
+      NoteBlocking(seen, &thread);
+      has_ended = seen.ended;  // the first thread stays listed
+      if (!has_ended && !IsStuck(thread)) continue;
     }
     if (!thread.state.compare_exchange_strong(awaited, StoppedThread::kGivenUp)) continue;
-    if (has_ended) thread.tid = 0;
+    if (has_ended) thread.ended = std::exchange(thread.tid, 0);
     left_pending_ |= !has_ended;
     --sent_;
   }

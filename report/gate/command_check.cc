@@ -66,7 +66,7 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
   list("--max-allocations", flags->max_allocations, "How often it may allocate; repeatable",
        "[PROG=]N");
   list("--max-growth", flags->max_growth, "Bytes by which it may grow between two phases;\nrepeatable",
-       "A..B=BYTES");
+       "[PROG=]A..B=BYTES");
   check->add_option("--missing-evidence", flags->missing_evidence,
                     "Traces that prove nothing: fail (default), or are\n"
                     "reported only")

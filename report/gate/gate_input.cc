@@ -133,7 +133,9 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
   const LeakScan* last = LastScan(analysis);
   if (!policy.needs_scan() || last == nullptr ||
-      std::any_of(analysis.leak_scans.begin(), analysis.leak_scans.end(), leak::IsAtExit)) {
+      std::any_of(analysis.leak_scans.begin(), analysis.leak_scans.end(), [](const LeakScan& scan) {
+        return scan.state == LeakScan::State::kDone && leak::IsAtExit(scan);
+      })) {
     return "";
   }
   const std::string ended = HowItEnded(analysis.process);

@@ -82,7 +82,8 @@ std::string RenderGateJson(const GateReport& report) {
     const LeakKind kind = static_cast<LeakKind>(i);
     if (result.policy.fail_on.Has(kind)) json["fail_on"].push_back(std::string(KindName(kind)));
     json["totals"][std::string(KindName(kind))] =
-        kind == LeakKind::kUnfreed || result.policy.needs_scan() || result.all_scanned
+        kind == LeakKind::kUnfreed || result.policy.needs_scan() ||
+                (result.all_scanned && result.usable > 0)
             ? AmountJson(result.totals[i])
             : Json();
   }

@@ -174,7 +174,8 @@ bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* gr
   const auto from = std::find_if(process.phases.begin(), process.phases.end(),
                                  [&](const PhaseMark& mark) { return mark.name == limit.from; });
   if (from == process.phases.end()) return false;
-  for (auto to = process.phases.end(); to-- != from;) {
+  for (auto to = process.phases.end(); to != from;) {
+    --to;
     if (to->name != limit.to) continue;
     *growth = to->live_bytes > from->live_bytes ? to->live_bytes - from->live_bytes : 0;
     return true;

@@ -192,7 +192,10 @@ class Driver {
       status = options_.xml ? xml_.Write(process.pid, xml_text.text())
                             : log_.Write(process.pid, log_text.text());
       if (status.ok()) {
-        unknown_ |= options_.leak_check != render::ValgrindStyle::LeakCheck::kNo && leak::EndWasNotScanned(analysis);
+        const bool unknown =
+            options_.leak_check != render::ValgrindStyle::LeakCheck::kNo && leak::EndWasNotScanned(analysis);
+        unknown_ |= unknown;
+        if (unknown && options_.xml) Say(absl::StrCat(absl::StrJoin(process.command, " "), ": ", leak::kEndWasNotScanned));
         return;
       }
       Say(status.message());
