@@ -361,17 +361,23 @@ void RecordFreeInAnyMode(void* block, const CallSite& site) {
   Put(state, format::Head(EventKind::kFree, address));
 }
 
+// A section of the recording was not to be had, most often because the program has stopped it. It may have started
+// it since: the event belongs into the trace either way.
+static bool IsRecordedInAnyMode() {
+  return g_switch.recording.load(std::memory_order_relaxed) != 0 && t_slot.state != nullptr;
+}
+
 void RecordAllocWhileStopped(EventKind kind, AllocFunction function, void* block, size_t bytes,
                              const CallSite& site) {
-  if (Stopped()) RecordAllocInAnyMode(kind, function, block, bytes, site);
+  if (IsRecordedInAnyMode()) RecordAllocInAnyMode(kind, function, block, bytes, site);
 }
 
 void RecordFreeWhileStopped(void* block) {
-  if (Stopped()) RecordFreeInAnyMode(block, {});
+  if (IsRecordedInAnyMode()) RecordFreeInAnyMode(block, {});
 }
 
 void RecordReallocIntentWhileStopped(void* block) {
-  if (Stopped()) RecordReallocIntentInAnyMode(block);
+  if (IsRecordedInAnyMode()) RecordReallocIntentInAnyMode(block);
 }
 
 void RecordReallocIntentInAnyMode(void* block) {
@@ -406,7 +412,7 @@ void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_
       return;
     }
   }
-  if (Stopped()) RecordAlignedAllocInAnyMode(function, block, bytes, alignment, site);
+  if (IsRecordedInAnyMode()) RecordAlignedAllocInAnyMode(function, block, bytes, alignment, site);
 }
 
 void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t bytes,

@@ -181,5 +181,47 @@ TEST(ClientApiTest, IsInTheReport) {
   }
 }
 
+// One thread stops and starts the recording as often as it can, another allocates and frees: an event that found
+// the recording stopped, and then started again, was in neither of the two ways.
+TEST(ClientApiTest, NoEventIsLostBetweenAStopAndAStart) {
+  TempDir directory;
+  const std::string source = directory / "toggles.c", program = directory / "toggles";
+  WriteFile(source, R"(#include <memtrace.h>
+#include <pthread.h>
+#include <stdlib.h>
+static volatile int over;
+static void *Work(void *unused) {
+  void *kept[256] = {0};
+  unsigned state = 1;
+  int i;
+  for (i = 0; i < 3000000; ++i) {
+    const unsigned at = (state = state * 1103515245u + 12345u) >> 16 & 255;
+    free(kept[at]);
+    kept[at] = malloc(state >> 8 & 1023);
+  }
+  for (i = 0; i < 256; ++i) free(kept[i]);
+  over = 1;
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, Work, NULL) != 0) return 1;
+  while (!over) {
+    memtrace_stop();
+    memtrace_start();
+  }
+  return pthread_join(thread, NULL);
+}
+)");
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc", source + " -pthread -o " + program));
+  const Result traced = RunCommand(Traced({.arguments = {program}, .timeout_seconds = 60}, directory.path()));
+  ASSERT_EQ(traced.Outcome(), "exit 0") << traced.err;
+  const Json report = Report(TraceOf(directory.path(), "toggles", traced.pid));
+  EXPECT_GT(report.at("coverage").at("stops"), 10);
+  EXPECT_EQ(report.at("coverage").at("unknown_frees"), 0);
+  EXPECT_EQ(report.at("coverage").at("unseen_frees"), 0);
+  EXPECT_EQ(report.at("invalid_frees").at("stories"), Json::array()) << report.at("invalid_frees");
+}
+
 }  // namespace
 }  // namespace memtrace::e2e
