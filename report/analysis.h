@@ -121,6 +121,7 @@ struct Coverage {
   uint64_t stops = 0, stopped_ns = 0, stopped_allocations = 0, stopped_frees = 0;
   // The recording ended before the process did: nothing is known of what came later. A note says why.
   std::optional<uint64_t> recording_end_ns;
+  uint64_t live_until_ns = 0;      // not 0: the process was at work then, when its trace was opened
   bool interrupted = false;        // the reading was: `range` ends where it did
   double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where

@@ -15,8 +15,10 @@ namespace {
 // There are frees of what was no live block, and all that was before them is known.
 bool ToldOfAllFrees(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
+  const bool from_the_start = analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
+                                                         analysis.range.to_ns == coverage.live_until_ns);
   return coverage.unknown_frees > 0 && coverage.dropped_events == 0 && !coverage.events_missing &&
-         !coverage.interrupted && coverage.window_begin_ns == 0 && analysis.range.whole() &&
+         !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
          !analysis.some_threads && analysis.selection.all();
 }
 

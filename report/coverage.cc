@@ -273,6 +273,12 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     coverage.notes.push_back("How the process ended is what was last written of it. After a seccomp filter a child "
                              "that it made by vfork() may have written that of itself.");
   }
+  coverage.live_until_ns = reader.live_until_ns();
+  if (coverage.live_until_ns != 0) {
+    coverage.notes.push_back(absl::StrFormat("The process is at work: this is what it did in its first %.3f s, until its "
+                                             "trace was opened.", static_cast<double>(coverage.live_until_ns) / 1e9));
+    ++coverage.harmless_notes;
+  }
   if (metadata.notes_left_out != 0) {
     coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));
   }

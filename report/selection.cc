@@ -93,6 +93,9 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
     }
     if (selection.range.to_ns > last) selection.range.to_ns = UINT64_MAX;
   }
+  if (const uint64_t live = reader.live_until_ns(); live != 0) {
+    selection.range.to_ns = std::min(selection.range.to_ns, live);
+  }
   selection.range.from_ns = std::max(selection.range.from_ns, reader.window_begin_ns());
   if (selection.range.to_ns < reader.window_begin_ns()) {
     return absl::InvalidArgumentError(absl::StrFormat(

@@ -1,5 +1,7 @@
 #include "report/trace_reader.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -8,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "report/file_header.h"
+#include "report/file_writers.h"
 
 namespace memtrace::report {
 namespace {
@@ -35,6 +38,12 @@ std::vector<uint64_t> WordsIn(const std::vector<uint8_t>& events) {
   return words;
 }
 
+uint64_t MonotonicNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 absl::Status ChangedAt(uint64_t offset) {
   return absl::DataLossError(absl::StrCat("damaged at byte ", offset, ": the file changed while it was read"));
 }
@@ -44,7 +53,8 @@ absl::Status ChangedAt(uint64_t offset) {
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
   auto source = FileSource::Open(path);
   if (!source.ok()) return source.status();
-  auto reader = FromSource(*std::move(source), path);
+  const bool is_live = WritersOf((*source)->fd()) == Writers::kSome;
+  auto reader = FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
   if (!reader.ok()) return reader;
   const TraceStatistics& statistics = (*reader)->statistics();
   if (statistics.metadata_blocks + statistics.event_blocks + statistics.ring_blocks == 0) {
@@ -54,13 +64,27 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string
 }
 
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
-    std::unique_ptr<ByteSource> source, const std::string& name) {
+    std::unique_ptr<ByteSource> source, const std::string& name, uint64_t opened_ns) {
   std::unique_ptr<TraceReader> reader(new TraceReader(std::move(source), name));
+  reader->opened_ns_ = opened_ns;
   absl::Status status = reader->Index();
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(name, " ", status.message()));
   }
   return reader;
+}
+
+// Of a process that is at work the header of a block may be there a moment before its payload.
+template <typename Read>
+absl::Status TraceReader::Settled(Read read) const {
+  constexpr int kMostPauses = 20;
+  absl::Status status = read();
+  for (int i = 0; i < kMostPauses && opened_ns_ != 0 && absl::IsDataLoss(status); ++i) {
+    const timespec pause = {0, 1'000'000};
+    nanosleep(&pause, nullptr);
+    status = read();
+  }
+  return status;
 }
 
 bool TraceReader::NoteDamage(uint64_t offset, absl::string_view message) {
@@ -131,6 +155,7 @@ absl::Status TraceReader::Index() {
     if (!status.ok()) return status;
     if (position == before) break;
   }
+  if (absl::Status status = LookAgain(); !status.ok()) return status;
   CheckSeal();
   for (auto& [thread, blocks] : by_thread_) SortBlocks(&blocks);
   std::stable_sort(scan_blocks_.begin(), scan_blocks_.end(),
@@ -153,7 +178,63 @@ absl::Status TraceReader::Index() {
   const uint64_t window = std::max(segments_.WindowTicks(), metadata_.window_ticks);
   if (window != 0) window_begin_ns_ = std::max<uint64_t>(clock_.ToNs(window), 1);
   if ((header_.flags & format::kFileNewest) != 0) cut_ |= !metadata_.end.has_value();
+  if (opened_ns_ > metadata_.start_monotonic_ns && metadata_.start_monotonic_ns != 0 && !metadata_.end.has_value() &&
+      (header_.flags & format::kFilePacked) == 0) {
+    live_until_ns_ = opened_ns_ - metadata_.start_monotonic_ns;
+  }
   return absl::OkStatus();
+}
+
+// Of a process that is at work: a block that was being written when the reading came by is whole by now, if the
+// next one of its thread was found, for threads write one after the other. It may be the only one that was missed
+// of its thread, and yet the next but one of another: so again, as long as something is found.
+absl::Status TraceReader::LookAgain() {
+  for (bool found = opened_ns_ != 0; found && HasHoles();) {
+    found = false;
+    BlockScanner scanner(source_.get());
+    for (const Gap gap : std::exchange(gaps_, {})) {
+      for (uint64_t position = gap.begin; position < gap.end;) {
+        const auto next = scanner.Find(position, gap.end);
+        if (!next.ok()) return next.status();
+        const uint64_t begin = next->has_value() ? (*next)->offset : gap.end;
+        if (begin > position) gaps_.push_back({position, begin, gap.unwritten});
+        if (!next->has_value()) break;
+        found = true;
+        if (absl::Status status = IndexBlock(**next); !status.ok()) return status;
+        position = (*next)->end();
+      }
+    }
+  }
+  for (const Gap& gap : gaps_) {
+    if (gap.unwritten) {
+      ++statistics_.gaps;
+      statistics_.gap_bytes += gap.end - gap.begin;
+    } else {
+      NoteDamage(gap.begin, absl::StrCat("damaged at byte ", gap.begin,
+                                         ": the header of a block does not match its checksum"));
+    }
+  }
+  gaps_.clear();
+  return absl::OkStatus();
+}
+
+// Blocks of events are missing that came before others of their thread.
+bool TraceReader::HasHoles() const {
+  for (const auto& [thread, blocks] : by_thread_) {
+    std::vector<std::pair<uint32_t, uint32_t>> spans;  // first and last sequence number
+    for (const BlockRef& block : blocks) spans.emplace_back(block.first_sequence(), block.sequence);
+    for (const KeptRing& ring : rings_) {
+      const format::RingHeader& header = ring.remains.header;
+      if (header.thread == thread && !ring.remains.events.empty()) spans.emplace_back(header.sequence, header.sequence);
+    }
+    std::sort(spans.begin(), spans.end());
+    uint32_t next = 1;
+    for (const auto& [first, last] : spans) {
+      if (first > next) return true;
+      next = std::max(next, last + 1);
+    }
+  }
+  return false;
 }
 
 // A file may be cut between two blocks, where nothing shows.
@@ -181,13 +262,9 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
   } else if ((header_.flags & format::kFileNewest) != 0 &&
              (unwritten || segments_.Contains(*position))) {
     // A part of the file that was not used yet, or what a newer block left of an older one.
-  } else if (unwritten) {
-    ++statistics_.gaps;
-    statistics_.gap_bytes += end - *position;
-    cut_ |= !next->has_value();
   } else {
-    NoteDamage(*position, absl::StrCat("damaged at byte ", *position,
-                                       ": the header of a block does not match its checksum"));
+    gaps_.push_back({*position, end, unwritten});
+    cut_ |= unwritten && !next->has_value();
   }
   if (next->has_value()) *position = end;
   return absl::OkStatus();
@@ -268,7 +345,7 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
                                           "the trace expand to more than any trace has"));
     return absl::OkStatus();
   }
-  absl::Status status = payload_.Read(*source_, block, &content_);
+  absl::Status status = Settled([&] { return payload_.Read(*source_, block, &content_); });
   if (status.code() == absl::StatusCode::kDataLoss ||
       status.code() == absl::StatusCode::kUnimplemented) {
     NoteDamage(block.offset, status.message());
@@ -378,7 +455,7 @@ absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRe
        block.header.sequence != ref.sequence)) {
     status = ChangedAt(ref.offset);
   }
-  if (status.ok()) status = payload->ReadWords(*source_, block, words);
+  if (status.ok()) status = Settled([&] { return payload->ReadWords(*source_, block, words); });
   if (!status.ok()) {
     const auto copy = ring_copies_.find(KeyOf(stream.thread, ref.sequence));
     ScannedBlock ring;

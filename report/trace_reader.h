@@ -93,7 +93,9 @@ class TraceReader {
   static absl::StatusOr<std::unique_ptr<TraceReader>> Open(const std::string& path);
   // `name` begins the messages.
   static absl::StatusOr<std::unique_ptr<TraceReader>> FromSource(
-      std::unique_ptr<ByteSource> source, const std::string& name);
+      std::unique_ptr<ByteSource> source, const std::string& name) {
+    return FromSource(std::move(source), name, 0);
+  }
 
   const std::string& name() const { return name_; }
   const format::FileHeader& header() const { return header_; }
@@ -140,6 +142,10 @@ class TraceReader {
   // 0: from the beginning.
   uint64_t window_begin_ns() const { return window_begin_ns_; }
 
+  // Not 0: the process was at work when the trace was opened, this long after its start. What is in the trace of
+  // later is of some threads more and of others less.
+  uint64_t live_until_ns() const { return live_until_ns_; }
+
   // Of the first damage in the file; empty when there is none so far.
   std::string damage() const;
   // The file ends within a block, or space was reserved at its end: the process was
@@ -151,11 +157,21 @@ class TraceReader {
  private:
   TraceReader(std::unique_ptr<ByteSource> source, std::string name)
       : source_(std::move(source)), name_(std::move(name)) {}
+  static absl::StatusOr<std::unique_ptr<TraceReader>> FromSource(
+      std::unique_ptr<ByteSource> source, const std::string& name, uint64_t opened_ns);
   absl::Status Index();
   absl::Status IndexBlock(const ScannedBlock& block);
   absl::Status IndexMetadata(const ScannedBlock& block);
   void CheckSeal();
   absl::Status SkipGap(uint64_t* position);
+  struct Gap {
+    uint64_t begin = 0, end = 0;
+    bool unwritten = false;  // or what should be a header is none
+  };
+  absl::Status LookAgain();
+  template <typename Read>
+  absl::Status Settled(Read read) const;
+  bool HasHoles() const;
   void UseRings();
   bool ReadBlockAt(uint64_t offset, uint32_t content_bytes, std::vector<uint8_t>* content);
   static void SortBlocks(std::vector<BlockRef>* blocks);
@@ -180,6 +196,9 @@ class TraceReader {
   TraceStatistics statistics_;
   FlightSegments segments_;
   uint64_t window_begin_ns_ = 0;
+  uint64_t opened_ns_ = 0;  // of a trace that is being written: CLOCK_MONOTONIC
+  uint64_t live_until_ns_ = 0;
+  std::vector<Gap> gaps_;  // between blocks, while indexing
   std::vector<ThreadStream> streams_;
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> by_thread_;  // while indexing
   struct KeptRing {

@@ -53,6 +53,9 @@ std::string WhyNoScan(const Analysis& analysis) {
     const LeakScan& scan = analysis.leak_scans.back();
     return absl::StrCat("scan ", scan.number, ": ", scan.failure);
   }
+  if (analysis.coverage.live_until_ns != 0) {
+    return absl::StrCat("the process is at work: memtrace leaks ", analysis.process.pid, " asks it for one");
+  }
   if (!analysis.range.whole()) return "none was taken in this range";
   if (analysis.process.imported()) return "an imported log has none";
   switch (analysis.process.end) {

@@ -213,11 +213,12 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     const absl::string_view after = cut ? "; the last event is after "
                                     : recording_end.has_value() ? "; the recording, before it, after "
                                                                 : ", after ";
-    lines.Add("Ended", absl::StrCat(EndPhrase(process), after,
+    const bool live = analysis.coverage.live_until_ns != 0;
+    lines.Add("Ended", absl::StrCat(live ? "not yet: it is at work" : EndPhrase(process), after,
                                     Duration(cut ? process.duration_ns
                                                  : recording_end.value_or(process.duration_ns)),
                                     recording_end.has_value() ? "" : ExitWork(process)),
-              cut || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
+              (cut && !live) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
   }
   AddKill(analysis, Numbers(view, options), &lines);
   if (process.start_realtime_ns != 0) {  // 0: of an imported trace it is not known

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "report/file_writers.h"
 
 namespace memtrace::report {
 namespace {
@@ -49,16 +50,6 @@ std::optional<uint64_t> BirthNs(int fd) {
     return std::nullopt;
   }
   return static_cast<uint64_t>(info.stx_btime.tv_sec) * kSecond + info.stx_btime.tv_nsec;
-}
-
-enum class Writers { kNone, kSome, kNotKnown };
-
-Writers WritersOf(int fd) {
-  if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-    fcntl(fd, F_SETLEASE, F_UNLCK);
-    return Writers::kNone;
-  }
-  return errno == EAGAIN ? Writers::kSome : Writers::kNotKnown;  // others: no leases here
 }
 
 }  // namespace

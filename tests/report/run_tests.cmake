@@ -41,6 +41,7 @@ add_dependencies(run_launch_test run_dynamic run_static run_static_pie run_asan 
 
 memtrace_test(NAME run_follower_test SOURCES run_follower_test.cc run_spool_test.cc
   LIBS memtrace_run)
+memtrace_test(NAME running_copy_test SOURCES running_copy_test.cc LIBS memtrace_run)
 
 foreach(test IN ITEMS run_command_test run_process_test run_terminal_test)
   memtrace_test(NAME ${test} SOURCES ${test}.cc LIBS memtrace_run LABELS e2e)

@@ -1,0 +1,99 @@
+// The trace of a process that is at work, read while it is being written.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/e2e/check_command.h"
+#include "tests/e2e/harness.h"
+
+namespace memtrace::e2e {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+void Pause(long ms) {
+  const timespec pause = {ms / 1000, ms % 1000 * 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+// Correct, and not so fast that there would be ever more to read. Threads come and go, and blocks change hands.
+constexpr char kHandsOver[] = R"(#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+static _Atomic(void*) slots[64];
+static void* Run(void* seed) {
+  unsigned random = (unsigned)(long)seed;
+  for (int round = 0; round < 20; ++round, usleep(1000)) {
+    for (int i = 0; i < 150; ++i) free(atomic_exchange(&slots[rand_r(&random) % 64], malloc(rand_r(&random) % 2000)));
+  }
+  return seed;
+}
+int main(void) {
+  for (long i = 0; i < 100000; i += 4) {
+    pthread_t threads[4];
+    for (int k = 0; k < 4; ++k) pthread_create(&threads[k], NULL, Run, (void*)(i + k));
+    for (int k = 0; k < 4; ++k) pthread_join(threads[k], NULL);
+  }
+  return 0;
+}
+)";
+
+class LiveTraceTest : public testing::Test {
+ protected:
+  LiveTraceTest()
+      : process_(Traced({.arguments = {Compile(directory_, "hands_over", kHandsOver, {"-pthread"})}}, traces_.path())) {
+    for (int i = 0; i < 500 && trace_.empty(); ++i, Pause(10)) {
+      const auto files = FilesIn(traces_.path(), ".mtr");
+      if (!files.empty()) trace_ = traces_ / files.front();
+    }
+    Pause(300);
+  }
+
+  TempDir directory_, traces_;
+  Process process_;
+  std::string trace_;
+};
+
+TEST_F(LiveTraceTest, AReportIsOfWhatWasBeforeItsTraceWasOpened) {
+  double before = 0;
+  for (int i = 0; i < 8; ++i) {
+    const Json report = Report(trace_);
+    const Json& coverage = report["coverage"];
+    // What one thread has of a later time would be without what another did to it.
+    EXPECT_EQ(report["invalid_frees"]["stories"], Json::array()) << report["invalid_frees"].dump();
+    EXPECT_EQ(coverage["unknown_frees"], 0);
+    EXPECT_EQ(coverage["unseen_frees"], 0);
+    EXPECT_EQ(coverage["lost_blocks"], 0);
+    EXPECT_EQ(coverage["truncated"], false);
+    ASSERT_TRUE(coverage["live_until_s"].is_number());
+    EXPECT_GT(double{coverage["live_until_s"]}, before);
+    before = coverage["live_until_s"];
+  }
+  const std::string text = ReportText(trace_);
+  EXPECT_THAT(text, HasSubstr("not yet: it is at work"));
+  EXPECT_THAT(text, HasSubstr("memtrace leaks " + std::to_string(process_.pid())));
+  process_.Signal(SIGKILL);
+  process_.Wait(10);
+  const std::string after = ReportText(trace_);
+  EXPECT_THAT(after, Not(HasSubstr("at work")));
+}
+
+// What others were writing while the trace was copied was missing in the copy: the trace was told to be damaged.
+TEST_F(LiveTraceTest, EachScanThatIsAskedForIsTold) {
+  for (int i = 0; i < 12; ++i) {
+    const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process_.pid()), "--top", "1"}});
+    EXPECT_THAT(leaks.exit_status, AnyOf(0, 1)) << leaks.err;
+    EXPECT_THAT(leaks.out, HasSubstr("LEAK SUMMARY  scan " + std::to_string(i + 1))) << leaks.err;
+    EXPECT_THAT(leaks.out, Not(HasSubstr("damage")));
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::e2e
