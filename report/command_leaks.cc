@@ -25,6 +25,7 @@
 #include "format/memory_scan.h"
 #include "format/trace_format.h"
 #include "report/commands.h"
+#include "report/coverage.h"
 #include "report/leak_signal.h"
 #include "report/render/signal_name.h"
 #include "report/run/trace_snapshot.h"
@@ -159,6 +160,11 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
     if (static_cast<int32_t>(static_cast<uint32_t>(answer) - static_cast<uint32_t>(request)) >= 0) break;
     if (!alive()) return absl::NotFoundError(absl::StrCat("process ", flags.pid, " has ended"));
     const double waited = Now() - began;
+    const uint32_t stopped = std::atomic_ref(area.stop_why).load();
+    if (stopped != 0 && waited > 1) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("process ", flags.pid, " answers no more: its recording stopped ", WhyRecordingStopped(stopped)));
+    }
     if (!told && waited > 1) {
       told = true;
       fprintf(stderr, "memtrace: process %d has not allocated since; it answers at its next allocation (%s)\n",

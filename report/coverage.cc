@@ -48,20 +48,8 @@ std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& note
 }
 
 std::string StopNote(const StopRecord& stop, double seconds) {
-  const char* why = "for a reason this version does not know";
-  switch (static_cast<format::RecordingStop>(stop.why)) {
-    case format::RecordingStop::kMaxBytes: why = "at the size limit (MEMTRACE_MAX_BYTES)"; break;
-    case format::RecordingStop::kWriteFailed: why = "because the trace could not be written"; break;
-    case format::RecordingStop::kFileReplaced: why = "because the trace file was replaced"; break;
-    case format::RecordingStop::kOpenFailed: why = "because the trace could not be opened"; break;
-    case format::RecordingStop::kSandboxed:
-      why = "because the program entered a sandbox that left no way to write more";
-      break;
-    case format::RecordingStop::kNoMemory:
-      why = "because the child of a fork got no memory to record in";
-      break;
-  }
-  std::string note = absl::StrCat("Recording stopped at ", absl::StrFormat("%.3f", seconds), " s ", why);
+  std::string note =
+      absl::StrCat("Recording stopped at ", absl::StrFormat("%.3f", seconds), " s ", WhyRecordingStopped(stop.why));
   if (stop.error != 0) absl::StrAppend(&note, " (", strerror(stop.error), ")");
   return note + "; what came later is not in this report.";
 }
@@ -140,6 +128,18 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap& clock) {
 }
 
 }  // namespace
+
+absl::string_view WhyRecordingStopped(uint64_t why) {
+  switch (static_cast<format::RecordingStop>(why)) {
+    case format::RecordingStop::kMaxBytes: return "at the size limit (MEMTRACE_MAX_BYTES)";
+    case format::RecordingStop::kWriteFailed: return "because the trace could not be written";
+    case format::RecordingStop::kFileReplaced: return "because the trace file was replaced";
+    case format::RecordingStop::kOpenFailed: return "because the trace could not be opened";
+    case format::RecordingStop::kSandboxed: return "because the program entered a sandbox that left no way to write more";
+    case format::RecordingStop::kNoMemory: return "because the child of a fork got no memory to record in";
+  }
+  return "for a reason this version does not know";
+}
 
 std::string InterruptionText(const Analysis& analysis) {
   if (!analysis.coverage.interrupted) return "";

@@ -26,6 +26,9 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
 // when it was not.
 std::string InterruptionText(const Analysis& analysis);
 
+// "at the size limit (MEMTRACE_MAX_BYTES)": of a format::RecordingStop.
+absl::string_view WhyRecordingStopped(uint64_t why);
+
 // What a reader has to know of how much the analysis is of: the interruption, what the trace lacks, its notes.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 

@@ -6,7 +6,12 @@
 
 #include <fcntl.h>
 
+#include <sys/stat.h>
+
 #include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <string>
 
 namespace memtrace::report {
 
@@ -20,6 +25,22 @@ inline Writers WritersOf(int fd) {
     return Writers::kNone;
   }
   return errno == EAGAIN ? Writers::kSome : Writers::kNotKnown;
+}
+
+// False: there is no process of that number, or it has ended and nobody has waited for it. `pid_namespace` is what
+// the number is of; in another one than ours it says nothing.
+inline bool MayBeAlive(uint32_t pid, uint64_t pid_namespace) {
+  struct stat info;
+  if (pid_namespace != 0 && stat("/proc/self/ns/pid", &info) == 0 && info.st_ino != pid_namespace) return true;
+  const std::string directory = "/proc/" + std::to_string(pid);
+  if (stat(directory.c_str(), &info) != 0) return errno != ENOENT;
+  std::ifstream file(directory + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  const bool has_ended = name_end != line.npos && line.compare(name_end, 3, ") Z") == 0;
+  // The first thread of a process may have ended alone. The links of a directory are what it holds and two more.
+  return !has_ended || (stat((directory + "/task").c_str(), &info) == 0 && info.st_nlink > 3);
 }
 
 }  // namespace memtrace::report

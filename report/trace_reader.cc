@@ -178,7 +178,8 @@ absl::Status TraceReader::Index() {
   const uint64_t window = std::max(segments_.WindowTicks(), metadata_.window_ticks);
   if (window != 0) window_begin_ns_ = std::max<uint64_t>(clock_.ToNs(window), 1);
   if ((header_.flags & format::kFileNewest) != 0) cut_ |= !metadata_.end.has_value();
-  if (opened_ns_ > metadata_.start_monotonic_ns && metadata_.start_monotonic_ns != 0 && !metadata_.end.has_value() &&
+  // A fork child of a process that was killed has a part of the file mapped as well.
+  if (MayBeAlive(header_.pid, metadata_.process.pid_namespace) && opened_ns_ > metadata_.start_monotonic_ns && metadata_.start_monotonic_ns != 0 && !metadata_.end.has_value() &&
       (header_.flags & format::kFilePacked) == 0) {
     live_until_ns_ = opened_ns_ - metadata_.start_monotonic_ns;
   }
@@ -187,9 +188,11 @@ absl::Status TraceReader::Index() {
 
 // Of a process that is at work: a block that was being written when the reading came by is whole by now, if the
 // next one of its thread was found, for threads write one after the other. It may be the only one that was missed
-// of its thread, and yet the next but one of another: so again, as long as something is found.
+// of its thread, and yet the next but one of another: so again, as long as something is found. And one that was
+// written between two looks at its place was no header at the first and no gap at the second.
 absl::Status TraceReader::LookAgain() {
-  for (bool found = opened_ns_ != 0; found && HasHoles();) {
+  const auto is_damaged = [](const Gap& gap) { return !gap.unwritten; };
+  for (bool found = opened_ns_ != 0; found && (HasHoles() || std::ranges::any_of(gaps_, is_damaged));) {
     found = false;
     BlockScanner scanner(source_.get());
     for (const Gap gap : std::exchange(gaps_, {})) {
@@ -197,7 +200,8 @@ absl::Status TraceReader::LookAgain() {
         const auto next = scanner.Find(position, gap.end);
         if (!next.ok()) return next.status();
         const uint64_t begin = next->has_value() ? (*next)->offset : gap.end;
-        if (begin > position) gaps_.push_back({position, begin, gap.unwritten});
+        // What is behind a block that was found, nothing is known to be wrong with.
+        if (begin > position) gaps_.push_back({position, begin, gap.unwritten || position > gap.begin});
         if (!next->has_value()) break;
         found = true;
         if (absl::Status status = IndexBlock(**next); !status.ok()) return status;
@@ -496,7 +500,7 @@ bool TraceReader::ReadBlockAt(uint64_t offset, uint32_t content_bytes,
                      block.header.content_bytes != content_bytes)) {
     status = ChangedAt(offset);
   }
-  if (status.ok()) status = payload_.Read(*source_, block, content);
+  if (status.ok()) status = Settled([&] { return payload_.Read(*source_, block, content); });
   if (status.ok()) return true;
   content->clear();
   NoteDamage(offset, status.message());

@@ -95,5 +95,28 @@ TEST_F(LiveTraceTest, EachScanThatIsAskedForIsTold) {
   }
 }
 
+// A child of it has a part of its file mapped for as long as it lives.
+TEST(KilledParentTest, IsNotAtWorkWhileItsChildLives) {
+  TempDir directory, traces;
+  const std::string program = Compile(directory, "parent", R"(#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  const pid_t child = fork();
+  if (child == 0) { close(1); close(2); sleep(30); _exit(0); }
+  printf("%d\n", (int)child);
+  fflush(stdout);
+  raise(SIGKILL);
+}
+)");
+  const Result run = RunCommand(Traced({.arguments = {program}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "signal 9");
+  const pid_t child = std::stoi(run.out);
+  ASSERT_EQ(kill(child, 0), 0);
+  EXPECT_THAT(ReportText(TraceOf(traces.path(), "parent", run.pid)), Not(HasSubstr("at work")));
+  kill(child, SIGKILL);
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

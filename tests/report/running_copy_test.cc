@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 
 class RunningCopyTest : public testing::Test {
  protected:
-  static constexpr uint32_t kBlocks = 3000;  // of each thread
+  static constexpr uint32_t kBlocks = 1500;  // of each thread
 
   RunningCopyTest() : path_(directory_ / "raw.mtr"), trace_(path_, 1) {
     for (uint32_t thread = 1; thread <= 6; ++thread) threads_.emplace_back([this, thread] { Write(thread); });
