@@ -24,10 +24,15 @@ struct LastWords {
   }
 };
 
+struct OwnFiles {
+  OwnFiles() { memtrace::WaitForSharedFiles(); }
+};
+
 // Lives until the exec has failed. What takes time comes first: a handler that jumps out of that has left nothing.
 class Replacing {
   const LastWords last_words_;
   const memtrace::ExecUnderWay exec_;
+  const OwnFiles files_;
 };
 
 // The arguments of execl and its kin, up to and including the null pointer.

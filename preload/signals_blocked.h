@@ -7,6 +7,9 @@
 // Once only memory calls may be made (allowed_calls.h) nothing is blocked: a handler that then
 // forks, jumps or ends its thread within a write may lose that block.
 //
+// A thread that does so over and over, as while it writes marks, would hardly ever be seen without by a scan that
+// stops the threads (leak_scan/thread_stop.h): so it pauses behind it while there is one.
+//
 // What a fault or a seccomp filter raises is not blocked besides: the kernel kills a process
 // that blocks such a signal, whatever handler it has. Where the program itself blocks it, it stays so: one may
 // be pending, for its sigwait().
@@ -16,12 +19,16 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "preload/allowed_calls.h"
 #include "preload/sys.h"
 
 namespace memtrace {
+
+// A scan is about to stop the threads.
+inline constinit std::atomic<bool> g_stop_under_way{false};
 
 class SignalsBlocked {
  public:
@@ -34,7 +41,9 @@ class SignalsBlocked {
     Change(SIG_BLOCK, blocked, &before_);
   }
   ~SignalsBlocked() {
-    if (calls_) Change(SIG_SETMASK, before_, nullptr);
+    if (!calls_) return;
+    Change(SIG_SETMASK, before_, nullptr);
+    if (g_stop_under_way.load(std::memory_order_relaxed) && (~before_ & kRealtime) != 0) LetBeStopped();
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
@@ -47,6 +56,12 @@ class SignalsBlocked {
   Mask before() const { return before_; }
 
  private:
+  static constexpr Mask kRealtime = ~Mask{0} << 33;  // 34 to 64
+
+  [[gnu::noinline]] static void LetBeStopped() {
+    const long pause[2] = {0, 100'000};
+    sys::Call(SYS_nanosleep, reinterpret_cast<long>(pause), 0);
+  }
   static void Change(int how, Mask mask, Mask* before) {
     sys::Call(SYS_rt_sigprocmask, how, reinterpret_cast<long>(&mask),
               reinterpret_cast<long>(before), sizeof(Mask));

@@ -21,9 +21,13 @@
 //   PltCfaOffset,
 //   IsLeaveRealigned, ...
 //   KernelAction, MEMTRACE_DEFINE_RESTORER   a signal handler without libc
-//   UcontextRegister, InterruptedCall,  a signal's frame, and a call of the kernel in it
+//   UcontextRegister, UcontextPc,       a signal's frame, and a call of the kernel in it
+//   InterruptedCall, IsJustBehindCall,
 //   CallNumberAt,
-//   CallArgument, EndCall, MakeCallAgain
+//   CallArgument, CallResult, EndCall,
+//   MakeCallAgain
+//   MEMTRACE_DEFINE_CALL_AGAIN,         a call whose handlers know whose it is
+//   CallAgainOwner
 //   kRedZoneBytes                       what of a stopped thread is its function's own
 //   MEMTRACE_OBSERVED_JUMP,             functions that look at a call and jump on
 //   MEMTRACE_SUBSTITUTING_JUMP

@@ -288,22 +288,25 @@ inline void SetUcontextRegister(void* ucontext, int dwarf, uint64_t value) {
   memcpy(static_cast<char*>(ucontext) + kUcontextOffset[dwarf], &value, sizeof(value));
 }
 
-// The address behind the call of the kernel that a signal interrupted, which returns -EINTR when the
-// handler does; 0: it was no call, or one that the kernel makes again by itself. `readable(address)` says
+inline uintptr_t UcontextPc(const void* ucontext) { return UcontextRegister(ucontext, 16); }
+// What the call of the kernel returns that a signal came upon, when the handler does; if it was one.
+inline int64_t CallResult(const void* ucontext) { return static_cast<int64_t>(UcontextRegister(ucontext, 0)); }
+// The address behind that call; 0: it was none, or one that the kernel makes again by itself. `readable(address)` says
 // whether the word around an address is: code may begin at that of another page, or be for execution alone.
 template <typename Readable>
 uintptr_t InterruptedCall(const void* ucontext, Readable readable) {
-  constexpr uint64_t kInterrupted = static_cast<uint64_t>(-4);
-  if (UcontextRegister(ucontext, 0) != kInterrupted) return 0;
-  const uintptr_t pc = UcontextRegister(ucontext, 16);
+  const uintptr_t pc = UcontextPc(ucontext);
   if (!readable(pc - 2) || !readable(pc - 1)) return 0;
   const auto* const code = reinterpret_cast<const uint8_t*>(pc);
   return code[-2] == 0x0f && code[-1] == 0x05 ? pc : 0;
 }
+// The kernel leaves the address behind a call in rcx: where it is not, something else ran since.
+inline bool IsJustBehindCall(const void* ucontext) { return UcontextRegister(ucontext, 2) == UcontextPc(ucontext); }
 // The number of that call where the instruction before it says so, else -1.
 inline long CallNumberAt(uintptr_t pc) {
   if (pc % kPageBytes < 7) return -1;
   const auto* const code = reinterpret_cast<const uint8_t*>(pc);
+  if (code[-4] == 0x31 && code[-3] == 0xc0 && (code[-5] & 0xf0) != 0x40) return 0;  // xor %eax, %eax; syscall
   uint32_t number;
   memcpy(&number, code - 6, sizeof(number));
   return code[-7] == 0xb8 ? static_cast<long>(number) : -1;  // mov $number, %eax; syscall
@@ -322,6 +325,40 @@ inline void MakeCallAgain(void* ucontext, long number) {
   SetUcontextRegister(ucontext, 0, static_cast<uint64_t>(number));
   SetUcontextRegister(ucontext, 16, UcontextRegister(ucontext, 16) - 2);
 }
+
+// long name(void* owner, long number, const uint64_t* arguments): the call of the kernel. A handler that interrupts it
+// is at `behind`, and has CallAgainOwner().
+#define MEMTRACE_DEFINE_CALL_AGAIN(name, behind) \
+  asm(".pushsection .text\n"                     \
+      ".balign 16\n"                             \
+      ".globl " name "\n"                        \
+      ".hidden " name "\n"                       \
+      ".type " name ", @function\n" name ":\n"  \
+      "  .cfi_startproc\n"                       \
+      "  endbr64\n"                              \
+      "  pushq %rbx\n"                           \
+      "  .cfi_adjust_cfa_offset 8\n"             \
+      "  .cfi_rel_offset %rbx, 0\n"              \
+      "  movq %rdi, %rbx\n"                      \
+      "  movq %rsi, %rax\n"                      \
+      "  movq %rdx, %r11\n"                      \
+      "  movq (%r11), %rdi\n"                    \
+      "  movq 8(%r11), %rsi\n"                   \
+      "  movq 16(%r11), %rdx\n"                  \
+      "  movq 24(%r11), %r10\n"                  \
+      "  movq 32(%r11), %r8\n"                   \
+      "  movq 40(%r11), %r9\n"                   \
+      "  syscall\n"                              \
+      ".globl " behind "\n"                      \
+      ".hidden " behind "\n" behind ":\n"       \
+      "  popq %rbx\n"                            \
+      "  .cfi_adjust_cfa_offset -8\n"            \
+      "  .cfi_restore %rbx\n"                    \
+      "  ret\n"                                  \
+      "  .cfi_endproc\n"                         \
+      ".size " name ", . - " name "\n"           \
+      ".popsection\n")
+inline void* CallAgainOwner(const void* ucontext) { return reinterpret_cast<void*>(UcontextRegister(ucontext, 3)); }
 
 // Below the stack pointer, these bytes are the function's own that runs there.
 inline constexpr uintptr_t kRedZoneBytes = 128;

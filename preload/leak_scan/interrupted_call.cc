@@ -1,5 +1,6 @@
 #include "preload/leak_scan/interrupted_call.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -9,6 +10,9 @@
 
 #include "preload/arch/arch.h"
 #include "preload/clock.h"
+#include "preload/leak_scan/call_again.h"
+#include "preload/leak_scan/partial_transfer.h"
+#include "preload/leak_scan/timed_wait.h"
 #include "preload/sys.h"
 #include "preload/text.h"
 #include "preload/thread_state.h"
@@ -16,6 +20,8 @@
 
 namespace memtrace {
 namespace {
+
+constexpr int64_t kMostBytes = 0x7ffff000;  // that a call transfers
 
 // Calls that have done nothing when they fail with EINTR.
 bool MayBeMadeAgain(long call) {
@@ -36,11 +42,22 @@ bool MayBeMadeAgain(long call) {
   }
 }
 
+// One that is ignored stays pending while it is blocked, and ends nothing.
+bool IsIgnored(int signal) {
+  arch::KernelAction action = {};
+  if (sys::Failed(sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action), sizeof(uint64_t)))) return false;
+  if (action.handler == reinterpret_cast<void*>(SIG_IGN)) return true;
+  return action.handler == nullptr && (signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH);
+}
+
 bool HasPendingSignal(const void* context) {
   uint64_t pending = 0, blocked = 0;
   sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
   memcpy(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, sizeof(blocked));
-  return (pending & ~blocked) != 0;
+  for (uint64_t left = pending & ~blocked; left != 0; left &= left - 1) {
+    if (!IsIgnored(__builtin_ctzll(left) + 1)) return true;
+  }
+  return false;
 }
 
 // How long the call sleeps; 0: it is none, or one until a time.
@@ -85,13 +102,28 @@ SeenCall SeenCall::Parse(std::string_view text) {
 }
 
 void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
+  const int64_t result = arch::CallResult(context);
+  if (result != -EINTR && (result <= 0 || result > kMostBytes)) return;
   const uintptr_t pc = arch::InterruptedCall(
       context, [](uintptr_t address) { return unwind::ProbeWord(address & ~uintptr_t{7}); });
   if (pc == 0) return;
+  if (IsInCallAgain(context)) {
+    // A signal of the program's that is pending as well ends the next call: it is made with the program's mask.
+    if (result == -EINTR && !HasPendingSignal(context)) NoteScanInCallAgain(context);
+    return;
+  }
   const bool is_that =
       seen.pc == pc && seen.stack_pointer == arch::UcontextRegister(context, arch::kRsp);
   const long call = is_that ? seen.number : arch::CallNumberAt(pc);
+  if (call < 0) return;
+  // A signal of the program's that is pending ends what takes its mask, if this thread is the one that takes it.
+  if (result > 0) {
+    if (arch::IsJustBehindCall(context)) GoOnTransferring(context, call);
+    return;
+  }
+  if (GoOnWaiting(context, call, /*with_mask=*/true)) return;
   if (!MayBeMadeAgain(call) || HasPendingSignal(context)) return;
+  if (GoOnWaiting(context, call, /*with_mask=*/false)) return;
   const uint64_t sleep_ns = SleepNs(context, call);
   if (sleep_ns != 0 && HasSleptEnough(context, pc, sleep_ns)) {
     arch::EndCall(context, 0);

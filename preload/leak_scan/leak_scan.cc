@@ -122,6 +122,29 @@ void SetDefault(int signal) {
   sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
 }
 
+// Where close_range can do so, the copy has the program's table of descriptors and then none, and at no time one of its
+// own with what is in it: a lock of a file or an address that the program gives up is free then, and a pipe that
+// it closes is closed.
+constexpr unsigned kUnshareFiles = 2;  // CLOSE_RANGE_UNSHARE
+bool CanLeaveFiles() {
+#ifdef SYS_close_range
+  return sys::Call(SYS_close_range, 1, 0, kUnshareFiles) == -EINVAL;  // an empty range; Linux before 5.9: ENOSYS
+#else
+  return false;
+#endif
+}
+
+void CloseAll(bool shared) {
+#ifdef SYS_close_range
+  const long result = sys::Call(SYS_close_range, 0, UINT_MAX, shared ? kUnshareFiles : 0);
+  if (!shared || !sys::Failed(result)) return;
+  // What is opened next must not be seen in the program.
+  if (!sys::Failed(sys::Call(SYS_unshare, CLONE_FILES))) return CloseAll(/*shared=*/false);
+#endif
+  if (!shared) return;
+  for (;;) sys::Call(SYS_exit_group, 1);
+}
+
 // What the copy does, from its first instruction to its last.
 [[noreturn]] void BeTheCopy(const ScanJob& job, bool hurry) {
   // A handler of the program must not run here, and a fault ends the copy alone.
@@ -143,10 +166,8 @@ void SetDefault(int signal) {
     limit[0] = limit[1];
     sys::Call(SYS_prlimit64, 0, resource, reinterpret_cast<long>(limit), 0);
   }
-#ifdef SYS_close_range
-  // A pipe that the program closes is to be closed.
-  sys::Call(SYS_close_range, 0, UINT_MAX, 0);
-#endif
+  CloseAll(job.shares_files);
+  g_page->NoteLeftFiles(job.number);
   const long fd = sys::Open("/proc/self/oom_score_adj", O_WRONLY);
   if (!sys::Failed(fd)) {
     sys::Write(fd, "1000", 4);
@@ -225,6 +246,7 @@ void WaitForCopy(uint64_t deadline, uint32_t wanted = 0) {
   if (reaped == copy && progress->DidNotEnd(number)) {
     late ? TellOfDeath(*progress, "it took longer than a minute") : TellOfDeath(*progress, status);
   }
+  g_page->NoteLeftFiles(number);
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
 }
@@ -310,8 +332,12 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
         g_process.file.LetCopyAppend(true);
         // As fork, without what libc does about it; with no signal at its end, and nothing for who
         // traces this process: gdb would announce a new thread.
-        copy = sys::Call(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
+        // First it says so, and then looks for execs; who execs, the other way round (WaitForSharedFiles).
+        g_page->shares_files.store(number);
+        job.shares_files = !IsExecUnderWay() && CanLeaveFiles();
+        copy = sys::Call(SYS_clone, CLONE_UNTRACED | (job.shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
         if (copy == 0) BeTheCopy(job, wait);
+        if (sys::Failed(copy) || !job.shares_files) g_page->NoteLeftFiles(number);
         g_process.file.LetCopyAppend(false);
       }
       const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;
@@ -517,6 +543,16 @@ void OnLeakSignal(int, siginfo_t*, void* context) {
 
 }  // namespace
 
+void WaitForSharedFiles() {
+  constexpr int kMostPauses = 10'000;  // a second
+  for (int i = 0; i < kMostPauses && g_page != nullptr && g_page->shares_files.load() != 0; ++i) {
+    const OtherCalls calls;
+    if (!calls || g_process.pid != sys::Getpid()) return;
+    const timespec pause = {0, 100'000};
+    sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
+  }
+}
+
 void FinishScan() {
   if (g_scanning_copy.load(std::memory_order_acquire) == 0) return;
   const OtherCalls calls;
@@ -534,6 +570,7 @@ void ReapScan() {
   if (reaped == 0 || reaped == -EINTR) return;
   // Before the next one may begin.
   if (reaped == copy && g_page->now.DidNotEnd(number)) TellOfDeath(g_page->now, status);
+  g_page->NoteLeftFiles(number);
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
 }

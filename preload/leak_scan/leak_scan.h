@@ -76,6 +76,10 @@ void PrepareLeakSignal();
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();
 
+// With an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
+// locks of files (fcntl), which are those of the table.
+void WaitForSharedFiles();
+
 // In a fork child: its parent's scans are not its own.
 void ForgetScans();
 

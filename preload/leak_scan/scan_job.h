@@ -40,6 +40,9 @@ struct ScanProgress {
 struct ScanPage {
   ScanProgress now;
   std::atomic<uint32_t> complete[16] = {};  // numbers of scans, each at its remainder
+  // The number of the scan whose copy may have the program's table of descriptors; 0: none.
+  std::atomic<uint32_t> shares_files{0};
+  void NoteLeftFiles(uint32_t of) { shares_files.compare_exchange_strong(of, 0); }
 
   void NoteComplete(uint32_t number) { complete[number % std::size(complete)].store(number); }
   bool IsComplete(uint32_t number) const { return complete[number % std::size(complete)].load() == number; }
@@ -64,6 +67,7 @@ struct ScanJob {
   uint64_t registers[arch::kRegisterCount] = {};
   uintptr_t alternate_begin = 0, alternate_end = 0;
 
+  bool shares_files = false;  // the copy does, until it has closed them
   const ThreadStop* others = nullptr;
   ScanProgress* progress = nullptr;
 

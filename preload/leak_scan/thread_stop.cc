@@ -18,6 +18,7 @@
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/signals_blocked.h"
 #include "preload/sys.h"
 #include "preload/unwind/stack_bounds.h"
 
@@ -46,9 +47,12 @@ constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
 constexpr int kLongestPause = 5;  // times two
 constexpr uint64_t kStuckNs = 2'000'000;
+// One that has made a child by vfork waits until that execs, which takes a moment, or ends, which may be long.
+constexpr uint64_t kLongestOfVforkNs = 20'000'000;
 constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
 constexpr int kEsrch = 3;
+constexpr long kClone3 = 435;
 
 // Who sends says so and then looks for execs; who execs says so and then looks for senders. Of two
 // at a time one sees the other.
@@ -125,7 +129,8 @@ struct QueuedInfo {
 static_assert(sizeof(QueuedInfo) == 128);
 
 bool IsStuck(const StoppedThread& thread) {
-  return thread.in_futex_since_ns != 0 && NowNs(CLOCK_MONOTONIC) - thread.in_futex_since_ns > kStuckNs;
+  const uint64_t longest = thread.waits_for_child ? kLongestOfVforkNs : kStuckNs;
+  return thread.waits_since_ns != 0 && NowNs(CLOCK_MONOTONIC) - thread.waits_since_ns > longest;
 }
 
 // The stacks of other threads than the first have an end, behind which there is nothing to be read.
@@ -254,6 +259,7 @@ ThreadStop::Seen ThreadStop::LookAt(int tid) {
   const std::string_view status(buffer_, static_cast<size_t>(bytes));
   const size_t state = status.find("State:\t");
   seen.ended = state != status.npos && (status[state + 7] == 'Z' || status[state + 7] == 'X');
+  seen.sleeps_deeply = state != status.npos && status[state + 7] == 'D';
   seen.blocked = HexAfter(status, "SigBlk:");
   path.Clear();
   path << process_.view() << "/task/" << tid << "/syscall";
@@ -263,12 +269,14 @@ ThreadStop::Seen ThreadStop::LookAt(int tid) {
   return seen;
 }
 
-void ThreadStop::NoteBlocking(const Seen& seen, StoppedThread* thread) {
+void ThreadStop::NoteWaiting(const Seen& seen, StoppedThread* thread) {
+  const long call = seen.call_known ? seen.call.number : -1;
   thread->blocks_briefly = (seen.blocked & kSignalsOfLibc) == kSignalsOfLibc;
-  if (!thread->blocks_briefly || !seen.call_known || seen.call.number != SYS_futex) {
-    thread->in_futex_since_ns = 0;
-  } else if (thread->in_futex_since_ns == 0) {
-    thread->in_futex_since_ns = NowNs(CLOCK_MONOTONIC);
+  thread->waits_for_child = seen.sleeps_deeply && (call == SYS_vfork || call == SYS_clone || call == kClone3);
+  if (!thread->waits_for_child && !(thread->blocks_briefly && call == SYS_futex)) {
+    thread->waits_since_ns = 0;
+  } else if (thread->waits_since_ns == 0) {
+    thread->waits_since_ns = NowNs(CLOCK_MONOTONIC);
   }
 }
 
@@ -279,7 +287,7 @@ void ThreadStop::NoteBlocking(const Seen& seen, StoppedThread* thread) {
 bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
   const Seen seen = LookAt(tid);
-  NoteBlocking(seen, &thread);
+  NoteWaiting(seen, &thread);
   const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -kEsrch;
   if (has_ended || (thread.blocks_briefly && IsOfKernel(tid))) {
     thread.ended = std::exchange(thread.tid, 0);
@@ -326,7 +334,7 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
       if (!are_few) continue;
       // What it was seen in before it was sent the signal is its handler's to read.
       const Seen seen = LookAt(thread.tid);
-      NoteBlocking(seen, &thread);
+      NoteWaiting(seen, &thread);
       has_ended = seen.ended;  // the first thread stays listed
       if (!has_ended && !IsStuck(thread)) continue;
     }
@@ -377,6 +385,7 @@ bool ThreadStop::Stop() {
   g_threads.store(threads_, std::memory_order_release);
   g_capacity.store(capacity_, std::memory_order_release);
   g_number.fetch_add(1);
+  g_stop_under_way.store(true, std::memory_order_relaxed);
   const bool signal = ChooseSignal();
   if (!ListTasks()) return false;
   const long deadline = static_cast<long>(NowNs(CLOCK_MONOTONIC)) + kLongestWaitNs +
@@ -440,6 +449,7 @@ bool ThreadStop::AllStand() const {
 void ThreadStop::Release() {
   if (!standing_) return;
   standing_ = false;
+  g_stop_under_way.store(false, std::memory_order_relaxed);
   if (threads_ == nullptr) return;
   const bool all_came = g_parked.load() >= sent_ && !left_pending_;
   g_released.store(g_number.load(), std::memory_order_release);
@@ -463,6 +473,7 @@ void ThreadStop::Release() {
 
 void ForgetStop() {
   g_sending.store(false);
+  g_stop_under_way.store(false, std::memory_order_relaxed);
   g_execs.store(0);
   const int signal = g_taken_signal.exchange(0);
   if (signal == 0) return;
@@ -476,6 +487,8 @@ void ForgetStop() {
     SetAction(signal, &standard, nullptr);
   }
 }
+
+bool IsExecUnderWay() { return g_execs.load() != 0; }
 
 ExecUnderWay::ExecUnderWay() {
   const OtherCalls calls;

@@ -7,7 +7,7 @@
 //            -> kGivenUp   by the one that stops, when the thread did not come in time:
 //                          it blocks all signals, or waits in the kernel without end
 //
-// A call of the kernel that the signal ends with EINTR is made again (interrupted_call.h).
+// A call of the kernel that the signal ends is made again, or gone on with (interrupted_call.h).
 //
 // A thread that blocks our signal, or that waits for it by sigwait, is not sent any, nor is one whose
 // stack has no room for the frame of a signal. Threads that begin meanwhile are found by looking at
@@ -40,7 +40,9 @@ struct StoppedThread {
   int ended = 0;  // its id when it turned out to be none; `tid` is 0 then
   bool may_be_sent = false;
   bool blocks_briefly = false;  // it blocks what only libc and the tracer do, inside a call
-  uint64_t in_futex_since_ns = 0;  // at each look, while it blocks briefly; 0: not at the last one
+  // At each look: in a call that no signal ends now. 0: not at the last one.
+  uint64_t waits_since_ns = 0;
+  bool waits_for_child = false;  // one of vfork
   SeenCall call;  // when it was looked at
   std::atomic<uint32_t> state{kAwaited};
   // Of a thread that stands.
@@ -89,11 +91,12 @@ class ThreadStop {
   struct Seen {
     bool known = false, ended = false;
     uint64_t blocked = 0;  // signals, as a mask
+    bool sleeps_deeply = false;  // no signal wakes it
     bool call_known = false;
     SeenCall call;
   };
   Seen LookAt(int tid);
-  static void NoteBlocking(const Seen& seen, StoppedThread* thread);
+  static void NoteWaiting(const Seen& seen, StoppedThread* thread);
   bool MaySend(StoppedThread& thread);
   bool IsOfKernel(int tid);
   void Send(size_t index);
@@ -115,6 +118,9 @@ class ThreadStop {
   Text<32> process_;  // its directory in /proc
   arch::KernelAction before_ = {};
 };
+
+// There is one of these now.
+bool IsExecUnderWay();
 
 // From before the call of exec until it failed. Waits for a signal that is just being sent, so that
 // the calling thread takes it before its program is replaced. In a vfork child nothing.

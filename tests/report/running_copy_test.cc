@@ -24,9 +24,10 @@ using ::testing::IsEmpty;
 
 class RunningCopyTest : public testing::Test {
  protected:
-  static constexpr uint32_t kBlocks = 1500;  // of each thread
+  static constexpr uint32_t kBlocks = 800;  // of each thread
 
   RunningCopyTest() : path_(directory_ / "raw.mtr"), trace_(path_, 1) {
+    trace_.AppendEvents(50, 1, RawTrace::Mallocs(1, 0x5000));
     for (uint32_t thread = 1; thread <= 6; ++thread) threads_.emplace_back([this, thread] { Write(thread); });
   }
   ~RunningCopyTest() override { Stop(); }
