@@ -21,7 +21,7 @@
 namespace memtrace {
 namespace {
 
-constexpr int64_t kMostBytes = 0x7ffff000;  // that a call transfers
+constexpr int64_t kMostTransferred = 0x7ffff000;  // that a call transfers
 
 // Calls that have done nothing when they fail with EINTR.
 bool MayBeMadeAgain(long call) {
@@ -103,7 +103,7 @@ SeenCall SeenCall::Parse(std::string_view text) {
 
 void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
   const int64_t result = arch::CallResult(context);
-  if (result != -EINTR && (result <= 0 || result > kMostBytes)) return;
+  if (result != -EINTR && (result <= 0 || result > kMostTransferred)) return;
   const uintptr_t pc = arch::InterruptedCall(
       context, [](uintptr_t address) { return unwind::ProbeWord(address & ~uintptr_t{7}); });
   if (pc == 0) return;
