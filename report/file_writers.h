@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -25,6 +27,18 @@ inline Writers WritersOf(int fd) {
     return Writers::kNone;
   }
   return errno == EAGAIN ? Writers::kSome : Writers::kNotKnown;
+}
+
+// The process has the file mapped, to write to it. Where an overlay is (containers), its leases do not tell.
+inline bool IsMappedBy(uint32_t pid, const std::string& path) {
+  char resolved[PATH_MAX];
+  if (realpath(path.c_str(), resolved) == nullptr) return false;
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const size_t slash = line.find('/');
+    if (slash != line.npos && line.compare(slash, line.npos, resolved) == 0 && line.find(" rw-s ") < slash) return true;
+  }
+  return false;
 }
 
 // False: there is no process of that number, or it has ended and nobody has waited for it. `pid_namespace` is what

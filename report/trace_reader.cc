@@ -53,7 +53,8 @@ absl::Status ChangedAt(uint64_t offset) {
 absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string& path) {
   auto source = FileSource::Open(path);
   if (!source.ok()) return source.status();
-  const bool is_live = WritersOf((*source)->fd()) == Writers::kSome;
+  const auto header = ReadFileHeader(**source);
+  const bool is_live = WritersOf((*source)->fd()) == Writers::kSome || (header.ok() && IsMappedBy(header->pid, path));
   auto reader = FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
   if (!reader.ok()) return reader;
   const TraceStatistics& statistics = (*reader)->statistics();
