@@ -97,7 +97,7 @@ TEST_F(RunningCopyTest, AHoleThatStaysIsTold) {
   Stop();
   const uint64_t hole = trace_.Reserve(64000);
   EXPECT_GT(hole, 0u);
-  trace_.PutEventsAt(trace_.Reserve(16), 50, 2, RawTrace::Mallocs(1, 0x5000));
+  trace_.PutEventsAt(trace_.Reserve(16), 50, 3, RawTrace::Mallocs(1, 0x5000));
   const std::string copy = directory_ / "copy";
   ASSERT_TRUE(CopyRunningFile(path_, copy).ok());
   const auto reader = TraceReader::Open(copy);
