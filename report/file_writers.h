@@ -1,11 +1,9 @@
-// Whether somebody may write to a file now: as long as it is open for writing, or a shared mapping of it that may be
-// written is there, the kernel grants no read lease on it.
+// Whether somebody may write to a raw trace now, and whether that may be its process.
 
 #ifndef MEMTRACE_REPORT_FILE_WRITERS_H_
 #define MEMTRACE_REPORT_FILE_WRITERS_H_
 
 #include <fcntl.h>
-
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -20,7 +18,8 @@ namespace memtrace::report {
 // kNotKnown: a file of somebody else's, or on a file system that grants no leases.
 enum class Writers { kNone, kSome, kNotKnown };
 
-// `fd`: of a regular file, open for reading alone.
+// As long as a file is open for writing, or a shared mapping of it that may be written is there, the kernel grants no
+// read lease on it. `fd`: of a regular file, open for reading alone.
 inline Writers WritersOf(int fd) {
   if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
     fcntl(fd, F_SETLEASE, F_UNLCK);

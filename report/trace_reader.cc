@@ -54,7 +54,8 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string
   auto source = FileSource::Open(path);
   if (!source.ok()) return source.status();
   const auto header = ReadFileHeader(**source);
-  const bool is_live = WritersOf((*source)->fd()) == Writers::kSome || (header.ok() && IsMappedBy(header->pid, path));
+  const bool is_live = header.ok() && (header->flags & format::kFilePacked) == 0 &&
+                       (WritersOf((*source)->fd()) == Writers::kSome || IsMappedBy(header->pid, path));
   auto reader = FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
   if (!reader.ok()) return reader;
   const TraceStatistics& statistics = (*reader)->statistics();
@@ -180,9 +181,10 @@ absl::Status TraceReader::Index() {
   if (window != 0) window_begin_ns_ = std::max<uint64_t>(clock_.ToNs(window), 1);
   if ((header_.flags & format::kFileNewest) != 0) cut_ |= !metadata_.end.has_value();
   // A fork child of a process that was killed has a part of the file mapped as well.
-  if (MayBeAlive(header_.pid, metadata_.process.pid_namespace) && opened_ns_ > metadata_.start_monotonic_ns && metadata_.start_monotonic_ns != 0 && !metadata_.end.has_value() &&
-      (header_.flags & format::kFilePacked) == 0) {
-    live_until_ns_ = opened_ns_ - metadata_.start_monotonic_ns;
+  const uint64_t start_ns = metadata_.start_monotonic_ns;
+  if (opened_ns_ > start_ns && start_ns != 0 && !metadata_.end.has_value() &&
+      MayBeAlive(header_.pid, metadata_.process.pid_namespace)) {
+    live_until_ns_ = opened_ns_ - start_ns;
   }
   return absl::OkStatus();
 }
@@ -225,13 +227,15 @@ absl::Status TraceReader::LookAgain() {
 
 // Blocks of events are missing that came before others of their thread.
 bool TraceReader::HasHoles() const {
+  absl::flat_hash_map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> threads;  // first and last sequence number
   for (const auto& [thread, blocks] : by_thread_) {
-    std::vector<std::pair<uint32_t, uint32_t>> spans;  // first and last sequence number
-    for (const BlockRef& block : blocks) spans.emplace_back(block.first_sequence(), block.sequence);
-    for (const KeptRing& ring : rings_) {
-      const format::RingHeader& header = ring.remains.header;
-      if (header.thread == thread && !ring.remains.events.empty()) spans.emplace_back(header.sequence, header.sequence);
-    }
+    for (const BlockRef& block : blocks) threads[thread].emplace_back(block.first_sequence(), block.sequence);
+  }
+  for (const KeptRing& ring : rings_) {
+    const format::RingHeader& header = ring.remains.header;
+    if (!ring.remains.events.empty()) threads[header.thread].emplace_back(header.sequence, header.sequence);
+  }
+  for (auto& [thread, spans] : threads) {
     std::sort(spans.begin(), spans.end());
     uint32_t next = 1;
     for (const auto& [first, last] : spans) {

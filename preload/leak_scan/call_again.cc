@@ -31,6 +31,13 @@ void SetMask(const void* mask, uint64_t* before) {
   sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(mask), reinterpret_cast<long>(before), kMaskBytes);
 }
 
+template <typename T>
+bool GetOption(long fd, int option, T* value) {
+  socklen_t bytes = sizeof(*value);
+  return !sys::Failed(sys::Call(SYS_getsockopt, fd, SOL_SOCKET, option, reinterpret_cast<long>(value),
+                                reinterpret_cast<long>(&bytes)));
+}
+
 }  // namespace
 
 long CallAgain(long number, const CallArguments& arguments, bool* by_us) {
@@ -85,18 +92,12 @@ bool MayCall() {
 
 int SocketOption(long fd, int option) {
   int value = 0;
-  socklen_t bytes = sizeof(value);
-  const long result = sys::Call(SYS_getsockopt, fd, SOL_SOCKET, option, reinterpret_cast<long>(&value),
-                                reinterpret_cast<long>(&bytes));
-  return sys::Failed(result) ? -1 : value;
+  return GetOption(fd, option, &value) ? value : -1;
 }
 
 uint64_t SocketTimeNs(long fd, int option) {
   timeval limit = {};
-  socklen_t bytes = sizeof(limit);
-  const long result = sys::Call(SYS_getsockopt, fd, SOL_SOCKET, option, reinterpret_cast<long>(&limit),
-                                reinterpret_cast<long>(&bytes));
-  return sys::Failed(result) ? 0 : NsOf(limit.tv_sec, limit.tv_usec * 1000);
+  return GetOption(fd, option, &limit) ? NsOf(limit.tv_sec, limit.tv_usec * 1000) : 0;
 }
 
 long WaitForDescriptor(const void* context, long fd, short events, uint64_t deadline_ns, short* seen) {

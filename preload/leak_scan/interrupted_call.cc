@@ -21,8 +21,6 @@
 namespace memtrace {
 namespace {
 
-constexpr int64_t kMostTransferred = 0x7ffff000;  // that a call transfers
-
 // Calls that have done nothing when they fail with EINTR.
 bool MayBeMadeAgain(long call) {
   switch (call) {
@@ -67,7 +65,7 @@ uint64_t SleepNs(const void* context, long call) {
   timespec time;
   const uint64_t at = arch::CallArgument(context, call == SYS_nanosleep ? 0 : 2);
   memcpy(&time, reinterpret_cast<const void*>(at), sizeof(time));
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+  return NsOf(time.tv_sec, time.tv_nsec);
 }
 
 // A program that is scanned without end must not sleep without end. How long the sleep had lasted
@@ -103,7 +101,7 @@ SeenCall SeenCall::Parse(std::string_view text) {
 
 void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
   const int64_t result = arch::CallResult(context);
-  if (result != -EINTR && (result <= 0 || result > kMostTransferred)) return;
+  if (result != -EINTR && (result <= 0 || result > static_cast<int64_t>(kMostTransferred))) return;
   const uintptr_t pc = arch::InterruptedCall(
       context, [](uintptr_t address) { return unwind::ProbeWord(address & ~uintptr_t{7}); });
   if (pc == 0) return;

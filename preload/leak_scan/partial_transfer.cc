@@ -22,7 +22,6 @@
 namespace memtrace {
 namespace {
 
-constexpr size_t kMostBytes = 0x7ffff000;  // of one call
 // All signals are blocked meanwhile: a tenth of a second.
 constexpr size_t kMostRandomBytes = 16 << 20;
 
@@ -113,8 +112,8 @@ bool Find(long call, const CallArguments& arguments, Transfer* transfer) {
     }
   }
   if (t.kind == Transfer::kNone) return false;
-  for (size_t i = 0; i < t.part_count; ++i) t.bytes += std::min(t.parts[i].iov_len, kMostBytes);
-  t.bytes = std::min(t.bytes, kMostBytes);
+  for (size_t i = 0; i < t.part_count; ++i) t.bytes += std::min(t.parts[i].iov_len, kMostTransferred);
+  t.bytes = std::min(t.bytes, kMostTransferred);
   return true;
 }
 

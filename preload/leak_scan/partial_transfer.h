@@ -13,7 +13,11 @@
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_PARTIAL_TRANSFER_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_PARTIAL_TRANSFER_H_
 
+#include <cstddef>
+
 namespace memtrace {
+
+inline constexpr size_t kMostTransferred = 0x7ffff000;  // by one call
 
 // With the ucontext of a handler that interrupted the call with this number, which returned more than 0. What it would
 // have returned is there afterwards.
