@@ -11,6 +11,7 @@
 
 #include "preload/exported.h"
 #include "preload/leak_scan/leak_scan.h"
+#include "preload/leak_scan/scan_copy.h"
 #include "preload/leak_scan/thread_stop.h"
 #include "preload/next_functions.h"
 #include "preload/trace_end.h"

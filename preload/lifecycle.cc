@@ -22,6 +22,7 @@
 #include "preload/faults/faults.h"
 #include "preload/faults/page_snapshot.h"
 #include "preload/foreign_runtime.h"
+#include "preload/leak_scan/exit_call.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/memory_map_record.h"
 #include "preload/module_map.h"

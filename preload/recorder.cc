@@ -10,6 +10,7 @@
 #include "preload/faults/page_snapshot.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/program_mappings.h"
+#include "preload/leak_scan/scan_copy.h"
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"

@@ -1,29 +1,22 @@
 #include "preload/leak_scan/leak_scan.h"
 
 #include <dlfcn.h>
-#include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
+#include <atomic>
 #include <cerrno>
-#include <climits>
-#include <cstring>
 #include <new>
 
 #include "preload/allowed_calls.h"
 #include "preload/alternate_stacks.h"
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
-#include "preload/exported.h"
-#include "preload/exported_symbol.h"
+#include "preload/leak_scan/exit_call.h"
+#include "preload/leak_scan/scan_copy.h"
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/thread_stop.h"
 #include "preload/leak_scan/userfault.h"
 #include "preload/nested_section.h"
-#include "preload/next_functions.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/recorder.h"
@@ -32,37 +25,15 @@
 
 extern "C" void memtrace_signal_restorer();
 
-// exit() keeps what it was called with, and jumps to libc's.
-extern "C" {
-[[gnu::used]] void* memtrace_real_exit = nullptr;
-}
-
 namespace memtrace {
 namespace {
 
-void FindExit() {
-  memtrace_real_exit = reinterpret_cast<void*>(Next().exit);
-}
-
-constexpr uint64_t kLongestWaitNs = 60'000'000'000;
-// A copy that nobody waits for may take longer.
-constexpr long kLongestScanSeconds = 600;
 constexpr size_t kMostLabelBytes = 256;
 
 constinit std::atomic<uint32_t> g_last_number{0};
 constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
-// Of g_scanning_copy. One page for the life of the process: who waits for a copy may find that
-// another thread has reaped it.
-constinit ScanPage* g_page = nullptr;
 // The value of StatusArea::scan_request that was answered last.
 constinit std::atomic<uint64_t> g_answered{0};
-
-// The latest call of exit().
-struct ExitCall {
-  std::atomic<uintptr_t> control_block{0};  // of the thread that made it
-  ScanCaller caller;
-};
-constinit ExitCall g_exit_call;
 
 bool IsAtEnd(format::ScanReason reason) {
   return reason == format::ScanReason::kExitLate || reason == format::ScanReason::kExitEarly;
@@ -113,144 +84,6 @@ void FindOwnMemory(ScanJob& job) {
   }
 }
 
-void NoteFinished(uint32_t number) {
-  g_process.file.NoteScanFinished(number);
-}
-
-void SetDefault(int signal) {
-  const arch::KernelAction action = {};
-  sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
-}
-
-// Where close_range can do so, the copy has the program's table of descriptors and then none, and at no time one of its
-// own with what is in it: a lock of a file or an address that the program gives up is free then, and a pipe that
-// it closes is closed.
-constexpr unsigned kUnshareFiles = 2;  // CLOSE_RANGE_UNSHARE
-bool CanLeaveFiles() {
-#ifdef SYS_close_range
-  return sys::Call(SYS_close_range, 1, 0, kUnshareFiles) == -EINVAL;  // an empty range; Linux before 5.9: ENOSYS
-#else
-  return false;
-#endif
-}
-
-void CloseAll(bool shared) {
-#ifdef SYS_close_range
-  const long result = sys::Call(SYS_close_range, 0, UINT_MAX, shared ? kUnshareFiles : 0);
-  if (!shared || !sys::Failed(result)) return;
-  // What is opened next must not be seen in the program.
-  if (!sys::Failed(sys::Call(SYS_unshare, CLONE_FILES))) return CloseAll(/*shared=*/false);
-#endif
-  if (!shared) return;
-  for (;;) sys::Call(SYS_exit_group, 1);
-}
-
-// What the copy does, from its first instruction to its last.
-[[noreturn]] void BeTheCopy(const ScanJob& job, bool hurry) {
-  // A handler of the program must not run here, and a fault ends the copy alone.
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGALRM}) {
-    SetDefault(signal);
-  }
-  const uint64_t blocked = ~(uint64_t{1} << (SIGALRM - 1));
-  sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(&blocked), 0, sizeof(blocked));
-  itimerval watchdog = {};
-  watchdog.it_value.tv_sec =
-      hurry ? static_cast<long>(kLongestWaitNs / 1'000'000'000) : kLongestScanSeconds;
-  sys::Call(SYS_setitimer, ITIMER_REAL, reinterpret_cast<long>(&watchdog), 0);
-  const uint64_t no_core[2] = {0, 0};
-  sys::Call(SYS_prlimit64, 0, RLIMIT_CORE, reinterpret_cast<long>(no_core), 0);
-  // The limits are for the program, not for the tables of a scan: as high as they may be.
-  for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
-    uint64_t limit[2];
-    if (sys::Failed(sys::Call(SYS_prlimit64, 0, resource, 0, reinterpret_cast<long>(limit)))) continue;
-    limit[0] = limit[1];
-    sys::Call(SYS_prlimit64, 0, resource, reinterpret_cast<long>(limit), 0);
-  }
-  CloseAll(job.shares_files);
-  g_page->NoteLeftFiles(job.number);
-  const long fd = sys::Open("/proc/self/oom_score_adj", O_WRONLY);
-  if (!sys::Failed(fd)) {
-    sys::Write(fd, "1000", 4);
-    sys::Close(fd);
-  }
-  if (!hurry) {
-    // Behind the program, whatever class the thread is of that made it, and on any processor.
-    const int no_priority = 0;
-    sys::Call(SYS_sched_setscheduler, 0, SCHED_OTHER, reinterpret_cast<long>(&no_priority));
-    sys::Call(SYS_setpriority, PRIO_PROCESS, 0, 10);
-    uint64_t everywhere[16];
-    memset(everywhere, 0xff, sizeof(everywhere));
-    sys::Call(SYS_sched_setaffinity, 0, sizeof(everywhere), reinterpret_cast<long>(everywhere));
-  }
-  if (ScanMemory(job)) g_page->NoteComplete(job.number);
-  NoteFinished(job.number);
-  job.progress->over.store(1);
-  sys::Call(SYS_futex, reinterpret_cast<long>(&job.progress->over), FUTEX_WAKE, INT_MAX);
-  for (;;) sys::Call(SYS_exit_group, 0);
-}
-
-bool HasPage() {
-  if (g_page != nullptr) return true;
-  void* const page =
-      sys::Mmap(nullptr, arch::kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
-  if (sys::MmapFailed(page)) return false;
-  static_assert(sizeof(ScanPage) <= arch::kPageBytes);
-  g_page = new (page) ScanPage;
-  return true;
-}
-
-// The copy is gone and did not say that it was over. Who waits for the scan, here and outside, learns of it.
-void TellOfDeath(const ScanProgress& progress, std::string_view why) {
-  if (progress.blocks.load() == 0) {
-    WriteFailedScan(progress.number, progress.reason, progress.label.view(), progress.show, g_clock.Now(), why);
-  }
-  NoteFinished(progress.number);
-}
-
-void TellOfDeath(const ScanProgress& progress, int status) {
-  Text<128> why;
-  why << "the process that scanned ";
-  if (!WIFSIGNALED(status)) why << "ended";
-  if (WIFSIGNALED(status)) why << "was ended by signal " << WTERMSIG(status);
-  if (WTERMSIG(status) == SIGKILL) why << ", as where memory is short";
-  if (WTERMSIG(status) == SIGALRM) why << ", for it took too long";
-  TellOfDeath(progress, why.view());
-}
-
-// Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of any), and ends it then.
-void WaitForCopy(uint64_t deadline, uint32_t wanted = 0) {
-  const int copy = g_scanning_copy.load(std::memory_order_acquire);
-  if (copy == 0 || g_page == nullptr) return;
-  ScanProgress* const progress = &g_page->now;
-  const uint32_t number = progress->number.load();
-  if (wanted != 0 && number != wanted) return;  // another thread saw it end, and has begun the next
-  long reaped = 0;
-  int status = 0;
-  bool late = false;
-  for (;;) {
-    const bool over = late || progress->over.load() != 0;
-    reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), over ? __WALL : __WALL | WNOHANG, 0);
-    if (reaped == copy || (reaped != 0 && reaped != -EINTR)) break;
-    if (over) continue;
-    if (progress->number.load() != number) return;
-    if (NowNs(CLOCK_MONOTONIC) >= deadline) {
-      sys::Call(SYS_kill, copy, SIGKILL);
-      late = true;
-      continue;
-    }
-    const timespec pause = {0, 50'000'000};
-    sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
-              reinterpret_cast<long>(&pause));
-  }
-  // Before the next one may begin.
-  if (reaped == copy && progress->DidNotEnd(number)) {
-    late ? TellOfDeath(*progress, "it took longer than a minute") : TellOfDeath(*progress, status);
-  }
-  g_page->NoteLeftFiles(number);
-  int expected = copy;
-  g_scanning_copy.compare_exchange_strong(expected, 0);
-}
-
 struct Begun {
   ScanResult result;
   bool copy = false;
@@ -274,12 +107,12 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
   }
   const OwnFaultsScope faults;
   auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
-  if (memory == nullptr || !HasPage()) {
+  if (memory == nullptr || !HasScanPage()) {
     if (memory != nullptr) OwnUnmap(memory, sizeof(ScanJob));
     return fail("no memory");
   }
   auto& job = *new (memory) ScanJob;
-  job.progress = new (&g_page->now) ScanProgress;
+  job.progress = new (&g_scan_page->now) ScanProgress;
   job.progress->number = number;
   job.progress->reason = reason;
   job.progress->show = show;
@@ -328,18 +161,7 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
       FindOwnMemory(job);
       const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
       const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
-      if (may_copy) {
-        g_process.file.LetCopyAppend(true);
-        // As fork, without what libc does about it; with no signal at its end, and nothing for who
-        // traces this process: gdb would announce a new thread.
-        // First it says so, and then looks for execs; who execs, the other way round (WaitForSharedFiles).
-        g_page->shares_files.store(number);
-        job.shares_files = !IsExecUnderWay() && CanLeaveFiles();
-        copy = sys::Call(SYS_clone, CLONE_UNTRACED | (job.shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
-        if (copy == 0) BeTheCopy(job, wait);
-        if (sys::Failed(copy) || !job.shares_files) g_page->NoteLeftFiles(number);
-        g_process.file.LetCopyAppend(false);
-      }
+      if (may_copy) copy = MakeScanCopy(&job, /*hurry=*/wait);
       const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;
       job.progress->fork_ns.store(fork_ns);
       if (!may_copy || sys::Failed(copy)) {
@@ -429,14 +251,14 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
                        bool wait, const ScanCaller& caller) {
   if (!MayScan()) return {ScanResult::kFailed, 0, "nothing is recorded in this process"};
   constexpr int kMostPauses = 1000;
-  const uint64_t deadline = NowNs(CLOCK_MONOTONIC) + kLongestWaitNs;
+  const uint64_t deadline = NowNs(CLOCK_MONOTONIC) + kLongestScanWaitNs;
   Begun begun;
   for (int pauses = 0;;) {
     const Asked asked = TryScan(reason, label, show, wait, caller, &begun);
     if (asked == Asked::kDone) break;
     if (asked == Asked::kCopyAtWork) {
       if (wait && NowNs(CLOCK_MONOTONIC) < deadline) {
-        WaitForCopy(deadline);
+        WaitForScanCopy(deadline);
         continue;
       }
       return {ScanResult::kFailed, 0, "the scan before this one is still under way"};
@@ -453,8 +275,8 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
     if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
   if (begun.copy && wait) {
-    WaitForCopy(deadline, begun.result.number);
-    begun.result.state = g_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
+    WaitForScanCopy(deadline, begun.result.number);
+    begun.result.state = g_scan_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
     begun.result.why = "the scan was cut short";
   }
   return begun.result;
@@ -469,45 +291,6 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
   } else if (!early) {
     FinishScan();
   }
-}
-
-namespace {
-
-// libc calls its exit() itself as well: when main returns, and in err(), error() and others.
-// Then what lies above the frames of exit() is found by its return addresses.
-uintptr_t StackPointerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer) {
-  constexpr uintptr_t kLongestExit = 64;  // bytes of code of exit()
-  constexpr uintptr_t kFarthest = 16 << 10;
-  const auto code = reinterpret_cast<uintptr_t>(memtrace_real_exit);
-  if (code == 0 || t_slot.mode != ThreadMode::kRecording) return stack_pointer;
-  const Section section(stack_pointer);
-  if (!section) return stack_pointer;
-  ThreadState& state = section.state();
-  const unwind::CallSite here = {pc, stack_pointer, frame_pointer};
-  const unwind::UnwindResult stack =
-      state.unwinder.CaptureUncounted(here, state.keys, unwind::kMaxFrames);
-  size_t frame = 0;
-  while (frame < stack.frames && unwind::PcOf(state.keys[frame]) - code > kLongestExit) ++frame;
-  if (frame + 1 >= stack.frames) return stack_pointer;
-  // Each return address lies above the one before it.
-  uintptr_t at = stack_pointer;
-  const uintptr_t end = stack_pointer + kFarthest;
-  for (size_t i = 1; i <= frame + 1; ++i) {
-    const uintptr_t wanted = unwind::PcOf(state.keys[i]);
-    while (at < end && *reinterpret_cast<const uintptr_t*>(at) != wanted) at += sizeof(uintptr_t);
-    if (at == end) return stack_pointer;
-    at += sizeof(uintptr_t);
-  }
-  return at;
-}
-
-}  // namespace
-
-ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer) {
-  if (g_exit_call.control_block.load(std::memory_order_acquire) == arch::ThreadPointer()) {
-    return g_exit_call.caller;
-  }
-  return {StackPointerOfExit(pc, stack_pointer, frame_pointer)};
 }
 
 bool IsScanRequested() {
@@ -527,7 +310,7 @@ bool IsScanRequested() {
         BeginScan(state, unblocked, format::ScanReason::kOutside, "memtrace leaks",
                   static_cast<format::ScanShow>(asked >> 32), /*wait=*/false, caller);
     g_process.file.AnswerScan((asked & 0xffffffff) | uint64_t{begun.result.number} << 32);
-    if (!begun.copy) NoteFinished(begun.result.number);
+    if (!begun.copy) g_process.file.NoteScanFinished(begun.result.number);
   }
   g_beginning.store(false, std::memory_order_release);
 }
@@ -543,46 +326,18 @@ void OnLeakSignal(int, siginfo_t*, void* context) {
 
 }  // namespace
 
-void WaitForSharedFiles() {
-  constexpr int kMostPauses = 10'000;  // a second
-  for (int i = 0; i < kMostPauses && g_page != nullptr && g_page->shares_files.load() != 0; ++i) {
-    const OtherCalls calls;
-    if (!calls || g_process.pid != sys::Getpid()) return;
-    const timespec pause = {0, 100'000};
-    sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
-  }
-}
-
 void FinishScan() {
   if (g_scanning_copy.load(std::memory_order_acquire) == 0) return;
   const OtherCalls calls;
-  if (calls && MayScan()) WaitForCopy(NowNs(CLOCK_MONOTONIC) + kLongestWaitNs);
-}
-
-void ReapScan() {
-  const int copy = g_scanning_copy.load(std::memory_order_acquire);
-  if (copy == 0) return;
-  const OtherCalls calls;
-  if (!calls || g_process.pid != sys::Getpid()) return;
-  const uint32_t number = g_page->now.number.load();
-  int status = 0;
-  const long reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
-  if (reaped == 0 || reaped == -EINTR) return;
-  // Before the next one may begin.
-  if (reaped == copy && g_page->now.DidNotEnd(number)) TellOfDeath(g_page->now, status);
-  g_page->NoteLeftFiles(number);
-  int expected = copy;
-  g_scanning_copy.compare_exchange_strong(expected, 0);
+  if (calls && MayScan()) WaitForScanCopy(NowNs(CLOCK_MONOTONIC) + kLongestScanWaitNs);
 }
 
 void ForgetScans() {
   ForgetStop();
   g_last_number.store(0, std::memory_order_relaxed);
   g_beginning.store(false, std::memory_order_relaxed);
-  g_scanning_copy.store(0, std::memory_order_relaxed);
   g_answered.store(0, std::memory_order_relaxed);
-  if (g_page != nullptr) sys::Munmap(g_page, arch::kPageBytes);
-  g_page = nullptr;
+  ForgetScanCopy();
 }
 
 void PrepareScans() {
@@ -607,16 +362,3 @@ void PrepareLeakSignal() {
 }
 
 }  // namespace memtrace
-
-extern "C" [[gnu::used]] ENTERED void memtrace_before_exit(int) {
-  using namespace memtrace;
-  ScanCaller caller = {0, true, arch::CurrentRegisters()};
-  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  caller.stack_pointer = frame + arch::kObservedCallerOffset;
-  caller.registers.rsp = caller.stack_pointer;
-  caller.registers.rbp = *reinterpret_cast<const uintptr_t*>(frame);
-  FindExit();
-  g_exit_call.caller = caller;
-  g_exit_call.control_block.store(arch::ThreadPointer(), std::memory_order_release);
-  ScanAtExit(format::ScanReason::kExitEarly, caller);
-}

@@ -1,6 +1,6 @@
 // LeakScan: when memory is scanned, and by whom.
 //
-// The threads of the process stand for a moment, a copy of it is made by fork, they go on, and
+// The threads of the process stand for a moment, a copy of it is made by fork (scan_copy.h), they go on, and
 // the copy looks through its memory and writes to the trace which words point where
 // (format/memory_scan.h). What is lost follows from that and the events; docs/leaks.md.
 //
@@ -8,15 +8,11 @@
 //                it scans itself, while its other threads stand.
 //   on request   the process goes on. One copy at a time: a request while it works is refused.
 //
-// The copy has no exit signal: the program's wait() and SIGCHLD know nothing of it. It is reaped
-// where the tracer looks at clocks anyway.
-//
 // Threads: any. At most one scan is begun at a time.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_LEAK_SCAN_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_LEAK_SCAN_H_
 
-#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -58,10 +54,6 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 // on request that is under way.
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller);
 
-// What exit() was called with, by the thread that is in the exit handler with this return address,
-// caller's stack pointer and frame pointer.
-ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer);
-
 // In a section, where clocks are looked at: another program asks for a scan (StatusArea).
 bool IsScanRequested();
 // `unblocked`: the signals that the program does not block here; all are, by the caller. `interrupted`: see
@@ -76,16 +68,8 @@ void PrepareLeakSignal();
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();
 
-// With an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
-// locks of files (fcntl), which are those of the table.
-void WaitForSharedFiles();
-
 // In a fork child: its parent's scans are not its own.
 void ForgetScans();
-
-// The copy that is at work, 0: none. See ReapScan().
-inline constinit std::atomic<int> g_scanning_copy{0};
-void ReapScan();
 
 }  // namespace memtrace
 
