@@ -16,9 +16,13 @@
 #ifndef MEMTRACE_PRELOAD_DESCRIPTOR_TABLE_H_
 #define MEMTRACE_PRELOAD_DESCRIPTOR_TABLE_H_
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
+#include "preload/process.h"
+#include "preload/sys.h"
 #include "preload/text.h"
 
 namespace memtrace {
@@ -45,6 +49,27 @@ long WithDescriptor(Function function) {
       },
       &again);
   return again.result;
+}
+
+// The same, for what is written. Where all numbers are low (sys::MoveUp) another thread may close the one that is
+// ours, and open a file of the program's that gets it, before the write. So there it is done with a table of our
+// own, where that can be had.
+template <typename Function>
+long WithOwnDescriptor(Function function) {
+  const bool others_choose = g_switch.sharing.load(std::memory_order_relaxed) != 0 &&
+                             sys::Limit(RLIMIT_NOFILE) <= static_cast<uint64_t>(sys::kMovedUpFrom);
+  if (!others_choose) return WithDescriptor(function);
+  struct Once {
+    Function* function;
+    long result;
+  } once = {&function, 0};
+  const bool done = CallWithSpareDescriptors(
+      [](void* argument) {
+        auto* const once = static_cast<Once*>(argument);
+        once->result = (*once->function)();
+      },
+      &once);
+  return done ? once.result : function();
 }
 
 // sys::ReadFile() so.

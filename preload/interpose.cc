@@ -76,9 +76,9 @@ namespace memtrace {
 
 [[gnu::noinline]] void* RecordedReallocarray(void* old, size_t count, size_t bytes) {
   size_t total;
-  if (__builtin_mul_overflow(count, bytes, &total)) {
-    errno = ENOMEM;
-    return nullptr;
+  if (__builtin_mul_overflow(count, bytes, &total)) [[unlikely]] {
+    // realloc fails for so much, and says so as for any other failure.
+    total = SIZE_MAX;
   }
   if (g_bootstrap_arena.Owns(old)) [[unlikely]] return RecordedRealloc(old, total);
   if (old != nullptr) RecordReallocIntent(old);
@@ -370,8 +370,10 @@ EXPORTED void* shmat(int id, const void* wanted, int flags) {
 }
 
 EXPORTED int shmdt(const void* address) {
+  // Before, as munmap: what another thread maps there is not what ended.
+  memtrace::RecordShmdt(address, CALL_SITE());
   const int result = memtrace::Next().shmdt(address);
-  if (result == 0) memtrace::RecordShmdt(address, CALL_SITE());
+  if (result != 0) memtrace::RecordMunmapFailed(const_cast<void*>(address), 0);
   return result;
 }
 

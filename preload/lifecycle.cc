@@ -347,8 +347,20 @@ bool StartProcess() {
   return job.result;
 }
 
+}  // namespace
+
+void CloseParentsFile() {
+  // What the switch said of other threads was wiped by the fork.
+  if (FirstThread() == nullptr || FirstThread()->next_state == nullptr) return;
+  const SignalsBlocked calls;
+  if (calls) g_process.file.CloseInherited();
+}
+
+namespace {
+
 bool StartForkChild() {
   const uint64_t parent = g_process.trace_id;
+  CloseParentsFile();
   g_process.file.Forsake();
   g_process.must_not_clone.store(false, std::memory_order_relaxed);
   g_process.ended_for_itself.store(false, std::memory_order_relaxed);

@@ -2,7 +2,7 @@
 //
 //   not started -> recording   first interposed call, or our constructor
 //   recording -> recording     a fork child, with a trace of its own
-//   recording -> off           MEMTRACE_MAX_BYTES, no trace file, CHILDREN=off
+//   recording -> off           MEMTRACE_MAX_BYTES, no trace file, CHILDREN=off, no memory, a filter of system calls
 //   the end                    exit, _exit, exec: the last words; recording goes on,
 //                              for a handler may still allocate and an exec may fail
 //
@@ -14,6 +14,9 @@
 #include <cstdint>
 
 namespace memtrace {
+
+// In a fork child, before anything else: see TraceFile::CloseInherited().
+void CloseParentsFile();
 
 // quick_exit() is about to run its handlers, of which ours is the last.
 void WillQuickExit(int status);

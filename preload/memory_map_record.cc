@@ -7,6 +7,7 @@
 #include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"
+#include "preload/pace.h"
 #include "preload/process.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
@@ -19,6 +20,7 @@ constexpr size_t kLargest = 32 << 20;
 constexpr long kFirstGrowthKb = 16 << 10;
 
 constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
+constinit Pace g_look_pace;
 
 }  // namespace
 
@@ -52,8 +54,11 @@ void WriteMemoryMap(format::MapReason reason) {
 void WriteMemoryMapIfGrown() {
   const OtherCalls calls;
   if (!calls || g_process.pid != sys::Getpid()) return;  // a vfork child: its memory, not its usage
+  const uint64_t asked = g_clock.Now();
+  if (!g_look_pace.IsDue(asked)) return;
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  g_look_pace.Took(asked, g_clock.Now());
   long due = g_next_kb.load(std::memory_order_relaxed);
   const long peak = OwnPeakKb(usage.ru_maxrss);
   if (peak < due ||

@@ -6,6 +6,7 @@
 #include "preload/arch/arch.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "preload/unwind/rule_table.h"
 
 namespace memtrace {
 namespace {
@@ -69,6 +70,8 @@ bool IsTrampoline(uintptr_t pc) {
   if (!primary.Contains(top)) return;
   const auto may_be_gone = [&](uintptr_t frame) { return frame < top && primary.Contains(frame); };
   OtherCalls::TakeBack();
+  unwind::RuleTable::ForgetOwnGrowth();
+  OwnFaultsScope::ForgetOwn();
   for (ThreadState* each = state->for_handlers; each != nullptr; each = each->for_handlers) {
     if (!each->in_use || !may_be_gone(each->section_frame)) continue;
     g_process.abandoned_events.fetch_add(1, std::memory_order_relaxed);

@@ -183,6 +183,8 @@ OwnFaultsScope::OwnFaultsScope() {
   before_ = ThreadMinorFaults();
 }
 
+void OwnFaultsScope::ForgetOwn() { t_counting_faults = false; }
+
 OwnFaultsScope::~OwnFaultsScope() {
   if (before_ < 0) return;
   t_counting_faults = false;

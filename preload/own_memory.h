@@ -63,6 +63,9 @@ class OwnFaultsScope {
   OwnFaultsScope(const OwnFaultsScope&) = delete;
   OwnFaultsScope& operator=(const OwnFaultsScope&) = delete;
 
+  // The thread has left its scopes for good, by a jump.
+  static void ForgetOwn();
+
  private:
   int64_t before_ = -1;
 };

@@ -14,6 +14,7 @@
 #include "preload/nested_section.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"
+#include "preload/pace.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
 #include "preload/scan_hints.h"
@@ -41,6 +42,7 @@ constexpr uint64_t kMappingSampleUs = 100;
 
 constinit std::atomic<uint64_t> g_last_sample{0};
 constinit std::atomic<uint64_t> g_last_resident{0};
+constinit Pace g_usage_pace;
 
 void MappingEvent(ThreadState& state) {
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);
@@ -128,7 +130,9 @@ void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBloc
   if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state, ~calls.before());
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
+  const uint64_t asked = g_clock.Now();
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
+  g_usage_pace.Took(asked, g_clock.Now());
   const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
   if (TakePageSnapshotIfGrown(OwnPeakKb(usage.ru_maxrss))) now = g_clock.OrderedNow();
   uint64_t resident = 0;
@@ -148,8 +152,10 @@ void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBloc
 }  // namespace
 
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
+  // Another thread may have stored a later one since: then none is due.
   const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
-  if (now - last < min_us * g_clock.ticks_per_us()) return;
+  if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us())) return;
+  if (!g_usage_pace.IsDue(now)) return;
   const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
   if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
   if (!TakeTurn(last, now)) return;

@@ -123,10 +123,10 @@ inline uint64_t AddressSpaceLimit() { return Limit(RLIMIT_AS); }
 // A number is the program's to choose: by dup2() onto one that it has not opened, or because what it
 // opens next has the lowest. So what is open for more than a moment goes to where hardly anybody
 // chooses, though not so far that the kernel's table would become large. `fd` where there is no room.
+inline constexpr long kMovedUpFrom = 1000;  // below the usual limit of 1024
 inline long MoveUp(long fd) {
-  constexpr long kFrom = 1000;  // below the usual limit of 1024
   if (Failed(fd)) return fd;
-  const long up = Call(SYS_fcntl, fd, 1030 /* F_DUPFD_CLOEXEC */, kFrom);
+  const long up = Call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kMovedUpFrom);
   if (Failed(up)) return fd;
   Close(fd);
   return up;

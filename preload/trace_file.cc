@@ -153,9 +153,29 @@ long TraceFile::OpenVerified() {
   return fd;
 }
 
+void TraceFile::CloseInherited() const {
+  // Ours have the lowest numbers that were free, before and behind sys::MoveUp(): where so many are free now there
+  // is none behind them.
+  constexpr int kFree = 8;
+  constexpr long kMost = 4096;
+  if (device_ == 0 && inode_ == 0) return;
+  for (const long first : {3L, sys::kMovedUpFrom}) {
+    int free = 0;
+    for (long fd = first; free < kFree && fd < first + kMost; ++fd) {
+      struct stat info;
+      if (sys::Failed(sys::Fstat(fd, &info))) {
+        ++free;
+        continue;
+      }
+      free = 0;
+      if (info.st_dev == device_ && info.st_ino == inode_) sys::Close(fd);
+    }
+  }
+}
+
 template <typename Function>
 long TraceFile::WithFile(Function write) {
-  return WithDescriptor([&] {
+  return WithOwnDescriptor([&] {
     const long fd = OpenVerified();
     if (sys::Failed(fd)) return fd;
     write(fd);

@@ -91,6 +91,10 @@ class TraceFile {
            lost_records_.exchange(false, std::memory_order_relaxed);
   }
 
+  // In a fork child: closes what another thread of the parent had open of the file just then, which nobody else
+  // would.
+  void CloseInherited() const;
+
   // From now on nothing is written: the file is another process's.
   void Forsake() {
     name_.Clear();

@@ -59,7 +59,7 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
       mappings_.Map(event.word(1), event.word(2), call);
       break;
     case ExtendedType::kShmdt:
-      mappings_.Detach(event.word(1));
+      mappings_.Detach(stream, event.word(1));
       break;
     case ExtendedType::kUsage:
       AddUsage(event, time);

@@ -164,9 +164,11 @@ void MappingModel::Arena(uint64_t base, uint64_t bytes, const Call& call) {
   }
 }
 
-void MappingModel::Detach(uint64_t address) {
+void MappingModel::Detach(size_t stream, uint64_t address) {
+  auto& taken = last_unmapped_[stream];
+  taken.clear();
   const auto at = ranges_.find(address);
-  if (at != ranges_.end()) Erase(address, at->second.end, nullptr);
+  if (at != ranges_.end()) Erase(address, at->second.end, &taken);
 }
 
 void MappingModel::Finish(std::string_view map_at_end, Analysis* analysis) const {

@@ -47,7 +47,7 @@ class MappingModel {
   void Break(uint64_t old_break, uint64_t new_break, const Call& call);
   // A heap of another arena has now this many bytes.
   void Arena(uint64_t base, uint64_t bytes, const Call& call);
-  void Detach(uint64_t address);  // shmdt
+  void Detach(size_t stream, uint64_t address);  // shmdt; as Unmap()
 
   // Whose the range is that has `address`; nullptr: nobody's, or not of the selection.
   const MappingSite* Find(uint64_t address) const;

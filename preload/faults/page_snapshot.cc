@@ -323,8 +323,6 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   return whole;
 }
 
-}  // namespace
-
 // A fork child that touched less than a sixteenth of what is large: the rest is its parent's, which tells of it. Many
 // live for a moment, and to look through a gigabyte takes a quarter of a second.
 bool IsInherited() {
@@ -334,6 +332,8 @@ bool IsInherited() {
   constexpr long kPageKb = arch::kPageBytes >> 10;
   return usage.ru_maxrss >= kFirstGrowthKb && usage.ru_minflt * 16 < usage.ru_maxrss / kPageKb;
 }
+
+}  // namespace
 
 void TakePageSnapshot(format::SnapshotReason reason, std::string_view name) {
   if (g_process.config.faults == FaultMode::kOff || g_process.file.keeps_newest()) return;

@@ -25,7 +25,7 @@ namespace memtrace::unwind {
 // What a walk knows of the frame it stands in, besides where to go from there.
 struct FrameInfo {
   uint16_t tag = 0;         // module instance
-  bool trampoline = false;  // of a signal, or the begin of a context: see StackFrame
+  bool trampoline = false;  // of a signal, or the begin of a context: see PcOf()
 };
 
 enum class StepResult : uint8_t {

@@ -71,7 +71,11 @@ RuleTable::Inserted RuleTable::InsertInto(Table table, uint64_t key, uint64_t ru
       entry.rule.store(rule, std::memory_order_release);
       return Inserted::kYes;
     }
-    if (found == key) return Inserted::kAlready;
+    if (found == key) {
+      // Who wrote the key may have left before it wrote the rule, which is the same.
+      if (entry.rule.load(std::memory_order_relaxed) == 0) entry.rule.store(rule, std::memory_order_release);
+      return Inserted::kAlready;
+    }
     if ((found ^ key) << 16 != 0 || !IsRetired(TagOf(found))) continue;
     uint64_t old = entry.rule.load(std::memory_order_relaxed);
     if (old == 0 || entry.key.load(std::memory_order_relaxed) != found ||
@@ -112,7 +116,15 @@ bool RuleTable::Grow(Table old) {
   const uint32_t retired = RetiredTags();
   const bool largest = old.word != 0 && old.bits() >= kLargestBits;
   if (largest && retired == g_instance.retired_.load(std::memory_order_relaxed)) return false;
-  if (g_instance.growing_.exchange(true, std::memory_order_acquire)) return false;
+  const uintptr_t self = arch::ThreadPointer();
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  uintptr_t other = 0;
+  if (!g_instance.growing_.compare_exchange_strong(other, self, std::memory_order_acquire)) {
+    // A handler that struck there and jumped away has left it for good: then this thread is further out again. (On
+    // another stack that may be wrong: the rules that two such copies do not have are read once more.)
+    if (other != self || frame < g_instance.growing_frame_) return false;
+  }
+  g_instance.growing_frame_ = frame;
   bool grown = false;
   if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
     g_instance.retired_.store(retired, std::memory_order_relaxed);
@@ -146,7 +158,7 @@ bool RuleTable::Grow(Table old) {
       g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
     }
   }
-  g_instance.growing_.store(false, std::memory_order_release);
+  g_instance.growing_.store(0, std::memory_order_release);
   return grown;
 }
 

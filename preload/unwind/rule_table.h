@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/arch/arch.h"
 #include "preload/unwind/frame_rule.h"
 #include "preload/unwind/module_epoch.h"
 
@@ -83,7 +84,12 @@ class RuleTable {
   static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
 
   // In a fork child: another thread of the parent may have been making a table.
-  static void ForgetGrowth() { g_instance.growing_.store(false, std::memory_order_relaxed); }
+  static void ForgetGrowth() { g_instance.growing_.store(0, std::memory_order_relaxed); }
+  // This thread has left for good whatever it did here: a handler that struck in it has jumped away.
+  static void ForgetOwnGrowth() {
+    uintptr_t own = arch::ThreadPointer();
+    g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_relaxed);
+  }
 
   static void ClearForTesting();
   static size_t HomeForTesting(uint64_t lookup) {
@@ -113,7 +119,8 @@ class RuleTable {
   static RuleTable g_instance;
   std::atomic<Table> table_{Table{0}};  // 0: no insertion yet
   std::atomic<uint32_t> used_{0};
-  std::atomic<bool> growing_{false};
+  std::atomic<uintptr_t> growing_{0};  // the control block of the thread that makes a table,
+  uintptr_t growing_frame_ = 0;        // and where on its stack
   std::atomic<uint32_t> retired_{0};  // tags, when it was copied or looked through last
   std::atomic<uint64_t> memory_bytes_{0};
   std::atomic<uint64_t> minor_faults_{0};

@@ -40,9 +40,6 @@ struct CallSite {
 //   a frame a signal interrupted,    the exact pc, plus one
 //   a signal trampoline, and the
 //   first frame of a context
-struct StackFrame {
-  uint64_t key;
-};
 constexpr uint64_t PcOf(uint64_t key) { return key & ((uint64_t{1} << 48) - 1); }
 constexpr uint32_t InstanceOf(uint64_t key) { return static_cast<uint32_t>(key >> 48); }
 

@@ -376,5 +376,25 @@ INSTANTIATE_TEST_SUITE_P(Patterns, OverrunStackTest,
                          ::testing::Values("letters", "zeros", "code", "stack"),
                          [](const auto& info) { return std::string(info.param); });
 
+// A handler that jumps out of the library while it makes a larger table of rules must not leave it at that table for good.
+TEST(HazardsTest, TheRulesOfManyPlacesAreKeptThoughHandlersJumpOutOfIt) {
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {TraceePath("jumps_among_many_places")}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  const Result info = RunCommand({.arguments = {ToolPath(), "info", TraceOf(traces.path(), "jumps_among_many_places")}});
+  uint64_t missed = 0, full = 0;
+  std::istringstream lines(info.out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t value = 0;
+    if (!(words >> name >> value)) continue;
+    if (name == "rule_misses") missed = value;
+    if (name == "rule_table_full") full = value;
+  }
+  EXPECT_GT(missed, 4096u) << info.out;
+  EXPECT_LT(full, 4096u) << run.out << "three rounds of 4096 places asked for rules again";
+}
+
 }  // namespace
 }  // namespace memtrace::e2e

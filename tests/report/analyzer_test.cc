@@ -360,7 +360,8 @@ TEST(AnalyzerTest, MappingsAreFollowedThroughPartialUnmapsAndMoves) {
   t.Mremap(0x108000, 0x8000, 0x300000, 0x20000, 3);                // grows by 96 KiB
   t.Brk(0x500000, 0x520000, 1).Brk(0x520000, 0x510000, 1);
   t.ArenaGrowth(0x7f0000000000, 0x21000, 2).ArenaGrowth(0x7f0000000000, 0x42000, 3);
-  t.Shmat(0x600000, 0x1000, 5, 2).Shmdt(0x600000).At(2);
+  t.Shmat(0x600000, 0x1000, 5, 2).Shmdt(0x600000).MunmapFailed(0x600000, 0).Shmdt(0x600000);
+  t.Shmat(0x700000, 0x3000, 6, 3).Shmdt(0x700000).MunmapFailed(0x700000, 0).At(2);  // taken back
   const AnalyzedTrace trace_ = Analyze(trace.Build());
   const auto find = [&](MappingSite::Kind kind, uint64_t pc) {
     for (const MappingSite& site : trace_.analysis.mappings) {
@@ -370,6 +371,7 @@ TEST(AnalyzerTest, MappingsAreFollowedThroughPartialUnmapsAndMoves) {
     return MappingSite();
   };
   using Kind = MappingSite::Kind;
+  EXPECT_EQ(find(Kind::kShm, 0x403000).live_bytes, 0x3000u);
   EXPECT_EQ(find(Kind::kMmap, 0x401000).live_bytes, 0xc000u) << "moved, but still its";
   EXPECT_EQ(find(Kind::kMmap, 0x401000).bytes, 0x10000u);
   EXPECT_EQ(find(Kind::kMmap, 0x402000).live_bytes, 0x8000u);

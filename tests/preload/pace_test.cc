@@ -1,0 +1,26 @@
+#include "preload/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace memtrace {
+namespace {
+
+TEST(PaceTest, WhatTakesLongIsDueSeldom) {
+  Pace pace;
+  EXPECT_TRUE(pace.IsDue(1000));
+  pace.Took(1000, 1010);
+  EXPECT_FALSE(pace.IsDue(1010));
+  EXPECT_FALSE(pace.IsDue(1010 + 50 * 10 - 1));
+  EXPECT_TRUE(pace.IsDue(1010 + 50 * 10));
+  pace.Took(2000, 2000);  // by a clock that is too coarse to tell
+  EXPECT_TRUE(pace.IsDue(2000));
+}
+
+TEST(PaceTest, WhoReadTheClockBeforeAnotherWasDoneIsNotDue) {
+  Pace pace;
+  pace.Took(5000, 5001);
+  EXPECT_FALSE(pace.IsDue(4000));
+}
+
+}  // namespace
+}  // namespace memtrace
