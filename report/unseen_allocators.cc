@@ -232,6 +232,23 @@ void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
   Survey(find, analysis).Run();
 }
 
+void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
+  Coverage& coverage = analysis->coverage;
+  const auto [at, is_new] = found_.try_emplace({analysis->process.executable, analysis->process.build_id});
+  Found& found = at->second;
+  if (!is_new) {
+    coverage.modules_not_examined += found.modules_not_examined;
+    coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(), found.allocators.end());
+    coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
+    return;
+  }
+  const size_t notes_before = coverage.notes.size();
+  FillUnseenAllocators(find_, analysis);
+  found.modules_not_examined = coverage.modules_not_examined;
+  found.allocators = coverage.unseen_allocators;
+  found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before), coverage.notes.end());
+}
+
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {
   // Each is a process. The largest programs have some hundred modules.
   constexpr size_t kMost = 500;

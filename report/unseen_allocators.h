@@ -17,8 +17,12 @@
 #define MEMTRACE_REPORT_UNSEEN_ALLOCATORS_H_
 
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "report/analysis.h"
 #include "symbolizer/module_names.h"
@@ -32,6 +36,22 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
 
 // Fills Coverage::unseen_allocators and ::modules_not_examined, and adds its notes.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
+
+// The same of many traces: a program is looked at once, for that means reading its files.
+class UnseenAllocatorsByProgram {
+ public:
+  explicit UnseenAllocatorsByProgram(FindModuleNames find) : find_(std::move(find)) {}
+  void Fill(Analysis* analysis);
+
+ private:
+  struct Found {
+    std::vector<UnseenAllocator> allocators;
+    std::vector<std::string> notes;
+    uint64_t modules_not_examined = 0;
+  };
+  const FindModuleNames find_;
+  std::map<std::pair<std::string, std::string>, Found> found_;  // by executable and its build-id
+};
 
 // By the children of `process`, which stays the caller's.
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process);

@@ -369,6 +369,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
     run.skipped.push_back(absl::StrCat("skipped ", one.file, ": ", one.why));
     run.notes.push_back(run.skipped.back());
   }
+  for (const TreeAnalysis::Note& note : tree.notes) run.notes.push_back(NoteText(tree, note));
   for (const std::string& note : view->symbols().notes()) run.notes.push_back(note);
   std::set<std::string> executables;
   const auto leaks = losses.ByExecutable(tree);

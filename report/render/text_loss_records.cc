@@ -75,9 +75,8 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     lines.Add("", absl::StrCat("! scan ", other.number, " tells nothing: ",
                                EscapeControls(other.failure)), Ink::kWarning);
   }
-  if (!leak::IsAtExit(scan) && view.analysis().range.whole()) {
-    lines.Add("", "! the end of the program was not scanned: nothing is known of what it lost "
-                  "after this instant", Ink::kWarning);
+  if (leak::EndWasNotScanned(view.analysis())) {
+    lines.Add("", absl::StrCat("! ", leak::kEndWasNotScanned), Ink::kWarning);
   }
   for (const std::string& note : scan.notes) {
     lines.Add("", absl::StrCat("! ", EscapeControls(note)), Ink::kWarning);

@@ -170,6 +170,10 @@ void AddLost(const ReportView& view, Lines* lines) {
                                  Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const bool all_recorded = AllRecorded(view.analysis().coverage);
+  if (view.analysis().totals.allocations == 0 && !all_recorded && parts.empty()) {
+    lines->Add("Lost", "not known: no allocation was recorded, see Coverage", Ink::kWarning);
+    return;
+  }
   lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
                                   leak::IsAtExit(*scan) ? "the exit"
                                                         : absl::StrCat("scan ", scan->number),

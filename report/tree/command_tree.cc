@@ -190,7 +190,8 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   symbolizer.Settle();
   render::Progress progress;
   TreeAnalysis analysis = AnalyzeTree(
-      set, [&](double share) { progress.Report("reading", share); }, {}, options->analyze.jobs);
+      set, [&](double share) { progress.Report("reading", share); }, {},
+      {.jobs = options->analyze.jobs, .find_names = ModuleNamesBy(&symbolizer)});
   analysis.skipped.insert(analysis.skipped.begin(), not_there.begin(), not_there.end());
   analysis.name = flags.files.size() == 1
                       ? flags.files.front()

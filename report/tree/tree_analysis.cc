@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "report/coverage.h"
 #include "report/leak/leak_scans.h"
+#include "report/render/units.h"
 #include "report/trace_reader.h"
 #include "report/tree/add_totals.h"
 #include "report/tree/trace_copies.h"
@@ -27,11 +28,39 @@ void Shorten(std::vector<std::string>* command) {
   command->shrink_to_fit();
 }
 
+// Notes by their text, for which there is nothing else to know them by.
+class Notes {
+ public:
+  explicit Notes(std::vector<TreeAnalysis::Note>* notes) : notes_(*notes) {}
+
+  void Add(const std::string& text, size_t image) {
+    const auto [at, is_new] = index_.try_emplace(text, notes_.size());
+    if (is_new) {
+      if (notes_.size() == TreeAnalysis::kMostNotes) {
+        index_.erase(at);
+        return;
+      }
+      notes_.push_back({text, 0, image});
+    }
+    ++notes_[at->second].images;
+  }
+
+ private:
+  std::vector<TreeAnalysis::Note>& notes_;
+  absl::flat_hash_map<std::string, size_t> index_;
+};
+
 }  // namespace
 
+std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note) {
+  return absl::StrCat(note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ", note.text);
+}
+
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
-                         const SeeTrace& see, unsigned jobs) {
+                         const SeeTrace& see, const TreeOptions& how) {
   TreeAnalysis tree;
+  Notes notes(&tree.notes);
+  UnseenAllocatorsByProgram allocators(how.find_names);
   tree.spools = set.spools;
   const absl::flat_hash_map<uint64_t, size_t> fullest = FullestCopies(set);
   uint64_t bytes_before = 0;
@@ -59,7 +88,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
       continue;
     }
     AnalyzeOptions options;
-    options.jobs = jobs;
+    options.jobs = how.jobs;
     options.progress = [&](const ReadProgress& progress) { report(progress.share()); };
     auto trace = AnalyzeTrace(**reader, options);
     if (!trace.ok()) {
@@ -68,9 +97,16 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     }
     bytes_before += file.bytes;
     Analysis& analysis = trace->analysis;
+    if (how.find_names) allocators.Fill(&analysis);
+    const size_t number_of_image = tree.images.size();
+    for (const std::string& note : analysis.coverage.notes) notes.Add(note, number_of_image);
+    tree.not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
+    tree.invalid_frees += analysis.invalid_frees.told;
+    tree.with_invalid_frees += analysis.invalid_frees.told != 0 ? 1 : 0;
     ProcessImage image;
     if (const LeakScan* scan = leak::ChooseScan(analysis, 0); scan != nullptr) {
       image.leaks = scan->totals;
+      for (const std::string& note : scan->notes) notes.Add(note, number_of_image);
       ++tree.scanned;
       tree.scanned_early += leak::EndWasNotScanned(analysis) ? 1 : 0;
       for (size_t i = 0; i < kLeakKinds; ++i) {

@@ -17,6 +17,7 @@
 #include "report/tree/merged_sites.h"
 #include "report/tree/process_tree.h"
 #include "report/tree/trace_set.h"
+#include "report/unseen_allocators.h"
 
 namespace memtrace::report {
 
@@ -38,6 +39,16 @@ struct TreeAnalysis {
   std::array<LeakAmount, kLeakKinds> leaks;  // sums over the images that were scanned
   uint64_t scanned_early = 0;  // of those, images whose end was not: leak::EndWasNotScanned()
   uint64_t scanned = 0;             // images
+  // What a report on one trace says that it lacks, or that there is to know of it. The first kMostNotes that differ.
+  struct Note {
+    std::string text;
+    uint64_t images = 0;
+    size_t first = 0;  // of these
+  };
+  static constexpr size_t kMostNotes = 1000;
+  std::vector<Note> notes;
+  uint64_t not_all_recorded = 0;    // images, by AllRecorded()
+  uint64_t invalid_frees = 0, with_invalid_frees = 0;  // InvalidFrees::told; images
   uint64_t sample_bytes = 0;        // the largest of any
   bool waste_is_known = true;       // of all of them
 };
@@ -46,9 +57,17 @@ struct TreeAnalysis {
 // it becomes, and its sites, which have been added to `sites`.
 using SeeTrace = std::function<void(size_t image, AnalyzedTrace& trace, MergedSites& sites)>;
 
-// `progress`: the share of the bytes that were read, 0 to 1. `jobs`: AnalyzeOptions.
+struct TreeOptions {
+  unsigned jobs = 0;           // AnalyzeOptions
+  FindModuleNames find_names;  // looks for allocators that are not recorded; empty: nobody does
+};
+
+// `progress`: the share of the bytes that were read, 0 to 1.
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
-                         const SeeTrace& see = {}, unsigned jobs = 0);
+                         const SeeTrace& see = {}, const TreeOptions& how = {});
+
+// "FILE: what it says of itself", or "3 traces: ...", of one of `tree.notes`.
+std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note);
 
 }  // namespace memtrace::report
 

@@ -113,6 +113,7 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
     notes.push_back(absl::StrCat("a run has left traces in ", spool,
                                  ": memtrace run --finish packs them"));
   }
+  for (const TreeAnalysis::Note& note : analysis.notes) notes.push_back(NoteText(analysis, note));
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
   if (analysis.scanned_early > 0) {
     notes.push_back(absl::StrCat(render::Plural(analysis.scanned_early, "trace"), ": ", leak::kEndWasNotScanned));
@@ -121,6 +122,8 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
                       {"events", analysis.events},
                       {"dropped_events", analysis.dropped_events},
                       {"truncated", analysis.truncated},
+                      {"all_recorded", analysis.not_all_recorded == 0},
+                      {"invalid_frees", analysis.invalid_frees},
                       {"skipped", std::move(skipped)},
                       {"notes", std::move(notes)}});
   Json totals = TotalsJson(analysis.totals, analysis.sample_bytes != 0, analysis.waste_is_known);

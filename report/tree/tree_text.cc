@@ -24,6 +24,7 @@ using namespace render;  // NOLINT: this file is a part of it
 
 constexpr size_t kMostRows = 500;    // of the tree, without --full
 constexpr size_t kSkippedShown = 5;
+constexpr size_t kNotesShown = 10;
 
 class TreeText {
  public:
@@ -107,7 +108,8 @@ std::string TreeText::Lost() const {
                           : absl::StrCat("; of ", analysis_.scanned_early, " only until the last scan, for the end was not scanned"),
                       unknown == 0 ? "" : absl::StrCat("; not known of ", unknown,
                                                        unknown == 1 ? " that was" : " that were",
-                                                       " not scanned"));
+                                                       " not scanned"),
+                      analysis_.not_all_recorded == 0 ? "" : "; not all was recorded: see Coverage");
 }
 
 std::string TreeText::Summary() const {
@@ -183,6 +185,19 @@ std::string TreeText::Summary() const {
                                example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
                                damaged > 1 ? "; ..." : ""),
               Ink::kWarning);
+  }
+  if (analysis_.invalid_frees > 0) {
+    lines.Add("", absl::StrCat("! ", Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
+                               Plural(analysis_.with_invalid_frees, "trace"),
+                               ": INVALID FREES in the report of each shows of what"),
+              Ink::kWarning);
+  }
+  for (size_t i = 0; i < analysis_.notes.size(); ++i) {
+    if (i == kNotesShown && !options_.text.full) {
+      lines.Add("", absl::StrCat("and ", Plural(analysis_.notes.size() - i, "more note"), ": --full"));
+      break;
+    }
+    lines.Add("", EscapeControls(NoteText(analysis_, analysis_.notes[i])));
   }
   for (size_t i = 0; i < analysis_.skipped.size(); ++i) {
     if (i == kSkippedShown && !options_.text.full) {

@@ -237,6 +237,7 @@ TEST(TracingTest, ReallocarrayIsOneEventThoughGlibcMakesItOfRealloc) {
   EXPECT_EQ(totals.at("allocations"), 2);
   EXPECT_EQ(totals.at("frees"), 2);
   EXPECT_EQ(totals.at("bytes_allocated"), 300);
+  EXPECT_EQ(totals.at("failed_allocations"), 1);
 }
 
 // As rustc with its jemalloc: our first call is an mmap under the lock of the program's malloc,
@@ -264,6 +265,15 @@ TEST(TracingTest, AProgramWithItsOwnMallocRunsAndTheReportSaysSo) {
   const std::string text = ReportText(trace, {"--width", "200"});
   EXPECT_THAT(text, HasSubstr(note));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("every block was freed")));
+  EXPECT_THAT(text, ::testing::ContainsRegex("Lost +not known: no allocation was recorded"));
+  // Nor do several traces together read as if nothing was lost.
+  ASSERT_EQ(RunCommand(Traced({.arguments = {"true"}}, traces.path())).Outcome(), "exit 0");
+  const std::string together = ReportText(traces.path(), {"--width", "200"});
+  EXPECT_THAT(together, HasSubstr(note));
+  EXPECT_THAT(together, HasSubstr("not all was recorded: see Coverage"));
+  const Json tree = Json::parse(ReportText(traces.path(), {"--format", "json"}));
+  EXPECT_EQ(tree.at("coverage").at("all_recorded"), false);
+  EXPECT_THAT(tree.at("coverage").at("notes").dump(), HasSubstr("own_malloc"));
 }
 
 // "NAME ADDRESS SIZE ALIGNMENT" of a line of the dump, as the tracee says it; "" of lines that
