@@ -58,7 +58,7 @@ _memtrace() {
             --missing-evidence) COMPREPLY=($(compgen -W 'fail report' -- "$cur")); return ;;
             --traces | --source-root) _filedir -d; return ;;
             --suppressions | --gen-suppressions | --baseline) _filedir; return ;;
-            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth) return ;;
+            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees) return ;;
         esac
     fi
 
@@ -139,7 +139,7 @@ _memtrace() {
                 --format --output --top --full --color --width --debug-dir --sysroot --debuginfod' ;;
         check)
             options='--help --run --traces --fail-on --suppressions --default-suppressions --gen-suppressions
-                --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations
+                --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations --max-invalid-frees
                 --max-growth --missing-evidence --format --output --source-root --top --full --quiet
                 --debug-dir --sysroot' ;;
         leaks) options='--help --output --show-leak-kinds --new --increased --changed --timeout --top --full' ;;

@@ -184,6 +184,7 @@ complete -c memtrace -n '__memtrace_command check' -l update-baseline -d 'Make t
 complete -c memtrace -n '__memtrace_command check' -l tolerance -x -d 'By how much a known leak may grow'
 complete -c memtrace -n '__memtrace_command check' -l max-leaked -x -d 'Bytes that a process may leak'
 complete -c memtrace -n '__memtrace_command check' -l max-peak -x -d 'Bytes that it may have live at once'
+complete -c memtrace -n '__memtrace_command check' -l max-invalid-frees -x -d 'Invalid frees that it may have'
 complete -c memtrace -n '__memtrace_command check' -l max-allocations -x -d 'How often it may allocate'
 complete -c memtrace -n '__memtrace_command check' -l max-growth -x -d 'Bytes by which it may grow between phases'
 complete -c memtrace -n '__memtrace_command check' -l missing-evidence -xa 'fail report' -d 'What traces that prove nothing do'

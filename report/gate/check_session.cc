@@ -101,6 +101,11 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   status.Update(ParseAll(flags.max_peak, limit("--max-peak", false), &policy->max_peak));
   status.Update(ParseAll(flags.max_allocations, limit("--max-allocations", true),
                          &policy->max_allocations));
+  std::vector<Limit> invalid_frees;
+  status.Update(ParseAll(flags.max_invalid_frees, limit("--max-invalid-frees", true), &invalid_frees));
+  const bool general = std::ranges::any_of(invalid_frees, [](const Limit& one) { return one.program.empty(); });
+  if (general) policy->max_invalid_frees.clear();
+  policy->max_invalid_frees.insert(policy->max_invalid_frees.end(), invalid_frees.begin(), invalid_frees.end());
   status.Update(ParseAll(flags.max_growth, [](const std::string& text) { return ParseGrowth(text); },
                          &policy->max_growth));
   return status;

@@ -67,6 +67,8 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
        "[PROG=]N");
   list("--max-growth", flags->max_growth, "Bytes by which it may grow between two phases;\nrepeatable",
        "[PROG=]A..B=BYTES");
+  list("--max-invalid-frees", flags->max_invalid_frees,
+       "Double frees, and frees inside of blocks, that it\nmay have; 0; repeatable", "[PROG=]N");
   check->add_option("--missing-evidence", flags->missing_evidence,
                     "Traces that prove nothing: fail (default), or are\n"
                     "reported only")

@@ -1,7 +1,6 @@
 #include "report/gate/gate_input.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -166,20 +165,9 @@ std::vector<StackId> GateInput::Stacks() const {
 GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,
                      const std::function<void(double)>& progress, TreeAnalysis* tree) {
   GateInput input;
-  // An allocator is looked for once in each program: it means reading its files.
-  std::set<std::pair<std::string, std::string>> looked_at, own_malloc;
   std::vector<std::string> events_missing;  // by process
   const auto see = [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
     Analysis& analysis = trace.analysis;
-    const std::pair program{analysis.process.executable, analysis.process.build_id};
-    if (looked_at.insert(program).second) {
-      FillUnseenAllocators(find_names, &analysis);
-      for (const UnseenAllocator& unseen : analysis.coverage.unseen_allocators) {
-        if (unseen.way == UnseenAllocator::Way::kComesFirst) own_malloc.insert(program);
-      }
-    } else if (own_malloc.contains(program)) {
-      analysis.coverage.unseen_allocators.push_back({.module = analysis.process.executable});
-    }
     GateProcess& process = input.processes.emplace_back();
     process.file = analysis.file;
     process.program = std::string(render::FileNameOf(analysis.process.executable));
@@ -190,6 +178,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     events_missing.push_back(WhyEventsAreMissing(analysis));
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
+    process.invalid_frees = analysis.invalid_frees.told;
     process.duration_ns = analysis.process.own_duration_ns();
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
@@ -238,7 +227,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     const std::vector<StackId> merged = sites.Translate(trace, stacks);
     for (size_t i = 0; i < merged.size(); ++i) input.losses[first + i].stack = merged[i];
   };
-  *tree = AnalyzeTree(set, progress, see);
+  *tree = AnalyzeTree(set, progress, see, {.find_names = find_names});
   for (const TreeAnalysis::Skipped& skipped : tree->skipped) {
     if (skipped.is_copy) {
       input.notes.push_back(absl::StrCat(skipped.file, " was not looked at: ", skipped.why));

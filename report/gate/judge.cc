@@ -257,6 +257,7 @@ absl::string_view ExcessName(GateExcess::What what) {
     case GateExcess::What::kPeak: return "peak";
     case GateExcess::What::kAllocations: return "allocations";
     case GateExcess::What::kGrowth: return "growth";
+    case GateExcess::What::kInvalidFrees: return "invalid-frees";
   }
   return "";
 }
@@ -282,6 +283,10 @@ std::string ExcessText(const GateExcess& excess) {
     case GateExcess::What::kGrowth:
       text = absl::StrCat("grew by ", bytes(excess.value), " in ", excess.phases, ", at most ",
                           bytes(excess.limit));
+      break;
+    case GateExcess::What::kInvalidFrees:
+      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ", render::Count(excess.limit),
+                          ": memtrace report shows of what");
       break;
   }
   if (excess.processes > 1) {
@@ -340,6 +345,7 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
   NoteUnusedLimits("--max-leaked", policy.max_leaked, programs, &result.notes);
   NoteUnusedLimits("--max-peak", policy.max_peak, programs, &result.notes);
   NoteUnusedLimits("--max-allocations", policy.max_allocations, programs, &result.notes);
+  NoteUnusedLimits("--max-invalid-frees", policy.max_invalid_frees, programs, &result.notes);
   for (const std::string& note : notes) {
     if (result.notes.size() == kMostNotes) break;
     result.notes.push_back(note);
@@ -425,6 +431,8 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
   excesses.Check(GateExcess::What::kAllocations, policy.max_allocations,
                  [&](size_t i) { return input.processes[i].allocations; });
   CheckGrowth(input, policy, &result);
+  excesses.Check(GateExcess::What::kInvalidFrees, policy.max_invalid_frees,
+                 [&](size_t i) { return input.processes[i].invalid_frees; });
 
   const bool failed = result.gated > 0 || !result.excesses.empty();
   const bool blind = result.usable == 0 ||

@@ -58,7 +58,7 @@ struct GateLeak {
 
 // A limit that was passed.
 struct GateExcess {
-  enum class What { kLeaked, kPeak, kAllocations, kGrowth } what = What::kLeaked;
+  enum class What { kLeaked, kPeak, kAllocations, kGrowth, kInvalidFrees } what = What::kLeaked;
   std::string program, file;  // of the process that is furthest beyond it
   uint32_t pid = 0;
   uint64_t limit = 0, value = 0;

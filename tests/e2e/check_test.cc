@@ -99,6 +99,27 @@ TEST(CheckTest, LimitsAreOfEachProcess) {
   EXPECT_EQ(status({"--fail-on", "none", "--max-growth", "a..b=0"}), 2) << "no such phases";
 }
 
+// glibc notices only some.
+TEST(CheckTest, ADoubleFreeFails) {
+  TempDir directory;
+  const std::string program = Compile(directory, "app", R"(#include <stdlib.h>
+int main(void) {
+  void* volatile blocks[9];
+  for (int i = 0; i < 9; ++i) blocks[i] = malloc(24);
+  for (int i = 0; i < 9; ++i) free(blocks[i]);
+  free(blocks[7]);
+  return 0;
+})", {"-w"});
+  TempDir traces;
+  Trace(traces.path(), {program});
+  const Result check = Check({traces.path()});
+  EXPECT_EQ(check.exit_status, 1) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("app 1 invalid free, at most 0"));
+  EXPECT_EQ(Check({traces.path(), "--max-invalid-frees", "1"}).exit_status, 0);
+  EXPECT_EQ(Check({traces.path(), "--max-invalid-frees", "other=1"}).exit_status, 1);
+  EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
+}
+
 TEST(CheckTest, ABaselineGoesThroughItsLife) {
   TempDir traces, work;
   Trace(traces.path(), {ExamplePath("leaks")});

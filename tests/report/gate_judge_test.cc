@@ -301,6 +301,16 @@ TEST(JudgeTest, ALimitOfAProgramReplacesTheGeneralOne) {
   EXPECT_THAT(ExcessText(gate.result.excesses.front()), HasSubstr("7 allocations, at most 6"));
 }
 
+TEST(JudgeTest, NoInvalidFreeIsAllowedWhereNothingIsSaid) {
+  MadeUpGate gate;
+  gate.input.processes[gate.AddProcess("app")].invalid_frees = 2;
+  EXPECT_EQ(gate.Judge().exit_code(), 1);
+  EXPECT_EQ(ExcessName(gate.result.excesses.front().what), "invalid-frees");
+  EXPECT_THAT(ExcessText(gate.result.excesses.front()), HasSubstr("2 invalid frees, at most 0"));
+  gate.policy.max_invalid_frees = {{"", 0}, {"app", 2}};
+  EXPECT_EQ(gate.Judge().exit_code(), 0);
+}
+
 TEST(JudgeTest, GrowthIsFromTheFirstMarkToTheLast) {
   MadeUpGate gate;
   gate.input.processes[gate.AddProcess("app")].phases = {
