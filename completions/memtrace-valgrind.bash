@@ -20,6 +20,10 @@ _memtrace_valgrind() {
             local before=
             [[ $value == *,* ]] && before=${value%,*},
             COMPREPLY=($(compgen -P "$before" -W 'definite indirect possible reachable all none' -- "${value##*,}")) ;;
+        --leak-check-heuristics=*)
+            local heuristics=
+            [[ $value == *,* ]] && heuristics=${value%,*},
+            COMPREPLY=($(compgen -P "$heuristics" -W 'stdstring length64 newarray multipleinheritance gobject gslice all none' -- "${value##*,}")) ;;
         --gen-suppressions=*) COMPREPLY=($(compgen -W 'no all' -- "$value")) ;;
         --show-reachable=* | --show-possibly-lost=* | --default-suppressions=* | --xml=* | \
             --trace-children=* | --child-silent-after-fork=*)
@@ -30,7 +34,7 @@ _memtrace_valgrind() {
         --*=*) ;;
         -*)
             COMPREPLY=($(compgen -W '--quiet --verbose --tool= --leak-check= --show-leak-kinds=
-                --errors-for-leak-kinds= --show-reachable= --show-possibly-lost= --leak-resolution=
+                --errors-for-leak-kinds= --show-reachable= --show-possibly-lost= --leak-resolution= --leak-check-heuristics=
                 --num-callers= --suppressions= --default-suppressions= --gen-suppressions=
                 --error-exitcode= --log-file= --log-fd= --xml= --xml-file= --xml-fd=
                 --xml-user-comment= --trace-children= --trace-children-skip=

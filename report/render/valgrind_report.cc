@@ -2,9 +2,14 @@
 
 #include "report/render/valgrind_report.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "report/leak/heuristics.h"
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"
@@ -153,14 +158,42 @@ std::string XmlFrame(const LossFrame& frame) {
   return absl::StrCat(out, "    </frame>\n");
 }
 
-std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of) {
+// `text`: a suppression as it is written to a file.
+std::string XmlSuppression(absl::string_view text) {
+  std::vector<absl::string_view> head;  // the name, the kind
+  std::string more, frames;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line == "{" || line == "}") continue;
+    const absl::string_view whole = line;
+    if (head.size() < 2) {
+      head.push_back(line);
+    } else if (absl::StartsWith(line, "match-leak-kinds:")) {
+      absl::StrAppend(&more, "    ", Element("skaux", line), "\n");
+    } else if (absl::ConsumePrefix(&line, "fun:")) {
+      absl::StrAppend(&frames, "    <sframe> ", Element("fun", line), " </sframe>\n");
+    } else if (absl::ConsumePrefix(&line, "obj:")) {
+      absl::StrAppend(&frames, "    <sframe> ", Element("obj", line), " </sframe>\n");
+    } else {
+      absl::StrAppend(&frames, "    <sframe> ", Element("fun", whole), " </sframe>\n");
+    }
+  }
+  head.resize(2);
+  return absl::StrCat("  <suppression>\n    ", Element("sname", head[0]), "\n    ", Element("skind", head[1]), "\n",
+                      more, frames, "    <rawtext>\n<![CDATA[\n", absl::StrReplaceAll(text, {{"]]>", "]]]]><![CDATA[>"}}),
+                      "]]>\n    </rawtext>\n  </suppression>\n");
+}
+
+std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of, const ValgrindStyle& style) {
   std::string out = absl::StrFormat("<error>\n  <unique>0x%x</unique>\n  <tid>1</tid>\n", unique);
   absl::StrAppend(&out, "  ", Element("kind", XmlKind(loss.kind)), "\n  <xwhat>\n    ",
                   Element("text", LossText(loss, number, of)), "\n    <leakedbytes>",
                   loss.total_bytes(), "</leakedbytes>\n    <leakedblocks>", loss.blocks,
                   "</leakedblocks>\n  </xwhat>\n  <stack>\n");
   for (const LossFrame& frame : loss.stack) absl::StrAppend(&out, XmlFrame(frame));
-  return absl::StrCat(out, "  </stack>\n</error>\n\n");
+  out += "  </stack>\n";
+  if (style.suppression_for) out += XmlSuppression(style.suppression_for(loss));
+  return absl::StrCat(out, "</error>\n\n");
 }
 
 }  // namespace
@@ -265,7 +298,7 @@ absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
   for (size_t i = 0; i < list.losses.size() && !out.done(); ++i) {
     const Loss& loss = list.losses[i];
     if (loss.suppressed || !style.show.Has(loss.kind)) continue;
-    out.Write(XmlError(loss, unique++, i + 1, list.losses.size()));
+    out.Write(XmlError(loss, unique++, i + 1, list.losses.size(), style));
   }
   out.Write("<errorcounts>\n</errorcounts>\n\n<suppcounts>\n");
   for (const UsedSuppression& used : style.suppressions) {

@@ -110,6 +110,9 @@ class Driver {
     for (const std::string* name : {&options_.log_file, &options_.xml_file}) {
       if (absl::Status status = CheckName(*name); !status.ok()) return Fail(status.message());
     }
+    if (!options_.missed.empty()) {
+      Say(absl::StrCat(absl::StrJoin(options_.missed, " "), ": nothing of that is done here"));
+    }
     absl::Status status = suppressions_.Load(options_);
     if (!status.ok()) return Fail(status.message());
     arguments_ = arguments;
@@ -163,7 +166,9 @@ class Driver {
   }
 
   void Report(const std::string& path) {
-    const auto trace = NamedTrace::Read(path, {});
+    leak::LeakOptions leaks;
+    leaks.heuristics = options_.heuristics;
+    const auto trace = NamedTrace::Read(path, {}, leaks);
     if (!trace.ok()) {
       Say(trace.status().message());
       unknown_ = true;

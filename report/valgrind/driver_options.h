@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "report/leak/heuristics.h"
 #include "report/leak_kinds.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/valgrind_report.h"
@@ -27,6 +28,7 @@ struct DriverOptions {
   render::ValgrindStyle::LeakCheck leak_check = render::ValgrindStyle::LeakCheck::kSummary;
   LeakKindSet show = LeakKindSet::Default();
   LeakKindSet errors = LeakKindSet::Default();
+  leak::HeuristicSet heuristics = leak::kAllHeuristics;
   render::LeakResolution resolution = render::LeakResolution::kHigh;
   size_t callers = 12;
   std::vector<std::string> suppressions;
@@ -42,6 +44,7 @@ struct DriverOptions {
   std::vector<std::string> skip_children, skip_children_by_argument;
   bool child_silent_after_fork = false;
   std::vector<std::string> ignored;  // options of Valgrind's without a meaning here
+  std::vector<std::string> missed;   // of these, those that ask for more than is done
   std::vector<std::string> command;
   bool help = false, version = false;
 };

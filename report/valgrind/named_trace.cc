@@ -9,10 +9,11 @@
 namespace memtrace::report::valgrind {
 
 absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(const std::string& path,
-                                                             const symbolizer::Options& options) {
+                                                             const symbolizer::Options& options,
+                                                             const leak::LeakOptions& leaks) {
   symbolizer::SymbolizerProcess symbolizer(options);
   symbolizer.Settle();
-  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, {});
+  absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, {.leaks = leaks});
   if (!trace.ok()) return trace.status();
   std::unique_ptr<NamedTrace> named(new NamedTrace);
   named->trace_ = *std::move(trace);

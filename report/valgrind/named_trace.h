@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "report/analyzer.h"
+#include "report/leak/leak_options.h"
 #include "report/render/view.h"
 #include "report/site_symbols.h"
 #include "symbolizer/symbolizer.h"
@@ -19,7 +20,8 @@ namespace memtrace::report::valgrind {
 class NamedTrace {
  public:
   static absl::StatusOr<std::unique_ptr<NamedTrace>> Read(const std::string& path,
-                                                          const symbolizer::Options& options);
+                                                          const symbolizer::Options& options,
+                                                          const leak::LeakOptions& leaks = {});
 
   const Analysis& analysis() const { return trace_.analysis; }
   const render::ReportView& view() const { return *view_; }

@@ -74,6 +74,19 @@ TEST(DriverOptionsTest, TheProgramsOwnOptionsAreItsOwn) {
   EXPECT_EQ(ParseDriverOptions({"./app", "-q", "--leak-check=full"})->command.size(), 3u);
 }
 
+TEST(DriverOptionsTest, HeuristicsAreChosen) {
+  EXPECT_EQ(OptionsOf({}).heuristics, leak::kAllHeuristics);
+  EXPECT_EQ(OptionsOf({"--leak-check-heuristics=none"}).heuristics, 0u);
+  EXPECT_EQ(OptionsOf({"--leak-check-heuristics=stdstring,newarray"}).heuristics,
+            1u << static_cast<int>(leak::Pointer::kStdString) | 1u << static_cast<int>(leak::Pointer::kNewArray));
+  EXPECT_FALSE(ParseDriverOptions({"--leak-check-heuristics=stdstrings", "./app"}).ok());
+}
+
+TEST(DriverOptionsTest, WhatAsksForAnotherReportIsNotPassedOverInSilence) {
+  EXPECT_EQ(OptionsOf({"--xtree-leak=yes", "--track-origins=yes"}).missed, std::vector<std::string>{"--xtree-leak=yes"});
+  EXPECT_TRUE(OptionsOf({"--xtree-leak=no"}).missed.empty());
+}
+
 TEST(DriverOptionsTest, KindsAreSets) {
   EXPECT_EQ(OptionsOf({"--show-leak-kinds=definite,reachable"}).show,
             LeakKindSet::Of(LeakKind::kDefinite).With(LeakKind::kReachable));

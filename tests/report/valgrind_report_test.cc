@@ -220,6 +220,27 @@ TEST(ValgrindXmlTest, HasTheElementsOfProtocolFourInTheirOrder) {
   }
 }
 
+TEST(ValgrindXmlTest, HasTheSuppressionsThatWereAskedFor) {
+  MadeUpLeaks made_up;
+  const ReportView view = made_up.View();
+  ValgrindStyle style;
+  style.show = LeakKindSet::OfScans();
+  style.suppression_for = [](const Loss&) {
+    return "{\n   <a name>\n   Memcheck:Leak\n   match-leak-kinds: definite\n   fun:malloc\n   obj:/lib/a]]>b.so\n   ...\n}\n";
+  };
+  StringSink out;
+  ASSERT_TRUE(RenderValgrindXml(view, CollectLosses(view, {}), style, out).ok());
+  const std::string& xml = out.text();
+  EXPECT_THAT(xml, testing::HasSubstr("  <suppression>\n    <sname>&lt;a name&gt;</sname>\n    <skind>Memcheck:Leak</skind>\n"
+                                      "    <skaux>match-leak-kinds: definite</skaux>\n"
+                                      "    <sframe> <fun>malloc</fun> </sframe>\n"
+                                      "    <sframe> <obj>/lib/a]]&gt;b.so</obj> </sframe>\n"));
+  const auto run = valgrind::ParseValgrindXml(xml);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->damage, "");
+  EXPECT_EQ(run->losses.size(), 5u);
+}
+
 TEST(ValgrindXmlTest, NamesFromATraceCannotBreakIt) {
   MadeUpLeaks made_up;
   made_up.analysis.process.command = {"</exe>\x01<error>", std::string("\xff\x1b[31m")};
