@@ -161,7 +161,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
     AddModule(files[i], symbolize);
     if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(files.size()));
   }
-  if (analysis.frees_with_stack != 0) FindCalled(analysis, symbolize);
+  FindCalled(analysis, CallersOfNew(analysis, more), symbolize);
   notes_.Finish();
   // Needed while frames are added, large, and never again.
   absl::flat_hash_map<std::string, uint32_t>().swap(identities_);
@@ -245,21 +245,56 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
   }
 }
 
+bool SiteSymbols::IsInOperatorNew(StackId stack) const {
+  const absl::Span<const Frame> frames = FramesOf(stacks_.node(stack));
+  return !frames.empty() && absl::StartsWith(frames.back().linkage_name, "_Znw");
+}
+
+std::vector<StackId> SiteSymbols::CallersOfNew(const Analysis& analysis, std::span<const StackId> more) const {
+  absl::flat_hash_set<StackId> seen;
+  std::vector<StackId> callers;
+  const auto collect = [&](StackId stack) {
+    if (!stack || !seen.insert(stack).second || !IsInOperatorNew(stack)) return;
+    if (const StackId caller = stacks_.node(stack).parent) callers.push_back(caller);
+  };
+  for (const Site& site : analysis.sites) {
+    if (site.live_blocks != 0) collect(site.stack);
+  }
+  for (const LeakScan& scan : analysis.leak_scans) {
+    for (const LossRecord& record : scan.records) collect(record.stack);
+  }
+  for (const InvalidFree& story : analysis.invalid_frees.stories) collect(story.allocated.stack);
+  for (const StackId stack : more) collect(stack);
+  return callers;
+}
+
+std::string_view SiteSymbols::NewArrayCalled(StackId stack) const {
+  if (!stack || !IsInOperatorNew(stack)) return {};
+  const StackId caller = stacks_.node(stack).parent;
+  const auto at = caller ? called_.find(AddressOf(stacks_.node(caller))) : called_.end();
+  return at != called_.end() && absl::StartsWith(at->second, "_Zna") ? std::string_view(at->second) : std::string_view();
+}
+
 // Asked for apart, because few addresses are.
-void SiteSymbols::FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize) {
+void SiteSymbols::FindCalled(const Analysis& analysis, const std::vector<StackId>& callers,
+                             const SymbolizeModule& symbolize) {
   absl::flat_hash_set<StackId> seen;
   std::map<uint32_t, std::vector<uint64_t>> by_module;
+  const auto ask = [&](const Address& address) {
+    if (modules_.Instance(address.first) == nullptr || !called_.try_emplace(address).second) return;
+    by_module[address.first].push_back(address.second);
+  };
   const auto collect = [&](StackId stack) {
     if (!stack || !seen.insert(stack).second) return;
-    for (const Address& address : InnermostAddresses(stack)) {
-      if (modules_.Instance(address.first) == nullptr || !called_.try_emplace(address).second) continue;
-      by_module[address.first].push_back(address.second);
-    }
+    for (const Address& address : InnermostAddresses(stack)) ask(address);
   };
-  for (const BlockEnds& ends : analysis.block_ends) {
-    collect(ends.from);
-    collect(ends.to);
+  if (analysis.frees_with_stack != 0) {
+    for (const BlockEnds& ends : analysis.block_ends) {
+      collect(ends.from);
+      collect(ends.to);
+    }
   }
+  for (const StackId caller : callers) ask(AddressOf(stacks_.node(caller)));
   for (auto& [instance, pcs] : by_module) {
     const ModuleInfo& module = *modules_.Instance(instance);
     if (format::IsFunctionModule(module.path)) continue;

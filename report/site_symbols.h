@@ -75,6 +75,10 @@ class SiteSymbols {
   };
   static constexpr size_t kInnermostCalls = 3;  // not counting inlined ones
   std::vector<Call> InnermostCalls(StackId stack) const;
+  // The operator new[] that the program called where a stack begins in an operator new: the one jumps to the
+  // other, which is no caller then. Mangled; empty: there is none, or it is not known. Of blocks that were not freed, of those
+  // that were freed wrongly, and of `more`.
+  std::string_view NewArrayCalled(StackId stack) const;
   // libstdc++ or libc++, by the name of the file.
   static bool IsCxxRuntime(absl::string_view module);
 
@@ -108,7 +112,10 @@ class SiteSymbols {
   // From frame `begin` to the last one.
   void SetRun(const Address& address, uint32_t begin);
   uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
-  void FindCalled(const Analysis& analysis, const SymbolizeModule& symbolize);
+  // Of stacks that begin in an operator new, by the way that led there.
+  std::vector<StackId> CallersOfNew(const Analysis& analysis, std::span<const StackId> more) const;
+  bool IsInOperatorNew(StackId stack) const;
+  void FindCalled(const Analysis& analysis, const std::vector<StackId>& callers, const SymbolizeModule& symbolize);
 
   const StackTable& stacks_;
   const int64_t start_realtime_ns_;

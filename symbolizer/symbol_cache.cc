@@ -20,6 +20,9 @@ namespace {
 
 constexpr PrivateKind kKind = {".sym", "MTSYMS01"};
 constexpr size_t kLongestBuildId = 64;
+constexpr uint64_t kCalled = uint64_t{1} << 63;  // of a key: Address::called
+
+uint64_t KeyOf(const Address& address) { return address.offset | (address.called ? kCalled : 0); }
 
 void PutNumber(uint64_t number, std::string* out) {
   out->append(reinterpret_cast<const char*>(&number), sizeof(number));
@@ -105,7 +108,7 @@ void SymbolCache::Store(const std::string& path, const Entry& entry) {
 ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module,
                                     std::span<const Address> addresses, const Ask& ask) {
   const auto is_other = [](const Address& address) {
-    return !address.is_return_address || address.called;
+    return !address.is_return_address || address.offset >= kCalled;
   };
   if (directory_.empty() || module.build_id.empty() || module.build_id.size() > kLongestBuildId ||
       OwnBuildId().empty() || std::any_of(addresses.begin(), addresses.end(), is_other)) {
@@ -117,8 +120,8 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   if (known.has_value() && !StillTrue(known->result.files)) known.swap(before);
 
   const auto find = [](const Entry& entry, const Address& address) {
-    const auto at = std::lower_bound(entry.keys.begin(), entry.keys.end(), address.offset);
-    const bool there = at != entry.keys.end() && *at == address.offset;
+    const auto at = std::lower_bound(entry.keys.begin(), entry.keys.end(), KeyOf(address));
+    const bool there = at != entry.keys.end() && *at == KeyOf(address);
     return there ? static_cast<size_t>(at - entry.keys.begin()) : SIZE_MAX;
   };
   ModuleResult answer;
@@ -167,8 +170,11 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   if (!MayBeKept(options, found) || found.frames.size() != asked.size()) {
     return asked.size() == addresses.size() ? found : ask(module, addresses);
   }
+  // For what is called no debug information is opened: what there is of that says an answer with places.
+  const bool has_places = std::any_of(asked.begin(), asked.end(), [](const Address& address) { return !address.called; });
+  if (!has_places && !known.has_value()) return found;
   // The files were changed between the two looks at them.
-  if (known.has_value() && found.files != known->result.files) return ask(module, addresses);
+  if (has_places && known.has_value() && found.files != known->result.files) return ask(module, addresses);
 
   Entry entry;
   std::vector<std::pair<uint64_t, std::vector<Frame>*>> merged;
@@ -179,7 +185,7 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   }
   for (size_t i = 0; i < asked.size(); ++i) {
     answer.frames[places[i]] = found.frames[i];
-    merged.emplace_back(asked[i].offset, &found.frames[i]);
+    merged.emplace_back(KeyOf(asked[i]), &found.frames[i]);
   }
   std::sort(merged.begin(), merged.end());
   for (auto& [key, frames] : merged) {
@@ -187,8 +193,9 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     entry.keys.push_back(key);
     entry.result.frames.push_back(std::move(*frames));
   }
-  CopyAllButFrames(found, &entry.result);
-  CopyAllButFrames(found, &answer);
+  const ModuleResult& about = has_places ? found : known->result;
+  CopyAllButFrames(about, &entry.result);
+  CopyAllButFrames(about, &answer);
   Store(path, entry);
   return answer;
 }

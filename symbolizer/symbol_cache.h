@@ -54,7 +54,8 @@ class SymbolCache {
 
  private:
   struct Entry {
-    std::vector<uint64_t> keys;  // offsets of return addresses, sorted; `result` has their frames
+    // Offsets of return addresses, those of what is called there with kCalled; sorted. `result` has their frames.
+    std::vector<uint64_t> keys;
     ModuleResult result;
   };
 

@@ -151,6 +151,7 @@ std::string AllocationName(const ReportView& view, StackId stack,
     // operator new[] calls operator new: the outer one is what the program wrote.
     if (called == "operator new" || called == "operator new[]") name = std::string(called);
   }
+  if (!view.symbols().NewArrayCalled(stack).empty()) name = "operator new[]";
   return name;
 }
 

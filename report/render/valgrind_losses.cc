@@ -11,6 +11,7 @@
 #include "report/leak/leak_scans.h"
 #include "report/render/escape.h"
 #include "report/render/units.h"
+#include "symbolizer/demangle.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -144,6 +145,11 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
          IsOperatorNew(*frames[i])) {
     // Valgrind replaces operator new; the malloc in it is then not called.
     loss.stack.front() = FrameOf(view, *frames[i++]);
+  }
+  // The nothrow form of new[] calls the usual one, and is on the stack.
+  if (const std::string_view array = view.symbols().NewArrayCalled(stack); i == 1 && !array.empty()) {
+    LossFrame& front = loss.stack.front();
+    front = {.ip = front.ip, .object = front.object, .function = symbolizer::Demangle(std::string(array))};
   }
   size_t addresses = 1;
   for (; i < frames.size(); ++i) {

@@ -76,6 +76,22 @@ TEST(LeakResolutionTest, RecordsAreThoseOfValgrind) {
   EXPECT_EQ(counts.size(), 3u) << "the program has stacks that differ in every depth";
 }
 
+// libstdc++'s operator new[] jumps to operator new: what the program called is told by the instruction that did, here by a
+// first report and by a second one, which asks the cache.
+TEST(AllocationNameTest, NewArrayIsToldFromNew) {
+  const TempDir directory;
+  const std::string trace = TraceIn(directory, "allocates_by_new");
+  const std::string first = ReportText(trace, {"--table", "leaks", "--full"});
+  EXPECT_THAT(first, testing::ContainsRegex("300 bytes in 1 block is definitely lost, operator new\\[\\]"));
+  EXPECT_THAT(first, testing::ContainsRegex("200 bytes in 1 block is definitely lost, operator new "));
+  EXPECT_EQ(ReportText(trace, {"--table", "leaks", "--full"}), first);
+  const Result log = RunCommand({.arguments = {ToolPath() + "-valgrind", "-q", "--leak-check=full",
+                                               TraceePath("allocates_by_new")}});
+  EXPECT_THAT(log.err, testing::ContainsRegex("at 0x[0-9A-F]+: operator new\\[\\]\\(unsigned long\\) \\("));
+  EXPECT_THAT(log.err, testing::ContainsRegex("at 0x[0-9A-F]+: operator new\\(unsigned long\\) \\("));
+  EXPECT_THAT(log.err, testing::HasSubstr("operator new(unsigned long, std::nothrow_t const&)"));
+}
+
 // --- Heuristics ---------------------------------------------------------------
 
 // As blocks of their own and as slices of a slab; GLib of 2.76 and later has no slabs.
