@@ -132,6 +132,11 @@ std::string WhyNotAtOnce(const LeakSignal& signal) {
   return absl::StrCat("the thread that got signal ", signal.number, " has not run since");
 }
 
+absl::Status HasEnded(int pid) {
+  return absl::NotFoundError(
+      absl::StrCat("process ", pid, " ended before its scan was done; memtrace report of its trace says what it left behind"));
+}
+
 // The number of the scan, when it is over.
 absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace) {
   const UniqueFd fd(open(trace.c_str(), O_RDWR | O_CLOEXEC));
@@ -155,10 +160,11 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
   const auto alive = [&] { return kill(flags.pid, 0) == 0 || errno == EPERM; };
   uint64_t answer = 0;
   for (;; Pause()) {
+    const bool lives = alive();  // before: what it answers last counts
     answer = page.Get(area.scan_answer);
     // Where somebody else asked meanwhile, one scan answers both.
     if (static_cast<int32_t>(static_cast<uint32_t>(answer) - static_cast<uint32_t>(request)) >= 0) break;
-    if (!alive()) return absl::NotFoundError(absl::StrCat("process ", flags.pid, " has ended"));
+    if (!lives) return HasEnded(flags.pid);
     const double waited = Now() - began;
     const uint32_t stopped = std::atomic_ref(area.stop_why).load();
     if (stopped != 0 && waited > 1) {
@@ -167,18 +173,21 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
     }
     if (!told && waited > 1) {
       told = true;
-      fprintf(stderr, "memtrace: process %d has not allocated since; it answers at its next allocation (%s)\n",
+      fprintf(stderr, "memtrace: no allocation of process %d was recorded since; it answers at the next one (%s)\n",
               flags.pid, WhyNotAtOnce(signal).c_str());
     }
     if (waited > flags.timeout_s) {
       return absl::DeadlineExceededError(
-          absl::StrCat("process ", flags.pid, " did not answer: it allocates nothing; --timeout waits longer, and ",
+          absl::StrCat("process ", flags.pid, " did not answer: no allocation of it was recorded, for it made none or has "
+                       "a malloc of its own, as memtrace info ", trace, " tells; --timeout waits longer, and ",
                        WhyNotAtOnce(signal)));
     }
   }
   const auto number = static_cast<uint32_t>(answer >> 32);
-  for (; page.Get(area.scan_finished) < number; Pause()) {
-    if (!alive()) break;  // it waits for its scans when it ends in order
+  for (;; Pause()) {
+    const bool lives = alive();
+    if (page.Get(area.scan_finished) >= number) break;
+    if (!lives) return HasEnded(flags.pid);  // it waits for its scans when it ends in order
     if (Now() - began > flags.timeout_s + 600) {
       return absl::DeadlineExceededError(absl::StrCat(
           "process ", flags.pid, " has been looking through its memory for ", flags.timeout_s + 600,
@@ -223,7 +232,9 @@ absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
   const ScratchDirectory scratch("memtrace-leaks");
   if (scratch.path().empty()) return absl::UnavailableError(scratch.error());
   const auto copy = CopyRunningTrace(*trace, scratch.path());
-  return copy.ok() ? Report(flags, *copy, *scan) : copy.status();
+  if (copy.ok()) return Report(flags, *copy, *scan);
+  // memtrace run packs what it left, under another name.
+  return access(trace->c_str(), F_OK) == 0 ? copy.status() : HasEnded(flags.pid);
 }
 
 }  // namespace

@@ -317,6 +317,16 @@ TEST_F(LeakScanTest, AfterASeccompFilterThereIsNone) {
   EXPECT_NE(scans_[0].failure.find("seccomp"), std::string::npos) << scans_[0].failure;
 }
 
+// Who asks a program that does not allocate any more is told of the scan at its end.
+TEST_F(LeakScanTest, AskedOfAnIdleProgramThatEnds) {
+  Process process(Traced({.arguments = {"sh", "-c", "sleep 1.5; exit 0"}}, directory_.path()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", "--timeout", "20", std::to_string(process.pid())}});
+  EXPECT_EQ(process.Wait(20).Outcome(), "exit 0");
+  EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+  EXPECT_THAT(leaks.out, testing::HasSubstr("at the exit"));
+}
+
 #ifdef __x86_64__
 // What is asked before is answered with all threads stopped, though the tracer's own signals are blocked already.
 TEST_F(LeakScanTest, AskedRightBeforeASeccompFilter) {
