@@ -1,5 +1,7 @@
 #include "preload/recorder.h"
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -459,7 +461,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
   static_assert(sizeof(state.keys) >= 4096);
   long name_bytes = 0;
   const OtherCalls calls;
-  if (calls && fd >= 0 && (flags & 0x20 /* MAP_ANONYMOUS */) == 0) {
+  if (calls && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
     Text<16> file;
     file << "fd/" << fd;
     name_bytes = ReadOwnProc(file.view(), [&](const char* path) { return sys::Readlink(path, name, 4096); });

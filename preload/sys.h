@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -98,7 +99,7 @@ inline void NameMapping(void* address, size_t bytes, const char* name) {
   const long result = Call(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME,
                            reinterpret_cast<long>(address), static_cast<long>(bytes),
                            reinterpret_cast<long>(name));
-  if (result == -22 /* EINVAL */) g_kernel_names_mappings.store(false, std::memory_order_relaxed);
+  if (result == -EINVAL) g_kernel_names_mappings.store(false, std::memory_order_relaxed);
 }
 inline int Getpid() { return static_cast<int>(Call(SYS_getpid)); }
 inline int Getppid() { return static_cast<int>(Call(SYS_getppid)); }
@@ -148,7 +149,7 @@ inline long ReadFile(const char* path, char* buffer, size_t capacity) {
     at[0] = 0;
     at[bytes - 1] = 0;
     const long got = Read(fd, buffer + used, bytes);
-    if (got == -4 /* EINTR */) continue;
+    if (got == -EINTR) continue;
     if (got <= 0) break;
     used += static_cast<size_t>(got);
   }

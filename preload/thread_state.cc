@@ -1,5 +1,6 @@
 #include "preload/thread_state.h"
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -73,7 +74,7 @@ bool IsMine(const ThreadState* state) {
 bool IsGone(const ThreadState* state, int tid, int self) {
   if (tid == kUnknownOwner) return false;
   if (tid == self) return !IsMine(state);  // the id was another thread's before
-  return sys::Tgkill(g_process.pid, tid, 0) == -3 /* ESRCH */;
+  return sys::Tgkill(g_process.pid, tid, 0) == -ESRCH;
 }
 
 // A state that nobody owns or whose thread is gone, now owned by `tid`. It has a ring, if

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "format/memory_scan.h"
@@ -71,7 +72,7 @@ bool PagePlan::PlanByScan(bool only_written, uintptr_t begin, size_t pages, bool
     scan.category_anyof_mask = kScanPresent | kScanSwapped | guard_category_;
     scan.return_mask = scan.category_anyof_mask | kScanFile;
     const long found = sys::Call(SYS_ioctl, pagemap_, kPagemapScan, reinterpret_cast<long>(&scan));
-    if (found == -22 /* EINVAL */ && guard_category_ != 0) {
+    if (found == -EINVAL && guard_category_ != 0) {
       guard_category_ = 0;
       continue;
     }
@@ -107,7 +108,7 @@ void PagePlan::TestPages(uintptr_t begin, size_t pages, const ScanMapping& mappi
                                   reinterpret_cast<long>(&local), 1,
                                   reinterpret_cast<long>(remote + first),
                                   static_cast<long>(count - first), 0);
-      if (sys::Failed(read) && read != -14 /* EFAULT */) {
+      if (sys::Failed(read) && read != -EFAULT) {
         // Not allowed here. Anonymous memory can be loaded.
         for (; first < count && !mapping.anonymous(); ++first) plan_[from[first]] = kUnreadable;
         break;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
@@ -64,7 +65,7 @@ bool SharedPages::Find(const ScanMapping& mapping, uintptr_t begin, size_t pages
     const long data = Seek(fd, first + done * kPage, SEEK_DATA);
     if (sys::Failed(data)) {
       // Behind it there is none; or it cannot tell.
-      if (data != -6 /* ENXIO */) found = Ask(begin + done * kPage, pages - done, resident + done);
+      if (data != -ENXIO) found = Ask(begin + done * kPage, pages - done, resident + done);
       break;
     }
     const size_t from = (static_cast<uint64_t>(data) - first) / kPage;

@@ -1,11 +1,11 @@
 #include "preload/leak_scan/thread_stop.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstring>
 #include <new>
@@ -51,7 +51,6 @@ constexpr uint64_t kStuckNs = 2'000'000;
 constexpr uint64_t kLongestOfVforkNs = 20'000'000;
 constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
-constexpr int kEsrch = 3;
 constexpr long kClone3 = 435;
 
 // Who sends says so and then looks for execs; who execs says so and then looks for senders. Of two
@@ -288,7 +287,7 @@ bool ThreadStop::MaySend(StoppedThread& thread) {
   const int tid = thread.tid;
   const Seen seen = LookAt(tid);
   NoteWaiting(seen, &thread);
-  const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -kEsrch;
+  const bool has_ended = seen.known ? seen.ended : sys::Tgkill(sys::Getpid(), tid, 0) == -ESRCH;
   if (has_ended || (thread.blocks_briefly && IsOfKernel(tid))) {
     thread.ended = std::exchange(thread.tid, 0);
     return false;
@@ -315,7 +314,7 @@ void ThreadStop::Send(size_t index) {
   g_sending.store(false);
   if (sys::Failed(result)) {
     threads_[index].state.store(StoppedThread::kGivenUp);
-    if (result == -kEsrch) threads_[index].tid = 0;  // it has ended
+    if (result == -ESRCH) threads_[index].tid = 0;  // it has ended
   } else {
     ++sent_;
   }
@@ -329,7 +328,7 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
     StoppedThread& thread = threads_[i];
     uint32_t awaited = StoppedThread::kAwaited;
     if (thread.state.load() != awaited || thread.tid == 0) continue;
-    bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -kEsrch;
+    bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -ESRCH;
     if (!has_ended) {
       if (!are_few) continue;
       // What it was seen in before it was sent the signal is its handler's to read.
@@ -441,7 +440,7 @@ bool ThreadStop::AllStand() const {
   for (size_t i = 0; i < count_; ++i) {
     const StoppedThread& thread = threads_[i];
     if (thread.tid == 0 || thread.state.load() == StoppedThread::kParked) continue;
-    if (sys::Tgkill(sys::Getpid(), thread.tid, 0) != -kEsrch) return false;  // or it has ended since
+    if (sys::Tgkill(sys::Getpid(), thread.tid, 0) != -ESRCH) return false;  // or it has ended since
   }
   return true;
 }

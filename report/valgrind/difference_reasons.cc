@@ -11,6 +11,7 @@
 #include "report/render/frames_filter.h"
 #include "report/render/units.h"
 #include "report/runtime_functions.h"
+#include "report/site_symbols.h"
 
 namespace memtrace::report::valgrind {
 namespace {
@@ -105,6 +106,14 @@ bool IsAlignedNew(const std::vector<LossFrame>& stack) {
                      });
 }
 
+// The program's own, which stands for itself here, with the malloc that it calls.
+bool IsOwnNew(const std::vector<LossFrame>& stack) {
+  if (stack.empty() || !absl::StartsWith(stack.front().function, "operator new")) return false;
+  const std::string& object = stack.front().object;
+  return !object.empty() && !render::IsSystemModule(object) && !SiteSymbols::IsCxxRuntime(object) &&
+         !absl::StrContains(object, "/vgpreload_");
+}
+
 uint64_t Blocks(const LostOnASide& side, LeakKind kind) {
   return side.kinds[static_cast<size_t>(kind)].blocks;
 }
@@ -149,8 +158,9 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
   if (HasFound(a) && HasLost(b) && (less(LeakKind::kDefinite) || less(LeakKind::kIndirect)) &&
       (more(LeakKind::kReachable) || more(LeakKind::kPossible))) {
-    reasons.push_back("a word here still holds an address of it, perhaps a stale one on a stack or in "
-                      "memory that was never initialised: memcheck follows initialised words only");
+    reasons.push_back("something here still leads to it, and memtrace report --why shows what: a word that memcheck does "
+                      "not follow, for it was never initialised or is a stale one on a stack; the kernel, which has a "
+                      "signal stack; or a pointer of the C library that Valgrind has cleared");
   }
   if (HasLost(a) && HasFound(b) && (more(LeakKind::kDefinite) || more(LeakKind::kIndirect)) &&
       (less(LeakKind::kReachable) || less(LeakKind::kPossible))) {
@@ -233,6 +243,10 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
       leak->here.total().bytes > leak->there.total().bytes && IsAlignedNew(leak->stack)) {
     expect("another size, from aligned operator new: libstdc++ rounds up to the alignment before it "
            "allocates, which is what is seen here, and memcheck stands in for operator new itself");
+  }
+  if (IsOwnNew(leak->stack)) {
+    expect("from an operator new of the program's own: what that takes from malloc is seen here, with what it puts in front, "
+           "so that pointers to the objects point into it; memcheck stands in for it and has the objects");
   }
   if (only_here && OnlyKindsOutside(leak->here, there.shown)) {
     expect("leaks of this kind are not in the file: Valgrind was not asked for them "
