@@ -392,8 +392,8 @@ TEST(HazardsTest, TheRulesOfManyPlacesAreKeptThoughHandlersJumpOutOfIt) {
     if (name == "rule_misses") missed = value;
     if (name == "rule_table_full") full = value;
   }
-  EXPECT_GT(missed, 4096u) << info.out;
-  EXPECT_LT(full, 4096u) << run.out << "three rounds of 4096 places asked for rules again";
+  EXPECT_GT(missed, 2048u) << info.out;
+  EXPECT_LT(full, 2048u) << run.out << "three rounds of 2048 places asked for rules again";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// jumps_among_many_places: maps and unmaps memory at 4096 places while a handler jumps out of that every 50
-// microseconds, and then allocates at 4096 others.
+// jumps_among_many_places: maps and unmaps memory at 2048 places while a handler jumps out of that every 50
+// microseconds, and then allocates at 2048 others.
 
 #include <setjmp.h>
 #include <signal.h>
@@ -10,36 +10,39 @@
 
 static void* volatile g_block;
 
-// A place is a call of its own: the compiler must not make one of two.
-#define MAP_HERE                                                                                  \
-  g_block = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);          \
-  munmap(g_block, 4096);                                                                           \
-  break;
-#define ALLOCATE_HERE     \
-  g_block = malloc(9);    \
-  free(g_block);          \
-  break;
+// Each place is a function of its own: a compiler takes a minute for as many cases of a switch.
+#define PLACES_16(what, p) \
+  what(p##0) what(p##1) what(p##2) what(p##3) what(p##4) what(p##5) what(p##6) what(p##7) \
+  what(p##8) what(p##9) what(p##a) what(p##b) what(p##c) what(p##d) what(p##e) what(p##f)
+#define PLACES_256(what, p) \
+  PLACES_16(what, p##0) PLACES_16(what, p##1) PLACES_16(what, p##2) \
+  PLACES_16(what, p##3) PLACES_16(what, p##4) PLACES_16(what, p##5) \
+  PLACES_16(what, p##6) PLACES_16(what, p##7) PLACES_16(what, p##8) \
+  PLACES_16(what, p##9) PLACES_16(what, p##a) PLACES_16(what, p##b) \
+  PLACES_16(what, p##c) PLACES_16(what, p##d) PLACES_16(what, p##e) \
+  PLACES_16(what, p##f)
+#define PLACES_2048(what) \
+  PLACES_256(what, x0) PLACES_256(what, x1) PLACES_256(what, x2) PLACES_256(what, x3) \
+  PLACES_256(what, x4) PLACES_256(what, x5) PLACES_256(what, x6) PLACES_256(what, x7)
+enum { kPlaces = 2048 };
 
-#define CASE(n, what) case n: what
-#define CASES_4(n, what) CASE(n, what) CASE(n + 1, what) CASE(n + 2, what) CASE(n + 3, what)
-#define CASES_16(n, what) \
-  CASES_4(n, what) CASES_4(n + 4, what) CASES_4(n + 8, what) CASES_4(n + 12, what)
-#define CASES_64(n, what) \
-  CASES_16(n, what) CASES_16(n + 16, what) CASES_16(n + 32, what) CASES_16(n + 48, what)
-#define CASES_256(n, what) \
-  CASES_64(n, what) CASES_64(n + 64, what) CASES_64(n + 128, what) CASES_64(n + 192, what)
-#define CASES_1024(n, what) \
-  CASES_256(n, what) CASES_256(n + 256, what) CASES_256(n + 512, what) CASES_256(n + 768, what)
-#define CASES_4096(what) \
-  CASES_1024(0, what) CASES_1024(1024, what) CASES_1024(2048, what) CASES_1024(3072, what)
-enum { kPlaces = 4096 };
+#define FUNCTIONS(place)                                                                            \
+  static __attribute__((noinline)) void map_##place(void) {                                         \
+    g_block = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);         \
+    munmap(g_block, 4096);                                                                          \
+    g_block = NULL;                                                                                 \
+  }                                                                                                 \
+  static __attribute__((noinline)) void allocate_##place(void) {                                    \
+    g_block = malloc(9);                                                                            \
+    free(g_block);                                                                                  \
+    g_block = NULL;                                                                                 \
+  }
+#define MAP_AT(place) map_##place,
+#define ALLOCATE_AT(place) allocate_##place,
 
-static void map_at(int place) {
-  switch (place) { CASES_4096(MAP_HERE) }
-}
-static void allocate_at(int place) {
-  switch (place) { CASES_4096(ALLOCATE_HERE) }
-}
+PLACES_2048(FUNCTIONS)
+static void (*const g_map_at[kPlaces])(void) = {PLACES_2048(MAP_AT)};
+static void (*const g_allocate_at[kPlaces])(void) = {PLACES_2048(ALLOCATE_AT)};
 
 static sigjmp_buf g_out;
 static volatile int g_jumps;
@@ -60,11 +63,11 @@ int main(void) {
   while (place < kPlaces) {
     const int here = place;
     place = here + 1;
-    map_at(here);
+    g_map_at[here]();
   }
   setitimer(ITIMER_REAL, &never, NULL);
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < kPlaces; ++i) allocate_at(i);
+    for (int i = 0; i < kPlaces; ++i) g_allocate_at[i]();
   }
   printf("%d jumps\n", g_jumps);
   return 0;
