@@ -331,6 +331,12 @@ describe('an ordinary page', () => {
     assert.deepEqual(await stack.locator('li .name:not(.place *)').allTextContents(), ['Forget', 'main']);
     await page.getByRole('button', { name: /^show all 3 frames/ }).click();
     assert.match(await stack.textContent(), /__libc_start_main/);
+    for (let frame = 0; frame < 4; ++frame) await drawn(page);  // the row is higher now, and the table draws itself anew
+    assert.deepEqual(await stack.locator('li .name:not(.place *)').allTextContents(), ['Forget', 'main', '__libc_start_main']);
+    assert.equal(await page.evaluate(() => document.activeElement.closest('li')?.querySelector('.name').textContent), '__libc_start_main');
+    await show(page, 'summary');
+    await show(page, 'sites');
+    assert.match(await stack.textContent(), /__libc_start_main/);
     await open.focus();
     await page.keyboard.press('ArrowLeft');
     assert.equal(await open.count(), 0);
@@ -570,6 +576,26 @@ describe('a page of 10,000 sites', () => {
     const left = Number(await table.getAttribute('aria-rowcount')) - 1;
     assert.ok(left > 0 && left < 1000, String(left));
   }));
+
+  test('lets Tab through a stack that is higher than the table, and out of it', () => on('large.html', '#view=leaks', async (page) => {
+    await rows(page, 'leaks').first().focus();
+    await page.keyboard.press('Enter');
+    const frames = await page.locator('#panel-leaks tr.detail li button').allTextContents();
+    const { height } = await page.locator('#panel-leaks tr.detail').boundingBox();
+    assert.ok(height > (await page.locator('#panel-leaks .scroller').boundingBox()).height, String(height));
+    const focused = () => page.evaluate(() => (document.activeElement.closest('tr.detail') ? document.activeElement.textContent : null));
+    for (const [i, frame] of frames.entries()) {
+      await page.keyboard.press('Tab');
+      await drawn(page);
+      await drawn(page);
+      assert.equal(await focused(), frame, String(i));
+    }
+    await page.keyboard.press('Shift+Tab');
+    await drawn(page);
+    assert.equal(await focused(), frames[frames.length - 2]);
+    for (let i = 0; i < 3; ++i) await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.closest('table') === null), true);
+  }, { viewport: { width: 1280, height: 500 } }));
 });
 
 describe('names that would be something else', () => {

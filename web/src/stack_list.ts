@@ -19,20 +19,19 @@ export function stackList(stacks: Stacks, stack: number, onFrame?: (frame: numbe
   const frames = stacks.framesOf(stack);
   if (frames.length === 0) return h('p', {}, 'No stack was recorded.');
   const cut = stacks.cut(stack);
-  const list = h('ol', { class: 'stack', start: 0, 'aria-label': 'Stack, innermost frame first' });
-  const fill = (whole: boolean) => {
-    const shown = whole ? frames : frames.slice(cut.begin, cut.end);
-    const first = whole ? 0 : cut.begin;
-    list.replaceChildren(...shown.map((frame, i) =>
-      frameItem(stacks, frame, first + i === cut.caller, onFrame)));
-    const hidden = frames.length - shown.length;
-    if (hidden > 0) {
-      list.append(h('li', { class: 'more' }, h('button', {
-        type: 'button', class: 'link',
-        on: { click: (event) => { event.stopPropagation(); fill(true); } },
-      }, `show all ${frames.length} frames`)));
-    }
+  const items = frames.map((frame, i) => frameItem(stacks, frame, i === cut.caller, onFrame));
+  const list = h('ol', { class: 'stack', start: 0, 'aria-label': 'Stack, innermost frame first' }, ...items.slice(cut.begin, cut.end));
+  const showAll = () => {
+    list.replaceChildren(...items);
+    // The button is gone; who used it by keys goes on with what was folded away.
+    const first = items[cut.begin > 0 ? 0 : cut.end];
+    first.tabIndex = -1;
+    first.focus({ preventScroll: true });
   };
-  fill(false);
+  if (cut.end - cut.begin < frames.length) {
+    list.append(h('li', { class: 'more' }, h('button', {
+      type: 'button', class: 'link', on: { click: (event) => { event.stopPropagation(); showAll(); } },
+    }, `show all ${frames.length} frames`)));
+  }
   return list;
 }

@@ -5,6 +5,9 @@
 //
 // Keys, in the body: up and down, Page, Home and End move; Enter, Space and Right open a row, Left
 // closes it.
+//
+// What an open row shows is made once and stays in the document while it is in sight, with the focus that is in it: all
+// other rows are made anew whenever something is scrolled or measured.
 
 import {
   elementScroll, observeElementOffset, observeElementRect, Virtualizer,
@@ -37,6 +40,7 @@ const ROW_HEIGHT = 28;
 
 interface Row<T> { id: string; original: T }
 interface Item<T> { row: Row<T>; index: number; detail: boolean }
+interface Detail<T> { original: T; element: HTMLTableRowElement; cell: HTMLElement }
 
 const narrow = matchMedia('screen and (max-width: 1000px)');
 const NAME_WIDTH = 'clamp(10em, 38vw, 22em)';
@@ -58,6 +62,7 @@ export class Table<T> {
   private rows: Row<T>[] = [];
   private items: Item<T>[] = [];
   private open = new Set<string>();
+  private readonly details = new Map<string, Detail<T>>();  // of open rows, by their ids
   private focused = 0;  // where the keys are
   private tabbed = 0;   // the row that Tab comes to
   private whole = false;  // for printing
@@ -65,7 +70,7 @@ export class Table<T> {
   constructor(options: TableOptions<T>) {
     this.options = options;
     this.sorting = this.parseSort(options.sort);
-    this.body = h('tbody');
+    this.body = h('tbody', { on: { focusin: (event) => this.onFocus(event) } });
     this.table = h('table', { role: options.detail ? 'treegrid' : 'grid', 'aria-label': options.label },
       this.columnWidths, this.head, this.body);
     this.arrange();
@@ -81,6 +86,9 @@ export class Table<T> {
 
   setRows(rows: T[], note = ''): void {
     this.rows = rows.map((original) => ({ id: this.options.key(original), original }));
+    for (const { id, original } of this.rows) {
+      if (this.details.get(id)?.original !== original) this.details.delete(id);  // it may tell something else now
+    }
     this.note.textContent = note;
     this.layOut();
   }
@@ -153,6 +161,7 @@ export class Table<T> {
   }
 
   private layOut(): void {
+    const focused = this.items[this.focused]?.row.id;
     for (const [head, sorts] of this.heads) {
       const sorted = sorts.some(({ id }) => id === this.sorting.id);
       head.setAttribute('aria-sort', !sorted ? 'none' : this.sorting.desc ? 'descending' : 'ascending');
@@ -164,7 +173,8 @@ export class Table<T> {
       if (this.open.has(row.id)) this.items.push({ row, index, detail: true });
     });
     this.table.setAttribute('aria-rowcount', String(this.rows.length + 1));
-    this.focused = Math.min(this.focused, Math.max(0, this.items.length - 1));
+    const at = this.items.findIndex(({ row }) => row.id === focused);
+    this.focused = at >= 0 ? at : Math.min(this.focused, Math.max(0, this.items.length - 1));
     this.virtual.setOptions(this.virtualOptions(this.items.length));  // has it think about all rows anew
     this.draw();
   }
@@ -213,16 +223,29 @@ export class Table<T> {
       for (const index of inSight) rows.push(this.rowAt(index));
       if (after > 0) rows.push(this.gap(after));
     }
-    this.body.replaceChildren(...rows);
+    this.replaceRows(rows);
     if (!this.whole) {
       for (const row of rows) {
         if (row.dataset.index !== undefined) this.virtual.measureElement(row);
       }
     }
-    // A row that is scrolled out of sight leaves the focus with the table, and gets it back.
-    if (hadFocus) (this.rowElement(this.focused) ?? this.scroller).focus({ preventScroll: true });
+    if (hadFocus && !this.body.contains(document.activeElement)) this.focusRow();
     this.drawing = false;
   }
+
+  // Those that stay are not taken out on the way, which would take the focus from them.
+  private replaceRows(rows: HTMLElement[]): void {
+    const staying = new Set<Element>(rows);
+    for (const old of [...this.body.children]) if (!staying.has(old)) old.remove();
+    let at = this.body.firstElementChild;
+    for (const row of rows) {
+      if (row === at) at = at.nextElementSibling;
+      else this.body.insertBefore(row, at);
+    }
+  }
+
+  // A row that is scrolled out of sight leaves the focus with the table, and gets it back.
+  private focusRow(): void { (this.rowElement(this.focused) ?? this.scroller).focus({ preventScroll: true }); }
 
   private gap(height: number): HTMLElement {
     return h('tr', { 'aria-hidden': 'true', class: 'gap' },
@@ -231,21 +254,16 @@ export class Table<T> {
 
   private rowAt(index: number): HTMLElement {
     const { row, index: order, detail } = this.items[index];
-    const common = { 'data-index': index, 'aria-rowindex': order + 2 };
-    if (detail) {
-      return h('tr', { ...common, class: 'detail', 'aria-level': 2, tabindex: '-1' },
-        h('td', { colspan: this.columns.length }, h('div', { class: 'opened' }, this.options.detail!(row.original))));
-    }
+    if (detail) return this.detailAt(index);
     const expandable = this.options.detail !== undefined;
     const open = this.open.has(row.id);
     const element = h('tr', {
-      ...common, tabindex: index === this.tabbed ? '0' : '-1',
+      'data-index': index, 'aria-rowindex': order + 2, tabindex: index === this.tabbed ? '0' : '-1',
       class: open ? 'open' : '',
       'aria-expanded': expandable ? String(open) : null,
       'aria-level': expandable ? 1 : null,
       on: {
         click: () => { this.focused = index; if (expandable && !getSelection()?.toString()) this.toggle(row.id); },
-        focus: () => { this.focused = index; },
       },
     });
     const place = narrow.matches ? this.options.columns.find((column) => column.names === 'place') : undefined;
@@ -259,14 +277,30 @@ export class Table<T> {
     return element;
   }
 
+  // What the row above it shows, made when it is first seen.
+  private detailAt(index: number): HTMLElement {
+    const { row: { id, original }, index: order } = this.items[index];
+    let detail = this.details.get(id);
+    if (!detail) {
+      const cell = h('td', {}, h('div', { class: 'opened' }, this.options.detail!(original)));
+      detail = { original, cell, element: h('tr', { class: 'detail', 'aria-level': 2, tabindex: '-1' }, cell) };
+      this.details.set(id, detail);
+    }
+    detail.element.dataset.index = String(index);
+    detail.element.setAttribute('aria-rowindex', String(order + 2));
+    detail.cell.setAttribute('colspan', String(this.columns.length));
+    return detail.element;
+  }
+
   private rowElement(index: number): HTMLElement | null {
     return this.body.querySelector<HTMLElement>(`tr[data-index="${index}"]`);
   }
 
   private toggle(id: string): void {
     if (!this.open.delete(id)) this.open.add(id);
+    this.details.delete(id);
     this.layOut();
-    this.rowElement(this.focused)?.focus({ preventScroll: true });
+    this.focusRow();
   }
 
   private moveTo(index: number): void {
@@ -276,6 +310,15 @@ export class Table<T> {
     this.focused = Math.max(0, next);
     this.virtual.scrollToIndex(this.focused);
     this.draw();
+    this.focusRow();
+  }
+
+  // Also of what an open row shows: the keys go on from there.
+  private onFocus(event: FocusEvent): void {
+    const row = (event.target as Element).closest<HTMLElement>('tr[data-index]');
+    if (!row) return;
+    const index = Number(row.dataset.index);
+    this.focused = this.items[index]?.detail ? index - 1 : index;
   }
 
   private onKey(event: KeyboardEvent): void {

@@ -26,6 +26,8 @@ export class SitesView implements View {
   private readonly ranged: Table<Group>;
   private readonly place = h('div');
   private readonly group: HTMLSelectElement;
+  private rows: Group[] = [];
+  private rowsFor = '';
 
   constructor(private readonly model: Model) {
     const { report, state, figures: { bytes, count, estimated } } = model;
@@ -83,7 +85,12 @@ export class SitesView implements View {
     if (this.place.firstChild !== table.element) this.place.replaceChildren(table.element);
     const sites = this.model.sites();
     const more = report.sites_total - report.sites.length;
-    table.setRows(this.groups(sites),
+    // The same rows as long as the same is chosen: what is open stays as it is.
+    const { chosen: { first, behind }, ranged } = this.model;
+    const wanted = JSON.stringify([state.get('group'), state.get('q'), ranged && [first, behind]]);
+    if (wanted !== this.rowsFor) this.rows = this.groups(sites);
+    this.rowsFor = wanted;
+    table.setRows(this.rows,
       plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that allocated in the chosen time; the figures are of the whole run' : '') +
       (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
