@@ -293,6 +293,50 @@ describe('an ordinary page', () => {
     assert.equal(await treeItem(page, /^Parse/).count(), 1);
   }));
 
+  test('takes shares of the whole run where it does not have all sites, and says so', async () => {
+    altered('ordinary.html', 'some.html', ({ report, series }) => {
+      for (const sites of [report.sites, series.points]) sites.length = 2;  // Parse and Keep
+    });
+    const some = /Of the 2 sites in this page, of 4\./;
+    await on('some.html', '#measure=bytes_allocated', async (page) => {
+      assert.match(await page.locator('p.notes').textContent(), /^2 sites with fewer bytes are not in this page/);
+      const largest = page.locator('#panel-summary .columns > section').last();
+      assert.match(await largest.textContent(), new RegExp(`${some.source} Shares are of all 4\\..*563 KiB 50\\.8 %Parse`));
+      await show(page, 'flame');
+      assert.match(await page.locator('#panel-flame').textContent(), new RegExp(`${some.source} Shares are of all 4\\.`));
+      assert.match(await treeItem(page, /^all/).getAttribute('aria-label'), /1\.08 MiB$/);
+      assert.match(await treeItem(page, /^Parse/).getAttribute('aria-label'), /: 563 KiB, 50\.8 %$/);
+      await treeItem(page, /^Keep/).click();
+      assert.match(await page.locator('#panel-flame .box.above').first().getAttribute('title'), /1\.08 MiB$/);
+      for (const view of ['growth', 'sites']) {
+        await show(page, view);
+        assert.match(await page.locator(`#panel-${view} .table > .note`).textContent(), /; 2 more are not in this page/, view);
+      }
+      await show(page, 'sources');
+      assert.match(await page.locator('#panel-sources').textContent(), some);
+      await page.getByText('Live heap by who holds it').click();
+      await drawn(page);
+      assert.match(await page.locator('.timeline details[open]').textContent(), some);
+    });
+    await on('some.html', '#measure=bytes_allocated&q=parse', async (page) => {
+      assert.match(await page.locator('#panel-summary .filtered').textContent(), some);
+      const largest = page.locator('#panel-summary .columns > section').last();
+      assert.match(await largest.textContent(), /Shares are of these\..*563 KiB 100\.0 %Parse/);
+    });
+    // Of the chosen time the timeline tells of all sites.
+    await on('some.html', '#measure=allocations&from=0.5&to=1', async (page) => {
+      const [, all] = /([\d,]+) allocations of/.exec(await page.locator('#panel-summary .range').textContent());
+      await show(page, 'flame');
+      assert.ok((await treeItem(page, /^all/).getAttribute('aria-label')).endsWith(` ${all}`));
+    });
+    await on('ordinary.html', '#measure=bytes_allocated', async (page) => {
+      for (const view of ['summary', 'flame', 'growth', 'sites', 'sources']) {
+        await show(page, view);
+        assert.doesNotMatch(await page.locator(`#panel-${view}`).innerText(), /in this page/, view);
+      }
+    });
+  });
+
   test('moves in the flame graph by keys', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
     const focused = () => page.evaluate(() => document.activeElement.getAttribute('aria-label'));
     await treeItem(page, /^all/).focus();

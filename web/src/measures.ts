@@ -1,7 +1,7 @@
 // What a site can be measured by: over the whole run, or in a range of it as far as the series of
 // the sites can tell.
 
-import type { Report, Site } from './data';
+import type { Point, Report, Site } from './data';
 import type { InRange } from './series';
 import { bytes, count, type Figures } from './text';
 
@@ -10,11 +10,18 @@ export interface Measure {
   title: string;
   text: (value: number) => string;
   of: (site: Site) => number;
+  all: () => number | null;  // of all sites, also of those that are not in the page; null where that is not known
   // What cannot be drawn beside it, in words; empty where there is none.
   besides?: (sites: Site[]) => string;
 }
 
 type Row = [id: string, title: string, text: 'bytes' | 'count', of?: 'kernel'];
+
+// Which of the totals they are parts of.
+const TOTALS: { [id: string]: string } = {
+  live_bytes: 'live_bytes', live_blocks: 'live_blocks', bytes_at_peak: 'peak_live_bytes', bytes_allocated: 'bytes_allocated',
+  allocations: 'allocations', temporary: 'temporary_allocations', wasted_bytes: 'wasted_bytes',
+};
 
 const WHOLE: Row[] = [
   ['live_bytes', 'Live bytes at the end', 'bytes'],
@@ -41,13 +48,22 @@ const RANGED: [keyof InRange, string, 'bytes' | 'count'][] = [
 // Those of which at least one site has more than nothing.
 export function measuresOf(report: Report, figures: Figures): Measure[] {
   const exact = { bytes, count };  // what the kernel counted is no estimate
+  const all = (id: string) => report.totals[TOTALS[id] ?? ''];
   return WHOLE.filter(([id]) => report.sites.some((site) => Number(site[id] ?? 0) > 0))
-    .map(([id, title, text, of]) => ({ id, title, text: (of === 'kernel' ? exact : figures)[text], of: (site) => Number(site[id] ?? 0) }));
+    .map(([id, title, text, of]) => ({ id, title, text: (of === 'kernel' ? exact : figures)[text], of: (site) => Number(site[id] ?? 0),
+      all: () => (typeof all(id) === 'number' ? all(id) as number : null) }));
 }
 
-export function rangedMeasures(inRange: (site: Site) => InRange, figures: Figures): Measure[] {
+export function rangedMeasures(inRange: (site: Site) => InRange, points: () => Point[], figures: Figures): Measure[] {
   return RANGED.map(([id, title, text]) => ({ id, title, text: figures[text], of: (site) => Math.max(0, inRange(site)[id]),
+    all: () => ofPoints(points(), id),
     ...(id === 'growth_bytes' ? { besides: (sites: Site[]) => shrunk(sites, inRange, figures) } : {}) }));
+}
+
+// What the timeline tells of all sites. How much those grew that did not shrink it does not.
+function ofPoints(points: Point[], id: keyof InRange): number | null {
+  if (points.length === 0 || id === 'growth_bytes') return null;
+  return id === 'live_bytes' || id === 'live_blocks' ? points[points.length - 1][id] : points.reduce((sum, point) => sum + point[id], 0);
 }
 
 function shrunk(sites: Site[], inRange: (site: Site) => InRange, figures: Figures): string {

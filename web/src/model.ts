@@ -29,7 +29,7 @@ export class Model {
     this.intervals = new Intervals(this.report, this.series);
     this.figures = new Figures(this.report.totals.estimated);
     this.ofWhole = measuresOf(this.report, this.figures);
-    this.ofRange = rangedMeasures((site) => this.inRange(site), this.figures);
+    this.ofRange = rangedMeasures((site) => this.inRange(site), () => this.points(), this.figures);
     this.places = new Map(this.report.sites.map((site, i) => [site, i]));
   }
 
@@ -52,6 +52,13 @@ export class Model {
   get measure(): Measure | undefined {
     const wanted = this.state.get('measure');
     return this.measures.find((measure) => measure.id === wanted) ?? this.measures[0];
+  }
+
+  // What shares are of, where that is more than the sites in the page have together: these are not all, and no filter
+  // leaves some of them.
+  all(measure: Measure): number | null {
+    const { sites, sites_total } = this.report;
+    return sites_total > sites.length && this.state.get('q') === '' ? measure.all() : null;
   }
 
   // What the site did in the chosen time.

@@ -2,12 +2,15 @@
 
 import { h } from '../dom';
 import { FlameChart } from '../flame_chart';
-import { calleeTree, callerTree, through, type FlameNode } from '../flame_tree';
+import { calleeTree, callerTree, through, type FlameNode, type Weighed } from '../flame_tree';
 import type { Model, View } from '../model';
+import { PartNote } from '../part_note';
 import { ROLE } from '../stacks';
 import { share } from '../text';
 
 const HUES = ['project', 'system', 'allocator', 'start', 'start', 'marker'];
+
+const added = (sites: Weighed[]) => sites.reduce((sum, site) => sum + site.value, 0);
 
 export class FlameView implements View {
   readonly id = 'flame';
@@ -17,10 +20,12 @@ export class FlameView implements View {
   private readonly empty = h('p', { class: 'empty' });
   private readonly buttons: [string, HTMLInputElement][];
   private readonly besides = h('p', { class: 'note' });
-  private total = 0;
+  private readonly part: PartNote;
+  private total = 0;  // of "all"
 
   constructor(private readonly model: Model) {
     const { stacks, state } = model;
+    this.part = new PartNote(model);
     this.chart = new FlameChart({
       label: (node) => (node.frame < 0 ? 'all' : stacks.name(node.frame)),
       describe: (node) => this.describe(node),
@@ -37,7 +42,7 @@ export class FlameView implements View {
     this.element = h('div', {},
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Direction'),
         radio('callees', 'from main down to the allocation'), radio('callers', 'from the allocation up to its callers')),
-      this.empty, this.besides, this.chart.element);
+      this.empty, this.part.element, this.besides, this.chart.element);
   }
 
   update(): void {
@@ -49,18 +54,22 @@ export class FlameView implements View {
     this.besides.textContent = besides;
     this.besides.hidden = besides === '';
     const sites = measure ? model.sites().map((site) => ({ stack: site.stack, value: measure.of(site) })) : [];
-    this.total = sites.reduce((all, site) => all + site.value, 0);
-    this.chart.element.hidden = this.total === 0;
-    this.empty.hidden = this.total > 0;
+    const sum = added(sites);
+    this.chart.element.hidden = sum === 0;
+    this.empty.hidden = sum > 0;
     this.empty.textContent = 'No site has anything of it.';
-    if (this.total === 0) return;
+    const known = measure && model.all(measure);
+    this.part.update(known == null ? 'these' : 'all');
+    this.part.element.hidden ||= sum === 0;
+    if (sum === 0) return;
+    this.total = Math.max(sum, known ?? 0);
     const path = state.get('frame').split('.').filter((part) => part !== '').map(Number)
       .filter((frame) => Number.isInteger(frame) && frame >= 0 && frame < stacks.frames);
     const within = through(stacks, sites, path, callers);
     const root = (callers ? callerTree : calleeTree)(stacks, within);
+    if (path.length === 0) root.value = this.total;  // the sites that are not in the page have the rest of its width
     // Of the boxes above, what they have in all, not what leads through the path.
-    const above = path.map((_, level) =>
-      through(stacks, sites, path.slice(0, level), callers).reduce((all, site) => all + site.value, 0));
+    const above = path.map((_, level) => (level === 0 ? this.total : added(through(stacks, sites, path.slice(0, level), callers))));
     this.chart.draw(root, path, path.map((frame) => stacks.name(frame)), above);
   }
 

@@ -50,10 +50,12 @@ export class GrowthView implements View {
   update(): void {
     const sites = this.model.sites(), { stacks } = this.model;
     const growing = sites.filter((site) => site.growth === 'growing');
+    const more = this.model.report.sites_total - this.model.report.sites.length;
     // The text counts these: a caller once, whatever called it.
     const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
     this.table.setRows(sites, `${plural(sites.length, 'stack')}, ${count(growing.length)} growing` +
-      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts and rates are of ${this.model.extent}`);
+      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts and rates are of ${this.model.extent}` +
+      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

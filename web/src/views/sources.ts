@@ -6,6 +6,7 @@ import { arc } from 'd3-shape';
 import { h, name, svg } from '../dom';
 import type { Model, View } from '../model';
 import { find, sourceTree, type SourceNode } from '../source_tree';
+import { PartNote } from '../part_note';
 import { share } from '../text';
 
 type Ring = HierarchyRectangularNode<SourceNode>;
@@ -22,14 +23,18 @@ export class SourcesView implements View {
   private readonly list = h('ul', { class: 'bars' });
   private readonly details = h('p', { class: 'details' });
 
+  private readonly part: PartNote;
+
   constructor(private readonly model: Model) {
-    this.element = h('div', {}, this.path, h('div', { class: 'columns' },
+    this.part = new PartNote(model);
+    this.element = h('div', {}, this.part.element, this.path, h('div', { class: 'columns' },
       h('div', {}, this.rings, this.details), this.list));
   }
 
   update(): void {
     const { model } = this;
     const { measure, state } = model;
+    this.part.update('these');
     if (!measure) {
       this.list.replaceChildren(h('li', {}, 'No site allocated.'));
       return;

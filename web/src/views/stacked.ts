@@ -5,6 +5,7 @@ import { Chart } from '../chart';
 import { h } from '../dom';
 import type { Model } from '../model';
 import type { Site } from '../data';
+import { PartNote } from '../part_note';
 import { bytes } from '../text';
 import { WholeNote } from '../whole_note';
 
@@ -16,16 +17,18 @@ export class StackedTimeline {
   private readonly select: HTMLSelectElement;
   private readonly place = h('div');
   private readonly note: WholeNote;
+  private readonly part: PartNote;
   private chart: Chart | null = null;
   private drawn = '';
 
   constructor(private readonly model: Model) {
     this.note = new WholeNote(model, ['filter']);
+    this.part = new PartNote(model);
     const by = model.report.timeline.stacked?.thread ? [...BY, ['thread', 'thread']] : BY;
     this.select = h('select', { on: { change: () => this.update() } },
       ...by.map(([value, title]) => h('option', { value }, title)));
     const details = h('details', { on: { toggle: () => this.update() } },
-      h('summary', {}, 'Live heap by who holds it'), h('label', {}, 'by ', this.select), this.note.element, this.place);
+      h('summary', {}, 'Live heap by who holds it'), h('label', {}, 'by ', this.select), this.note.element, this.part.element, this.place);
     this.element = details;
   }
 
@@ -39,7 +42,9 @@ export class StackedTimeline {
     if (!details.open || wanted === this.drawn) return;
     this.drawn = wanted;
     this.note.update();
-    if (this.select.value !== 'thread') this.note.element.hidden = true;
+    this.part.update();
+    // Of the threads the report tells itself, of all sites.
+    (this.select.value === 'thread' ? this.part : this.note).element.hidden = true;
     const { times, groups } = this.groups();
     // Each on top of those before it; the highest is drawn first.
     const sums = new Array<number>(times.length).fill(0);

@@ -4,6 +4,7 @@ import type { Site } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { bytes as exactBytes, count, plural as exactPlural, seconds, share } from '../text';
+import { partText } from '../part_note';
 import { wholeText } from '../whole_note';
 
 function ended(model: Model): string {
@@ -64,16 +65,16 @@ export class SummaryView implements View {
   private filtered(): HTMLElement | null {
     const { model } = this, { bytes, plural } = model.figures;
     if (model.state.get('q') === '') return null;
-    const sites = model.sites();
+    const sites = model.sites(), part = partText(model), note = part && h('p', { class: 'note' }, part);
     if (model.figuresOfRange) {
       const sum = (of: 'allocations' | 'frees' | 'live_bytes' | 'growth_bytes') => sites.reduce((total, site) => total + model.inRange(site)[of], 0);
-      return h('section', { class: 'filtered' }, h('h3', {}, 'What the filter leaves, in the chosen time'),
+      return h('section', { class: 'filtered' }, h('h3', {}, 'What the filter leaves, in the chosen time'), note,
         h('p', {}, `${exactPlural(sites.length, 'site')}: ${plural(sum('allocations'), 'allocation')}, ${plural(sum('frees'), 'free')}; ` +
           `live from ${bytes(sum('live_bytes') - sum('growth_bytes'))} to ${bytes(sum('live_bytes'))}.`));
     }
     const sum = (of: 'allocations' | 'frees' | 'bytes_allocated' | 'live_bytes' | 'live_blocks' | 'bytes_at_peak') =>
       sites.reduce((total, site) => total + site[of], 0);
-    return h('section', { class: 'filtered' }, h('h3', {}, 'What the filter leaves'),
+    return h('section', { class: 'filtered' }, h('h3', {}, 'What the filter leaves'), note,
       h('p', {}, `${exactPlural(sites.length, 'site')}: ${plural(sum('allocations'), 'allocation')} of ${bytes(sum('bytes_allocated'))}, ` +
         `${plural(sum('frees'), 'free')}; live at the end ${bytes(sum('live_bytes'))} in ${plural(sum('live_blocks'), 'block')}, ` +
         `at the peak ${bytes(sum('bytes_at_peak'))}.`));
@@ -115,19 +116,21 @@ export class SummaryView implements View {
     const { measure } = model;
     if (!measure) return h('section', {}, h('h3', {}, 'Sites'), h('p', {}, 'No site allocated.'));
     const byCaller = new Map<number, { value: number; sites: Site[] }>();
-    let all = 0;
+    let sum = 0;
     for (const site of model.sites()) {
       const caller = model.stacks.caller(site.stack), value = measure.of(site);
       const group = byCaller.get(caller) ?? { value: 0, sites: [] };
       group.value += value;
       group.sites.push(site);
       byCaller.set(caller, group);
-      all += value;
+      sum += value;
     }
+    const known = model.all(measure), all = Math.max(sum, known ?? 0);
+    const part = partText(model, known === null ? 'these' : 'all');
     const largest = [...byCaller].filter(([, { value }]) => value > 0).sort((a, b) => b[1].value - a[1].value).slice(0, 8);
     const interval = (sites: Site[]) => (!model.figuresOfRange && (measure.id === 'bytes_allocated' || measure.id === 'live_bytes') ? model.interval(sites, measure.id) : '');
     const besides = measure.besides?.(model.sites());
-    return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), besides && h('p', { class: 'note' }, besides),
+    return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), part && h('p', { class: 'note' }, part), besides && h('p', { class: 'note' }, besides),
       h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
