@@ -146,6 +146,11 @@ describe('memtrace diff --format html', () => {
     await shown.getByLabel('Filter').fill('LeakOneTable');
     await shown.waitForFunction(() => location.hash.includes('q=LeakOneTable'));
     assert.equal(await rows(shown).count(), 1);
+    for (const [query, left] of [['=LeakOne', 0], ['=LeakOneTable', 1]]) {  // a whole name
+      await shown.getByLabel('Filter').fill(query);
+      await shown.waitForFunction((want) => new URLSearchParams(location.hash.slice(1)).get('q') === want, query);
+      assert.equal(await rows(shown).count(), left);
+    }
     await rows(shown).first().click();
     assert.match(await shown.getByRole('list', { name: /^Stack/ }).innerText(), /LeakOneTable/);
   }));

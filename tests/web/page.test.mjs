@@ -276,6 +276,25 @@ describe('an ordinary page', () => {
     assert.match(await page.locator('#panel-sources').textContent(), /leak\.cc/);
   }));
 
+  test('filters by the function of a frame that is clicked, whatever its name looks like', async () => {
+    altered('ordinary.html', 'names.html', ({ strings }) => {
+      for (const [from, to] of [['Begin', 'a'], ['Forget', '/.*/'], ['Keep', '=Parse']]) strings[strings.indexOf(from)] = to;
+    });
+    for (const view of ['sites', 'growth', 'leaks']) {
+      for (const name of view === 'leaks' ? ['/.*/', '=Parse'] : ['a', '/.*/', '=Parse', 'Parse']) {
+        await on('names.html', `#view=${view}`, async (page) => {
+          await rows(page, view).filter({ has: page.getByText(name, { exact: true }) }).click();
+          await page.locator(`#panel-${view} tr.detail`).getByRole('button', { name, exact: true }).click();
+          await drawn(page);
+          assert.equal(fragmentOf(page).get('q'), `=${name}`);
+          assert.equal(await page.getByLabel('Filter').inputValue(), `=${name}`);
+          assert.equal(await page.getByRole('treegrid').getAttribute('aria-rowcount'), '2', name);
+          assert.equal(await page.locator('#filter-error').textContent(), '');
+        });
+      }
+    }
+  });
+
   test('has a flame graph both ways, by any measure', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
     // 9000 * 64 + 500 * 1024 + 32 * 128 + 10 * 4096 = 1133056 bytes
     assert.match(await treeItem(page, /^all/).getAttribute('aria-label'), /1\.08 MiB/);
@@ -335,6 +354,57 @@ describe('an ordinary page', () => {
         assert.doesNotMatch(await page.locator(`#panel-${view}`).innerText(), /in this page/, view);
       }
     });
+  });
+
+  test('takes a closer look at the flame graph back when nothing is left there', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
+    const gone = page.locator('#panel-flame').getByRole('status');
+    const path = page.getByLabel('Path in the flame graph');
+    await treeItem(page, /^Parse/).click();
+    assert.match(await path.textContent(), /Parse$/);
+    assert.equal(await gone.isVisible(), false);
+    await page.getByLabel('Measure').selectOption('live_bytes');  // of which Parse has nothing
+    assert.match(await path.textContent(), /Load$/);
+    assert.match(await gone.textContent(), /^Nothing of it is left in Parse, which was looked at closely/);
+    assert.match(await treeItem(page, /^Keep/).getAttribute('aria-label'), /: 400 KiB,/);
+    await page.getByLabel('Measure').selectOption('bytes_allocated');
+    assert.match(await path.textContent(), /Parse$/);
+    assert.equal(await gone.isVisible(), false);
+    await page.goto(`${page.url()}&q=forget`);
+    await drawn(page);
+    assert.match(await path.textContent(), /main$/);
+    assert.match(await treeItem(page, /^Forget/).getAttribute('aria-label'), /: 4\.00 KiB, 100\.0 %/);
+    await show(page, 'sites');
+    await rows(page, 'sites').click();
+    await page.getByRole('button', { name: 'main', exact: true }).click();
+    assert.deepEqual([fragmentOf(page).get('q'), fragmentOf(page).get('frame')], ['=main', null]);
+    await show(page, 'flame');
+    assert.match(await treeItem(page, /^all/).getAttribute('aria-label'), /1\.08 MiB$/);
+  }));
+
+  test('has one box for a function that calls from many lines, and says how many are too narrow', async () => {
+    altered('ordinary.html', 'wide.html', ({ strings, frames, nodes, stacks, report, series }) => {
+      const main = frames.name.findIndex((each) => strings[each] === 'main');
+      const outer = nodes.parent[nodes.frame.indexOf(main)];
+      const add = (table, values) => Object.entries(values).forEach(([key, value]) => table[key].push(value)) ?? table[Object.keys(values)[0]].length - 1;
+      for (let line = 1; line <= 2000; ++line) {
+        const like = (name) => ({ name, module: frames.module[main], file: frames.file[main], line, flags: frames.flags[main] });
+        const at = add(nodes, { parent: outer, frame: add(frames, like(frames.name[main])) });
+        const called = add(frames, like(strings.push(`call${line}`) - 1));
+        report.sites.push({ ...report.sites[0], stack: add(stacks, { node: add(nodes, { parent: at, frame: called }), begin: 0, end: 2, caller: 0 }) });
+        series.points.push(series.points[0]);
+      }
+      report.sites_total = report.sites.length;
+    });
+    for (const direction of ['callees', 'callers']) {
+      await on('wide.html', `#view=flame&measure=bytes_allocated&direction=${direction}`, async (page) => {
+        assert.match(await page.locator('#panel-flame').textContent(), /Too narrow to be drawn: 2,00\d branches\./);
+        if (direction === 'callers') return;
+        assert.match(await treeItem(page, /^main/).getAttribute('aria-label'), /^main \(main\.cc\): 1\.07 GiB, 100\.0 %$/);
+        await treeItem(page, /^main/).click();
+        assert.match(await page.getByLabel('Path in the flame graph').textContent(), /main$/);
+      });
+    }
+    await on('ordinary.html', '#view=flame', async (page) => assert.doesNotMatch(await page.locator('#panel-flame').innerText(), /Too narrow/));
   });
 
   test('moves in the flame graph by keys', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {

@@ -58,7 +58,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       besides(['Old', 'New'], AMOUNTS.filter(([key]) => [row.old_amounts, row.new_amounts].some((side) => side?.[key] != null && side[key] !== 0))
         .map(([key, title, text]): [string, Child, Child] => [title, side(diff.old, row.old_amounts, key, text), side(diff.new, row.new_amounts, key, text)])),
       h('ol', { class: 'stack', start: 0, 'aria-label': 'Stack, innermost frame first' }, ...row.stack.map((frame) => h('li', {}, name(frame))))),
-    texts: (row) => [row.caller, row.file ?? '', row.executable ?? '', ...row.stack],
+    texts: (row) => [row.caller, row.file ?? '', row.executable ?? '', ...row.stack.flatMap((frame) => [frame, frame.split('  ')[0]])],
     verdicts: { new: 'new', grown: 'grown', shrunk: 'shrunk', gone: 'gone' },
     note: diff.sites_total > diff.sites.length
       ? `; ${count(diff.sites_total - diff.sites.length)} more are not in this page: memtrace diff --full` : '',

@@ -15,7 +15,7 @@ export class FilterBox {
   // `besides`: what else the state has then.
   constructor(private readonly state: State, besides: { [key: string]: string } = {}) {
     this.input = h('input', {
-      type: 'search', id: 'filter', placeholder: 'function, file or module; /regex/', spellcheck: 'false', autocomplete: 'off',
+      type: 'search', id: 'filter', placeholder: 'function, file or module; /regex/; =function', spellcheck: 'false', autocomplete: 'off',
       'aria-describedby': 'filter-error',
       on: { input: () => {
         clearTimeout(this.timer);

@@ -4,7 +4,7 @@
 import type { Leak, Point, Report, ReportDocument, Site } from './data';
 import { measuresOf, rangedMeasures, type Measure } from './measures';
 import { Series, type InRange } from './series';
-import { Stacks } from './stacks';
+import { functionQuery, Stacks } from './stacks';
 import { Intervals, type Chosen } from './intervals';
 import { interval95 } from './sampled';
 import type { State } from './state';
@@ -90,6 +90,11 @@ export class Model {
   keeps(stack: number): boolean {
     const query = this.state.get('q');
     return query === '' || this.stacks.matchingNodes(query)[this.stacks.leaf(stack)] === 1;
+  }
+
+  // Filters by the function of a frame. A flame graph that looked at a part closely shows all that is left.
+  filterBy(frame: number): void {
+    this.state.set({ q: functionQuery(this.stacks.name(frame)), frame: '' }, true);
   }
 
   // Had an allocation within the chosen time.

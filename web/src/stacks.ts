@@ -9,12 +9,24 @@ export class Stacks {
   readonly parent: number[];
   readonly frameOf: number[];
   readonly frames: number;
+  private readonly functions: Int32Array;   // by frame
+  private readonly severalLines = new Set<number>();  // functions
   private matched = new Map<string, Uint8Array>();
 
   constructor(private readonly tables: Tables) {
     this.parent = tables.nodes.parent;
     this.frameOf = tables.nodes.frame;
     this.frames = tables.frames.name.length;
+    this.functions = new Int32Array(this.frames);
+    const { name, file, module, line } = tables.frames;
+    const known = new Map<string, number>();
+    for (let i = 0; i < this.frames; ++i) {
+      const key = `${name[i]} ${file[i]} ${module[i]}`;
+      const first = known.get(key) ?? i;
+      if (first === i) known.set(key, i);
+      else if (line[first] !== line[i]) this.severalLines.add(first);
+      this.functions[i] = first;
+    }
   }
 
   leaf(stack: number): number { return this.tables.stacks.node[stack]; }
@@ -24,6 +36,14 @@ export class Stacks {
   line(frame: number): number { return this.tables.frames.line[frame]; }
   role(frame: number): number { return this.tables.frames.flags[frame] & 7; }
   inlined(frame: number): boolean { return (this.tables.frames.flags[frame] & 8) !== 0; }
+
+  // The first frame of the same function, whatever its line.
+  functionOf(frame: number): number { return this.functions[frame]; }
+
+  // As place(), without a line where the function has several.
+  functionPlace(frame: number): string {
+    return this.severalLines.has(this.functionOf(frame)) ? baseName(this.file(frame)) : this.place(frame);
+  }
 
   // "file.c:12", or the module where no file is known.
   place(frame: number, whole = false): string {
@@ -73,14 +93,15 @@ export class Stacks {
   }
 
   // By node: whether it or a frame further out has the text in its function, file or module.
-  // /.../ is a regular expression, all else is looked for as it is; case does not matter.
+  // /.../ is a regular expression, =... the whole name of a function, all else is looked for as it is; case matters
+  // for the name of a function alone.
   matchingNodes(query: string): Uint8Array {
     const known = this.matched.get(query);
     if (known) return known;
-    const test = matcher(query);
+    const test = matcher(query), named = isFunction(query);
     const frames = new Uint8Array(this.frames);
     for (let i = 0; i < this.frames; ++i) {
-      frames[i] = test(this.name(i)) || test(this.file(i)) || test(this.module(i)) ? 1 : 0;
+      frames[i] = test(this.name(i)) || (!named && (test(this.file(i)) || test(this.module(i)))) ? 1 : 0;
     }
     const nodes = new Uint8Array(this.parent.length);
     for (let i = 1; i < nodes.length; ++i) {
@@ -93,6 +114,11 @@ export class Stacks {
 
   private text(index: number): string { return this.tables.strings[index]; }
 }
+
+// The query for all stacks through a function, whatever its name looks like.
+export function functionQuery(name: string): string { return `=${name}`; }
+
+function isFunction(query: string): boolean { return query.length > 1 && query.startsWith('='); }
 
 // The expression of /.../, or why it is none; null: the query is no such.
 function expressionOf(query: string): RegExp | string | null {
@@ -112,6 +138,7 @@ export function patternError(query: string): string {
 }
 
 export function matcher(query: string): (text: string) => boolean {
+  if (isFunction(query)) return (text) => text === query.slice(1);
   const expression = expressionOf(query);
   if (expression instanceof RegExp) return (text) => expression.test(text);
   const lower = query.toLowerCase();  // also of an expression that is half typed

@@ -38,8 +38,8 @@ export function count(value: number): string {
   return COUNT.format(value);
 }
 
-export function plural(value: number, noun: string): string {
-  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+export function plural(value: number, noun: string, nouns = `${noun}s`): string {
+  return `${count(value)} ${value === 1 ? noun : nouns}`;
 }
 
 // "999", "36.4k", "1.23M".

@@ -88,10 +88,10 @@ export class FaultsView implements View {
   // Who allocated what was touched, and who touched it.
   private owners(): Child[] {
     const { model } = this;
-    const { stacks, state } = model;
+    const { stacks } = model;
     const { sites, ns_per_minor } = model.report.faults;
     if (!sites || sites.length === 0) return [];
-    const go = (frame: number) => state.set({ q: stacks.name(frame) }, true);
+    const go = (frame: number) => model.filterBy(frame);
     this.table = new Table<FaultSite>({
       label: 'Faults by site', sort: '-minor', key: (site) => `${site.stack} ${site.allocator} ${site.by_allocator}`,
       columns: [

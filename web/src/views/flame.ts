@@ -1,12 +1,12 @@
 // The flame graph, both ways, by the measure that is chosen.
 
-import { h } from '../dom';
+import { h, name } from '../dom';
 import { FlameChart } from '../flame_chart';
 import { calleeTree, callerTree, through, type FlameNode, type Weighed } from '../flame_tree';
 import type { Model, View } from '../model';
 import { PartNote } from '../part_note';
 import { ROLE } from '../stacks';
-import { share } from '../text';
+import { plural, share } from '../text';
 
 const HUES = ['project', 'system', 'allocator', 'start', 'start', 'marker'];
 
@@ -20,6 +20,8 @@ export class FlameView implements View {
   private readonly empty = h('p', { class: 'empty' });
   private readonly buttons: [string, HTMLInputElement][];
   private readonly besides = h('p', { class: 'note' });
+  private readonly gone = h('p', { class: 'note', role: 'status' });
+  private readonly leftOut = h('p', { class: 'note' });
   private readonly part: PartNote;
   private total = 0;  // of "all"
 
@@ -42,7 +44,7 @@ export class FlameView implements View {
     this.element = h('div', {},
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Direction'),
         radio('callees', 'from main down to the allocation'), radio('callers', 'from the allocation up to its callers')),
-      this.empty, this.part.element, this.besides, this.chart.element);
+      this.empty, this.part.element, this.besides, this.gone, this.chart.element, this.leftOut);
   }
 
   update(): void {
@@ -55,18 +57,27 @@ export class FlameView implements View {
     this.besides.hidden = besides === '';
     const sites = measure ? model.sites().map((site) => ({ stack: site.stack, value: measure.of(site) })) : [];
     const sum = added(sites);
-    this.chart.element.hidden = sum === 0;
+    this.chart.element.hidden = this.leftOut.hidden = sum === 0;
     this.empty.hidden = sum > 0;
-    this.empty.textContent = 'No site has anything of it.';
+    this.empty.textContent = measure ? 'No site has anything of it.' : 'No site allocated.';
+    this.gone.hidden = true;
     const known = measure && model.all(measure);
     this.part.update(known == null ? 'these' : 'all');
     this.part.element.hidden ||= sum === 0;
     if (sum === 0) return;
     this.total = Math.max(sum, known ?? 0);
     const path = state.get('frame').split('.').filter((part) => part !== '').map(Number)
-      .filter((frame) => Number.isInteger(frame) && frame >= 0 && frame < stacks.frames);
+      .filter((frame) => Number.isInteger(frame) && frame >= 0 && frame < stacks.frames).map((frame) => stacks.functionOf(frame));
+    const wanted = [...path];
+    // What was looked at closely may have nothing of another measure, of another time or behind a filter.
+    while (path.length > 0 && added(through(stacks, sites, path, callers)) === 0) path.pop();
     const within = through(stacks, sites, path, callers);
-    const root = (callers ? callerTree : calleeTree)(stacks, within);
+    const { root, leftOut } = (callers ? callerTree : calleeTree)(stacks, within);
+    this.gone.hidden = path.length === wanted.length;
+    if (!this.gone.hidden) {
+      this.gone.replaceChildren('Nothing of it is left in ', name(stacks.name(wanted[wanted.length - 1])), ', which was looked at closely: this is what is around it.');
+    }
+    this.leftOut.textContent = leftOut === 0 ? '' : `Too narrow to be drawn: ${plural(leftOut, 'branch', 'branches')}.`;
     if (path.length === 0) root.value = this.total;  // the sites that are not in the page have the rest of its width
     // Of the boxes above, what they have in all, not what leads through the path.
     const above = path.map((_, level) => (level === 0 ? this.total : added(through(stacks, sites, path.slice(0, level), callers))));
@@ -77,7 +88,7 @@ export class FlameView implements View {
     const { stacks, measure } = this.model;
     const figures = `${measure!.text(node.value)}, ${share(node.value, this.total)}`;
     if (node.frame < 0) return `all: ${measure!.title.toLowerCase()} ${measure!.text(node.value)}`;
-    const place = stacks.place(node.frame);
+    const place = stacks.functionPlace(node.frame);
     const role = stacks.role(node.frame) === ROLE.marker ? ', where the stack ends' : '';
     return `${stacks.name(node.frame)}${place ? ` (${place})` : ''}: ${figures}${role}`;
   }

@@ -41,7 +41,7 @@ export class GrowthView implements View {
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
           cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
       ],
-      detail: (site) => h('div', {}, this.details(site), stackList(stacks, site.stack, (frame) => state.set({ q: stacks.name(frame) }, true))),
+      detail: (site) => h('div', {}, this.details(site), stackList(stacks, site.stack, (frame) => model.filterBy(frame))),
       empty: 'No site is left by the filter.',
     });
     this.element = h('div', {}, this.table.element);

@@ -59,7 +59,7 @@ export class LeaksView implements View {
       key: (leak) => `${leak.kind} ${leak.fingerprint} ${leak.stack} ${leak.record ?? ''}`,
       detail: (leak) => h('div', {},
         h('p', {}, `${leak.allocator}, fingerprint `, h('code', {}, leak.fingerprint)),
-        stackList(stacks, leak.stack, (frame) => state.set({ q: stacks.name(frame) }, true))),
+        stackList(stacks, leak.stack, (frame) => model.filterBy(frame))),
       empty: scanned ? 'No leak is left by the filter.' : 'Every block was freed, or the filter leaves none.',
     });
     this.element = h('div', {}, ...this.invalidFrees(), this.head(), this.table.element, ...this.mismatches());

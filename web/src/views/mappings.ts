@@ -36,7 +36,7 @@ export class MappingsView implements View {
   private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model) {
-    const { stacks, state, figures } = model;
+    const { stacks, figures } = model;
     this.notes = [new WholeNote(model), new WholeNote(model)];
     // The kernel's own are known; those of malloc's blocks are known of the sample.
     const of = (mapping: Mapping) => (mapping.kind === 'mapped_block' ? figures : { bytes, count });
@@ -50,7 +50,7 @@ export class MappingsView implements View {
         { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (mapping) => stacks.callerName(mapping.stack),
           cell: (mapping) => h('span', {}, callerCell(stacks, mapping.stack), mapping.file && h('span', { class: 'place' }, ' ', name(mapping.file))) },
       ],
-      detail: (mapping) => stackList(stacks, mapping.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),
+      detail: (mapping) => stackList(stacks, mapping.stack, (frame) => model.filterBy(frame)),
       empty: 'Nothing was mapped that the trace shows.',
     });
     this.element = h('div', {}, this.notes[0].element,

@@ -19,7 +19,7 @@ export class ResidentView implements View {
   private readonly note: WholeNote;
 
   constructor(private readonly model: Model) {
-    const { stacks, state } = model;
+    const { stacks } = model;
     const times = model.report.resident!;
     this.at = times.findLast((one) => one.sites !== undefined) ?? times[times.length - 1];
     const number = (id: 'resident_bytes' | 'live_bytes' | 'untouched_bytes' | 'swapped_bytes' | 'pinned_bytes', title: string, help: string) => ({
@@ -35,7 +35,7 @@ export class ResidentView implements View {
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
           cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
       ],
-      detail: (site) => stackList(stacks, site.stack, (frame) => state.set({ q: stacks.name(frame) }, true)),
+      detail: (site) => stackList(stacks, site.stack, (frame) => model.filterBy(frame)),
       empty: 'No site is left by the filter.',
     });
     this.note = new WholeNote(model);

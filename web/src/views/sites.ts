@@ -137,7 +137,7 @@ export class SitesView implements View {
   }
 
   private detail(group: Group): HTMLElement {
-    const { stacks, state, figures: { bytes, plural: heap } } = this.model;
+    const { stacks, figures: { bytes, plural: heap } } = this.model;
     const most = 5;
     const shown = group.sites.slice(0, most);
     return h('div', {}, ...shown.map((site) => h('div', { class: 'site' },
@@ -145,7 +145,7 @@ export class SitesView implements View {
         `largest ${exactBytes(site.largest_bytes)}, live ${bytes(site.live_bytes)}${site.live_bytes > 0 ? this.model.interval([site], 'live_bytes') : ''}; from ${seconds(site.first_time_s)} to ${seconds(site.last_time_s)}; fingerprint `,
         h('code', {}, site.fingerprint)),
       this.life(site),
-      stackList(stacks, site.stack, (frame) => state.set({ q: stacks.name(frame) }, true)))),
+      stackList(stacks, site.stack, (frame) => this.model.filterBy(frame)))),
       group.sites.length > most && h('p', {}, `and ${plural(group.sites.length - most, 'more stack')}: choose “A row for each stack”`));
   }
 }
