@@ -21,7 +21,7 @@ export class Shell {
     for (const view of views) {
       const tab = h('button', {
         type: 'button', role: 'tab', id: `tab-${view.id}`, 'aria-controls': `panel-${view.id}`,
-        on: { click: () => state.set({ view: view.id, sort: '' }, true) },
+        on: { click: () => state.show(view.id) },
       }, view.title);
       const panel = h('div', { role: 'tabpanel', id: `panel-${view.id}`, 'aria-labelledby': `tab-${view.id}` },
         h('h2', {}, view.title), view.element);
@@ -67,7 +67,7 @@ export class Shell {
     if (!(event.key in goals)) return;
     event.preventDefault();
     const view = this.views[goals[event.key]];
-    this.state.set({ view: view.id, sort: '' }, true);
+    this.state.show(view.id);
     this.tabs.get(view)!.focus();
   }
 }

@@ -12,11 +12,12 @@ export interface Choice {
   sort: string;    // "column" or "-column", of the table that is shown
   kinds: string;   // of leaks, separated by commas; empty: all
   folder: string;  // of the source tree
+  by: string;      // whose the live heap over time is; empty: that is folded away
 }
 
 const DEFAULTS: Choice = {
   view: 'summary', measure: '', from: '', to: '', q: '', direction: 'callees', frame: '',
-  group: 'caller', sort: '', kinds: '', folder: '',
+  group: 'caller', sort: '', kinds: '', folder: '', by: '',
 };
 
 type Listener = (changed: Set<keyof Choice>) => void;
@@ -24,9 +25,11 @@ type Listener = (changed: Set<keyof Choice>) => void;
 export class State {
   private choice: Choice = { ...DEFAULTS };
   private readonly listeners: Listener[] = [];
+  private readonly sorts = new Map<string, string>();  // by view, to come back to
 
   constructor() {
     this.choice = this.read();
+    this.sorts.set(this.choice.view, this.choice.sort);
     window.addEventListener('hashchange', () => this.apply(this.read()));
   }
 
@@ -48,6 +51,11 @@ export class State {
     this.apply(next);
   }
 
+  // With its table as it was when it was shown before.
+  show(view: string): void { this.set({ view, sort: this.sortOf(view) }, true); }
+
+  sortOf(view: string): string { return this.sorts.get(view) ?? ''; }
+
   subscribe(listener: Listener): void { this.listeners.push(listener); }
 
   private apply(next: Choice): void {
@@ -56,6 +64,7 @@ export class State {
       if (next[key] !== this.choice[key]) changed.add(key);
     }
     this.choice = next;
+    this.sorts.set(next.view, next.sort);
     if (changed.size > 0) for (const listener of this.listeners) listener(changed);
   }
 

@@ -29,7 +29,7 @@ export interface TableOptions<T> {
   label: string;
   columns: Column<T>[];
   sort: string;                          // "column", or "-column" for the largest first
-  onSort?: (sort: string) => void;
+  onSort: (sort: string) => void;        // comes back with the rows
   key: (row: T) => string;               // tells rows apart, also when the table changes
   detail?: (row: T) => Node;             // what an open row shows below itself
   empty: string;
@@ -84,19 +84,14 @@ export class Table<T> {
     this.virtual._didMount();
   }
 
-  setRows(rows: T[], note = ''): void {
+  // `sort`: what onSort() told; empty: as it is from the beginning.
+  setRows(rows: T[], note: string, sort: string): void {
+    this.sorting = this.parseSort(sort);
     this.rows = rows.map((original) => ({ id: this.options.key(original), original }));
     for (const { id, original } of this.rows) {
       if (this.details.get(id)?.original !== original) this.details.delete(id);  // it may tell something else now
     }
     this.note.textContent = note;
-    this.layOut();
-  }
-
-  get sort(): string { return `${this.sorting.desc ? '-' : ''}${this.sorting.id}`; }
-
-  setSort(sort: string): void {
-    this.sorting = this.parseSort(sort);
     this.layOut();
   }
 
@@ -156,8 +151,7 @@ export class Table<T> {
 
   private sortBy(column: Column<T>): void {
     const desc = this.sorting.id === column.id ? !this.sorting.desc : column.number ?? false;
-    this.setSort(`${desc ? '-' : ''}${column.id}`);
-    this.options.onSort?.(this.sort);
+    this.options.onSort(`${desc ? '-' : ''}${column.id}`);
   }
 
   private layOut(): void {

@@ -48,7 +48,7 @@ export class Rows<T extends Choosable> {
         return h('label', {}, box, ' ', h('span', { class: `tag ${verdict.replaceAll(' ', '-')}` }, title), ` ${number}`);
       });
     this.table = new Table<T>({
-      label: options.label, columns: options.columns, sort: state.get('sort') || options.sort,
+      label: options.label, columns: options.columns, sort: options.sort,
       onSort: (sort) => state.set({ sort }), key: options.key, detail: options.detail,
       empty: options.rows.length === 0 ? 'There is none.' : 'None is left by the filter.',
     });
@@ -68,7 +68,7 @@ export class Rows<T extends Choosable> {
     const test = query === '' ? null : matcher(query);
     const rows = this.options.rows.filter((row) => (wanted === '' || kinds.includes(row.verdict)) &&
       (test === null || this.options.texts(row).some(test)));
-    this.table.setRows(rows, plural(rows.length, 'row') + this.options.note);
+    this.table.setRows(rows, plural(rows.length, 'row') + this.options.note, this.state.get('sort'));
   }
 
   private choose(): void {

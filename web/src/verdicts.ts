@@ -167,7 +167,7 @@ export function verdictCards(model: Model): HTMLElement {
       card(verdict, h('button', {
         type: 'button', class: 'link', 'aria-label': `Show more: ${verdict.title}`,
         on: { click: () => {
-          state.set({ view: verdict.view, sort: '' }, true);
+          state.show(verdict.view);
           reveal(verdict.view);
         } },
       }, 'Show'))));

@@ -93,7 +93,7 @@ export class FaultsView implements View {
     if (!sites || sites.length === 0) return [];
     const go = (frame: number) => model.filterBy(frame);
     this.table = new Table<FaultSite>({
-      label: 'Faults by site', sort: '-minor', key: (site) => `${site.stack} ${site.allocator} ${site.by_allocator}`,
+      label: 'Faults by site', sort: '-minor', onSort: (sort) => model.state.set({ sort }), key: (site) => `${site.stack} ${site.allocator} ${site.by_allocator}`,
       columns: [
         { id: 'minor', title: 'Minor', number: true, width: '7em', value: (site) => site.minor, cell: (site) => count(site.minor) },
         { id: 'major', title: 'Major', number: true, width: '7em', value: (site) => site.major, cell: (site) => count(site.major) },
@@ -143,7 +143,7 @@ export class FaultsView implements View {
     if (this.table) {
       const rows = model.report.faults.sites!.filter((site) => model.keeps(site.stack));
       const whole = wholeText(model, ['time']);
-      this.table.setRows(rows, plural(rows.length, 'site') + (whole && `; ${whole}`));
+      this.table.setRows(rows, plural(rows.length, 'site') + (whole && `; ${whole}`), model.state.sortOf(this.id));
     }
     for (const note of this.notes) note.update();
     const { ranged, chosen: { from, to } } = this.model;

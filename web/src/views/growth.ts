@@ -25,7 +25,7 @@ export class GrowthView implements View {
       cell: (site) => (of(site) === null ? '' : text(of(site)!)),
     });
     this.table = new Table<Site>({
-      label: 'Growth', sort: state.get('view') === this.id && state.get('sort') || 'verdict', onSort: (sort) => state.set({ sort }),
+      label: 'Growth', sort: 'verdict', onSort: (sort) => state.set({ sort }),
       key: (site) => String(model.place(site)),
       columns: [
         { id: 'verdict', title: 'Verdict', width: '9em',
@@ -55,7 +55,7 @@ export class GrowthView implements View {
     const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
     this.table.setRows(sites, `${plural(sites.length, 'stack')}, ${count(growing.length)} growing` +
       (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts and rates are of ${this.model.extent}` +
-      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
+      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), this.model.state.sortOf(this.id));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

@@ -54,7 +54,7 @@ export class LeaksView implements View {
         cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
     ];
     this.table = new Table<Leak>({
-      label: this.title, columns, sort: state.get('view') === this.id && state.get('sort') || '-bytes',
+      label: this.title, columns, sort: '-bytes',
       onSort: (sort) => state.set({ sort }),
       key: (leak) => `${leak.kind} ${leak.fingerprint} ${leak.stack} ${leak.record ?? ''}`,
       detail: (leak) => h('div', {},
@@ -74,7 +74,7 @@ export class LeaksView implements View {
     const leaks = this.model.leaks();
     const more = this.model.report.leaks_total - this.model.report.leaks.length;
     this.table.setRows(leaks, plural(leaks.length, 'row') + (this.model.ranged ? ' with an allocation in the chosen time' : '') +
-      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
+      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), this.model.state.sortOf(this.id));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

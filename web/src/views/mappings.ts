@@ -41,7 +41,7 @@ export class MappingsView implements View {
     // The kernel's own are known; those of malloc's blocks are known of the sample.
     const of = (mapping: Mapping) => (mapping.kind === 'mapped_block' ? figures : { bytes, count });
     this.table = new Table<Mapping>({
-      label: 'Mappings', sort: '-bytes', key: (mapping) => `${mapping.kind} ${mapping.stack} ${mapping.file ?? ''}`,
+      label: 'Mappings', sort: '-bytes', onSort: (sort) => model.state.set({ sort }), key: (mapping) => `${mapping.kind} ${mapping.stack} ${mapping.file ?? ''}`,
       columns: [
         { id: 'kind', title: 'Kind', width: '9em', value: (mapping) => mapping.kind, cell: (mapping) => mapping.kind.replace('_', ' ') },
         { id: 'calls', title: 'Calls', number: true, width: '6em', value: (mapping) => mapping.calls, cell: (mapping) => of(mapping).count(mapping.calls) },
@@ -62,7 +62,7 @@ export class MappingsView implements View {
   update(): void {
     const mappings = this.model.report.mappings.filter((mapping) => this.model.keeps(mapping.stack));
     const whole = wholeText(this.model, ['time']);
-    this.table.setRows(mappings, plural(mappings.length, 'row') + (whole && `; ${whole}`));
+    this.table.setRows(mappings, plural(mappings.length, 'row') + (whole && `; ${whole}`), this.model.state.sortOf(this.id));
     for (const note of this.notes) note.update();
   }
 

@@ -8,7 +8,7 @@ import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, plural, seconds, share } from '../text';
-import { WholeNote } from '../whole_note';
+import { WholeNote, wholeText } from '../whole_note';
 
 export class ResidentView implements View {
   readonly id = 'resident';
@@ -26,7 +26,7 @@ export class ResidentView implements View {
       id, title, help, number: true, width: '8em', value: (site: ResidentSite) => site[id], cell: (site: ResidentSite) => bytes(site[id]),
     });
     this.table = new Table<ResidentSite>({
-      label: 'Resident memory by site', sort: '-resident_bytes', key: (site) => `${site.stack} ${site.allocator}`,
+      label: 'Resident memory by site', sort: '-resident_bytes', onSort: (sort) => model.state.set({ sort }), key: (site) => `${site.stack} ${site.allocator}`,
       columns: [
         number('resident_bytes', 'Resident', 'Of its live blocks, in memory'), number('live_bytes', 'Live', 'Of its live blocks, in all'),
         number('untouched_bytes', 'Untouched', 'Never written, so without a page'), number('swapped_bytes', 'Swapped', 'In swap'),
@@ -45,7 +45,8 @@ export class ResidentView implements View {
 
   update(): void {
     const sites = (this.at.sites ?? []).filter((site) => this.model.keeps(site.stack));
-    this.table.setRows(sites, plural(sites.length, 'site'));
+    const whole = wholeText(this.model, ['time']);
+    this.table.setRows(sites, plural(sites.length, 'site') + (whole && `; ${whole}`), this.model.state.sortOf(this.id));
     this.note.update();
   }
 

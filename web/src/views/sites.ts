@@ -68,7 +68,6 @@ export class SitesView implements View {
       sum('live_bytes', 'Live', bytes, '6.5em', 'Bytes live at its end'),
       sum('live_blocks', 'Blocks', count, '5.5em', 'Blocks live at its end'),
     ], '-growth_bytes');
-    if (state.get('view') === this.id && state.get('sort')) this.table.setSort(state.get('sort'));
     this.group = h('select', { 'aria-label': 'Rows of the table', on: { change: () => state.set({ group: this.group.value, sort: '' }, true) } },
       ...[['caller', 'A row for each caller'], ['stack', 'A row for each stack'], ['file', 'A row for each file'], ['module', 'A row for each module']]
         .map(([value, text]) => h('option', { value }, text)));
@@ -93,7 +92,7 @@ export class SitesView implements View {
     table.setRows(this.rows,
       plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that allocated in the chosen time; the figures are of the whole run' : '') +
-      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''));
+      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), state.sortOf(this.id));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

@@ -15,6 +15,7 @@ const BY: [string, string][] = [['caller', 'caller'], ['file', 'source file'], [
 export class StackedTimeline {
   readonly element: HTMLElement;
   private readonly select: HTMLSelectElement;
+  private readonly offered: string[];
   private readonly place = h('div');
   private readonly note: WholeNote;
   private readonly part: PartNote;
@@ -25,9 +26,10 @@ export class StackedTimeline {
     this.note = new WholeNote(model, ['filter']);
     this.part = new PartNote(model);
     const by = model.report.timeline.stacked?.thread ? [...BY, ['thread', 'thread']] : BY;
-    this.select = h('select', { on: { change: () => this.update() } },
+    this.offered = by.map(([value]) => value);
+    this.select = h('select', { on: { change: () => model.state.set({ by: this.select.value }, true) } },
       ...by.map(([value, title]) => h('option', { value }, title)));
-    const details = h('details', { on: { toggle: () => this.update() } },
+    const details = h('details', { on: { toggle: () => model.state.set({ by: details.open ? this.select.value : '' }) } },
       h('summary', {}, 'Live heap by who holds it'), h('label', {}, 'by ', this.select), this.note.element, this.part.element, this.place);
     this.element = details;
   }
@@ -37,7 +39,9 @@ export class StackedTimeline {
   redraw(): void { if (this.chart && this.chart.element.clientWidth > 0) this.chart.draw(); }
 
   update(): void {
-    const details = this.element as HTMLDetailsElement;
+    const details = this.element as HTMLDetailsElement, by = this.model.state.get('by');
+    details.open = by !== '';
+    if (details.open) this.select.value = this.offered.includes(by) ? by : this.offered[0];
     const wanted = `${this.select.value} ${this.model.state.get('q')}`;
     if (!details.open || wanted === this.drawn) return;
     this.drawn = wanted;
@@ -46,6 +50,11 @@ export class StackedTimeline {
     // Of the threads the report tells itself, of all sites.
     (this.select.value === 'thread' ? this.part : this.note).element.hidden = true;
     const { times, groups } = this.groups();
+    if (groups.length === 0) {
+      this.chart = null;
+      this.place.replaceChildren(h('p', { class: 'empty' }, 'No site is left by the filter.'));
+      return;
+    }
     // Each on top of those before it; the highest is drawn first.
     const sums = new Array<number>(times.length).fill(0);
     const series = groups.map(({ title, values }, i) => {

@@ -25,7 +25,7 @@ export class ThreadsView implements View {
       ...number(id, title, seconds), cell: (thread) => (thread.allocations + thread.frees > 0 ? seconds(thread[id]) : '–'),
     });
     this.table = new Table<Thread>({
-      label: 'Threads', sort: model.state.get('view') === this.id && model.state.get('sort') || '-bytes_allocated',
+      label: 'Threads', sort: '-bytes_allocated',
       onSort: (sort) => model.state.set({ sort }),
       key: (thread) => `${thread.tid} ${thread.in_signal_handlers} ${thread.first_time_s}`,
       columns: [
@@ -43,7 +43,7 @@ export class ThreadsView implements View {
 
   update(): void {
     const threads = this.model.report.threads.filter((thread) => this.model.within(thread));
-    this.table.setRows(threads, plural(threads.length, 'thread') + (this.model.ranged ? ' of the chosen time' : ''));
+    this.table.setRows(threads, plural(threads.length, 'thread') + (this.model.ranged ? ' of the chosen time' : ''), this.model.state.sortOf(this.id));
     this.note.update();
   }
 

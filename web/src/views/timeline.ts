@@ -13,6 +13,7 @@ export class Timeline {
   private readonly shown: HTMLElement;
   private readonly sliders: HTMLInputElement[];
   private readonly stacked: StackedTimeline | null;
+  private sliding = false;  // a slider is dragged, or its key held: one step for Back in all
 
   constructor(private readonly model: Model, theme: ThemeChoice) {
     const { report } = model;
@@ -53,7 +54,11 @@ export class Timeline {
     this.shown = h('span', { class: 'chip', 'aria-live': 'polite' });
     this.sliders = ['From', 'To'].map((title, i) => h('input', {
       type: 'range', min: 0, max: model.intervals.count, step: 1, 'aria-label': `${title}, time of the run`,
-      on: { input: () => this.onSlider(i) },
+      on: {
+        input: () => this.onSlider(i),
+        change: () => { this.sliding = false; },
+        keydown: (event) => { this.sliding = event.repeat; },
+      },
     }));
     this.stacked = model.series ? new StackedTimeline(model) : null;
     const more = h('details', {}, h('summary', {}, 'Allocations and faults'), rates.element);
@@ -90,16 +95,17 @@ export class Timeline {
     this.stacked?.update();
   }
 
-  private choose(first: number, behind: number): void {
-    this.model.state.set(this.model.intervals.choice(first, behind), true);
+  private choose(first: number, behind: number, step = true): void {
+    this.model.state.set(this.model.intervals.choice(first, behind), step);
   }
 
   // The other one stays where it is, and one interval away at least.
   private onSlider(moved: number): void {
     const { first, behind } = this.model.chosen;
     const to = Number(this.sliders[moved].value);
-    if (moved === 0) this.choose(Math.min(to, behind - 1), behind);
-    else this.choose(first, Math.max(to, first + 1));
-    this.update();  // also where nothing else came of it
+    const next = moved === 0 ? [Math.min(to, behind - 1), behind] : [first, Math.max(to, first + 1)];
+    if (next[0] === first && next[1] === behind) return this.update();  // puts the slider back
+    this.choose(next[0], next[1], !this.sliding);
+    this.sliding = true;
   }
 }
