@@ -155,6 +155,20 @@ describe('memtrace diff --format html', () => {
     assert.match(await shown.getByRole('list', { name: /^Stack/ }).innerText(), /LeakOneTable/);
   }));
 
+  test('names a run once beside its notes', async () => {
+    altered('diff.html', 'noted.html', ({ diff }) => { diff.old.notes = [`${diff.old.name}: 5 events lost`, `${diff.old.name}: cut`, 'and more']; });
+    await on('noted.html', '', async (shown) => {
+      assert.match(await shown.locator('.verdict.warning').first().innerText(), /leaks\.mtr: 5 events lost; cut; and more$/);
+    });
+  });
+
+  test('reads from its address what it is sorted by', () => on('diff.html', '#sort=caller', async (shown) => {
+    const head = shown.getByRole('columnheader', { name: 'Caller' });
+    assert.equal(await head.getAttribute('aria-sort'), 'ascending');
+    await shown.evaluate(() => { location.hash = '#sort=-caller'; });
+    await shown.waitForFunction(() => document.querySelector('th[aria-sort=descending]')?.textContent === 'Caller');
+  }));
+
   test('is readable by a screen reader', () => readable('diff.html'));
 });
 
@@ -225,6 +239,20 @@ describe('memtrace compare --format html', () => {
     await rows(shown).first().click();
     assert.ok(await shown.getByRole('list', { name: /^Stack/ }).isVisible());
   }));
+
+  test('fits on paper', async () => {
+    altered('compare.html', 'wide_compare.html', ({ compare }) => {
+      const amount = { bytes: 123_456_789, blocks: 1_234_567 };
+      compare.leaks[0].here = compare.leaks[0].there = { definite: amount, indirect: amount, possible: amount, reachable: amount };
+    });
+    await on('wide_compare.html', '', async (shown) => {
+      await shown.emulateMedia({ media: 'print' });
+      await shown.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+      assert.ok(await shown.evaluate(() => document.documentElement.scrollWidth) <= 700);
+      const stack = await shown.locator('.table td:last-child').first().boundingBox();
+      assert.ok(stack.width > 100 && stack.x + stack.width <= 700, JSON.stringify(stack));
+    }, { viewport: { width: 700, height: 900 } });
+  });
 
   test('is readable by a screen reader', () => readable('compare.html'));
 });

@@ -161,6 +161,15 @@ describe('an ordinary page', () => {
     assert.deepEqual(rows, ['rss_anon_bytes0 B6.19 MiB6.19 MiB at 1.98 s', 'rss_file_bytes1.00 MiB1.00 MiB1.00 MiB at 0 s', 'major_faults07+7']);
   }));
 
+  test('draws what was sampled over the time of the timeline', async () => {
+    altered('ordinary.html', 'sampled_early.html', ({ report }) => { report.pressure.points.length = 50; });
+    await on('sampled_early.html', '#view=pressure', async (page) => {
+      const chart = page.locator('#panel-pressure .chart').first();
+      await chart.locator('.u-over').hover();  // in the middle of 2 s, of which nothing was sampled after 0.98 s
+      assert.match(await chart.locator('.u-legend').textContent(), /time:?980 ms/);
+    });
+  });
+
   test('narrows everything to a range that is dragged in the timeline', () => on('ordinary.html', '#view=sites', async (page) => {
     assert.ok((await callers(page)).includes('Begin'));
     const box = await page.locator('.timeline .u-over').first().boundingBox();
@@ -482,6 +491,46 @@ describe('an ordinary page', () => {
     });
   });
 
+  test('says of leaks in a chosen time what is known of them', async () => {
+    altered('ordinary.html', 'paused.html', ({ strings, frames, nodes, stacks, report, series }) => {
+      const names = report.sites.map(({ stack }) => strings[frames.name[nodes.frame[stacks.node[stack]]]]);
+      const points = series.points[names.indexOf('Keep')];
+      for (let i = points.length - 5; i >= 0; i -= 5) if (points[i] >= 25 && points[i] < 50) points.splice(i, 5);
+    });
+    altered('ordinary.html', 'no_series.html', (document) => { delete document.series; });
+    for (const [name, left, words] of [['ordinary.html', 2, /^2 rows whose site allocated in the chosen time$/],
+                                       ['paused.html', 1, /^1 row whose site allocated in the chosen time$/],
+                                       ['no_series.html', 2, /^2 rows that may be of the chosen time$/]]) {
+      await on(name, '#view=leaks&from=0.5&to=1', async (page) => {
+        assert.equal(await rows(page, 'leaks').count(), left, name);
+        assert.match(await page.locator('#panel-leaks .table > .note').textContent(), words);
+        const definite = await page.getByLabel(/definitely lost/).locator('..').textContent();
+        assert.match(definite, left === 2 ? / 400 KiB in 400 blocks, of 400 KiB$/ : / 0 B in 0 blocks, of 400 KiB$/);
+      });
+    }
+    await on('ordinary.html', '#view=threads&from=0.5&to=1', async (page) => {
+      assert.match(await page.locator('#panel-threads .table > .note').textContent(), /^2 threads that may have done something in the chosen time$/);
+    });
+  });
+
+  test('says why a view has nothing', async () => {
+    altered('ordinary.html', 'no_leaks.html', ({ report }) => { report.leaks = []; report.leaks_total = 0; });
+    altered('ordinary.html', 'nothing.html', ({ report, series }) => {
+      for (const all of [report.sites, report.leaks, series.points]) all.length = 0;
+      report.sites_total = report.leaks_total = 0;
+    });
+    for (const [name, fragment, view, words] of [['no_leaks.html', '', 'leaks', 'There is none.'],
+                                                 ['ordinary.html', '&q=nobody', 'leaks', 'None is left by what was chosen.'],
+                                                 ['ordinary.html', '&q=nobody', 'sites', 'No site is left by what was chosen.'],
+                                                 ['nothing.html', '', 'sites', 'No site allocated.'],
+                                                 ['nothing.html', '', 'flame', 'No site allocated.'],
+                                                 ['ordinary.html', '&q=nobody', 'flame', 'No site has anything of it.']]) {
+      await on(name, `#view=${view}${fragment}`, async (page) => {
+        assert.equal(await page.locator(`#panel-${view} .empty:visible`).textContent(), words, name);
+      });
+    }
+  });
+
   test('chooses kinds of leaks', () => on('ordinary.html', '#view=leaks', async (page) => {
     assert.equal(await rows(page, 'leaks').count(), 2);
     await page.getByLabel(/still reachable/).uncheck();
@@ -498,6 +547,39 @@ describe('an ordinary page', () => {
     assert.match(await page.locator('.verdict.bad').first().textContent(), /12 double frees.*Of a block of Keep /);
     const table = page.locator('#panel-leaks table.plain').first();
     assert.match(await table.textContent(), /freed before.*2\.00 KiB.*12.*Keep .*keep\.cc:8.*Grow .*grow\.cc:5.*not recorded at 3/);
+  }));
+
+  test('says that neither filter nor time narrows what was freed wrongly', () => on('mismatched.html', '#view=leaks', async (page) => {
+    const notes = page.locator('#panel-leaks').getByText(/which the filter does not narrow/);
+    assert.equal(await notes.count(), 0);
+    await page.getByLabel('Filter').fill('grow');
+    await page.waitForFunction(() => location.hash.includes('q=grow'));
+    assert.equal(await notes.count(), 2);
+    for (const heading of ['Invalid frees', 'Ended by another kind of function than they came from']) {
+      const note = await page.getByRole('heading', { name: heading }).evaluate((each) => each.nextElementSibling.textContent);
+      assert.match(note, /^Figures of the whole run, which the filter does not narrow\.$/);
+    }
+  }));
+
+  test('says of resident memory what the filter narrows', async () => {
+    altered('ordinary.html', 'resident.html', ({ report }) => {
+      const sites = report.sites.map(({ stack, allocator, fingerprint }) => ({
+        stack, allocator, fingerprint, resident_bytes: 4096, live_bytes: 4096, untouched_bytes: 0, swapped_bytes: 0, pinned_bytes: 0 }));
+      report.resident = [{ number: 1, time_s: 2, reason: 'end', name: null, peak: true, rss_bytes: 1 << 20, parts: { code: 1 << 20 }, sites }];
+    });
+    await on('resident.html', '#view=resident&q=forget&from=0.5&to=1', async (page) => {
+      assert.match(await page.locator('#panel-resident .note').first().textContent(), /which the filter and the chosen time do not narrow/);
+      assert.equal(await page.locator('#panel-resident .table > .note').textContent(), '1 site; figures of the whole run, which the chosen time does not narrow');
+    });
+  });
+
+  test('stays in a folder of which a filter leaves a part', () => on('ordinary.html', '#view=sources&measure=bytes_allocated&folder=work/src', async (page) => {
+    const path = page.getByLabel('Path in the source tree');
+    assert.match(await path.textContent(), /^allwork\/src$/);
+    await page.getByLabel('Filter').fill('cache.cc');
+    await page.waitForFunction(() => location.hash.includes('q=cache.cc'));
+    assert.match(await path.textContent(), /^allwork\/src\/cache\/cache\.cc$/);
+    assert.equal(fragmentOf(page).get('folder'), 'work/src');
   }));
 
   test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {
@@ -681,6 +763,26 @@ describe('an ordinary page', () => {
     await page.emulateMedia({ media: 'screen' });
     assert.equal(await page.locator('.on-paper').isVisible(), false);
   }, { viewport: { width: 1400, height: 900 } }));
+
+  test('prints all columns, however narrow the window is', () => on('ordinary.html', '#view=growth', async (page) => {
+    const heads = () => page.locator('#panel-growth th button').allTextContents();
+    const screen = await heads();
+    assert.deepEqual(screen.slice(0, 2), ['Caller', 'Place']);  // in one column
+    await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+    assert.deepEqual([(await heads())[0], (await heads()).at(-1)], ['Verdict', 'Place']);
+    assert.match(await rows(page, 'growth').first().locator('td').last().textContent(), /^\w+\.cc:\d+$/);
+    await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+    assert.deepEqual(await heads(), screen);
+  }, { viewport: { width: 800, height: 700 } }));
+
+  test('has a filter that is as wide as there is room', async () => {
+    for (const [width, least] of [[1280, 450], [380, 200]]) {
+      await on('ordinary.html', '', async (page) => {
+        const box = await page.getByLabel('Filter').boundingBox();
+        assert.ok(box.width >= least && box.x + box.width <= width, JSON.stringify(box));
+      }, { viewport: { width, height: 700 } });
+    }
+  });
 
   test('keeps in sight what a row is of, where there is little room', () => on('ordinary.html', '#view=sites', async (page) => {
     const table = page.getByRole('treegrid', { name: 'Sites' });

@@ -7,9 +7,8 @@ import { colour } from './theme';
 
 const PAPER_WIDTH = 720;
 
-// Steps of an axis of bytes.
-const BINARY = Array.from({ length: 6 }, (_, unit) =>
-  [1, 2, 5, 10, 20, 50, 100, 200, 500].map((step) => step * 1024 ** unit)).flat();
+// Steps of an axis of bytes: 512 KiB and 1 MiB are round, 500 KiB and 1,000 KiB are not.
+const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
 // And of one that counts: there is no half of a fault.
 const WHOLE = Array.from({ length: 15 }, (_, digits) => [1, 2, 5].map((step) => step * 10 ** digits)).flat();

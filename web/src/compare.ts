@@ -43,8 +43,8 @@ export function showCompare(root: HTMLElement, { compare, version }: CompareDocu
     columns: [
       { id: 'verdict', title: 'Verdict', width: '12em', value: (leak) => leak.verdict,
         cell: (leak) => h('span', { class: `tag ${leak.verdict === 'agree' ? 'agree' : leak.expected ? '' : 'definite'}` }, leak.verdict + (leak.expected ? ', expected' : '')) },
-      { id: 'here', title: 'Here', width: '18em', number: true, value: (leak) => sideBytes(leak.here), cell: (leak) => sideText(leak.here) },
-      { id: 'there', title: 'Under Valgrind', width: '18em', number: true, value: (leak) => sideBytes(leak.there), cell: (leak) => sideText(leak.there) },
+      { id: 'here', title: 'Here', width: '18em', largest: true, value: (leak) => sideBytes(leak.here), cell: (leak) => sideText(leak.here) },
+      { id: 'there', title: 'Under Valgrind', width: '18em', largest: true, value: (leak) => sideBytes(leak.there), cell: (leak) => sideText(leak.there) },
       { id: 'caller', names: 'row', title: 'Stack', width: 'auto', value: (leak) => leak.stack.map(frameText).join(' '),
         cell: (leak) => name(leak.stack.slice(0, 3).map(frameText).join(' < ')) },
     ],

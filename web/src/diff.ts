@@ -82,7 +82,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       card(whole ? { kind: 'unknown', title: `${signed(after - before)} in all`, text: `From ${amount(before)} to ${amount(after)}; the ${shown}: ${signed(change)}.` }
         : { kind: 'unknown', title: `${signed(change)} over the sites below`, text: `These are the ${shown}, not all.` }),
       ...[diff.old, diff.new].filter((one) => one.notes.length > 0).map((one) =>
-        card({ kind: 'warning', title: 'Not everything was recorded', text: `${one.name}: ${one.notes.join('; ')}` }))),
+        card({ kind: 'warning', title: 'Not everything was recorded', text: `${one.name}: ${one.notes.map((note) => without(`${one.name}: `, note)).join('; ')}` }))),
     h('main', {},
       h('h2', {}, 'Runs'),
       besides([diff.old.name, diff.new.name], [
@@ -97,6 +97,9 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   state.subscribe(() => rows.update());
   rows.update();
 }
+
+// Some notes begin with the name already.
+const without = (begin: string, text: string) => (text.startsWith(begin) ? text.slice(begin.length) : text);
 
 function side(run: { estimated: boolean }, amounts: { [key: string]: number | null } | null, key: string, text: 'bytes' | 'count'): string {
   const value = amounts?.[key];

@@ -10,6 +10,8 @@ import { interval95 } from './sampled';
 import type { State } from './state';
 import { Figures, seconds } from './text';
 
+const allocatedBy = ({ stack, allocator }: Site | Leak) => `${stack} ${allocator}`;
+
 export class Model {
   readonly report: Report;
   readonly stacks: Stacks;
@@ -19,6 +21,7 @@ export class Model {
   private readonly ofWhole: Measure[];
   private readonly ofRange: Measure[];
   private readonly places: Map<Site, number>;
+  private readonly sitesAt = new Map<string, number[]>();  // by stack and function: one mostly
   private known = new Map<Site, InRange>();
   private knownFor = '';
 
@@ -31,6 +34,11 @@ export class Model {
     this.ofWhole = measuresOf(this.report, this.figures);
     this.ofRange = rangedMeasures((site) => this.inRange(site), () => this.points(), this.figures);
     this.places = new Map(this.report.sites.map((site, i) => [site, i]));
+    this.report.sites.forEach((site, i) => {
+      const key = allocatedBy(site), others = this.sitesAt.get(key);
+      if (others) others.push(i);
+      else this.sitesAt.set(key, [i]);
+    });
   }
 
   // Whether figures of sites are of the chosen time, and not of the whole run.
@@ -97,7 +105,7 @@ export class Model {
     this.state.set({ q: functionQuery(this.stacks.name(frame)), frame: '' }, true);
   }
 
-  // Had an allocation within the chosen time.
+  // Whether the chosen time is between its first and its last: it may have done something in it.
   within(row: { first_time_s: number; last_time_s: number }): boolean {
     const { from, to } = this.chosen;
     return !this.ranged || (row.last_time_s >= from && row.first_time_s <= to);
@@ -119,12 +127,24 @@ export class Model {
     return this.filteredSites().filter((site) => this.active(site));
   }
 
-  // Allocated in the chosen time, whenever they were lost.
+  // Whether its blocks may be of the chosen time, and its site allocated in that as far as the series tell.
+  leakWithin(leak: Leak): boolean {
+    if (!this.ranged || !this.within(leak)) return !this.ranged;
+    const { first, behind } = this.chosen, sites = this.sitesAt.get(allocatedBy(leak));
+    return !this.series || !sites || sites.some((site) => this.series!.allocated(site, first, behind));
+  }
+
+  // What leakWithin() is sure of for all that are in the page.
+  get leaksAreKnown(): boolean {
+    return this.series !== null && this.report.leaks.every((leak) => this.sitesAt.has(allocatedBy(leak)));
+  }
+
+  // Of the chosen time, whenever they were lost.
   leaks(): Leak[] {
     const kinds = this.state.get('kinds');
     const wanted = new Set(kinds === '' ? [] : kinds.split(','));
     return this.report.leaks.filter((leak) => (wanted.size === 0 || wanted.has(leak.kind)) &&
-      this.keeps(leak.stack) && this.within(leak));
+      this.keeps(leak.stack) && this.leakWithin(leak));
   }
 
   points(): Point[] {

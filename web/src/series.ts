@@ -40,6 +40,15 @@ export class Series {
     return found;
   }
 
+  // Whether it allocated from the interval `first` until before `behind`.
+  allocated(site: number, first: number, behind: number): boolean {
+    const points = this.table.points[site] ?? [];
+    for (let i = 0; i < points.length && points[i + INTERVAL] < behind; i += WIDTH) {
+      if (points[i + INTERVAL] >= first && points[i + ALLOCATIONS] > 0) return true;
+    }
+    return false;
+  }
+
   // Live bytes of some sites together at the end of each interval.
   liveBytes(sites: number[], intervals: number): number[] {
     const values = new Array<number>(intervals).fill(0);

@@ -66,8 +66,13 @@ export function find(root: SourceNode, path: string): SourceNode[] {
   const way = [root];
   let at = root;
   while (at.path !== path) {
-    const next = [...at.children.values()].find((each) => path === each.path || path.startsWith(`${each.path}/`));
-    if (!next) return [root];
+    const children = [...at.children.values()];
+    const next = children.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+    if (!next) {
+      // It may be one with the only folder that is left in it.
+      const longer = children.find((each) => path !== '' && each.path.startsWith(`${path}/`));
+      return longer ? [...way, longer] : [root];
+    }
     way.push(next);
     at = next;
   }

@@ -21,6 +21,7 @@ export interface Column<T> {
   value: (row: T) => number | string;  // what it is sorted by
   cell: (row: T) => Child;
   number?: boolean;                    // stands to the right, largest first
+  largest?: boolean;                   // a text with numbers, also largest first
   width: string;                       // of CSS
   names?: 'row' | 'place';             // what the row is of, and where that is
 }
@@ -98,8 +99,12 @@ export class Table<T> {
   // The first rows in full, as paper cannot scroll.
   setWhole(whole: boolean): void {
     this.whole = whole;
-    this.draw();
+    this.arrange();
+    this.layOut();
   }
+
+  // Paper is wide enough, however wide the window is.
+  private get narrow(): boolean { return !this.whole && narrow.matches; }
 
   private parseSort(sort: string): { id: string; desc: boolean } {
     const known = this.options.columns.some((column) => column.id === sort.replace(/^-/, ''));
@@ -111,7 +116,7 @@ export class Table<T> {
   private arrange(): void {
     const { columns } = this.options;
     const who = columns.find((column) => column.names === 'row');
-    const first = narrow.matches ? who : undefined;
+    const first = this.narrow ? who : undefined;
     this.columns = first ? [first, ...columns.filter((column) => column !== first && column.names !== 'place')] : columns;
     const widths = this.columns.map(({ width }, i) => (first ? (i === 0 ? NAME_WIDTH : /em$/.test(width) ? width : '14em') : width));
     this.table.classList.toggle('narrow', first !== undefined);
@@ -150,7 +155,7 @@ export class Table<T> {
   }
 
   private sortBy(column: Column<T>): void {
-    const desc = this.sorting.id === column.id ? !this.sorting.desc : column.number ?? false;
+    const desc = this.sorting.id === column.id ? !this.sorting.desc : column.number ?? column.largest ?? false;
     this.options.onSort(`${desc ? '-' : ''}${column.id}`);
   }
 
@@ -260,7 +265,7 @@ export class Table<T> {
         click: () => { this.focused = index; if (expandable && !getSelection()?.toString()) this.toggle(row.id); },
       },
     });
-    const place = narrow.matches ? this.options.columns.find((column) => column.names === 'place') : undefined;
+    const place = this.narrow ? this.options.columns.find((column) => column.names === 'place') : undefined;
     this.columns.forEach((column, i) => {
       const cell = h('td', { role: 'gridcell', class: column.number ? 'number' : '' });
       if (i === 0 && expandable) cell.append(h('span', { class: 'twist', 'aria-hidden': 'true' }, open ? '▾' : '▸'));

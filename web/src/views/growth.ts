@@ -42,7 +42,7 @@ export class GrowthView implements View {
           cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
       ],
       detail: (site) => h('div', {}, this.details(site), stackList(stacks, site.stack, (frame) => model.filterBy(frame))),
-      empty: 'No site is left by the filter.',
+      empty: 'No site is left by what was chosen.',
     });
     this.element = h('div', {}, this.table.element);
   }

@@ -23,11 +23,11 @@ export class LeaksView implements View {
   private readonly table: Table<Leak>;
   private readonly boxes: HTMLInputElement[] = [];
   private readonly amounts = new Map<string, HTMLElement>();
-  private readonly note: WholeNote;
+  private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model) {
     const { report, stacks, state, figures } = model;
-    this.note = new WholeNote(model);
+    this.notes = [new WholeNote(model), new WholeNote(model)];
     const scanned = report.leak_scan !== null;
     this.title = scanned ? 'Leaks' : 'Unfreed';
     const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Leak> => ({
@@ -60,7 +60,7 @@ export class LeaksView implements View {
       detail: (leak) => h('div', {},
         h('p', {}, `${leak.allocator}, fingerprint `, h('code', {}, leak.fingerprint)),
         stackList(stacks, leak.stack, (frame) => model.filterBy(frame))),
-      empty: scanned ? 'No leak is left by the filter.' : 'Every block was freed, or the filter leaves none.',
+      empty: report.leaks.length > 0 ? 'None is left by what was chosen.' : report.leaks_total > 0 ? 'None of them is in this page.' : 'There is none.',
     });
     this.element = h('div', {}, ...this.invalidFrees(), this.head(), this.table.element, ...this.mismatches());
   }
@@ -70,10 +70,11 @@ export class LeaksView implements View {
     const kinds = wanted.split(',');
     for (const box of this.boxes) box.checked = wanted === '' || kinds.includes(box.value);
     this.drawAmounts();
-    this.note.update();
+    for (const note of this.notes) note.update();
     const leaks = this.model.leaks();
     const more = this.model.report.leaks_total - this.model.report.leaks.length;
-    this.table.setRows(leaks, plural(leaks.length, 'row') + (this.model.ranged ? ' with an allocation in the chosen time' : '') +
+    this.table.setRows(leaks, plural(leaks.length, 'row') + (!this.model.ranged ? ''
+      : this.model.leaksAreKnown ? ' whose site allocated in the chosen time' : ' that may be of the chosen time') +
       (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), this.model.state.sortOf(this.id));
   }
 
@@ -85,7 +86,7 @@ export class LeaksView implements View {
       double_free: 'freed before', inside_live_block: 'inside of a block', inside_freed_block: 'inside of a block that was freed before' };
     const moment = (one: FreeMoment | null) => one === null ? '' :
       h('span', {}, one.caller === null ? 'not recorded' : name(one.caller), ` at ${seconds(one.time_s)}`);
-    return stories.length === 0 ? [] : [h('h3', {}, 'Invalid frees'),
+    return stories.length === 0 ? [] : [h('h3', {}, 'Invalid frees'), this.notes[0].element,
       plainTable(['What', 'Block', 'Times', 'Allocated', 'Freed', 'Freed again'], stories, (story) =>
         [what[story.kind] ?? story.kind, bytes(story.block_bytes), this.model.figures.count(story.times),
           moment(story.allocated), moment(story.freed), moment(story.again)], [0, 3, 4, 5])];
@@ -93,7 +94,7 @@ export class LeaksView implements View {
 
   private mismatches(): Child[] {
     const pairs = this.model.report.mismatches?.pairs ?? [];
-    return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'), this.note.element,
+    return pairs.length === 0 ? [] : [h('h3', {}, 'Ended by another kind of function than they came from'), this.notes[1].element,
       plainTable(['Allocated at', 'by', 'Ended at', 'by', 'Times'], pairs, (pair) =>
         [name(pair.allocated_at), pair.allocator, name(pair.ended_at), pair.ended_by, this.model.figures.count(pair.times)],
         [1, 2, 3])];
@@ -106,7 +107,7 @@ export class LeaksView implements View {
     const narrowed = state.get('q') !== '' || model.ranged;
     for (const [kind, element] of this.amounts) {
       const all = totals![kind], rows = report.leaks.filter((leak) => leak.kind === kind);
-      const left = narrowed ? rows.filter((leak) => model.keeps(leak.stack) && model.within(leak)) : rows;
+      const left = narrowed ? rows.filter((leak) => model.keeps(leak.stack) && model.leakWithin(leak)) : rows;
       const sum = (of: 'bytes' | 'blocks') => left.reduce((total, leak) => total + leak[of], 0);
       element.textContent = all.blocks > 0 && rows.length === 0 ? `${bytes(all.bytes)} in ${plural(all.blocks, 'block')}, not in this page`
         : narrowed ? `${bytes(sum('bytes'))} in ${plural(sum('blocks'), 'block')}, of ${bytes(all.bytes)}`

@@ -78,8 +78,10 @@ export class PressureView implements View {
         ? [{ title: what, colour: COLOURS[at % COLOURS.length], steps: isAmount(column) ? 'sample' : undefined, bars: !isAmount(column), values }] : [];
     });
     if (series.length === 0) return [];
+    // As the timeline, and what was sampled before or after it.
+    const times = lane.points.map((point) => point.time_s), { begin, end } = this.model.intervals;
     const chart = new Chart({
-      height: 150, text, times: lane.points.map((point) => point.time_s), sync: 'time', label: `${title}: ${series.map((one) => one.title).join(', ')}`, series,
+      height: 150, text, times, span: [Math.min(begin, times[0]), Math.max(end, times[times.length - 1])], sync: 'time', label: `${title}: ${series.map((one) => one.title).join(', ')}`, series,
     });
     this.charts.push(chart);
     return [h('h3', {}, title), chart.element];

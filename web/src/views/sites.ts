@@ -47,7 +47,7 @@ export class SitesView implements View {
     const table = (columns: Column<Group>[], sort: string) => new Table<Group>({
       label: 'Sites', columns: [...columns, ...who], sort,
       onSort: (chosen) => state.set({ sort: chosen }), key: (group) => group.key,
-      detail: (group) => this.detail(group), empty: 'No site is left by the filter.',
+      detail: (group) => this.detail(group), empty: report.sites.length === 0 ? 'No site allocated.' : 'No site is left by what was chosen.',
     });
     this.whole = table([
       sum('bytes_allocated', 'Total', bytes, estimated ? '8em' : '7em', 'Bytes of all allocations'),
@@ -91,7 +91,7 @@ export class SitesView implements View {
     this.rowsFor = wanted;
     table.setRows(this.rows,
       plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
-        : this.model.ranged ? ' that allocated in the chosen time; the figures are of the whole run' : '') +
+        : this.model.ranged ? ' that may have allocated in the chosen time; the figures are of the whole run' : '') +
       (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), state.sortOf(this.id));
   }
 

@@ -43,7 +43,7 @@ export class ThreadsView implements View {
 
   update(): void {
     const threads = this.model.report.threads.filter((thread) => this.model.within(thread));
-    this.table.setRows(threads, plural(threads.length, 'thread') + (this.model.ranged ? ' of the chosen time' : ''), this.model.state.sortOf(this.id));
+    this.table.setRows(threads, plural(threads.length, 'thread') + (this.model.ranged ? ' that may have done something in the chosen time' : ''), this.model.state.sortOf(this.id));
     this.note.update();
   }
 
