@@ -52,8 +52,8 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
   const left = model.report.sites_total - model.report.sites.length;
   const shell = new Shell(views, state, {
     header: h('header', {}, h('h1', {}, name(program), h('small', {}, ' ', name(document_.file))), theme.button),
-    above: [verdictCards(model), ...left > 0 ? [h('p', { class: 'notes' }, `${plural(left, 'site')} with fewer bytes are not in this page (memtrace report --full has ` +
-      'them). The verdict, the timeline and the figures of the run are of all; what is told by site lacks them, and says so.')] : [],
+    above: [verdictCards(model), ...left > 0 ? [h('section', { 'aria-label': 'Sites that are not here' }, h('p', { class: 'notes' }, `${plural(left, 'site')} with fewer bytes are not in this page (memtrace report --full has ` +
+      'them). The verdict, the timeline and the figures of the run are of all; what is told by site lacks them, and says so.'))] : [],
     timeline.element, tools, onPaper],
     below: about(document_.version),
   }, timeline);

@@ -35,6 +35,7 @@ export class SourcesView implements View {
     const { model } = this;
     const { measure, state } = model;
     this.part.update('these');
+    this.rings.toggleAttribute('hidden', !measure);
     if (!measure) {
       this.list.replaceChildren(h('li', {}, 'No site allocated.'));
       return;
@@ -51,6 +52,8 @@ export class SourcesView implements View {
       h('span', { class: 'bar', style: { width: `${(100 * each.value) / children[0].value}%` } }),
       h('span', { class: 'value' }, measure.text(each.value), h('small', {}, ` ${share(each.value, at.value)}`)),
       h('span', { class: 'what' }, each.children.size > 0 ? this.button(each) : name(each.name)))));
+    this.rings.toggleAttribute('hidden', children.length === 0);
+    if (children.length === 0) this.list.append(h('li', {}, h('span', { style: { 'grid-column': '1 / -1' } }, 'No site has anything of it.')));
     const besides = measure.besides?.(model.sites()) ?? '';
     this.details.textContent = `${at.name}: ${measure.text(at.value)}${besides && `. ${besides}`}`;
   }
