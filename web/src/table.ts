@@ -232,15 +232,17 @@ export class Table<T> {
     this.drawing = false;
   }
 
-  // Those that stay are not taken out on the way, which would take the focus from them.
+  // Those that stay are not taken out on the way, which would take the focus from them; the others go when the new ones
+  // are there, for a table that is short for a moment scrolls up.
   private replaceRows(rows: HTMLElement[]): void {
-    const staying = new Set<Element>(rows);
-    for (const old of [...this.body.children]) if (!staying.has(old)) old.remove();
+    const staying = new Set<Element>(rows), old = [...this.body.children].filter((row) => !staying.has(row));
     let at = this.body.firstElementChild;
     for (const row of rows) {
+      while (at && !staying.has(at)) at = at.nextElementSibling;
       if (row === at) at = at.nextElementSibling;
       else this.body.insertBefore(row, at);
     }
+    for (const row of old) row.remove();
   }
 
   // A row that is scrolled out of sight leaves the focus with the table, and gets it back.
