@@ -161,6 +161,21 @@ describe('an ordinary page', () => {
     assert.deepEqual(rows, ['rss_anon_bytes0 B6.19 MiB6.19 MiB at 1.98 s', 'rss_file_bytes1.00 MiB1.00 MiB1.00 MiB at 0 s', 'major_faults07+7']);
   }));
 
+  test('has round steps on an axis of bytes', () => on('ordinary.html', '', async (page) => {
+    const texts = await page.evaluate(async () => {
+      const drawn = [], { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        drawn.push(text);
+        fillText.call(this, text, ...where);
+      };
+      window.dispatchEvent(new Event('beforeprint'));  // in other colours and another width
+      await new Promise((done) => requestAnimationFrame(done));
+      return drawn;
+    });
+    assert.ok(['4.00 MiB', '8.00 MiB', '12.0 MiB'].every((text) => texts.includes(text)), String(texts));
+    assert.ok(!texts.includes('5.00 MiB'), String(texts));
+  }));
+
   test('draws what was sampled over the time of the timeline', async () => {
     altered('ordinary.html', 'sampled_early.html', ({ report }) => { report.pressure.points.length = 50; });
     await on('sampled_early.html', '#view=pressure', async (page) => {
@@ -327,7 +342,7 @@ describe('an ordinary page', () => {
     });
     const some = /Of the 2 sites in this page, of 4\./;
     await on('some.html', '#measure=bytes_allocated', async (page) => {
-      assert.match(await page.locator('p.notes').textContent(), /^2 sites with fewer bytes are not in this page/);
+      assert.match(await page.getByRole('region', { name: 'Sites that are not here' }).textContent(), /^2 sites with fewer bytes are not in this page/);
       const largest = page.locator('#panel-summary .columns > section').last();
       assert.match(await largest.textContent(), new RegExp(`${some.source} Shares are of all 4\\..*563 KiB 50\\.8 %Parse`));
       await show(page, 'flame');
@@ -524,7 +539,9 @@ describe('an ordinary page', () => {
                                                  ['ordinary.html', '&q=nobody', 'sites', 'No site is left by what was chosen.'],
                                                  ['nothing.html', '', 'sites', 'No site allocated.'],
                                                  ['nothing.html', '', 'flame', 'No site allocated.'],
-                                                 ['ordinary.html', '&q=nobody', 'flame', 'No site has anything of it.']]) {
+                                                 ['ordinary.html', '&q=nobody', 'flame', 'No site has anything of it.'],
+                                                 ['nothing.html', '', 'sources', 'No site allocated.'],
+                                                 ['ordinary.html', '&q=nobody', 'sources', 'No site has anything of it.']]) {
       await on(name, `#view=${view}${fragment}`, async (page) => {
         assert.equal(await page.locator(`#panel-${view} .empty:visible`).textContent(), words, name);
       });

@@ -14,6 +14,8 @@ const RADIUS = 240;
 const RINGS = 6;         // of the tree, at one time
 const NARROWEST = 0.004;  // of the circle
 
+const nothing = (text: string) => h('li', {}, h('span', { class: 'empty', style: { 'grid-column': '1 / -1' } }, text));
+
 export class SourcesView implements View {
   readonly id = 'sources';
   readonly title = 'Source tree';
@@ -37,7 +39,7 @@ export class SourcesView implements View {
     this.part.update('these');
     this.rings.toggleAttribute('hidden', !measure);
     if (!measure) {
-      this.list.replaceChildren(h('li', {}, 'No site allocated.'));
+      this.list.replaceChildren(nothing('No site allocated.'));
       return;
     }
     const root = sourceTree(model.stacks, model.sites(), measure.of);
@@ -53,7 +55,7 @@ export class SourcesView implements View {
       h('span', { class: 'value' }, measure.text(each.value), h('small', {}, ` ${share(each.value, at.value)}`)),
       h('span', { class: 'what' }, each.children.size > 0 ? this.button(each) : name(each.name)))));
     this.rings.toggleAttribute('hidden', children.length === 0);
-    if (children.length === 0) this.list.append(h('li', {}, h('span', { style: { 'grid-column': '1 / -1' } }, 'No site has anything of it.')));
+    if (children.length === 0) this.list.append(nothing('No site has anything of it.'));
     const besides = measure.besides?.(model.sites()) ?? '';
     this.details.textContent = `${at.name}: ${measure.text(at.value)}${besides && `. ${besides}`}`;
   }
