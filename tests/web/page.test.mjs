@@ -372,6 +372,10 @@ describe('an ordinary page', () => {
       await show(page, 'flame');
       assert.ok((await treeItem(page, /^all/).getAttribute('aria-label')).endsWith(` ${all}`));
     });
+    altered('some.html', 'some_without_series.html', (document) => { delete document.series; });
+    await on('some_without_series.html', '#measure=bytes_allocated&from=0.5&to=1', async (page) => {
+      assert.match(await page.locator('#panel-summary .columns > section').last().textContent(), /Shares are of these\./);
+    });
     await on('ordinary.html', '#measure=bytes_allocated', async (page) => {
       for (const view of ['summary', 'flame', 'growth', 'sites', 'sources']) {
         await show(page, view);

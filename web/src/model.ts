@@ -62,11 +62,12 @@ export class Model {
     return this.measures.find((measure) => measure.id === wanted) ?? this.measures[0];
   }
 
-  // What shares are of, where that is more than the sites in the page have together: these are not all, and no filter
-  // leaves some of them.
+  // What shares are of, where that is more than the sites in the page have together: these are not all, and neither a
+  // filter leaves some of them nor a time of which only the whole figures are known.
   all(measure: Measure): number | null {
     const { sites, sites_total } = this.report;
-    return sites_total > sites.length && this.state.get('q') === '' ? measure.all() : null;
+    const narrowed = this.state.get('q') !== '' || (this.ranged && !this.figuresOfRange);
+    return sites_total > sites.length && !narrowed ? measure.all() : null;
   }
 
   // What the site did in the chosen time.
