@@ -304,9 +304,11 @@ describe('an ordinary page', () => {
     altered('ordinary.html', 'names.html', ({ strings }) => {
       for (const [from, to] of [['Begin', 'a'], ['Forget', '/.*/'], ['Keep', '=Parse']]) strings[strings.indexOf(from)] = to;
     });
-    for (const view of ['sites', 'growth', 'leaks']) {
-      for (const name of view === 'leaks' ? ['/.*/', '=Parse'] : ['a', '/.*/', '=Parse', 'Parse']) {
-        await on('names.html', `#view=${view}`, async (page) => {
+    await on('names.html', '', async (page) => {
+      for (const view of ['sites', 'growth', 'leaks']) {
+        for (const name of view === 'leaks' ? ['/.*/', '=Parse'] : ['a', '/.*/', '=Parse', 'Parse']) {
+          await page.goto(page.url().replace(/#.*|$/, `#view=${view}`));
+          await drawn(page);
           await rows(page, view).filter({ has: page.getByText(name, { exact: true }) }).click();
           await page.locator(`#panel-${view} tr.detail`).getByRole('button', { name, exact: true }).click();
           await drawn(page);
@@ -314,9 +316,9 @@ describe('an ordinary page', () => {
           assert.equal(await page.getByLabel('Filter').inputValue(), `=${name}`);
           assert.equal(await page.getByRole('treegrid').getAttribute('aria-rowcount'), '2', name);
           assert.equal(await page.locator('#filter-error').textContent(), '');
-        });
+        }
       }
-    }
+    });
   });
 
   test('has a flame graph both ways, by any measure', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
@@ -538,16 +540,15 @@ describe('an ordinary page', () => {
       for (const all of [report.sites, report.leaks, series.points]) all.length = 0;
       report.sites_total = report.leaks_total = 0;
     });
-    for (const [name, fragment, view, words] of [['no_leaks.html', '', 'leaks', 'There is none.'],
-                                                 ['ordinary.html', '&q=nobody', 'leaks', 'None is left by what was chosen.'],
-                                                 ['ordinary.html', '&q=nobody', 'sites', 'No site is left by what was chosen.'],
-                                                 ['nothing.html', '', 'sites', 'No site allocated.'],
-                                                 ['nothing.html', '', 'flame', 'No site allocated.'],
-                                                 ['ordinary.html', '&q=nobody', 'flame', 'No site has anything of it.'],
-                                                 ['nothing.html', '', 'sources', 'No site allocated.'],
-                                                 ['ordinary.html', '&q=nobody', 'sources', 'No site has anything of it.']]) {
-      await on(name, `#view=${view}${fragment}`, async (page) => {
-        assert.equal(await page.locator(`#panel-${view} .empty:visible`).textContent(), words, name);
+    const one = 'None is left by what was chosen.', site = 'No site is left by what was chosen.', of = 'No site has anything of it.', none = 'No site allocated.';
+    for (const [name, fragment, said] of [['no_leaks.html', '', { leaks: 'There is none.' }],
+                                          ['ordinary.html', '#q=nobody', { leaks: one, sites: site, flame: of, sources: of }],
+                                          ['nothing.html', '', { sites: none, flame: none, sources: none }]]) {
+      await on(name, fragment, async (page) => {
+        for (const [view, words] of Object.entries(said)) {
+          await show(page, view);
+          assert.equal(await page.locator(`#panel-${view} .empty:visible`).textContent(), words, `${name} ${view}`);
+        }
       });
     }
   });
@@ -633,8 +634,9 @@ describe('an ordinary page', () => {
 
   test('has what its tables are sorted by in the address, each by itself', async () => {
     for (const [name, views] of [['ordinary.html', ['leaks', 'growth', 'sites', 'faults', 'mappings']], ['told.html', ['resident']]]) {
-      for (const view of views) {
-        await on(name, `#view=${view}`, async (page) => {
+      await on(name, '', async (page) => {
+        for (const view of views) {
+          await show(page, view);
           const head = page.locator(`#panel-${view} .table th`).filter({ hasText: /^(Caller|Allocated by)/ });
           const sorted = () => head.getAttribute('aria-sort');
           assert.equal(await sorted(), 'none');
@@ -651,8 +653,8 @@ describe('an ordinary page', () => {
           await page.goto(address.replace(/&?sort=caller/, ''));
           await drawn(page);
           assert.equal(await sorted(), 'none');
-        });
-      }
+        }
+      });
     }
   });
 
