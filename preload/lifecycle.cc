@@ -350,10 +350,9 @@ bool StartProcess() {
 }  // namespace
 
 void CloseParentsFile() {
-  // What the switch said of other threads was wiped by the fork.
-  if (FirstThread() == nullptr || FirstThread()->next_state == nullptr) return;
-  const SignalsBlocked calls;
-  if (calls) g_process.file.CloseInherited();
+  const OtherCalls calls;
+  // Whose trace is its own already has done so.
+  if (calls && g_process.pid != sys::Getpid()) g_process.file.CloseInherited();
 }
 
 namespace {

@@ -21,6 +21,7 @@ constexpr long kFirstGrowthKb = 16 << 10;
 
 constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
 constinit Pace g_look_pace;
+constexpr uint64_t kLongestPauseUs = 100'000;
 
 }  // namespace
 
@@ -58,7 +59,7 @@ void WriteMemoryMapIfGrown() {
   if (!g_look_pace.IsDue(asked)) return;
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
-  g_look_pace.Took(asked, g_clock.Now());
+  g_look_pace.Took(asked, g_clock.Now(), kLongestPauseUs * g_clock.ticks_per_us());
   long due = g_next_kb.load(std::memory_order_relaxed);
   const long peak = OwnPeakKb(usage.ru_maxrss);
   if (peak < due ||

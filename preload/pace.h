@@ -1,10 +1,10 @@
 // Pace: how often a thing may be done whose price is not known before: so seldom that all of it together takes
-// no more than a fiftieth of a processor. getrusage() adds up all threads of the process: 1.3 us with one, 0.7 ms
-// with ten thousand.
+// no more than a fiftieth of a processor, and after `most` at the latest: who was stopped meanwhile looks as if it had
+// cost that. getrusage() adds up all threads of the process: 1.3 us with one, 0.7 ms with ten thousand.
 //
 //   if (!pace.IsDue(now)) return;
 //   ... the thing ...
-//   pace.Took(now, g_clock.Now());
+//   pace.Took(now, g_clock.Now(), most);
 //
 // Times are ticks of one clock, and may be of other threads: what is earlier than what another has said is not due.
 // Threads: any; several may find it due at once. By a coarse clock the thing costs nothing.
@@ -22,7 +22,10 @@ class Pace {
   bool IsDue(uint64_t now) const {
     return static_cast<int64_t>(now - due_.load(std::memory_order_relaxed)) >= 0;
   }
-  void Took(uint64_t from, uint64_t to) { due_.store(to + kTimes * (to - from), std::memory_order_relaxed); }
+  void Took(uint64_t from, uint64_t to, uint64_t most) {
+    const uint64_t took = to - from;
+    due_.store(to + (took < most / kTimes ? kTimes * took : most), std::memory_order_relaxed);
+  }
 
  private:
   static constexpr uint64_t kTimes = 50;

@@ -42,6 +42,8 @@ constexpr uint64_t kSparseResidentUs = 50'000;
 // A call of the kernel anyway (a mapping): a sample is cheap beside it.
 constexpr uint64_t kMappingSampleUs = 100;
 
+constexpr uint64_t kLongestUsagePauseUs = 100'000;
+
 constinit std::atomic<uint64_t> g_last_sample{0};
 constinit std::atomic<uint64_t> g_last_resident{0};
 constinit Pace g_usage_pace;
@@ -133,8 +135,9 @@ void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBloc
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
   rusage usage;
   const uint64_t asked = g_clock.Now();
+  if (!g_usage_pace.IsDue(asked)) return;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
-  g_usage_pace.Took(asked, g_clock.Now());
+  g_usage_pace.Took(asked, g_clock.Now(), kLongestUsagePauseUs * g_clock.ticks_per_us());
   const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
   if (TakePageSnapshotIfGrown(OwnPeakKb(usage.ru_maxrss))) now = g_clock.OrderedNow();
   uint64_t resident = 0;
@@ -157,7 +160,6 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   // Another thread may have stored a later one since: then none is due.
   const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
   if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us())) return;
-  if (!g_usage_pace.IsDue(now)) return;
   const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
   if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
   if (!TakeTurn(last, now)) return;

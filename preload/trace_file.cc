@@ -135,8 +135,23 @@ bool TraceFile::Refuse(format::RecordingStop why, long error) {
   return false;
 }
 
+namespace {
+
+constexpr int kOpenFlags = O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+
+}  // namespace
+
+long TraceFile::OpenNumbered() {
+  const OpenNumbers::Opening opening(&open_numbers_);
+  const long first = sys::Open(name_.c_str(), kOpenFlags);
+  open_numbers_.Add(first);
+  const long fd = sys::MoveUp(first);
+  open_numbers_.Add(fd);
+  return fd;
+}
+
 long TraceFile::OpenVerified() {
-  const long fd = sys::MoveUp(sys::Open(name_.c_str(), O_RDWR | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
+  const long fd = OpenNumbered();
   if (sys::Failed(fd)) {
     Refuse(format::RecordingStop::kOpenFailed, fd);
     return fd;
@@ -153,24 +168,30 @@ long TraceFile::OpenVerified() {
   return fd;
 }
 
-void TraceFile::CloseInherited() const {
-  // Ours have the lowest numbers that were free, before and behind sys::MoveUp(): where so many are free now there
-  // is none behind them.
-  constexpr int kFree = 8;
-  constexpr long kMost = 4096;
-  if (device_ == 0 && inode_ == 0) return;
-  for (const long first : {3L, sys::kMovedUpFrom}) {
-    int free = 0;
-    for (long fd = first; free < kFree && fd < first + kMost; ++fd) {
-      struct stat info;
-      if (sys::Failed(sys::Fstat(fd, &info))) {
-        ++free;
-        continue;
-      }
-      free = 0;
-      if (info.st_dev == device_ && info.st_ino == inode_) sys::Close(fd);
+void TraceFile::CloseInherited() {
+  const auto close_if_ours = [this](long fd) {
+    // Of other files nothing is asked that their file system would have to answer.
+    const long flags = sys::Call(SYS_fcntl, fd, F_GETFL);
+    if (sys::Failed(flags)) return false;
+    constexpr int kAsOpened = O_ACCMODE | O_NOFOLLOW | O_NONBLOCK;
+    struct stat info;
+    if ((flags & kAsOpened) == (kOpenFlags & kAsOpened) && !sys::Failed(sys::Fstat(fd, &info)) &&
+        info.st_dev == device_ && info.st_ino == inode_) {
+      sys::Close(fd);
+    }
+    return true;
+  };
+  if (open_numbers_.MustSearch()) {
+    // It was the lowest that was free, before or behind MoveUp(): where so many are free now there is none of it behind.
+    constexpr int kFree = 16;
+    constexpr long kMost = 4096;
+    for (const long first : {0L, sys::kMovedUpFrom}) {
+      int free = 0;
+      for (long fd = first; free < kFree && fd < first + kMost; ++fd) free = close_if_ours(fd) ? 0 : free + 1;
     }
   }
+  open_numbers_.ForEach(close_if_ours);
+  open_numbers_.ForgetOthers();
 }
 
 template <typename Function>

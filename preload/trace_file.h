@@ -26,6 +26,7 @@
 
 #include "format/records.h"
 #include "format/trace_format.h"
+#include "preload/open_numbers.h"
 #include "preload/segments.h"
 #include "preload/trace_name.h"
 #include "preload/trace_reserve.h"
@@ -93,7 +94,7 @@ class TraceFile {
 
   // In a fork child: closes what another thread of the parent had open of the file just then, which nobody else
   // would.
-  void CloseInherited() const;
+  void CloseInherited();
 
   // From now on nothing is written: the file is another process's.
   void Forsake() {
@@ -114,6 +115,7 @@ class TraceFile {
 
  private:
   long CreateNamed(const TraceName::Values& values, const format::FileHeader& header);
+  long OpenNumbered();
   long OpenVerified();
   // `write(descriptor)` with the trace open. 0, or -errno: it cannot be opened, and why is noted.
   template <typename Function>
@@ -142,6 +144,7 @@ class TraceFile {
   // Where the next block goes: on a page that copies of the process share, if there is one.
   std::atomic<uint64_t> private_end_{0};
   std::atomic<uint64_t>* end_ = &private_end_;
+  OpenNumbers open_numbers_;
   TraceReserve reserve_;
   std::atomic<bool> making_reserve_{false};
   uint64_t max_bytes_ = 0;

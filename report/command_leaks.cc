@@ -133,8 +133,8 @@ std::string WhyNotAtOnce(const LeakSignal& signal) {
 }
 
 absl::Status HasEnded(int pid) {
-  return absl::NotFoundError(
-      absl::StrCat("process ", pid, " ended before its scan was done; memtrace report of its trace says what it left behind"));
+  return absl::NotFoundError(absl::StrCat("process ", pid, " ended before its scan was done; memtrace report of its "
+                                          "trace says what it left behind"));
 }
 
 // The number of the scan, when it is over.
@@ -184,10 +184,12 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
     }
   }
   const auto number = static_cast<uint32_t>(answer >> 32);
-  for (;; Pause()) {
+  for (double died = 0;; Pause()) {
     const bool lives = alive();
     if (page.Get(area.scan_finished) >= number) break;
-    if (!lives) return HasEnded(flags.pid);  // it waits for its scans when it ends in order
+    // It waits for its scans when it ends in order; of one that was killed the copy may still come to its end.
+    if (!lives && died == 0) died = Now();
+    if (!lives && Now() - died > 2) return HasEnded(flags.pid);
     if (Now() - began > flags.timeout_s + 600) {
       return absl::DeadlineExceededError(absl::StrCat(
           "process ", flags.pid, " has been looking through its memory for ", flags.timeout_s + 600,

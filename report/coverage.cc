@@ -165,6 +165,14 @@ bool AllRecorded(const Coverage& coverage) {
          coverage.notes.size() == coverage.harmless_notes;
 }
 
+bool AllAllocationsSeen(const Analysis& analysis) {
+  return AllRecorded(analysis.coverage) && analysis.coverage.unseen_allocators.empty() &&
+         analysis.coverage.unseen_frees == 0 &&
+         std::ranges::none_of(analysis.leak_scans, [](const LeakScan& scan) {
+           return scan.allocations_unseen || scan.frees_unseen;
+         });
+}
+
 std::string PartText(const Coverage& coverage) {
   const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   if (coverage.window_begin_ns != 0) {

@@ -35,6 +35,10 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis);
 // "Nothing" is good news only where everything was recorded.
 bool AllRecorded(const Coverage& coverage);
 
+// As far as is known, each block that the program was given is in the trace. One that is not, at the address of one that was
+// freed, makes its free look like a second one.
+bool AllAllocationsSeen(const Analysis& analysis);
+
 // Of which part of the run's time its events are; empty: of all of it.
 std::string PartText(const Coverage& coverage);
 

@@ -80,6 +80,7 @@ struct LeakScan {
   // Some frees are known to be in no trace: what is definitely lost may have been freed by who made
   // these. A note says who.
   bool frees_unseen = false;
+  bool allocations_unseen = false;  // the same of allocations
   std::array<LeakAmount, kLeakKinds> totals;  // by LeakKind
   LeakAmount ignored;  // that the program declared to be no leaks (memtrace.h): in no total
   std::array<LeakAmount, 7> by_heuristic;     // of kReachable: index 1..6 as leak::Pointer

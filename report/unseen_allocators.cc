@@ -234,7 +234,10 @@ void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
 
 void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
-  const auto [at, is_new] = found_.try_emplace({analysis->process.executable, analysis->process.build_id});
+  // A process with other modules, as a script with other extensions, is another one.
+  std::string modules;
+  for (const ModuleInfo& module : analysis->modules) absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
+  const auto [at, is_new] = found_.try_emplace({analysis->process.executable, std::move(modules)});
   Found& found = at->second;
   if (!is_new) {
     coverage.modules_not_examined += found.modules_not_examined;

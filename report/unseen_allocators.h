@@ -37,7 +37,7 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
 // Fills Coverage::unseen_allocators and ::modules_not_examined, and adds its notes.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
-// The same of many traces: a program is looked at once, for that means reading its files.
+// The same of many traces: a program, with its modules, is looked at once, for that means reading its files.
 class UnseenAllocatorsByProgram {
  public:
   explicit UnseenAllocatorsByProgram(FindModuleNames find) : find_(std::move(find)) {}
@@ -50,7 +50,7 @@ class UnseenAllocatorsByProgram {
     uint64_t modules_not_examined = 0;
   };
   const FindModuleNames find_;
-  std::map<std::pair<std::string, std::string>, Found> found_;  // by executable and its build-id
+  std::map<std::pair<std::string, std::string>, Found> found_;  // by executable and modules
 };
 
 // By the children of `process`, which stays the caller's.

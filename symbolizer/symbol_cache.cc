@@ -167,12 +167,12 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
         lacks == 0 ? "" : absl::StrCat(", which ", lacks, " of its ", addresses.size(), " addresses lack"));
     return answer;
   }
-  if (!MayBeKept(options, found) || found.frames.size() != asked.size()) {
-    return asked.size() == addresses.size() ? found : ask(module, addresses);
-  }
   // For what is called no debug information is opened: what there is of that says an answer with places.
   const bool has_places = std::any_of(asked.begin(), asked.end(), [](const Address& address) { return !address.called; });
   if (!has_places && !known.has_value()) return found;
+  if (!MayBeKept(options, has_places ? found : known->result) || found.frames.size() != asked.size()) {
+    return asked.size() == addresses.size() ? found : ask(module, addresses);
+  }
   // The files were changed between the two looks at them.
   if (has_places && known.has_value() && found.files != known->result.files) return ask(module, addresses);
 

@@ -287,9 +287,10 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;
   if (early ? check.early : check.late) {
-    const uint64_t asked = g_process.file.status().scan_request();
     const ScanResult scan = RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, caller);
-    if (scan.number == 0 || g_answered.exchange(asked) == asked) return;
+    uint64_t answered = g_answered.load();
+    const uint64_t asked = g_process.file.status().scan_request();
+    if (scan.number == 0 || asked == answered || !g_answered.compare_exchange_strong(answered, asked)) return;
     // Who asked from outside is told of this one: of one more nobody would wait for the end.
     g_process.file.AnswerScan((asked & 0xffffffff) | uint64_t{scan.number} << 32);
     g_process.file.NoteScanFinished(scan.number);

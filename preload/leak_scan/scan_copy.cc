@@ -189,6 +189,7 @@ void ReapScan() {
   int expected = copy;
   g_scanning_copy.compare_exchange_strong(expected, 0);
 }
+
 void WaitForSharedFiles() {
   constexpr int kMostPauses = 10'000;  // a second
   for (int i = 0; i < kMostPauses && g_scan_page != nullptr && g_scan_page->shares_files.load() != 0; ++i) {

@@ -73,7 +73,8 @@ RuleTable::Inserted RuleTable::InsertInto(Table table, uint64_t key, uint64_t ru
     }
     if (found == key) {
       // Who wrote the key may have left before it wrote the rule, which is the same.
-      if (entry.rule.load(std::memory_order_relaxed) == 0) entry.rule.store(rule, std::memory_order_release);
+      uint64_t none = 0;
+      entry.rule.compare_exchange_strong(none, rule, std::memory_order_release, std::memory_order_relaxed);
       return Inserted::kAlready;
     }
     if ((found ^ key) << 16 != 0 || !IsRetired(TagOf(found))) continue;
@@ -122,9 +123,9 @@ bool RuleTable::Grow(Table old) {
   if (!g_instance.growing_.compare_exchange_strong(other, self, std::memory_order_acquire)) {
     // A handler that struck there and jumped away has left it for good: then this thread is further out again. (On
     // another stack that may be wrong: the rules that two such copies do not have are read once more.)
-    if (other != self || frame < g_instance.growing_frame_) return false;
+    if (other != self || frame < g_instance.growing_frame_.load(std::memory_order_relaxed)) return false;
   }
-  g_instance.growing_frame_ = frame;
+  g_instance.growing_frame_.store(frame, std::memory_order_relaxed);
   bool grown = false;
   if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
     g_instance.retired_.store(retired, std::memory_order_relaxed);
@@ -158,7 +159,9 @@ bool RuleTable::Grow(Table old) {
       g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
     }
   }
-  g_instance.growing_.store(0, std::memory_order_release);
+  uintptr_t own = self;
+  g_instance.growing_frame_.store(UINTPTR_MAX, std::memory_order_relaxed);
+  g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release, std::memory_order_relaxed);
   return grown;
 }
 

@@ -88,6 +88,8 @@ class RuleTable {
   // This thread has left for good whatever it did here: a handler that struck in it has jumped away.
   static void ForgetOwnGrowth() {
     uintptr_t own = arch::ThreadPointer();
+    if (g_instance.growing_.load(std::memory_order_relaxed) != own) return;
+    g_instance.growing_frame_.store(UINTPTR_MAX, std::memory_order_relaxed);
     g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_relaxed);
   }
 
@@ -120,7 +122,7 @@ class RuleTable {
   std::atomic<Table> table_{Table{0}};  // 0: no insertion yet
   std::atomic<uint32_t> used_{0};
   std::atomic<uintptr_t> growing_{0};  // the control block of the thread that makes a table,
-  uintptr_t growing_frame_ = 0;        // and where on its stack
+  std::atomic<uintptr_t> growing_frame_{UINTPTR_MAX};  // and where on its stack
   std::atomic<uint32_t> retired_{0};  // tags, when it was copied or looked through last
   std::atomic<uint64_t> memory_bytes_{0};
   std::atomic<uint64_t> minor_faults_{0};

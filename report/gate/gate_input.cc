@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "report/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
@@ -162,6 +163,17 @@ std::vector<StackId> GateInput::Stacks() const {
   return stacks;
 }
 
+// What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live block is
+// none.
+uint64_t CertainlyInvalidFrees(const Analysis& analysis) {
+  if (AllAllocationsSeen(analysis)) return analysis.invalid_frees.told;
+  uint64_t inside = 0;
+  for (const InvalidFree& story : analysis.invalid_frees.stories) {
+    if (story.kind == InvalidFree::Kind::kInsideLive) inside += story.times;
+  }
+  return inside;
+}
+
 GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,
                      const std::function<void(double)>& progress, TreeAnalysis* tree) {
   GateInput input;
@@ -178,7 +190,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     events_missing.push_back(WhyEventsAreMissing(analysis));
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
-    process.invalid_frees = analysis.invalid_frees.told;
+    process.invalid_frees = CertainlyInvalidFrees(analysis);
     process.duration_ns = analysis.process.own_duration_ns();
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};

@@ -47,7 +47,7 @@ struct GateProcess {
   std::vector<std::string> notes;  // of the scan: what it did not see
   std::array<LeakAmount, kLeakKinds> totals;  // kUnfreed: live at the end
   uint64_t peak_bytes = 0, allocations = 0;
-  uint64_t invalid_frees = 0;  // InvalidFrees::told
+  uint64_t invalid_frees = 0;  // those that are certain
   uint64_t duration_ns = 0;  // without memtrace's work at the exit
   std::vector<PhaseMark> phases;  // by time
 };

@@ -32,7 +32,8 @@ constexpr Rule kRules[] = {
     {"memtrace/limit-allocations", "AllocationsBeyondLimit",
      "A process allocated more often than --max-allocations."},
     {"memtrace/limit-growth", "GrowthBeyondLimit", "The heap grew more than --max-growth."},
-    {"memtrace/limit-invalid-frees", "InvalidFree", "What was freed was no live block: a double free, or an address inside of a block."},
+    {"memtrace/limit-invalid-frees", "InvalidFree",
+     "What was freed was no live block: a double free, or an address inside of a block."},
     {"memtrace/no-evidence", "NoEvidence", "What a process lost is not known: it is no proof that nothing was."},
 };
 

@@ -213,6 +213,7 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
     note(absl::StrCat(why, ": all of the heap outside of known blocks was taken for roots, so "
                       "that less counts as lost than may be"));
   }
+  found->allocations_unseen = !unseen.who_allocates().empty();
   if (found->frees_unseen = !unseen.who_frees().empty(); found->frees_unseen) {
     note(absl::StrCat("what ", unseen.who_frees(), " freed past the functions that are recorded counts as live: of "
                       "that, what was allocated by way of it counts as possibly lost, not definitely; what others "

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "report/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/growing.h"
 #include "report/render/units.h"
@@ -38,7 +39,8 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
 std::string InvalidFreesVerdict(const ReportView& view, const TextOptions& options) {
   const InvalidFrees& frees = view.analysis().invalid_frees;
   if (frees.stories.empty()) return "";
-  return absl::StrCat(InvalidFreesPhrase(frees), ": a block of ",
+  return absl::StrCat(InvalidFreesPhrase(frees), AllAllocationsSeen(view.analysis()) ? "" : ", if all allocations are in the trace",
+                      ": a block of ",
                       options.style.Name(view.CallerText(frees.stories.front().allocated.stack)));
 }
 

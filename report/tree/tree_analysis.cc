@@ -53,7 +53,8 @@ class Notes {
 }  // namespace
 
 std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note) {
-  return absl::StrCat(note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ", note.text);
+  return absl::StrCat(note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ",
+                      note.text);
 }
 
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,

@@ -109,6 +109,7 @@ bool IsAlignedNew(const std::vector<LossFrame>& stack) {
 // The program's own, which stands for itself here, with the malloc that it calls.
 bool IsOwnNew(const std::vector<LossFrame>& stack) {
   if (stack.empty() || !absl::StartsWith(stack.front().function, "operator new")) return false;
+  if (stack.front().file.empty()) return false;  // perhaps libstdc++'s, within the program
   const std::string& object = stack.front().object;
   return !object.empty() && !render::IsSystemModule(object) && !SiteSymbols::IsCxxRuntime(object) &&
          !absl::StrContains(object, "/vgpreload_");
@@ -122,6 +123,18 @@ bool HasLost(const LostOnASide& side) {
 }
 bool HasFound(const LostOnASide& side) {
   return Blocks(side, LeakKind::kReachable) + Blocks(side, LeakKind::kPossible) > 0;
+}
+
+// Here than there.
+bool HasMoreLost(const ComparedLeak& leak) {
+  return Blocks(leak.here, LeakKind::kDefinite) + Blocks(leak.here, LeakKind::kIndirect) >
+         Blocks(leak.there, LeakKind::kDefinite) + Blocks(leak.there, LeakKind::kIndirect);
+}
+bool HasSameKinds(const ComparedLeak& leak) {
+  for (size_t kind = 0; kind < kLeakKinds; ++kind) {
+    if (leak.here.kinds[kind].blocks != leak.there.kinds[kind].blocks) return false;
+  }
+  return true;
 }
 
 bool OnlyKindsOutside(const LostOnASide& side, LeakKindSet shown) {
@@ -245,8 +258,17 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
            "allocates, which is what is seen here, and memcheck stands in for operator new itself");
   }
   if (IsOwnNew(leak->stack)) {
-    expect("from an operator new of the program's own: what that takes from malloc is seen here, with what it puts in front, "
-           "so that pointers to the objects point into it; memcheck stands in for it and has the objects");
+    const std::string why =
+        "from an operator new of the program's own: what that takes from malloc is seen here, with what it puts in "
+        "front, so that pointers to the objects point into it; memcheck stands in for it and has the objects";
+    const bool same_blocks = leak->here.total().blocks == leak->there.total().blocks;
+    const bool interior = Blocks(leak->here, LeakKind::kPossible) > Blocks(leak->there, LeakKind::kPossible) &&
+                          !HasMoreLost(*leak);
+    if (same_blocks && leak->here.total().bytes >= leak->there.total().bytes && (interior || HasSameKinds(*leak))) {
+      expect(why);
+    } else {
+      reasons.push_back(why);
+    }
   }
   if (only_here && OnlyKindsOutside(leak->here, there.shown)) {
     expect("leaks of this kind are not in the file: Valgrind was not asked for them "

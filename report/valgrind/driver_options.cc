@@ -238,6 +238,8 @@ absl::StatusOr<DriverOptions> ParseDriverOptions(const std::vector<std::string>&
     if (*known) return absl::OkStatus();
     if (!IsIgnored(*plain)) return absl::InvalidArgumentError(absl::StrCat("unknown option ", word));
     options.ignored.push_back(*plain);
+    const std::string name = plain->substr(0, plain->find('='));
+    std::erase_if(options.missed, [&](const std::string& one) { return one.substr(0, one.find('=')) == name; });
     if (std::ranges::find(kMissed, *plain) != std::end(kMissed)) options.missed.push_back(*plain);
     return absl::OkStatus();
   };

@@ -120,6 +120,31 @@ int main(void) {
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
 }
 
+// What is freed there a second time may have been given out by somebody whose allocations are not in the trace.
+TEST(CheckTest, AFreeThatMayBeOfAnotherBlockIsNoDoubleFree) {
+  TempDir directory;
+  const std::string plugin = Compile(directory, "plugin.so", R"(#include <stdlib.h>
+void* give(void) { return malloc(100); })", {"-shared", "-fPIC"});
+  const std::string program = Compile(directory, "app", R"(#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int argc, char** argv) {
+  void* plugin = dlopen(argv[1], RTLD_NOW | RTLD_DEEPBIND);
+  void* (*give)(void) = (void* (*)(void))dlsym(plugin, "give");
+  for (int i = 0; i < 3; ++i) {
+    free(malloc(100));
+    free(give());
+  }
+  return argc - 2;
+})");
+  TempDir traces;
+  Trace(traces.path(), {program, plugin});
+  const Json report = Report(TraceOf(traces.path(), "app"));
+  EXPECT_EQ(report.at("invalid_frees").at("stories").size(), 1u);
+  const Result check = Check({traces.path()});
+  EXPECT_EQ(check.exit_status, 0) << check.out;
+}
+
 TEST(CheckTest, ABaselineGoesThroughItsLife) {
   TempDir traces, work;
   Trace(traces.path(), {ExamplePath("leaks")});

@@ -319,8 +319,11 @@ TEST_F(LeakScanTest, AfterASeccompFilterThereIsNone) {
 
 // Who asks a program that does not allocate any more is told of the scan at its end.
 TEST_F(LeakScanTest, AskedOfAnIdleProgramThatEnds) {
-  Process process(Traced({.arguments = {"sh", "-c", "sleep 1.5; exit 0"}}, directory_.path()));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  Process process(Traced({.arguments = {"sleep", "3"}}, directory_.path()));
+  for (int i = 0; i < 200 && FilesIn(directory_.path(), ".mtr").empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it has its locale, and sleeps
   const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", "--timeout", "20", std::to_string(process.pid())}});
   EXPECT_EQ(process.Wait(20).Outcome(), "exit 0");
   EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;

@@ -85,6 +85,7 @@ TEST(DriverOptionsTest, HeuristicsAreChosen) {
 TEST(DriverOptionsTest, WhatAsksForAnotherReportIsNotPassedOverInSilence) {
   EXPECT_EQ(OptionsOf({"--xtree-leak=yes", "--track-origins=yes"}).missed, std::vector<std::string>{"--xtree-leak=yes"});
   EXPECT_TRUE(OptionsOf({"--xtree-leak=no"}).missed.empty());
+  EXPECT_TRUE(OptionsOf({"--xtree-leak=yes", "--xtree-leak=no"}).missed.empty()) << "the last one counts";
 }
 
 TEST(DriverOptionsTest, KindsAreSets) {

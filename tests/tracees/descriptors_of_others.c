@@ -32,7 +32,7 @@ static int is_of_a_trace(int fd) {
 
 static int has_a_trace(void) {
   int found = 0;
-  for (int fd = 3; fd < 20; ++fd) found |= is_of_a_trace(fd);
+  for (int fd = 0; fd < 20; ++fd) found |= is_of_a_trace(fd);
   for (int fd = 1000; fd < 1010; ++fd) found |= is_of_a_trace(fd);
   return found;
 }
@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   const int times = atoi(argv[2]);
   int found = 0;
   pthread_t thread;
+  close(0);  // so that this is the lowest that is free
   for (int i = 0; i < 2; ++i) pthread_create(&thread, NULL, allocate, NULL);
   for (int i = 0; i < times; ++i) {
     if (strcmp(argv[1], "looks") == 0) {
