@@ -126,16 +126,11 @@ bool TakeTurn(uint64_t last, uint64_t now) {
   return true;
 }
 
-// `calls`: the outermost of this thread, which knows what the program itself blocks.
-void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBlocked& calls) {
-  DrainFaults(DrainWhen::kIfDue);
-  if (!calls) return;
-  if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
-  if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state, ~calls.before());
-  if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
-  rusage usage;
+// In a frame of its own: a scan that TakeSample() begins looks at that one's, where old words may stand.
+[[gnu::noinline]] void PutUsage(ThreadState& state, uint64_t now, bool sparse) {
   const uint64_t asked = g_clock.Now();
   if (!g_usage_pace.IsDue(asked)) return;
+  rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
   g_usage_pace.Took(asked, g_clock.Now(), kLongestUsagePauseUs * g_clock.ticks_per_us());
   const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
@@ -152,6 +147,16 @@ void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBloc
                resident, static_cast<uint64_t>(OwnPeakKb(usage.ru_maxrss)) * 1024, own_faults,
                Pair(static_cast<uint64_t>(usage.ru_nvcsw),
                     static_cast<uint64_t>(usage.ru_nivcsw))});
+}
+
+// `calls`: the outermost of this thread, which knows what the program itself blocks.
+void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBlocked& calls) {
+  DrainFaults(DrainWhen::kIfDue);
+  if (!calls) return;
+  if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
+  if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state, ~calls.before());
+  if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
+  PutUsage(state, now, sparse);
 }
 
 }  // namespace

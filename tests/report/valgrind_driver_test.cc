@@ -128,7 +128,7 @@ TEST(DriverOptionsTest, HelpNamesEveryOptionThatIsTaken) {
   for (const char* name :
        {"--help", "--version", "--quiet", "--verbose", "--tool=", "--leak-check=",
         "--show-leak-kinds=", "--errors-for-leak-kinds=", "--show-reachable=",
-        "--show-possibly-lost=", "--leak-resolution=", "--num-callers=", "--suppressions=",
+        "--show-possibly-lost=", "--leak-check-heuristics=", "--leak-resolution=", "--num-callers=", "--suppressions=",
         "--default-suppressions=", "--gen-suppressions=", "--error-exitcode=", "--log-file=",
         "--log-fd=", "--xml=", "--xml-file=", "--xml-fd=", "--xml-user-comment=",
         "--trace-children=", "--trace-children-skip=", "--trace-children-skip-by-arg=", "--child-silent-after-fork="}) {
@@ -147,7 +147,7 @@ TEST(DriverOptionsTest, TheManualPageExplainsWhatHelpNames) {
     for (const char c : (*it)[2].str()) name += c == '-' ? "\\-" : std::string(1, c);
     EXPECT_THAT(page.str(), HasSubstr(name));
   }
-  EXPECT_EQ(options, 26);
+  EXPECT_EQ(options, 27);
 }
 
 }  // namespace
