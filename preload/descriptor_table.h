@@ -32,23 +32,27 @@ namespace memtrace {
 // OwnProcDirectory().
 bool CallWithSpareDescriptors(void (*function)(void*), void* argument);
 
-// `function()`, which returns a result or -errno; once more with spare descriptors when it
-// says -EMFILE.
+// `function()` there, which returns a result or -errno. False: as above.
+template <typename Function>
+bool WithSpareDescriptors(Function function, long* result) {
+  struct Call {
+    Function* function;
+    long* result;
+  } call = {&function, result};
+  return CallWithSpareDescriptors(
+      [](void* argument) {
+        auto* const call = static_cast<Call*>(argument);
+        *call->result = (*call->function)();
+      },
+      &call);
+}
+
+// The same here, and once more with spare descriptors when it says -EMFILE.
 template <typename Function>
 long WithDescriptor(Function function) {
-  const long result = function();
-  if (result != -EMFILE) return result;
-  struct Again {
-    Function* function;
-    long result;
-  } again = {&function, result};
-  CallWithSpareDescriptors(
-      [](void* argument) {
-        auto* const again = static_cast<Again*>(argument);
-        again->result = (*again->function)();
-      },
-      &again);
-  return again.result;
+  long result = function();
+  if (result == -EMFILE) WithSpareDescriptors(function, &result);
+  return result;
 }
 
 // The same, for what is written. Where all numbers are low (sys::MoveUp) another thread may close the one that is
@@ -58,18 +62,8 @@ template <typename Function>
 long WithOwnDescriptor(Function function) {
   const bool others_choose = g_switch.sharing.load(std::memory_order_relaxed) != 0 &&
                              sys::Limit(RLIMIT_NOFILE) <= static_cast<uint64_t>(sys::kMovedUpFrom);
-  if (!others_choose) return WithDescriptor(function);
-  struct Once {
-    Function* function;
-    long result;
-  } once = {&function, 0};
-  const bool done = CallWithSpareDescriptors(
-      [](void* argument) {
-        auto* const once = static_cast<Once*>(argument);
-        once->result = (*once->function)();
-      },
-      &once);
-  return done ? once.result : function();
+  long result = 0;
+  return others_choose && WithSpareDescriptors(function, &result) ? result : WithDescriptor(function);
 }
 
 // sys::ReadFile() so.

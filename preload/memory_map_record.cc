@@ -21,7 +21,6 @@ constexpr long kFirstGrowthKb = 16 << 10;
 
 constinit std::atomic<long> g_next_kb{kFirstGrowthKb};
 constinit Pace g_look_pace;
-constexpr uint64_t kLongestPauseUs = 100'000;
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 //
 //   if (!pace.IsDue(now)) return;
 //   ... the thing ...
-//   pace.Took(now, g_clock.Now(), most);
+//   pace.Took(now, g_clock.Now(), most);     // kLongestPauseUs, in ticks
 //
 // Times are ticks of one clock, and may be of other threads: what is earlier than what another has said is not due.
 // Threads: any; several may find it due at once. By a coarse clock the thing costs nothing.
@@ -16,6 +16,8 @@
 #include <cstdint>
 
 namespace memtrace {
+
+inline constexpr uint64_t kLongestPauseUs = 100'000;
 
 class Pace {
  public:

@@ -42,8 +42,6 @@ constexpr uint64_t kSparseResidentUs = 50'000;
 // A call of the kernel anyway (a mapping): a sample is cheap beside it.
 constexpr uint64_t kMappingSampleUs = 100;
 
-constexpr uint64_t kLongestUsagePauseUs = 100'000;
-
 constinit std::atomic<uint64_t> g_last_sample{0};
 constinit std::atomic<uint64_t> g_last_resident{0};
 constinit Pace g_usage_pace;
@@ -132,7 +130,7 @@ bool TakeTurn(uint64_t last, uint64_t now) {
   if (!g_usage_pace.IsDue(asked)) return;
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
-  g_usage_pace.Took(asked, g_clock.Now(), kLongestUsagePauseUs * g_clock.ticks_per_us());
+  g_usage_pace.Took(asked, g_clock.Now(), kLongestPauseUs * g_clock.ticks_per_us());
   const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
   if (TakePageSnapshotIfGrown(OwnPeakKb(usage.ru_maxrss))) now = g_clock.OrderedNow();
   uint64_t resident = 0;

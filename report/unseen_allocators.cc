@@ -237,7 +237,7 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   // A process with other modules, as a script with other extensions, is another one.
   std::string modules;
   for (const ModuleInfo& module : analysis->modules) absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
-  const auto [at, is_new] = found_.try_emplace({analysis->process.executable, std::move(modules)});
+  const auto [at, is_new] = found_.try_emplace(std::move(modules));
   Found& found = at->second;
   if (!is_new) {
     coverage.modules_not_examined += found.modules_not_examined;

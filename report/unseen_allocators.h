@@ -50,7 +50,7 @@ class UnseenAllocatorsByProgram {
     uint64_t modules_not_examined = 0;
   };
   const FindModuleNames find_;
-  std::map<std::pair<std::string, std::string>, Found> found_;  // by executable and modules
+  std::map<std::string, Found> found_;  // by the modules, of which one is the program
 };
 
 // By the children of `process`, which stays the caller's.

@@ -168,7 +168,7 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     return answer;
   }
   // For what is called no debug information is opened: what there is of that says an answer with places.
-  const bool has_places = std::any_of(asked.begin(), asked.end(), [](const Address& address) { return !address.called; });
+  const bool has_places = AsksForPlaces(asked);
   if (!has_places && !known.has_value()) return found;
   if (!MayBeKept(options, has_places ? found : known->result) || found.frames.size() != asked.size()) {
     return asked.size() == addresses.size() ? found : ask(module, addresses);

@@ -132,9 +132,7 @@ class Symbolizer::Impl {
     if (!OpenFiles(module, &sources, &result)) return result;
     const ElfFile& image = sources.file != nullptr ? *sources.file : *sources.debug;
     const std::vector<ElfFile::Range> code = image.ExecutableRanges();
-    const bool wants_places = std::any_of(addresses.begin(), addresses.end(),
-                                          [](const Address& address) { return !address.called; });
-    if (wants_places || addresses.empty()) OpenDwarf(code, &sources, &result);
+    if (AsksForPlaces(addresses) || addresses.empty()) OpenDwarf(code, &sources, &result);
     LoadSymbols(code, &sources);
     LookUp(sources, addresses, &result);
     if (sources.file != nullptr) NameCalled(sources, addresses, &result);

@@ -9,6 +9,7 @@
 #ifndef MEMTRACE_SYMBOLIZER_SYMBOLIZER_H_
 #define MEMTRACE_SYMBOLIZER_SYMBOLIZER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -44,6 +45,11 @@ struct Address {
   // frame with its names alone, or none where the call names no function (call_targets.h).
   bool called = false;
 };
+
+// Asks for more than what is called.
+inline bool AsksForPlaces(std::span<const Address> addresses) {
+  return std::any_of(addresses.begin(), addresses.end(), [](const Address& address) { return !address.called; });
+}
 
 struct Frame {
   std::string function;  // demangled; empty when not known. PLT stubs: "name@plt"

@@ -35,6 +35,11 @@ constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
 // The value of StatusArea::scan_request that was answered last.
 constinit std::atomic<uint64_t> g_answered{0};
 
+// To who asked from outside: `asked` is StatusArea::scan_request.
+void Answer(uint64_t asked, uint32_t number) {
+  g_process.file.AnswerScan((asked & 0xffffffff) | uint64_t{number} << 32);
+}
+
 bool IsAtEnd(format::ScanReason reason) {
   return reason == format::ScanReason::kExitLate || reason == format::ScanReason::kExitEarly;
 }
@@ -292,7 +297,7 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
     const uint64_t asked = g_process.file.status().scan_request();
     if (scan.number == 0 || asked == answered || !g_answered.compare_exchange_strong(answered, asked)) return;
     // Who asked from outside is told of this one: of one more nobody would wait for the end.
-    g_process.file.AnswerScan((asked & 0xffffffff) | uint64_t{scan.number} << 32);
+    Answer(asked, scan.number);
     g_process.file.NoteScanFinished(scan.number);
   } else if (!early) {
     FinishScan();
@@ -315,7 +320,7 @@ bool IsScanRequested() {
     const Begun begun =
         BeginScan(state, unblocked, format::ScanReason::kOutside, "memtrace leaks",
                   static_cast<format::ScanShow>(asked >> 32), /*wait=*/false, caller);
-    g_process.file.AnswerScan((asked & 0xffffffff) | uint64_t{begun.result.number} << 32);
+    Answer(asked, begun.result.number);
     if (!begun.copy) g_process.file.NoteScanFinished(begun.result.number);
   }
   g_beginning.store(false, std::memory_order_release);

@@ -115,6 +115,13 @@ void TellOfDeath(const ScanProgress& progress, int status) {
   TellOfDeath(progress, why.view());
 }
 
+// The copy of the scan `number` is gone. `status`: how it ended, if that is news here. Then the next one may begin.
+void IsOver(int copy, uint32_t number, const int* status) {
+  if (status != nullptr && g_scan_page->now.DidNotEnd(number)) TellOfDeath(g_scan_page->now, *status);
+  g_scan_page->NoteLeftFiles(number);
+  g_scanning_copy.compare_exchange_strong(copy, 0);
+}
+
 }  // namespace
 
 bool HasScanPage() {
@@ -165,13 +172,8 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {
     sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
               reinterpret_cast<long>(&pause));
   }
-  // Before the next one may begin.
-  if (reaped == copy && progress->DidNotEnd(number)) {
-    late ? TellOfDeath(*progress, "it took longer than a minute") : TellOfDeath(*progress, status);
-  }
-  g_scan_page->NoteLeftFiles(number);
-  int expected = copy;
-  g_scanning_copy.compare_exchange_strong(expected, 0);
+  if (reaped == copy && late && progress->DidNotEnd(number)) TellOfDeath(*progress, "it took longer than a minute");
+  IsOver(copy, number, reaped == copy && !late ? &status : nullptr);
 }
 
 void ReapScan() {
@@ -183,11 +185,7 @@ void ReapScan() {
   int status = 0;
   const long reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
   if (reaped == 0 || reaped == -EINTR) return;
-  // Before the next one may begin.
-  if (reaped == copy && g_scan_page->now.DidNotEnd(number)) TellOfDeath(g_scan_page->now, status);
-  g_scan_page->NoteLeftFiles(number);
-  int expected = copy;
-  g_scanning_copy.compare_exchange_strong(expected, 0);
+  IsOver(copy, number, reaped == copy ? &status : nullptr);
 }
 
 void WaitForSharedFiles() {

@@ -98,6 +98,17 @@ std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
   return marks;
 }
 
+// What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live block is
+// none.
+uint64_t CertainlyInvalidFrees(const Analysis& analysis) {
+  if (AllAllocationsSeen(analysis)) return analysis.invalid_frees.told;
+  uint64_t inside = 0;
+  for (const InvalidFree& story : analysis.invalid_frees.stories) {
+    if (story.kind == InvalidFree::Kind::kInsideLive) inside += story.times;
+  }
+  return inside;
+}
+
 }  // namespace
 
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
@@ -161,17 +172,6 @@ std::vector<StackId> GateInput::Stacks() const {
     if (loss.stack && seen.insert(loss.stack).second) stacks.push_back(loss.stack);
   }
   return stacks;
-}
-
-// What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live block is
-// none.
-uint64_t CertainlyInvalidFrees(const Analysis& analysis) {
-  if (AllAllocationsSeen(analysis)) return analysis.invalid_frees.told;
-  uint64_t inside = 0;
-  for (const InvalidFree& story : analysis.invalid_frees.stories) {
-    if (story.kind == InvalidFree::Kind::kInsideLive) inside += story.times;
-  }
-  return inside;
 }
 
 GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,

@@ -67,7 +67,7 @@ Pointers PointersOf(const CallGraph& graph) {
   const std::string spare = "memtrace::CallWithSpareDescriptors(void (*)(void*), void*)";
   for (const std::string& there : graph.NamesFrom(spare, "::_FUN(void*)")) {
     pointers.emplace(spare, there);
-    for (const std::string& again : graph.NamesFrom("memtrace::WithDescriptor<", "::_FUN(void*)")) {
+    for (const std::string& again : graph.NamesFrom("memtrace::WithSpareDescriptors<", "::_FUN(void*)")) {
       pointers.emplace(there, again);
     }
   }
@@ -190,7 +190,7 @@ TEST(EventPathTest, FollowsTheWholePath) {
         "FastWalk::Unusual(", "ResolveRule(", "CfiUnwinder::Step(", "RuleTable::Insert(",
         "StackBounds::Move(", "memtrace::InstanceOf(", "TraceFile::Append(", "_dl_find_object@plt",
         "RuleTable::Grow(", "memtrace::RecordedMalloc(", "memtrace::SlowMalloc(",
-        "memtrace::DrawDistance(", "memtrace::WithDescriptor<", "memtrace::OpenNestedSection(", "SampledSet::Insert("}) {
+        "memtrace::DrawDistance(", "memtrace::WithSpareDescriptors<", "memtrace::OpenNestedSection(", "SampledSet::Insert("}) {
     EXPECT_THAT(all, HasSubstr(part));
   }
 }

@@ -12,6 +12,11 @@ export function partText(model: Model, shares?: 'all' | 'these'): string {
     (shares === undefined ? '' : ` Shares are of ${shares === 'all' ? `all ${count(sites_total)}` : 'these'}.`);
 }
 
+// Behind the number of rows of a table that lacks `more`.
+export function moreText(more: number): string {
+  return more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : '';
+}
+
 export class PartNote {
   readonly element = h('p', { class: 'note' });
 

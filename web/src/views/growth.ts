@@ -3,6 +3,7 @@
 import type { Site } from '../data';
 import { h, name, svg } from '../dom';
 import type { Model, View } from '../model';
+import { moreText } from '../part_note';
 import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
@@ -55,7 +56,7 @@ export class GrowthView implements View {
     const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
     this.table.setRows(sites, `${plural(sites.length, 'stack')}, ${count(growing.length)} growing` +
       (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts and rates are of ${this.model.extent}` +
-      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), this.model.state.sortOf(this.id));
+      moreText(more), this.model.state.sortOf(this.id));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

@@ -4,11 +4,12 @@
 import type { FreeMoment, Leak } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
+import { moreText } from '../part_note';
 import { plainTable } from '../plain_table';
 import { callerCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
-import { bytes, count, plural, seconds } from '../text';
+import { bytes, plural, seconds } from '../text';
 import { WholeNote } from '../whole_note';
 
 const KINDS: { [kind: string]: string } = {
@@ -75,7 +76,7 @@ export class LeaksView implements View {
     const more = this.model.report.leaks_total - this.model.report.leaks.length;
     this.table.setRows(leaks, plural(leaks.length, 'row') + (!this.model.ranged ? ''
       : this.model.leaksAreKnown ? ' whose site allocated in the chosen time' : ' that may be of the chosen time') +
-      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), this.model.state.sortOf(this.id));
+      moreText(more), this.model.state.sortOf(this.id));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }

@@ -3,6 +3,7 @@
 import type { Site } from '../data';
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
+import { moreText } from '../part_note';
 import { functionCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
@@ -92,7 +93,7 @@ export class SitesView implements View {
     table.setRows(this.rows,
       plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that may have allocated in the chosen time; the figures are of the whole run' : '') +
-      (more > 0 ? `; ${count(more)} more are not in this page: memtrace report --full` : ''), state.sortOf(this.id));
+      moreText(more), state.sortOf(this.id));
   }
 
   setWhole(whole: boolean): void { this.table.setWhole(whole); }
