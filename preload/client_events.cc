@@ -93,7 +93,7 @@ void RecordPhase(format::PhaseEdge edge, const char* name, const CallSite& site)
   if (!section) return;
   const uint32_t slot = CaptureStack(section.state(), site);
   // The faults of a phase are known to the page.
-  SampleUsage(section.state(), g_clock.Now(), 0);
+  SampleUsageNow(section.state());
   BeginClientEvent(section.state());
   PutExtended(section.state(), ExtendedType::kPhase, {static_cast<uint64_t>(edge), slot},
               NameOf(name));

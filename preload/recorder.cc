@@ -46,6 +46,10 @@ constinit std::atomic<uint64_t> g_last_sample{0};
 constinit std::atomic<uint64_t> g_last_resident{0};
 constinit Pace g_usage_pace;
 
+// By a pace of their own: those that come as the program goes on. kIfSparse: with few events.
+enum class UsageWhen { kIfSparse, kIfCheap, kNow };
+void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
+
 void MappingEvent(ThreadState& state) {
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);
   state.events_to_stamp = 1;
@@ -125,9 +129,9 @@ bool TakeTurn(uint64_t last, uint64_t now) {
 }
 
 // In a frame of its own: a scan that TakeSample() begins looks at that one's, where old words may stand.
-[[gnu::noinline]] void PutUsage(ThreadState& state, uint64_t now, bool sparse) {
+[[gnu::noinline]] void PutUsage(ThreadState& state, uint64_t now, UsageWhen when) {
   const uint64_t asked = g_clock.Now();
-  if (!g_usage_pace.IsDue(asked)) return;
+  if (when != UsageWhen::kNow && !g_usage_pace.IsDue(asked)) return;
   rusage usage;
   if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
   g_usage_pace.Took(asked, g_clock.Now(), kLongestPauseUs * g_clock.ticks_per_us());
@@ -135,7 +139,8 @@ bool TakeTurn(uint64_t last, uint64_t now) {
   if (TakePageSnapshotIfGrown(OwnPeakKb(usage.ru_maxrss))) now = g_clock.OrderedNow();
   uint64_t resident = 0;
   uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
-  if (now - last_resident >= (sparse ? kSparseResidentUs : kResidentUs) * g_clock.ticks_per_us() &&
+  const uint64_t resident_us = when == UsageWhen::kIfSparse ? kSparseResidentUs : kResidentUs;
+  if (now - last_resident >= resident_us * g_clock.ticks_per_us() &&
       g_last_resident.compare_exchange_strong(last_resident, now, std::memory_order_relaxed)) {
     resident = ResidentBytes();
   }
@@ -148,23 +153,17 @@ bool TakeTurn(uint64_t last, uint64_t now) {
 }
 
 // `calls`: the outermost of this thread, which knows what the program itself blocks.
-void TakeSample(ThreadState& state, uint64_t now, bool sparse, const SignalsBlocked& calls) {
+void TakeSample(ThreadState& state, uint64_t now, UsageWhen when, const SignalsBlocked& calls) {
   DrainFaults(DrainWhen::kIfDue);
   if (!calls) return;
   if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
   if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state, ~calls.before());
   if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
-  PutUsage(state, now, sparse);
+  PutUsage(state, now, when);
 }
 
-}  // namespace
-
-void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
-  // Another thread may have stored a later one since: then none is due.
-  const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
-  if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us())) return;
-  const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
-  if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
+// `last`: of the sample before, as the caller saw it.
+void SampleAfter(uint64_t last, ThreadState& state, uint64_t now, UsageWhen when) {
   if (!TakeTurn(last, now)) return;
   // A handler that jumps would leave a file open.
   const SignalsBlocked calls;
@@ -172,12 +171,28 @@ void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
     g_last_sample.store(last, std::memory_order_relaxed);
     return;
   }
-  TakeSample(state, now, sparse, calls);
+  TakeSample(state, now, when, calls);
+}
+
+// Unless one was taken less than `min_us` ago, or they cost too much.
+void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
+  // Another thread may have stored a later one since: then none is due.
+  const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
+  if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us())) return;
+  const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
+  if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
+  SampleAfter(last, state, now, sparse ? UsageWhen::kIfSparse : UsageWhen::kIfCheap);
+}
+
+}  // namespace
+
+void SampleUsageNow(ThreadState& state) {
+  SampleAfter(g_last_sample.load(std::memory_order_relaxed), state, g_clock.Now(), UsageWhen::kNow);
 }
 
 void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls) {
   const uint64_t now = g_clock.Now();
-  if (TakeTurn(g_last_sample.load(std::memory_order_relaxed), now)) TakeSample(state, now, /*sparse=*/false, calls);
+  if (TakeTurn(g_last_sample.load(std::memory_order_relaxed), now)) TakeSample(state, now, UsageWhen::kNow, calls);
 }
 
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {

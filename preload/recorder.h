@@ -114,9 +114,9 @@ inline constexpr size_t kLargestEventWords = kShortEventWords + 4096 / 8;
 // usage sample at times.
 void Stamp(ThreadState& state, uintptr_t address);
 
-// Slow: getrusage into the ring, unless one was taken less than `min_us` ago.
-void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
-// The same at once. `calls` is the outermost of this thread, and not a vfork child's: a scan that is asked
+// Slow: getrusage into the ring. Of who asks, so at any price; those in passing are fewer where they are dear.
+void SampleUsageNow(ThreadState& state);
+// The same. `calls` is the outermost of this thread, and not a vfork child's: a scan that is asked
 // for sends a signal that the program does not block.
 void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls);
 uint64_t ResidentBytes();  // 0: not known
