@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "tests/e2e/harness.h"
@@ -12,7 +13,10 @@
 namespace memtrace::e2e {
 namespace {
 
+using testing::AllOf;
+using testing::Ge;
 using testing::HasSubstr;
+using testing::Le;
 using testing::Not;
 
 constexpr char kActive[] = "1 0 0 -3\n", kAbsent[] = "0 -1 -1 -1\n";
@@ -179,6 +183,40 @@ TEST(ClientApiTest, IsInTheReport) {
     }
     EXPECT_EQ(found, 2) << "places that take from the arena";
   }
+}
+
+// However soon one comes after the other: what a phase took is not in the next one too.
+TEST(ClientApiTest, EachPhaseHasItsOwnFaults) {
+  TempDir directory;
+  const std::string source = directory / "phases.c", program = directory / "phases";
+  WriteFile(source, R"(#include <memtrace.h>
+#include <sys/mman.h>
+static void Touch(char *pages, const char *name) {
+  int i;
+  memtrace_phase_begin(name);
+  for (i = 0; i < 32; ++i) pages[i << 12] = 1;
+  memtrace_phase_end(name);
+}
+int main(void) {
+  char *pages = mmap(0, 96 << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return 1;
+  madvise(pages, 96 << 12, MADV_NOHUGEPAGE);
+  Touch(pages, "first");
+  Touch(pages + (32 << 12), "second");
+  Touch(pages, "nothing");
+  Touch(pages + (64 << 12), "last");
+  return 0;
+}
+)");
+  ASSERT_NO_FATAL_FAILURE(Compile("gcc -O2", source + " -o " + program));
+  const Result traced = RunCommand(Traced({.arguments = {program}}, directory.path()));
+  ASSERT_EQ(traced.Outcome(), "exit 0") << traced.err;
+  const Json report = Report(TraceOf(directory.path(), "phases", traced.pid));
+  std::map<std::string, long> faults;
+  for (const Json& phase : report.at("phases")) faults[phase.at("name")] = phase.at("minor_faults");
+  // And a page of code or of a ring, here and there.
+  for (const char* name : {"first", "second", "last"}) EXPECT_THAT(faults[name], AllOf(Ge(32), Le(40))) << name;
+  EXPECT_LE(faults["nothing"], 8);
 }
 
 // One thread stops and starts the recording as often as it can, another allocates and frees: an event that found
