@@ -185,6 +185,9 @@ absl::Status TraceReader::Index() {
   if (opened_ns_ > start_ns && start_ns != 0 && !metadata_.end.has_value() &&
       MayBeAlive(header_.pid, metadata_.process.pid_namespace)) {
     live_until_ns_ = opened_ns_ - start_ns;
+    // What the file ends within is being written, and later than this; or its ring has it still.
+    cut_ = false;
+    cut_place_.clear();
   }
   return absl::OkStatus();
 }

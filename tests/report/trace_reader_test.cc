@@ -3,10 +3,14 @@
 
 #include "report/trace_reader.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "format/checksum.h"
 #include "tests/report/test_util.h"
@@ -286,6 +290,32 @@ TEST(TraceReaderTest, ABlockThatTheEndToreIsWholeInItsRing) {
       EXPECT_EQ(analysis.coverage.damage.empty(), has_ring && has_end) << analysis.coverage.damage;
     }
   }
+}
+
+// The last block is being written while the process is at work: nothing is missing of what was before.
+TEST(TraceReaderTest, AFileThatIsBeingWrittenIsNotCut) {
+  TraceBuilder trace({.pid = static_cast<uint32_t>(getpid())});
+  auto& a = trace.Thread(1, 100, "main");
+  a.At(1000).Malloc(0x1010, 10).Flush();
+  const size_t whole = trace.Build().size();
+  a.At(1500).Malloc(0x2010, 20).Flush();
+  const std::string bytes = trace.Build().substr(0, whole + 8);
+  const std::string path = testing::TempDir() + "being_written.mtr";
+  std::ofstream(path, std::ios::binary) << bytes;
+  for (const bool at_work : {true, false}) {
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    close(fd);
+    if (!at_work) munmap(mapped, 4096);
+    const auto reader = TraceReader::Open(path);
+    if (at_work) munmap(mapped, 4096);
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    EXPECT_EQ((*reader)->live_until_ns() != 0, at_work);
+    EXPECT_EQ((*reader)->cut(), !at_work);
+    EXPECT_EQ((*reader)->cut_place().empty(), at_work) << (*reader)->cut_place();
+  }
+  unlink(path.c_str());
 }
 
 // The file of a process that lives: it may be another one each time that it is read.
