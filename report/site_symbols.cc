@@ -293,6 +293,10 @@ void SiteSymbols::FindCalled(const Analysis& analysis, const std::vector<StackId
       collect(ends.from);
       collect(ends.to);
     }
+    for (const InvalidFree& story : analysis.invalid_frees.stories) {
+      collect(story.freed.stack);
+      collect(story.again.stack);
+    }
   }
   for (const StackId caller : callers) ask(AddressOf(stacks_.node(caller)));
   for (auto& [instance, pcs] : by_module) {

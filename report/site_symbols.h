@@ -67,7 +67,7 @@ class SiteSymbols {
 
   // The innermost calls of a stack, those of inlined functions too: the function that each is in,
   // and the one that it calls, which need not be on the stack (symbolizer/call_targets.h) and is
-  // known of the stacks in Analysis::block_ends of a trace that has the stacks of frees. Mangled
+  // known of the stacks in Analysis::block_ends and of invalid frees of a trace that has the stacks of frees. Mangled
   // where they are C++; empty: not known.
   struct Call {
     std::string function, called;

@@ -11,6 +11,7 @@
 #include "report/render/frames_filter.h"
 #include "report/render/function_name.h"
 #include "report/render/view.h"
+#include "symbolizer/demangle.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -97,6 +98,13 @@ size_t StructorDigit(absl::string_view mangled) {
 size_t OperatorNewFrames(absl::Span<const Frame* const> frames) {
   size_t count = 0;
   while (count < frames.size() && IsOperatorNew(*frames[count])) ++count;
+  return count;
+}
+
+// The same of operator delete.
+size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames) {
+  size_t count = 0;
+  while (count < frames.size() && absl::StartsWith(frames[count]->function, "operator delete")) ++count;
   return count;
 }
 
@@ -211,39 +219,49 @@ MemcheckStack AsMemcheckSees(AllocFunction function, absl::Span<const Frame* con
   return stack;
 }
 
-std::string SuppressionFor(absl::string_view name, absl::string_view kind, AllocFunction function,
-                           absl::Span<const Frame* const> frames) {
-  std::vector<std::string> lines;
-  const auto elide = [&] {
-    if (lines.empty() || lines.back() != "...") lines.emplace_back("...");
-  };
-  const auto add = [&](absl::string_view what, absl::string_view text) {
-    // A control character, or a name that begins with a blank, could not be read back.
+MemcheckStack AsMemcheckSeesFree(absl::string_view called, absl::Span<const Frame* const> frames) {
+  MemcheckStack stack;
+  MemcheckFrame& top = stack.frames.emplace_back();
+  top.functions = {std::string(called), symbolizer::Demangle({called.data(), called.size()})};
+  top.module = std::string(kMemcheckLibrary);
+  for (size_t i = OperatorDeleteFrames(frames); i < frames.size(); ++i) {
+    if (frames[i]->role != FrameRole::kMarker) stack.frames.push_back(Seen(*frames[i]));
+  }
+  return stack;
+}
+
+namespace {
+
+class SuppressionWriter {
+ public:
+  void Elide() {
+    if (lines_.empty() || lines_.back() != "...") lines_.emplace_back("...");
+  }
+  // A control character, or a name that begins with a blank, could not be read back.
+  void Add(absl::string_view what, absl::string_view text) { lines_.push_back(absl::StrCat(what, ":", Safe(text))); }
+  void AddCallers(absl::Span<const Frame* const> frames, size_t begin);
+  // `kind`: "Memcheck:Leak", and what further lines follow it.
+  std::string Text(absl::string_view name, absl::string_view kind);
+
+ private:
+  static std::string Safe(absl::string_view text) {
     std::string safe(text);
     std::replace_if(safe.begin(), safe.end(),
                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
-    lines.push_back(absl::StrCat(what, ":", safe));
-  };
-  const size_t news = OperatorNewFrames(frames);
-  if (news > 0) {
-    std::string top = LinkageName(*frames[news - 1]);
-    if (absl::StartsWith(top, "_Zn") && top.size() > 3) top[3] = '?';
-    if (absl::StartsWith(top, "operator new")) top = "_Zn?*";
-    add("fun", top);
-  } else if (!IsCustom(function)) {
-    const bool array = function == AllocFunction::kReallocarray;
-    const bool re = array || function == AllocFunction::kRealloc;
-    const bool aligned = ByMemalign(function);
-    add("fun", re ? "*alloc" : aligned ? "*align*" : render::FunctionName(function));
-    if (array || aligned) elide();  // its own frame
+    return safe;
   }
+
+  std::vector<std::string> lines_;
+};
+
+void SuppressionWriter::AddCallers(absl::Span<const Frame* const> frames, size_t begin) {
   size_t used = 1;
   const size_t start = render::StartBegin(frames);
-  for (size_t i = news; i < start && used < kMostFrames; ++i) {
+  for (size_t i = begin; i < start && used < kMostFrames; ++i) {
     const Frame& frame = *frames[i];
     if (frame.role == FrameRole::kMarker) break;
     if (frame.inlined) {
-      elide();
+      Elide();
       continue;
     }
     ++used;
@@ -255,23 +273,53 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
       if (const size_t digit = StructorDigit(name); digit != name.npos) name[digit] = '?';
       // To some names Valgrind adds their version: fclose@@GLIBC_2.2.5.
       if (render::IsLibc(frame.module)) name += '*';
-      add("fun", name);
+      Add("fun", name);
     } else if (!frame.module.empty()) {
-      add("obj", RealPath(frame.module));
+      Add("obj", RealPath(frame.module));
     } else {
-      add("obj", "*");
+      Add("obj", "*");
     }
     if (frame.function == "main") break;
   }
-  while (!lines.empty() && lines.back() == "...") lines.pop_back();
-  if (lines.empty()) add("obj", "*");
-  std::string title(name);
-  std::replace_if(title.begin(), title.end(),
-                  [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
-  std::string text = absl::StrCat("{\n   ", title, "\n   Memcheck:Leak\n");
-  if (!kind.empty()) absl::StrAppend(&text, "   match-leak-kinds: ", kind, "\n");
-  for (const std::string& line : lines) absl::StrAppend(&text, "   ", line, "\n");
+}
+
+std::string SuppressionWriter::Text(absl::string_view name, absl::string_view kind) {
+  while (!lines_.empty() && lines_.back() == "...") lines_.pop_back();
+  if (lines_.empty()) Add("obj", "*");
+  std::string text = absl::StrCat("{\n   ", Safe(name), "\n   ", kind, "\n");
+  for (const std::string& line : lines_) absl::StrAppend(&text, "   ", line, "\n");
   return absl::StrCat(text, "}\n");
+}
+
+}  // namespace
+
+std::string SuppressionFor(absl::string_view name, absl::string_view kind, AllocFunction function,
+                           absl::Span<const Frame* const> frames) {
+  SuppressionWriter writer;
+  const size_t news = OperatorNewFrames(frames);
+  if (news > 0) {
+    std::string top = LinkageName(*frames[news - 1]);
+    if (absl::StartsWith(top, "_Zn") && top.size() > 3) top[3] = '?';
+    if (absl::StartsWith(top, "operator new")) top = "_Zn?*";
+    writer.Add("fun", top);
+  } else if (!IsCustom(function)) {
+    const bool array = function == AllocFunction::kReallocarray;
+    const bool re = array || function == AllocFunction::kRealloc;
+    const bool aligned = ByMemalign(function);
+    writer.Add("fun", re ? "*alloc" : aligned ? "*align*" : render::FunctionName(function));
+    if (array || aligned) writer.Elide();  // its own frame
+  }
+  writer.AddCallers(frames, news);
+  return writer.Text(name, kind.empty() ? "Memcheck:Leak"
+                                        : absl::StrCat("Memcheck:Leak\n   match-leak-kinds: ", kind));
+}
+
+std::string SuppressionForFree(absl::string_view name, absl::string_view called,
+                               absl::Span<const Frame* const> frames) {
+  SuppressionWriter writer;
+  writer.Add("fun", called);
+  writer.AddCallers(frames, OperatorDeleteFrames(frames));
+  return writer.Text(name, "Memcheck:Free");
 }
 
 }  // namespace memtrace::report::gate

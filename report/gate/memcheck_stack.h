@@ -48,11 +48,17 @@ struct MemcheckStack {
 MemcheckStack AsMemcheckSees(format::AllocFunction function,
                              absl::Span<const Frame* const> frames);
 
+// The stack of a free: `called` is what the program called, "free" or "_ZdlPvm", which memcheck stands in for too.
+MemcheckStack AsMemcheckSeesFree(absl::string_view called, absl::Span<const Frame* const> frames);
+
 // A suppression in Valgrind's form that matches this stack, here and in memcheck; `kind` is
 // the name of a leak kind, or empty for all. Inlined frames and those that memcheck may see
 // differently are "...".
 std::string SuppressionFor(absl::string_view name, absl::string_view kind,
                            format::AllocFunction function, absl::Span<const Frame* const> frames);
+// The same of a free, of kind Memcheck:Free.
+std::string SuppressionForFree(absl::string_view name, absl::string_view called,
+                               absl::Span<const Frame* const> frames);
 
 }  // namespace memtrace::report::gate
 

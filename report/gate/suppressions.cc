@@ -21,10 +21,10 @@ namespace {
 
 constexpr size_t kMostCallers = 24;  // Valgrind's VG_MAX_SUPP_CALLERS
 
-// The kinds of memcheck besides Leak; some have a line more, which is not looked at.
+// The kinds of memcheck besides Leak and Free; some have a line more, which is not looked at.
 constexpr absl::string_view kOtherKinds[] = {
     "Param",   "User",    "CoreMem", "Addr1",   "Addr2",      "Addr4",       "Addr8",
-    "Addr16",  "Addr32",  "Jump",    "Free",    "Overlap",    "Mempool",     "Cond",
+    "Addr16",  "Addr32",  "Jump",    "Overlap",    "Mempool",     "Cond",
     "Value0",  "Value1",  "Value2",  "Value4",  "Value8",     "Value16",     "Value32",
     "BadSize", "BadAlign", "FishyValue", "ReallocZero", "UnsafeZeroSize", "SizeMismatch",
     "AlignMismatch",
@@ -264,11 +264,12 @@ absl::Status Suppressions::AddValgrind(absl::string_view text, const std::string
     if (colon == line.npos) {
       return lines.Error(absl::StrCat("\"", line, "\" is not TOOL:KIND, such as Memcheck:Leak"));
     }
-    bool is_leak = false;
+    bool counts = false;  // of another tool or kind only the end matters
     if (IsMemcheck(line.substr(0, colon))) {
       const absl::string_view kind = line.substr(colon + 1);
-      is_leak = kind == "Leak";
-      if (!is_leak && std::find(std::begin(kOtherKinds), std::end(kOtherKinds), kind) ==
+      one.of_frees = kind == "Free";
+      counts = kind == "Leak" || one.of_frees;
+      if (!counts && std::find(std::begin(kOtherKinds), std::end(kOtherKinds), kind) ==
                           std::end(kOtherKinds)) {
         return lines.Error(absl::StrCat("memcheck knows no kind \"", kind, "\""));
       }
@@ -278,8 +279,8 @@ absl::Status Suppressions::AddValgrind(absl::string_view text, const std::string
       if (!lines.Next(&line)) return lines.Error(unfinished);
       if (line == "}") break;
       if (line == "{") return lines.Error(unfinished);
-      if (!is_leak) continue;  // of another tool or kind: only its end matters
-      if (first && absl::ConsumePrefix(&line, "match-leak-kinds:")) {
+      if (!counts) continue;
+      if (first && !one.of_frees && absl::ConsumePrefix(&line, "match-leak-kinds:")) {
         const auto kinds = ParseKinds(line);
         if (!kinds.ok()) return lines.Error(kinds.status().message());
         one.kinds = *kinds;
@@ -293,7 +294,7 @@ absl::Status Suppressions::AddValgrind(absl::string_view text, const std::string
         return lines.Error(absl::StrCat("more than ", kMostCallers, " frames"));
       }
     }
-    if (!is_leak) continue;
+    if (!counts) continue;
     if (!any_frame) return lines.Error("a suppression without a frame that has a name");
     all_.push_back(std::move(one));
   }
@@ -323,6 +324,7 @@ void Suppressions::ForgetMatches() {
 
 Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
   for (Suppression& one : all_) {
+    if (one.of_frees) continue;
     const bool of_kind = kind == LeakKind::kUnfreed ? !one.kinds.empty() : one.kinds.Has(kind);
     if (!of_kind) continue;
     if (one.frames.empty()) {
@@ -334,6 +336,13 @@ Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
       if (end == 0 || (one.built_in && RunsOthersCode(stack.frames, begin, end))) continue;
       return &one;
     }
+  }
+  return nullptr;
+}
+
+Suppression* Suppressions::MatchFree(const MemcheckStack& stack) {
+  for (Suppression& one : all_) {
+    if (one.of_frees && FramesMatched(one.frames, stack.frames, 0) != 0) return &one;
   }
   return nullptr;
 }

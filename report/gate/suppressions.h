@@ -1,4 +1,4 @@
-// Suppressions: leaks that somebody decided to live with, in the files of Valgrind and of
+// Suppressions: leaks, and errors of frees, that somebody decided to live with, in the files of Valgrind and of
 // LeakSanitizer as they are. docs/gate.md says what of each syntax is taken and how it matches.
 //
 // Which syntax a file has is told by its first line that is neither empty nor a comment.
@@ -34,6 +34,7 @@ struct Suppression {
   bool built_in = false;  // of the runtime: its "..." passes over nobody else's code
   uint32_t line = 0;     // of its first line in the file
   LeakKindSet kinds = LeakKindSet::All();
+  bool of_frees = false;  // Memcheck:Free: of invalid and mismatched frees, and of no leak
   std::vector<FramePattern> frames;  // Valgrind; empty: LeakSanitizer's
   // What it matched.
   uint64_t records = 0, blocks = 0, bytes = 0;
@@ -50,6 +51,9 @@ class Suppressions {
   // The first that matches a leak of this kind with this stack; nullptr: none does. An
   // unfreed block may be of any kind: it matches whatever kinds a suppression is for.
   Suppression* Match(LeakKind kind, const MemcheckStack& stack);
+
+  // The first that matches an invalid or mismatched free with this stack.
+  Suppression* MatchFree(const MemcheckStack& stack);
 
   void ForgetMatches();  // all counts are 0 again
 

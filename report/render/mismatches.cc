@@ -125,6 +125,20 @@ HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls) {
                   HeapCall::kDeleteEither, &in_operator);
 }
 
+std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls) {
+  const auto frees = [](const std::string& name) {
+    const HeapCall call = CallOf(name);
+    return call == HeapCall::kFree || call == HeapCall::kDelete || call == HeapCall::kDeleteArray;
+  };
+  std::string found;
+  for (const SiteSymbols::Call& call : calls) {
+    if (frees(call.called)) found = call.called;
+    if (!frees(call.function) || CallOf(call.function) == HeapCall::kFree) break;
+    found = call.function;
+  }
+  return found;
+}
+
 std::vector<Mismatch> Mismatches(const ReportView& view) {
   std::vector<Mismatch> found;
   const SiteSymbols& symbols = view.symbols();
@@ -142,7 +156,7 @@ std::vector<Mismatch> Mismatches(const ReportView& view) {
     found.push_back({ends.from, ends.to,
                      std::string(allocated == HeapCall::kMalloc ? FunctionName(ends.from_function)
                                                                 : NameOf(allocated)),
-                     std::string(NameOf(ended)), ends.times});
+                     std::string(NameOf(ended)), ends.times, ends.from_function});
   }
   return found;
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "format/event_words.h"
 #include "report/render/view.h"
 
 namespace memtrace::report::render {
@@ -40,12 +41,15 @@ bool AreMismatched(HeapCall allocated, HeapCall ended);
 // `has_cxx_runtime`: libstdc++ or libc++ is there as a library, and not within the program.
 HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls, bool has_cxx_runtime);
 HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls);
+// What the program called to free: "free", "_ZdlPvm". Empty: it is not known.
+std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls);
 
 struct Mismatch {
   StackId allocated, ended;
   std::string allocator;  // "operator new[]", "calloc"
   std::string ended_by;   // "realloc", "free", "operator delete"
   uint64_t times = 0;
+  format::AllocFunction function = format::AllocFunction::kMalloc;  // interposed
 };
 // Most times first.
 std::vector<Mismatch> Mismatches(const ReportView& view);

@@ -28,19 +28,6 @@ int KindRank(LeakKind kind) {
   return 4;
 }
 
-// What was interposed is the innermost frame of all, as Valgrind's replacement is there.
-LossFrame AllocatingFrame(const Analysis& analysis, format::AllocFunction function) {
-  LossFrame frame;
-  frame.function = std::string(FunctionName(function));
-  for (const ModuleInfo& module : analysis.modules) {
-    if ((module.flags & format::kModuleTracer) == 0) continue;
-    frame.object = module.path;
-    frame.ip = module.start;
-    break;
-  }
-  return frame;
-}
-
 LossFrame FrameOf(const ReportView& view, const Frame& from) {
   LossFrame frame;
   frame.object = from.module;
@@ -133,13 +120,39 @@ std::vector<std::string> RemarksOn(const LeakScan& scan) {
   return remarks;
 }
 
+// What was interposed is the innermost frame of all, as Valgrind's replacement is there.
+LossFrame TracerFrame(const Analysis& analysis, absl::string_view function) {
+  LossFrame frame;
+  frame.function = std::string(function);
+  for (const ModuleInfo& module : analysis.modules) {
+    if ((module.flags & format::kModuleTracer) == 0) continue;
+    frame.object = module.path;
+    frame.ip = module.start;
+    break;
+  }
+  return frame;
+}
+
+bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& frames, size_t from, size_t addresses,
+                   std::vector<LossFrame>* stack) {
+  for (size_t i = from; i < frames.size(); ++i) {
+    const Frame& frame = *frames[i];
+    if (frame.role == FrameRole::kMarker || addresses == 0) return true;
+    stack->push_back(FrameOf(view, frame));
+    if (!frame.inlined) --addresses;
+    // What runs main is not shown.
+    if (!frame.inlined && frame.function == "main") break;
+  }
+  return frames.empty();
+}
+
 Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction function,
                size_t callers) {
   Loss loss;
   loss.site_stack = stack;
   loss.allocator = function;
   const std::vector<const Frame*> frames = view.Frames(stack);
-  loss.stack.push_back(AllocatingFrame(view.analysis(), function));
+  loss.stack.push_back(TracerFrame(view.analysis(), FunctionName(function)));
   size_t i = 0;
   while (i < frames.size() && frames[i]->role == FrameRole::kAllocator &&
          IsOperatorNew(*frames[i])) {
@@ -151,23 +164,7 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
     LossFrame& front = loss.stack.front();
     front = {.ip = front.ip, .object = front.object, .function = symbolizer::Demangle(std::string(array))};
   }
-  size_t addresses = 1;
-  for (; i < frames.size(); ++i) {
-    const Frame& frame = *frames[i];
-    if (frame.role == FrameRole::kMarker) {
-      loss.cut = true;
-      break;
-    }
-    if (addresses >= callers) {
-      loss.cut = true;
-      break;
-    }
-    loss.stack.push_back(FrameOf(view, frame));
-    if (!frame.inlined) ++addresses;
-    // What runs main is not shown.
-    if (!frame.inlined && frame.function == "main") break;
-  }
-  if (frames.empty()) loss.cut = true;
+  loss.cut = AppendCallers(view, frames, i, callers - 1, &loss.stack);
   return loss;
 }
 

@@ -52,6 +52,30 @@ class ValgrindLines {
   Sink& out_;
 };
 
+void AddStack(const std::vector<LossFrame>& stack, ValgrindLines& lines) {
+  for (size_t i = 0; i < stack.size(); ++i) {
+    lines.Add(absl::StrCat(i == 0 ? "   at " : "   by ", LossFrameText(stack[i])));
+  }
+}
+
+constexpr absl::string_view kAllocatedAt = "Block was alloc'd at";
+
+void AddFreeErrors(const ValgrindStyle& style, ValgrindLines& lines) {
+  for (const FreeError& error : style.free_errors) {
+    if (error.suppressed) continue;
+    lines.Add(Phrase(error.kind));
+    AddStack(error.stack, lines);
+    lines.Add(absl::StrCat(" ", error.block));
+    AddStack(error.block_stack, lines);
+    if (!error.allocated_stack.empty()) {
+      lines.Add(absl::StrCat(" ", kAllocatedAt));
+      AddStack(error.allocated_stack, lines);
+    }
+    lines.Add();
+    if (style.suppression_for_free) lines.AddRaw(style.suppression_for_free(error));
+  }
+}
+
 void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines& lines) {
   const auto amount = [&](absl::string_view name, const LeakAmount& amount) {
     lines.Add(absl::StrFormat("%18s: %s bytes in %s blocks", name, Count(amount.bytes),
@@ -184,14 +208,32 @@ std::string XmlSuppression(absl::string_view text) {
                       "]]>\n    </rawtext>\n  </suppression>\n");
 }
 
+std::string XmlStack(const std::vector<LossFrame>& stack) {
+  std::string out = "  <stack>\n";
+  for (const LossFrame& frame : stack) absl::StrAppend(&out, XmlFrame(frame));
+  return absl::StrCat(out, "  </stack>\n");
+}
+
+std::string XmlHead(uint64_t unique, absl::string_view kind) {
+  return absl::StrFormat("<error>\n  <unique>0x%x</unique>\n  <tid>1</tid>\n  %s\n", unique, Element("kind", kind));
+}
+
+std::string XmlError(const FreeError& error, uint64_t unique, const ValgrindStyle& style) {
+  std::string out = absl::StrCat(XmlHead(unique, XmlKind(error.kind)), "  ", Element("what", Phrase(error.kind)), "\n",
+                                 XmlStack(error.stack), "  ", Element("auxwhat", error.block), "\n",
+                                 XmlStack(error.block_stack));
+  if (!error.allocated_stack.empty()) {
+    absl::StrAppend(&out, "  ", Element("auxwhat", kAllocatedAt), "\n", XmlStack(error.allocated_stack));
+  }
+  if (style.suppression_for_free) out += XmlSuppression(style.suppression_for_free(error));
+  return absl::StrCat(out, "</error>\n\n");
+}
+
 std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of, const ValgrindStyle& style) {
-  std::string out = absl::StrFormat("<error>\n  <unique>0x%x</unique>\n  <tid>1</tid>\n", unique);
-  absl::StrAppend(&out, "  ", Element("kind", XmlKind(loss.kind)), "\n  <xwhat>\n    ",
-                  Element("text", LossText(loss, number, of)), "\n    <leakedbytes>",
-                  loss.total_bytes(), "</leakedbytes>\n    <leakedblocks>", loss.blocks,
-                  "</leakedblocks>\n  </xwhat>\n  <stack>\n");
-  for (const LossFrame& frame : loss.stack) absl::StrAppend(&out, XmlFrame(frame));
-  out += "  </stack>\n";
+  std::string out = absl::StrCat(
+      XmlHead(unique, XmlKind(loss.kind)), "  <xwhat>\n    ", Element("text", LossText(loss, number, of)),
+      "\n    <leakedbytes>", loss.total_bytes(), "</leakedbytes>\n    <leakedblocks>", loss.blocks,
+      "</leakedblocks>\n  </xwhat>\n", XmlStack(loss.stack));
   if (style.suppression_for) out += XmlSuppression(style.suppression_for(loss));
   return absl::StrCat(out, "</error>\n\n");
 }
@@ -200,15 +242,21 @@ std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of
 
 ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style) {
   ValgrindErrors count;
+  const auto add = [&count](bool suppressed, uint64_t times) {
+    (suppressed ? count.suppressed : count.errors) += times;
+    ++(suppressed ? count.suppressed_contexts : count.contexts);
+  };
+  for (const FreeError& error : style.free_errors) add(error.suppressed, error.times);
   if (style.leak_check != LeakCheck::kFull) return count;
   for (const Loss& loss : losses.losses) {
-    if (loss.suppressed) {
-      ++count.suppressed;
-    } else if (style.errors.Has(loss.kind)) {
-      ++count.errors;
-    }
+    if (loss.suppressed || style.errors.Has(loss.kind)) add(loss.suppressed, 1);
   }
   return count;
+}
+
+void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, Sink& out) {
+  ValgrindLines lines(view.analysis().process.pid, out);
+  AddFreeErrors(style, lines);
 }
 
 absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
@@ -223,6 +271,9 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
     lines.Add(absl::StrCat("Command: ", CommandText(analysis.process)));
     if (!style.user_comment.empty()) lines.Add(EscapeControls(style.user_comment));
     lines.Add();
+  }
+  AddFreeErrors(style, lines);
+  if (loud) {
     lines.Add();
     lines.Add("HEAP SUMMARY:");
     lines.Add(absl::StrCat("    in use at exit: ", Count(analysis.totals.live_bytes),
@@ -247,9 +298,7 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
         const Loss& loss = list.losses[i];
         if (loss.suppressed || !style.show.Has(loss.kind)) continue;
         lines.Add(LossText(loss, i + 1, list.losses.size()));
-        for (size_t f = 0; f < loss.stack.size(); ++f) {
-          lines.Add(absl::StrCat(f == 0 ? "   at " : "   by ", LossFrameText(loss.stack[f])));
-        }
+        AddStack(loss.stack, lines);
         lines.Add();
         if (style.suppression_for) lines.AddRaw(style.suppression_for(loss));
       }
@@ -260,15 +309,16 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
   const ValgrindErrors errors = CountErrors(list, style);
   if (style.verbosity > 1 && !style.suppressions.empty()) {
     for (const UsedSuppression& used : style.suppressions) {
-      out.Write(absl::StrFormat("--%d-- used_suppression: %6d %s suppressed: %s bytes in %s blocks\n",
-                                analysis.process.pid, used.count, EscapeControls(used.name),
-                                Count(used.bytes), Count(used.blocks)));
+      const std::string of = used.of_frees ? "" : absl::StrCat(" suppressed: ", Count(used.bytes), " bytes in ",
+                                                               Count(used.blocks), " blocks");
+      out.Write(absl::StrFormat("--%d-- used_suppression: %6d %s%s\n", analysis.process.pid, used.count,
+                                EscapeControls(used.name), of));
     }
     lines.Add();
   }
   lines.Add(absl::StrCat("ERROR SUMMARY: ", Count(errors.errors), " errors from ",
-                         Count(errors.errors), " contexts (suppressed: ",
-                         Count(errors.suppressed), " from ", Count(errors.suppressed), ")"));
+                         Count(errors.contexts), " contexts (suppressed: ",
+                         Count(errors.suppressed), " from ", Count(errors.suppressed_contexts), ")"));
   return absl::OkStatus();
 }
 
@@ -292,15 +342,22 @@ absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
   }
   out.Write(absl::StrCat("<args>\n", XmlCommand("vargv", style.tool_command),
                          XmlCommand("argv", process.command), "</args>\n\n",
-                         XmlStatus("RUNNING", 0), "\n",
-                         XmlStatus("FINISHED", process.duration_ns)));
+                         XmlStatus("RUNNING", 0), "\n"));
   uint64_t unique = 0;
+  std::string counts;
+  for (const FreeError& error : style.free_errors) {
+    if (error.suppressed || out.done()) continue;
+    absl::StrAppendFormat(&counts, "  <pair>\n    <count>%d</count>\n    <unique>0x%x</unique>\n  </pair>\n",
+                          error.times, unique);
+    out.Write(XmlError(error, unique++, style));
+  }
+  out.Write(XmlStatus("FINISHED", process.duration_ns));
   for (size_t i = 0; i < list.losses.size() && !out.done(); ++i) {
     const Loss& loss = list.losses[i];
     if (loss.suppressed || !style.show.Has(loss.kind)) continue;
     out.Write(XmlError(loss, unique++, i + 1, list.losses.size(), style));
   }
-  out.Write("<errorcounts>\n</errorcounts>\n\n<suppcounts>\n");
+  out.Write(absl::StrCat("<errorcounts>\n", counts, "</errorcounts>\n\n<suppcounts>\n"));
   for (const UsedSuppression& used : style.suppressions) {
     out.Write(absl::StrCat("  <pair>\n    <count>", used.count, "</count>\n    ",
                            Element("name", used.name), "\n  </pair>\n"));

@@ -1,4 +1,4 @@
-// The leak report in memcheck's two shapes: lines that begin with ==PID==, and XML of
+// The report of leaks and of errors of frees in memcheck's two shapes: lines that begin with ==PID==, and XML of
 // protocol 4. Whatever reads Valgrind's reads these.
 //
 // Only what a scan found is written in these shapes: they have no words for "not known",
@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "report/leak_kinds.h"
+#include "report/render/free_errors.h"
 #include "report/render/sink.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/view.h"
@@ -24,6 +25,7 @@ struct UsedSuppression {
   std::string name;
   uint64_t count = 0;   // loss records
   uint64_t bytes = 0, blocks = 0;
+  bool of_frees = false;  // then `count` is of errors
 };
 
 struct ValgrindStyle {
@@ -33,19 +35,24 @@ struct ValgrindStyle {
   int verbosity = 1;  // 0: -q, loss records alone
   std::string version;  // of memtrace
   std::vector<std::string> tool_command;  // what was called, for the XML
+  std::vector<FreeError> free_errors;
   std::vector<UsedSuppression> suppressions;
-  // Printed behind each loss record that is shown, in the text; empty: nothing.
+  // Printed behind each loss record, and each error, that is shown; empty: nothing.
   std::function<std::string(const Loss&)> suppression_for;
+  std::function<std::string(const FreeError&)> suppression_for_free;
   std::vector<std::string> remarks;  // for the head of the report
   std::string user_comment;
 };
 
-// Loss records that count as errors, and the suppressed ones.
+// Loss records that count as errors, and errors of frees with how often they were made; and the suppressed ones.
 struct ValgrindErrors {
-  uint64_t errors = 0;
-  uint64_t suppressed = 0;
+  uint64_t errors = 0, contexts = 0;
+  uint64_t suppressed = 0, suppressed_contexts = 0;
 };
 ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style);
+
+// Errors of frees alone, in memcheck's text: of a program that was ended before it could be scanned they are known.
+void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, Sink& out);
 
 // FailedPrecondition when the memory was not scanned or that failed; nothing is written then.
 absl::Status RenderValgrindText(const ReportView& view, const LossList& losses,

@@ -138,6 +138,7 @@ class Driver {
     run.output = absl::StrCat(scratch.path(), "/", kRootTrace);
     run.children = "follow";  // Valgrind's --trace-children is of those that exec alone
     run.quiet = run.passing = true;
+    run.free_stacks = true;
     run.command = options_.command;
     if (options_.leak_check != render::ValgrindStyle::LeakCheck::kNo) {
       setenv("MEMTRACE_LEAK_CHECK", kLeakCheck, 1);
@@ -186,14 +187,16 @@ class Driver {
     how.callers = options_.callers;
     how.resolution = options_.resolution;
     render::LossList losses = render::CollectLosses((*trace)->view(), how);
-    suppressions_.Apply((*trace)->view(), &losses);
+    std::vector<render::FreeError> free_errors = FreeErrors((*trace)->view());
+    suppressions_.Apply((*trace)->view(), &losses, &free_errors);
     render::ValgrindStyle style = Style((*trace)->view());
+    style.free_errors = std::move(free_errors);
+    errors_ += CountErrors(losses, style).errors;
     render::StringSink log_text, xml_text;
     absl::Status status =
         options_.xml ? RenderValgrindXml((*trace)->view(), losses, style, xml_text)
                      : RenderValgrindText((*trace)->view(), losses, style, log_text);
     if (status.ok()) {
-      errors_ += CountErrors(losses, style).errors;
       status = options_.xml ? xml_.Write(process.pid, xml_text.text())
                             : log_.Write(process.pid, log_text.text());
       if (status.ok()) {
@@ -211,10 +214,19 @@ class Driver {
       const std::string line =
           absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
                        absl::StrJoin(process.command, " "), " are not known: ", why);
-      status = log_.Write(process.pid, absl::StrCat(render::EscapeControls(line), "\n"));
+      render::RenderFreeErrors((*trace)->view(), style, log_text);
+      status = log_.Write(process.pid, absl::StrCat(log_text.text(), render::EscapeControls(line), "\n"));
       if (!status.ok()) Say(status.message());
     }
     unknown_ = true;
+  }
+
+  std::vector<render::FreeError> FreeErrors(const render::ReportView& view) const {
+    std::vector<render::FreeError> errors = render::CollectFreeErrors(view, options_.callers);
+    if (!options_.mismatched_frees) {
+      std::erase_if(errors, [](const auto& one) { return one.kind == render::FreeError::Kind::kMismatched; });
+    }
+    return errors;
   }
 
   render::ValgrindStyle Style(const render::ReportView& view) {
@@ -234,6 +246,9 @@ class Driver {
     if (options_.gen_suppressions == DriverOptions::GenSuppressions::kAll) {
       style.suppression_for = [this, &view](const render::Loss& loss) {
         return suppressions_.For(view, loss);
+      };
+      style.suppression_for_free = [this, &view](const render::FreeError& error) {
+        return suppressions_.For(view, error);
       };
     }
     if (options_.verbosity > 1 && !options_.ignored.empty()) {

@@ -1,5 +1,5 @@
 // `memtrace-valgrind`: runs a program under the library and writes what Valgrind's memcheck
-// would write about its leaks, with Valgrind's options. The same executable as memtrace,
+// would write about its leaks and frees, with Valgrind's options. The same executable as memtrace,
 // under that name; so `ctest -T memcheck` and others can be pointed at it.
 
 #ifndef MEMTRACE_REPORT_VALGRIND_DRIVER_H_

@@ -16,7 +16,7 @@ namespace {
 using LeakCheck = render::ValgrindStyle::LeakCheck;
 
 // Valgrind's and memcheck's, up to 3.26. They change how programs are run there, or are
-// about errors that are not leaks.
+// about errors that are found by other means.
 constexpr absl::string_view kIgnored[] = {
     "-d", "-s", "--aspace-minaddr", "--alignment", "--allow-mismatched-debuginfo",
     "--debuginfo-server", "--demangle", "--dsymutil", "--error-limit", "--error-markers",
@@ -29,7 +29,7 @@ constexpr absl::string_view kIgnored[] = {
     "--px-default", "--px-file-backed", "--read-inline-info", "--read-var-info",
     "--realloc-zero-bytes-frees", "--redzone-size", "--require-text-symbol", "--resync-filter",
     "--run-cxx-freeres", "--run-libc-freeres", "--scheduling-quantum", "--show-below-main",
-    "--show-emwarns", "--show-error-list", "--show-mismatched-frees", "--show-realloc-size-zero",
+    "--show-emwarns", "--show-error-list", "--show-realloc-size-zero",
     "--sigill-diagnostics", "--sim-hints", "--smc-check", "--soname-synonyms", "--stats",
     "--sym-offsets", "--time-stamp", "--track-fds", "--track-origins", "--unaligned-loads", "--undef-value-errors",
     "--unw-stack-scan-frames", "--unw-stack-scan-thresh", "--valgrind-stacksize", "--vgdb",
@@ -110,6 +110,8 @@ class OptionReader {
                                                  : DriverOptions::GenSuppressions::kAll;
     } else if (name == "--error-exitcode") {
       status = Number(0, 255, [&](int n) { options_.error_exitcode = n; });
+    } else if (name == "--show-mismatched-frees") {
+      status = YesNo([&](bool yes) { options_.mismatched_frees = yes; });
     } else if (name == "--xml") {
       status = YesNo([&](bool yes) { options_.xml = yes; });
     } else if (name == "--log-file") {
@@ -312,14 +314,15 @@ absl::StatusOr<std::string> ExpandLogName(
 }
 
 std::string DriverHelp() {
-  return R"(Runs a program under memtrace and reports leaks as Valgrind's memcheck does.
+  return R"(Runs a program under memtrace and reports leaks, and frees that are errors, as
+Valgrind's memcheck does.
 
 memtrace-valgrind [OPTIONS] PROGRAM [ARGUMENTS...]
 
 Options, as Valgrind has them:
   -h, --help                     This text
   --version                      The version of memtrace
-  -q, --quiet                    Loss records alone
+  -q, --quiet                    Errors and loss records alone
   -v, --verbose                  Suppressions that were used, too
   --tool=memcheck                There is no other
   --leak-check=WHAT              no, summary (default), yes or full
@@ -333,9 +336,11 @@ Options, as Valgrind has them:
                                  gobject, gslice; all (default); none
   --leak-resolution=HOW          low, med, high (default)
   --num-callers=N                Frames of a stack (12)
-  --suppressions=FILE            Leave these leaks out; repeatable
+  --suppressions=FILE            Leave these leaks and errors out; repeatable
   --default-suppressions=YES     no: the C and C++ runtime's own too
   --gen-suppressions=WHAT        no (default), all: print suppressions
+  --show-mismatched-frees=YES    no: nothing of blocks of operator new that free
+                                 frees, and the like
   --error-exitcode=N             Exit status when there are errors and the
                                  program itself had none (0: the program's)
   --log-file=FILE                Where the report goes; %p is the pid,

@@ -35,6 +35,7 @@ struct DriverOptions {
   bool default_suppressions = true;
   GenSuppressions gen_suppressions = GenSuppressions::kNo;
   int error_exitcode = 0;
+  bool mismatched_frees = true;
   bool xml = false;
   std::string log_file, xml_file;  // with %p, %q{VAR}, %n, %%
   std::optional<int> log_fd, xml_fd;

@@ -4,6 +4,11 @@
 #include "report/leak_kinds.h"
 
 namespace memtrace::report::valgrind {
+namespace {
+
+constexpr char kNoName[] = "<insert_a_suppression_name_here>";
+
+}  // namespace
 
 absl::Status DriverSuppressions::Load(const DriverOptions& options) {
   if (options.default_suppressions) suppressions_.AddBuiltIn();
@@ -13,7 +18,8 @@ absl::Status DriverSuppressions::Load(const DriverOptions& options) {
   return absl::OkStatus();
 }
 
-void DriverSuppressions::Apply(const render::ReportView& view, render::LossList* losses) {
+void DriverSuppressions::Apply(const render::ReportView& view, render::LossList* losses,
+                               std::vector<render::FreeError>* free_errors) {
   suppressions_.ForgetMatches();
   if (suppressions_.empty()) return;
   for (render::Loss& loss : losses->losses) {
@@ -27,21 +33,32 @@ void DriverSuppressions::Apply(const render::ReportView& view, render::LossList*
     match->bytes += loss.bytes;
   }
   losses->Count();
+  for (render::FreeError& error : *free_errors) {
+    const std::vector<const Frame*> frames = view.Frames(error.site_stack);
+    gate::Suppression* match = suppressions_.MatchFree(gate::AsMemcheckSeesFree(error.called, frames));
+    if (match == nullptr) continue;
+    error.suppressed = true;
+    match->records += error.times;
+  }
 }
 
 std::vector<render::UsedSuppression> DriverSuppressions::Used() const {
   std::vector<render::UsedSuppression> used;
   for (const gate::Suppression& each : suppressions_.all()) {
     if (each.records == 0) continue;
-    used.push_back({each.name, each.records, each.bytes, each.blocks});
+    used.push_back({each.name, each.records, each.bytes, each.blocks, each.of_frees});
   }
   return used;
+}
+
+std::string DriverSuppressions::For(const render::ReportView& view, const render::FreeError& error) const {
+  return gate::SuppressionForFree(kNoName, error.called, view.Frames(error.site_stack));
 }
 
 std::string DriverSuppressions::For(const render::ReportView& view,
                                     const render::Loss& loss) const {
   return gate::SuppressionFor(
-      "<insert_a_suppression_name_here>",
+      kNoName,
       loss.kind == LeakKind::kUnfreed ? "" : KindName(loss.kind), loss.allocator,
       view.Frames(loss.site_stack));
 }

@@ -18,12 +18,13 @@ class DriverSuppressions {
  public:
   absl::Status Load(const DriverOptions& options);
 
-  // Sets Loss::suppressed, and counts.
-  void Apply(const render::ReportView& view, render::LossList* losses);
+  // Sets Loss::suppressed and FreeError::suppressed, and counts.
+  void Apply(const render::ReportView& view, render::LossList* losses, std::vector<render::FreeError>* free_errors);
   // Those that matched in the latest Apply().
   std::vector<render::UsedSuppression> Used() const;
   // One that matches this loss.
   std::string For(const render::ReportView& view, const render::Loss& loss) const;
+  std::string For(const render::ReportView& view, const render::FreeError& error) const;
 
  private:
   gate::Suppressions suppressions_;

@@ -169,11 +169,14 @@ size_t RenderEverything(const AnalyzedTrace& trace) {
   check("massif", "\n", [&](render::Sink& out) { RenderMassif(*view, out); });
   check("dhat", "\n", [&](render::Sink& out) { RenderDhat(*view, out); });
   const render::LossList losses = CollectLosses(*view, {});
+  render::ValgrindStyle style;
+  style.free_errors = CollectFreeErrors(*view, 12);
   check("valgrind", "\n", [&](render::Sink& out) {
-    (void)RenderValgrindText(*view, losses, {}, out);  // an error where there was no scan
+    (void)RenderValgrindText(*view, losses, style, out);  // an error where there was no scan
+    RenderFreeErrors(*view, style, out);
   });
   check("valgrind-xml", "\n", [&](render::Sink& out) {
-    (void)RenderValgrindXml(*view, losses, {}, out);
+    (void)RenderValgrindXml(*view, losses, style, out);
   });
   for (const auto table : {render::CsvTable::kSites, render::CsvTable::kLeaks,
                            render::CsvTable::kTimeline, render::CsvTable::kThreads,

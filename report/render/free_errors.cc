@@ -1,0 +1,87 @@
+#include "report/render/free_errors.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "report/coverage.h"
+#include "report/render/mismatches.h"
+#include "report/render/units.h"
+#include "symbolizer/demangle.h"
+
+namespace memtrace::report::render {
+namespace {
+
+bool IsOperatorDelete(const Frame& frame) { return absl::StartsWith(frame.function, "operator delete"); }
+
+// `called`: what the program called there, as its linker knows it.
+std::vector<LossFrame> FreeStack(const ReportView& view, StackId stack, absl::string_view called, size_t callers) {
+  const std::vector<const Frame*> frames = view.Frames(stack);
+  std::vector<LossFrame> shown = {TracerFrame(view.analysis(), symbolizer::Demangle({called.data(), called.size()}))};
+  // Valgrind replaces operator delete; the free in it is then not called.
+  size_t i = 0;
+  while (i < frames.size() && IsOperatorDelete(*frames[i])) ++i;
+  AppendCallers(view, frames, i, callers - 1, &shown);
+  return shown;
+}
+
+std::string Called(const ReportView& view, StackId stack, bool by_realloc) {
+  if (by_realloc) return "realloc";
+  std::string called = stack ? CalledToFree(view.symbols().InnermostCalls(stack)) : "";
+  return called.empty() ? "free" : called;
+}
+
+FreeError OfInvalid(const ReportView& view, const InvalidFree& story, size_t callers) {
+  FreeError error;
+  error.times = story.times;
+  error.site_stack = story.again.stack;
+  error.called = Called(view, story.again.stack, story.again.by_realloc);
+  error.stack = FreeStack(view, story.again.stack, error.called, callers);
+  const bool was_freed = story.kind != InvalidFree::Kind::kInsideLive;
+  error.block = absl::StrFormat("Address 0x%x is %s bytes inside a block of size %s %s", story.address,
+                                Count(story.offset), Count(story.block_bytes), was_freed ? "free'd" : "alloc'd");
+  std::vector<LossFrame> allocated = LossStack(view, story.allocated.stack, story.function, callers).stack;
+  if (!was_freed) {
+    error.block_stack = std::move(allocated);
+    return error;
+  }
+  error.block_stack = FreeStack(view, story.freed.stack,
+                                Called(view, story.freed.stack, story.freed.by_realloc), callers);
+  error.allocated_stack = std::move(allocated);
+  return error;
+}
+
+FreeError OfMismatch(const ReportView& view, const Mismatch& pair, size_t callers) {
+  FreeError error;
+  error.kind = FreeError::Kind::kMismatched;
+  error.times = pair.times;
+  error.site_stack = pair.ended;
+  error.called = Called(view, pair.ended, pair.ended_by == "realloc");
+  error.stack = FreeStack(view, pair.ended, error.called, callers);
+  error.block = "Address is 0 bytes inside a block alloc'd";  // of several blocks, mostly
+  error.block_stack = LossStack(view, pair.allocated, pair.function, callers).stack;
+  return error;
+}
+
+}  // namespace
+
+absl::string_view Phrase(FreeError::Kind kind) {
+  return kind == FreeError::Kind::kInvalid ? "Invalid free() / delete / delete[] / realloc()"
+                                           : "Mismatched free() / delete / delete []";
+}
+
+absl::string_view XmlKind(FreeError::Kind kind) {
+  return kind == FreeError::Kind::kInvalid ? "InvalidFree" : "MismatchedFree";
+}
+
+std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers) {
+  std::vector<FreeError> errors;
+  const bool all_seen = AllAllocationsSeen(view.analysis());
+  for (const InvalidFree& story : view.analysis().invalid_frees.stories) {
+    const bool is_certain = all_seen || story.kind == InvalidFree::Kind::kInsideLive;
+    if (is_certain && view.Matches(story.allocated.stack)) errors.push_back(OfInvalid(view, story, callers));
+  }
+  for (const Mismatch& pair : Mismatches(view)) errors.push_back(OfMismatch(view, pair, callers));
+  return errors;
+}
+
+}  // namespace memtrace::report::render

@@ -1,0 +1,42 @@
+// Errors of frees as memcheck tells them: invalid frees, and those of blocks that came from another kind of
+// function (mismatched ones). What they are is in InvalidFree and mismatches.h; here they get the words and
+// the stacks that Valgrind would print.
+//
+// Where a free was is known of traces that have the stacks of frees (MEMTRACE_FREE_STACKS). Pure functions; one thread.
+
+#ifndef MEMTRACE_REPORT_RENDER_FREE_ERRORS_H_
+#define MEMTRACE_REPORT_RENDER_FREE_ERRORS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "report/render/valgrind_losses.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::render {
+
+struct FreeError {
+  enum class Kind { kInvalid, kMismatched } kind = Kind::kInvalid;
+  uint64_t times = 0;
+  std::vector<LossFrame> stack;            // of the free, innermost first
+  std::string block;                       // "Address 0x4a44040 is 0 bytes inside a block of size 2,000 free'd"
+  std::vector<LossFrame> block_stack;      // of what `block` says last
+  std::vector<LossFrame> allocated_stack;  // of a block that was freed
+  bool suppressed = false;
+  // Of our own: that of the free, and what was called there: "free", "_ZdlPvm".
+  StackId site_stack;
+  std::string called;
+};
+
+absl::string_view Phrase(FreeError::Kind kind);   // memcheck's, "Mismatched free() / delete / delete []"
+absl::string_view XmlKind(FreeError::Kind kind);  // "MismatchedFree"
+
+// Invalid ones first, those that are certain: of a trace without some allocations the others are none.
+// `callers`: as in LossOptions.
+std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers);
+
+}  // namespace memtrace::report::render
+
+#endif  // MEMTRACE_REPORT_RENDER_FREE_ERRORS_H_
