@@ -101,11 +101,15 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   status.Update(ParseAll(flags.max_peak, limit("--max-peak", false), &policy->max_peak));
   status.Update(ParseAll(flags.max_allocations, limit("--max-allocations", true),
                          &policy->max_allocations));
-  std::vector<Limit> invalid_frees;
-  status.Update(ParseAll(flags.max_invalid_frees, limit("--max-invalid-frees", true), &invalid_frees));
-  const bool general = std::ranges::any_of(invalid_frees, [](const Limit& one) { return one.program.empty(); });
-  if (general) policy->max_invalid_frees.clear();
-  policy->max_invalid_frees.insert(policy->max_invalid_frees.end(), invalid_frees.begin(), invalid_frees.end());
+  // What is said of all programs takes the place of none.
+  const auto frees = [&](const std::vector<std::string>& texts, absl::string_view option, std::vector<Limit>* limits) {
+    std::vector<Limit> given;
+    status.Update(ParseAll(texts, limit(option, true), &given));
+    if (std::ranges::any_of(given, [](const Limit& one) { return one.program.empty(); })) limits->clear();
+    limits->insert(limits->end(), given.begin(), given.end());
+  };
+  frees(flags.max_invalid_frees, "--max-invalid-frees", &policy->max_invalid_frees);
+  frees(flags.max_mismatched_frees, "--max-mismatched-frees", &policy->max_mismatched_frees);
   status.Update(ParseAll(flags.max_growth, [](const std::string& text) { return ParseGrowth(text); },
                          &policy->max_growth));
   return status;
@@ -387,13 +391,19 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
     for (GateProcess& process : input.processes) process.file = std::string(render::FileNameOf(process.file));
     for (GateInput::Unreadable& one : input.unreadable) one.file = std::string(render::FileNameOf(one.file));
   }
+  Analysis files = tree.sites.files();
+  // What was called to end a block is looked up of these.
+  for (const ProcessEnds& one : input.ends) {
+    files.block_ends.push_back(one.ends);
+    files.frees_with_stack += one.ends.by == BlockEnds::By::kFree && one.ends.to;
+  }
   const SiteSymbols symbols(
-      tree.sites.files(), tree.sites.stacks(),
+      files, tree.sites.stacks(),
       [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
         return symbolizer.Symbolize(module, addresses);
       },
       [&](double share) { progress.Report("symbolizing", share); }, input.Stacks());
-  const auto names = render::ReportView::Create(tree.sites.files(), symbols, "");
+  const auto names = render::ReportView::Create(files, symbols, "");
   if (!names.ok()) return names.status();
   progress.Clear();
 

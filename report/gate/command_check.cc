@@ -69,6 +69,8 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
        "[PROG=]A..B=BYTES");
   list("--max-invalid-frees", flags->max_invalid_frees,
        "Double frees, and frees inside of blocks, that it\nmay have; 0; repeatable", "[PROG=]N");
+  list("--max-mismatched-frees", flags->max_mismatched_frees,
+       "Blocks of new that free ends, and the like; 0;\nrepeatable", "[PROG=]N");
   check->add_option("--missing-evidence", flags->missing_evidence,
                     "Traces that prove nothing: fail (default), or are\n"
                     "reported only")

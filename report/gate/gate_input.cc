@@ -1,6 +1,7 @@
 #include "report/gate/gate_input.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "report/coverage.h"
 #include "report/leak/leak_scans.h"
+#include "report/render/mismatches.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
@@ -98,15 +100,30 @@ std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
   return marks;
 }
 
-// What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live block is
-// none.
-uint64_t CertainlyInvalidFrees(const Analysis& analysis) {
-  if (AllAllocationsSeen(analysis)) return analysis.invalid_frees.told;
-  uint64_t inside = 0;
+// Those that are looked at, with the stacks of the trace.
+std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
+  const Analysis& analysis = trace.analysis;
+  std::vector<ProcessEnds> found;
+  // What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live
+  // block is none.
+  const bool all_seen = AllAllocationsSeen(analysis);
   for (const InvalidFree& story : analysis.invalid_frees.stories) {
-    if (story.kind == InvalidFree::Kind::kInsideLive) inside += story.times;
+    if (!all_seen && story.kind != InvalidFree::Kind::kInsideLive) continue;
+    const auto by = story.again.by_realloc ? BlockEnds::By::kRealloc : BlockEnds::By::kFree;
+    found.push_back({process, true, {story.allocated.stack, story.again.stack, story.function, by, story.times}});
   }
-  return inside;
+  // What realloc took is a mistake where it came from operator new, and that is in its library, where it has one:
+  // of the many others no names are needed.
+  const bool has_cxx_runtime = render::HasCxxRuntime(analysis.modules);
+  const ModuleIndex modules(analysis.modules);
+  for (const BlockEnds& ends : analysis.block_ends) {
+    if (ends.by == BlockEnds::By::kRealloc && has_cxx_runtime) {
+      const ModuleInfo* const module = ends.from ? modules.Find(trace.stacks->node(ends.from)) : nullptr;
+      if (module == nullptr || !SiteSymbols::IsCxxRuntime(module->path)) continue;
+    }
+    found.push_back({process, false, ends});
+  }
+  return found;
 }
 
 }  // namespace
@@ -171,6 +188,11 @@ std::vector<StackId> GateInput::Stacks() const {
   for (const ProcessLoss& loss : losses) {
     if (loss.stack && seen.insert(loss.stack).second) stacks.push_back(loss.stack);
   }
+  for (const ProcessEnds& one : ends) {
+    for (const StackId stack : {one.ends.from, one.ends.to}) {
+      if (stack && seen.insert(stack).second) stacks.push_back(stack);
+    }
+  }
   return stacks;
 }
 
@@ -190,7 +212,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     events_missing.push_back(WhyEventsAreMissing(analysis));
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
-    process.invalid_frees = CertainlyInvalidFrees(analysis);
+    process.has_cxx_runtime = render::HasCxxRuntime(analysis.modules);
     process.duration_ns = analysis.process.own_duration_ns();
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
@@ -238,6 +260,15 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     }
     const std::vector<StackId> merged = sites.Translate(trace, stacks);
     for (size_t i = 0; i < merged.size(); ++i) input.losses[first + i].stack = merged[i];
+    std::vector<ProcessEnds> ends = EndsOf(number, trace);
+    std::vector<StackId> of_ends;
+    for (const ProcessEnds& one : ends) of_ends.insert(of_ends.end(), {one.ends.from, one.ends.to});
+    const std::vector<StackId> merged_ends = sites.Translate(trace, of_ends);
+    for (size_t i = 0; i < ends.size(); ++i) {
+      ends[i].ends.from = merged_ends[2 * i];
+      ends[i].ends.to = merged_ends[2 * i + 1];
+    }
+    std::ranges::move(ends, std::back_inserter(input.ends));
   };
   *tree = AnalyzeTree(set, progress, see, {.find_names = find_names});
   for (const TreeAnalysis::Skipped& skipped : tree->skipped) {

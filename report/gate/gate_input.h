@@ -47,7 +47,7 @@ struct GateProcess {
   std::vector<std::string> notes;  // of the scan: what it did not see
   std::array<LeakAmount, kLeakKinds> totals;  // kUnfreed: live at the end
   uint64_t peak_bytes = 0, allocations = 0;
-  uint64_t invalid_frees = 0;  // those that are certain
+  bool has_cxx_runtime = false;  // as a library of its own
   uint64_t duration_ns = 0;  // without memtrace's work at the exit
   std::vector<PhaseMark> phases;  // by time
 };
@@ -61,16 +61,24 @@ struct ProcessLoss {
   LeakAmount direct, indirect;
 };
 
+// How blocks of one process ended: by what was certainly an invalid free, or by what may not fit to where they came from.
+struct ProcessEnds {
+  uint32_t process = 0;  // element of GateInput::processes
+  bool invalid = false;
+  BlockEnds ends;
+};
+
 struct GateInput {
   std::vector<GateProcess> processes;
   std::vector<ProcessLoss> losses;
+  std::vector<ProcessEnds> ends;
   struct Unreadable {
     std::string file, why;
   };
   std::vector<Unreadable> unreadable;
   std::vector<std::string> notes;  // what else was given and not looked at
 
-  std::vector<StackId> Stacks() const;  // of the losses, once each
+  std::vector<StackId> Stacks() const;  // of the losses and of the ends, once each
 };
 
 // Reads all traces of `set`. `tree` gets what AnalyzeTree() returns.

@@ -51,6 +51,7 @@ Json ExcessJson(const GateExcess& excess) {
                {"pid", excess.pid},
                {"processes", excess.processes}};
   if (!excess.phases.empty()) json["phases"] = excess.phases;
+  if (!excess.details.empty()) json["places"] = excess.details;
   return json;
 }
 

@@ -97,7 +97,8 @@ class Suite {
     for (const GateExcess* excess : program.excesses) {
       AddProblem(add(CaseName(*excess)), "failure",
                  absl::StrCat("memtrace.limit-", ExcessName(excess->what)), ExcessText(*excess),
-                 absl::StrCat(ExcessText(*excess), "\n", excess->file));
+                 absl::StrCat(ExcessText(*excess), "\n", absl::StrJoin(excess->details, "\n"),
+                              excess->details.empty() ? "" : "\n", excess->file));
     }
     if (!program.accepted.empty()) {
       SetText(cases.front().append_child("system-out"), absl::StrJoin(program.accepted, "\n"));

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "report/gate/formats.h"
 #include "report/gate/source_root.h"
 #include "report/render/json_parts.h"
@@ -34,6 +35,8 @@ constexpr Rule kRules[] = {
     {"memtrace/limit-growth", "GrowthBeyondLimit", "The heap grew more than --max-growth."},
     {"memtrace/limit-invalid-frees", "InvalidFree",
      "What was freed was no live block: a double free, or an address inside of a block."},
+    {"memtrace/limit-mismatched-frees", "MismatchedFree",
+     "A block was ended by another kind of function than it came from: operator new and free, new[] and delete."},
     {"memtrace/no-evidence", "NoEvidence", "What a process lost is not known: it is no proof that nothing was."},
 };
 
@@ -138,7 +141,8 @@ std::string RenderGateSarif(const GateReport& report) {
         {{"ruleId", kRules[rule].id},
          {"ruleIndex", rule},
          {"level", "error"},
-         {"message", {{"text", absl::StrCat(excess.program, " ", ExcessText(excess), ".")}}},
+         {"message", {{"text", absl::StrCat(excess.program, " ", ExcessText(excess), excess.details.empty() ? "" : ": ",
+                                             absl::StrJoin(excess.details, "; "), ".")}}},
          {"locations",
           Json::array({{{"physicalLocation", PhysicalLocation(excess.program, 1)}}})},
          {"partialFingerprints",

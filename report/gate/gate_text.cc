@@ -72,6 +72,7 @@ class Text {
     std::vector<std::string> items;
     for (const GateExcess& excess : result_.excesses) {
       items.push_back(absl::StrCat(excess.program, " ", ExcessText(excess), "  ", excess.file));
+      for (const std::string& detail : excess.details) items.push_back(absl::StrCat("  ", detail));
     }
     List("limit", items);
   }

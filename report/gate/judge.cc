@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "report/gate/memcheck_stack.h"
+#include "report/gate/wrong_frees.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::gate {
@@ -134,6 +135,11 @@ class Excesses {
 
   template <typename ValueOf>
   void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of) {
+    Check(what, limits, value_of, [](size_t) { return std::vector<std::string>(); });
+  }
+
+  template <typename ValueOf, typename DetailsOf>
+  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of, DetailsOf details_of) {
     for (const Limit& limit : limits) {
       GateExcess worst;
       for (size_t i = 0; i < input_.processes.size(); ++i) {
@@ -151,6 +157,7 @@ class Excesses {
         worst.file = process.file;
         worst.pid = process.pid;
         worst.value = value;
+        worst.details = details_of(i);
       }
       if (worst.processes == 0) continue;
       worst.what = what;
@@ -258,6 +265,7 @@ absl::string_view ExcessName(GateExcess::What what) {
     case GateExcess::What::kAllocations: return "allocations";
     case GateExcess::What::kGrowth: return "growth";
     case GateExcess::What::kInvalidFrees: return "invalid-frees";
+    case GateExcess::What::kMismatchedFrees: return "mismatched-frees";
   }
   return "";
 }
@@ -285,8 +293,10 @@ std::string ExcessText(const GateExcess& excess) {
                           bytes(excess.limit));
       break;
     case GateExcess::What::kInvalidFrees:
-      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ", render::Count(excess.limit),
-                          ": memtrace report shows of what");
+      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ", render::Count(excess.limit));
+      break;
+    case GateExcess::What::kMismatchedFrees:
+      text = absl::StrCat(render::Plural(excess.value, "mismatched free"), ", at most ", render::Count(excess.limit));
       break;
   }
   if (excess.processes > 1) {
@@ -346,6 +356,7 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
   NoteUnusedLimits("--max-peak", policy.max_peak, programs, &result.notes);
   NoteUnusedLimits("--max-allocations", policy.max_allocations, programs, &result.notes);
   NoteUnusedLimits("--max-invalid-frees", policy.max_invalid_frees, programs, &result.notes);
+  NoteUnusedLimits("--max-mismatched-frees", policy.max_mismatched_frees, programs, &result.notes);
   for (const std::string& note : notes) {
     if (result.notes.size() == kMostNotes) break;
     result.notes.push_back(note);
@@ -431,8 +442,13 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
   excesses.Check(GateExcess::What::kAllocations, policy.max_allocations,
                  [&](size_t i) { return input.processes[i].allocations; });
   CheckGrowth(input, policy, &result);
+  const WrongFrees frees(input, names, suppressions);
   excesses.Check(GateExcess::What::kInvalidFrees, policy.max_invalid_frees,
-                 [&](size_t i) { return input.processes[i].invalid_frees; });
+                 [&](size_t i) { return frees.of(i).invalid.times; },
+                 [&](size_t i) { return frees.of(i).invalid.places; });
+  excesses.Check(GateExcess::What::kMismatchedFrees, policy.max_mismatched_frees,
+                 [&](size_t i) { return frees.of(i).mismatched.times; },
+                 [&](size_t i) { return frees.of(i).mismatched.places; });
 
   const bool failed = result.gated > 0 || !result.excesses.empty();
   const bool blind = result.usable == 0 ||

@@ -58,12 +58,15 @@ struct GateLeak {
 
 // A limit that was passed.
 struct GateExcess {
-  enum class What { kLeaked, kPeak, kAllocations, kGrowth, kInvalidFrees } what = What::kLeaked;
+  enum class What {
+    kLeaked, kPeak, kAllocations, kGrowth, kInvalidFrees, kMismatchedFrees
+  } what = What::kLeaked;
   std::string program, file;  // of the process that is furthest beyond it
   uint32_t pid = 0;
   uint64_t limit = 0, value = 0;
   uint64_t processes = 0;     // how many are beyond it
   std::string phases;         // kGrowth: "warm..done"
+  std::vector<std::string> details;  // of frees: where, those that came most often first
 };
 absl::string_view ExcessName(GateExcess::What what);  // "leaked"
 std::string ExcessText(const GateExcess& excess);     // a sentence

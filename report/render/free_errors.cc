@@ -24,17 +24,11 @@ std::vector<LossFrame> FreeStack(const ReportView& view, StackId stack, absl::st
   return shown;
 }
 
-std::string Called(const ReportView& view, StackId stack, bool by_realloc) {
-  if (by_realloc) return "realloc";
-  std::string called = stack ? CalledToFree(view.symbols().InnermostCalls(stack)) : "";
-  return called.empty() ? "free" : called;
-}
-
 FreeError OfInvalid(const ReportView& view, const InvalidFree& story, size_t callers) {
   FreeError error;
   error.times = story.times;
   error.site_stack = story.again.stack;
-  error.called = Called(view, story.again.stack, story.again.by_realloc);
+  error.called = CalledAtEnd(view.symbols(), story.again.stack, story.again.by_realloc);
   error.stack = FreeStack(view, story.again.stack, error.called, callers);
   const bool was_freed = story.kind != InvalidFree::Kind::kInsideLive;
   error.block = absl::StrFormat("Address 0x%x is %s bytes inside a block of size %s %s", story.address,
@@ -45,7 +39,7 @@ FreeError OfInvalid(const ReportView& view, const InvalidFree& story, size_t cal
     return error;
   }
   error.block_stack = FreeStack(view, story.freed.stack,
-                                Called(view, story.freed.stack, story.freed.by_realloc), callers);
+                                CalledAtEnd(view.symbols(), story.freed.stack, story.freed.by_realloc), callers);
   error.allocated_stack = std::move(allocated);
   return error;
 }
@@ -55,7 +49,7 @@ FreeError OfMismatch(const ReportView& view, const Mismatch& pair, size_t caller
   error.kind = FreeError::Kind::kMismatched;
   error.times = pair.times;
   error.site_stack = pair.ended;
-  error.called = Called(view, pair.ended, pair.ended_by == "realloc");
+  error.called = CalledAtEnd(view.symbols(), pair.ended, pair.ended_by == "realloc");
   error.stack = FreeStack(view, pair.ended, error.called, callers);
   error.block = "Address is 0 bytes inside a block alloc'd";  // of several blocks, mostly
   error.block_stack = LossStack(view, pair.allocated, pair.function, callers).stack;
@@ -63,6 +57,12 @@ FreeError OfMismatch(const ReportView& view, const Mismatch& pair, size_t caller
 }
 
 }  // namespace
+
+std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc) {
+  if (by_realloc) return "realloc";
+  std::string called = stack ? CalledToFree(symbols.InnermostCalls(stack)) : "";
+  return called.empty() ? "free" : called;
+}
 
 absl::string_view Phrase(FreeError::Kind kind) {
   return kind == FreeError::Kind::kInvalid ? "Invalid free() / delete / delete[] / realloc()"

@@ -33,6 +33,9 @@ struct FreeError {
 absl::string_view Phrase(FreeError::Kind kind);   // memcheck's, "Mismatched free() / delete / delete []"
 absl::string_view XmlKind(FreeError::Kind kind);  // "MismatchedFree"
 
+// What the program called to end a block there: "free", "realloc", "_ZdlPvm".
+std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc);
+
 // Invalid ones first, those that are certain: of a trace without some allocations the others are none.
 // `callers`: as in LossOptions.
 std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers);

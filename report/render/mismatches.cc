@@ -139,24 +139,28 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls) {
   return found;
 }
 
+bool HasCxxRuntime(const std::vector<ModuleInfo>& modules) {
+  return std::any_of(modules.begin(), modules.end(),
+                     [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); });
+}
+
+std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, bool has_cxx_runtime) {
+  const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), has_cxx_runtime);
+  const HeapCall ended = ends.by == BlockEnds::By::kRealloc ? HeapCall::kRealloc
+                                                            : FreedBy(symbols.InnermostCalls(ends.to));
+  if (!AreMismatched(allocated, ended)) return std::nullopt;
+  return Mismatch{ends.from, ends.to,
+                  std::string(allocated == HeapCall::kMalloc ? FunctionName(ends.from_function)
+                                                             : NameOf(allocated)),
+                  std::string(NameOf(ended)), ends.times, ends.from_function};
+}
+
 std::vector<Mismatch> Mismatches(const ReportView& view) {
   std::vector<Mismatch> found;
-  const SiteSymbols& symbols = view.symbols();
-  const std::vector<ModuleInfo>& modules = view.analysis().modules;
-  const bool has_cxx_runtime =
-      std::any_of(modules.begin(), modules.end(),
-                  [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); });
+  const bool has_cxx_runtime = HasCxxRuntime(view.analysis().modules);
   for (const BlockEnds& ends : view.analysis().block_ends) {
     if (!view.Matches(ends.from)) continue;
-    const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), has_cxx_runtime);
-    const HeapCall ended = ends.by == BlockEnds::By::kRealloc
-                               ? HeapCall::kRealloc
-                               : FreedBy(symbols.InnermostCalls(ends.to));
-    if (!AreMismatched(allocated, ended)) continue;
-    found.push_back({ends.from, ends.to,
-                     std::string(allocated == HeapCall::kMalloc ? FunctionName(ends.from_function)
-                                                                : NameOf(allocated)),
-                     std::string(NameOf(ended)), ends.times, ends.from_function});
+    if (auto one = MismatchOf(ends, view.symbols(), has_cxx_runtime)) found.push_back(*std::move(one));
   }
   return found;
 }

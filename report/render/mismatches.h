@@ -14,6 +14,7 @@
 #define MEMTRACE_REPORT_RENDER_MISMATCHES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls);
 // What the program called to free: "free", "_ZdlPvm". Empty: it is not known.
 std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls);
 
+// libstdc++ or libc++ is a module of its own.
+bool HasCxxRuntime(const std::vector<ModuleInfo>& modules);
+
 struct Mismatch {
   StackId allocated, ended;
   std::string allocator;  // "operator new[]", "calloc"
@@ -51,6 +55,8 @@ struct Mismatch {
   uint64_t times = 0;
   format::AllocFunction function = format::AllocFunction::kMalloc;  // interposed
 };
+// Nothing: they fit, or are not known.
+std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, bool has_cxx_runtime);
 // Most times first.
 std::vector<Mismatch> Mismatches(const ReportView& view);
 

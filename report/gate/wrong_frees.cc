@@ -1,0 +1,58 @@
+#include "report/gate/wrong_frees.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "report/gate/memcheck_stack.h"
+#include "report/render/free_errors.h"
+#include "report/render/mismatches.h"
+#include "report/render/text_report.h"
+#include "report/render/units.h"
+#include "symbolizer/demangle.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+constexpr size_t kMostPlaces = 5;
+
+std::string At(const render::ReportView& names, absl::string_view what, StackId stack) {
+  return stack ? absl::StrCat(what, " at ", names.CallerText(stack)) : std::string(what);
+}
+
+}  // namespace
+
+WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names, Suppressions* suppressions)
+    : processes_(input.processes.size()) {
+  std::vector<const ProcessEnds*> order;
+  for (const ProcessEnds& one : input.ends) order.push_back(&one);
+  std::ranges::stable_sort(order, std::ranges::greater(), [](const ProcessEnds* one) { return one->ends.times; });
+  for (const ProcessEnds* one : order) {
+    const GateProcess& process = input.processes[one->process];
+    const BlockEnds& ends = one->ends;
+    if (!process.no_evidence.empty()) continue;
+    std::string allocator;
+    if (one->invalid) {
+      allocator = render::AllocationName(names, ends.from, ends.from_function);
+    } else {
+      const auto mismatch = render::MismatchOf(ends, names.symbols(), process.has_cxx_runtime);
+      if (!mismatch.has_value()) continue;
+      allocator = mismatch->allocator;
+    }
+    const std::string called =
+        render::CalledAtEnd(names.symbols(), ends.to, ends.by == BlockEnds::By::kRealloc);
+    const std::vector<const Frame*> frames = names.Frames(ends.to);
+    if (Suppression* match = suppressions->MatchFree(AsMemcheckSeesFree(called, frames))) {
+      match->records += ends.times;
+      continue;
+    }
+    Kind& kind = one->invalid ? processes_[one->process].invalid : processes_[one->process].mismatched;
+    kind.times += ends.times;
+    if (kind.places.size() == kMostPlaces) continue;
+    kind.places.push_back(absl::StrCat(At(names, allocator, ends.from), ", ",
+                                       At(names, symbolizer::Demangle(called), ends.to),
+                                       ends.times > 1 ? absl::StrCat(", ", render::Count(ends.times), " times") : ""));
+  }
+}
+
+}  // namespace memtrace::report::gate

@@ -1,0 +1,40 @@
+// WrongFrees: of each process the invalid and the mismatched frees that nobody suppresses, and where they were.
+
+#ifndef MEMTRACE_REPORT_GATE_WRONG_FREES_H_
+#define MEMTRACE_REPORT_GATE_WRONG_FREES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/gate/gate_input.h"
+#include "report/gate/suppressions.h"
+#include "report/render/view.h"
+
+namespace memtrace::report::gate {
+
+class WrongFrees {
+ public:
+  struct Kind {
+    uint64_t times = 0;
+    // "operator new at f() a.cc:3, free at g() a.cc:9, 3 times": those that came most often first, no more than are
+    // read.
+    std::vector<std::string> places;
+  };
+  struct OfProcess {
+    Kind invalid, mismatched;
+  };
+
+  // `names` has the stacks of input.ends. Matches are counted in `suppressions`.
+  WrongFrees(const GateInput& input, const render::ReportView& names, Suppressions* suppressions);
+
+  const OfProcess& of(size_t process) const { return processes_[process]; }
+
+ private:
+  std::vector<OfProcess> processes_;
+};
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_WRONG_FREES_H_
