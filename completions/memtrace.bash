@@ -58,7 +58,8 @@ _memtrace() {
             --missing-evidence) COMPREPLY=($(compgen -W 'fail report' -- "$cur")); return ;;
             --traces | --source-root) _filedir -d; return ;;
             --suppressions | --gen-suppressions | --baseline) _filedir; return ;;
-            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees) return ;;
+            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees |
+            --max-mismatched-frees) return ;;
         esac
     fi
 
@@ -140,6 +141,7 @@ _memtrace() {
         check)
             options='--help --run --traces --fail-on --suppressions --default-suppressions --gen-suppressions
                 --baseline --update-baseline --tolerance --max-leaked --max-peak --max-allocations --max-invalid-frees
+                --max-mismatched-frees
                 --max-growth --missing-evidence --format --output --source-root --top --full --quiet
                 --debug-dir --sysroot' ;;
         leaks) options='--help --output --show-leak-kinds --new --increased --changed --timeout --top --full' ;;

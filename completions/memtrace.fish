@@ -185,6 +185,7 @@ complete -c memtrace -n '__memtrace_command check' -l tolerance -x -d 'By how mu
 complete -c memtrace -n '__memtrace_command check' -l max-leaked -x -d 'Bytes that a process may leak'
 complete -c memtrace -n '__memtrace_command check' -l max-peak -x -d 'Bytes that it may have live at once'
 complete -c memtrace -n '__memtrace_command check' -l max-invalid-frees -x -d 'Invalid frees that it may have'
+complete -c memtrace -n '__memtrace_command check' -l max-mismatched-frees -x -d 'Mismatched frees that it may have'
 complete -c memtrace -n '__memtrace_command check' -l max-allocations -x -d 'How often it may allocate'
 complete -c memtrace -n '__memtrace_command check' -l max-growth -x -d 'Bytes by which it may grow between phases'
 complete -c memtrace -n '__memtrace_command check' -l missing-evidence -xa 'fail report' -d 'What traces that prove nothing do'

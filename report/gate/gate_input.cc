@@ -104,6 +104,7 @@ std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
 std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   const Analysis& analysis = trace.analysis;
   std::vector<ProcessEnds> found;
+  if (!WhyEventsAreMissing(analysis).empty()) return found;  // an allocation in between may be among them
   // What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live
   // block is none.
   const bool all_seen = AllAllocationsSeen(analysis);

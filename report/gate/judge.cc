@@ -135,16 +135,23 @@ class Excesses {
 
   template <typename ValueOf>
   void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of) {
-    Check(what, limits, value_of, [](size_t) { return std::vector<std::string>(); });
+    Check(what, limits, value_of, [](size_t) { return std::vector<std::string>(); }, /*needs_evidence=*/true);
+  }
+  // What is certain of any process.
+  template <typename ValueOf, typename DetailsOf>
+  void CheckOfAny(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of, DetailsOf details_of) {
+    Check(what, limits, value_of, details_of, /*needs_evidence=*/false);
   }
 
+ private:
   template <typename ValueOf, typename DetailsOf>
-  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of, DetailsOf details_of) {
+  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of, DetailsOf details_of,
+             bool needs_evidence) {
     for (const Limit& limit : limits) {
       GateExcess worst;
       for (size_t i = 0; i < input_.processes.size(); ++i) {
         const GateProcess& process = input_.processes[i];
-        if (!process.no_evidence.empty()) continue;
+        if (needs_evidence && !process.no_evidence.empty()) continue;
         if (!limit.program.empty() ? limit.program != process.program
                                    : HasOwnLimit(limits, process.program)) {
           continue;
@@ -166,7 +173,6 @@ class Excesses {
     }
   }
 
- private:
   static bool HasOwnLimit(const std::vector<Limit>& limits, const std::string& program) {
     return std::any_of(limits.begin(), limits.end(),
                        [&](const Limit& limit) { return limit.program == program; });
@@ -443,12 +449,12 @@ GateResult Judge(const GateInput& input, const render::ReportView& names,
                  [&](size_t i) { return input.processes[i].allocations; });
   CheckGrowth(input, policy, &result);
   const WrongFrees frees(input, names, suppressions);
-  excesses.Check(GateExcess::What::kInvalidFrees, policy.max_invalid_frees,
-                 [&](size_t i) { return frees.of(i).invalid.times; },
-                 [&](size_t i) { return frees.of(i).invalid.places; });
-  excesses.Check(GateExcess::What::kMismatchedFrees, policy.max_mismatched_frees,
-                 [&](size_t i) { return frees.of(i).mismatched.times; },
-                 [&](size_t i) { return frees.of(i).mismatched.places; });
+  excesses.CheckOfAny(GateExcess::What::kInvalidFrees, policy.max_invalid_frees,
+                      [&](size_t i) { return frees.of(i).invalid.times; },
+                      [&](size_t i) { return frees.of(i).invalid.places; });
+  excesses.CheckOfAny(GateExcess::What::kMismatchedFrees, policy.max_mismatched_frees,
+                      [&](size_t i) { return frees.of(i).mismatched.times; },
+                      [&](size_t i) { return frees.of(i).mismatched.places; });
 
   const bool failed = result.gated > 0 || !result.excesses.empty();
   const bool blind = result.usable == 0 ||

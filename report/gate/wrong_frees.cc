@@ -30,7 +30,6 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names, 
   for (const ProcessEnds* one : order) {
     const GateProcess& process = input.processes[one->process];
     const BlockEnds& ends = one->ends;
-    if (!process.no_evidence.empty()) continue;
     std::string allocator;
     if (one->invalid) {
       allocator = render::AllocationName(names, ends.from, ends.from_function);

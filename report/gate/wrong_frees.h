@@ -1,4 +1,5 @@
-// WrongFrees: of each process the invalid and the mismatched frees that nobody suppresses, and where they were.
+// WrongFrees: of each process the invalid and the mismatched frees that nobody suppresses, and where they were. These
+// are certain also of a process that was killed, of whose leaks nothing is known.
 
 #ifndef MEMTRACE_REPORT_GATE_WRONG_FREES_H_
 #define MEMTRACE_REPORT_GATE_WRONG_FREES_H_

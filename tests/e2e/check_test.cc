@@ -120,6 +120,24 @@ int main(void) {
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
 }
 
+TEST(CheckTest, AMismatchedFreeFails) {
+  TempDir traces;
+  Trace(traces.path(), {TraceePath("mismatched_pairs")});
+  const Result reallocs = Check({traces.path()});
+  EXPECT_EQ(reallocs.exit_status, 1) << "of operator new, by realloc";
+  EXPECT_THAT(reallocs.out, HasSubstr("mismatched_pairs 1 mismatched free, at most 0"));
+  TempDir with_frees;
+  const Result run = RunCommand(Traced({.arguments = {TraceePath("mismatched_pairs")},
+                                        .environment = {{"MEMTRACE_FREE_STACKS", "on"}}}, with_frees.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0");
+  const Result all = Check({with_frees.path(), "--max-mismatched-frees", "12"});
+  EXPECT_EQ(all.exit_status, 1);
+  EXPECT_THAT(all.out, HasSubstr("13 mismatched frees, at most 12"));
+  EXPECT_THAT(all.out, HasSubstr("operator new at (anonymous namespace)::NewThenFree()"));
+  EXPECT_THAT(all.out, HasSubstr(", free at (anonymous namespace)::NewThenFree()"));
+  EXPECT_EQ(Check({with_frees.path(), "--max-mismatched-frees", "mismatched_pairs=13"}).exit_status, 0);
+}
+
 // What is freed there a second time may have been given out by somebody whose allocations are not in the trace.
 TEST(CheckTest, AFreeThatMayBeOfAnotherBlockIsNoDoubleFree) {
   TempDir directory;

@@ -5,6 +5,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <regex>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include "tests/e2e/harness.h"
@@ -47,6 +50,77 @@ TEST(ValgrindDriverTest, NeverMasksTheProgramsOwnFailure) {
   EXPECT_EQ(Drive({"-q", "--leak-check=full", "--error-exitcode=9"}, {"3"}).exit_status, 3);
   const Result aborted = Drive({"-q", "--leak-check=full", "--error-exitcode=9"}, {"abort"});
   EXPECT_EQ(aborted.signal, SIGABRT) << aborted.Outcome() << aborted.err;
+}
+
+Result DriveOther(Words options, const std::string& tracee, const Words& arguments = {}) {
+  options.insert(options.begin(), Driver());
+  options.push_back(TraceePath(tracee));
+  options.insert(options.end(), arguments.begin(), arguments.end());
+  return RunCommand({.arguments = options});
+}
+
+// Of each error of frees in an XML of Valgrind's: its kind, and the two innermost functions of each stack.
+std::multiset<std::string> FreeErrorsIn(const std::string& file) {
+  static const std::regex kKind("<kind>(.*)</kind>"), kFunction("<fn>(.*)</fn>");
+  std::multiset<std::string> errors;
+  std::istringstream lines(ReadFile(file));
+  std::string error;
+  int in_stack = 0;
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line, match, kKind)) error = match[1];
+    if (line.find("<stack>") != std::string::npos) in_stack = 0;
+    if (std::regex_search(line, match, kFunction) && ++in_stack <= 2) error += "|" + match[1].str();
+    if (line == "</error>" && error.find("Free") < error.find('|')) errors.insert(error);
+  }
+  return errors;
+}
+
+TEST(ValgrindDriverTest, TellsTheErrorsOfFreesThatMemcheckTells) {
+  const TempDir directory;
+  for (const auto& [tracee, arguments] : std::vector<std::pair<std::string, Words>>{
+           {"mismatched_pairs", {}}, {"frees_twice_unnoticed", {}}}) {
+    const std::string here = directory / "here.xml", there = directory / "there.xml";
+    EXPECT_EQ(DriveOther({"--xml=yes", "--xml-file=" + here, "--error-exitcode=7"}, tracee, arguments).Outcome(), "exit 7");
+    const Result valgrind = RunCommand({.arguments = {"valgrind", "--xml=yes", "--xml-file=" + there,
+                                                      "--error-exitcode=7", TraceePath(tracee)},
+                                        .timeout_seconds = 300});
+    EXPECT_EQ(valgrind.Outcome(), "exit 7") << valgrind.err;
+    EXPECT_FALSE(FreeErrorsIn(here).empty());
+    EXPECT_EQ(FreeErrorsIn(here), FreeErrorsIn(there)) << ReadFile(here);
+  }
+}
+
+TEST(ValgrindDriverTest, CountsAndSuppressesErrorsOfFrees) {
+  const TempDir directory;
+  const Result found = DriveOther({"--gen-suppressions=all"}, "mismatched_pairs");
+  EXPECT_THAT(found.err, HasSubstr("== Mismatched free() / delete / delete []\n"));
+  EXPECT_THAT(found.err, HasSubstr("ERROR SUMMARY: 13 errors from "));
+  EXPECT_THAT(DriveOther({"-q", "--show-mismatched-frees=no"}, "mismatched_pairs").err, Not(HasSubstr("Mismatched")));
+  std::string suppressions;
+  for (size_t at = 0; (at = found.err.find("{\n", at)) != std::string::npos;) {
+    const size_t end = found.err.find("}\n", at) + 2;
+    suppressions += found.err.substr(at, end - at);
+    at = end;
+  }
+  WriteFile(directory / "known.supp", suppressions);
+  for (const std::string& tool : {Driver(), std::string("valgrind")}) {
+    const Result known = RunCommand({.arguments = {tool, "--suppressions=" + directory / "known.supp",
+                                                   "--error-exitcode=7", TraceePath("mismatched_pairs")},
+                                     .timeout_seconds = 300});
+    EXPECT_EQ(known.Outcome(), "exit 0") << tool << known.err;
+    EXPECT_THAT(known.err, HasSubstr("ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 13 from ")) << tool;
+  }
+}
+
+// glibc ends the program, so that its memory is not scanned.
+TEST(ValgrindDriverTest, TellsOfTheFreeThatAProgramDiedOf) {
+  const Result died = DriveOther({}, "frees_twice");
+  EXPECT_EQ(died.signal, SIGABRT) << died.Outcome();
+  EXPECT_THAT(died.err, HasSubstr("== Invalid free() / delete / delete[] / realloc()\n"));
+  EXPECT_THAT(died.err, HasSubstr(": give_back_again (frees_twice.c:"));
+  EXPECT_THAT(died.err, HasSubstr(" is 0 bytes inside a block of size 100 free'd\n"));
+  EXPECT_THAT(died.err, HasSubstr("==  Block was alloc'd at\n"));
 }
 
 TEST(ValgrindDriverTest, NoScanIsNeverNoLeaks) {

@@ -10,6 +10,7 @@
 namespace memtrace::report::gate {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -301,14 +302,27 @@ TEST(JudgeTest, ALimitOfAProgramReplacesTheGeneralOne) {
   EXPECT_THAT(ExcessText(gate.result.excesses.front()), HasSubstr("7 allocations, at most 6"));
 }
 
+ProcessEnds Ended(uint32_t process, bool invalid, StackId from, StackId to, BlockEnds::By by, uint64_t times) {
+  return {process, invalid, {from, to, format::AllocFunction::kMalloc, by, times}};
+}
+
 TEST(JudgeTest, NoInvalidFreeIsAllowedWhereNothingIsSaid) {
   MadeUpGate gate;
-  gate.input.processes[gate.AddProcess("app")].invalid_frees = 2;
+  const uint32_t app = gate.AddProcess("app");
+  gate.input.ends = {Ended(app, true, gate.Stack("Make"), gate.Stack("Drop"), BlockEnds::By::kFree, 2)};
   EXPECT_EQ(gate.Judge().exit_code(), 1);
   EXPECT_EQ(ExcessName(gate.result.excesses.front().what), "invalid-frees");
   EXPECT_THAT(ExcessText(gate.result.excesses.front()), HasSubstr("2 invalid frees, at most 0"));
+  EXPECT_THAT(gate.result.excesses.front().details,
+              ElementsAre(AllOf(HasSubstr("malloc at Make"), HasSubstr("free at Drop"), HasSubstr("2 times"))));
   gate.policy.max_invalid_frees = {{"", 0}, {"app", 2}};
   EXPECT_EQ(gate.Judge().exit_code(), 0);
+  gate.policy.max_invalid_frees = {{"", 0}};
+  gate.input.processes[app].no_evidence = "it was killed";
+  EXPECT_EQ(gate.Judge().exit_code(), 1) << "it was one all the same";
+  ASSERT_TRUE(gate.suppressions.Add("{\n   known\n   Memcheck:Free\n   fun:free\n   fun:Drop\n}\n", "s").ok());
+  EXPECT_EQ(gate.Judge().exit_code(), 2);
+  EXPECT_EQ(gate.suppressions.all()[0].records, 4u) << "of both judgements";
 }
 
 TEST(JudgeTest, GrowthIsFromTheFirstMarkToTheLast) {

@@ -167,6 +167,17 @@ TEST(ValgrindSuppressionTest, SharesAFileWithOtherToolsAndKinds) {
   EXPECT_EQ(suppressions.all().front().line, 21u);
 }
 
+TEST(ValgrindSuppressionTest, ThoseOfFreesAreOfNoLeak) {
+  Suppressions all;
+  ASSERT_TRUE(all.Add("{\n   f\n   Memcheck:Free\n   fun:_ZdlPvm\n   fun:drop\n}\n", "s").ok());
+  MemcheckStack stack;
+  stack.frames = {{.functions = {"_ZdlPvm", "operator delete(void*, unsigned long)"}}, {.functions = {"drop"}}};
+  EXPECT_EQ(all.Match(LeakKind::kDefinite, stack), nullptr);
+  EXPECT_NE(all.MatchFree(stack), nullptr);
+  stack.frames[0].functions = {"free"};
+  EXPECT_EQ(all.MatchFree(stack), nullptr);
+}
+
 TEST(ValgrindSuppressionTest, ErrorsNameFileAndLine) {
   EXPECT_THAT(Refused("{\n name\n Memcheck:Leek\n fun:malloc\n}"),
               HasSubstr("a.supp:3: memcheck knows no kind \"Leek\""));
