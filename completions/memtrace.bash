@@ -58,7 +58,7 @@ _memtrace() {
             --missing-evidence) COMPREPLY=($(compgen -W 'fail report' -- "$cur")); return ;;
             --traces | --source-root) _filedir -d; return ;;
             --suppressions | --gen-suppressions | --baseline) _filedir; return ;;
-            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees |
+            --tolerance | --max-leaked | --max-peak | --max-allocations | --max-growth | --max-invalid-frees | \
             --max-mismatched-frees) return ;;
         esac
     fi
