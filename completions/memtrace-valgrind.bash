@@ -25,7 +25,7 @@ _memtrace_valgrind() {
             [[ $value == *,* ]] && heuristics=${value%,*},
             COMPREPLY=($(compgen -P "$heuristics" -W 'stdstring length64 newarray multipleinheritance gobject gslice all none' -- "${value##*,}")) ;;
         --gen-suppressions=*) COMPREPLY=($(compgen -W 'no all' -- "$value")) ;;
-        --show-reachable=* | --show-possibly-lost=* | --default-suppressions=* | --xml=* | \
+        --show-reachable=* | --show-possibly-lost=* | --show-mismatched-frees=* | --default-suppressions=* | --xml=* | \
             --trace-children=* | --child-silent-after-fork=*)
             COMPREPLY=($(compgen -W 'yes no' -- "$value")) ;;
         --suppressions=* | --log-file=* | --xml-file=*)
@@ -34,7 +34,7 @@ _memtrace_valgrind() {
         --*=*) ;;
         -*)
             COMPREPLY=($(compgen -W '--quiet --verbose --tool= --leak-check= --show-leak-kinds=
-                --errors-for-leak-kinds= --show-reachable= --show-possibly-lost= --leak-resolution= --leak-check-heuristics=
+                --errors-for-leak-kinds= --show-reachable= --show-possibly-lost= --show-mismatched-frees= --leak-resolution= --leak-check-heuristics=
                 --num-callers= --suppressions= --default-suppressions= --gen-suppressions=
                 --error-exitcode= --log-file= --log-fd= --xml= --xml-file= --xml-fd=
                 --xml-user-comment= --trace-children= --trace-children-skip=

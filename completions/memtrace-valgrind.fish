@@ -15,6 +15,7 @@ complete -c memtrace-valgrind -n __memtrace_valgrind_options -l show-leak-kinds 
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l errors-for-leak-kinds -xa 'definite indirect possible reachable all none' -d 'Kinds that are errors'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l show-reachable -xa 'yes no' -d 'Show every kind'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l show-possibly-lost -xa 'yes no' -d 'Show what is possibly lost'
+complete -c memtrace-valgrind -n __memtrace_valgrind_options -l show-mismatched-frees -xa 'yes no' -d 'Tell of mismatched frees'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l leak-resolution -xa 'low med high' -d 'Frames that make two stacks one'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l leak-check-heuristics -xa 'stdstring length64 newarray multipleinheritance gobject gslice all none' -d 'Interior pointers that count'
 complete -c memtrace-valgrind -n __memtrace_valgrind_options -l num-callers -x -d 'Frames that are shown'
