@@ -202,7 +202,29 @@ bool HeadersOfExecutable(uintptr_t bias, uintptr_t hdr, ProgramHeaders* headers)
   return headers->first != nullptr && Belong(*headers, bias, hdr);
 }
 
+const Elf64_Phdr* SegmentOf(const ProgramHeaders& headers, uintptr_t bias, uintptr_t address) {
+  for (size_t i = 0; i < headers.count; ++i) {
+    const Elf64_Phdr& phdr = headers.first[i];
+    if (phdr.p_type == PT_LOAD && (phdr.p_flags & PF_R) && address - (bias + phdr.p_vaddr) < phdr.p_memsz) return &phdr;
+  }
+  return nullptr;
+}
+
+// Of a table that is not for us nothing is said here: FindFde() will.
+bool ReadEhFrame(const CfiImage& image, ByteReader* reader, uint64_t* eh_frame) {
+  reader->Skip(1);
+  const uint8_t encoding = reader->Byte();
+  reader->Skip(2);
+  return reader->ok() && ReadPointer(image, reader, encoding, eh_frame);
+}
+
 }  // namespace
+
+ByteReader CfiImage::HdrReader() const {
+  if (hdr_bytes == 0) return ReaderAt(hdr);
+  const auto* const at = reinterpret_cast<const uint8_t*>(hdr);
+  return {at, at + hdr_bytes};
+}
 
 ByteReader CfiImage::ReaderAt(uintptr_t at) const {
   const uintptr_t offset = at - address;
@@ -215,6 +237,7 @@ ByteReader CfiImage::ReaderAt(uintptr_t at) const {
 }
 
 bool LiveImage(const dl_find_object& object, CfiImage* image) {
+  *image = {};
   if (object.dlfo_eh_frame == nullptr) return false;
   const auto start = reinterpret_cast<uintptr_t>(object.dlfo_map_start);
   const auto end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
@@ -227,13 +250,20 @@ bool LiveImage(const dl_find_object& object, CfiImage* image) {
   if (HeadersAt(start, bias, image->hdr, &headers) ||
       (bias != start && ProbeWord(bias) && HeadersAt(bias, bias, image->hdr, &headers)) ||
       HeadersOfExecutable(bias, image->hdr, &headers)) {
-    for (size_t i = 0; i < headers.count; ++i) {
-      const Elf64_Phdr& phdr = headers.first[i];
-      const uintptr_t segment = bias + phdr.p_vaddr;
-      if (phdr.p_type != PT_LOAD || image->hdr - segment >= phdr.p_memsz) continue;
-      image->address = segment;
-      image->size = phdr.p_memsz;
-      image->data = reinterpret_cast<const uint8_t*>(segment);
+    if (const Elf64_Phdr* const of_hdr = SegmentOf(headers, bias, image->hdr)) {
+      const auto use = [&](const Elf64_Phdr& phdr) {
+        image->address = bias + phdr.p_vaddr;
+        image->size = phdr.p_memsz;
+        image->data = reinterpret_cast<const uint8_t*>(image->address);
+      };
+      use(*of_hdr);
+      ByteReader reader = image->HdrReader();
+      uint64_t eh_frame;
+      if (!ReadEhFrame(*image, &reader, &eh_frame) || eh_frame - image->address < image->size) return true;
+      if (const Elf64_Phdr* const of_frames = SegmentOf(headers, bias, eh_frame)) {
+        image->hdr_bytes = image->address + image->size - image->hdr;
+        use(*of_frames);
+      }
       return true;
     }
   }
@@ -246,7 +276,7 @@ bool LiveImage(const dl_find_object& object, CfiImage* image) {
 }
 
 CfiStatus FindFde(const CfiImage& image, uintptr_t pc, Fde* fde) {
-  ByteReader reader = image.ReaderAt(image.hdr);
+  ByteReader reader = image.HdrReader();
   const uint8_t version = reader.Byte();
   const uint8_t eh_frame_encoding = reader.Byte();
   const uint8_t count_encoding = reader.Byte();
@@ -287,7 +317,13 @@ CfiStatus FindFde(const CfiImage& image, uintptr_t pc, Fde* fde) {
   if (low == 0) return CfiStatus::kNoFde;
   const uintptr_t address = image.hdr + static_cast<uintptr_t>(int64_t{entry_at(low - 1).fde});
   EntryHead head;
-  return ReadFde(image, address, pc, fde, &head);
+  const CfiStatus status = ReadFde(image, address, pc, fde, &head);
+  const bool without_code = status == CfiStatus::kNoFde && !head.terminator && head.id != 0 && fde->start == fde->end;
+  if (!without_code) return status;
+  // Of two that begin at one address lld keeps the first in its table: a function without code, as an endless loop that
+  // the compiler dropped, hides the one behind it.
+  const CfiStatus behind = ScanForFde(image, head.next, pc, fde);
+  return behind == CfiStatus::kNoFde ? ScanForFde(image, eh_frame, pc, fde) : behind;
 }
 
 CfiStatus FindRow(const CfiImage& image, uintptr_t pc, CfiRow* row) {

@@ -1,7 +1,8 @@
 // From a pc to its row of unwind rules: .eh_frame_hdr, .eh_frame, the CFA program.
 //
 //   FindFde   binary search in the table of .eh_frame_hdr (a scan of .eh_frame where
-//             a linker wrote none), then the *end* of the FDE: the search alone
+//             a linker wrote none, or may have left out what begins where a function
+//             without code does), then the *end* of the FDE: the search alone
 //             would give padding to the function before it
 //   FindRow   runs the CFA program up to the pc
 //
@@ -24,11 +25,15 @@
 namespace memtrace::unwind {
 
 struct CfiImage {
-  const uint8_t* data = nullptr;  // bytes of the segment, as they lie here
+  const uint8_t* data = nullptr;  // bytes of the segment of .eh_frame, as they lie here
   uintptr_t address = 0;          // what the code calls the address of data[0]
   size_t size = 0;
-  uintptr_t hdr = 0;              // address of .eh_frame_hdr, inside the segment
+  uintptr_t hdr = 0;              // address of .eh_frame_hdr
+  // From there to the end of its segment, where that is another one: one writable input makes all of .eh_frame
+  // writable. 0: it is inside this one.
+  size_t hdr_bytes = 0;
 
+  ByteReader HdrReader() const;
   // A reader from `at` to the end of the image; empty and failed when outside.
   ByteReader ReaderAt(uintptr_t at) const;
   uintptr_t AddressOf(const uint8_t* byte) const {

@@ -31,6 +31,8 @@ constexpr uintptr_t kMaxGrowthBytes = 64u << 20;
 
 // Probes one thread may lose on stacks that turned out not to be its primary.
 constexpr uint32_t kMaxWastedProbes = 2048;
+// The same of stack pointers further below: attempts, each of which ends at the first hole below what is known.
+constexpr uint32_t kMaxFarAttempts = 16;
 
 long AskKernel(uintptr_t address) {
   return RawSystemCall(SYS_rt_sigprocmask, kNoSuchHow, static_cast<long>(address), 0,
@@ -97,14 +99,18 @@ void StackBounds::Reset() {
   Fence();
   floor_ = 0;
   floor_is_hole_ = false;
+  is_main_ = false;
   looked_ = 0;
   wasted_probes_ = 0;
+  far_attempts_ = 0;
+  far_refused_ = 0;
 }
 
 void StackBounds::FindPrimary() {
   looked_ = 1;
   uintptr_t top = ThreadPointer();
-  if (IsMainThread() && &__libc_stack_end != nullptr) {
+  is_main_ = IsMainThread();
+  if (is_main_ && &__libc_stack_end != nullptr) {
     top = reinterpret_cast<uintptr_t>(__libc_stack_end);
   }
   const uintptr_t page = PageOf(top);
@@ -121,13 +127,32 @@ void StackBounds::FindPrimary() {
   lo_ = page;
 }
 
+// Of the stacks of other threads nothing but a guard page may part what lies below them.
+bool StackBounds::MayExtendFar(uintptr_t page) const {
+  const bool has_begin = floor_ != 0 && !floor_is_hole_;
+  return (has_begin ? page >= floor_ : is_main_) && page > far_refused_ && far_attempts_ < kMaxFarAttempts;
+}
+
+bool StackBounds::ExtendFar(uintptr_t page) {
+  if (!MayExtendFar(page)) return false;
+  for (uintptr_t at = lo_; at > page;) {
+    at -= kPageBytes;
+    if (ProbeWord(at)) continue;
+    ++far_attempts_;
+    far_refused_ = page;
+    return false;
+  }
+  lo_ = page;
+  return true;
+}
+
 bool StackBounds::ExtendPrimary(uintptr_t page) {
+  if (page < lo_ && lo_ - page > kMaxGrowthBytes) return ExtendFar(page);
   if (page >= lo_ || page < floor_) {
     // Stacks that are made of mappings often lie right below a thread's own. A hole may be filled since.
     if (page >= lo_ || !floor_is_hole_ || !ProbeWord(floor_)) return false;
     floor_ = 0;
   }
-  if (lo_ - page > kMaxGrowthBytes) return false;
   if (wasted_probes_ > kMaxWastedProbes) return false;
   uint32_t probes = 0;
   for (uintptr_t at = page; at < lo_; at += kPageBytes) {
@@ -147,8 +172,8 @@ bool StackBounds::ExtendPrimary(uintptr_t page) {
 bool StackBounds::MayBePrimary(uintptr_t address) const {
   if (!looked_) return true;
   if (address >= lo_) return address < hi_;
-  return (address >= floor_ || floor_is_hole_) && lo_ - address <= kMaxGrowthBytes &&
-         wasted_probes_ <= kMaxWastedProbes;
+  if (lo_ - address > kMaxGrowthBytes) return MayExtendFar(PageOf(address));
+  return (address >= floor_ || floor_is_hole_) && wasted_probes_ <= kMaxWastedProbes;
 }
 
 StackWindow StackBounds::EnterSlow(uintptr_t sp) {

@@ -7,7 +7,9 @@
 //                   thread lives. hi is the thread control block, or for the main
 //                   thread __libc_stack_end; lo follows the stack downwards, to where
 //                   the thread's descriptor says that it begins. Each page is probed
-//                   once in the life of the thread.
+//                   once in the life of the thread. A frame of more than 64 MiB is followed
+//                   where the descriptor says so, and on the main thread's stack, below which
+//                   the kernel keeps a hole.
 //   any other       a fiber's stack, a sigaltstack: the window is the page of the
 //                   stack pointer, and grows page by page, each probed; nothing
 //                   of it is remembered, for it may be unmapped at any time.
@@ -83,6 +85,8 @@ class StackBounds {
   StackWindow EnterSlow(uintptr_t sp);
   void FindPrimary();
   bool ExtendPrimary(uintptr_t page);
+  bool ExtendFar(uintptr_t page);
+  bool MayExtendFar(uintptr_t page) const;
 
   uintptr_t lo_ = 0;  // equal to hi_: not known yet
   uintptr_t hi_ = 0;
@@ -90,6 +94,10 @@ class StackBounds {
   // or a hole that was met. 0: not known.
   uintptr_t floor_ = 0;
   bool floor_is_hole_ = false;
+  bool is_main_ = false;
+  // Of attempts to follow a frame larger than kMaxGrowthBytes: how many met a hole, and the highest such page.
+  uint32_t far_attempts_ = 0;
+  uintptr_t far_refused_ = 0;
   uint32_t looked_ = 0;          // FindPrimary() has been done
   uint32_t wasted_probes_ = 0;   // of attempts to extend that met a hole
 };

@@ -95,15 +95,20 @@ class CfiBuilder {
     return offset;
   }
 
-  // An FDE for [start, start + length), whose pointer is pcrel sdata4.
-  void AddFde(size_t cie, uintptr_t start, uint32_t length, const Bytes& program,
+  // An FDE for [start, start + length), whose pointer is pcrel sdata4. Returns its offset.
+  size_t AddFde(size_t cie, uintptr_t start, uint32_t length, const Bytes& program,
               const Bytes& augmentation_data = {}) {
     const size_t id = frame_.size() + 4;
     const size_t place = id + 4;
-    table_.push_back({start, frame_.size()});
+    const size_t offset = frame_.size();
+    table_.push_back({start, offset});
     AddEntry(Raw(static_cast<uint32_t>(id - cie)),
              Raw(static_cast<int32_t>(start - (kEhFrame + place))) + Raw(length) +
                  Uleb(augmentation_data.size()) + augmentation_data + program);
+    return offset;
+  }
+  void DropTableEntry(size_t offset) {
+    std::erase_if(table_, [offset](const auto& entry) { return entry.second == offset; });
   }
   // Any entry; `id` is the CIE pointer or 0.
   void AddEntry(const Bytes& id, const Bytes& body) {

@@ -43,6 +43,28 @@ TEST(CfiReaderTest, FindsTheFunctionAndItsEnd) {
   }
 }
 
+// lld's table has the first of those that begin at an address, and no other.
+TEST(CfiReaderTest, AFunctionWithoutCodeHidesNoOther) {
+  CfiBuilder builder;
+  const size_t cie = builder.AddCie();
+  builder.AddFde(cie, kCode, 0x10, {0x0e, 16});
+  builder.AddFde(cie, kCode + 0x10, 0, {0x0e, 24});
+  builder.DropTableEntry(builder.AddFde(cie, kCode + 0x10, 0x10, {0x0e, 32}));
+  builder.AddFde(cie, kCode + 0x30, 0, {0x0e, 40});
+  CfiRow row;
+  ASSERT_EQ(RowOf(builder.Image(), kCode + 0x18, &row), CfiStatus::kOk);
+  EXPECT_EQ(row.cfa.value, 32);
+  EXPECT_EQ(RowOf(builder.Image(), kCode + 0x20, &row), CfiStatus::kNoFde);
+  EXPECT_EQ(RowOf(builder.Image(), kCode + 0x30, &row), CfiStatus::kNoFde);
+  // And where the other one comes first in .eh_frame.
+  CfiBuilder before;
+  const size_t its_cie = before.AddCie();
+  before.DropTableEntry(before.AddFde(its_cie, kCode, 0x10, {0x0e, 32}));
+  before.AddFde(its_cie, kCode, 0, {0x0e, 24});
+  ASSERT_EQ(RowOf(before.Image(), kCode + 8, &row), CfiStatus::kOk);
+  EXPECT_EQ(row.cfa.value, 32);
+}
+
 TEST(CfiReaderTest, GivesTheRangeOfTheRow) {
   CfiRow row;
   const Bytes program = {0x41, 0x0e, 16, 0x02, 0x10, 0x0e, 24, 0x03, 0x20, 0x00, 0x0e, 8};

@@ -3,6 +3,7 @@
 #include <alloca.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,6 +151,47 @@ TEST(StackBoundsTest, FollowsThePrimaryStackDownwards) {
     StackBounds own;
     EnterDeeper(&own, 1'000'000);
   }).join();
+}
+
+// Automatic arrays of Fortran and OpenMP.
+TEST(StackBoundsTest, FollowsFramesOfHundredsOfMegabytes) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 300u << 20), 0);
+  const auto body = [](void*) -> void* {
+    StackBounds bounds;
+    bounds.Enter(StackPointer());
+    EnterDeeper(&bounds, 200u << 20);
+    EXPECT_TRUE(bounds.MayBePrimary(StackPointer() - (250u << 20)));
+    EXPECT_FALSE(bounds.MayBePrimary(StackPointer() - (400u << 20))) << "below its begin";
+    return nullptr;
+  };
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, nullptr), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+// The same of the first thread of a process, whose stack has a hole below it: what lies behind that is of others.
+TEST(StackBoundsTest, FollowsLargeFramesOfTheMainThread) {
+  const pid_t child = fork();  // the stack of a child may grow to what the limit is then
+  if (child == 0) {
+    const rlimit limit = {512u << 20, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_STACK, &limit) != 0) _exit(77);
+    StackBounds bounds;
+    bounds.Enter(StackPointer());
+    Pages fiber(4);
+    const bool is_far = StackPointer() - fiber.at(1) > (64u << 20);
+    bounds.Enter(fiber.at(1, 128));
+    if (is_far && bounds.MayBePrimary(fiber.at(1, 128))) _exit(1);
+    EnterDeeper(&bounds, 100u << 20);
+    _exit(testing::Test::HasFailure() ? 2 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "the hard limit of the stack is low";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(StackBoundsTest, RemembersNothingOfOtherStacks) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "preload/arch/arch.h"
+#include "preload/unwind/cfi_reader.h"
 #include "preload/unwind/rule_table.h"
 
 extern "C" {
@@ -58,6 +59,17 @@ Captured g_second;  // by the rules the first left in the table
   return {reinterpret_cast<uintptr_t>(return_address), at + 16, *reinterpret_cast<uintptr_t*>(at)};
 }
 #define MEMTRACE_HERE() SiteOf(__builtin_frame_address(0), __builtin_return_address(0))
+
+#ifdef MEMTRACE_WRITABLE_EH_FRAME
+// That the build is what its tests are about.
+TEST(WritableEhFrameTest, LiesInAnotherSegmentThanItsTable) {
+  dl_find_object object;
+  ASSERT_EQ(_dl_find_object(reinterpret_cast<void*>(&SiteOf), &object), 0);
+  CfiImage image;
+  ASSERT_TRUE(LiveImage(object, &image));
+  EXPECT_NE(image.hdr_bytes, 0u);
+}
+#endif
 
 [[gnu::noinline]] void CaptureHere() {
   const CallSite site = MEMTRACE_HERE();
