@@ -33,6 +33,7 @@ constexpr uintptr_t kMaxGrowthBytes = 64u << 20;
 constexpr uint32_t kMaxWastedProbes = 2048;
 // The same of stack pointers further below: attempts, each of which ends at the first hole below what is known.
 constexpr uint32_t kMaxFarAttempts = 16;
+constexpr uintptr_t kMainStepBytes = 256u << 10;
 
 long AskKernel(uintptr_t address) {
   return RawSystemCall(SYS_rt_sigprocmask, kNoSuchHow, static_cast<long>(address), 0,
@@ -135,8 +136,11 @@ bool StackBounds::MayExtendFar(uintptr_t page) const {
 
 bool StackBounds::ExtendFar(uintptr_t page) {
   if (!MayExtendFar(page)) return false;
+  // The main thread's stack is one mapping, and the kernel keeps a megabyte free below it: a step that is
+  // shorter meets that hole. To look at each page would bring in those that the program has not touched.
+  const uintptr_t step = is_main_ ? kMainStepBytes : kPageBytes;
   for (uintptr_t at = lo_; at > page;) {
-    at -= kPageBytes;
+    at -= at - page < step ? at - page : step;
     if (ProbeWord(at)) continue;
     ++far_attempts_;
     far_refused_ = page;
