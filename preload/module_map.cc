@@ -44,26 +44,45 @@ struct MappingQuery {
 constexpr unsigned long kProcmapQuery = _IOWR('f', 17, MappingQuery);
 constinit std::atomic<bool> g_no_mapping_query{false};  // the kernel has none
 
-// False: not told. The name is followed by a zero in `memory`, of so many bytes.
-bool QueryNameOfMapping(uintptr_t start, char* memory, size_t bytes, Text<8192>& path) {
+// False: not told.
+bool Query(MappingQuery* query) {
   if (g_no_mapping_query.load(std::memory_order_relaxed)) return false;
-  MappingQuery query;
-  query.address = start;
-  query.name = reinterpret_cast<uintptr_t>(memory);
-  query.name_bytes = static_cast<uint32_t>(bytes);
+  const uint64_t start = query->address;
   const long told = ReadOwnProc("maps", [&](const char* file) -> long {
     const long fd = sys::Open(file, O_RDONLY);
     if (sys::Failed(fd)) return fd;
-    const long result = sys::Call(SYS_ioctl, fd, kProcmapQuery, reinterpret_cast<long>(&query));
+    const long result = sys::Call(SYS_ioctl, fd, kProcmapQuery, reinterpret_cast<long>(query));
     sys::Close(fd);
     if (result == -ENOTTY) g_no_mapping_query.store(true, std::memory_order_relaxed);
     return sys::Failed(result) ? result : 1;
   });
-  if (told <= 0 || query.start != start || query.name_bytes < 2 || query.name_bytes > bytes || memory[0] != '/') {
+  return told > 0 && query->start == start;
+}
+
+// False: not told. The name is followed by a zero in `memory`, of so many bytes.
+bool QueryNameOfMapping(uintptr_t start, char* memory, size_t bytes, Text<8192>& path) {
+  MappingQuery query;
+  query.address = start;
+  query.name = reinterpret_cast<uintptr_t>(memory);
+  query.name_bytes = static_cast<uint32_t>(bytes);
+  if (!Query(&query) || query.name_bytes < 2 || query.name_bytes > bytes || memory[0] != '/') {
     return false;
   }
   path << std::string_view(memory, query.name_bytes - 1);
   return !path.cut();
+}
+
+// Of the file that is mapped at `start`. Linux 6.12 finds it wherever the program headers are, 6.11 where they are
+// in the file's first page. Empty: not told.
+std::string_view QueryBuildId(uintptr_t start, char* memory, size_t bytes) {
+  const SignalsBlocked calls;
+  if (!calls) return {};
+  MappingQuery query;
+  query.address = start;
+  query.build_id = reinterpret_cast<uintptr_t>(memory);
+  query.build_id_bytes = static_cast<uint32_t>(bytes);
+  if (!Query(&query) || query.build_id_bytes > bytes) return {};
+  return {memory, query.build_id_bytes};
 }
 
 }  // namespace
@@ -333,18 +352,24 @@ class ModuleWriter {
   alignas(format::RecordEncoder) char storage_[sizeof(format::RecordEncoder)];
 };
 
-// A view of a module that was loaded later, from its headers in memory.
-void ViewOf(const Range& range, const link_map* map, ModuleView* view) {
+struct BuildIdRoom {
+  char bytes[64];
+};
+
+// A view of a module that was loaded later, from its headers in memory. Those that a tool has moved out of the first
+// page (patchelf) may lie anywhere; then the kernel is asked, and `room` has what it says.
+void ViewOf(const Range& range, const link_map* map, BuildIdRoom* room, ModuleView* view) {
   const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(range.start);
   if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
       header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096) {
-    view->range = range;
+    view->range = {range.start, (range.end + 4095) & ~uintptr_t{4095}};
     view->bias = map->l_addr;
+    view->build_id = QueryBuildId(range.start, room->bytes, sizeof(room->bytes));
   } else {
     ReadProgramHeaders(reinterpret_cast<const ElfW(Phdr)*>(range.start + header->e_phoff),
                        header->e_phnum, map->l_addr, view);
-    ReadSoname(map->l_ld, view);
   }
+  ReadSoname(map->l_ld, view);
   view->path = map->l_name != nullptr ? map->l_name : "";
 }
 
@@ -413,8 +438,9 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   instance.range = {start, reinterpret_cast<uintptr_t>(object.dlfo_map_end)};
   instance.map = object.dlfo_link_map;
   instance.path_hash = path_hash;
+  BuildIdRoom room;
   ModuleView view;
-  ViewOf(instance.range, instance.map, &view);
+  ViewOf(instance.range, instance.map, &room, &view);
   AppendBigRecords(kRecordBytes, [&](format::RecordEncoder& out) {
     PutModule(out, instance.id, view);
   });
@@ -485,8 +511,9 @@ void WriteModulesAgain() {
       if (Forget(i)) unwind::RetireTag(instance.id);
       return false;
     }
+    BuildIdRoom room;
     ModuleView view;
-    ViewOf(instance.range, instance.map, &view);
+    ViewOf(instance.range, instance.map, &room, &view);
     writer.Write(instance.id, view);
     return false;
   });

@@ -2,11 +2,16 @@
 // namespace of their own, found by their caller's RUNPATH, watched by an audit library, beside
 // other preloaded ones.
 
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/utsname.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
@@ -14,6 +19,7 @@
 namespace memtrace::e2e {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 const std::string kPlugins = MEMTRACE_BUILD_DIR "/tests/tracees/plugins";
@@ -117,6 +123,52 @@ TEST_F(LoadersTest, HugePagesForTheHeapChangeNothing) {
 }
 
 // What is allocated while the library looks for the real allocator lives on in the program.
+// As patchelf lays libraries out when there are more program headers than there was room for: at the end of the file, in
+// a segment of their own.
+void MoveProgramHeaders(const std::string& library) {
+  std::string bytes = ReadFile(library);
+  Elf64_Ehdr elf;
+  memcpy(&elf, bytes.data(), sizeof(elf));
+  std::vector<Elf64_Phdr> headers(elf.e_phnum);
+  memcpy(headers.data(), bytes.data() + elf.e_phoff, headers.size() * sizeof(Elf64_Phdr));
+  const auto is_load = [](const Elf64_Phdr& header) { return header.p_type == PT_LOAD; };
+  const auto last = std::find_if(headers.rbegin(), headers.rend(), is_load).base();
+  const auto page = [](uint64_t n) { return (n + 4095) & ~uint64_t{4095}; };
+  const uint64_t offset = page(bytes.size());
+  const uint64_t address = page(last[-1].p_vaddr + last[-1].p_memsz);
+  const uint64_t size = (headers.size() + 1) * sizeof(Elf64_Phdr);
+  headers.insert(last, {PT_LOAD, PF_R, offset, address, address, size, size, 4096});
+  bytes.resize(offset);
+  bytes.append(reinterpret_cast<const char*>(headers.data()), size);
+  elf.e_phoff = offset;
+  ++elf.e_phnum;
+  memcpy(bytes.data(), &elf, sizeof(elf));
+  WriteFile(library, bytes);
+}
+
+TEST(MovedHeadersTest, ALibraryWhoseHeadersLieElsewhereHasItsBuildId) {
+  utsname kernel;
+  ASSERT_EQ(uname(&kernel), 0);
+  if (strverscmp(kernel.release, "6.12") < 0) GTEST_SKIP() << "the kernel does not tell it: " << kernel.release;
+  TempDir directory, traces;
+  const std::string plugin = Compile(directory, "plugin.so", R"(#include <stdlib.h>
+char zeros[100000];
+void* give(void) { return malloc(100); })", {"-shared", "-fPIC", "-Wl,--build-id=0x1234567890abcdef"});
+  MoveProgramHeaders(plugin);
+  const std::string program = Compile(directory, "app", R"(#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  void* plugin = dlopen(argv[1], RTLD_NOW);
+  if (plugin == NULL) return puts(dlerror()), 1;
+  void* (*give)(void) = (void* (*)(void))dlsym(plugin, "give");
+  return give() == NULL;
+})");
+  const Result run = RunCommand(Traced({.arguments = {program, plugin}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.out;
+  const Result dump = RunCommand({.arguments = {ToolPath(), "dump", TraceOf(traces.path(), "app", run.pid)}});
+  EXPECT_THAT(dump.out, ContainsRegex("module [^\n]*build-id=1234567890abcdef[^\n]*plugin\\.so"));
+}
+
 TEST(EarlyBlocksTest, AreBlocksAsAnyOther) {
   for (const char* sample : {"0", "1"}) {
     TempDir traces;
