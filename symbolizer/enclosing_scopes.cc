@@ -34,19 +34,45 @@ bool IsCPlusPlus(Dwarf_Die* die) {
   }
 }
 
-// The DIE behind abstract origins and specifications: the one that stands in its scope.
+// The next of abstract origins and specifications.
+bool FollowLink(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  Dwarf_Die next;
+  if ((dwarf_attr(die, DW_AT_abstract_origin, &attribute) == nullptr &&
+       dwarf_attr(die, DW_AT_specification, &attribute) == nullptr) ||
+      dwarf_formref_die(&attribute, &next) == nullptr) {
+    return false;
+  }
+  *die = next;
+  return true;
+}
+
+// The DIE behind all of them: the one that stands in its scope.
 Dwarf_Die Declared(Dwarf_Die die) {
-  for (int i = 0; i < kMostLinks; ++i) {
-    Dwarf_Attribute attribute;
-    Dwarf_Die next;
-    if ((dwarf_attr(&die, DW_AT_abstract_origin, &attribute) == nullptr &&
-         dwarf_attr(&die, DW_AT_specification, &attribute) == nullptr) ||
-        dwarf_formref_die(&attribute, &next) == nullptr) {
-      break;
-    }
+  for (int i = 0; i < kMostLinks && FollowLink(&die); ++i) {
+  }
+  return die;
+}
+
+// The one that leads there, a function's abstract instance; itself where there is no other.
+Dwarf_Die BeforeDeclared(Dwarf_Die die) {
+  Dwarf_Die next = die;
+  for (int i = 0; i < kMostLinks && FollowLink(&next); ++i) {
+    Dwarf_Die behind = next;
+    if (!FollowLink(&behind)) break;
     die = next;
   }
   return die;
+}
+
+// A type that has a unit of its own (-fdebug-types-section) stands there; elsewhere is a stub with its signature.
+Dwarf_Die Whole(Dwarf_Die type) {
+  Dwarf_Attribute attribute;
+  Dwarf_Die whole;
+  if (dwarf_attr(&type, DW_AT_signature, &attribute) == nullptr || dwarf_formref_die(&attribute, &whole) == nullptr) {
+    return type;
+  }
+  return whole;
 }
 
 const char* NameOf(Dwarf_Die* die) {
@@ -104,10 +130,13 @@ std::string EnclosingScopes::Prefix(Dwarf_Die* die) {
         break;
       case DW_TAG_class_type:
       case DW_TAG_structure_type:
-      case DW_TAG_union_type:
+      case DW_TAG_union_type: {
+        Dwarf_Die whole = Whole(scope);
+        name = NameOf(&whole);
         // GCC's of a lambda; its operator() is all that has a name.
         absl::StrAppend(&prefix, name != nullptr ? name : "{lambda}", "::");
         break;
+      }
       case DW_TAG_subprogram: {
         // A function's own scopes are with its declaration, not around this DIE.
         Dwarf_Die declared = Declared(scope);
@@ -154,10 +183,17 @@ std::string EnclosingScopes::TypeName(Dwarf_Die* die, int depth) {
       return name != nullptr ? name : "?";
     }
     default: {
-      const char* name = NameOf(die);
-      return name != nullptr ? absl::StrCat(Prefix(die), name) : "{lambda}";
+      Dwarf_Die whole = Whole(*die);
+      const char* name = NameOf(&whole);
+      return name != nullptr ? absl::StrCat(Prefix(&whole), name) : "{lambda}";
     }
   }
+}
+
+bool EnclosingScopes::HasParameters(Dwarf_Die* function) {
+  return std::ranges::any_of(Children(function), [](Dwarf_Die child) {
+    return dwarf_tag(&child) == DW_TAG_formal_parameter;
+  });
 }
 
 std::string EnclosingScopes::Parameters(Dwarf_Die* function) {
@@ -210,7 +246,9 @@ const std::string& EnclosingScopes::QualifiedName(Dwarf_Die* function) {
        !dwarf_hasattr(&declared, DW_AT_decl_line))) {
     return it->second;
   }
-  const std::string parameters = Parameters(&declared);
+  // Of a declaration in the stub of a type they are not there, but with what was made of it.
+  Dwarf_Die with_parameters = HasParameters(&declared) ? declared : BeforeDeclared(*function);
+  const std::string parameters = Parameters(&with_parameters);
   // gcc -g1 says nothing of them.
   if (parameters == "()" && !KnowsTypes(&declared)) return it->second = prefix.empty() ? "" : absl::StrCat(prefix, name);
   return it->second = absl::StrCat(prefix, name, parameters);

@@ -30,6 +30,7 @@ class EnclosingScopes {
   // "app::Pool::" of a DIE in there; at most kMostScopes of them.
   std::string Prefix(Dwarf_Die* die);
   std::string TypeName(Dwarf_Die* die, int depth);
+  bool HasParameters(Dwarf_Die* function);
   std::string Parameters(Dwarf_Die* function);
   // Does the unit of `die` say anything of types, and so of parameters?
   bool KnowsTypes(Dwarf_Die* die);

@@ -198,6 +198,35 @@ TEST_F(OddBuildsTest, WhereNoTypesAreKnownNoParametersAreMadeUp) {
   EXPECT_EQ(InlinedInto("_Z3twov"), "None()");
 }
 
+// Of a type that has a unit of its own there is a stub where it is used, without a name and without parameters.
+TEST_F(OddBuildsTest, TypesInUnitsOfTheirOwnChangeNoNames) {
+  Write("a.cc", R"(#include <cstdlib>
+#include <functional>
+void* volatile sink;
+struct Tag {};
+namespace app {
+template <typename T> struct Box {
+  T value;
+  inline __attribute__((always_inline)) void Put(Tag, T n, const Box& other) { sink = malloc(n + other.value); }
+};
+}
+void Call(const std::function<void(int)>& f) { f(1); }
+int main(int argc, char**) {
+  app::Box<int> box{argc};
+  box.Put(Tag(), argc, box);
+  Call([&](int k) { box.Put({}, k, box); });
+}
+)");
+  const std::string flags = "g++ -O2 -g a.cc -o ";
+  Run(flags + "plain");
+  const std::string handler = Run("nm plain | awk '/_M_invoke/ {print $3}'");
+  for (const std::string version : {"-gdwarf-4", "-gdwarf-5"}) {
+    Run(flags + "program -fdebug-types-section " + version);
+    EXPECT_EQ(ChainsIn("main"), ChainsIn("main", "plain")) << version;
+    EXPECT_EQ(ChainsIn(handler), ChainsIn(handler, "plain")) << version;
+  }
+}
+
 TEST_F(OddBuildsTest, ThatSplitDebugInformationIsGoneIsSaidOnce) {
   for (const std::string unit : {"a", "b"}) {
     Write(unit + ".cc", "static inline __attribute__((always_inline)) int In(volatile int *k) { return *k / 3; }\n"
