@@ -219,7 +219,7 @@ int main(int argc, char**) {
 )");
   const std::string flags = "g++ -O2 -g a.cc -o ";
   Run(flags + "plain");
-  const std::string handler = Run("nm plain | awk '/_M_invoke/ {print $3}'");
+  const std::string handler = Run("nm plain | awk '/_M_invoke/ {printf \"%s\", $3}'");
   for (const std::string version : {"-gdwarf-4", "-gdwarf-5"}) {
     Run(flags + "program -fdebug-types-section " + version);
     EXPECT_EQ(ChainsIn("main"), ChainsIn("main", "plain")) << version;
