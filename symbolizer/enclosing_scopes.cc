@@ -72,7 +72,7 @@ Dwarf_Die Whole(Dwarf_Die type) {
   if (dwarf_attr(&type, DW_AT_signature, &attribute) == nullptr || dwarf_formref_die(&attribute, &whole) == nullptr) {
     return type;
   }
-  return whole;
+  return Declared(whole);  // in its scope
 }
 
 const char* NameOf(Dwarf_Die* die) {
