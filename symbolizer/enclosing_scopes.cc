@@ -65,14 +65,14 @@ Dwarf_Die BeforeDeclared(Dwarf_Die die) {
   return die;
 }
 
-// A type that has a unit of its own (-fdebug-types-section) stands there; elsewhere is a stub with its signature.
-Dwarf_Die Whole(Dwarf_Die type) {
+// The DIE of a type that has its name and stands in its scope. A type that has a unit of its own
+// (-fdebug-types-section) has it there; elsewhere is a stub with its signature.
+Dwarf_Die DeclaredType(Dwarf_Die type) {
   Dwarf_Attribute attribute;
   Dwarf_Die whole;
-  if (dwarf_attr(&type, DW_AT_signature, &attribute) == nullptr || dwarf_formref_die(&attribute, &whole) == nullptr) {
-    return type;
-  }
-  return Declared(whole);  // in its scope
+  const bool is_stub = dwarf_attr(&type, DW_AT_signature, &attribute) != nullptr &&
+                       dwarf_formref_die(&attribute, &whole) != nullptr;
+  return Declared(is_stub ? whole : type);
 }
 
 const char* NameOf(Dwarf_Die* die) {
@@ -131,8 +131,8 @@ std::string EnclosingScopes::Prefix(Dwarf_Die* die) {
       case DW_TAG_class_type:
       case DW_TAG_structure_type:
       case DW_TAG_union_type: {
-        Dwarf_Die whole = Whole(scope);
-        name = NameOf(&whole);
+        Dwarf_Die declared = DeclaredType(scope);
+        name = NameOf(&declared);
         // GCC's of a lambda; its operator() is all that has a name.
         absl::StrAppend(&prefix, name != nullptr ? name : "{lambda}", "::");
         break;
@@ -183,9 +183,9 @@ std::string EnclosingScopes::TypeName(Dwarf_Die* die, int depth) {
       return name != nullptr ? name : "?";
     }
     default: {
-      Dwarf_Die whole = Whole(*die);
-      const char* name = NameOf(&whole);
-      return name != nullptr ? absl::StrCat(Prefix(&whole), name) : "{lambda}";
+      Dwarf_Die declared = DeclaredType(*die);
+      const char* name = NameOf(&declared);
+      return name != nullptr ? absl::StrCat(Prefix(&declared), name) : "{lambda}";
     }
   }
 }
