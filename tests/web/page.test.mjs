@@ -813,7 +813,8 @@ describe('an ordinary page', () => {
     const first = rows(page, 'sites').filter({ hasText: 'Keep' }).locator('td').first();
     assert.equal(await first.textContent(), '▸Keepcache.cc:88');
     // In one step: a table that measures its rows puts new ones in their place.
-    const boxOf = (selector) => page.evaluate((one) => document.querySelector(one).getBoundingClientRect().toJSON(), selector);
+    const boxOf = async (selector) => (await page.waitForFunction(
+      (one) => document.querySelector(one)?.getBoundingClientRect().toJSON(), selector)).jsonValue();
     const left = async () => (await boxOf('#panel-sites tbody tr[aria-level="1"] td')).x;
     const before = await left();
     await page.locator('#panel-sites .scroller').evaluate((scroller) => { scroller.scrollLeft = 300; });
