@@ -147,7 +147,7 @@ TEST(DriverOptionsTest, TheManualPageExplainsWhatHelpNames) {
     for (const char c : (*it)[2].str()) name += c == '-' ? "\\-" : std::string(1, c);
     EXPECT_THAT(page.str(), HasSubstr(name));
   }
-  EXPECT_EQ(options, 27);
+  EXPECT_EQ(options, 28);
 }
 
 }  // namespace
