@@ -17,7 +17,7 @@ bool ToldOfAllFrees(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   const bool from_the_start = analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
                                                          analysis.range.to_ns == coverage.live_until_ns);
-  return coverage.unknown_frees > 0 && coverage.dropped_events == 0 && !coverage.events_missing &&
+  return coverage.unknown_frees + coverage.inherited_frees > 0 && coverage.dropped_events == 0 && !coverage.events_missing &&
          !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
          !analysis.some_threads && analysis.selection.all();
 }
@@ -65,8 +65,13 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     const std::vector<UnknownFree>& unknown = analyzer.first_unknown_frees();
     InvalidFrees& found = trace.analysis.invalid_frees;
     found = FindInvalidFrees(&reader, unknown, stacks, options.jobs, options.stop);
-    if (unknown.size() == HeapModel::kMostUnknownFrees) {
-      found.not_looked_for = trace.analysis.coverage.unknown_frees - unknown.size();
+    Coverage& coverage = trace.analysis.coverage;
+    if (coverage.inherited_frees > 0) {
+      // Of the blocks of its parent a forked child knows nothing; what is told here are its own.
+      coverage.inherited_frees -= found.told;
+      coverage.unknown_frees = found.told;
+    } else if (unknown.size() == HeapModel::kMostUnknownFrees) {
+      found.not_looked_for = coverage.unknown_frees - unknown.size();
     }
   }
   return trace;

@@ -200,7 +200,7 @@ void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
     return;
   }
   ++unknown_frees_;
-  if (first_unknown_frees_.size() < kMostUnknownFrees) {
+  if (first_unknown_frees_.size() < (options_.forked ? kMostOfForkedChild : kMostUnknownFrees)) {
     first_unknown_frees_.push_back({address, debt.stream});
   }
   if (threads_.size() > 1) KeepForPartner(address, debt.time, &spare_frees_);

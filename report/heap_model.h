@@ -226,6 +226,7 @@ class HeapModel {
   // The first that were written off, of which more is found by another pass (invalid_frees.h). No state
   // has them: that pass is for the whole of a run.
   static constexpr size_t kMostUnknownFrees = 256;
+  static constexpr size_t kMostOfForkedChild = 4096;  // which frees what its parent allocated
   const std::vector<UnknownFree>& first_unknown_frees() const { return first_unknown_frees_; }
   // Events of now whose order is not known yet.
   bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }

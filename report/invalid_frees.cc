@@ -29,6 +29,7 @@ class Historian {
             const std::function<bool()>& stop)
       : reader_(reader), stacks_(stacks), stop_(stop), reloads_(reader->metadata().modules) {
     for (const UnknownFree& free : unknown) ++left_[{free.address, free.stream}];
+    to_come_ = unknown.size();
     for (const auto& [place, count] : left_) places_.push_back({place.first});
     std::sort(places_.begin(), places_.end(),
               [](const Place& a, const Place& b) { return a.address < b.address; });
@@ -45,7 +46,11 @@ class Historian {
   void Prefetch(uint64_t) {}
   bool Tick() {
     stopped_ = stop_ && stop_();
-    return !stopped_;
+    // Of a forked child they mostly are at its begin.
+    const bool all_told = to_come_ == 0 && std::ranges::all_of(streams_, [](const Stream& each) {
+      return each.story == SIZE_MAX;
+    });
+    return !stopped_ && !all_told;
   }
   bool Apply(size_t stream, const EventCursor& cursor, bool, WaitList&) {
     const uint64_t* const words = cursor.words();
@@ -184,6 +189,7 @@ class Historian {
     const auto left = left_.find({address, stream});
     if (is_live || left == left_.end() || left->second == 0) return;
     --left->second;
+    --to_come_;
     const std::span<Place> places = In(address, address + 1);
     if (places.empty() || places[0].block == 0) return;  // of what is there the trace knows nothing
     Tell(stream, places[0], when);
@@ -228,6 +234,7 @@ class Historian {
   absl::flat_hash_set<uint64_t> blocks_;  // live ones that a place is in
   // How many frees by (address, stream) are still to come.
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint64_t> left_;
+  size_t to_come_ = 0;  // of all of them
   std::vector<InvalidFree> stories_;  // by time
   bool stopped_ = false;
 };

@@ -6,7 +6,7 @@
 // allocated and freed at these few addresses and at nothing else, and tells double frees from
 // frees inside of a block and from those of memory that the trace knows nothing of.
 //
-// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees, and what the order of
+// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees (of a forked child kMostOfForkedChild), and what the order of
 // the events takes. One thread besides those that decode.
 
 #ifndef MEMTRACE_REPORT_INVALID_FREES_H_

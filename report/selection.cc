@@ -1,6 +1,7 @@
 #include "report/selection.h"
 
 #include <algorithm>
+#include <optional>
 #include <map>
 #include <set>
 #include <string>
@@ -83,21 +84,25 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
     if (!found.ok()) return found.status();
     (end ? selection.range.to_ns : selection.range.from_ns) = *found;
   }
+  const uint64_t live = reader.live_until_ns();
+  std::optional<uint64_t> end;
   if (reader.metadata().end.has_value()) {
-    const uint64_t last = std::max(reader.clock().LastNs(),
-                                   reader.clock().ToNs(reader.metadata().end->ticks));
+    end = std::max(reader.clock().LastNs(), reader.clock().ToNs(reader.metadata().end->ticks));
+  }
+  if (selection.range.from_ns > 0) {
+    const uint64_t last = end.has_value() ? *end : live != 0 ? live : Instant{.share = 1.0}.Ns(reader);
     if (selection.range.from_ns > last) {
+      const double s = static_cast<double>(last) / 1e9;
       return absl::InvalidArgumentError(
-          absl::StrFormat("--from lies behind the end of %s, which ran for %.6f s", reader.name(),
-                          static_cast<double>(last) / 1e9));
+          end.has_value() ? absl::StrFormat("--from lies behind the end of %s, which ran for %.6f s", reader.name(), s)
+          : live != 0     ? absl::StrFormat("--from lies behind what %s has so far, %.6f s", reader.name(), s)
+                          : absl::StrFormat("--from lies behind the last event of %s, at %.6f s", reader.name(), s));
     }
-    if (selection.range.to_ns > last) selection.range.to_ns = UINT64_MAX;
   }
-  if (const uint64_t live = reader.live_until_ns(); live != 0) {
-    selection.range.to_ns = std::min(selection.range.to_ns, live);
-  }
+  if (end.has_value() && selection.range.to_ns > *end) selection.range.to_ns = UINT64_MAX;
+  if (live != 0) selection.range.to_ns = std::min(selection.range.to_ns, live);
   selection.range.from_ns = std::max(selection.range.from_ns, reader.window_begin_ns());
-  if (selection.range.to_ns < reader.window_begin_ns()) {
+  if (reader.window_begin_ns() != 0 && selection.range.to_ns <= reader.window_begin_ns()) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s has only what was since %.6f s: it is of a flight recorder", reader.name(),
         static_cast<double>(reader.window_begin_ns()) / 1e9));

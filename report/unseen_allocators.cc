@@ -15,7 +15,7 @@
 namespace memtrace::report {
 namespace {
 
-enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kLibc };
+enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLibc };
 
 struct Name {
   std::string_view name;
@@ -28,6 +28,9 @@ constexpr Name kAllocatorNames[] = {
     {"malloc", Kind::kMalloc},
     {"_Znwm", Kind::kOperatorNew},
     {"_Znam", Kind::kOperatorNew},
+    {"_ZdlPv", Kind::kOperatorDelete},
+    {"_ZdlPvm", Kind::kOperatorDelete},
+    {"_ZdaPv", Kind::kOperatorDelete},
     {"__libc_start_main", Kind::kLibc},
     {"mallocx", Kind::kEntry, "jemalloc"},
     {"rallocx", Kind::kEntry, "jemalloc"},
@@ -111,6 +114,12 @@ class Survey {
 
   void Run() {
     for (size_t i = 0; i < all_.size(); ++i) Judge(i);
+    // Where the C++ runtime is linked in it is not told from a program's own.
+    const auto is_runtime = [](const Examined& one) { return SiteSymbols::IsCxxRuntime(one.module->path); };
+    analysis_.coverage.own_operator_delete =
+        std::ranges::any_of(all_, is_runtime) && std::ranges::any_of(all_, [&](const Examined& one) {
+          return !is_runtime(one) && one.Exports(Kind::kOperatorDelete);
+        });
   }
 
  private:
@@ -241,6 +250,7 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   Found& found = at->second;
   if (!is_new) {
     coverage.modules_not_examined += found.modules_not_examined;
+    coverage.own_operator_delete = found.own_operator_delete;
     coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(), found.allocators.end());
     coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
     return;
@@ -248,6 +258,7 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   const size_t notes_before = coverage.notes.size();
   FillUnseenAllocators(find_, analysis);
   found.modules_not_examined = coverage.modules_not_examined;
+  found.own_operator_delete = coverage.own_operator_delete;
   found.allocators = coverage.unseen_allocators;
   found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before), coverage.notes.end());
 }

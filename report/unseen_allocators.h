@@ -34,7 +34,7 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
     const symbolizer::Module&, std::span<const std::string_view> names,
     std::span<const std::string_view> texts)>;
 
-// Fills Coverage::unseen_allocators and ::modules_not_examined, and adds its notes.
+// Fills Coverage::unseen_allocators, ::own_operator_delete and ::modules_not_examined, and adds its notes.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
 // The same of many traces: a program, with its modules, is looked at once, for that means reading its files.
@@ -48,6 +48,7 @@ class UnseenAllocatorsByProgram {
     std::vector<UnseenAllocator> allocators;
     std::vector<std::string> notes;
     uint64_t modules_not_examined = 0;
+    bool own_operator_delete = false;
   };
   const FindModuleNames find_;
   std::map<std::string, Found> found_;  // by the modules, of which one is the program

@@ -115,7 +115,7 @@ std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   }
   // What realloc took is a mistake where it came from operator new, and that is in its library, where it has one:
   // of the many others no names are needed.
-  const bool has_cxx_runtime = render::HasCxxRuntime(analysis.modules);
+  const bool has_cxx_runtime = render::CxxOperatorsOf(analysis).has_runtime;
   const ModuleIndex modules(analysis.modules);
   for (const BlockEnds& ends : analysis.block_ends) {
     if (ends.by == BlockEnds::By::kRealloc && has_cxx_runtime) {
@@ -213,7 +213,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     events_missing.push_back(WhyEventsAreMissing(analysis));
     process.peak_bytes = analysis.totals.peak_live_bytes;
     process.allocations = analysis.totals.allocations;
-    process.has_cxx_runtime = render::HasCxxRuntime(analysis.modules);
+    process.operators = render::CxxOperatorsOf(analysis);
     process.duration_ns = analysis.process.own_duration_ns();
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};

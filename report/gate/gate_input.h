@@ -16,6 +16,7 @@
 #include "report/analysis.h"
 #include "report/gate/policy.h"
 #include "report/leaks.h"
+#include "report/render/mismatches.h"
 #include "report/strong_id.h"
 #include "report/tree/tree_analysis.h"
 #include "report/tree/trace_set.h"
@@ -47,7 +48,7 @@ struct GateProcess {
   std::vector<std::string> notes;  // of the scan: what it did not see
   std::array<LeakAmount, kLeakKinds> totals;  // kUnfreed: live at the end
   uint64_t peak_bytes = 0, allocations = 0;
-  bool has_cxx_runtime = false;  // as a library of its own
+  render::CxxOperators operators;
   uint64_t duration_ns = 0;  // without memtrace's work at the exit
   std::vector<PhaseMark> phases;  // by time
 };

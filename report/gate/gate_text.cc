@@ -191,9 +191,10 @@ class Text {
     std::vector<std::string> used, unused;
     for (const Suppression& one : report_.suppressions->all()) {
       if (one.records > 0) {
-        used.push_back(Named(absl::StrCat("suppressed: ", leak::AmountText({one.bytes, one.blocks}), "  "),
-                             one));
-      } else if (!one.file.empty()) {
+        const std::string what = one.of_frees ? render::Plural(one.records, "wrong free")
+                                              : leak::AmountText({one.bytes, one.blocks});
+        used.push_back(Named(absl::StrCat("suppressed: ", what, "  "), one));
+      } else if (!one.file.empty() && !one.of_frees) {  // a file is shared with Valgrind's runs
         unused.push_back(Named("unused suppression: ", one));
       }
     }

@@ -145,7 +145,7 @@ void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks
 std::vector<UsedSuppression> Used(const Suppressions& suppressions) {
   std::vector<UsedSuppression> used;
   for (const Suppression& each : suppressions.all()) {
-    if (each.file.empty() && each.records == 0) continue;  // built in
+    if (each.records == 0 && (each.file.empty() || each.of_frees)) continue;  // built in, or of no leak
     used.push_back({each.name, each.file, each.line, each.records, {each.bytes, each.blocks}});
   }
   return used;

@@ -36,7 +36,7 @@ struct Suppression {
   LeakKindSet kinds = LeakKindSet::All();
   bool of_frees = false;  // Memcheck:Free: of invalid and mismatched frees, and of no leak
   std::vector<FramePattern> frames;  // Valgrind; empty: LeakSanitizer's
-  // What it matched.
+  // What it matched; of frees `records` counts each.
   uint64_t records = 0, blocks = 0, bytes = 0;
 };
 

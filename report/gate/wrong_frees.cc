@@ -34,7 +34,7 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names, 
     if (one->invalid) {
       allocator = render::AllocationName(names, ends.from, ends.from_function);
     } else {
-      const auto mismatch = render::MismatchOf(ends, names.symbols(), process.has_cxx_runtime);
+      const auto mismatch = render::MismatchOf(ends, names.symbols(), process.operators);
       if (!mismatch.has_value()) continue;
       allocator = mismatch->allocator;
     }

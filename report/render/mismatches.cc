@@ -139,16 +139,18 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls) {
   return found;
 }
 
-bool HasCxxRuntime(const std::vector<ModuleInfo>& modules) {
-  return std::any_of(modules.begin(), modules.end(),
-                     [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); });
+CxxOperators CxxOperatorsOf(const Analysis& analysis) {
+  return {std::ranges::any_of(analysis.modules,
+                              [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); }),
+          analysis.coverage.own_operator_delete};
 }
 
-std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, bool has_cxx_runtime) {
-  const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), has_cxx_runtime);
+std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, const CxxOperators& operators) {
+  const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), operators.has_runtime);
   const HeapCall ended = ends.by == BlockEnds::By::kRealloc ? HeapCall::kRealloc
                                                             : FreedBy(symbols.InnermostCalls(ends.to));
-  if (!AreMismatched(allocated, ended)) return std::nullopt;
+  const bool by_delete = ended != HeapCall::kRealloc && ended != HeapCall::kFree;
+  if (!AreMismatched(allocated, ended) || (by_delete && operators.has_other_deletes)) return std::nullopt;
   return Mismatch{ends.from, ends.to,
                   std::string(allocated == HeapCall::kMalloc ? FunctionName(ends.from_function)
                                                              : NameOf(allocated)),
@@ -157,10 +159,10 @@ std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& sym
 
 std::vector<Mismatch> Mismatches(const ReportView& view) {
   std::vector<Mismatch> found;
-  const bool has_cxx_runtime = HasCxxRuntime(view.analysis().modules);
+  const CxxOperators operators = CxxOperatorsOf(view.analysis());
   for (const BlockEnds& ends : view.analysis().block_ends) {
     if (!view.Matches(ends.from)) continue;
-    if (auto one = MismatchOf(ends, view.symbols(), has_cxx_runtime)) found.push_back(*std::move(one));
+    if (auto one = MismatchOf(ends, view.symbols(), operators)) found.push_back(*std::move(one));
   }
   return found;
 }

@@ -6,7 +6,8 @@
 // instruction where the called function had jumped on (symbolizer/call_targets.h): libstdc++'s
 // operator new[] jumps to operator new, its operators delete to free. Where neither says it (calls
 // through pointers, a function of the program's own that jumps on) a pair is not called mismatched, nor are
-// blocks of an operator new that the program has replaced: it has replaced what ends them, too.
+// blocks of an operator new that the program has replaced: it has replaced what ends them, too. What an operator
+// delete of its own ends may come from anywhere.
 //
 // Pure functions of a ReportView.
 
@@ -45,8 +46,12 @@ HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls);
 // What the program called to free: "free", "_ZdlPvm". Empty: it is not known.
 std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls);
 
-// libstdc++ or libc++ is a module of its own.
-bool HasCxxRuntime(const std::vector<ModuleInfo>& modules);
+// Of a process.
+struct CxxOperators {
+  bool has_runtime = false;         // libstdc++ or libc++ is a module of its own
+  bool has_other_deletes = false;   // Coverage::own_operator_delete
+};
+CxxOperators CxxOperatorsOf(const Analysis& analysis);
 
 struct Mismatch {
   StackId allocated, ended;
@@ -56,7 +61,7 @@ struct Mismatch {
   format::AllocFunction function = format::AllocFunction::kMalloc;  // interposed
 };
 // Nothing: they fit, or are not known.
-std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, bool has_cxx_runtime);
+std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, const CxxOperators& operators);
 // Most times first.
 std::vector<Mismatch> Mismatches(const ReportView& view);
 

@@ -120,6 +120,72 @@ int main(void) {
   EXPECT_THAT(ReportText(traces.path()), HasSubstr("1 trace"));
 }
 
+TEST(CheckTest, ADoubleFreeOfAForkedChildFails) {
+  TempDir directory;
+  const std::string program = Compile(directory, "app", R"(#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  void* volatile of_parent[300];
+  for (int i = 0; i < 300; ++i) of_parent[i] = malloc(5000);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 300; ++i) free(of_parent[i]);
+    void* volatile blocks[9];
+    for (int i = 0; i < 9; ++i) blocks[i] = malloc(24);
+    for (int i = 0; i < 9; ++i) free(blocks[i]);
+    free(blocks[7]);
+    exit(0);
+  }
+  waitpid(child, NULL, 0);
+  for (int i = 0; i < 300; ++i) free(of_parent[i]);
+  return 0;
+})", {"-w"});
+  TempDir traces;
+  Trace(traces.path(), {program});
+  const Result check = Check({traces.path()});
+  EXPECT_EQ(check.exit_status, 1) << check.out;
+  EXPECT_THAT(check.out, HasSubstr("app 1 invalid free, at most 0"));
+  Json of_child;
+  for (const std::string& file : FilesIn(traces.path(), ".mtr")) {
+    const Json report = Report(traces / file);
+    if (report["coverage"]["inherited_frees"] != 0) of_child = report;
+  }
+  ASSERT_FALSE(of_child.is_null());
+  EXPECT_EQ(of_child["coverage"]["inherited_frees"], 300);
+  EXPECT_EQ(of_child["invalid_frees"]["stories"].size(), 1u);
+}
+
+TEST(CheckTest, WhatAnOperatorDeleteOfTheProgramsOwnEndsIsItsOwnAffair) {
+  TempDir directory;
+  const std::string source = directory / "app.cc", program = directory / "app";
+  WriteFile(source, R"(#include <cstdlib>
+#include <new>
+static char* slab;
+static int used;
+void* operator new(size_t bytes) {
+  if (slab == nullptr) slab = static_cast<char*>(std::malloc(4096));
+  used += 64;
+  return slab + used - 64;
+}
+void operator delete(void*) noexcept { std::free(slab); }
+void operator delete(void*, size_t) noexcept { std::free(slab); }
+int* volatile block;
+volatile int after;
+int main() {
+  block = new int;
+  delete block;
+  after = 1;
+})");
+  ASSERT_EQ(RunCommand({.arguments = {"g++", "-g", "-O2", "-w", source, "-o", program}}).exit_status, 0);
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {program}, .environment = {{"MEMTRACE_FREE_STACKS", "on"}}},
+                                       traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0");
+  const Result check = Check({traces.path()});
+  EXPECT_EQ(check.exit_status, 0) << check.out;
+}
+
 TEST(CheckTest, AMismatchedFreeFails) {
   TempDir traces;
   Trace(traces.path(), {TraceePath("mismatched_pairs")});
@@ -136,6 +202,10 @@ TEST(CheckTest, AMismatchedFreeFails) {
   EXPECT_THAT(all.out, HasSubstr("operator new at (anonymous namespace)::NewThenFree()"));
   EXPECT_THAT(all.out, HasSubstr(", free at (anonymous namespace)::NewThenFree()"));
   EXPECT_EQ(Check({with_frees.path(), "--max-mismatched-frees", "mismatched_pairs=13"}).exit_status, 0);
+  WriteFile(with_frees / "known.supp", "{\n   known\n   Memcheck:Free\n   fun:free\n   ...\n   fun:main\n}\n");
+  const Result known = Check({with_frees.path(), "--suppressions", with_frees / "known.supp"});
+  EXPECT_THAT(known.out, HasSubstr("suppressed: 5 wrong frees  known"));
+  EXPECT_THAT(known.out, HasSubstr("8 mismatched frees, at most 0"));
 }
 
 // What is freed there a second time may have been given out by somebody whose allocations are not in the trace.
