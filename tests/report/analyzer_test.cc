@@ -150,6 +150,17 @@ TEST(AnalyzerTest, ARangeMayEndButNotBeginBehindTheEnd) {
             "--from lies behind the end of test.mtr, which ran for 2.500000 s");
 }
 
+// Of a process that was killed the last event is all that is known.
+TEST(AnalyzerTest, ARangeDoesNotBeginBehindTheLastEventWhereThereIsNoEnd) {
+  TraceBuilder trace;
+  trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 10).At(2'000'000'000).Malloc(0x2010, 20);
+  const std::string bytes = trace.Build();
+  EXPECT_EQ(Analyze(bytes, RangeOf(1'500'000'000, UINT64_MAX)).analysis.totals.allocations, 1u);
+  auto reader = Read(bytes);
+  EXPECT_EQ(AnalyzeTrace(**reader, RangeOf(3'600'000'000'000, UINT64_MAX)).status().message(),
+            "--from lies behind the last event of test.mtr, at 2.000000 s");
+}
+
 TEST(AnalyzerTest, NothingIsInARangeWithoutEvents) {
   const Analysis a = Analyze(FourSeconds(), RangeOf(3'500'000'000, 3'600'000'000)).analysis;
   EXPECT_EQ(a.totals.allocations, 0u);
