@@ -269,8 +269,7 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
   if (!next.ok()) return next.status();
   const uint64_t end = next->has_value() ? (*next)->offset : source_->Size();
   if (unwritten && !next->has_value() && metadata_.IsReserved(*position)) {
-    statistics_.file_bytes = *position;  // what follows is a hole
-    cut_ |= !metadata_.end.has_value();
+    statistics_.file_bytes = *position;  // what follows is a hole; where a file ends without one nothing shows, either
   } else if ((header_.flags & format::kFileNewest) != 0 &&
              (unwritten || segments_.Contains(*position))) {
     // A part of the file that was not used yet, or what a newer block left of an older one.

@@ -290,8 +290,9 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     // What it became must be there as well: it is a process of the run like others.
     if (tree->tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
       process.not_seen =
-          "it became another program (exec), which is not traced: statically linked, set-user-ID, of "
-          "another architecture, started without LD_PRELOAD, or its trace was not given";
+          "it became another program (exec), which is not traced: statically linked, set-user-ID or set-group-ID, of "
+          "another architecture, started without LD_PRELOAD, or its trace was not given, or could not be created (by "
+          "another user than before)";
     }
   }
   return input;

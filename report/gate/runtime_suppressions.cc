@@ -127,7 +127,15 @@ constexpr char kText[] = R"(
    match-leak-kinds: reachable
    fun:*alloc
    ...
-   fun:__res*
+   fun:__res_*
+}
+{
+   runtime: resolver
+   Memcheck:Leak
+   match-leak-kinds: reachable
+   fun:*alloc
+   ...
+   fun:__resolv_*
 }
 {
    runtime: resolver

@@ -163,7 +163,7 @@ size_t FramesMatched(const std::vector<FramePattern>& patterns,
 }
 
 // What the runtime calls is not all its own: dlopen() and thread-local storage run the constructors of
-// plugins, and what these allocate is theirs. `end` frames matched a suppression that is built in. A frame
+// plugins, a signal the program's handler, and what these allocate is theirs. `end` frames matched a suppression that is built in. A frame
 // of the module of the last one is the runtime's, which a static program has in it.
 bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size_t end) {
   const std::string& runtime = frames[end - 1].module;
@@ -172,7 +172,10 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
     if (frame.module != runtime && frame.module != "???" && !render::IsSystemModule(frame.module)) {
       return true;
     }
-    if (std::any_of(frame.functions.begin(), frame.functions.end(), render::RunsConstructors)) return true;
+    const auto runs_others = [](const std::string& function) {
+      return render::RunsConstructors(function) || function == "__restore_rt";
+    };
+    if (std::any_of(frame.functions.begin(), frame.functions.end(), runs_others)) return true;
   }
   return false;
 }

@@ -52,6 +52,32 @@ TEST(CheckEvidenceTest, AProcessThatWasKilledProvesNothing) {
   EXPECT_EQ(Check({"--fail-on", "unfreed", traces.path()}).exit_status, 2);
 }
 
+// Who has given up rights writes into what was set aside before. That nothing follows there is no damage: what the
+// process did counts as of any other that was killed.
+TEST(CheckEvidenceTest, AKilledProcessThatGaveUpRightsIsNotDamaged) {
+  TempDir directory;
+  const std::string program = Compile(directory, "app", R"(#include <stdlib.h>
+#include <unistd.h>
+int main(void) {
+  if (setgid(getgid()) != 0) return 1;
+  void* volatile block = malloc(100);
+  free(block);
+  free(block);
+  return 0;
+})", {"-w"});
+  TempDir traces;
+  const Result run = RunCommand(Traced({.arguments = {program}}, traces.path()));
+  ASSERT_EQ(run.signal, SIGABRT) << run.Outcome();
+  const std::string trace = TraceOf(traces.path(), "app", run.pid), packed = directory / "packed.mtr";
+  ASSERT_EQ(RunCommand({.arguments = {ToolPath(), "pack", trace, "-o", packed}}).exit_status, 0);
+  for (const std::string& file : {trace, packed}) {
+    const Result check = Check({"--fail-on", "none", file});
+    EXPECT_EQ(check.exit_status, 1) << check.out;
+    EXPECT_THAT(check.out, HasSubstr("app 1 invalid free, at most 0"));
+    EXPECT_THAT(ReportText(file), Not(HasSubstr("incomplete")));
+  }
+}
+
 // A leak is told by its functions: where a night's build lies in the place of the one that ran, they have names
 // only by an earlier report.
 TEST(CheckEvidenceTest, ABaselineIsNotMadeOfAProgramThatWasBuiltAnew) {

@@ -270,6 +270,11 @@ TEST(RuntimeSuppressionsTest, WhatTheRuntimeRunsIsNotItsOwn) {
   EXPECT_TRUE(matches({Named("_dl_exception_create", "", loader), open, run, Main()}));
   EXPECT_FALSE(matches({Named("plug_init", "", "/opt/plug.so"), open, run, Main()}));
   EXPECT_FALSE(matches({Named("init", "", "/usr/lib/libplug.so"), Named("call_init", "", loader), open, run, Main()}));
+  // What a handler allocates is its program's, wherever that lies; and the kernel's frame is no resolver's.
+  const Frame handled = Named("on_signal", "", "/usr/lib/postgresql/15/bin/postgres"), signal = Named("__restore_rt", "", libc);
+  EXPECT_FALSE(matches({handled, signal, Main()}));
+  EXPECT_FALSE(matches({handled, signal, open, run, Main()}));
+  EXPECT_TRUE(matches({Named("__res_vinit", "", libc), Named("__resolv_conf_load", "", libc), Main()}));
   const std::string gobject = "/usr/lib/libgobject-2.0.so.0";
   const Frame types = Named("g_type_register_fundamental", "", gobject);
   EXPECT_TRUE(matches({Named("g_malloc0", "", "/usr/lib/libglib-2.0.so.0"), Named("", "", gobject), types, Main()}));
