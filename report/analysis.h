@@ -131,7 +131,8 @@ struct Coverage {
   std::vector<std::string> notes;
   uint64_t harmless_notes = 0;  // as many of them say of what is not missing
   std::vector<UnseenAllocator> unseen_allocators;
-  // The program, or a library, has an operator delete in place of the C++ runtime's: what that ends is its own affair.
+  // The program, or a library, has an operator delete that all call in place of the C++ runtime's: what that ends is its
+  // own affair.
   bool own_operator_delete = false;
   uint64_t modules_not_examined = 0;  // for that: the file is not here, or another one
   std::vector<std::pair<std::string, uint64_t>> counters;  // kCounter records

@@ -70,6 +70,9 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
       // Of the blocks of its parent a forked child knows nothing; what is told here are its own.
       coverage.inherited_frees -= found.told;
       coverage.unknown_frees = found.told;
+      if (unknown.size() == HeapModel::kMostOfForkedChild) {
+        found.not_looked_for = coverage.inherited_frees + found.told - unknown.size();
+      }
     } else if (unknown.size() == HeapModel::kMostUnknownFrees) {
       found.not_looked_for = coverage.unknown_frees - unknown.size();
     }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "format/event_words.h"
 #include "report/coverage.h"
 #include "report/event_cursor.h"
@@ -108,6 +107,7 @@ class Historian {
   struct Place {
     uint64_t address = 0;
     uint64_t block = 0, bytes = 0;  // 0: none yet
+    uint64_t span = 0;              // bytes that may be used of it, 1 at least
     format::AllocFunction function = format::AllocFunction::kMalloc;
     bool live = false;
     Moment allocated, freed;
@@ -149,14 +149,16 @@ class Historian {
     if (is_result) Resulted(&streams_[stream], e);
     if (e.address == 0) return;
     // The begin of a block is its own, whatever its size.
-    for (Place& place : In(e.address, e.address + std::max<uint64_t>(e.size + e.waste, 1))) {
+    const uint64_t span = std::max<uint64_t>(e.size + e.waste, 1);
+    for (Place& place : In(e.address, e.address + span)) {
       place.block = e.address;
       place.bytes = e.size;
+      place.span = span;
       place.function = e.function;
       place.live = true;
       place.allocated = {streams_[stream].state.StackOf(e.slot, stacks_), ThreadOf(stream), time,
                          false};
-      blocks_.insert(e.address);
+      blocks_[e.address] = span;
     }
   }
 
@@ -165,7 +167,7 @@ class Historian {
       // It failed. What other threads did meanwhile to these few addresses is rare enough.
       for (const Place& place : stream->before) {
         In(place.address, place.address + 1).front() = place;
-        if (place.live) blocks_.insert(place.block);
+        if (place.live) blocks_[place.block] = place.span;
       }
     } else if (stream->story != SIZE_MAX) {
       Moment& again = stories_[stream->story].again;
@@ -178,8 +180,10 @@ class Historian {
 
   void Freed(size_t stream, uint64_t address, const Moment& when) {
     bool is_live = false;
-    if (blocks_.erase(address) != 0) {
-      for (Place& place : places_) {
+    if (const auto block = blocks_.find(address); block != blocks_.end()) {
+      const uint64_t end = address + block->second;
+      blocks_.erase(block);
+      for (Place& place : In(address, end)) {
         if (place.block != address || !place.live) continue;
         is_live = true;
         place.live = false;
@@ -231,7 +235,7 @@ class Historian {
   std::vector<uint64_t> path_;
   std::deque<Stream> streams_;
   std::vector<Place> places_;  // by address
-  absl::flat_hash_set<uint64_t> blocks_;  // live ones that a place is in
+  absl::flat_hash_map<uint64_t, uint64_t> blocks_;  // live ones that a place is in, and their spans
   // How many frees by (address, stream) are still to come.
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint64_t> left_;
   size_t to_come_ = 0;  // of all of them

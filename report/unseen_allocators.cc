@@ -114,11 +114,14 @@ class Survey {
 
   void Run() {
     for (size_t i = 0; i < all_.size(); ++i) Judge(i);
-    // Where the C++ runtime is linked in it is not told from a program's own.
-    const auto is_runtime = [](const Examined& one) { return SiteSymbols::IsCxxRuntime(one.module->path); };
+    // The one that all call is that of the module which comes first. Where the C++ runtime is linked in it is not told
+    // from a program's own.
+    const auto runtime = std::ranges::find_if(all_, [](const Examined& one) {
+      return (one.module->flags & format::kModulePermanent) && SiteSymbols::IsCxxRuntime(one.module->path);
+    });
     analysis_.coverage.own_operator_delete =
-        std::ranges::any_of(all_, is_runtime) && std::ranges::any_of(all_, [&](const Examined& one) {
-          return !is_runtime(one) && one.Exports(Kind::kOperatorDelete);
+        runtime != all_.end() && std::any_of(all_.begin(), runtime, [](const Examined& one) {
+          return (one.module->flags & format::kModulePermanent) && one.Exports(Kind::kOperatorDelete);
         });
   }
 

@@ -275,6 +275,8 @@ bool LiveImage(const dl_find_object& object, CfiImage* image) {
   return true;
 }
 
+constexpr int kNeighbours = 32;
+
 CfiStatus FindFde(const CfiImage& image, uintptr_t pc, Fde* fde) {
   ByteReader reader = image.HdrReader();
   const uint8_t version = reader.Byte();
@@ -321,9 +323,15 @@ CfiStatus FindFde(const CfiImage& image, uintptr_t pc, Fde* fde) {
   const bool without_code = status == CfiStatus::kNoFde && !head.terminator && head.id != 0 && fde->start == fde->end;
   if (!without_code) return status;
   // Of two that begin at one address lld keeps the first in its table: a function without code, as an endless loop that
-  // the compiler dropped, hides the one behind it.
-  const CfiStatus behind = ScanForFde(image, head.next, pc, fde);
-  return behind == CfiStatus::kNoFde ? ScanForFde(image, eh_frame, pc, fde) : behind;
+  // the compiler dropped, hides the one behind it, which is also the next one in .eh_frame or nearly so.
+  const uintptr_t start = fde->start;
+  uintptr_t at = head.next;
+  for (int i = 0; i < kNeighbours && at - image.address < image.size; ++i, at = head.next) {
+    const CfiStatus behind = ReadFde(image, at, pc, fde, &head);
+    if (behind == CfiStatus::kOk && fde->start == start) return behind;
+    if (behind == CfiStatus::kMalformed || head.terminator) break;
+  }
+  return CfiStatus::kNoFde;
 }
 
 CfiStatus FindRow(const CfiImage& image, uintptr_t pc, CfiRow* row) {

@@ -1,8 +1,8 @@
 // From a pc to its row of unwind rules: .eh_frame_hdr, .eh_frame, the CFA program.
 //
 //   FindFde   binary search in the table of .eh_frame_hdr (a scan of .eh_frame where
-//             a linker wrote none, or may have left out what begins where a function
-//             without code does), then the *end* of the FDE: the search alone
+//             a linker wrote none; a look at those behind where the one found is of a
+//             function without code), then the *end* of the FDE: the search alone
 //             would give padding to the function before it
 //   FindRow   runs the CFA program up to the pc
 //

@@ -31,9 +31,9 @@ constexpr uintptr_t kMaxGrowthBytes = 64u << 20;
 
 // Probes one thread may lose on stacks that turned out not to be its primary.
 constexpr uint32_t kMaxWastedProbes = 2048;
-// The same of stack pointers further below: attempts, each of which ends at the first hole below what is known.
+// The same of stack pointers further below: attempts.
 constexpr uint32_t kMaxFarAttempts = 16;
-constexpr uintptr_t kMainStepBytes = 256u << 10;
+constexpr uintptr_t kFarStepBytes = 256u << 10;
 
 long AskKernel(uintptr_t address) {
   return RawSystemCall(SYS_rt_sigprocmask, kNoSuchHow, static_cast<long>(address), 0,
@@ -100,18 +100,15 @@ void StackBounds::Reset() {
   Fence();
   floor_ = 0;
   floor_is_hole_ = false;
-  is_main_ = false;
   looked_ = 0;
   wasted_probes_ = 0;
   far_attempts_ = 0;
-  far_refused_ = 0;
 }
 
 void StackBounds::FindPrimary() {
   looked_ = 1;
   uintptr_t top = ThreadPointer();
-  is_main_ = IsMainThread();
-  if (is_main_ && &__libc_stack_end != nullptr) {
+  if (IsMainThread() && &__libc_stack_end != nullptr) {
     top = reinterpret_cast<uintptr_t>(__libc_stack_end);
   }
   const uintptr_t page = PageOf(top);
@@ -128,22 +125,18 @@ void StackBounds::FindPrimary() {
   lo_ = page;
 }
 
-// Of the stacks of other threads nothing but a guard page may part what lies below them.
+// Within the block that libc has mapped for a thread's stack. Elsewhere nothing but a guard page may part what lies below.
 bool StackBounds::MayExtendFar(uintptr_t page) const {
-  const bool has_begin = floor_ != 0 && !floor_is_hole_;
-  return (has_begin ? page >= floor_ : is_main_) && page > far_refused_ && far_attempts_ < kMaxFarAttempts;
+  return floor_ != 0 && !floor_is_hole_ && page >= floor_ && far_attempts_ < kMaxFarAttempts;
 }
 
+// Of a mapping, so that each page need not be asked for: to ask would bring in those that the program has not touched.
 bool StackBounds::ExtendFar(uintptr_t page) {
   if (!MayExtendFar(page)) return false;
-  // The main thread's stack is one mapping, and the kernel keeps a megabyte free below it: a step that is
-  // shorter meets that hole. To look at each page would bring in those that the program has not touched.
-  const uintptr_t step = is_main_ ? kMainStepBytes : kPageBytes;
   for (uintptr_t at = lo_; at > page;) {
-    at -= at - page < step ? at - page : step;
+    at -= at - page < kFarStepBytes ? at - page : kFarStepBytes;
     if (ProbeWord(at)) continue;
     ++far_attempts_;
-    far_refused_ = page;
     return false;
   }
   lo_ = page;

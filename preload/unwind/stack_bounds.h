@@ -8,8 +8,8 @@
 //                   thread __libc_stack_end; lo follows the stack downwards, to where
 //                   the thread's descriptor says that it begins. Each page is probed
 //                   once in the life of the thread. A frame of more than 64 MiB is followed
-//                   where the descriptor says so, and on the main thread's stack, below which
-//                   the kernel keeps a hole.
+//                   where the descriptor says that all of it is stack. On the main thread
+//                   nothing does, and a probe below its stack would make that grow.
 //   any other       a fiber's stack, a sigaltstack: the window is the page of the
 //                   stack pointer, and grows page by page, each probed; nothing
 //                   of it is remembered, for it may be unmapped at any time.
@@ -94,10 +94,8 @@ class StackBounds {
   // or a hole that was met. 0: not known.
   uintptr_t floor_ = 0;
   bool floor_is_hole_ = false;
-  bool is_main_ = false;
-  // Of attempts to follow a frame larger than kMaxGrowthBytes: how many met a hole, and the highest such page.
+  // Of attempts to follow a frame larger than kMaxGrowthBytes: how many met what cannot be read.
   uint32_t far_attempts_ = 0;
-  uintptr_t far_refused_ = 0;
   uint32_t looked_ = 0;          // FindPrimary() has been done
   uint32_t wasted_probes_ = 0;   // of attempts to extend that met a hole
 };

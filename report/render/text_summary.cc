@@ -102,7 +102,8 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
   }
   if (coverage.inherited_frees > 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.inherited_frees, "free"),
-                                   " of blocks that the parent process allocated"));
+                                   " of blocks that the parent process allocated",
+                                   invalid.not_looked_for == 0 ? "" : ", or, of a few, that were freed before"));
   }
   if (coverage.cross_checked > 0 && coverage.cross_check_differences == 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.cross_checked, "stack"),

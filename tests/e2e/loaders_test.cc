@@ -122,7 +122,6 @@ TEST_F(LoadersTest, HugePagesForTheHeapChangeNothing) {
   EXPECT_EQ(report.at("coverage").at("dropped_events"), 0);
 }
 
-// What is allocated while the library looks for the real allocator lives on in the program.
 // As patchelf lays libraries out when there are more program headers than there was room for: at the end of the file, in
 // a segment of their own.
 void MoveProgramHeaders(const std::string& library) {
@@ -169,6 +168,7 @@ int main(int argc, char** argv) {
   EXPECT_THAT(dump.out, ContainsRegex("module [^\n]*build-id=1234567890abcdef[^\n]*plugin\\.so"));
 }
 
+// What is allocated while the library looks for the real allocator lives on in the program.
 TEST(EarlyBlocksTest, AreBlocksAsAnyOther) {
   for (const char* sample : {"0", "1"}) {
     TempDir traces;

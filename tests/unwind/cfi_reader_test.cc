@@ -56,13 +56,6 @@ TEST(CfiReaderTest, AFunctionWithoutCodeHidesNoOther) {
   EXPECT_EQ(row.cfa.value, 32);
   EXPECT_EQ(RowOf(builder.Image(), kCode + 0x20, &row), CfiStatus::kNoFde);
   EXPECT_EQ(RowOf(builder.Image(), kCode + 0x30, &row), CfiStatus::kNoFde);
-  // And where the other one comes first in .eh_frame.
-  CfiBuilder before;
-  const size_t its_cie = before.AddCie();
-  before.DropTableEntry(before.AddFde(its_cie, kCode, 0x10, {0x0e, 32}));
-  before.AddFde(its_cie, kCode, 0, {0x0e, 24});
-  ASSERT_EQ(RowOf(before.Image(), kCode + 8, &row), CfiStatus::kOk);
-  EXPECT_EQ(row.cfa.value, 32);
 }
 
 TEST(CfiReaderTest, GivesTheRangeOfTheRow) {
