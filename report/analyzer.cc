@@ -17,8 +17,8 @@ bool ToldOfAllFrees(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   const bool from_the_start = analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
                                                          analysis.range.to_ns == coverage.live_until_ns);
-  return coverage.unknown_frees + coverage.inherited_frees > 0 && coverage.dropped_events == 0 && !coverage.events_missing &&
-         !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
+  return coverage.unknown_frees + coverage.inherited_frees > 0 && coverage.dropped_events == 0 &&
+         !coverage.events_missing && !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
          !analysis.some_threads && analysis.selection.all();
 }
 
@@ -66,15 +66,15 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
     InvalidFrees& found = trace.analysis.invalid_frees;
     found = FindInvalidFrees(&reader, unknown, stacks, options.jobs, options.stop);
     Coverage& coverage = trace.analysis.coverage;
-    if (coverage.inherited_frees > 0) {
+    const bool forked = coverage.inherited_frees > 0;
+    const uint64_t all = coverage.unknown_frees + coverage.inherited_frees;
+    if (unknown.size() == (forked ? HeapModel::kMostOfForkedChild : HeapModel::kMostUnknownFrees)) {
+      found.not_looked_for = all - unknown.size();
+    }
+    if (forked) {
       // Of the blocks of its parent a forked child knows nothing; what is told here are its own.
       coverage.inherited_frees -= found.told;
       coverage.unknown_frees = found.told;
-      if (unknown.size() == HeapModel::kMostOfForkedChild) {
-        found.not_looked_for = coverage.inherited_frees + found.told - unknown.size();
-      }
-    } else if (unknown.size() == HeapModel::kMostUnknownFrees) {
-      found.not_looked_for = coverage.unknown_frees - unknown.size();
     }
   }
   return trace;

@@ -254,4 +254,13 @@ InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> 
   return historian.Finish();
 }
 
+std::vector<const InvalidFree*> CertainInvalidFrees(const Analysis& analysis) {
+  const bool all_seen = AllAllocationsSeen(analysis);
+  std::vector<const InvalidFree*> certain;
+  for (const InvalidFree& story : analysis.invalid_frees.stories) {
+    if (all_seen || story.kind == InvalidFree::Kind::kInsideLive) certain.push_back(&story);
+  }
+  return certain;
+}
+
 }  // namespace memtrace::report

@@ -6,15 +6,17 @@
 // allocated and freed at these few addresses and at nothing else, and tells double frees from
 // frees inside of a block and from those of memory that the trace knows nothing of.
 //
-// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees (of a forked child kMostOfForkedChild), and what the order of
-// the events takes. One thread besides those that decode.
+// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees (of a forked child kMostOfForkedChild), and
+// what the order of the events takes. One thread besides those that decode.
 
 #ifndef MEMTRACE_REPORT_INVALID_FREES_H_
 #define MEMTRACE_REPORT_INVALID_FREES_H_
 
 #include <functional>
 #include <span>
+#include <vector>
 
+#include "report/analysis.h"
 #include "report/stack_table.h"
 #include "report/trace_reader.h"
 #include "report/usage/invalid_free.h"
@@ -25,6 +27,10 @@ namespace memtrace::report {
 // it nothing is told. `jobs` threads may be at work.
 InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,
                               StackTable* stacks, unsigned jobs, const std::function<bool()>& stop);
+
+// Those of an analysis that are certain. What looks like a second free may be the first of a block that was allocated
+// unseen; what lies inside of a live block is none.
+std::vector<const InvalidFree*> CertainInvalidFrees(const Analysis& analysis);
 
 }  // namespace memtrace::report
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/coverage.h"
+#include "report/invalid_frees.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/mismatches.h"
 #include "report/render/signal_name.h"
@@ -105,13 +106,9 @@ std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   const Analysis& analysis = trace.analysis;
   std::vector<ProcessEnds> found;
   if (!WhyEventsAreMissing(analysis).empty()) return found;  // an allocation in between may be among them
-  // What looks like a second free may be the first of a block that was allocated unseen. What lies inside of a live
-  // block is none.
-  const bool all_seen = AllAllocationsSeen(analysis);
-  for (const InvalidFree& story : analysis.invalid_frees.stories) {
-    if (!all_seen && story.kind != InvalidFree::Kind::kInsideLive) continue;
-    const auto by = story.again.by_realloc ? BlockEnds::By::kRealloc : BlockEnds::By::kFree;
-    found.push_back({process, true, {story.allocated.stack, story.again.stack, story.function, by, story.times}});
+  for (const InvalidFree* story : CertainInvalidFrees(analysis)) {
+    const auto by = story->again.by_realloc ? BlockEnds::By::kRealloc : BlockEnds::By::kFree;
+    found.push_back({process, true, {story->allocated.stack, story->again.stack, story->function, by, story->times}});
   }
   // What realloc took is a mistake where it came from operator new, and that is in its library, where it has one:
   // of the many others no names are needed.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/render/frames_filter.h"
+#include "report/render/free_errors.h"
 #include "report/render/function_name.h"
 #include "report/render/view.h"
 #include "symbolizer/demangle.h"
@@ -98,13 +99,6 @@ size_t StructorDigit(absl::string_view mangled) {
 size_t OperatorNewFrames(absl::Span<const Frame* const> frames) {
   size_t count = 0;
   while (count < frames.size() && IsOperatorNew(*frames[count])) ++count;
-  return count;
-}
-
-// The same of operator delete.
-size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames) {
-  size_t count = 0;
-  while (count < frames.size() && absl::StartsWith(frames[count]->function, "operator delete")) ++count;
   return count;
 }
 
@@ -224,7 +218,7 @@ MemcheckStack AsMemcheckSeesFree(absl::string_view called, absl::Span<const Fram
   MemcheckFrame& top = stack.frames.emplace_back();
   top.functions = {std::string(called), symbolizer::Demangle({called.data(), called.size()})};
   top.module = std::string(kMemcheckLibrary);
-  for (size_t i = OperatorDeleteFrames(frames); i < frames.size(); ++i) {
+  for (size_t i = render::OperatorDeleteFrames(frames); i < frames.size(); ++i) {
     if (frames[i]->role != FrameRole::kMarker) stack.frames.push_back(Seen(*frames[i]));
   }
   return stack;
@@ -318,7 +312,7 @@ std::string SuppressionForFree(absl::string_view name, absl::string_view called,
                                absl::Span<const Frame* const> frames) {
   SuppressionWriter writer;
   writer.Add("fun", called);
-  writer.AddCallers(frames, OperatorDeleteFrames(frames));
+  writer.AddCallers(frames, render::OperatorDeleteFrames(frames));
   return writer.Text(name, "Memcheck:Free");
 }
 

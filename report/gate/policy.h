@@ -41,7 +41,8 @@ struct GatePolicy {
   Tolerance tolerance;
   std::vector<Limit> max_leaked, max_peak, max_allocations;
   std::vector<GrowthLimit> max_growth;
-  // A block that is freed twice, or by another kind of function, is a mistake in any program: none is allowed where nothing else is said.
+  // A block that is freed twice, or by another kind of function, is a mistake in any program: none is allowed where
+  // nothing else is said.
   std::vector<Limit> max_invalid_frees = {{}}, max_mismatched_frees = {{}};
   // A process whose trace shows nothing reliable: fails, or is only named.
   bool missing_evidence_fails = true;

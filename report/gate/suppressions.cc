@@ -163,7 +163,8 @@ size_t FramesMatched(const std::vector<FramePattern>& patterns,
 }
 
 // What the runtime calls is not all its own: dlopen() and thread-local storage run the constructors of
-// plugins, a signal the program's handler, and what these allocate is theirs. `end` frames matched a suppression that is built in. A frame
+// plugins, a signal the program's handler, and what these allocate is theirs. `end` frames matched a suppression that
+// is built in. A frame
 // of the module of the last one is the runtime's, which a static program has in it.
 bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size_t end) {
   const std::string& runtime = frames[end - 1].module;

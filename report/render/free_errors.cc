@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/coverage.h"
+#include "report/invalid_frees.h"
 #include "report/render/mismatches.h"
 #include "report/render/units.h"
 #include "symbolizer/demangle.h"
@@ -11,16 +11,12 @@
 namespace memtrace::report::render {
 namespace {
 
-bool IsOperatorDelete(const Frame& frame) { return absl::StartsWith(frame.function, "operator delete"); }
-
 // `called`: what the program called there, as its linker knows it.
 std::vector<LossFrame> FreeStack(const ReportView& view, StackId stack, absl::string_view called, size_t callers) {
   const std::vector<const Frame*> frames = view.Frames(stack);
   std::vector<LossFrame> shown = {TracerFrame(view.analysis(), symbolizer::Demangle({called.data(), called.size()}))};
   // Valgrind replaces operator delete; the free in it is then not called.
-  size_t i = 0;
-  while (i < frames.size() && IsOperatorDelete(*frames[i])) ++i;
-  AppendCallers(view, frames, i, callers - 1, &shown);
+  AppendCallers(view, frames, OperatorDeleteFrames(frames), callers - 1, &shown);
   return shown;
 }
 
@@ -58,6 +54,12 @@ FreeError OfMismatch(const ReportView& view, const Mismatch& pair, size_t caller
 
 }  // namespace
 
+size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames) {
+  size_t count = 0;
+  while (count < frames.size() && absl::StartsWith(frames[count]->function, "operator delete")) ++count;
+  return count;
+}
+
 std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc) {
   if (by_realloc) return "realloc";
   std::string called = stack ? CalledToFree(symbols.InnermostCalls(stack)) : "";
@@ -75,10 +77,8 @@ absl::string_view XmlKind(FreeError::Kind kind) {
 
 std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers) {
   std::vector<FreeError> errors;
-  const bool all_seen = AllAllocationsSeen(view.analysis());
-  for (const InvalidFree& story : view.analysis().invalid_frees.stories) {
-    const bool is_certain = all_seen || story.kind == InvalidFree::Kind::kInsideLive;
-    if (is_certain && view.Matches(story.allocated.stack)) errors.push_back(OfInvalid(view, story, callers));
+  for (const InvalidFree* story : CertainInvalidFrees(view.analysis())) {
+    if (view.Matches(story->allocated.stack)) errors.push_back(OfInvalid(view, *story, callers));
   }
   for (const Mismatch& pair : Mismatches(view)) errors.push_back(OfMismatch(view, pair, callers));
   return errors;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/view.h"
 
@@ -32,6 +33,9 @@ struct FreeError {
 
 absl::string_view Phrase(FreeError::Kind kind);   // memcheck's, "Mismatched free() / delete / delete []"
 absl::string_view XmlKind(FreeError::Kind kind);  // "MismatchedFree"
+
+// How many of the innermost frames are in operator delete.
+size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames);
 
 // What the program called to end a block there: "free", "realloc", "_ZdlPvm".
 std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc);
