@@ -32,16 +32,19 @@ TEST(ClockTest, TakesTheFinestThatTheKernelTrusts) {
 TEST(ClockTest, IsThatOfThisMachine) {
   Clock clock;
   clock.Init();
-  const uint64_t ticks = clock.Now(), ns = clock.MonotonicNs();
-  EXPECT_GE(ns, NowNs(CLOCK_MONOTONIC_COARSE));
+  const uint64_t coarse_ns = NowNs(CLOCK_MONOTONIC_COARSE);
+  const uint64_t earlier = clock.MonotonicNs(), ticks = clock.Now(), later = clock.MonotonicNs();
+  EXPECT_GE(earlier, coarse_ns);
   if (clock.kind() == ClockKind::kTsc) return;
-  EXPECT_NEAR(static_cast<double>(ticks), static_cast<double>(ns), 100e6) << "nanoseconds already";
+  // Nanoseconds already: of the coarse clock too, which is as far behind as its tick is late.
+  EXPECT_LE(ticks, later);
+  EXPECT_GE(ticks, clock.kind() == ClockKind::kMonotonicNs ? earlier : coarse_ns);
 }
 
 // Threads hand a turn around; each stamp has to be later than the one before it, of another thread.
 // In the midst of it the clock forgoes system calls.
 void ExpectOrder(std::string_view source, void (Clock::*forgo)() = &Clock::ForgoCalls) {
-  constexpr int kThreads = 3, kTurns = 6000;
+  constexpr int kThreads = 3, kTurns = 1500;
   Clock clock;
   clock.Init(source, true);
   const ClockKind kind = clock.kind();
@@ -90,7 +93,8 @@ TEST(ClockTest, StampsAreInOrderOfTheCoarseClock) {
   }
 }
 
-// The counter is gone on with, in its ticks: seconds of one are seconds of the other.
+// The counter is gone on with, in its ticks: seconds of one are seconds of the other. Whatever the thread waits
+// for a processor, what is read lies between what is read before and behind.
 TEST(ClockTest, WithoutTheCounterItIsNotBehindAndNotFarAhead) {
   for (int i = 0; i < 20; ++i) {
     Clock clock;
@@ -99,14 +103,18 @@ TEST(ClockTest, WithoutTheCounterItIsNotBehindAndNotFarAhead) {
     const uint64_t begin_ns = NowNs(CLOCK_MONOTONIC);
     while (NowNs(CLOCK_MONOTONIC) - begin_ns < 2'000'000) {
     }
-    const uint64_t before = clock.OrderedNow(), before_ns = clock.MonotonicNs();
+    const uint64_t earlier_ns = clock.MonotonicNs(), before = clock.OrderedNow(), before_ns = clock.MonotonicNs();
     clock.ForgoCounter();
     EXPECT_GT(clock.OrderedNow(), before);
-    EXPECT_GE(clock.MonotonicNs(), before_ns);
-    const uint64_t now = clock.Now(), now_ns = clock.MonotonicNs();
-    EXPECT_LE(now_ns - before_ns, 30'000'000u);
-    const double us = static_cast<double>(now - before) / static_cast<double>(clock.ticks_per_us());
-    EXPECT_NEAR(us, static_cast<double>(now_ns - before_ns) / 1000, 12'000) << "a tick between the two at the most";
+    const uint64_t coarse_ns = NowNs(CLOCK_MONOTONIC_COARSE);
+    const uint64_t now_ns = clock.MonotonicNs(), now = clock.Now(), later_ns = clock.MonotonicNs();
+    // Ahead by the longest tick, so that it is not behind what was read before.
+    EXPECT_GE(now_ns, coarse_ns + 10'000'000);
+    EXPECT_LE(now_ns, NowNs(CLOCK_MONOTONIC) + 10'000'000);
+    const auto between = [](uint64_t from, uint64_t to) { return static_cast<double>(static_cast<int64_t>(to - from)); };
+    const double us = between(before, now) / static_cast<double>(clock.ticks_per_us());
+    EXPECT_GE(us, between(before_ns, now_ns) / 1000 - 2'000);
+    EXPECT_LE(us, between(earlier_ns, later_ns) / 1000 + 2'000);
   }
 }
 
@@ -146,13 +154,15 @@ TEST(ClockTest, WithoutCallsItIsNotBehindWhatWasTakenBefore) {
   for (int i = 0; i < 1000; ++i) {
     Clock clock;
     clock.Init("kvm-clock\n", true);
-    const uint64_t before = clock.OrderedNow(), plain = clock.Now(), ns = clock.MonotonicNs();
+    const uint64_t before = clock.OrderedNow();
     clock.ForgoCalls();
     ASSERT_GT(clock.OrderedNow(), before);
-    ASSERT_GE(clock.Now(), plain);
-    ASSERT_GE(clock.MonotonicNs(), ns);
-    // A pair has both of one clock, so the reader's conversion has no jump.
-    ASSERT_NEAR(static_cast<double>(clock.MonotonicNs()), static_cast<double>(clock.Now()), 20e6);
+    // Ahead by the longest tick. A pair has both of one clock, so the reader's conversion has no jump.
+    const uint64_t coarse_ns = NowNs(CLOCK_MONOTONIC_COARSE);
+    const uint64_t earlier_ns = clock.MonotonicNs(), now = clock.Now(), later_ns = clock.MonotonicNs();
+    ASSERT_GE(earlier_ns, coarse_ns + 10'000'000);
+    ASSERT_GE(now, earlier_ns);
+    ASSERT_LE(now, later_ns);
   }
 }
 
