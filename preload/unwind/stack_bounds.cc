@@ -79,6 +79,13 @@ bool IsMainThread() {
   return true;
 }
 
+// Is there a mapping at each page of [begin, end)? Without looking at one, which below the main thread's stack
+// would make that grow: msync() does nothing here but walk over the mappings.
+bool IsMapped(uintptr_t begin, uintptr_t end) {
+  const OtherCalls calls;
+  return calls && RawSystemCall(SYS_msync, static_cast<long>(begin), static_cast<long>(end - begin), MS_ASYNC) == 0;
+}
+
 // Keeps the compiler from moving the stores that a signal handler may see.
 void Fence() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
@@ -100,6 +107,7 @@ void StackBounds::Reset() {
   Fence();
   floor_ = 0;
   floor_is_hole_ = false;
+  is_main_ = false;
   looked_ = 0;
   wasted_probes_ = 0;
   far_attempts_ = 0;
@@ -110,6 +118,7 @@ void StackBounds::FindPrimary() {
   uintptr_t top = ThreadPointer();
   if (IsMainThread() && &__libc_stack_end != nullptr) {
     top = reinterpret_cast<uintptr_t>(__libc_stack_end);
+    is_main_ = true;
   }
   const uintptr_t page = PageOf(top);
   if (page == 0 || !ProbeWord(page)) return;
@@ -125,19 +134,29 @@ void StackBounds::FindPrimary() {
   lo_ = page;
 }
 
-// Within the block that libc has mapped for a thread's stack. Elsewhere nothing but a guard page may part what lies below.
+// Within the block that libc has mapped for a thread's stack. Below the main thread's own the kernel keeps 1 MiB free of
+// other mappings, so that what is mapped without a hole is its stack.
 bool StackBounds::MayExtendFar(uintptr_t page) const {
-  return floor_ != 0 && !floor_is_hole_ && page >= floor_ && far_attempts_ < kMaxFarAttempts;
+  if (far_attempts_ >= kMaxFarAttempts) return false;
+  return is_main_ || (floor_ != 0 && !floor_is_hole_ && page >= floor_);
 }
 
 // Of a mapping, so that each page need not be asked for: to ask would bring in those that the program has not touched.
 bool StackBounds::ExtendFar(uintptr_t page) {
   if (!MayExtendFar(page)) return false;
-  for (uintptr_t at = lo_; at > page;) {
+  bool is_stack = !is_main_ || IsMapped(page, lo_);
+  for (uintptr_t at = lo_; is_stack && at > page;) {
     at -= at - page < kFarStepBytes ? at - page : kFarStepBytes;
-    if (ProbeWord(at)) continue;
+    is_stack = ProbeWord(at);
+  }
+  if (!is_stack) {
     ++far_attempts_;
     return false;
+  }
+  if (is_main_) {
+    floor_ = 0;  // a hole was filled since
+    floor_is_hole_ = false;
+    Fence();
   }
   lo_ = page;
   return true;

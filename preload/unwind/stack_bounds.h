@@ -8,8 +8,9 @@
 //                   thread __libc_stack_end; lo follows the stack downwards, to where
 //                   the thread's descriptor says that it begins. Each page is probed
 //                   once in the life of the thread. A frame of more than 64 MiB is followed
-//                   where the descriptor says that all of it is stack. On the main thread
-//                   nothing does, and a probe below its stack would make that grow.
+//                   where the descriptor says that all of it is stack, on the main thread where
+//                   all of it is mapped: msync() tells, for a probe below that stack would make
+//                   it grow.
 //   any other       a fiber's stack, a sigaltstack: the window is the page of the
 //                   stack pointer, and grows page by page, each probed; nothing
 //                   of it is remembered, for it may be unmapped at any time.
@@ -94,6 +95,7 @@ class StackBounds {
   // or a hole that was met. 0: not known.
   uintptr_t floor_ = 0;
   bool floor_is_hole_ = false;
+  bool is_main_ = false;  // the stack is the one that the kernel made
   // Of attempts to follow a frame larger than kMaxGrowthBytes: how many met what cannot be read.
   uint32_t far_attempts_ = 0;
   uint32_t looked_ = 0;          // FindPrimary() has been done

@@ -3,6 +3,7 @@
 #include <alloca.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -171,6 +172,29 @@ TEST(StackBoundsTest, FollowsFramesOfHundredsOfMegabytes) {
   ASSERT_EQ(pthread_create(&thread, &attributes, body, nullptr), 0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
+}
+
+// The same of the main thread, in a process whose limit allows it; below its stack the kernel keeps 128 MiB free.
+TEST(StackBoundsTest, FollowsFramesOfTensOfMegabytesOnTheMainThread) {
+  const pid_t child = fork();
+  if (child == 0) {
+    rlimit limit;
+    getrlimit(RLIMIT_STACK, &limit);
+    if (limit.rlim_cur < (120u << 20)) {
+      limit.rlim_cur = 120u << 20;
+      EXPECT_EQ(setrlimit(RLIMIT_STACK, &limit), 0);
+    }
+    StackBounds bounds;
+    bounds.Enter(StackPointer());
+    Pages fiber(4);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(bounds.Enter(fiber.at(1, 128)).lo, fiber.at(1));
+    EnterDeeper(&bounds, 90u << 20);
+    EXPECT_EQ(bounds.Enter(fiber.at(1, 128)).lo, fiber.at(1));
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 size_t StackKiB() {
