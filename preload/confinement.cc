@@ -15,6 +15,7 @@
 #include "preload/sys.h"
 #include "preload/trace_end.h"
 #include "preload/unwind/stack_bounds.h"
+#include "preload/usage_samples.h"
 
 namespace memtrace {
 namespace {

@@ -37,6 +37,7 @@
 #include "preload/sys.h"
 #include "preload/thread_state.h"
 #include "preload/trace_end.h"
+#include "preload/usage_samples.h"
 
 extern "C" int __cxa_at_quick_exit(void (*function)(void*), void* module);
 

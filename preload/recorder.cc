@@ -1,27 +1,15 @@
 #include "preload/recorder.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cerrno>
 #include <cstring>
 
-#include "preload/allowed_calls.h"
 #include "preload/extended_event.h"
-#include "preload/faults/faults.h"
-#include "preload/faults/page_snapshot.h"
-#include "preload/leak_scan/leak_scan.h"
 #include "preload/leak_scan/program_mappings.h"
-#include "preload/leak_scan/scan_copy.h"
 #include "preload/nested_section.h"
-#include "preload/own_memory.h"
-#include "preload/own_proc.h"
-#include "preload/pace.h"
 #include "preload/sampled_set.h"
 #include "preload/sampler.h"
-#include "preload/scan_hints.h"
-#include "preload/signals_blocked.h"
-#include "preload/sys.h"
+#include "preload/usage_samples.h"
 
 namespace memtrace {
 namespace {
@@ -32,29 +20,6 @@ constexpr uint32_t kLongestStride = 16;
 // A thread that goes this long between events stamps each of them, so that an
 // event is placed exactly and not somewhere in a pause.
 constexpr uint64_t kSlowUs = 50;
-// Usage samples: getrusage costs 0.6 us, /proc/self/statm 3 us more.
-constexpr uint64_t kSampleUs = 1'000;
-constexpr uint64_t kResidentUs = 10'000;
-// Where allocations are sampled the events themselves are about a millisecond apart, and a usage
-// sample with each would cost a third of what the event does.
-constexpr uint64_t kSparseSampleUs = 10'000;
-constexpr uint64_t kSparseResidentUs = 50'000;
-// A call of the kernel anyway (a mapping): a sample is cheap beside it.
-constexpr uint64_t kMappingSampleUs = 100;
-
-constinit std::atomic<uint64_t> g_last_sample{0};
-constinit std::atomic<uint64_t> g_last_resident{0};
-constinit Pace g_usage_pace;
-
-// By a pace of their own: those that come as the program goes on. kIfSparse: with few events.
-enum class UsageWhen { kIfSparse, kIfCheap, kNow };
-void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
-
-void MappingEvent(ThreadState& state) {
-  SampleUsage(state, g_clock.Now(), kMappingSampleUs);
-  state.events_to_stamp = 1;
-  BeginEvent(state, 0, kLargestEventWords);
-}
 
 }  // namespace
 
@@ -98,102 +63,6 @@ void NumberEvent(ThreadState& state) {
   PutExtended(state, kType, {g_event_number.fetch_add(1)});
 }
 #endif
-
-uint64_t ResidentBytes() {
-  // Of a thread that has ended all numbers are 0.
-  const long resident = ReadOwnProc("statm", [](const char* path) {
-    char text[128];
-    const long bytes = sys::ReadFile(path, text, sizeof(text) - 1);
-    if (bytes <= 0) return 0L;
-    const char* p = text;
-    const char* const end = text + bytes;
-    while (p < end && *p != ' ') ++p;
-    long pages = 0;
-    for (++p; p < end && *p >= '0' && *p <= '9'; ++p) pages = pages * 10 + (*p - '0');
-    return pages * 4096;
-  });
-  return resident > 0 ? static_cast<uint64_t>(resident) : 0;
-}
-
-namespace {
-
-// One thread takes the sample; the others go on.
-bool TakeTurn(uint64_t last, uint64_t now) {
-  if (!g_last_sample.compare_exchange_strong(last, now, std::memory_order_relaxed)) return false;
-  uintptr_t sharing = g_switch.sharing.load(std::memory_order_relaxed);
-  if (sharing != 0) {
-    const uintptr_t next = (sharing & ~kEpochMask) | ((sharing + 1) & kEpochMask);
-    g_switch.sharing.compare_exchange_strong(sharing, next, std::memory_order_relaxed);
-  }
-  return true;
-}
-
-// In a frame of its own: a scan that TakeSample() begins looks at that one's, where old words may stand.
-[[gnu::noinline]] void PutUsage(ThreadState& state, uint64_t now, UsageWhen when) {
-  const uint64_t asked = g_clock.Now();
-  if (when != UsageWhen::kNow && !g_usage_pace.IsDue(asked)) return;
-  rusage usage;
-  if (sys::Failed(sys::Getrusage(RUSAGE_SELF, &usage))) return;
-  g_usage_pace.Took(asked, g_clock.Now(), kLongestPauseUs * g_clock.ticks_per_us());
-  const uint64_t own_faults = own_minor_faults();  // those of a snapshot come behind
-  if (TakePageSnapshotIfGrown(OwnPeakKb(usage.ru_maxrss))) now = g_clock.OrderedNow();
-  uint64_t resident = 0;
-  uint64_t last_resident = g_last_resident.load(std::memory_order_relaxed);
-  const uint64_t resident_us = when == UsageWhen::kIfSparse ? kSparseResidentUs : kResidentUs;
-  if (now - last_resident >= resident_us * g_clock.ticks_per_us() &&
-      g_last_resident.compare_exchange_strong(last_resident, now, std::memory_order_relaxed)) {
-    resident = ResidentBytes();
-  }
-  Put(state, format::TimeWord(now));
-  PutExtended(state, format::ExtendedType::kUsage,
-              {static_cast<uint64_t>(usage.ru_minflt), static_cast<uint64_t>(usage.ru_majflt),
-               resident, static_cast<uint64_t>(OwnPeakKb(usage.ru_maxrss)) * 1024, own_faults,
-               Pair(static_cast<uint64_t>(usage.ru_nvcsw),
-                    static_cast<uint64_t>(usage.ru_nivcsw))});
-}
-
-// `calls`: the outermost of this thread, which knows what the program itself blocks.
-void TakeSample(ThreadState& state, uint64_t now, UsageWhen when, const SignalsBlocked& calls) {
-  DrainFaults(DrainWhen::kIfDue);
-  if (!calls) return;
-  if (g_scanning_copy.load(std::memory_order_relaxed) != 0) ReapScan();
-  if (IsScanRequested()) [[unlikely]] AnswerScanRequest(state, ~calls.before());
-  if (!state.ring.HasRoom(kShortEventWords)) SpoolThread(state);
-  PutUsage(state, now, when);
-}
-
-// `last`: of the sample before, as the caller saw it.
-void SampleAfter(uint64_t last, ThreadState& state, uint64_t now, UsageWhen when) {
-  if (!TakeTurn(last, now)) return;
-  // A handler that jumps would leave a file open.
-  const SignalsBlocked calls;
-  if (calls && g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
-    g_last_sample.store(last, std::memory_order_relaxed);
-    return;
-  }
-  TakeSample(state, now, when, calls);
-}
-
-// Unless one was taken less than `min_us` ago, or they cost too much.
-void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
-  // Another thread may have stored a later one since: then none is due.
-  const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
-  if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us())) return;
-  const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
-  if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
-  SampleAfter(last, state, now, sparse ? UsageWhen::kIfSparse : UsageWhen::kIfCheap);
-}
-
-}  // namespace
-
-void SampleUsageNow(ThreadState& state) {
-  SampleAfter(g_last_sample.load(std::memory_order_relaxed), state, g_clock.Now(), UsageWhen::kNow);
-}
-
-void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls) {
-  const uint64_t now = g_clock.Now();
-  if (TakeTurn(g_last_sample.load(std::memory_order_relaxed), now)) TakeSample(state, now, UsageWhen::kNow, calls);
-}
 
 void RecordHeapGrowth(ThreadState& state, uintptr_t current_break, uint32_t slot) {
   uintptr_t before = g_process.seen_break.load(std::memory_order_relaxed);
@@ -450,117 +319,6 @@ void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t byt
   if (!section || !Keep(block)) return;
   StampIfSampling(section.state());
   WriteAlignedAlloc(section.state(), function, block, bytes, alignment, site);
-}
-
-namespace {
-
-void ForgetMappings(uintptr_t begin, size_t bytes) {
-  g_program_mappings.Forget(begin, bytes);
-  g_allocator_mappings.Forget(begin, bytes);
-}
-
-}  // namespace
-
-void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
-                const CallSite& site) {
-  const Section section(site.cfa);
-  if (!section) return;
-  const auto begin = reinterpret_cast<uintptr_t>(address);
-  g_program_mappings.NoteMmap(begin, length, flags);
-  if (site.pc - g_process.other_allocator.begin < g_process.other_allocator.bytes) {
-    g_allocator_mappings.NoteMmap(begin, length, flags);
-  } else {
-    g_allocator_mappings.Forget(begin, length);
-  }
-  ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
-  // The captured stack is in the ring by now: its buffer is free for the name,
-  // and the program's stack may be small.
-  char* const name = reinterpret_cast<char*>(state.keys);
-  static_assert(sizeof(state.keys) >= 4096);
-  long name_bytes = 0;
-  const OtherCalls calls;
-  if (calls && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
-    Text<16> file;
-    file << "fd/" << fd;
-    name_bytes = ReadOwnProc(file.view(), [&](const char* path) { return sys::Readlink(path, name, 4096); });
-    if (name_bytes < 0) name_bytes = 0;
-  }
-  PutExtended(state, format::ExtendedType::kMmap,
-              {reinterpret_cast<uintptr_t>(address), length,
-               Pair(static_cast<uint32_t>(prot), static_cast<uint32_t>(flags)),
-               Pair(static_cast<uint32_t>(fd), slot), offset},
-              {name, static_cast<size_t>(name_bytes)});
-}
-
-void RecordMunmap(void* address, size_t length, const CallSite& site) {
-  ForgetMappings(reinterpret_cast<uintptr_t>(address), length);
-  const Section section(site.cfa);
-  if (!section) return;
-  ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
-  PutExtended(state, format::ExtendedType::kMunmap,
-              {reinterpret_cast<uintptr_t>(address), length, slot});
-}
-
-void RecordMunmapFailed(void* address, size_t length) {
-  const Section section;
-  if (!section) return;
-  section.state().events_to_stamp = 1;
-  BeginEvent(section.state(), 0);
-  PutExtended(section.state(), format::ExtendedType::kMunmapFailed,
-              {reinterpret_cast<uintptr_t>(address), length});
-}
-
-void RecordMremap(void* old_address, size_t old_length, void* address, size_t length, int flags,
-                  const CallSite& site) {
-  ForgetMappings(reinterpret_cast<uintptr_t>(old_address), old_length);
-  ForgetMappings(reinterpret_cast<uintptr_t>(address), length);
-  const Section section(site.cfa);
-  if (!section) return;
-  ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
-  PutExtended(state, format::ExtendedType::kMremap,
-              {reinterpret_cast<uintptr_t>(old_address), old_length,
-               reinterpret_cast<uintptr_t>(address), length,
-               Pair(static_cast<uint32_t>(flags), slot)});
-}
-
-void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site) {
-  g_scan_hints.MoveBreak(old_break, new_break);
-  const Section section(site.cfa);
-  if (!section) return;
-  ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
-  // Growth by libc's allocator since the last event comes first.
-  RecordHeapGrowth(state, old_break, slot);
-  g_process.seen_break.store(new_break, std::memory_order_relaxed);
-  PutExtended(state, format::ExtendedType::kBrk, {old_break, new_break, slot});
-}
-
-void RecordShmat(void* address, size_t length, int shmid, int flags, const CallSite& site) {
-  const Section section(site.cfa);
-  if (!section) return;
-  ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
-  PutExtended(state, format::ExtendedType::kShmat,
-              {reinterpret_cast<uintptr_t>(address), length,
-               Pair(static_cast<uint32_t>(shmid), static_cast<uint32_t>(flags)), slot});
-}
-
-void RecordShmdt(const void* address, const CallSite& site) {
-  const Section section(site.cfa);
-  if (!section) return;
-  ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
-  PutExtended(state, format::ExtendedType::kShmdt,
-              {reinterpret_cast<uintptr_t>(address), slot});
 }
 
 void RecordThreadName(const char* name) {

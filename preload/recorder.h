@@ -22,7 +22,6 @@
 #include "preload/clock.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/process.h"
-#include "preload/signals_blocked.h"
 #include "preload/thread_state.h"
 
 namespace memtrace {
@@ -113,13 +112,6 @@ inline constexpr size_t kLargestEventWords = kShortEventWords + 4096 / 8;
 // Slow: a time word, for an event of `address` (0: of none). Adapts the stride and takes a
 // usage sample at times.
 void Stamp(ThreadState& state, uintptr_t address);
-
-// Slow: getrusage into the ring. Of who asks, so at any price; those in passing are fewer where they are dear.
-void SampleUsageNow(ThreadState& state);
-// The same. `calls` is the outermost of this thread, and not a vfork child's: a scan that is asked
-// for sends a signal that the program does not block.
-void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls);
-uint64_t ResidentBytes();  // 0: not known
 
 // The slot of the stack of `site`, defining the nodes that are new.
 uint32_t CaptureStack(ThreadState& state, const CallSite& site);
@@ -313,7 +305,7 @@ void RecordAlignedAllocInAnyMode(AllocFunction function, void* block, size_t byt
 void RecordAlignedAlloc(AllocFunction function, void* block, size_t bytes, size_t alignment,
                         const CallSite& site);
 
-// Mappings: see ExtendedType for which come before and which after the call.
+// Mappings (mapping_events.cc): see ExtendedType for which come before and which after the call.
 void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint64_t offset,
                 const CallSite& site);
 void RecordMunmap(void* address, size_t length, const CallSite& site);

@@ -19,6 +19,7 @@
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
 #include "preload/thread_state.h"
+#include "preload/usage_samples.h"
 
 namespace memtrace {
 namespace {

@@ -1,0 +1,35 @@
+// Usage samples: what the kernel counts of the process (faults, resident memory, switches of the processor), put
+// into a thread's ring among the events. At most one a millisecond, by whichever thread comes by.
+//
+// The same moment serves what else is done now and then by a thread that records: faults are drained, a scan that
+// somebody asked for is begun.
+//
+// Threads: any; of several one takes the sample. Slow: system calls.
+
+#ifndef MEMTRACE_PRELOAD_USAGE_SAMPLES_H_
+#define MEMTRACE_PRELOAD_USAGE_SAMPLES_H_
+
+#include <cstdint>
+
+#include "preload/signals_blocked.h"
+#include "preload/thread_state.h"
+
+namespace memtrace {
+
+// Of the ordinary events, and of those that call the kernel anyway (a mapping): a sample is cheap beside it.
+inline constexpr uint64_t kSampleUs = 1'000;
+inline constexpr uint64_t kMappingSampleUs = 100;
+
+// Unless one was taken less than `min_us` ago, or they cost too much. `now`: g_clock's.
+void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
+// Of who asks, so at any price; those in passing are fewer where they are dear.
+void SampleUsageNow(ThreadState& state);
+// The same. `calls` is the outermost of this thread, and not a vfork child's: a scan that is asked
+// for sends a signal that the program does not block.
+void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls);
+
+uint64_t ResidentBytes();  // 0: not known
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_USAGE_SAMPLES_H_
