@@ -1,7 +1,9 @@
 #include "symbolizer/call_targets.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace memtrace::symbolizer {
 namespace {
@@ -13,16 +15,20 @@ uint64_t Destination(std::string_view code, uint64_t return_address) {
   return return_address + static_cast<uint64_t>(static_cast<int64_t>(displacement));
 }
 
-// One of them is an operator new or delete, and another is something else: "_Znw", "_Zna", "_Zdl",
-// "_Zda" are those of new, new[], delete, delete[].
+// What the names of operators begin with: of new, new[], delete, delete[].
+constexpr std::string_view kNew = "_Znw", kNewArray = "_Zna", kDelete = "_Zdl", kDeleteArray = "_Zda";
+
+// One of those; empty: no operator new or delete.
+std::string_view OperatorKind(std::string_view name) {
+  const std::string_view start = name.substr(0, 4);
+  const bool is_operator = start == kNew || start == kNewArray || start == kDelete || start == kDeleteArray;
+  return is_operator ? start : std::string_view();
+}
+
+// One of them is an operator new or delete, and another is something else.
 bool IsFoldedOperator(const std::vector<std::string_view>& names) {
-  const auto kind = [](std::string_view name) {
-    const std::string_view start = name.substr(0, 4);
-    const bool is_operator = start == "_Znw" || start == "_Zna" || start == "_Zdl" || start == "_Zda";
-    return is_operator ? start : std::string_view();
-  };
   for (const std::string_view name : names) {
-    if (kind(name) != kind(names.front())) return true;
+    if (OperatorKind(name) != OperatorKind(names.front())) return true;
   }
   return false;
 }
@@ -35,6 +41,17 @@ CallTargets::CallTargets(const ElfFile& module, const SymbolTable& symbols, cons
   for (ElfSection& section : module.SectionsOfType(SHT_PROGBITS)) {
     if ((section.header.sh_flags & SHF_EXECINSTR) != 0) code_.push_back(section);
   }
+  // mold's --icf keeps one name of those that it folds.
+  if (module.Section(".comment").data.find("mold ") == std::string_view::npos) return;
+  for (const auto& [one, other] : {std::pair(kNew, kNewArray), std::pair(kDelete, kDeleteArray)}) {
+    if (symbols_.HasNamesThatBegin(one) == symbols_.HasNamesThatBegin(other)) continue;
+    unsure_.push_back(one);
+    unsure_.push_back(other);
+  }
+}
+
+bool CallTargets::IsUnsure(std::string_view name) const {
+  return std::find(unsure_.begin(), unsure_.end(), OperatorKind(name)) != unsure_.end();
 }
 
 std::string CallTargets::Find(uint64_t return_address) const {
@@ -48,7 +65,7 @@ std::string CallTargets::Find(uint64_t return_address) const {
       if (const std::string* stub = plt_.Find(target); stub != nullptr) return *stub;
       const SymbolTable::Symbol* symbol = symbols_.Find(target);
       if (symbol != nullptr && symbol->address == target) {
-        return IsFoldedOperator(symbols_.NamesAt(target)) ? "" : symbol->name;
+        return IsFoldedOperator(symbols_.NamesAt(target)) || IsUnsure(symbol->name) ? "" : symbol->name;
       }
     }
     if (code.size() >= kCallByWord &&

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "symbolizer/elf_file.h"
@@ -35,7 +36,11 @@ class CallTargets {
   std::string Find(uint64_t return_address) const;
 
  private:
+  // May it be another operator of the module's own, of which the linker has kept no name?
+  bool IsUnsure(std::string_view name) const;
+
   std::vector<ElfSection> code_;
+  std::vector<std::string_view> unsure_;  // what their names begin with
   const SymbolTable& symbols_;
   const PltNames& plt_;
 };

@@ -125,8 +125,7 @@ void DataUnits::ReadUnit(Dwarf_Die* die, const std::string& path) {
   if (split.is_split && !split.found) {
     if (name == nullptr) name = FirstFile(die);
     if (note_.empty()) {
-      note_ = absl::StrCat(path, ": ", split.name == nullptr ? "a .dwo file" : split.name,
-                           " was not found; its variables are of no source");
+      note_ = absl::StrCat(path, ": ", split.Missing(die), "; its variables are of no source");
     }
   }
   Unit unit{.name = NameOfUnit(die, name), .die = die};

@@ -125,8 +125,7 @@ void DwarfModule::FindSplit(Unit* unit) {
       FileRecorder::Note(FileStamp::Of(paths.Of(split.name)));
     }
     if (!note_.empty()) return;
-    note_ = absl::StrCat(path_, ": ", split.name != nullptr ? split.name : "a .dwo file",
-                         " was not found; what was inlined into its functions is missing");
+    note_ = absl::StrCat(path_, ": ", split.Missing(&unit->die), "; what was inlined into its functions is missing");
     return;
   }
   Dwarf* dwarf = dwarf_cu_getdwarf(split.die.cu);

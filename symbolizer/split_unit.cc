@@ -1,6 +1,9 @@
 #include "symbolizer/split_unit.h"
 
 #include <dwarf.h>
+#include <unistd.h>
+
+#include "symbolizer/source_paths.h"
 
 namespace memtrace::symbolizer {
 
@@ -19,6 +22,15 @@ SplitUnit SplitUnit::Of(Dwarf_Die* unit) {
     split.name = dwarf_formstring(&attribute);
   }
   return split;
+}
+
+std::string SplitUnit::Missing(Dwarf_Die* unit) const {
+  const std::string file = name == nullptr ? "a .dwo file" : name;
+  // -gsplit-dwarf=single leaves it in the object, beside the skeleton, which libdw then takes for all of it.
+  if (name != nullptr && access(SourcePaths(unit).Of(name).c_str(), R_OK) == 0) {
+    return file + " is there, but libdw finds no split unit in it (-gsplit-dwarf=single, or type units of gcc's DWARF 5)";
+  }
+  return file + " was not found";
 }
 
 }  // namespace memtrace::symbolizer

@@ -5,6 +5,8 @@
 
 #include <elfutils/libdw.h>
 
+#include <string>
+
 namespace memtrace::symbolizer {
 
 struct SplitUnit {
@@ -14,6 +16,8 @@ struct SplitUnit {
   const char* name = nullptr;  // of the .dwo file; nullptr: not said
 
   static SplitUnit Of(Dwarf_Die* unit);
+  // Of one that was not found: "app.dwo was not found", or that the file is there and libdw does not read it.
+  std::string Missing(Dwarf_Die* unit) const;
 };
 
 }  // namespace memtrace::symbolizer

@@ -29,6 +29,11 @@ std::optional<uint8_t> RankOf(const GElf_Sym& symbol, std::string_view name) {
   return static_cast<uint8_t>((function ? 0 : 2) + (local ? 1 : 0));
 }
 
+// gcc's crtbegin.o gives its functions no size. Where the compiler of what is behind them wrote no symbols (GHC), or
+// they were removed, the last of them would have all of it.
+constexpr std::string_view kLastOfCrtBegin = "frame_dummy";
+constexpr uint64_t kMostBytesOfIt = 16;
+
 size_t LeadingUnderscores(std::string_view name) {
   return std::min(name.find_first_not_of('_'), name.size());
 }
@@ -83,7 +88,8 @@ void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
       sized_.Add(symbol.address, end, index);
       continue;
     }
-    const uint64_t limit = next < symbols_.size() ? symbols_[next].address : *code_end;
+    uint64_t limit = next < symbols_.size() ? symbols_[next].address : *code_end;
+    if (symbol.name == kLastOfCrtBegin) limit = std::min(limit, symbol.address + kMostBytesOfIt);
     unsized_.Add(symbol.address, std::min(limit, *code_end), index);
   }
   sized_.Build();
@@ -97,6 +103,10 @@ std::vector<std::string_view> SymbolTable::NamesAt(uint64_t address) const {
       [](const Symbol& symbol, uint64_t wanted) { return symbol.address < wanted; });
   for (; at != symbols_.end() && at->address == address; ++at) names.push_back(at->name);
   return names;
+}
+
+bool SymbolTable::HasNamesThatBegin(std::string_view with) const {
+  return std::any_of(symbols_.begin(), symbols_.end(), [&](const Symbol& symbol) { return symbol.name.starts_with(with); });
 }
 
 const SymbolTable::Symbol* SymbolTable::Find(uint64_t address) const {

@@ -46,6 +46,8 @@ class SymbolTable {
   const Symbol* Find(uint64_t address) const;
   // The names of all symbols that begin here: aliases, and functions that a linker has folded.
   std::vector<std::string_view> NamesAt(uint64_t address) const;
+  // Is there one whose name begins so? Looks at all of them.
+  bool HasNamesThatBegin(std::string_view with) const;
   bool empty() const { return symbols_.empty(); }
 
  private:

@@ -121,6 +121,19 @@ TEST_F(OddBuildsTest, BuildIdsOfAnyLengthAreRead) {
   }
 }
 
+// Its functions have no size; the last one would have all that has no symbols behind it.
+TEST_F(OddBuildsTest, CrtBeginsFunctionsEndWhereTheyDo) {
+  Write("p.c", "#include <stdlib.h>\n__attribute__((noinline)) char *helper(int n) { char *p = malloc(n); *p = 1; return p + 1; }\n"
+               "int main(int argc, char **argv) { return *helper(argc); }\n");
+  Run("gcc -O1 p.c -o whole && objcopy -N helper whole program");
+  const uint64_t helper = AddressesOf("helper", "whole").front().offset;
+  const uint64_t dummy = std::stoull(Run("nm whole | awk '$3 == \"frame_dummy\" {print $1}'"), nullptr, 16);
+  ASSERT_LT(helper - dummy, 64u) << "right behind it";
+  EXPECT_EQ(SymbolizeOne({}, {.path = Path("program")}, dummy + 1).frames.at(0).at(0).function, "frame_dummy");
+  const auto frames = SymbolizeOne({}, {.path = Path("program")}, helper + 20).frames.at(0);
+  EXPECT_TRUE(frames.empty() || frames.front().function.empty()) << frames.front().function;
+}
+
 // tcc writes "malloc@plt" for the stub: that is no malloc of the program's own.
 TEST_F(OddBuildsTest, ASymbolOfAStubIsNotWhatItLeadsTo) {
   Write("l.c", kLibrary);
@@ -225,6 +238,14 @@ int main(int argc, char**) {
     EXPECT_EQ(ChainsIn("main"), ChainsIn("main", "plain")) << version;
     EXPECT_EQ(ChainsIn(handler), ChainsIn(handler, "plain")) << version;
   }
+}
+
+TEST_F(OddBuildsTest, SplitDebugInformationThatIsNotReadIsNotCalledGone) {
+  Write("a.cc", "static inline __attribute__((always_inline)) int In(volatile int *k) { return *k / 3; }\n"
+                "int a(volatile int *k) { return In(k); }\n");
+  Run("clang++ -O2 -g -gsplit-dwarf=single -fPIC -c a.cc && clang++ -shared a.o -o program");
+  const ModuleResult result = Symbolizer(Options()).Symbolize({.path = Path("program")}, AddressesOf("_Z1aPVi", "program"));
+  EXPECT_THAT(result.missed, HasSubstr("a.o is there, but libdw finds no split unit in it"));
 }
 
 TEST_F(OddBuildsTest, ThatSplitDebugInformationIsGoneIsSaidOnce) {

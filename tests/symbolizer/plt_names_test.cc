@@ -61,6 +61,41 @@ TEST_P(PltNamesTest, AgreeWithObjdump) {
   }
 }
 
+// The stubs that objdump knows no names of: each by the word that it jumps through, "# ADDRESS <name@VERSION>" in its code.
+std::map<uint64_t, std::string> StubsByTheirWords(const std::string& path) {
+  std::map<uint64_t, std::string> stubs;
+  for (absl::string_view line :
+       absl::StrSplit(RunCommand("objdump -d -j .plt -j .plt.got " + path + " 2>/dev/null"), '\n')) {
+    const size_t colon = line.find(":\t"), word = line.find("# "), name = line.find(" <", word);
+    if (colon == absl::string_view::npos || name == absl::string_view::npos) continue;
+    const absl::string_view version = line.substr(name + 2, line.find('@', name) - name - 2);
+    if (version.empty() || version.find('>') != absl::string_view::npos) continue;
+    const uint64_t address = std::strtoull(std::string(line.substr(0, colon)).c_str(), nullptr, 16);
+    stubs[address & ~uint64_t{15}] = absl::StrCat(version, "@plt");
+  }
+  return stubs;
+}
+
+class OtherLinkersTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OtherLinkersTest, StubsHaveTheNamesOfTheirWords) {
+  const std::string path = absl::StrCat(MEMTRACE_FIXTURE_DIR, "/", GetParam());
+  const std::map<uint64_t, std::string> stubs = StubsByTheirWords(path);
+  ASSERT_GE(stubs.size(), 5u);
+  std::vector<Address> addresses;
+  for (const auto& [address, name] : stubs) addresses.push_back({address, false});
+  const ModuleResult result = Symbolizer(Options()).Symbolize({.path = path}, addresses);
+  size_t i = 0;
+  for (const auto& [address, name] : stubs) {
+    const std::vector<Frame>& frames = result.frames[i++];
+    ASSERT_EQ(frames.size(), 1u) << std::hex << address << " " << name;
+    const Frame& frame = frames.front();
+    EXPECT_EQ(frame.linkage_name.empty() ? frame.function : frame.linkage_name + "@plt", name) << std::hex << address;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, OtherLinkersTest, ::testing::Values("gcc", "gcc_lazy", "gcc_mold", "clang_retpoline"));
+
 // Calls of named functions and stubs, "call ADDRESS <name>" and "call *0x..(%rip) # ADDRESS <name@...>",
 // with the address behind them. What is not the first byte of a function is written "name+0x..".
 std::map<uint64_t, std::string> CallsByObjdump(const std::string& path) {
