@@ -1,5 +1,7 @@
 #include "preload/unwind/cfi_unwinder.h"
 
+#include <dlfcn.h>
+
 namespace memtrace::unwind {
 
 using format::StackMarker;
@@ -103,6 +105,18 @@ StepResult CfiUnwinder::StepByRule(FrameRule rule) {
   return Leave(&outer, (rule.flags & kSignal) != 0);
 }
 
+// As FastWalk's. What the frame read may have moved the window to the other stack already.
+bool CfiUnwinder::LeavesStack(uintptr_t pc, uintptr_t sp) {
+  if (stacks_left_ == 0) return false;
+  --stacks_left_;
+  reader_.Enter(sp_);
+  const bool was_primary = reader_.on_primary_stack();
+  if (reader_.Contains(sp - sizeof(uint64_t))) return false;
+  reader_.Enter(sp);
+  dl_find_object code;
+  return !(was_primary && reader_.on_primary_stack()) && _dl_find_object(reinterpret_cast<void*>(pc - 1), &code) == 0;
+}
+
 StepResult CfiUnwinder::Leave(Registers* outer, bool over_signal) {
   uint64_t pc;
   uint64_t sp;
@@ -114,7 +128,7 @@ StepResult CfiUnwinder::Leave(Registers* outer, bool over_signal) {
   if (over_signal) {
     if (pc == point_.pc && sp == sp_) return Mark(StackMarker::kInconsistent);
     reader_.Enter(sp);
-  } else if (sp <= sp_ && !(point_.exact && sp == sp_ && pc != point_.pc)) {
+  } else if (sp <= sp_ && !(point_.exact && sp == sp_ && pc != point_.pc) && !LeavesStack(pc, sp)) {
     // Only code that was interrupted may have its return address in a register.
     return Mark(StackMarker::kInconsistent);
   }

@@ -55,12 +55,14 @@ class CfiUnwinder {
   StepResult StepByRow(const CfiImage& image, const CfiRow& row);
   StepResult StepByRule(FrameRule rule);
   StepResult Leave(Registers* outer, bool over_signal);
+  bool LeavesStack(uintptr_t pc, uintptr_t sp);
   bool Cfa(const CfiImage& image, const CfaRule& rule, uint64_t* cfa);
   bool Apply(const CfiImage& image, int reg, const CfiRule& rule, uint64_t cfa, Registers* outer);
   bool Check(EvalStatus status);
 
   CodePoint point_;
   uintptr_t sp_;
+  uint16_t stacks_left_ = 256;  // may be left so often: a walk of nonsense ends
   Registers registers_;
   StackReader reader_;
   format::StackMarker marker_ = format::StackMarker::kNone;

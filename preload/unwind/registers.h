@@ -30,6 +30,8 @@ class StackReader {
     return true;
   }
 
+  // Without asking for more.
+  bool Contains(uintptr_t address) const { return window_.Contains(address); }
   bool on_primary_stack() const { return bounds_->IsPrimary(window_); }
 
  private:
