@@ -37,10 +37,14 @@ class Flood {
         if (edge.to == leader || marks_.kind[edge.to] != LeakKind::kDefinite) continue;
         marks_.kind[edge.to] = LeakKind::kIndirect;
         marks_.leader[edge.to] = leader;
+        if (!graph_.blocks().block(edge.to).has(HeldBlock::kUncounted)) {
+          sum.bytes += graph_.blocks().bytes(edge.to);
+          ++sum.blocks;
+        }
         // What it led to is led to by this one now.
         LeakAmount& merged = marks_.indirect[edge.to];
-        sum.bytes += graph_.blocks().bytes(edge.to) + merged.bytes;
-        sum.blocks += 1 + merged.blocks;
+        sum.bytes += merged.bytes;
+        sum.blocks += merged.blocks;
         merged = {};
         stack_.push_back(edge.to);
       }
