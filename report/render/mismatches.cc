@@ -142,10 +142,12 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls) {
 CxxOperators CxxOperatorsOf(const Analysis& analysis) {
   return {std::ranges::any_of(analysis.modules,
                               [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); }),
-          analysis.coverage.own_operator_delete};
+          analysis.coverage.own_operator_delete,
+          std::ranges::any_of(analysis.leak_scans, [](const LeakScan& scan) { return scan.allocations_unseen && scan.frees_unseen; })};
 }
 
 std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, const CxxOperators& operators) {
+  if (operators.passed_by) return std::nullopt;
   const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), operators.has_runtime);
   const HeapCall ended = ends.by == BlockEnds::By::kRealloc ? HeapCall::kRealloc
                                                             : FreedBy(symbols.InnermostCalls(ends.to));

@@ -50,6 +50,9 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls);
 struct CxxOperators {
   bool has_runtime = false;         // libstdc++ or libc++ is a module of its own
   bool has_other_deletes = false;   // Coverage::own_operator_delete
+  // Something allocates and frees blocks unseen (a plugin with RTLD_DEEPBIND): then the block that ends at an address may be
+  // another one than the last that was seen there.
+  bool passed_by = false;
 };
 CxxOperators CxxOperatorsOf(const Analysis& analysis);
 

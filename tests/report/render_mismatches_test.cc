@@ -65,6 +65,16 @@ TEST(FreedByTest, OperatorsThatJumpAreKnownByTheirCalls) {
   EXPECT_EQ(FreedBy({{kDeleteArray, "free"}, {"main", ""}}), HeapCall::kDeleteArray);
 }
 
+TEST(CxxOperatorsTest, WhatAllocatesAndFreesUnseenMakesPairsUnsure) {
+  Analysis analysis;
+  EXPECT_FALSE(CxxOperatorsOf(analysis).passed_by);
+  analysis.leak_scans.emplace_back().frees_unseen = true;
+  analysis.leak_scans.emplace_back().allocations_unseen = true;
+  EXPECT_FALSE(CxxOperatorsOf(analysis).passed_by) << "one of both gives no address to another block";
+  analysis.leak_scans.back().frees_unseen = true;
+  EXPECT_TRUE(CxxOperatorsOf(analysis).passed_by);
+}
+
 TEST(AreMismatchedTest, OnlyWhatIsKnownOfBothEnds) {
   const auto mismatched = [](HeapCall allocated, std::vector<HeapCall> ends) {
     for (const HeapCall end : ends) {
