@@ -35,6 +35,7 @@ std::string Escaped(std::string_view text) {
 HeapModel::Options ModelOptions(const TraceReader& reader) {
   HeapModel::Options options;
   options.exact = reader.metadata().process.stamp_rule == format::StampRule::kChangeOfOwner;
+  options.of_lines = reader.metadata().process.imported();
   return options;
 }
 

@@ -203,7 +203,7 @@ void HeapModel::WriteOff(uint64_t address, const Debt& debt) {
   if (first_unknown_frees_.size() < (options_.forked ? kMostOfForkedChild : kMostUnknownFrees)) {
     first_unknown_frees_.push_back({address, debt.stream});
   }
-  if (threads_.size() > 1) KeepForPartner(address, debt.time, &spare_frees_);
+  if (threads_.size() > 1 && !options_.of_lines) KeepForPartner(address, debt.time, &spare_frees_);
 }
 
 // A block at `address` was not freed, as far as the order goes that was found.
@@ -217,7 +217,7 @@ void HeapModel::CountUnseenFree(uint64_t address, uint64_t time) {
     return;
   }
   ++unseen_frees_;
-  if (threads_.size() > 1) KeepForPartner(address, time, &missing_frees_);
+  if (threads_.size() > 1 && !options_.of_lines) KeepForPartner(address, time, &missing_frees_);
 }
 
 HeldBlock* HeapModel::FindInLimbo(uint64_t address) {

@@ -114,6 +114,7 @@ class HeapModel {
     BlockFilter filter;
     const ChosenBlocks* chosen = nullptr;  // by number of allocation; null: all
     LifetimeWatch* watch = nullptr;        // told of every block
+    bool of_lines = false;                 // exact, and no race of a tracer's either: an imported log's
   };
 
   HeapModel(const Options& options, StackTable* stacks);

@@ -50,7 +50,7 @@ absl::Status Import(const Flags& flags) {
   }
   if (result->failed > 0) absl::StrAppend(&said, "; ", result->failed, " more got no memory");
   if (result->lost_events > 0) {
-    absl::StrAppend(&said, "; the log lost ", render::Plural(result->lost_events, "event"));
+    absl::StrAppend(&said, "; the log lost ", result->lost_more ? "at least " : "", render::Plural(result->lost_events, "event"));
   }
   if (result->bad_lines > 0) {
     absl::StrAppend(&said, "; ", render::Plural(result->bad_lines, "line"), " not understood, the first: ",

@@ -129,7 +129,10 @@ uint32_t Importer::CallSite(const FtraceLine& line) {
 }
 
 void Importer::Lost(const FtraceLine& line) {
-  lost_ += std::max<uint64_t>(line.lost, 1);
+  // A log may say anything.
+  constexpr uint64_t kMost = INT64_MAX;
+  lost_ = std::min(lost_ + std::clamp<uint64_t>(line.lost, 1, kMost), kMost);
+  result_.lost_more |= line.lost == 0;
   if (++losses_ > kMostLossNotes) return;
   trace_->Note(absl::StrFormat(
       "The log lost %s of processor %d after %d.%06d s of its clock.",

@@ -26,7 +26,8 @@ struct FtraceImportResult {
   uint64_t failed = 0;         // allocations that got no memory
   uint64_t no_blocks = 0;      // calls for 0 bytes, and frees of what they got or of NULL
   uint64_t other_events = 0;   // of other kinds
-  uint64_t lost_events = 0;    // that the log says it lacks; at least
+  uint64_t lost_events = 0;    // that the log says it lacks
+  bool lost_more = false;      // it does not say everywhere how many
   uint64_t bad_lines = 0;
   std::string first_bad;       // "line 17: why"
   uint64_t threads = 0, call_sites = 0;

@@ -179,6 +179,17 @@ constexpr std::pair<const char*, format::AllocFunction> kAllocEvents[] = {
     {"kmem_cache_alloc_node", format::kKmemCacheAllocNode},
 };
 
+// "... 123456789: kmalloc: ...", as with trace_clock counter and x86-tsc.
+bool HasTimeWithoutUnit(string_view text) {
+  for (const string_view event : {": kmalloc", ": kfree: ", ": kmem_cache_"}) {
+    const size_t colon = text.find(event);
+    if (colon == text.npos || colon == 0) continue;
+    const string_view word = text.substr(0, colon), time = word.substr(word.rfind(' ') + 1);
+    if (!time.empty() && time.find_first_not_of("0123456789") == time.npos) return true;
+  }
+  return false;
+}
+
 FtraceLine ParseEvent(FtraceLine line, const Head& head) {
   line.time_ns = head.time_ns;
   for (const auto& [name, function] : kAllocEvents) {
@@ -272,6 +283,9 @@ FtraceLine ParseFtraceLine(string_view text) {
   if (ParseLost(stripped, &line)) {
     line.kind = Kind::kLost;
     return line;
+  }
+  if (HasTimeWithoutUnit(stripped)) {
+    return Bad(line, "its time is of a clock that counts, not in seconds; record with another trace_clock, e.g. mono");
   }
   return Bad(line, "it is no event of ftrace's");
 }

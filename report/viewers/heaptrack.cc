@@ -144,6 +144,7 @@ class Pass {
   static HeapModel::Options ModelOptions(const TraceReader& reader) {
     HeapModel::Options options;
     options.exact = reader.metadata().process.stamp_rule == format::StampRule::kChangeOfOwner;
+    options.of_lines = reader.metadata().process.imported();
     return options;
   }
 

@@ -127,6 +127,15 @@ TEST(FtraceLineTest, WhatIsBadIsBad) {
   }
 }
 
+TEST(FtraceLineTest, ATimeThatIsNotInSecondsIsSaidToBe) {
+  for (const std::string event : {"kmalloc: call_site=f+0x1/0x2 ptr=0x1 bytes_req=8 bytes_alloc=8", "kfree: ptr=0x1",
+                                  "kmem_cache_free: ptr=0x1 name=dentry"}) {
+    const FtraceLine line = ParseFtraceLine("x-7     [000] ..... 123456789: " + event);
+    EXPECT_EQ(line.kind, Kind::kBad);
+    EXPECT_THAT(std::string(line.problem), HasSubstr("record with another trace_clock"));
+  }
+}
+
 class ImportTest : public ::testing::Test {
  protected:
 
@@ -313,6 +322,31 @@ TEST_F(ImportTest, LossesAreCountedAndSaid) {
               Contains(HasSubstr("it does not say how many, of processor 1")));
   EXPECT_THAT(trace_.analysis.coverage.notes,
               Contains("The log has 5 events less than were written: its buffer was full."));
+}
+
+TEST_F(ImportTest, AsManyLossesAsALogLikesAreSome) {
+  const std::string event = "x-1  [000]  7.250000: kfree: call_site=f+0x1/0x2 ptr=0x1000\n";
+  for (const std::string many : {"9223372036854775808", "18446744073709551615"}) {
+    const std::string loss = "CPU:0 [LOST " + many + " EVENTS]\n";
+    Import(event + loss + loss + event);
+    EXPECT_EQ(trace_.analysis.coverage.dropped_events, uint64_t{INT64_MAX});
+    EXPECT_FALSE(result_.lost_more);
+  }
+  Import(event + "CPU:1 [EVENTS DROPPED]\n" + event);
+  EXPECT_TRUE(result_.lost_more);
+}
+
+// A second free within a microsecond of another thread's, and an address that is given out again before it is freed.
+TEST_F(ImportTest, TheOrderOfTheLinesIsBelieved) {
+  Import("x-1  [000]  1.000000: kmalloc: call_site=f+0x1/0x2 ptr=0x1000 bytes_req=8 bytes_alloc=8\n"
+         "y-3  [001]  1.000000: kfree: call_site=g+0x1/0x2 ptr=0x1000\n"
+         "x-1  [000]  1.000000: kfree: call_site=g+0x1/0x2 ptr=0x1000\n"
+         "z-2  [000]  1.000001: kmalloc: call_site=f+0x1/0x2 ptr=0x1000 bytes_req=8 bytes_alloc=8\n"
+         "x-1  [000]  1.000001: kmalloc: call_site=f+0x1/0x2 ptr=0x1000 bytes_req=8 bytes_alloc=8\n"
+         "x-1  [000]  1.000002: kfree: call_site=g+0x1/0x2 ptr=0x1000\n");
+  EXPECT_EQ(trace_.analysis.coverage.unordered_events, 0u);
+  EXPECT_EQ(trace_.analysis.coverage.unknown_frees, 1u);
+  EXPECT_EQ(trace_.analysis.coverage.unseen_frees, 1u);
 }
 
 TEST_F(ImportTest, BadLinesAreCountedAndTheFirstIsNamed) {
