@@ -2,8 +2,8 @@
 // callgrind_annotate and KCachegrind.
 //
 // The file format is that of Valgrind's manual, "Callgrind Format Specification". Names are
-// written once and then by number. A call that a stack goes through twice, by recursion, counts
-// once: what is behind it was allocated once.
+// written once and then by number. What a stack allocated counts once for each function that it goes through: by
+// recursion a function may have it already, of itself or by a call further in, and then another call of it costs nothing.
 
 #include <algorithm>
 #include <array>
@@ -67,12 +67,13 @@ class Graph {
     size_t callee = IdOf(*frames.front());
     viewers::Add(costs, &functions_[callee].self[frames.front()->line]);
     std::set<std::tuple<size_t, uint32_t, size_t>> passed;
+    std::set<size_t> counted = {callee};
     for (size_t i = 1; i < frames.size(); ++i) {
       const size_t caller = IdOf(*frames[i]);
       if (passed.insert({caller, frames[i]->line, callee}).second) {
         Function::Calls& calls = functions_[caller].calls[{frames[i]->line, callee}];
         calls.allocations += site.allocations;
-        viewers::Add(costs, &calls.costs);
+        if (counted.insert(caller).second) viewers::Add(costs, &calls.costs);
       }
       callee = caller;
     }

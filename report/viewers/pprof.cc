@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "report/render/escape.h"
 #include "report/render/shell_words.h"
 #include "report/trace_metadata.h"
 
@@ -78,7 +79,8 @@ class Profile {
                       String(absl::StrCat("memtrace: ", analysis.file)));
     writer_.add_int64(ProfileField::kComment,
                       String(render::ShellCommand(analysis.process.command)));
-    for (const std::string& text : strings_) writer_.add_string(ProfileField::kString, text);
+    // What is no UTF-8 is no string of protobuf's, and go tool pprof writes control characters as they are.
+    for (const std::string& text : strings_) writer_.add_string(ProfileField::kString, render::EscapeControls(text));
     return std::move(data_);
   }
 

@@ -127,6 +127,13 @@ TEST_F(ViewersTest, CallgrindAnnotateHasTheSameTotals) {
     ASSERT_TRUE(std::regex_search(shown.out, total, std::regex("([0-9,]+) .*PROGRAM TOTALS")))
         << shown.out.substr(0, 2000);
     EXPECT_EQ(total[1], WithCommas(Total(i))) << kMeasures[i].first;
+    std::istringstream lines(shown.out);
+    const std::regex row("^ *[0-9,]+ \\( *([0-9.]+)%\\)  ");
+    for (std::string line; std::getline(lines, line);) {
+      std::smatch part;
+      if (!std::regex_search(line, part, row)) continue;
+      EXPECT_LE(std::stod(part[1]), 100.0) << line;
+    }
   }
 }
 
