@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/render/text_report.h"
@@ -92,7 +91,8 @@ absl::string_view RssPartName(RssPart part) {
 }
 
 std::vector<std::string> FaultSentences(
-    const ReportView& view, const std::function<std::string(absl::string_view)>& name) {
+    const ReportView& view,
+    const std::function<std::string(absl::string_view function, absl::string_view place)>& name) {
   constexpr size_t kMostSites = 3;
   constexpr uint64_t kFewestFaults = 16;
   const FaultDetails& details = view.analysis().fault_details;
@@ -109,11 +109,10 @@ std::vector<std::string> FaultSentences(
     const Frame* caller = view.Caller(site.stack);
     sentences.push_back(absl::StrCat(
         Count(most.faults.all()), " of ", Plural(site.faults.all(), "fault"), " came when ",
-        name(TouchedBy(view, most)), " touched ", site.blocks == 1 ? "the block" : "blocks",
+        name(TouchedBy(view, most), ""), " touched ", site.blocks == 1 ? "the block" : "blocks",
         " allocated by ",
         caller == nullptr ? std::string("an unknown caller")
-                          : name(absl::StripTrailingAsciiWhitespace(absl::StrCat(
-                                FrameName(*caller), " ", FileNameOf(PlaceText(*caller))))),
+                          : name(FrameName(*caller), FileNameOf(PlaceText(*caller))),
         ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
         !over      ? ""
         : all_seen ? absl::StrCat("; none in the ", Duration(left), " after that")

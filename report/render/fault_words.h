@@ -20,9 +20,10 @@ absl::string_view RssPartName(RssPart part);  // "live"
 
 // What was found, in words: "256 of 257 faults came when memset touched the block allocated by
 // main first_touch.c:33, from 6.1 ms to 6.3 ms; none in the 9.2 ms after that", and how much later
-// than the heap grows faults come. `name` escapes names for where the words go.
+// than the heap grows faults come. `name` makes a function and its place what can stand where the words go.
 std::vector<std::string> FaultSentences(
-    const ReportView& view, const std::function<std::string(absl::string_view)>& name);
+    const ReportView& view,
+    const std::function<std::string(absl::string_view function, absl::string_view place)>& name);
 
 // The function of the instruction; "the kernel".
 std::string TouchedBy(const ReportView& view, const FaultToucher& toucher);

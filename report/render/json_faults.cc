@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "report/render/fault_words.h"
 #include "report/render/json_parts.h"
 
@@ -85,7 +86,9 @@ Json FaultsJson(const ReportView& view, size_t top) {
   json["why_not_perf"] = details.why.empty() ? Json() : Json(details.why);
   if (details.source == format::FaultSource::kNone) return json;
   json["with_kernel"] = details.source == format::FaultSource::kAllEvents;
-  json["words"] = FaultSentences(view, [](absl::string_view text) { return std::string(text); });
+  json["words"] = FaultSentences(view, [](absl::string_view function, absl::string_view place) {
+    return absl::StrCat(function, place.empty() ? "" : " ", place);
+  });
   json["refaults"] = details.refaults;
   json["ns_per_minor"] = details.ns_per_fault;
   json["account"] = {{"counted", SumsJson(details.counted)},

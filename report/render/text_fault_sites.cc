@@ -112,7 +112,9 @@ std::string Words(const ReportView& view, const TextOptions& options) {
   const FaultDetails& details = view.analysis().fault_details;
   std::string out;
   size_t said = 0;
-  const auto name = [&options](absl::string_view text) { return options.style.Name(text); };
+  const auto name = [&options](absl::string_view function, absl::string_view place) {
+    return NameInSentence(function, place, options);
+  };
   for (const std::string& sentence : FaultSentences(view, name)) {
     Lines lines(options);
     lines.Add("", sentence);

@@ -79,7 +79,7 @@ std::string GrowingVerdict(const ReportView& view, const TextOptions& options) {
                                            : " grow without end",
                       ", by ", about, PerTime(sum),
                       groups.size() == 1 ? ": " : "; most: ",
-                      options.style.Name(view.CallerText(groups.front().stack)));
+                      CallerInSentence(view, groups.front().stack, options));
 }
 
 Json GrowingJson(const ReportView& view) {

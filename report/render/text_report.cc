@@ -13,6 +13,8 @@
 namespace memtrace::report::render {
 namespace {
 
+constexpr size_t kSentenceIndent = 13;  // of Lines
+
 absl::string_view LastComponents(absl::string_view path, int count) {
   size_t cut = path.size();
   while (count-- > 0) {
@@ -140,6 +142,20 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
                                KeepBeginning("[no stack]", width, options.style.ellipsis()));
   }
   return FrameText(view, *frame, width, options, Ink::kPlain);
+}
+
+std::string NameInSentence(absl::string_view function, absl::string_view place, const TextOptions& options) {
+  const std::string whole = options.style.Name(absl::StrCat(function, place.empty() ? "" : " ", place));
+  const size_t room = 2 * (options.style.width - kSentenceIndent);
+  if (options.full || FitsWidth(whole, room)) return whole;
+  const std::string end = KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
+  return absl::StrCat(ShortName(function, room - DisplayWidth(end) - 1, options.style), end.empty() ? "" : " ", end);
+}
+
+std::string CallerInSentence(const ReportView& view, StackId stack, const TextOptions& options) {
+  const Frame* const frame = view.Caller(stack);
+  if (frame == nullptr) return options.style.Name(view.CallerText(stack));
+  return NameInSentence(FrameName(*frame), PlaceText(*frame), options);
 }
 
 std::string AllocationName(const ReportView& view, StackId stack,

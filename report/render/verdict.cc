@@ -33,7 +33,7 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
       indirect.blocks == 0 ? "" : absl::StrCat(", ", HumanBytes(direct.bytes), " of it directly"),
       leak::IsAtExit(*scan) ? "" : absl::StrCat(", at scan ", scan->number),
       most == nullptr ? ""
-                      : absl::StrCat("; most: ", options.style.Name(view.CallerText(most->stack))));
+                      : absl::StrCat("; most: ", CallerInSentence(view, most->stack, options)));
 }
 
 std::string InvalidFreesVerdict(const ReportView& view, const TextOptions& options) {
@@ -41,7 +41,7 @@ std::string InvalidFreesVerdict(const ReportView& view, const TextOptions& optio
   if (frees.stories.empty()) return "";
   return absl::StrCat(InvalidFreesPhrase(frees), AllAllocationsSeen(view.analysis()) ? "" : ", if all allocations are in the trace",
                       ": a block of ",
-                      options.style.Name(view.CallerText(frees.stories.front().allocated.stack)));
+                      CallerInSentence(view, frees.stories.front().allocated.stack, options));
 }
 
 }  // namespace
