@@ -185,6 +185,12 @@ std::string PartText(const Coverage& coverage) {
   return coverage.interrupted ? "its reading was interrupted" : "";
 }
 
+std::string RunPartText(const Coverage& coverage) {
+  const std::string part = PartText(coverage);
+  if (!part.empty() || coverage.live_until_ns == 0) return part;
+  return absl::StrFormat("its process was at work still, after %.3f s", static_cast<double>(coverage.live_until_ns) / 1e9);
+}
+
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage) {
   std::vector<std::string> texts;
   if (dropped_events > 0) texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));

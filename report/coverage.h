@@ -41,6 +41,8 @@ bool AllAllocationsSeen(const Analysis& analysis);
 
 // Of which part of the run's time its events are; empty: of all of it.
 std::string PartText(const Coverage& coverage);
+// The same, and of a process that was at work still when its trace was opened.
+std::string RunPartText(const Coverage& coverage);
 
 // What it lacks of the events, a sentence each; none: nothing.
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage);

@@ -106,8 +106,10 @@ class DiffText {
                 Ink::kWarning);
     }
     if (estimated_) {
-      lines.Add("", "of a sample: all amounts are estimates, and changes that chance explains are left out",
-                Ink::kWarning);
+      const absl::string_view what = !new_.sampled   ? "the old run is of a sample: its amounts are estimates"
+                                     : !old_.sampled ? "the new run is of a sample: its amounts are estimates"
+                                                     : "of a sample: all amounts are estimates";
+      lines.Add("", absl::StrCat(what, ", and changes that chance explains are left out"), Ink::kWarning);
     }
     return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace diff"), "  ",
                         style_.Name(old_.name), "  ", style_.Name(new_.name), "\n\n", lines.Take());
@@ -124,8 +126,8 @@ class DiffText {
       const double before = static_cast<double>(old_.totals[measure]) / (rate ? diff_.old_divisor : 1);
       const double after = static_cast<double>(new_.totals[measure]) / (rate ? diff_.new_divisor : 1);
       const Per per = rate ? diff_.options.per : Per::kRun;
-      table.AddRow({std::string(Label(measure)), AmountText(measure, per, before, estimated_),
-                    AmountText(measure, per, after, estimated_),
+      table.AddRow({std::string(Label(measure)), AmountText(measure, per, before, old_.sampled),
+                    AmountText(measure, per, after, new_.sampled),
                     ChangeText(measure, per, after - before, estimated_),
                     before == after ? "" : Share(before, after - before)},
                    nullptr);
@@ -165,8 +167,8 @@ class DiffText {
   }
 
  private:
-  std::string Amount(double value) const {
-    return AmountText(diff_.options.measure, diff_.options.per, value, estimated_);
+  std::string Amount(const RunSummary& run, double value) const {
+    return AmountText(diff_.options.measure, diff_.options.per, value, run.sampled);
   }
 
   std::string Of(Verdict verdict) const {
@@ -195,7 +197,7 @@ class DiffText {
       const DiffRow& row = *rows[i];
       std::vector<std::string> cells = {
           ChangeText(diff_.options.measure, diff_.options.per, row.change(), estimated_),
-          Amount(row.old_value), Amount(row.new_value)};
+          Amount(old_, row.old_value), Amount(new_, row.new_value)};
       if (wide_) {
         const auto blocks = [](const RunSite* site) {
           return site == nullptr ? uint64_t{0} : site->amounts[Measure::kLiveBlocks];

@@ -14,14 +14,18 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "report/commands.h"
 #include "report/gate/baseline.h"
 #include "report/gate/baseline_of.h"
@@ -265,20 +269,31 @@ int FailWithout(const std::vector<OutputSpec>& outputs, const absl::Status& stat
 }
 
 // Every suppression's name says where it came from.
+// What an entry matches by: its kinds and its frames, which are the innermost of a stack.
+absl::string_view WithoutName(absl::string_view entry) {
+  entry.remove_prefix(entry.find('\n', entry.find('\n') + 1) + 1);
+  absl::ConsumeSuffix(&entry, "}\n");
+  return entry;
+}
+
 std::string GeneratedSuppressions(const GateReport& report) {
   std::string text;
+  std::vector<std::string> written;
   for (const GateLeak& leak : report.result->leaks) {
     if (!IsGated(leak.verdict)) continue;
     const std::string kind =
         leak.kind == LeakKind::kUnfreed ? "" : std::string(KindName(leak.kind));
     // One fingerprint may be of several stacks: malloc, strdup and realloc by one caller.
-    std::set<std::string> written;
     for (const auto& [function, stack] : leak.all) {
       const std::string one = SuppressionFor(
           absl::StrCat(leak.program, " ", leak.fingerprint, " ",
                        CallerWithoutLine(*report.names, stack)),
           kind, function, report.names->Frames(stack));
-      if (written.insert(one).second) absl::StrAppend(&text, one);
+      // Of a deep stack an entry has the innermost frames: it may be another's, or one before it takes all of its.
+      const absl::string_view body = WithoutName(one);
+      if (std::ranges::any_of(written, [&](const std::string& before) { return absl::StartsWith(body, before); })) continue;
+      written.emplace_back(body);
+      absl::StrAppend(&text, one);
     }
   }
   return text;

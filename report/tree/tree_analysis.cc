@@ -130,7 +130,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     image.events = analysis.coverage.events;
     image.dropped_events = analysis.coverage.dropped_events;
     image.truncated = analysis.coverage.truncated;
-    image.part = PartText(analysis.coverage);
+    image.part = RunPartText(analysis.coverage);
     image.events_missing = analysis.coverage.events_missing;
     image.damage = std::move(analysis.coverage.damage);
     AddTotals(image.totals, &tree.totals);

@@ -78,6 +78,10 @@ TEST_F(LiveTraceTest, AReportIsOfWhatWasBeforeItsTraceWasOpened) {
   }
   const std::string text = ReportText(trace_);
   EXPECT_THAT(text, HasSubstr("not yet: it is at work"));
+  // As a night it would look like one that needed less, and stand in the way of the whole run's.
+  const Result added = RunCommand({.arguments = {ToolPath(), "trend", "--add", trace_, traces_ / "history"}});
+  EXPECT_EQ(added.exit_status, 2);
+  EXPECT_THAT(added.err, HasSubstr("its process was at work still"));
   EXPECT_THAT(text, HasSubstr("memtrace leaks " + std::to_string(process_.pid())));
   process_.Signal(SIGKILL);
   process_.Wait(10);

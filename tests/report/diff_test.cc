@@ -165,6 +165,9 @@ TEST(RunDiffTest, ASampleBesideAllOfItMayBeOffOnOneSideOnly) {
   EXPECT_EQ(diff->rows[0].fingerprint, "b");
   EXPECT_EQ(diff->rows[1].fingerprint, "all gone");
   EXPECT_EQ(diff->by_chance, 2u);
+  const std::string text = RenderDiffText(*diff, {});
+  EXPECT_THAT(text, HasSubstr("the new run is of a sample: its amounts are estimates"));
+  EXPECT_THAT(text, testing::AllOf(HasSubstr(" 293 KiB"), Not(HasSubstr("~293 KiB")))) << "of the old run";
 }
 
 // A directory may hold traces of both.
