@@ -2,8 +2,8 @@
 // callgrind_annotate and KCachegrind.
 //
 // The file format is that of Valgrind's manual, "Callgrind Format Specification". Names are
-// written once and then by number. What a stack allocated counts once for each function that it goes through: by
-// recursion a function may have it already, of itself or by a call further in, and then another call of it costs nothing.
+// written once and then by number. What a stack allocated counts once for each function that it goes through, by the
+// outermost call of it: callgrind_annotate sums up the calls that lead to a function, and recursion has several.
 
 #include <algorithm>
 #include <array>
@@ -64,18 +64,18 @@ class Graph {
       viewers::Add(costs, &functions_[IdOf(kNone)].self[0]);
       return;
     }
-    size_t callee = IdOf(*frames.front());
-    viewers::Add(costs, &functions_[callee].self[frames.front()->line]);
+    std::vector<size_t> path;  // innermost first
+    for (const Frame* frame : frames) path.push_back(IdOf(*frame));
+    viewers::Add(costs, &functions_[path.front()].self[frames.front()->line]);
     std::set<std::tuple<size_t, uint32_t, size_t>> passed;
-    std::set<size_t> counted = {callee};
-    for (size_t i = 1; i < frames.size(); ++i) {
-      const size_t caller = IdOf(*frames[i]);
-      if (passed.insert({caller, frames[i]->line, callee}).second) {
-        Function::Calls& calls = functions_[caller].calls[{frames[i]->line, callee}];
-        calls.allocations += site.allocations;
-        if (counted.insert(caller).second) viewers::Add(costs, &calls.costs);
-      }
-      callee = caller;
+    std::set<size_t> counted;
+    for (size_t i = frames.size() - 1; i > 0; --i) {
+      const size_t caller = path[i], callee = path[i - 1];
+      const bool is_new = counted.insert(callee).second;
+      if (!passed.insert({caller, frames[i]->line, callee}).second) continue;
+      Function::Calls& calls = functions_[caller].calls[{frames[i]->line, callee}];
+      calls.allocations += site.allocations;
+      if (is_new) viewers::Add(costs, &calls.costs);
     }
   }
 
