@@ -154,6 +154,20 @@ TEST(TextReportTest, IsReadableAtTwoHundredColumns) {
   ExpectGolden(text, "render_busy_200.txt");
 }
 
+TEST(TextReportTest, ANameInASentenceTakesThreeLinesAtMost) {
+  std::string function = "Deep<";
+  for (int i = 0; i < 200; ++i) absl::StrAppend(&function, "std::allocator<int", i, ">, ");
+  absl::StrAppend(&function, "int>::operator()(int)");
+  TextOptions options;
+  options.style.width = 80;
+  const std::string name = NameInSentence(function, "/work/src/deep.cc:7", options);
+  EXPECT_LE(DisplayWidth(name), 3 * 67u);
+  EXPECT_TRUE(absl::EndsWith(name, " deep.cc:7")) << name;
+  EXPECT_EQ(NameInSentence("f(int)", "/work/src/deep.cc:7", options), "f(int) /work/src/deep.cc:7");
+  options.full = true;
+  EXPECT_EQ(NameInSentence(function, "", options), function);
+}
+
 TEST(TextReportTest, FullShowsEveryFrame) {
   MadeUp trace;
   FillBusy(trace);
