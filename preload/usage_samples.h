@@ -1,5 +1,6 @@
 // Usage samples: what the kernel counts of the process (faults, resident memory, switches of the processor), put
-// into a thread's ring among the events. At most one a millisecond, by whichever thread comes by.
+// into a thread's ring among the events. At most one a millisecond, or where the program calls the kernel for mappings in
+// 100 us, by whichever thread comes by.
 //
 // The same moment serves what else is done now and then by a thread that records: faults are drained, a scan that
 // somebody asked for is begun.

@@ -26,9 +26,10 @@ SplitUnit SplitUnit::Of(Dwarf_Die* unit) {
 
 std::string SplitUnit::Missing(Dwarf_Die* unit) const {
   const std::string file = name == nullptr ? "a .dwo file" : name;
-  // -gsplit-dwarf=single leaves it in the object, beside the skeleton, which libdw then takes for all of it.
+  // Compiled again since; or -gsplit-dwarf=single has left it in the object, beside the skeleton, which libdw takes for all of it.
   if (name != nullptr && access(SourcePaths(unit).Of(name).c_str(), R_OK) == 0) {
-    return file + " is there, but libdw finds no split unit in it (-gsplit-dwarf=single, or type units of gcc's DWARF 5)";
+    return file + " is there, but libdw finds nothing of this program in it (it is of another build, of -gsplit-dwarf=single, or has "
+                  "type units of gcc's DWARF 5)";
   }
   return file + " was not found";
 }

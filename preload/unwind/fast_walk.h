@@ -89,7 +89,7 @@ class FastWalk {
   [[gnu::noinline]] uint64_t Miss(uintptr_t pc, bool exact, uint64_t* key);
   [[gnu::noinline]] Next Unusual(FrameRule rule, State* state, StepReads* reads);
   // A frame that was called on another stack (a stack that is made larger by pieces, a callback on a stack of its
-  // own) has its caller's in rbp or in memory, and that may lie below. Not within one stack: there it would be wrong.
+  // own) has its caller's in rbp or in memory, and that may lie below. Not within the thread's own stack: there it would be wrong.
   [[gnu::noinline]] bool LeavesStack(FrameRule rule, uintptr_t slot) {
     if ((rule.flags & (kCfaFromRbp | kCfaLoaded)) == 0 || slot % 8 != 0 || window_.Contains(slot)) return false;
     if (stacks_left_ == 0) return false;

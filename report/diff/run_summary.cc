@@ -290,8 +290,10 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   if (run.sampled) run.sample_bytes[run.executables.front()] = analysis.process.sample_bytes;
   run.totals = AmountsOf(analysis.totals);
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
-               analysis.coverage.damage, RunPartText(analysis.coverage), &run);
+               analysis.coverage.damage, PartText(analysis.coverage), &run);
   for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
+  // That is among the notes.
+  if (analysis.coverage.live_until_ns != 0) run.incomplete.push_back(absl::StrCat(path, ": ", RunPartText(analysis.coverage)));
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   NoteNameless(*view, &run);
   Sites sites(*view, run.executables.front(), options.measure, &run);

@@ -268,7 +268,6 @@ int FailWithout(const std::vector<OutputSpec>& outputs, const absl::Status& stat
   return exit_code;
 }
 
-// Every suppression's name says where it came from.
 // What an entry matches by: its kinds and its frames, which are the innermost of a stack.
 absl::string_view WithoutName(absl::string_view entry) {
   entry.remove_prefix(entry.find('\n', entry.find('\n') + 1) + 1);
@@ -276,6 +275,7 @@ absl::string_view WithoutName(absl::string_view entry) {
   return entry;
 }
 
+// Every suppression's name says where it came from.
 std::string GeneratedSuppressions(const GateReport& report) {
   std::string text;
   std::vector<std::string> written;

@@ -11,9 +11,6 @@ namespace {
 constexpr uint64_t kWord = 8;
 constexpr uint64_t kLoaderAlignment = 128;  // cache_line_size_estimate of elf/dl-find_object.c
 constexpr uint64_t kRedZoneBytes = 128;  // of x86-64's ABI
-// glibc's malloc: of PROTECT_PTR, of blocks, and from a chunk to its block.
-constexpr unsigned kProtectShift = 12;
-constexpr uint64_t kChunkAlignment = 16, kChunkHeaderBytes = 16;
 
 absl::string_view FileName(const ScanRegion& region) {
   const absl::string_view path = region.path;
@@ -31,12 +28,6 @@ bool IsLoaderData(const ScanRegion& region) {
   return (region.kind == format::ScanRegionKind::kModuleData ||
           region.kind == format::ScanRegionKind::kRelro) &&
          absl::StartsWith(FileName(region), "ld-linux");
-}
-
-uint64_t UsableBytes(const HeldBlock& block) {
-  if (block.waste() != 0) return block.size() + block.waste();
-  // Or not known: then what glibc gives for such a size.
-  return std::max<uint64_t>(24, ((block.size() + 8 + 15) & ~uint64_t{15}) - 8);
 }
 
 }  // namespace
@@ -67,27 +58,11 @@ bool HeapGraphBuilder::InHint(format::ScanHint kind, uint64_t address) const {
 
 bool HeapGraphBuilder::IsChunkHeader(uint32_t to, uint64_t value) const {
   const HeldBlock& block = graph_.blocks_.block(to);
-  return value == block.address() + UsableBytes(block) - kWord;
-}
-
-// Free blocks of one size are linked by their first words: the address of the next one, or of its header, combined with
-// the word's own address by PROTECT_PTR (malloc/malloc.c). A block that was in such a list and is not written keeps it.
-// In the low heap of a program that is not position-independent it differs from the address in the low 20 bits alone, and
-// so points to somewhere near; elsewhere it points nowhere. A pointer of the program's into another block is seldom odd, and
-// where it is, what it would be the link to is seldom the begin of a block of this size, or of none.
-bool HeapGraphBuilder::IsLeftByACache(uint32_t from, uint32_t to, uint64_t value) const {
-  const uint64_t at = graph_.blocks_.start(from);
-  if (at > UINT32_MAX || value == graph_.blocks_.start(to)) return false;
-  const uint64_t next = value ^ (at >> kProtectShift);
-  if (next % kChunkAlignment != 0) return false;
-  for (const uint64_t block : {next, next + kChunkHeaderBytes}) {
-    const uint32_t there = graph_.blocks_.Find(block);
-    if (there == kNoBlock && value % kWord != 0) return true;  // free as it was
-    if (there == kNoBlock) continue;
-    if (graph_.blocks_.start(there) != block) continue;
-    if (UsableBytes(graph_.blocks_.block(there)) == UsableBytes(graph_.blocks_.block(from))) return true;
+  uint64_t usable = block.size() + block.waste();
+  if (block.waste() == 0) {  // or not known: then what glibc gives for such a size
+    usable = std::max<uint64_t>(24, ((block.size() + 8 + 15) & ~uint64_t{15}) - 8);
   }
-  return false;
+  return value == block.address() + usable - kWord;
 }
 
 // Behind what was asked for a header's address is more likely than the program's.
@@ -111,7 +86,6 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
   const uint32_t from = graph_.blocks_.Holder(address);
   if (from != kNoBlock) {
     const uint64_t word = (address - graph_.blocks_.start(from)) / kWord;
-    if (word == 0 && basis_.is_glibc && IsLeftByACache(from, to, value)) return;
     graph_.edges_.emplace_back(to, How(to, value), word);
     from_.push_back(from);
     if (scan_.hints.empty() || !InHint(format::ScanHint::kRootRegion, address)) return;

@@ -115,8 +115,6 @@ class HeapGraphBuilder : public ScanVisitor {
   bool InHint(format::ScanHint kind, uint64_t address) const;
   void AddSignalStack(uint32_t of_thread);
   bool IsChunkHeader(uint32_t to, uint64_t value) const;
-  // The first word of `from` is what malloc left there, and only by chance points into `to`.
-  bool IsLeftByACache(uint32_t from, uint32_t to, uint64_t value) const;
   // The block that `value` is a pointer into, or kNoBlock.
   uint32_t BlockAt(uint64_t value) const;
 

@@ -139,11 +139,19 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls) {
   return found;
 }
 
+// By what a scan found, or where there is none by the note that the library left.
+static bool BlocksPassBy(const Analysis& analysis) {
+  return std::ranges::any_of(analysis.leak_scans,
+                             [](const LeakScan& scan) { return scan.allocations_unseen && scan.frees_unseen; }) ||
+         std::ranges::any_of(analysis.coverage.notes,
+                             [](const std::string& note) { return absl::StrContains(note, " opened with RTLD_DEEPBIND"); });
+}
+
 CxxOperators CxxOperatorsOf(const Analysis& analysis) {
   return {std::ranges::any_of(analysis.modules,
                               [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); }),
           analysis.coverage.own_operator_delete,
-          std::ranges::any_of(analysis.leak_scans, [](const LeakScan& scan) { return scan.allocations_unseen && scan.frees_unseen; })};
+          BlocksPassBy(analysis)};
 }
 
 std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, const CxxOperators& operators) {

@@ -172,32 +172,6 @@ TEST(LeakClassesTest, AChunkHeaderInLibcsDataIsNoPointer) {
   }
 }
 
-// What malloc's caches link free blocks by is left in a block that nobody wrote; in a low heap it may hit another one.
-TEST(LeakClassesTest, LinksOfFreeBlocksAreNoPointers) {
-  constexpr uint64_t kLost = World::kHeap + 0x30010, kNext = World::kHeap + 0x20820;
-  constexpr uint64_t kOdd = World::kHeap + 0x1010, kEven = World::kHeap + 0x10010;  // by the last digit of the page's number
-  struct Case {
-    uint64_t holder, offset;
-    uint32_t next_bytes;  // of the block that is linked to; 0: it is free
-    LeakKind kind;        // of the block that the word points into
-  };
-  for (const Case& one : {Case{kOdd, 0, 0, kDefinite}, {kOdd, 0, 40, kDefinite}, {kOdd, 0, 72, kPossible},
-                          {kOdd, 8, 0, kPossible}, {kEven, 0, 0, kPossible}, {kEven, 0, 40, kDefinite}}) {
-    for (const bool glibc : {true, false}) {
-      TraceBuilder::Options options = World::Exact();
-      options.allocator = glibc ? format::AllocatorKind::kGlibc : format::AllocatorKind::kOther;
-      World world(options);
-      world.Block(one.holder, 40).Root(one.holder).Block(kLost, 0x4000);
-      if (one.next_bytes != 0) world.Block(kNext, one.next_bytes).Root(kNext);
-      const uint64_t value = kNext ^ (one.holder >> 12);
-      ASSERT_TRUE(value > kLost && value < kLost + 0x4000);
-      world.In(one.holder + one.offset, value);
-      world.Check();
-      EXPECT_EQ(world.KindOf(kLost), glibc ? one.kind : kPossible) << std::hex << one.holder << ", " << one.next_bytes;
-    }
-  }
-}
-
 // Its tables begin at the first multiple of 128 bytes in a block.
 TEST(LeakClassesTest, TheLoadersTablesAreReachable) {
   for (const bool loader : {true, false}) {

@@ -40,24 +40,6 @@ struct ModelWorld {
     return count != in_front.end() && count->second > 0 && (b.size - 8) % count->second == 0;
   }
 
-  // "What malloc's caches left in the first word": a link, in terms of which it would be to a block of this size or to
-  // none, though it points to within another one.
-  static uint64_t Usable(uint64_t size) { return std::max<uint64_t>(24, (size + 23) / 16 * 16 - 8); }
-  bool IsLink(const ModelBlock& from, uint64_t address, uint64_t value) const {
-    const int to = Target(value);
-    if (address != from.start || to < 0 || value == blocks[static_cast<size_t>(to)].start) return false;
-    const uint64_t next = value ^ (address / 4096);
-    if (next % 16 != 0) return false;
-    for (const uint64_t block : {next, next + 16}) {
-      const int there = Target(block);
-      if (there < 0 && value % 8 != 0) return true;
-      if (there < 0) continue;
-      const ModelBlock& other = blocks[static_cast<size_t>(there)];
-      if (other.start == block && Usable(other.size) == Usable(from.size)) return true;
-    }
-    return false;
-  }
-
   // All that chains lead to, over start pointers alone or over any.
   std::set<int> Chains(bool starts_alone) const {
     std::set<int> met;
@@ -68,7 +50,7 @@ struct ModelWorld {
       const int to = Target(word);
       if (to < 0 || (starts_alone && !AsGoodAsStart(word, to)) || !met.insert(to).second) continue;
       for (const auto& [address, value] : blocks[static_cast<size_t>(to)].words) {
-        if (!IsLink(blocks[static_cast<size_t>(to)], address, value)) words.push_back(value);
+        words.push_back(value);
       }
     }
     return met;
@@ -100,7 +82,6 @@ struct ModelWorld {
       const int target = Target(value);
       const auto to = static_cast<size_t>(target);
       if (target < 0 || to == leader || (*kinds)[to] != LeakKind::kDefinite) continue;
-      if (IsLink(blocks[block], address, value)) continue;
       (*kinds)[to] = LeakKind::kIndirect;
       (*hangs_on)[to] = leader;
       Hang(to, leader, kinds, hangs_on);

@@ -73,6 +73,11 @@ TEST(CxxOperatorsTest, WhatAllocatesAndFreesUnseenMakesPairsUnsure) {
   EXPECT_FALSE(CxxOperatorsOf(analysis).passed_by) << "one of both gives no address to another block";
   analysis.leak_scans.back().frees_unseen = true;
   EXPECT_TRUE(CxxOperatorsOf(analysis).passed_by);
+  analysis.leak_scans.clear();
+  EXPECT_FALSE(CxxOperatorsOf(analysis).passed_by);
+  analysis.coverage.notes.push_back("plug.so was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+                                    "is not in this trace");
+  EXPECT_TRUE(CxxOperatorsOf(analysis).passed_by) << "without a scan";
 }
 
 TEST(AreMismatchedTest, OnlyWhatIsKnownOfBothEnds) {

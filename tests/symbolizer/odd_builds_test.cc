@@ -245,7 +245,7 @@ TEST_F(OddBuildsTest, SplitDebugInformationThatIsNotReadIsNotCalledGone) {
                 "int a(volatile int *k) { return In(k); }\n");
   Run("clang++ -O2 -g -gsplit-dwarf=single -fPIC -c a.cc && clang++ -shared a.o -o program");
   const ModuleResult result = Symbolizer(Options()).Symbolize({.path = Path("program")}, AddressesOf("_Z1aPVi", "program"));
-  EXPECT_THAT(result.missed, HasSubstr("a.o is there, but libdw finds no split unit in it"));
+  EXPECT_THAT(result.missed, HasSubstr("a.o is there, but libdw finds nothing of this program in it"));
 }
 
 TEST_F(OddBuildsTest, ThatSplitDebugInformationIsGoneIsSaidOnce) {
