@@ -16,10 +16,13 @@
 namespace memtrace {
 namespace {
 
-void MappingEvent(ThreadState& state) {
+// What each of them begins with. The slot of the stack.
+uint32_t BeginMappingEvent(ThreadState& state, const CallSite& site) {
+  const uint32_t slot = CaptureStack(state, site);
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);
   state.events_to_stamp = 1;
   BeginEvent(state, 0, kLargestEventWords);
+  return slot;
 }
 
 void ForgetMappings(uintptr_t begin, size_t bytes) {
@@ -41,8 +44,7 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
     g_allocator_mappings.Forget(begin, length);
   }
   ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
+  const uint32_t slot = BeginMappingEvent(state, site);
   // The captured stack is in the ring by now: its buffer is free for the name,
   // and the program's stack may be small.
   char* const name = reinterpret_cast<char*>(state.keys);
@@ -67,8 +69,7 @@ void RecordMunmap(void* address, size_t length, const CallSite& site) {
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
+  const uint32_t slot = BeginMappingEvent(state, site);
   PutExtended(state, format::ExtendedType::kMunmap,
               {reinterpret_cast<uintptr_t>(address), length, slot});
 }
@@ -89,8 +90,7 @@ void RecordMremap(void* old_address, size_t old_length, void* address, size_t le
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
+  const uint32_t slot = BeginMappingEvent(state, site);
   PutExtended(state, format::ExtendedType::kMremap,
               {reinterpret_cast<uintptr_t>(old_address), old_length,
                reinterpret_cast<uintptr_t>(address), length,
@@ -102,8 +102,7 @@ void RecordBreak(uintptr_t old_break, uintptr_t new_break, const CallSite& site)
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
+  const uint32_t slot = BeginMappingEvent(state, site);
   // Growth by libc's allocator since the last event comes first.
   RecordHeapGrowth(state, old_break, slot);
   g_process.seen_break.store(new_break, std::memory_order_relaxed);
@@ -114,8 +113,7 @@ void RecordShmat(void* address, size_t length, int shmid, int flags, const CallS
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
+  const uint32_t slot = BeginMappingEvent(state, site);
   PutExtended(state, format::ExtendedType::kShmat,
               {reinterpret_cast<uintptr_t>(address), length,
                Pair(static_cast<uint32_t>(shmid), static_cast<uint32_t>(flags)), slot});
@@ -125,8 +123,7 @@ void RecordShmdt(const void* address, const CallSite& site) {
   const Section section(site.cfa);
   if (!section) return;
   ThreadState& state = section.state();
-  const uint32_t slot = CaptureStack(state, site);
-  MappingEvent(state);
+  const uint32_t slot = BeginMappingEvent(state, site);
   PutExtended(state, format::ExtendedType::kShmdt,
               {reinterpret_cast<uintptr_t>(address), slot});
 }

@@ -19,12 +19,15 @@ namespace memtrace::report::render {
 
 class Lines {
  public:
+  static constexpr size_t kLabelWidth = 11;
+  static constexpr size_t kIndent = 2 + kLabelWidth;  // of the text
+
   explicit Lines(const TextOptions& options) : options_(options) {}
 
   // Text without colours is cut at the width, or wrapped between words.
   void Add(absl::string_view label, absl::string_view text, Ink ink = Ink::kPlain) {
     const Style& style = options_.style;
-    const size_t room = options_.full ? SIZE_MAX - 1 : style.width - 2 - kLabelWidth;
+    const size_t room = options_.full ? SIZE_MAX - 1 : style.width - kIndent;
     for (const std::string& line : Wrapped(text, room)) {
       absl::StrAppend(&out_, "  ", style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth, label)),
                       style.Paint(ink, line), "\n");
@@ -34,8 +37,6 @@ class Lines {
   std::string Take() { return std::move(out_); }
 
  private:
-  static constexpr size_t kLabelWidth = 11;
-
   const TextOptions& options_;
   std::string out_;
 };

@@ -7,13 +7,12 @@
 #include "absl/strings/strip.h"
 #include "report/render/escape.h"
 #include "report/render/function_name.h"
+#include "report/render/lines.h"
 #include "report/render/short_name.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
 namespace {
-
-constexpr size_t kSentenceIndent = 13;  // of Lines
 
 absl::string_view LastComponents(absl::string_view path, int count) {
   size_t cut = path.size();
@@ -146,7 +145,7 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
 
 std::string NameInSentence(absl::string_view function, absl::string_view place, const TextOptions& options) {
   const std::string whole = options.style.Name(absl::StrCat(function, place.empty() ? "" : " ", place));
-  const size_t room = 3 * (options.style.width - kSentenceIndent);
+  const size_t room = 3 * (options.style.width - Lines::kIndent);
   if (options.full || FitsWidth(whole, room)) return whole;
   const std::string end = KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
   return absl::StrCat(ShortName(function, room - DisplayWidth(end) - 1, options.style), end.empty() ? "" : " ", end);
