@@ -10,6 +10,7 @@
 #include "preload/raw_log.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
+#include "preload/thread_spool.h"
 
 namespace memtrace {
 namespace {

@@ -68,7 +68,10 @@ struct ThreadState {
   bool in_use = false;          // of such a state: a section is open (nested_section.h)
   uintptr_t section_frame = 0;  //   and where on the stack
 
-  std::atomic<int> owner_tid{0};  // 0: nobody's; -1: of a thread that could not be asked for it
+  // The owner of a state that was made by a vfork child, or another process that shares our
+  // memory, on behalf of whoever has its thread-local variables: we cannot tell when it is gone.
+  static constexpr int kUnknownOwner = -1;
+  std::atomic<int> owner_tid{0};  // 0: nobody's
   std::atomic<uintptr_t> owner_control_block{0};  // the thread's: its thread pointer
   ThreadState* next_state = nullptr;
   CrossCheck* cross_check = nullptr;  // with MEMTRACE_CROSS_CHECK only
@@ -139,15 +142,6 @@ ThreadState* AttachForHandlers(ThreadState& interrupted);
 // A section of this state was left for good by a jump: what is half done is nothing.
 void RecoverThread(ThreadState& state);
 
-// Writes the ring to the trace file and empties it. What cannot be written is
-// counted in dropped_events, and every stack is defined anew. The same when a flight
-// recorder has given up its oldest blocks.
-void SpoolThread(ThreadState& state);
-
-// The process ends: rings in private memory are written to the trace, those of other threads
-// as they are now, for nobody will find them afterwards. `current` is the one in use.
-void WritePrivateRings(ThreadState& current);
-
 // What an owner did is over when the kernel knows of no such task. ThreadSanitizer cannot
 // know that: for it, each section ends with a release and a newcomer begins with an acquire.
 #ifdef __SANITIZE_THREAD__
@@ -170,6 +164,9 @@ template <typename Visit>
 void ForEachThread(Visit visit);
 
 ThreadState* FirstThread();
+
+// Whether `state` is the calling thread's own, or one of its handlers'.
+bool IsOfThisThread(const ThreadState* state);
 
 template <typename Visit>
 void ForEachThread(Visit visit) {

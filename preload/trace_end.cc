@@ -18,6 +18,7 @@
 #include "preload/recorder.h"
 #include "preload/signals_blocked.h"
 #include "preload/sys.h"
+#include "preload/thread_spool.h"
 #include "preload/thread_state.h"
 #include "preload/usage_samples.h"
 

@@ -35,7 +35,7 @@
 namespace memtrace {
 
 // A flight recorder gives up its oldest blocks: every thread has to define its stacks anew.
-// Asks all of them to do so with their next event (thread_state.cc).
+// Asks all of them to do so with their next event (thread_spool.cc).
 void AskForNewStacks();
 
 class TraceFile {
