@@ -25,6 +25,7 @@
 #include "preload/leak_scan/exit_call.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/memory_map_record.h"
+#include "preload/mapping_query.h"
 #include "preload/module_map.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"

@@ -21,13 +21,7 @@
 
 #include <cstdint>
 
-#include "preload/text.h"
-
 namespace memtrace {
-
-// The kernel's name of the file that is mapped at `start`. The loader has the one that it was given, of
-// the directory that the program was in then. False: there is none, or it is too long.
-bool NameOfMapping(uintptr_t start, Text<8192>& path);
 
 // Reads the permanent modules and writes their records. Once, before the first
 // event; loader functions are called here.
