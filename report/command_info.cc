@@ -33,11 +33,7 @@ std::vector<std::string> Symbolized(const symbolizer::Options& options, const An
   for (const StackNode& node : nodes) ids.push_back(stacks.Intern({}, node.pc, node.instance));
   symbolizer::SymbolizerProcess symbolizer(options);
   const SiteSymbols symbols(
-      modules, stacks,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
-      {}, ids);
+      modules, stacks, SymbolizeBy(&symbolizer), {}, ids);
   std::vector<std::string> names = ModuleAndOffset(trace, nodes);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const std::vector<FrameId> frames = symbols.Stack(ids[i]);

@@ -10,6 +10,7 @@
 #include "format/trace_format.h"
 #include "report/render/escape.h"
 #include "report/render/frames_filter.h"
+#include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {
 namespace {
@@ -65,6 +66,13 @@ Frame FrameOfFunctionModule(const ModuleInfo& module, uint64_t pc) {
 }
 
 }  // namespace
+
+SymbolizeModule SymbolizeBy(symbolizer::SymbolizerProcess* process) {
+  return [process](const symbolizer::Module& module,
+                   std::span<const symbolizer::Address> addresses) {
+    return process->Symbolize(module, addresses);
+  };
+}
 
 SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
                          const SymbolizeModule& symbolize,

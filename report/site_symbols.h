@@ -28,10 +28,17 @@
 #include "report/symbol_notes.h"
 #include "symbolizer/symbolizer.h"
 
+namespace memtrace::symbolizer {
+class SymbolizerProcess;
+}  // namespace memtrace::symbolizer
+
 namespace memtrace::report {
 
 using SymbolizeModule = std::function<symbolizer::ModuleResult(
     const symbolizer::Module&, std::span<const symbolizer::Address>)>;
+
+// By the children of `process`, which stays the caller's.
+SymbolizeModule SymbolizeBy(symbolizer::SymbolizerProcess* process);
 
 using FrameId = StrongId<struct FrameTag>;  // an element of SiteSymbols' frames
 

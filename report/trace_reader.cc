@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
 
 // Of a process that is at work the header of a block may be there a moment before its payload.
 template <typename Read>
-absl::Status TraceReader::Settled(Read read) const {
+absl::Status TraceReader::RetryWhileWritten(Read read) const {
   constexpr int kMostPauses = 20;
   absl::Status status = read();
   for (int i = 0; i < kMostPauses && opened_ns_ != 0 && absl::IsDataLoss(status); ++i) {
@@ -356,7 +356,7 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
                                           "the trace expand to more than any trace has"));
     return absl::OkStatus();
   }
-  absl::Status status = Settled([&] { return payload_.Read(*source_, block, &content_); });
+  absl::Status status = RetryWhileWritten([&] { return payload_.Read(*source_, block, &content_); });
   if (status.code() == absl::StatusCode::kDataLoss ||
       status.code() == absl::StatusCode::kUnimplemented) {
     NoteDamage(block.offset, status.message());
@@ -466,7 +466,7 @@ absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRe
        block.header.sequence != ref.sequence)) {
     status = ChangedAt(ref.offset);
   }
-  if (status.ok()) status = Settled([&] { return payload->ReadWords(*source_, block, words); });
+  if (status.ok()) status = RetryWhileWritten([&] { return payload->ReadWords(*source_, block, words); });
   if (!status.ok()) {
     const auto copy = ring_copies_.find(KeyOf(stream.thread, ref.sequence));
     ScannedBlock ring;
@@ -507,7 +507,7 @@ bool TraceReader::ReadBlockAt(uint64_t offset, uint32_t content_bytes,
                      block.header.content_bytes != content_bytes)) {
     status = ChangedAt(offset);
   }
-  if (status.ok()) status = Settled([&] { return payload_.Read(*source_, block, content); });
+  if (status.ok()) status = RetryWhileWritten([&] { return payload_.Read(*source_, block, content); });
   if (status.ok()) return true;
   content->clear();
   NoteDamage(offset, status.message());

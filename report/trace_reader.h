@@ -170,7 +170,7 @@ class TraceReader {
   };
   absl::Status LookAgain();
   template <typename Read>
-  absl::Status Settled(Read read) const;
+  absl::Status RetryWhileWritten(Read read) const;
   bool HasHoles() const;
   void UseRings();
   bool ReadBlockAt(uint64_t offset, uint32_t content_bytes, std::vector<uint8_t>* content);

@@ -69,7 +69,7 @@ SymbolizerProcess::SymbolizerProcess(Options options, const Limits& limits)
                                            std::span<const Address> addresses) {
         return Symbolizer(options_).Symbolize(module, addresses);
       }),
-      nest_({[this](std::string_view question) { return AnswerSymbols(question); },
+      fork_server_({[this](std::string_view question) { return AnswerSymbols(question); },
              [](std::string_view question) { return AnswerNames(question); }}),
       limits_(limits) {}
 
@@ -93,7 +93,7 @@ ModuleNames SymbolizerProcess::FindNames(const Module& module,
                                          std::span<const std::string_view> texts) {
   return symbolizer::FindNames(
       [this](std::string_view question, milliseconds time, size_t most_bytes) {
-        return nest_.Ask(kNames, question, time, most_bytes);
+        return fork_server_.Ask(kNames, question, time, most_bytes);
       },
       module, options_.sysroot, names, texts);
 }
@@ -113,7 +113,7 @@ ModuleResult SymbolizerProcess::AskProcess(const Module& module,
   }
   const auto begin = std::chrono::steady_clock::now();
   const ChildAnswer answer =
-      nest_.Ask(kSymbols, EncodeQuestion(module, addresses), time, limits_.answer_bytes);
+      fork_server_.Ask(kSymbols, EncodeQuestion(module, addresses), time, limits_.answer_bytes);
   spent_ += std::chrono::ceil<milliseconds>(std::chrono::steady_clock::now() - begin);
   ModuleResult result;
   if (answer.given && DecodeAnswer(answer.bytes, addresses.size(), &result)) return result;

@@ -13,7 +13,7 @@
 //
 // A module of which there is no file costs no child. With Options::cache_dir only what no cache knows is asked of a child (symbol_cache.h).
 //
-// Threads: as Symbolizer; and, but for a nest that has settled, no other thread of the process may be inside the
+// Threads: as Symbolizer; and, unless the fork server runs, no other thread of the process may be inside the
 // allocator, for the child allocates.
 
 #ifndef MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_
@@ -24,7 +24,7 @@
 #include <span>
 #include <string_view>
 
-#include "symbolizer/child_nest.h"
+#include "symbolizer/fork_server.h"
 #include "symbolizer/module_names.h"
 #include "symbolizer/symbol_cache.h"
 #include "symbolizer/symbolizer.h"
@@ -49,8 +49,8 @@ class SymbolizerProcess {
   SymbolizerProcess& operator=(const SymbolizerProcess&) = delete;
 
   // From now on children are forked from a process that has the memory of this moment
-  // (child_nest.h). For reports: called before the trace is read.
-  void Settle() { nest_.Settle(); }
+  // (fork_server.h). Reports call it before they read the trace.
+  void StartForkServer() { fork_server_.Start(); }
 
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
   // As the function of that name (module_names.h), below Options::sysroot.
@@ -69,7 +69,7 @@ class SymbolizerProcess {
   const Options options_;
   SymbolCache cache_;
   Work work_;
-  ChildNest nest_;
+  ForkServer fork_server_;
   const Limits limits_;
   std::chrono::milliseconds spent_{0};
   size_t asked_ = 0;

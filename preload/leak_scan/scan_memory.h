@@ -87,7 +87,6 @@ class ScanArray {
   size_t size() const { return size_; }
   T& operator[](size_t i) { return items_[i]; }
   const T& operator[](size_t i) const { return items_[i]; }
-  void Clear() { size_ = 0; }
 
  private:
   ScanArena* arena_;

@@ -41,7 +41,6 @@ class CfiUnwinder {
   uintptr_t pc() const { return point_.pc; }
   bool exact() const { return point_.exact; }
   uintptr_t sp() const { return sp_; }
-  bool Register(int reg, uint64_t* value) { return registers_.Read(reg, &reader_, value); }
   format::StackMarker marker() const { return marker_; }
 
   // Fills `info` about the present frame, then leaves it.

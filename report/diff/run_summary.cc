@@ -251,7 +251,7 @@ class TreeSamples {
 
 absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const SummaryOptions& options) {
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   AnalyzeOptions analyze;
   if (options.progress) {
     analyze.progress = [&](const ReadProgress& read) { options.progress("reading", read.share()); };
@@ -265,10 +265,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
     for (const LossRecord& record : scan->records) of_leaks.push_back(record.stack);
   }
   const SiteSymbols symbols(
-      analysis, *trace->stacks,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
+      analysis, *trace->stacks, SymbolizeBy(&symbolizer),
       [&](double share) {
         if (options.progress) options.progress("symbolizing", share);
       },
@@ -314,7 +311,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
     if (options.progress) options.progress(what, share);
   };
   symbolizer::SymbolizerProcess symbolizer(options.symbolizer);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   TreeLosses losses;
   TreeSamples samples;
   const TreeAnalysis tree = AnalyzeTree(
@@ -329,10 +326,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
                                                    tree.skipped.front().why));
   }
   const auto view = TreeView::Create(
-      tree,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
+      tree, SymbolizeBy(&symbolizer),
       [&](double share) { report("symbolizing", share); }, "", {.match = options.match});
   if (!view.ok()) return view.status();
 

@@ -125,7 +125,7 @@ void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const Ma
     return;
   }
   if (waiting_.size() >= kMostWaiting) {
-    Settle(waiting_.begin()->first, waiting_.begin()->second);
+    Attribute(waiting_.begin()->first, waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
   }
   waiting_.emplace(fault.address, waiting);
@@ -169,7 +169,7 @@ FaultMatcher::Claimant FaultMatcher::ClaimantOf(const HeldBlock& block, const He
           block.address() ^ block.time_ns << 16, page_bytes};
 }
 
-void FaultMatcher::Settle(uint64_t address, const Waiting& fault) {
+void FaultMatcher::Attribute(uint64_t address, const Waiting& fault) {
   if (fault.largest.page_bytes != 0) {
     AddToSite(fault.largest, fault, /*by_allocator=*/true);
   } else {
@@ -223,7 +223,7 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
                           uint64_t major, std::span<const UsageSample> samples,
                           FaultDetails* details) {
   Advance(UINT64_MAX, model, mappings);
-  for (const auto& [address, fault] : waiting_) Settle(address, fault);
+  for (const auto& [address, fault] : waiting_) Attribute(address, fault);
   waiting_.clear();
   const FaultLog& log = stream_.log();
   details->known = log.known;

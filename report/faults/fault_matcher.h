@@ -145,8 +145,8 @@ class FaultMatcher {
   static Claimant ClaimantOf(const HeldBlock& block, const HeapModel& model, uint64_t page_bytes);
   void AddToSite(const Claimant& owner, const Waiting& fault, bool by_allocator);
   void AddToPlace(uint64_t address, const Waiting& fault);
-  // Nobody else will claim it.
-  void Settle(uint64_t address, const Waiting& fault);
+  // To the block or place that has it: nobody else will claim it.
+  void Attribute(uint64_t address, const Waiting& fault);
   uint32_t CodeOf(const Fault& fault);
   std::vector<FaultToucher> Sorted(const Touchers& touchers, size_t most) const;
 

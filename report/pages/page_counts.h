@@ -21,7 +21,6 @@ struct FrameFacts {
 
   bool huge() const { return (flags >> 17 & 1) != 0 || (flags >> 22 & 1) != 0; }  // hugetlb, THP
   bool zero() const { return (flags >> 24 & 1) != 0; }
-  bool anonymous() const { return (flags >> 12 & 1) != 0; }
   bool same() const { return (flags >> 21 & 1) != 0; }  // merged by KSM
 };
 

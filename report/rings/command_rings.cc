@@ -89,7 +89,7 @@ absl::Status Rings(Flags flags) {
 
   render::Progress progress;
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   AnalyzeOptions analyze = options->analyze;
   analyze.progress = [&](const ReadProgress& read) {
     progress.Report("reading", read.share(), read.events);
@@ -97,10 +97,7 @@ absl::Status Rings(Flags flags) {
   auto trace = AnalyzeTrace(flags.common.file, analyze);
   if (!trace.ok()) return trace.status();
   const SiteSymbols symbols(
-      trace->analysis, *trace->stacks,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
+      trace->analysis, *trace->stacks, SymbolizeBy(&symbolizer),
       [&](double share) { progress.Report("symbolizing", share); });
   const auto view = render::ReportView::Create(trace->analysis, symbols, flags.common.match);
   if (!view.ok()) return view.status();

@@ -187,7 +187,7 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
   }
 
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   render::Progress progress;
   TreeAnalysis analysis = AnalyzeTree(
       set, [&](double share) { progress.Report("reading", share); }, {},
@@ -204,10 +204,7 @@ absl::Status ReportTree(const render::ReportFlags& flags, bool* skipped) {
             ? absl::StrCat("; and ", analysis.skipped.size() - 1, " more") : ""));
   }
   const auto view = TreeView::Create(
-      analysis,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
+      analysis, SymbolizeBy(&symbolizer),
       [&](double share) { progress.Report("symbolizing", share); }, flags.executable,
       options->frames);
   if (!view.ok()) return view.status();

@@ -12,17 +12,14 @@ absl::StatusOr<std::unique_ptr<NamedTrace>> NamedTrace::Read(const std::string& 
                                                              const symbolizer::Options& options,
                                                              const leak::LeakOptions& leaks) {
   symbolizer::SymbolizerProcess symbolizer(options);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   absl::StatusOr<AnalyzedTrace> trace = AnalyzeTrace(path, {.leaks = leaks});
   if (!trace.ok()) return trace.status();
   std::unique_ptr<NamedTrace> named(new NamedTrace);
   named->trace_ = *std::move(trace);
   FillUnseenAllocators(ModuleNamesBy(&symbolizer), &named->trace_.analysis);
   named->symbols_.emplace(
-      named->trace_.analysis, *named->trace_.stacks,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      });
+      named->trace_.analysis, *named->trace_.stacks, SymbolizeBy(&symbolizer));
   absl::StatusOr<render::ReportView> view =
       render::ReportView::Create(named->trace_.analysis, *named->symbols_, "");
   if (!view.ok()) return view.status();

@@ -1,4 +1,4 @@
-#include "symbolizer/child_nest.h"
+#include "symbolizer/fork_server.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -62,29 +62,29 @@ bool LeaveStandardDescriptors(int (&ends)[2]) {
 
 }  // namespace
 
-void ChildNest::Settle() {
-  if (settled()) return;
+void ForkServer::Start() {
+  if (running()) return;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
   if (!LeaveStandardDescriptors(ends)) {
     for (const int end : ends) close(end);
     return;
   }
-  const pid_t owner = getpid(), nest = fork();
-  if (nest == 0) {
+  const pid_t owner = getpid(), server = fork();
+  if (server == 0) {
     close(ends[0]);
-    BeNest(ends[1], owner);
+    Serve(ends[1], owner);
   }
   close(ends[1]);
-  if (nest < 0) {
+  if (server < 0) {
     close(ends[0]);
     return;
   }
   socket_ = ends[0];
-  pid_ = nest;
+  pid_ = server;
 }
 
-void ChildNest::BeNest(int socket, pid_t owner) {
+void ForkServer::Serve(int socket, pid_t owner) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != owner) _exit(0);
   signal(SIGINT, SIG_IGN);
@@ -111,7 +111,7 @@ void ChildNest::BeNest(int socket, pid_t owner) {
   _exit(0);
 }
 
-bool ChildNest::AskNest(size_t work, std::string_view question, milliseconds time,
+bool ForkServer::AskServer(size_t work, std::string_view question, milliseconds time,
                         size_t most_bytes, ChildAnswer* answer) {
   const QuestionHead head = {work, static_cast<uint64_t>(time.count()), most_bytes, question.size()};
   AnswerHead reply;
@@ -125,18 +125,18 @@ bool ChildNest::AskNest(size_t work, std::string_view question, milliseconds tim
   return Receive(socket_, text.data(), text.size());
 }
 
-ChildAnswer ChildNest::Ask(size_t work, std::string_view question, milliseconds time,
+ChildAnswer ForkServer::Ask(size_t work, std::string_view question, milliseconds time,
                            size_t most_bytes) {
   ChildAnswer answer;
-  if (settled()) {
-    if (AskNest(work, question, time, most_bytes, &answer)) return answer;
-    Leave();
+  if (running()) {
+    if (AskServer(work, question, time, most_bytes, &answer)) return answer;
+    Stop();
   }
   return AskChild(time, most_bytes, [&] { return works_[work](question); });
 }
 
-void ChildNest::Leave() {
-  if (!settled()) return;
+void ForkServer::Stop() {
+  if (!running()) return;
   close(std::exchange(socket_, -1));
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
