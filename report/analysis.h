@@ -273,6 +273,11 @@ struct SizeHistogram {
   std::array<uint64_t, kSizeClasses> live_blocks{};
   std::array<uint64_t, kSizeClasses> live_bytes{};
 };
+// The sizes of a class; both belong to it.
+constexpr uint64_t SmallestOfClass(size_t size_class) {
+  return size_class == 0 ? 0 : uint64_t{1} << (size_class - 1);
+}
+constexpr uint64_t LargestOfClass(size_t size_class) { return (uint64_t{1} << size_class) - 1; }
 
 // A block that is live at the end (of the range). Kept only when asked for
 // (AnalyzeOptions::keep_live_blocks): there may be millions.

@@ -42,7 +42,7 @@ Json RunJson(const RunSummary& run) {
           {"end", run.end},
           {"start_time", run.start_realtime_ns == 0 ? Json()  // of an imported log
                                                     : Json(render::DateTimeIso(run.start_realtime_ns))},
-          {"duration_s", static_cast<double>(run.duration_ns) / 1e9},
+          {"duration_s", render::Seconds(run.duration_ns)},
           {"processes", run.processes},
           {"executables", run.executables},
           {"estimated", run.sampled},
@@ -76,9 +76,7 @@ Json RowJson(const RunDiff& diff, const DiffRow& row) {
 }  // namespace
 
 void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
-  const auto member = [&](absl::string_view key, const Json& value) {
-    out.Write(absl::StrCat(",\n  \"", key, "\": ", render::Dump(value)));
-  };
+  const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-diff/1\"");
   member("by", std::string(MeasureName(diff.options.measure)));
   member("per", std::string(PerName(diff.options.per)));

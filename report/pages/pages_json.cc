@@ -80,9 +80,7 @@ Json UnitJson(const Unit& unit, bool counted) {
 
 void RenderPagesJson(const PagesReport& report, render::Sink& out) {
   const PagesSnapshot& s = report.snapshot;
-  const auto member = [&](const char* key, const Json& value) {
-    out.Write(absl::StrCat(",\n  \"", key, "\": ", render::Dump(value)));
-  };
+  const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-pages/1\"");
   member("source", s.source);
   member("time", render::DateTimeIso(s.realtime_ns));

@@ -87,10 +87,7 @@ Json ProcessJson(const Analysis& analysis) {
                {"exit_work_s", Seconds(process.exit_work_ns)}};
   const bool told = !process.imported();  // a log has neither
   json["start_time"] = told ? Json(DateTimeIso(process.start_realtime_ns)) : Json();
-  json["end"] = told ? Json(EndName(process.end)) : Json();
-  json["exit_status"] =
-      told && process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
-  json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
+  AddEndJson(process, &json);
   AddKillJson(process, &json);
   json["forked"] = process.forked;
   json["page_bytes"] = process.page_bytes;
@@ -238,8 +235,8 @@ Json SizesJson(const SizeHistogram& sizes) {
   Json json = Json::array();
   for (size_t i = 0; i < kSizeClasses; ++i) {
     if (sizes.allocations[i] == 0) continue;
-    json.push_back({{"from_bytes", i == 0 ? 0 : uint64_t{1} << (i - 1)},
-                    {"to_bytes", i == 0 ? 0 : (uint64_t{1} << i) - 1},
+    json.push_back({{"from_bytes", SmallestOfClass(i)},
+                    {"to_bytes", LargestOfClass(i)},
                     {"allocations", sizes.allocations[i]},
                     {"bytes", sizes.bytes[i]},
                     {"live_blocks", sizes.live_blocks[i]},
@@ -301,6 +298,19 @@ Json PoolJson(const ReportView& view, const Pool& pool) {
 std::string Dump(const Json& json) {
   std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   return absl::StrReplaceAll(text, {{"\x7f", "\\u007f"}});
+}
+
+void AddEndJson(const ProcessInfo& process, Json* json) {
+  const bool told = !process.imported();
+  (*json)["end"] = told ? Json(std::string(EndName(process.end))) : Json();
+  (*json)["exit_status"] =
+      told && process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
+  (*json)["end_signal"] =
+      process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
+}
+
+void MemberWriter::operator()(absl::string_view key, const Json& value) const {
+  out_.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
 }
 
 Json LeakJson(const ReportView& view, const SiteGroup& group) {
@@ -454,9 +464,7 @@ Json SiteJson(const ReportView& view, const Site& site) {
 
 void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph, SortColumn sort) {
   const Analysis& analysis = view.analysis();
-  const auto member = [&](absl::string_view key, const Json& value) {
-    out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
-  };
+  const MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-report/1\"");
   member("process", ProcessJson(analysis));
   member("range",

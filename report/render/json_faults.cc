@@ -28,8 +28,8 @@ Json FaultSiteJson(const ReportView& view, const FaultSite& site) {
   json["by_allocator"] = site.by_allocator;
   json["allocator"] = std::string(FunctionName(site.function));
   json["fingerprint"] = view.Fingerprint(site.stack, site.function);
-  json["first_time_s"] = static_cast<double>(site.first_time_ns) / 1e9;
-  json["last_time_s"] = static_cast<double>(site.last_time_ns) / 1e9;
+  json["first_time_s"] = Seconds(site.first_time_ns);
+  json["last_time_s"] = Seconds(site.last_time_ns);
   json["touched_by"] = TouchersJson(view, site.touchers);
   json["stack"] = StackJson(view, site.stack);
   return json;
@@ -38,8 +38,8 @@ Json FaultSiteJson(const ReportView& view, const FaultSite& site) {
 Json ThrashJson(const FaultDetails& details) {
   Json list = Json::array();
   for (const ThrashStretch& stretch : details.thrash) {
-    list.push_back({{"from_s", static_cast<double>(stretch.begin_ns) / 1e9},
-                    {"to_s", static_cast<double>(stretch.end_ns) / 1e9},
+    list.push_back({{"from_s", Seconds(stretch.begin_ns)},
+                    {"to_s", Seconds(stretch.end_ns)},
                     {"refaults", stretch.refaults},
                     {"live_bytes", stretch.live_bytes}});
   }
@@ -49,11 +49,11 @@ Json ThrashJson(const FaultDetails& details) {
 Json LaggedJson(const FaultCorrelation& correlation) {
   if (correlation.bins == 0) return Json();
   Json json = {{"bins", correlation.bins},
-               {"bin_s", static_cast<double>(correlation.bin_ns) / 1e9}};
+               {"bin_s", Seconds(correlation.bin_ns)}};
   const auto add = [&](const char* name, const LaggedCorrelation& pair) {
     json[name] = pair.known ? Json({{"now", pair.now},
                                     {"best", pair.best},
-                                    {"lag_s", static_cast<double>(pair.lag_ns) / 1e9}})
+                                    {"lag_s", Seconds(pair.lag_ns)}})
                             : Json();
   };
   add("live_bytes_vs_minor", correlation.live_minor);

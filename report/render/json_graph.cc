@@ -164,9 +164,7 @@ class GraphJsonWriter {
 
 void WriteGraphJson(const GraphView& graph, size_t top, Sink& out) {
   const GraphJsonWriter writer(graph);
-  const auto member = [&](absl::string_view key, const Json& value) {
-    out.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
-  };
+  const MemberWriter member(&out);
   if (graph.summary().has_value()) member("graph", writer.Summary(*graph.summary(), top));
   if (graph.why().has_value()) member("why", writer.Why(*graph.why(), top));
   if (graph.pointers().has_value()) member("who_points_at", writer.Pointers(*graph.pointers(), top));

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/string_view.h"
 #include "report/render/sink.h"
 #include "report/render/view.h"
 
@@ -22,6 +23,9 @@ inline double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 // On one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
 std::string Dump(const Json& json);
+
+// "end", "exit_status" and "end_signal", null where they are not known, as of an imported log.
+void AddEndJson(const ProcessInfo& process, Json* json);
 
 Json StackJson(const ReportView& view, StackId stack);  // innermost first
 Json FaultsJson(const ReportView& view, size_t top);
@@ -40,6 +44,16 @@ Json SiteMovesJson(const Site& site);
 Json SiteSizesJson(const Site& site);
 // By kind, from "definite" to "reachable".
 Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
+
+// Writes the members of a document's object one by one, behind the first, on a line each.
+class MemberWriter {
+ public:
+  explicit MemberWriter(Sink* out) : out_(*out) {}
+  void operator()(absl::string_view key, const Json& value) const;
+
+ private:
+  Sink& out_;
+};
 
 // An array of at most `limit` rows, one on each line.
 template <typename Rows, typename ToJson>

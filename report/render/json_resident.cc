@@ -31,7 +31,7 @@ Json ResidentJson(const ReportView& view, size_t top) {
   Json list = Json::array();
   for (const RssBridge& bridge : resident.bridges) {
     Json json = {{"number", bridge.number},
-                 {"time_s", static_cast<double>(bridge.time_ns) / 1e9},
+                 {"time_s", Seconds(bridge.time_ns)},
                  {"reason", bridge.reason == format::SnapshotReason::kEnd    ? "end"
                             : bridge.reason == format::SnapshotReason::kMark ? "mark"
                                                                              : "growth"},

@@ -3,6 +3,7 @@
 #include "report/render/json_parts.h"
 #include "report/render/stacked_timeline.h"
 #include "report/render/mismatches.h"
+#include "report/render/text_report.h"
 #include "report/render/usage_tables.h"
 
 namespace memtrace::report::render {
@@ -147,8 +148,8 @@ Json SiteSizesJson(const Site& site) {
   for (size_t i = 0; i < kSiteSizeClasses; ++i) {
     if (site.sizes[i] == 0) continue;
     const bool last = i + 1 == kSiteSizeClasses;
-    json.push_back({{"from_bytes", i == 0 ? 0 : uint64_t{1} << (i - 1)},
-                    {"to_bytes", last ? Json() : Json(i == 0 ? 0 : (uint64_t{1} << i) - 1)},
+    json.push_back({{"from_bytes", SmallestOfClass(i)},
+                    {"to_bytes", last ? Json() : Json(LargestOfClass(i))},
                     {"allocations", site.sizes[i]}});
   }
   return json;

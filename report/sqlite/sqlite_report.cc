@@ -420,7 +420,7 @@ void Writer::WriteSizes() {
   const SizeHistogram& sizes = analysis().sizes;
   for (size_t i = 0; i < kSizeClasses; ++i) {
     if (sizes.allocations[i] == 0) continue;
-    row.Number(i == 0 ? 0 : uint64_t{1} << (i - 1)).Number(i == 0 ? 0 : (uint64_t{1} << i) - 1)
+    row.Number(SmallestOfClass(i)).Number(LargestOfClass(i))
         .Number(sizes.allocations[i]).Number(sizes.bytes[i]).Number(sizes.live_blocks[i])
         .Number(sizes.live_bytes[i]).Row();
   }

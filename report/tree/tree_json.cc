@@ -45,11 +45,8 @@ Json ImageJson(const TreeView& view, size_t index) {
                {"build_id", process.build_id},
                {"host", process.host},
                {"start_time", told ? Json(render::DateTimeIso(process.start_realtime_ns)) : Json()},
-               {"duration_s", static_cast<double>(process.duration_ns) / 1e9},
-               {"end", told ? Json(std::string(render::EndName(process.end))) : Json()}};
-  json["exit_status"] =
-      told && process.end == ProcessInfo::End::kExit ? Json(process.exit_status) : Json();
-  json["end_signal"] = process.end == ProcessInfo::End::kSignal ? Json(process.end_signal) : Json();
+               {"duration_s", render::Seconds(process.duration_ns)}};
+  render::AddEndJson(process, &json);
   json["forked"] = process.forked;
   json["sample_bytes"] = process.sample_bytes;
   json["events"] = image.events;
@@ -101,9 +98,7 @@ void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sor
 
 void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, render::Sink& out) {
   const TreeAnalysis& analysis = view.analysis();
-  const auto member = [&](absl::string_view key, const Json& value) {
-    out.Write(absl::StrCat(",\n  \"", key, "\": ", render::Dump(value)));
-  };
+  const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-tree/1\"");
   Json skipped = Json::array(), notes = Json::array();
   for (const TreeAnalysis::Skipped& one : analysis.skipped) {

@@ -25,7 +25,7 @@ Json NightJson(const Night& night, double total) {
   const std::string start = StartOf(night);
   return {{"start_time", start.empty() ? Json() : Json(start)},
           {"label", night.label},
-          {"duration_s", static_cast<double>(night.run.duration_ns) / 1e9},
+          {"duration_s", render::Seconds(night.run.duration_ns)},
           {"end", night.run.end},
           {"processes", night.run.processes},
           {"estimated", night.run.sampled},
@@ -53,9 +53,7 @@ Json RowJson(const Trend& trend, const TrendRow& row) {
 }  // namespace
 
 void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
-  const auto member = [&](absl::string_view key, const Json& value) {
-    out.Write(absl::StrCat(",\n  \"", key, "\": ", render::Dump(value)));
-  };
+  const render::MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-trend/1\"");
   member("by", std::string(MeasureName(trend.options.measure)));
   member("per", std::string(PerName(trend.options.per)));
