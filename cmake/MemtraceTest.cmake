@@ -48,7 +48,7 @@ function(memtrace_test)
   endif()
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 120)
+    set(T_TIMEOUT 300)
   endif()
   if(MEMTRACE_SANITIZE)  # how slow the machine is must not decide
     math(EXPR T_TIMEOUT "4 * ${T_TIMEOUT}")
