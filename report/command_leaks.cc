@@ -29,8 +29,8 @@
 #include "report/leak_signal.h"
 #include "report/render/signal_name.h"
 #include "report/run/trace_snapshot.h"
-#include "report/run/unique_fd.h"
 #include "report/scratch_directory.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 namespace {

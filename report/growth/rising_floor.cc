@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "report/growth/rank_trend.h"
 #include "report/growth/steady_flow.h"
-#include "report/trend/rank_trend.h"
 
 namespace memtrace::report {
 namespace {

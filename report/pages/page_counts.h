@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report::pages {
 

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report::pages {
 

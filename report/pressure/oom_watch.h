@@ -22,7 +22,7 @@
 #include "format/records.h"
 #include "report/pressure/kernel_files.h"
 #include "report/pressure/memory_cgroup.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report::pressure {
 

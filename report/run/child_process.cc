@@ -8,11 +8,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "report/run/unique_fd.h"
+#include "report/run/proc_stat.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 namespace {
@@ -175,14 +178,9 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
 }
 
 bool ChildProcess::ProgramIsStopped() const {
-  const UniqueFd fd(
-      open(absl::StrCat("/proc/", pid_, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  char text[1024];
-  const ssize_t n = fd.ok() ? read(fd.get(), text, sizeof(text) - 1) : -1;
-  if (n <= 0) return true;  // not known: one SIGCONT too many does less harm
-  text[n] = '\0';
-  const char* state = strrchr(text, ')');  // the name before it may hold anything
-  return state != nullptr && strncmp(state, ") T", 3) == 0;
+  const std::optional<std::string> stat = StatFromState(pid_);
+  // Not known: one SIGCONT too many does less harm.
+  return !stat.has_value() || stat->starts_with("T");
 }
 
 // Children that are not the program: those we had before we became memtrace, and, where we

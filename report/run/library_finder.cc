@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "report/run/output_name.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 namespace {

@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 namespace {

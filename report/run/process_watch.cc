@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "report/file_writers.h"
+#include "report/run/proc_stat.h"
 
 namespace memtrace::report {
 namespace {
@@ -30,15 +30,12 @@ uint64_t ClockNs(clockid_t clock) {
 
 // CLOCK_REALTIME of the start of a process, from field 22 of its stat.
 std::optional<uint64_t> StartRealtimeNs(uint32_t pid) {
-  const UniqueFd fd(open(absl::StrCat("/proc/", pid, "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  char text[1024];
-  const ssize_t n = fd.ok() ? read(fd.get(), text, sizeof(text) - 1) : -1;
-  if (n <= 0) return std::nullopt;
-  text[n] = '\0';
-  const char* p = strrchr(text, ')');  // the name before it may hold anything
-  for (int field = 2; p != nullptr && field < 22; ++field) p = strchr(p + 1, ' ');
-  if (p == nullptr) return std::nullopt;
-  const uint64_t ticks = strtoull(p + 1, nullptr, 10);
+  const std::optional<std::string> stat = StatFromState(static_cast<pid_t>(pid));
+  if (!stat.has_value()) return std::nullopt;
+  size_t at = 0;
+  for (int field = 3; at != stat->npos && field < 22; ++field) at = stat->find(' ', at + 1);
+  if (at == stat->npos) return std::nullopt;
+  const uint64_t ticks = strtoull(stat->c_str() + at + 1, nullptr, 10);
   const uint64_t since_boot =
       ticks * (kSecond / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
   return ClockNs(CLOCK_REALTIME) - ClockNs(CLOCK_BOOTTIME) + since_boot;

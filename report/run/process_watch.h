@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 

@@ -40,7 +40,7 @@
 #include "report/run/program_search.h"
 #include "report/run/spool_directory.h"
 #include "report/run/spool_follower.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 extern char** environ;
 

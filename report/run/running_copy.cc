@@ -15,7 +15,7 @@
 #include "report/block_scanner.h"
 #include "report/byte_source.h"
 #include "report/file_header.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "report/run/output_name.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {

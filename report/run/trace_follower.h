@@ -25,7 +25,7 @@
 #include "report/packer.h"
 #include "report/run/child_process.h"
 #include "report/run/process_watch.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 

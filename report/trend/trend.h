@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "report/diff/run_diff.h"
+#include "report/growth/rank_trend.h"
 #include "report/trend/history.h"
-#include "report/trend/rank_trend.h"
 
 namespace memtrace::report {
 

@@ -16,7 +16,7 @@
 #include "absl/strings/strip.h"
 #include "report/byte_source.h"
 #include "report/leak_kinds.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report::valgrind {

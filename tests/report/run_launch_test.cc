@@ -21,7 +21,7 @@
 #include "report/run/preflight.h"
 #include "report/run/program_search.h"
 #include "report/run/spool_directory.h"
-#include "report/run/unique_fd.h"
+#include "report/unique_fd.h"
 #include "tests/report/run_raw_trace.h"
 
 namespace memtrace::report {

@@ -1,7 +1,7 @@
 // UniqueFd: a file descriptor that closes itself.
 
-#ifndef MEMTRACE_REPORT_RUN_UNIQUE_FD_H_
-#define MEMTRACE_REPORT_RUN_UNIQUE_FD_H_
+#ifndef MEMTRACE_REPORT_UNIQUE_FD_H_
+#define MEMTRACE_REPORT_UNIQUE_FD_H_
 
 #include <unistd.h>
 
@@ -36,4 +36,4 @@ class UniqueFd {
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_RUN_UNIQUE_FD_H_
+#endif  // MEMTRACE_REPORT_UNIQUE_FD_H_

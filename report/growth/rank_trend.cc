@@ -1,4 +1,4 @@
-#include "report/trend/rank_trend.h"
+#include "report/growth/rank_trend.h"
 
 #include <algorithm>
 #include <cmath>

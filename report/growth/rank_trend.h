@@ -14,8 +14,8 @@
 //
 // Pure functions, any thread.
 
-#ifndef MEMTRACE_REPORT_TREND_RANK_TREND_H_
-#define MEMTRACE_REPORT_TREND_RANK_TREND_H_
+#ifndef MEMTRACE_REPORT_GROWTH_RANK_TREND_H_
+#define MEMTRACE_REPORT_GROWTH_RANK_TREND_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -38,4 +38,4 @@ RankTrend FindTrend(const std::vector<double>& series);
 
 }  // namespace memtrace::report
 
-#endif  // MEMTRACE_REPORT_TREND_RANK_TREND_H_
+#endif  // MEMTRACE_REPORT_GROWTH_RANK_TREND_H_
