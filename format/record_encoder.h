@@ -57,6 +57,14 @@ class RecordEncoder {
     }
   }
 
+  // A whole record: what somebody counted.
+  void Counter(std::string_view name, uint64_t value) {
+    Begin(RecordTag::kCounter);
+    Bytes(name);
+    Number(value);
+    End();
+  }
+
   bool overflowed() const { return overflowed_; }
   const uint8_t* data() const { return begin_; }
   size_t size() const { return static_cast<size_t>(position_ - begin_); }

@@ -105,12 +105,6 @@ void RestartCrossCheck(bool forked) {
 void WriteCrossCheckCounters() {
   if (g_process.config.cross_check == 0) return;
   AppendRecords<1024>([](format::RecordEncoder& out) {
-    const auto counter = [&out](std::string_view name, uint64_t value) {
-      out.Begin(format::RecordTag::kCounter);
-      out.Bytes(name);
-      out.Number(value);
-      out.End();
-    };
     const auto checked = [](CrossCheckLayer layer) {
       return g_results.checked[static_cast<size_t>(layer)].load(std::memory_order_relaxed);
     };
@@ -119,16 +113,16 @@ void WriteCrossCheckCounters() {
     };
     uint64_t all = 0;
     for (const auto& count : g_results.checked) all += count.load(std::memory_order_relaxed);
-    counter("cross_checked", all);
-    counter("cross_checked_memo_hits", checked(CrossCheckLayer::kMemo));
-    counter("cross_checked_joined", checked(CrossCheckLayer::kJoin));
-    counter("cross_checked_walked", checked(CrossCheckLayer::kWalk));
-    counter("cross_checked_generic", checked(CrossCheckLayer::kGeneric));
-    counter("cross_check_differences", result(CrossCheckResult::kDifferent));
-    counter("cross_check_guessed_on", result(CrossCheckResult::kGuessedOn));
-    counter("cross_check_went_on", result(CrossCheckResult::kWentOn));
-    counter("cross_check_gave_up", result(CrossCheckResult::kGaveUp));
-    counter("cross_check_not_unwound", result(CrossCheckResult::kNotUnwound));
+    out.Counter("cross_checked", all);
+    out.Counter("cross_checked_memo_hits", checked(CrossCheckLayer::kMemo));
+    out.Counter("cross_checked_joined", checked(CrossCheckLayer::kJoin));
+    out.Counter("cross_checked_walked", checked(CrossCheckLayer::kWalk));
+    out.Counter("cross_checked_generic", checked(CrossCheckLayer::kGeneric));
+    out.Counter("cross_check_differences", result(CrossCheckResult::kDifferent));
+    out.Counter("cross_check_guessed_on", result(CrossCheckResult::kGuessedOn));
+    out.Counter("cross_check_went_on", result(CrossCheckResult::kWentOn));
+    out.Counter("cross_check_gave_up", result(CrossCheckResult::kGaveUp));
+    out.Counter("cross_check_not_unwound", result(CrossCheckResult::kNotUnwound));
   });
 }
 

@@ -28,12 +28,6 @@ namespace {
 // What the library counted of itself, and the record that is the end.
 void WriteLastRecords(format::EndReason reason, int status, const rusage& usage, bool doubtful = false) {
   AppendRecords<1024>([&](format::RecordEncoder& out) {
-    const auto counter = [&out](std::string_view name, uint64_t value) {
-      out.Begin(format::RecordTag::kCounter);
-      out.Bytes(name);
-      out.Number(value);
-      out.End();
-    };
     unwind::UnwindCounters sum;
     uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
     uint64_t nodes = 0;
@@ -51,23 +45,23 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
       sum.table_full += each.table_full;
       nodes += state.slots.defined();
     });
-    counter("tool_memory_bytes", own_bytes());
-    counter("tool_minor_faults", own_minor_faults());
-    counter("missed_events", missed);
-    counter("abandoned_events", g_process.abandoned_events.load(std::memory_order_relaxed));
-    counter("coverage_notes_left_out", unwritten_coverage_notes());
-    counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
-    counter("stacks_memo_hits", sum.memo_hits);
-    counter("stacks_joined_whole", sum.joined_whole);
-    counter("stacks_joined_part", sum.joined_part);
-    counter("stacks_walked", sum.walked);
-    counter("stacks_generic", sum.generic);
-    counter("stacks_marked", sum.marked);
-    counter("stack_frames_walked", sum.frames);
-    counter("stack_frames_joined", sum.frames_joined);
-    counter("rule_misses", sum.rule_misses);
-    counter("rule_table_full", sum.table_full);
-    counter("stack_nodes_defined", nodes);
+    out.Counter("tool_memory_bytes", own_bytes());
+    out.Counter("tool_minor_faults", own_minor_faults());
+    out.Counter("missed_events", missed);
+    out.Counter("abandoned_events", g_process.abandoned_events.load(std::memory_order_relaxed));
+    out.Counter("coverage_notes_left_out", unwritten_coverage_notes());
+    out.Counter("private_rings", g_process.private_rings.load(std::memory_order_relaxed));
+    out.Counter("stacks_memo_hits", sum.memo_hits);
+    out.Counter("stacks_joined_whole", sum.joined_whole);
+    out.Counter("stacks_joined_part", sum.joined_part);
+    out.Counter("stacks_walked", sum.walked);
+    out.Counter("stacks_generic", sum.generic);
+    out.Counter("stacks_marked", sum.marked);
+    out.Counter("stack_frames_walked", sum.frames);
+    out.Counter("stack_frames_joined", sum.frames_joined);
+    out.Counter("rule_misses", sum.rule_misses);
+    out.Counter("rule_table_full", sum.table_full);
+    out.Counter("stack_nodes_defined", nodes);
     out.Begin(format::RecordTag::kEnd);
     out.Number(static_cast<uint64_t>(reason));
     out.Number(static_cast<uint64_t>(status));

@@ -11,6 +11,25 @@ namespace memtrace::report {
 
 using format::EventKind;
 
+HeapModel::Options AnalyzerPass::ModelOptions(const TraceReader& reader,
+                                              const AnalyzeOptions& options,
+                                              const Selection& selection,
+                                              const ChosenBlocks* chosen, LifetimeWatch* watch) {
+  const ProcessInfo& process = reader.metadata().process;
+  HeapModel::Options model = HeapModel::Options::OrderOf(reader);
+  model.range = selection.range;
+  model.threads = selection.threads;
+  model.keep_live_blocks = options.keep_live_blocks;
+  model.forked = (reader.header().flags & format::kFileForked) != 0;
+  model.page_bytes = process.page_bytes;
+  model.slack_ns = ClockSlackNs(process.clock) + 1000;
+  model.sample_bytes = process.sample_bytes;
+  model.filter = options.filter;
+  model.chosen = chosen;
+  model.watch = watch;
+  return model;
+}
+
 bool AnalyzerPass::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits) {
   const uint64_t* words = cursor.words();
   const EventKind kind = format::KindOf(words[0]);

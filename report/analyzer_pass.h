@@ -59,14 +59,7 @@ class AnalyzerPass {
         range_(selection.range),
         window_begin_ns_(reader->window_begin_ns()), threads_(selection.threads),
         stacks_(stacks),
-        model_({selection.range, selection.threads, options.keep_live_blocks,
-                (reader->header().flags & format::kFileForked) != 0,
-                reader->metadata().process.page_bytes,
-                ClockSlackNs(reader->metadata().process.clock) + 1000,
-                reader->metadata().process.stamp_rule == format::StampRule::kChangeOfOwner,
-                reader->metadata().process.sample_bytes, options.filter, chosen, watch,
-                reader->metadata().process.imported()},
-               stacks),
+        model_(ModelOptions(*reader, options, selection, chosen, watch), stacks),
         fault_matcher_(reader, stacks, selection.range),
         page_snapshots_(reader, selection.range, jobs_ > 1),
         timeline_(selection.range.from_ns),
@@ -118,6 +111,9 @@ class AnalyzerPass {
  private:
   static constexpr uint64_t kProgressBytes = 4 << 20;
 
+  static HeapModel::Options ModelOptions(const TraceReader& reader, const AnalyzeOptions& options,
+                                         const Selection& selection, const ChosenBlocks* chosen,
+                                         LifetimeWatch* watch);
   // Blocks differ in how they are packed; what counts is the share that was read.
   ReadProgress Progress() const {
     const uint64_t total = reader_->statistics().event_content_bytes;

@@ -32,13 +32,6 @@ std::string Escaped(std::string_view text) {
                              {{" ", "\\040"}});
 }
 
-HeapModel::Options ModelOptions(const TraceReader& reader) {
-  HeapModel::Options options;
-  options.exact = reader.metadata().process.stamp_rule == format::StampRule::kChangeOfOwner;
-  options.of_lines = reader.metadata().process.imported();
-  return options;
-}
-
 class Dumper {
  public:
   Dumper(TraceReader* reader, const DumpOptions& options, std::ostream* out)
@@ -46,7 +39,7 @@ class Dumper {
         range_{std::max(options.from.Ns(*reader), reader->window_begin_ns()),
                options.to.EndNs(*reader)},
         out_(out),
-        model_(ModelOptions(*reader), &stacks_),
+        model_(HeapModel::Options::OrderOf(*reader), &stacks_),
         faults_(reader),
         modules_(faults_.log().known ? ModulesOfFaults(*reader) : ModulesOf(*reader)),
         module_index_(modules_),

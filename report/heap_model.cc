@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "report/blocks_by_address.h"
+#include "report/trace_reader.h"
 
 namespace memtrace::report {
 namespace {
@@ -37,6 +38,13 @@ void KeepForPartner(uint64_t address, uint64_t time, TimeOfAddress* times) {
 }
 
 }  // namespace
+
+HeapModel::Options HeapModel::Options::OrderOf(const TraceReader& reader) {
+  Options options;
+  options.exact = reader.metadata().process.stamp_rule == format::StampRule::kChangeOfOwner;
+  options.of_lines = reader.metadata().process.imported();
+  return options;
+}
 
 HeapModel::HeapModel(const Options& options, StackTable* stacks)
     : options_(options),

@@ -52,7 +52,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -73,6 +72,8 @@
 #include "report/usage/usage_fold.h"
 
 namespace memtrace::report {
+
+class TraceReader;
 
 // What the heap model wants to know of an event besides its words.
 struct EventTime {
@@ -115,6 +116,9 @@ class HeapModel {
     const ChosenBlocks* chosen = nullptr;  // by number of allocation; null: all
     LifetimeWatch* watch = nullptr;        // told of every block
     bool of_lines = false;                 // exact, and no race of a tracer's either: an imported log's
+
+    // What is needed to tell in which order a trace's events happened; the rest as it is above.
+    static Options OrderOf(const TraceReader& reader);
   };
 
   HeapModel(const Options& options, StackTable* stacks);

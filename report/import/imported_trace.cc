@@ -185,12 +185,7 @@ void ImportedTrace::Note(absl::string_view text) {
 }
 
 void ImportedTrace::Counter(absl::string_view name, uint64_t value) {
-  Record([&](RecordEncoder& record) {
-    record.Begin(RecordTag::kCounter);
-    record.Bytes(View(name));
-    record.Number(value);
-    record.End();
-  });
+  Record([&](RecordEncoder& record) { record.Counter(View(name), value); });
 }
 
 void ImportedTrace::WriteProcess() {

@@ -112,7 +112,7 @@ class Pass {
  public:
   Pass(TraceReader* reader, const ReportView& view, StackTable* stacks, Sink* out)
       : reader_(reader), range_(view.analysis().range), view_(view), stacks_(stacks), out_(out),
-        names_(view, out), model_(ModelOptions(*reader), stacks) {}
+        names_(view, out), model_(HeapModel::Options::OrderOf(*reader), stacks) {}
 
   // What EventOrder asks for.
   void Started(size_t stream, uint32_t thread) {
@@ -141,13 +141,6 @@ class Pass {
   void End() { Time(view_.analysis().process.duration_ns); }
 
  private:
-  static HeapModel::Options ModelOptions(const TraceReader& reader) {
-    HeapModel::Options options;
-    options.exact = reader.metadata().process.stamp_rule == format::StampRule::kChangeOfOwner;
-    options.of_lines = reader.metadata().process.imported();
-    return options;
-  }
-
   void Alloc(uint64_t address, uint64_t bytes, StackId stack);
   void Free(uint64_t address);
   // A realloc begins: the address may be another thread's before its result is seen.
