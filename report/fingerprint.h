@@ -7,10 +7,14 @@
 //   the project's own frames       each a function and the base name of its file, from the
 //                                  innermost; the first kFingerprintFrames different ones.
 //                                  Without a name: the module and the place in it
+//   what the project called        the function of a library of the system, but libc, libstdc++
+//                                  and their like, that the innermost of them called; of an
+//                                  installed program that is a main() around its library the
+//                                  library's functions as the project's
 //
 // Left out is what differs from build to build: lines, addresses where there are names, sizes, directories; frames
 // of libc, libstdc++, the loader and other modules of the system, and of headers in
-// /usr/include; the frames of one function after its first (recursion that became a loop,
+// /usr/include; what a just-in-time compiler made, which has no name; the frames of one function after its first (recursion that became a loop,
 // the two halves of a constructor); clone suffixes; the numbers of lambdas, which GCC and
 // clang count differently. docs/report.md, "Fingerprints", has the rules and what was
 // measured. kFingerprintVersion is hashed with the rest: other rules, other fingerprints.
@@ -30,7 +34,7 @@
 
 namespace memtrace::report {
 
-inline constexpr int kFingerprintVersion = 2;
+inline constexpr int kFingerprintVersion = 3;
 inline constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the program's structure
 
 // A function as all compilers name it: "app::{lambda}::operator()(int)" of

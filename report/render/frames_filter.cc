@@ -192,6 +192,8 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags) {
     }
   }
   if (module_flags & format::kModuleExecutable) return FrameRole::kProject;
+  // What a just-in-time compiler made: an address, another one in each run.
+  if (frame.function.empty() && frame.module.empty()) return FrameRole::kSystem;
   return IsSystemModule(frame.module) ? FrameRole::kSystem : FrameRole::kProject;
 }
 
@@ -229,20 +231,30 @@ bool IsBaseLibrary(absl::string_view path) {
   return false;
 }
 
-// An installed program may be no more than a main() around its package's library: its places are the
-// library's. Else what was found.
-size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
+}  // namespace
+
+bool IsOfLibrary(const Frame& frame) {
+  return frame.role == FrameRole::kSystem && !frame.module.empty() && !IsBaseLibrary(frame.module);
+}
+
+bool IsAroundItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
   const auto is_project = [](const Frame* frame) { return frame->role == FrameRole::kProject; };
   const auto begin = stack.begin() + static_cast<ptrdiff_t>(cut.begin);
-  const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
   const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
-  if (caller == end || !is_project(*caller) || !IsInstalledProgram((*caller)->module) ||
-      std::any_of(caller + 1, end, is_project)) {
-    return cut.caller;
-  }
-  const auto library = std::find_if(begin, caller, [](const Frame* frame) {
-    return frame->role == FrameRole::kSystem && !frame->module.empty() && !IsBaseLibrary(frame->module);
-  });
+  const auto innermost = std::find_if(begin, end, is_project);
+  return innermost != end && IsInstalledProgram((*innermost)->module) &&
+         std::none_of(innermost + 1, end, is_project);
+}
+
+namespace {
+
+// Of a program around its library: the first of the library's frames. Else what was found.
+size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
+  if (!IsAroundItsLibrary(stack, cut)) return cut.caller;
+  const auto begin = stack.begin() + static_cast<ptrdiff_t>(cut.begin);
+  const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
+  const auto library =
+      std::find_if(begin, caller, [](const Frame* frame) { return IsOfLibrary(*frame); });
   return static_cast<size_t>(library - stack.begin());
 }
 
