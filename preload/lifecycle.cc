@@ -125,6 +125,15 @@ bool MaySay() {
   return parent == Parent::kNotTraced || (parent == Parent::kHidden && IsTerminal(2));
 }
 
+// Who gives his process a title (setproctitle) leaves zeros where its arguments were. A single one behind the
+// last argument's own is an empty argument.
+std::string_view WithoutFilling(std::string_view arguments) {
+  size_t zeros = 0;
+  while (zeros < arguments.size() && arguments[arguments.size() - 1 - zeros] == '\0') ++zeros;
+  if (zeros > 2) arguments.remove_suffix(zeros - 1);
+  return arguments;
+}
+
 void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_ticks) {
   const ProcFile command("/proc/self/cmdline", 4 << 20);
   utsname system = {};
@@ -134,7 +143,7 @@ void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_
     out.Bytes(kVersion);
     out.Bytes(g_process.executable.view());
     out.Bytes("");  // the build-id is in the executable's kModule record
-    std::string_view arguments = command.text();
+    std::string_view arguments = WithoutFilling(command.text());
     uint64_t count = 0;
     for (char c : arguments) count += c == 0;
     out.Number(count);

@@ -77,6 +77,18 @@ bool GrowthFinder::IsHeld(const SiteHistory& history, uint64_t first_free_ns) co
          lifetime >= static_cast<double>(end_ns_ - from_ns_) / 20;
 }
 
+// What came shortly before the end may have been set up once: its rate, over a moment, would be that of
+// nothing that goes on. Of held sites only levels are known, which must be so many that evenness is theirs and
+// not that of what is spread within an interval.
+bool GrowthFinder::IsTooNew(const SiteHistory& history) const {
+  constexpr uint64_t kLeastNs = kLeastGrowthRunNs / 2;
+  constexpr uint64_t kLeastShareOfRun = 32;
+  constexpr uint64_t kFewestIntervals = 9;
+  const uint64_t time_ns = end_ns_ - std::min(history.first_ns, end_ns_);
+  return time_ns < kLeastNs || time_ns < (end_ns_ - from_ns_) / kLeastShareOfRun ||
+         (history.held && time_ns < kFewestIntervals * interval_ns_);
+}
+
 Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
                            uint64_t first_free_ns) const {
   Growth growth;
@@ -117,9 +129,12 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
     history.births = kept->births;
   }
 
-  GrowthEvidence evidence = RetentionEvidence(history);
-  if (!evidence.growing) evidence = FloorEvidence(history);
-  if (!evidence.growing) evidence = StepEvidence(history);
+  GrowthEvidence evidence;
+  if (!IsTooNew(history)) {
+    evidence = RetentionEvidence(history);
+    if (!evidence.growing) evidence = FloorEvidence(history);
+    if (!evidence.growing) evidence = StepEvidence(history);
+  }
   if (evidence.growing) {
     growth.verdict = Growth::Verdict::kGrowing;
     growth.held_until_exit |= shutdown_ns_ != UINT64_MAX && !history.levels.empty() &&

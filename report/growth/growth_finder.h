@@ -42,6 +42,7 @@ class GrowthFinder {
   const Kept* Find(size_t site) const { return const_cast<GrowthFinder*>(this)->Find(site); }
   void AddBirth(size_t site, uint64_t time_ns, uint64_t count, uint64_t bytes);
   bool IsHeld(const SiteHistory& history, uint64_t first_free_ns) const;
+  bool IsTooNew(const SiteHistory& history) const;
 
   uint64_t from_ns_, end_ns_, interval_ns_;
   uint64_t shutdown_ns_;

@@ -228,6 +228,31 @@ TEST(GrowthTest, OfAMomentNothingIsCalledGrowing) {
   }
 }
 
+// A table that is set up once, as the work of three seconds ends: with a rate over its own moment it would be the
+// most urgent of all leaks.
+TEST(GrowthTest, WhatIsSetUpAtTheVeryEndDoesNotGrow) {
+  constexpr uint64_t kMs = 1'000'000, kEntries = 1000;
+  for (const bool freed : {false, true}) {
+    for (const uint64_t before_the_end_ms : {0, 40, 80}) {
+      TraceBuilder trace;
+      auto& t = trace.Thread(1).At(1).Node(1, 0x401000).Node(2, 0x402000);
+      uint64_t now = 0;
+      for (uint64_t i = 0; i < 6000; ++i) {
+        if (i >= 100) t.At(now).Free(0x100000 + i % 100 * 0x1000);
+        t.At(now += kMs / 2).Malloc(0x100000 + i % 100 * 0x1000, 100, 1);
+      }
+      for (uint64_t i = 0; i < kEntries; ++i) t.At(now += 250).Malloc(0x10000000 + i * 0x100, 200, 2);
+      now += before_the_end_ms * kMs;
+      for (uint64_t i = 0; freed && i < kEntries; ++i) t.At(now += 50).Free(0x10000000 + i * 0x100);
+      for (uint64_t i = 0; freed && i < 100; ++i) t.At(now += 50).Free(0x100000 + i * 0x1000);
+      trace.End(0, now + kMs);
+      const AnalyzedTrace analyzed = Analyze(trace.Build());
+      EXPECT_NE(FindSite(analyzed, 0x402000)->growth.verdict, Verdict::kGrowing)
+          << before_the_end_ms << (freed ? " freed" : "");
+    }
+  }
+}
+
 TEST(GrowthTest, AScanBeforeTheDestructorsTellsOfTheShutdown) {
   LeakScan early = {.reason = format::ScanReason::kExitEarly, .time_ns = 950};
   early.cost.elapsed_ns = 500;
