@@ -261,7 +261,7 @@ T& LeaveToTheEnd(T thing) {
 
 absl::Status Report(const ReportFlags& flags, int* exit_code) {
   if (!flags.executable.empty()) {
-    return absl::InvalidArgumentError("--executable: is for the report of several traces");
+    return absl::InvalidArgumentError("--executable needs several traces or a directory");
   }
   absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
   if (!options.ok()) return options.status();

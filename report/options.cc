@@ -160,11 +160,11 @@ absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& op
   }
   if (!options.series) return absl::OkStatus();
   for (const auto& [option, given] :
-       {std::pair("--graph, --why and --who-points-at", flags.questions.any()),
+       {std::pair("--graph, --why or --who-points-at", flags.questions.any()),
         std::pair("--suppressions", !flags.suppressions.empty()), std::pair("--scan", options.scan != 0),
         std::pair("--timeline-by", options.timeline_by != StackBy::kNone),
         std::pair("--sort", flags.sort != "total"), std::pair("--show-leak-kinds", options.leak_kinds.has_value())}) {
-    if (given) return absl::InvalidArgumentError(absl::StrCat(option, ": --series is a table of its own"));
+    if (given) return absl::InvalidArgumentError(absl::StrCat("--series cannot be combined with ", option));
   }
   return absl::OkStatus();
 }
@@ -281,7 +281,7 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   }
 
   if (flags.suppress_children && flags.suppressions.empty()) {
-    return absl::InvalidArgumentError("--suppress-children: --suppressions says whose");
+    return absl::InvalidArgumentError("--suppress-children needs --suppressions FILE");
   }
   if (!flags.suppressions.empty() && options.format != ReportFormat::kText &&
       options.format != ReportFormat::kJson && options.format != ReportFormat::kCsv) {
@@ -307,9 +307,9 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
       return absl::InvalidArgumentError(
           absl::StrCat("--series: is for --format text, csv and json, not ", flags.format));
     }
-    if (!tables.empty()) return absl::InvalidArgumentError("--series is a table of its own");
+    if (!tables.empty()) return absl::InvalidArgumentError("--series cannot be combined with --table");
     if (!options.analyze.filter.selection().all()) {
-      return absl::InvalidArgumentError("--series: is of all sizes, lifetimes and ages");
+      return absl::InvalidArgumentError("--series cannot be combined with --size, --lifetime or --age");
     }
     options.series = true;
   }

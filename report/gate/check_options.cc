@@ -54,7 +54,7 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   const auto tolerance = ParseTolerance(flags.tolerance);
   if (!tolerance.ok()) return tolerance.status();
   if (flags.tolerance != "0" && flags.baseline.empty()) {
-    return absl::InvalidArgumentError("--tolerance: is of the leaks that --baseline knows");
+    return absl::InvalidArgumentError("--tolerance needs --baseline FILE");
   }
   policy->tolerance = *tolerance;
   const auto limit = [](absl::string_view option, bool counts) {
@@ -146,7 +146,7 @@ absl::Status CheckDistinct(const CheckFlags& flags, const std::vector<OutputSpec
     document |= output.format != GateFormat::kText;
   }
   if (to_stdout > 1 && document) {
-    return absl::InvalidArgumentError("standard output would be written twice");
+    return absl::InvalidArgumentError("standard output would be written twice: give all but one output a file");
   }
   std::erase(written, "");
   std::erase(written, "-");
@@ -185,7 +185,7 @@ absl::Status ParseCheckFlags(const CheckFlags& flags, CheckOptions* parsed) {
   // Last: what the user's own match is counted there.
   if (flags.default_suppressions != "no") options.suppressions.AddBuiltIn();
   if (flags.update_baseline && flags.baseline.empty()) {
-    return absl::InvalidArgumentError("--update-baseline: --baseline says which");
+    return absl::InvalidArgumentError("--update-baseline needs --baseline FILE");
   }
   if (!flags.baseline.empty()) {
     const auto text = ReadTextFile(flags.baseline);
@@ -204,7 +204,7 @@ absl::Status ParseCheckFlags(const CheckFlags& flags, CheckOptions* parsed) {
                   : "nothing to check: memtrace check FILE...");
   }
   if (!flags.traces.empty() && !flags.run) {
-    return absl::InvalidArgumentError("--traces: is for --run");
+    return absl::InvalidArgumentError("--traces needs --run");
   }
   return absl::OkStatus();
 }
