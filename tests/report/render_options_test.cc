@@ -146,9 +146,9 @@ TEST(ReportFlagsTest, NothingIsAskedForInVain) {
     EXPECT_EQ(refusal(flags), "") << format;
   }
   flags.format = "sqlite";
-  EXPECT_THAT(refusal(flags), HasSubstr("--scan: --format sqlite has the leaks of all scans"));
+  EXPECT_THAT(refusal(flags), HasSubstr("--scan: is for --format text, json, csv and html; sqlite has the leaks of all scans"));
   flags.format = "valgrind-xml";
-  EXPECT_THAT(refusal(flags), HasSubstr("--scan: --format valgrind-xml"));
+  EXPECT_THAT(refusal(flags), HasSubstr("--scan: is for --format text, json, csv and html, not valgrind-xml"));
   flags = {};
   flags.timeline_by = "thread";
   EXPECT_EQ(refusal(flags), "");
