@@ -587,6 +587,7 @@ class HeapModel {
   HeldBlock* FindInLimbo(uint64_t address);
   void FinishLive(Analysis* analysis);
   void FinishGrowth(Analysis* analysis);
+  class GrowthJudge;  // of FinishGrowth()
   void FinishUsage(Analysis* analysis);
   void FinishCustom(Analysis* analysis);
   // Those of the selection, by address, a holder before what it holds.

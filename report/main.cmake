@@ -1,10 +1,10 @@
 # The memtrace executable: main.cc and the commands.
 find_package(CLI11 REQUIRED)
 
-add_executable(memtrace main.cc command_dump.cc command_info.cc command_leaks.cc leak_signal.cc command_report.cc
+add_executable(memtrace main.cc add_report_options.cc command_dump.cc command_info.cc command_leaks.cc leak_signal.cc command_report.cc
   valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_children.cc valgrind/driver_suppressions.cc
   valgrind/named_trace.cc
-  gate/check_session.cc gate/command_check.cc)
+  gate/check_options.cc gate/check_session.cc gate/command_check.cc gate/evidence.cc gate/generated_suppressions.cc)
 add_executable(memtrace::memtrace ALIAS memtrace)  # as find_package(memtrace) calls it
 target_compile_definitions(memtrace PRIVATE MEMTRACE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(memtrace PRIVATE memtrace_pages memtrace_gate memtrace_trend memtrace_diff memtrace_tree memtrace_valgrind memtrace_index memtrace_render memtrace_report_core memtrace_run

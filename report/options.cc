@@ -1,6 +1,7 @@
 #include "report/options.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 
@@ -63,6 +64,56 @@ absl::StatusOr<T> OneOf(absl::string_view option, absl::string_view text,
                                                  absl::StrJoin(names, ", ")));
 }
 
+absl::string_view FormatName(ReportFormat format) {
+  for (const auto& [value, name] : kFormats) {
+    if (value == format) return name;
+  }
+  return "";
+}
+
+// "--sort: is for --format text, json and csv, not html": an error unless `format` is one of these.
+// `option` has the verb with it. `otherwise`: what the other formats do, instead of ", not html".
+absl::Status RequireFormat(absl::string_view option, std::initializer_list<ReportFormat> these,
+                           ReportFormat format, absl::string_view otherwise = "") {
+  if (std::find(these.begin(), these.end(), format) != these.end()) return absl::OkStatus();
+  std::string names;
+  for (auto one = these.begin(); one != these.end(); ++one) {
+    const absl::string_view before = one == these.begin() ? "" : one + 1 == these.end() ? " and " : ", ";
+    absl::StrAppend(&names, before, FormatName(*one));
+  }
+  std::string text = absl::StrCat(option, " for --format ", names);
+  if (otherwise.empty()) {
+    absl::StrAppend(&text, ", not ", FormatName(format));
+  } else {
+    absl::StrAppend(&text, otherwise);
+  }
+  return absl::InvalidArgumentError(text);
+}
+
+// --from, --to, --at: of the run, which part.
+absl::Status ParseRange(const ReportFlags& flags, AnalyzeOptions* analyze) {
+  if (!flags.at.empty() && !(flags.from.empty() && flags.to.empty())) {
+    return absl::InvalidArgumentError("--at is one instant; --from and --to are a range");
+  }
+  if (!flags.at.empty()) {
+    const auto at = ParseInstant("--at", flags.at);
+    if (!at.ok()) return at.status();
+  }
+  const auto range = ParseInstants(flags.from, flags.at.empty() ? flags.to : flags.at);
+  if (!range.ok()) return range.status();
+  const auto& [from, to] = *range;
+  if (from == to && from.name.empty()) {
+    return absl::InvalidArgumentError(flags.from.empty() ? "--to and --at must be after the start"
+                                                         : "--from must be before --to");
+  }
+  analyze->range = {from.ns, to.ns};
+  analyze->from_share = from.share;
+  analyze->from_name = from.name;
+  analyze->to_name = to.name;
+  analyze->to_share = to.share;
+  return absl::OkStatus();
+}
+
 absl::Status ParseLeakFlags(const ReportFlags& flags, ReportOptions* options) {
   if (flags.scan != "last" && (!absl::SimpleAtoi(flags.scan, &options->scan) ||
                                options->scan == 0)) {
@@ -120,51 +171,100 @@ absl::Status ParseFilters(const ReportFlags& flags, ReportOptions* options) {
 // The pictures that show one number of each site.
 absl::StatusOr<SiteMeasure> ParseMeasure(const ReportFlags& flags, ReportFormat format) {
   if (flags.measure.empty()) return SiteMeasure::kLive;
-  if (format != ReportFormat::kFolded && format != ReportFormat::kPprof &&
-      format != ReportFormat::kSpeedscope && format != ReportFormat::kCallgrind) {
-    return absl::InvalidArgumentError(absl::StrCat("--measure: --format ", flags.format,
-                                                   " does not show one number of each site"));
-  }
+  const absl::Status status = RequireFormat(
+      "--measure: is",
+      {ReportFormat::kFolded, ReportFormat::kPprof, ReportFormat::kSpeedscope, ReportFormat::kCallgrind}, format,
+      absl::StrCat("; ", flags.format, " does not show one number of each site"));
+  if (!status.ok()) return status;
   return ParseSiteMeasure(flags.measure);
+}
+
+// --table: of csv one, of text any, and no other format lets choose.
+absl::Status ParseTables(const ReportFlags& flags, ReportOptions* options) {
+  std::vector<std::string> tables;
+  for (const std::string& list : flags.tables) {
+    for (absl::string_view name : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+      tables.emplace_back(name);
+    }
+  }
+  if (tables.empty() && !flags.tables.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--table: \"", flags.tables.front(), "\" names none"));
+  }
+  if (options->format == ReportFormat::kCsv) {
+    if (tables.size() > 1) {
+      return absl::InvalidArgumentError("--table: --format csv writes one table at a time");
+    }
+    if (!tables.empty()) {
+      const auto table = ParseCsvTable(tables.front());
+      if (!table.ok()) return table.status();
+      options->csv_table = *table;
+    }
+  } else if (options->format == ReportFormat::kText) {
+    for (const std::string& name : tables) {
+      const auto section = OneOf("--table", name, kSections);
+      if (!section.ok()) return section.status();
+      options->sections.push_back(*section);
+    }
+  } else if (!tables.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--table: --format ", flags.format, " has no tables to choose from"));
+  }
+  return absl::OkStatus();
+}
+
+// Where names come from.
+void ParseNameOptions(const ReportFlags& flags, symbolizer::Options* options) {
+  // The user's come first; the usual one stays.
+  options->debug_dirs.insert(options->debug_dirs.begin(), flags.debug_dirs.begin(), flags.debug_dirs.end());
+  options->sysroot = flags.sysroot;
+  options->debuginfod = flags.debuginfod;
+  options->cache_dir = symbolizer::SymbolCacheDirectory(flags.symbol_cache);
+}
+
+// --series: after the filters and the tables, which do not go with it.
+absl::Status ParseSeries(const ReportFlags& flags, ReportOptions* options) {
+  if (!flags.series) return absl::OkStatus();
+  const absl::Status status = RequireFormat(
+      "--series: is", {ReportFormat::kText, ReportFormat::kCsv, ReportFormat::kJson}, options->format);
+  if (!status.ok()) return status;
+  if (!flags.tables.empty()) return absl::InvalidArgumentError("--series cannot be combined with --table");
+  if (!options->analyze.filter.selection().all()) {
+    return absl::InvalidArgumentError("--series cannot be combined with --size, --lifetime or --age");
+  }
+  options->series = true;
+  return absl::OkStatus();
 }
 
 // What would be asked for in vain.
 absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& options) {
-  const bool scan_is_shown =
-      options.format == ReportFormat::kText || options.format == ReportFormat::kJson ||
-      options.format == ReportFormat::kCsv || options.format == ReportFormat::kHtml;
-  if (options.scan != 0 && !scan_is_shown) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--scan: --format ", flags.format,
-        options.format == ReportFormat::kSqlite ? " has the leaks of all scans (table leaks)"
-                                                : " does not choose one; text, json, csv and html do"));
+  using enum ReportFormat;
+  const ReportFormat format = options.format;
+  absl::Status status;  // of the first that is refused
+  if (options.scan != 0) {
+    status.Update(RequireFormat("--scan: is", {kText, kJson, kCsv, kHtml}, format,
+                                format == kSqlite ? "; sqlite has the leaks of all scans (table leaks)" : ""));
   }
-  if (options.timeline_by != StackBy::kNone && options.format != ReportFormat::kText) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--timeline-by: is for --format text, not ", flags.format,
-        options.format == ReportFormat::kCsv ? "; there it is --table timeline-by-..." : ""));
+  if (options.timeline_by != StackBy::kNone) {
+    status.Update(RequireFormat("--timeline-by: is", {kText}, format,
+                                format == kCsv ? ", not csv; there it is --table timeline-by-..." : ""));
   }
-  const bool has_rows = options.format == ReportFormat::kText || options.format == ReportFormat::kJson ||
-                        options.format == ReportFormat::kCsv;
-  if (flags.sort != "total" && !has_rows) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--sort: is for --format text, json and csv, not ", flags.format));
+  if (flags.sort != "total") status.Update(RequireFormat("--sort: is", {kText, kJson, kCsv}, format));
+  if (flags.top.has_value()) {
+    status.Update(RequireFormat("--top: is", {kText, kJson, kCsv, kHtml}, format,
+                                absl::StrCat("; ", flags.format, " has all sites")));
   }
-  if (flags.top.has_value() && !has_rows && options.format != ReportFormat::kHtml) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--top: is for --format text, json, csv and html; ", flags.format, " has all sites"));
+  if (options.leak_kinds.has_value()) {
+    status.Update(RequireFormat("--show-leak-kinds: is", {kText, kJson, kCsv, kHtml}, format,
+                                absl::StrCat("; ", flags.format, " has leaks of every kind, or none")));
   }
-  if (options.leak_kinds.has_value() && !has_rows && options.format != ReportFormat::kHtml) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--show-leak-kinds: is for --format text, json, csv and html; ", flags.format, " has leaks of every kind, or none"));
-  }
+  if (!status.ok()) return status;
   if (!options.series) return absl::OkStatus();
   for (const auto& [option, given] :
-       {std::pair("--graph, --why and --who-points-at", flags.questions.any()),
+       {std::pair("--graph, --why or --who-points-at", flags.questions.any()),
         std::pair("--suppressions", !flags.suppressions.empty()), std::pair("--scan", options.scan != 0),
         std::pair("--timeline-by", options.timeline_by != StackBy::kNone),
         std::pair("--sort", flags.sort != "total"), std::pair("--show-leak-kinds", options.leak_kinds.has_value())}) {
-    if (given) return absl::InvalidArgumentError(absl::StrCat(option, ": --series is a table of its own"));
+    if (given) return absl::InvalidArgumentError(absl::StrCat("--series cannot be combined with ", option));
   }
   return absl::OkStatus();
 }
@@ -203,33 +303,16 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   if (!sort.ok()) return sort.status();
   options.sort = *sort;
 
-  if (!flags.at.empty() && !(flags.from.empty() && flags.to.empty())) {
-    return absl::InvalidArgumentError("--at is one instant; --from and --to are a range");
-  }
-  if (!flags.at.empty()) {
-    const auto at = ParseInstant("--at", flags.at);
-    if (!at.ok()) return at.status();
-  }
-  const auto range = ParseInstants(flags.from, flags.at.empty() ? flags.to : flags.at);
-  if (!range.ok()) return range.status();
-  const auto& [from, to] = *range;
-  if (from == to && from.name.empty()) {
-    return absl::InvalidArgumentError(flags.from.empty() ? "--to and --at must be after the start"
-                                                         : "--from must be before --to");
-  }
-  options.analyze.range = {from.ns, to.ns};
-  options.analyze.from_share = from.share;
-  options.analyze.from_name = from.name;
-  options.analyze.to_name = to.name;
-  options.analyze.to_share = to.share;
+  absl::Status status = ParseRange(flags, &options.analyze);
+  if (!status.ok()) return status;
   options.analyze.thread_name = flags.thread;
   if (flags.jobs > kMostJobs) {
     return absl::InvalidArgumentError(
         absl::StrCat("--jobs: ", flags.jobs, " threads are more than ", kMostJobs));
   }
   options.analyze.jobs = static_cast<unsigned>(flags.jobs);
-  absl::Status filters = ParseFilters(flags, &options);
-  if (!filters.ok()) return filters;
+  status = ParseFilters(flags, &options);
+  if (!status.ok()) return status;
   if (options.format == ReportFormat::kHeaptrack) {
     for (const auto& [option, value] :
          {std::pair("--thread", &flags.thread), std::pair("--size", &flags.size),
@@ -242,77 +325,31 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   options.analyze.keep_live_blocks =
       options.format == ReportFormat::kMtrace || options.format == ReportFormat::kSqlite;
 
-  absl::Status status = ParseLeakFlags(flags, &options);
+  status = ParseLeakFlags(flags, &options);
   if (!status.ok()) return status;
-
-  std::vector<std::string> tables;
-  for (const std::string& list : flags.tables) {
-    for (absl::string_view name : absl::StrSplit(list, ',', absl::SkipEmpty())) {
-      tables.emplace_back(name);
-    }
+  status = ParseTables(flags, &options);
+  if (!status.ok()) return status;
+  if (flags.questions.any()) {
+    status = RequireFormat("--graph, --why and --who-points-at are", {ReportFormat::kText, ReportFormat::kJson},
+                           options.format);
+    if (!status.ok()) return status;
   }
-  if (tables.empty() && !flags.tables.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--table: \"", flags.tables.front(), "\" names none"));
-  }
-  if (options.format == ReportFormat::kCsv) {
-    if (tables.size() > 1) {
-      return absl::InvalidArgumentError("--table: --format csv writes one table at a time");
-    }
-    if (!tables.empty()) {
-      const auto table = ParseCsvTable(tables.front());
-      if (!table.ok()) return table.status();
-      options.csv_table = *table;
-    }
-  } else if (options.format == ReportFormat::kText) {
-    for (const std::string& name : tables) {
-      const auto section = OneOf("--table", name, kSections);
-      if (!section.ok()) return section.status();
-      options.sections.push_back(*section);
-    }
-  } else if (!tables.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--table: --format ", flags.format, " has no tables to choose from"));
-  }
-
-  if (flags.questions.any() && options.format != ReportFormat::kText &&
-      options.format != ReportFormat::kJson) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--graph, --why and --who-points-at are for --format text and json, not ", flags.format));
-  }
-
   if (flags.suppress_children && flags.suppressions.empty()) {
-    return absl::InvalidArgumentError("--suppress-children: --suppressions says whose");
+    return absl::InvalidArgumentError("--suppress-children needs --suppressions FILE");
   }
-  if (!flags.suppressions.empty() && options.format != ReportFormat::kText &&
-      options.format != ReportFormat::kJson && options.format != ReportFormat::kCsv) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--suppressions: is for --format text, json and csv, not ", flags.format));
+  if (!flags.suppressions.empty()) {
+    status = RequireFormat("--suppressions: is", {ReportFormat::kText, ReportFormat::kJson, ReportFormat::kCsv},
+                           options.format);
+    if (!status.ok()) return status;
   }
 
   if (flags.full) options.json_top = options.html_top = kAllRows;
   if (flags.top.has_value()) {
     options.text_top = options.csv_top = options.json_top = options.html_top = *flags.top;
   }
-  if (!flags.debug_dirs.empty()) {
-    // The user's come first; the usual one stays.
-    options.symbolizer.debug_dirs.insert(options.symbolizer.debug_dirs.begin(),
-                                         flags.debug_dirs.begin(), flags.debug_dirs.end());
-  }
-  options.symbolizer.sysroot = flags.sysroot;
-  options.symbolizer.debuginfod = flags.debuginfod;
-  options.symbolizer.cache_dir = symbolizer::SymbolCacheDirectory(flags.symbol_cache);
-  if (flags.series) {
-    if (options.format != ReportFormat::kText && options.format != ReportFormat::kCsv &&
-        options.format != ReportFormat::kJson) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--series: is for --format text, csv and json, not ", flags.format));
-    }
-    if (!tables.empty()) return absl::InvalidArgumentError("--series is a table of its own");
-    if (!options.analyze.filter.selection().all()) {
-      return absl::InvalidArgumentError("--series: is of all sizes, lifetimes and ages");
-    }
-    options.series = true;
-  }
+  ParseNameOptions(flags, &options.symbolizer);
+  status = ParseSeries(flags, &options);
+  if (!status.ok()) return status;
   status = RefuseIdleOptions(flags, options);
   if (!status.ok()) return status;
   options.index_beside = flags.index.empty();

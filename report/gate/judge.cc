@@ -246,6 +246,206 @@ void NoteUnusedLimits(absl::string_view option, const std::vector<Limit>& limits
 
 int Severity(LeakKind kind) { return static_cast<int>(kind); }
 
+// One call of Judge(): its steps, in the order in which Run() takes them, and what they hand on.
+class Judging {
+ public:
+  Judging(const GateInput& input, const render::ReportView& names, const GatePolicy& policy,
+          const Baseline& baseline, Suppressions* suppressions)
+      : input_(input), names_(names), policy_(policy), baseline_(baseline), suppressions_(suppressions),
+        facts_(names, suppressions), leaked_(input.processes.size()) {}
+
+  GateResult Run() {
+    result_.policy = policy_;
+    CountProcesses();
+    CollectNotes();
+    SumLosses();
+    JudgeLeaks();
+    FindFixed();
+    CheckLimits();
+    ConcludeOutcome();
+    return std::move(result_);
+  }
+
+ private:
+  // Which processes count, of what there is no evidence, and what was live at their ends.
+  void CountProcesses();
+  // What the reader should know: the input's notes, limits that hold nothing, then those of scans and symbols.
+  void CollectNotes();
+  // Losses become leaks: those of one program, kind and fingerprint are added up, suppressed ones apart.
+  void SumLosses();
+  // Each leak gets its verdict; those that fail the gate come first.
+  void JudgeLeaks();
+  // What the baseline knows and no process had any more.
+  void FindFixed();
+  // What is beyond a limit of the policy.
+  void CheckLimits();
+  // The verdict on all of it.
+  void ConcludeOutcome();
+
+  const GateInput& input_;
+  const render::ReportView& names_;
+  const GatePolicy& policy_;
+  const Baseline& baseline_;
+  Suppressions* const suppressions_;
+  StackFacts facts_;
+  std::set<std::string> programs_;  // of the processes that count
+  std::set<std::string> notes_;     // of these, and of the symbols: each once
+  std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums_;
+  std::map<std::pair<std::string, std::string>, MostOfAProcess> lost_;  // by program and fingerprint
+  std::vector<uint64_t> leaked_;  // for --max-leaked, by process
+  GateResult result_;
+};
+
+void Judging::CountProcesses() {
+  result_.processes = input_.processes.size();
+  for (const GateInput::Unreadable& one : input_.unreadable) {
+    result_.missing_evidence.push_back(
+        one.file.empty() ? one.why : absl::StrCat(one.file, ": ", one.why));
+  }
+  for (const GateProcess& process : input_.processes) {
+    result_.replaced += process.replaced;
+    if (!process.no_evidence.empty()) {
+      result_.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.no_evidence));
+      continue;
+    }
+    if (!process.not_seen.empty()) {
+      result_.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.not_seen));
+    }
+    // One that became another program shows its peak, and nothing of what it would have freed.
+    const bool of_leaks = policy_.needs_scan() || policy_.looks_at_unfreed();
+    const bool was_looked_at = !process.replaced || process.scanned || !of_leaks;
+    result_.usable += was_looked_at;
+    if (was_looked_at) {
+      programs_.insert(process.program);
+      result_.duration_ns[process.program] += process.duration_ns;
+    }
+    result_.all_scanned &= process.scanned || process.replaced;
+    result_.frees_unseen |= process.frees_unseen;
+    notes_.insert(process.notes.begin(), process.notes.end());
+    if (policy_.looks_at_unfreed()) continue;  // SumLosses() adds it up, without what is suppressed
+    if (process.replaced) continue;            // its heap went with it
+    Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],
+        &result_.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
+  }
+  result_.programs.assign(programs_.begin(), programs_.end());
+}
+
+void Judging::CollectNotes() {
+  result_.notes = input_.notes;
+  for (const std::string& note : names_.symbols().notes()) notes_.insert(note);
+  NoteUnusedLimits("--max-leaked", policy_.max_leaked, programs_, &result_.notes);
+  NoteUnusedLimits("--max-peak", policy_.max_peak, programs_, &result_.notes);
+  NoteUnusedLimits("--max-allocations", policy_.max_allocations, programs_, &result_.notes);
+  NoteUnusedLimits("--max-invalid-frees", policy_.max_invalid_frees, programs_, &result_.notes);
+  NoteUnusedLimits("--max-mismatched-frees", policy_.max_mismatched_frees, programs_, &result_.notes);
+  for (const std::string& note : notes_) {
+    if (result_.notes.size() == kMostNotes) break;
+    result_.notes.push_back(note);
+  }
+}
+
+void Judging::SumLosses() {
+  for (const ProcessLoss& loss : input_.losses) {
+    const GateProcess& process = input_.processes[loss.process];
+    if (!process.no_evidence.empty()) continue;
+    if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
+    if (Suppression* suppression = facts_.SuppressionOf(loss)) {
+      ++suppression->records;
+      // A block that leaks is among those that were not freed, where these are looked at.
+      if (policy_.looks_at_unfreed() == (loss.kind == LeakKind::kUnfreed)) {
+        suppression->blocks += loss.direct.blocks;
+        suppression->bytes += loss.direct.bytes;
+        Add(loss.direct, &result_.suppressed);
+        // And where these are not looked at, they were added up as a whole.
+        if (loss.kind != LeakKind::kUnfreed && !process.replaced) {
+          Take(loss.direct, &result_.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
+        }
+      }
+      continue;
+    }
+    Add(loss.direct, &result_.totals[static_cast<size_t>(loss.kind)]);
+    if (IsLeaked(policy_, process, loss.kind)) leaked_[loss.process] += loss.direct.bytes;
+    const std::string& fingerprint = facts_.FingerprintOf(loss);
+    Sum& sum = sums_[{process.program, loss.kind, fingerprint}];
+    if (sum.leak.processes == 0) {
+      sum.leak.program = process.program;
+      sum.leak.kind = loss.kind;
+      sum.leak.fingerprint = fingerprint;
+      sum.leak.function = loss.function;
+      sum.leak.working_directory = process.working_directory;
+    }
+    sum.Add(loss);
+    if (loss.kind == LeakKind::kDefinite || loss.kind == LeakKind::kIndirect) {
+      lost_[{process.program, fingerprint}].Add(loss);
+    }
+  }
+}
+
+void Judging::JudgeLeaks() {
+  for (auto& [key, sum] : sums_) {
+    GateLeak& leak = sum.leak;
+    if (leak.kind == LeakKind::kDefinite) leak.most_lost = lost_[{leak.program, leak.fingerprint}].most();
+    leak.stacks = sum.by_stack.size();
+    leak.by_stack.assign(sum.by_stack.begin(), sum.by_stack.end());
+    std::stable_sort(leak.by_stack.begin(), leak.by_stack.end(), [](const auto& a, const auto& b) {
+      return a.second.bytes > b.second.bytes;
+    });
+    leak.stack = leak.by_stack.front().first;
+    leak.verdict = VerdictOf(&leak, policy_, baseline_);
+    result_.gated += IsGated(leak.verdict);
+    result_.leaks.push_back(std::move(leak));
+  }
+  std::sort(result_.leaks.begin(), result_.leaks.end(), [](const GateLeak& a, const GateLeak& b) {
+    return std::tuple(!IsGated(a.verdict), Severity(a.kind), b.total.bytes, b.total.blocks,
+                      a.program, a.fingerprint) <
+           std::tuple(!IsGated(b.verdict), Severity(b.kind), a.total.bytes, a.total.blocks,
+                      b.program, b.fingerprint);
+  });
+}
+
+void Judging::FindFixed() {
+  for (const BaselineEntry& entry : baseline_.entries()) {
+    if (!policy_.fail_on.Has(entry.kind)) continue;
+    // Of any program: some other may still have it.
+    const bool looked_for = programs_.contains(entry.program);
+    const bool found = std::any_of(
+        result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
+          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint && leak.program == entry.program;
+        });
+    // Without names a leak has another fingerprint: it may be there.
+    const bool has_nameless = std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
+      return leak.program == entry.program && !names_.NamelessModule(leak.stack).empty();
+    });
+    if (looked_for && !found && !has_nameless) result_.fixed.push_back(entry);
+  }
+}
+
+void Judging::CheckLimits() {
+  Excesses excesses(input_, &result_.excesses);
+  excesses.Check(GateExcess::What::kLeaked, policy_.max_leaked, [&](size_t i) { return leaked_[i]; });
+  excesses.Check(GateExcess::What::kPeak, policy_.max_peak,
+                 [&](size_t i) { return input_.processes[i].peak_bytes; });
+  excesses.Check(GateExcess::What::kAllocations, policy_.max_allocations,
+                 [&](size_t i) { return input_.processes[i].allocations; });
+  CheckGrowth(input_, policy_, &result_);
+  const WrongFrees frees(input_, names_, suppressions_);
+  excesses.CheckOfAny(GateExcess::What::kInvalidFrees, policy_.max_invalid_frees,
+                      [&](size_t i) { return frees.of(i).invalid.times; },
+                      [&](size_t i) { return frees.of(i).invalid.places; });
+  excesses.CheckOfAny(GateExcess::What::kMismatchedFrees, policy_.max_mismatched_frees,
+                      [&](size_t i) { return frees.of(i).mismatched.times; },
+                      [&](size_t i) { return frees.of(i).mismatched.places; });
+}
+
+void Judging::ConcludeOutcome() {
+  const bool failed = result_.gated > 0 || !result_.excesses.empty();
+  const bool blind = result_.usable == 0 ||
+                     (!result_.missing_evidence.empty() && policy_.missing_evidence_fails);
+  result_.outcome = failed  ? GateResult::Outcome::kGated
+                    : blind ? GateResult::Outcome::kNoEvidence
+                            : GateResult::Outcome::kClean;
+}
+
 }  // namespace
 
 absl::string_view VerdictName(Verdict verdict) {
@@ -322,147 +522,7 @@ absl::string_view OutcomeName(GateResult::Outcome outcome) {
 
 GateResult Judge(const GateInput& input, const render::ReportView& names,
                  const GatePolicy& policy, const Baseline& baseline, Suppressions* suppressions) {
-  GateResult result;
-  result.policy = policy;
-  result.processes = input.processes.size();
-  for (const GateInput::Unreadable& one : input.unreadable) {
-    result.missing_evidence.push_back(
-        one.file.empty() ? one.why : absl::StrCat(one.file, ": ", one.why));
-  }
-  std::set<std::string> programs, notes;
-  for (const GateProcess& process : input.processes) {
-    result.replaced += process.replaced;
-    if (!process.no_evidence.empty()) {
-      result.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.no_evidence));
-      continue;
-    }
-    if (!process.not_seen.empty()) {
-      result.missing_evidence.push_back(absl::StrCat(process.file, ": ", process.not_seen));
-    }
-    // One that became another program shows its peak, and nothing of what it would have freed.
-    const bool of_leaks = policy.needs_scan() || policy.looks_at_unfreed();
-    const bool was_looked_at = !process.replaced || process.scanned || !of_leaks;
-    result.usable += was_looked_at;
-    if (was_looked_at) {
-      programs.insert(process.program);
-      result.duration_ns[process.program] += process.duration_ns;
-    }
-    result.all_scanned &= process.scanned || process.replaced;
-    result.frees_unseen |= process.frees_unseen;
-    notes.insert(process.notes.begin(), process.notes.end());
-    if (policy.looks_at_unfreed()) continue;  // added up below, without what is suppressed
-    if (process.replaced) continue;           // its heap went with it
-    Add(process.totals[static_cast<size_t>(LeakKind::kUnfreed)],
-        &result.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
-  }
-  result.programs.assign(programs.begin(), programs.end());
-  result.notes = input.notes;
-  for (const std::string& note : names.symbols().notes()) notes.insert(note);
-  NoteUnusedLimits("--max-leaked", policy.max_leaked, programs, &result.notes);
-  NoteUnusedLimits("--max-peak", policy.max_peak, programs, &result.notes);
-  NoteUnusedLimits("--max-allocations", policy.max_allocations, programs, &result.notes);
-  NoteUnusedLimits("--max-invalid-frees", policy.max_invalid_frees, programs, &result.notes);
-  NoteUnusedLimits("--max-mismatched-frees", policy.max_mismatched_frees, programs, &result.notes);
-  for (const std::string& note : notes) {
-    if (result.notes.size() == kMostNotes) break;
-    result.notes.push_back(note);
-  }
-
-  StackFacts facts(names, suppressions);
-  std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums;
-  std::map<std::pair<std::string, std::string>, MostOfAProcess> lost;  // by program and fingerprint
-  std::vector<uint64_t> leaked(input.processes.size());  // for --max-leaked
-  for (const ProcessLoss& loss : input.losses) {
-    const GateProcess& process = input.processes[loss.process];
-    if (!process.no_evidence.empty()) continue;
-    if (process.replaced && loss.kind == LeakKind::kUnfreed) continue;
-    if (Suppression* suppression = facts.SuppressionOf(loss)) {
-      ++suppression->records;
-      // A block that leaks is among those that were not freed, where these are looked at.
-      if (policy.looks_at_unfreed() == (loss.kind == LeakKind::kUnfreed)) {
-        suppression->blocks += loss.direct.blocks;
-        suppression->bytes += loss.direct.bytes;
-        Add(loss.direct, &result.suppressed);
-        // And where these are not looked at, they were added up as a whole.
-        if (loss.kind != LeakKind::kUnfreed && !process.replaced) {
-          Take(loss.direct, &result.totals[static_cast<size_t>(LeakKind::kUnfreed)]);
-        }
-      }
-      continue;
-    }
-    Add(loss.direct, &result.totals[static_cast<size_t>(loss.kind)]);
-    if (IsLeaked(policy, process, loss.kind)) leaked[loss.process] += loss.direct.bytes;
-    const std::string& fingerprint = facts.FingerprintOf(loss);
-    Sum& sum = sums[{process.program, loss.kind, fingerprint}];
-    if (sum.leak.processes == 0) {
-      sum.leak.program = process.program;
-      sum.leak.kind = loss.kind;
-      sum.leak.fingerprint = fingerprint;
-      sum.leak.function = loss.function;
-      sum.leak.working_directory = process.working_directory;
-    }
-    sum.Add(loss);
-    if (loss.kind == LeakKind::kDefinite || loss.kind == LeakKind::kIndirect) {
-      lost[{process.program, fingerprint}].Add(loss);
-    }
-  }
-  for (auto& [key, sum] : sums) {
-    GateLeak& leak = sum.leak;
-    if (leak.kind == LeakKind::kDefinite) leak.most_lost = lost[{leak.program, leak.fingerprint}].most();
-    leak.stacks = sum.by_stack.size();
-    leak.by_stack.assign(sum.by_stack.begin(), sum.by_stack.end());
-    std::stable_sort(leak.by_stack.begin(), leak.by_stack.end(), [](const auto& a, const auto& b) {
-      return a.second.bytes > b.second.bytes;
-    });
-    leak.stack = leak.by_stack.front().first;
-    leak.verdict = VerdictOf(&leak, policy, baseline);
-    result.gated += IsGated(leak.verdict);
-    result.leaks.push_back(std::move(leak));
-  }
-  std::sort(result.leaks.begin(), result.leaks.end(), [](const GateLeak& a, const GateLeak& b) {
-    return std::tuple(!IsGated(a.verdict), Severity(a.kind), b.total.bytes, b.total.blocks,
-                      a.program, a.fingerprint) <
-           std::tuple(!IsGated(b.verdict), Severity(b.kind), a.total.bytes, a.total.blocks,
-                      b.program, b.fingerprint);
-  });
-
-  for (const BaselineEntry& entry : baseline.entries()) {
-    if (!policy.fail_on.Has(entry.kind)) continue;
-    // Of any program: some other may still have it.
-    const bool looked_for = programs.contains(entry.program);
-    const bool found = std::any_of(
-        result.leaks.begin(), result.leaks.end(), [&](const GateLeak& leak) {
-          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint && leak.program == entry.program;
-        });
-    // Without names a leak has another fingerprint: it may be there.
-    const bool has_nameless = std::any_of(result.leaks.begin(), result.leaks.end(), [&](const GateLeak& leak) {
-      return leak.program == entry.program && !names.NamelessModule(leak.stack).empty();
-    });
-    if (looked_for && !found && !has_nameless) result.fixed.push_back(entry);
-  }
-
-  Excesses excesses(input, &result.excesses);
-  excesses.Check(GateExcess::What::kLeaked, policy.max_leaked, [&](size_t i) { return leaked[i]; });
-  excesses.Check(GateExcess::What::kPeak, policy.max_peak,
-                 [&](size_t i) { return input.processes[i].peak_bytes; });
-  excesses.Check(GateExcess::What::kAllocations, policy.max_allocations,
-                 [&](size_t i) { return input.processes[i].allocations; });
-  CheckGrowth(input, policy, &result);
-  const WrongFrees frees(input, names, suppressions);
-  excesses.CheckOfAny(GateExcess::What::kInvalidFrees, policy.max_invalid_frees,
-                      [&](size_t i) { return frees.of(i).invalid.times; },
-                      [&](size_t i) { return frees.of(i).invalid.places; });
-  excesses.CheckOfAny(GateExcess::What::kMismatchedFrees, policy.max_mismatched_frees,
-                      [&](size_t i) { return frees.of(i).mismatched.times; },
-                      [&](size_t i) { return frees.of(i).mismatched.places; });
-
-  const bool failed = result.gated > 0 || !result.excesses.empty();
-  const bool blind = result.usable == 0 ||
-                     (!result.missing_evidence.empty() && policy.missing_evidence_fails);
-  result.outcome = failed  ? GateResult::Outcome::kGated
-                   : blind ? GateResult::Outcome::kNoEvidence
-                           : GateResult::Outcome::kClean;
-  return result;
+  return Judging(input, names, policy, baseline, suppressions).Run();
 }
 
 }  // namespace memtrace::report::gate

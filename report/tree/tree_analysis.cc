@@ -50,6 +50,64 @@ class Notes {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
+// What is added up of a trace besides its image, which is the next one: its notes, what is wrong with
+// it, and what it lost.
+void AddFindings(const Analysis& analysis, TreeAnalysis* tree, Notes* notes) {
+  const size_t image = tree->images.size();
+  for (const std::string& note : analysis.coverage.notes) notes->Add(note, image);
+  tree->not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
+  tree->invalid_frees += analysis.invalid_frees.told;
+  tree->with_invalid_frees += analysis.invalid_frees.told != 0 ? 1 : 0;
+  const LeakScan* scan = leak::ChooseScan(analysis, 0);
+  if (scan == nullptr) return;
+  for (const std::string& note : scan->notes) notes->Add(note, image);
+  ++tree->scanned;
+  tree->scanned_early += leak::EndWasNotScanned(analysis) ? 1 : 0;
+  for (size_t i = 0; i < kLeakKinds; ++i) {
+    tree->leaks[i].bytes += scan->totals[i].bytes;
+    tree->leaks[i].blocks += scan->totals[i].blocks;
+  }
+}
+
+// What is kept of a trace, without its executable. Parts of the analysis are moved there.
+ProcessImage ImageOf(const std::string& path, const TraceReader& reader, Analysis* analysis) {
+  ProcessImage image;
+  if (const LeakScan* scan = leak::ChooseScan(*analysis, 0); scan != nullptr) {
+    image.leaks = scan->totals;
+  } else {
+    image.no_scan = leak::WhyNoScan(*analysis);
+  }
+  image.file = path;
+  image.trace_id = reader.header().trace_id;
+  image.parent_trace_id = reader.header().parent_trace_id;
+  image.start_monotonic_ns = reader.metadata().start_monotonic_ns;
+  image.process = std::move(analysis->process);
+  Shorten(&image.process.command);
+  image.totals = analysis->totals;
+  image.events = analysis->coverage.events;
+  image.dropped_events = analysis->coverage.dropped_events;
+  image.truncated = analysis->coverage.truncated;
+  image.part = RunPartText(analysis->coverage);
+  image.events_missing = analysis->coverage.events_missing;
+  image.damage = std::move(analysis->coverage.damage);
+  return image;
+}
+
+// Events of threads that ran on behind the end make it look like an exec that failed. But
+// there is the next program of the same process.
+void MarkExecs(TreeAnalysis* tree) {
+  for (const ImageNode& node : tree->tree.nodes) {
+    if (node.link != ImageLink::kExec || node.parent == kNoImage) continue;
+    ProcessImage& before = tree->images[node.parent];
+    if (before.process.end != ProcessInfo::End::kCut) continue;
+    before.process.end = ProcessInfo::End::kExec;
+    if (before.truncated && before.damage.empty()) {
+      before.truncated = false;
+      --tree->truncated;
+    }
+  }
+}
+
 }  // namespace
 
 std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note) {
@@ -99,40 +157,12 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     bytes_before += file.bytes;
     Analysis& analysis = trace->analysis;
     if (how.find_names) allocators.Fill(&analysis);
-    const size_t number_of_image = tree.images.size();
-    for (const std::string& note : analysis.coverage.notes) notes.Add(note, number_of_image);
-    tree.not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
-    tree.invalid_frees += analysis.invalid_frees.told;
-    tree.with_invalid_frees += analysis.invalid_frees.told != 0 ? 1 : 0;
-    ProcessImage image;
-    if (const LeakScan* scan = leak::ChooseScan(analysis, 0); scan != nullptr) {
-      image.leaks = scan->totals;
-      for (const std::string& note : scan->notes) notes.Add(note, number_of_image);
-      ++tree.scanned;
-      tree.scanned_early += leak::EndWasNotScanned(analysis) ? 1 : 0;
-      for (size_t i = 0; i < kLeakKinds; ++i) {
-        tree.leaks[i].bytes += scan->totals[i].bytes;
-        tree.leaks[i].blocks += scan->totals[i].blocks;
-      }
-    } else {
-      image.no_scan = leak::WhyNoScan(analysis);
-    }
-    image.executable = tree.sites.Add(*trace);
+    AddFindings(analysis, &tree, &notes);
+    const size_t executable = tree.sites.Add(*trace);
     if (see) see(tree.images.size(), *trace, tree.sites);
-    image.file = file.path;
-    image.trace_id = header.trace_id;
-    image.parent_trace_id = header.parent_trace_id;
-    image.start_monotonic_ns = (*reader)->metadata().start_monotonic_ns;
-    image.process = std::move(analysis.process);
-    image.process.build_id = tree.sites.executables()[image.executable].build_id;
-    Shorten(&image.process.command);
-    image.totals = analysis.totals;
-    image.events = analysis.coverage.events;
-    image.dropped_events = analysis.coverage.dropped_events;
-    image.truncated = analysis.coverage.truncated;
-    image.part = RunPartText(analysis.coverage);
-    image.events_missing = analysis.coverage.events_missing;
-    image.damage = std::move(analysis.coverage.damage);
+    ProcessImage image = ImageOf(file.path, **reader, &analysis);
+    image.executable = executable;
+    image.process.build_id = tree.sites.executables()[executable].build_id;
     AddTotals(image.totals, &tree.totals);
     tree.totals.peak_live_bytes =
         std::max(tree.totals.peak_live_bytes, image.totals.peak_live_bytes);
@@ -152,18 +182,7 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
     }
   }
   tree.tree = LinkProcesses(tree.images);
-  // Events of threads that ran on behind the end make it look like an exec that failed. But
-  // there is the next program of the same process.
-  for (const ImageNode& node : tree.tree.nodes) {
-    if (node.link != ImageLink::kExec || node.parent == kNoImage) continue;
-    ProcessImage& before = tree.images[node.parent];
-    if (before.process.end != ProcessInfo::End::kCut) continue;
-    before.process.end = ProcessInfo::End::kExec;
-    if (before.truncated && before.damage.empty()) {
-      before.truncated = false;
-      --tree.truncated;
-    }
-  }
+  MarkExecs(&tree);
   return tree;
 }
 

@@ -87,7 +87,7 @@ absl::Status Show(const Flags& flags, int* verdict) {
     return absl::InvalidArgumentError("trend: one directory of a history; --add puts traces into it");
   }
   if (!flags.label.empty()) {
-    return absl::InvalidArgumentError("--label: is of the night that --add appends");
+    return absl::InvalidArgumentError("--label needs --add");
   }
   const auto common = ParseCommon(flags);
   if (!common.ok()) return common.status();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -163,6 +164,15 @@ bool IsOfACircle(const ComparedLeak& leak) {
          same(LeakKind::kPossible) && same(LeakKind::kReachable) && same(LeakKind::kUnfreed);
 }
 
+bool IsOnlyHere(const ComparedLeak& leak) { return leak.verdict == Verdict::kOnlyHere; }
+bool IsOnlyThere(const ComparedLeak& leak) { return leak.verdict == Verdict::kOnlyThere; }
+
+// A reason that explains the difference fully.
+void Expect(ComparedLeak* leak, std::string reason) {
+  leak->reasons.push_back(std::move(reason));
+  leak->expected = true;
+}
+
 void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
   const LostOnASide &a = leak->here, &b = leak->there;
   if (a.total().blocks == 0 || b.total().blocks == 0) return;
@@ -198,64 +208,48 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
   }
 }
 
-}  // namespace
-
-bool IsOfARuntime(const std::vector<LossFrame>& stack) {
-  return OwnerOf(stack) != Owner::kProgram;
-}
-
-void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
-             bool here_cut, bool there_cut, ComparedLeak* leak) {
-  std::vector<std::string>& reasons = leak->reasons;
-  const auto expect = [&](std::string reason) {
-    reasons.push_back(std::move(reason));
-    leak->expected = true;
-  };
-  if (leak->verdict == Verdict::kAgree) {
-    if (here.scan != nullptr && leak->here.indirect_bytes != leak->there.indirect_bytes) {
-      reasons.push_back("what it leads to is counted with another leak that leads there too");
-    }
-    return;
-  }
-  const bool only_here = leak->verdict == Verdict::kOnlyHere;
-  const bool only_there = leak->verdict == Verdict::kOnlyThere;
-
+// Memory of a runtime, which the program did not ask for.
+void ExplainOwner(const ValgrindRun& there, ComparedLeak* leak) {
   switch (OwnerOf(leak->stack)) {
     case Owner::kProgram:
       break;
     case Owner::kCxx:
-      if (only_here && there.frees_cxx) {
-        expect("memory of the C++ runtime's own, which Valgrind has freed before it searches "
-               "(--run-cxx-freeres)");
+      if (IsOnlyHere(*leak) && there.frees_cxx) {
+        Expect(leak, "memory of the C++ runtime's own, which Valgrind has freed before it searches "
+                     "(--run-cxx-freeres)");
       } else {
-        expect("memory of the C++ runtime's own");
+        Expect(leak, "memory of the C++ runtime's own");
       }
       break;
     case Owner::kLibc:
-      if (only_here && there.frees_libc) {
-        expect("memory of the C library's own, which Valgrind has freed before it searches "
-               "(--run-libc-freeres)");
-      } else if (!only_there) {
-        expect("memory of the C library's own: the two runs have different files and streams open");
+      if (IsOnlyHere(*leak) && there.frees_libc) {
+        Expect(leak, "memory of the C library's own, which Valgrind has freed before it searches "
+                     "(--run-libc-freeres)");
+      } else if (!IsOnlyThere(*leak)) {
+        Expect(leak, "memory of the C library's own: the two runs have different files and streams open");
       }
       break;
     case Owner::kDtv:
-      expect("a thread's table of TLS blocks: its size depends on the libraries that are loaded, and "
-             "each tool brings its own; only a pointer into it exists");
+      Expect(leak, "a thread's table of TLS blocks: its size depends on the libraries that are loaded, and "
+                   "each tool brings its own; only a pointer into it exists");
       break;
     case Owner::kTls:
-      expect("a library's TLS block of a thread, allocated when it was first used: only a pointer "
-             "into it exists");
+      Expect(leak, "a library's TLS block of a thread, allocated when it was first used: only a pointer "
+                   "into it exists");
       break;
     case Owner::kLoader:
-      expect("of the dynamic loader: each tool brings libraries of its own");
+      Expect(leak, "of the dynamic loader: each tool brings libraries of its own");
       break;
   }
+}
+
+// memcheck stands in for operator new, and here it is malloc that is seen.
+void ExplainOperatorNew(ComparedLeak* leak) {
   if (leak->verdict == Verdict::kAmountDiffers &&
       leak->here.total().blocks == leak->there.total().blocks &&
       leak->here.total().bytes > leak->there.total().bytes && IsAlignedNew(leak->stack)) {
-    expect("another size, from aligned operator new: libstdc++ rounds up to the alignment before it "
-           "allocates, which is what is seen here, and memcheck stands in for operator new itself");
+    Expect(leak, "another size, from aligned operator new: libstdc++ rounds up to the alignment before it "
+                 "allocates, which is what is seen here, and memcheck stands in for operator new itself");
   }
   if (IsOwnNew(leak->stack)) {
     const std::string why =
@@ -265,34 +259,42 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
     const bool interior = Blocks(leak->here, LeakKind::kPossible) > Blocks(leak->there, LeakKind::kPossible) &&
                           !HasMoreLost(*leak);
     if (same_blocks && leak->here.total().bytes >= leak->there.total().bytes && (interior || HasSameKinds(*leak))) {
-      expect(why);
+      Expect(leak, why);
     } else {
-      reasons.push_back(why);
+      leak->reasons.push_back(why);
     }
   }
-  if (only_here && OnlyKindsOutside(leak->here, there.shown)) {
-    expect("leaks of this kind are not in the file: Valgrind was not asked for them "
-           "(--show-leak-kinds=all)");
+}
+
+// What one of the two did not look for, or does not show.
+void ExplainWhatWasAsked(const render::LossList& here, const ValgrindRun& there, ComparedLeak* leak) {
+  if (IsOnlyHere(*leak) && OnlyKindsOutside(leak->here, there.shown)) {
+    Expect(leak, "leaks of this kind are not in the file: Valgrind was not asked for them "
+                 "(--show-leak-kinds=all)");
   }
-  if (here.scan == nullptr && there.shown != LeakKindSet::OfScans() && !only_there) {
-    expect("the memory was not scanned here, and Valgrind was not asked for all kinds "
-           "(--show-leak-kinds=all)");
+  if (here.scan == nullptr && there.shown != LeakKindSet::OfScans() && !IsOnlyThere(*leak)) {
+    Expect(leak, "the memory was not scanned here, and Valgrind was not asked for all kinds "
+                 "(--show-leak-kinds=all)");
   }
-  if (!only_there && !there.suppressions.empty() && !leak->expected) {
+  if (!IsOnlyThere(*leak) && !there.suppressions.empty() && !leak->expected) {
     std::vector<std::string> names;
     for (const auto& [name, count] : there.suppressions) {
       if (names.size() < 3) names.push_back(absl::StrCat(name, " (", count, ")"));
     }
-    reasons.push_back(absl::StrCat("perhaps suppressed there, where these were used: ",
-                                   absl::StrJoin(names, ", ")));
+    leak->reasons.push_back(absl::StrCat("perhaps suppressed there, where these were used: ",
+                                         absl::StrJoin(names, ", ")));
   }
-  ExplainKinds(here, leak);
-  if (only_there && here.scan != nullptr && here.scan->ignored.blocks != 0) {
+}
+
+// What the program, or its GLib, does for one of the tools only.
+void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& here, ComparedLeak* leak) {
+  std::vector<std::string>& reasons = leak->reasons;
+  if (IsOnlyThere(*leak) && here.scan != nullptr && here.scan->ignored.blocks != 0) {
     reasons.push_back(absl::StrCat("perhaps of the ", render::Plural(here.scan->ignored.blocks, "block"), " (",
                                    render::ExactBytes(here.scan->ignored.bytes),
                                    ") that the program declared to be no leaks (memtrace.h), which Valgrind does not know"));
   }
-  if (only_there && analysis.coverage.stopped_allocations != 0) {
+  if (IsOnlyThere(*leak) && analysis.coverage.stopped_allocations != 0) {
     reasons.push_back("perhaps allocated while the program had stopped the recording (memtrace_stop())");
   }
   if (std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
@@ -301,19 +303,29 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
     reasons.push_back("GLib takes each of its slices from malloc under Valgrind, and slabs of them here; with "
                       "G_SLICE=always-malloc it does so here too");
   }
-  if (there_cut && only_there) {
+}
+
+// Stacks that are not whole, or have no names.
+void ExplainStacks(const ValgrindRun& there, bool here_cut, bool there_cut, ComparedLeak* leak) {
+  std::vector<std::string>& reasons = leak->reasons;
+  if (there_cut && IsOnlyThere(*leak)) {
     reasons.push_back(leak->stack.size() >= there.callers
                           ? absl::StrCat("the stack there ends after ", there.callers,
                                          " callers; --num-callers=500 has all of it")
                           : "the stack there is not complete");
   }
   if (here_cut) reasons.push_back("the stack here is not complete");
-  if (only_there && std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
+  if (IsOnlyThere(*leak) && std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
         return frame.object.empty() && frame.function.empty();
       })) {
     reasons.push_back("a library that was unloaded has no names there: valgrind --keep-debuginfo=yes keeps them");
   }
-  if (leak->verdict == Verdict::kAmountDiffers || only_here || only_there) {
+}
+
+// What makes the runs or their files differ as a whole.
+void ExplainRuns(const Analysis& analysis, const ValgrindRun& there, ComparedLeak* leak) {
+  std::vector<std::string>& reasons = leak->reasons;
+  if (leak->verdict == Verdict::kAmountDiffers || IsOnlyHere(*leak) || IsOnlyThere(*leak)) {
     if (there.heap.has_value() && there.heap->allocations != analysis.totals.allocations) {
       reasons.push_back(absl::StrCat("the runs were not the same: ",
                                      render::Count(analysis.totals.allocations),
@@ -334,6 +346,29 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
       reasons.push_back("the trace is of a sample: its figures are estimates");
     }
   }
+}
+
+}  // namespace
+
+bool IsOfARuntime(const std::vector<LossFrame>& stack) {
+  return OwnerOf(stack) != Owner::kProgram;
+}
+
+void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
+             bool here_cut, bool there_cut, ComparedLeak* leak) {
+  if (leak->verdict == Verdict::kAgree) {
+    if (here.scan != nullptr && leak->here.indirect_bytes != leak->there.indirect_bytes) {
+      leak->reasons.push_back("what it leads to is counted with another leak that leads there too");
+    }
+    return;
+  }
+  ExplainOwner(there, leak);
+  ExplainOperatorNew(leak);
+  ExplainWhatWasAsked(here, there, leak);
+  ExplainKinds(here, leak);
+  ExplainWhatTheProgramDid(analysis, here, leak);
+  ExplainStacks(there, here_cut, there_cut, leak);
+  ExplainRuns(analysis, there, leak);
 }
 
 void ExplainCircles(std::vector<ComparedLeak>* leaks) {

@@ -261,7 +261,7 @@ TEST_F(SuppressionsTest, AMistakeIsAnError) {
     return run.err;
   };
   EXPECT_THAT(error({"--suppressions", "/nowhere/leaks.supp"}), HasSubstr("/nowhere/leaks.supp"));
-  EXPECT_THAT(error({"--suppress-children"}), HasSubstr("--suppressions says whose"));
+  EXPECT_THAT(error({"--suppress-children"}), HasSubstr("--suppress-children needs --suppressions FILE"));
   EXPECT_THAT(error({"--suppressions", File("leak:x\n"), "--format", "valgrind"}),
               HasSubstr("is for --format text, json and csv"));
   EXPECT_THAT(error({"--suppressions", File("{\n name\n")}), HasSubstr("leaks.supp"));

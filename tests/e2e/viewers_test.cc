@@ -330,7 +330,8 @@ TEST_F(ViewersTest, MeasuresAreForPicturesOnly) {
   const Result refused = RunCommand(
       {.arguments = {ToolPath(), "report", *trace_, "--measure", "live"}});
   EXPECT_EQ(refused.exit_status, 2);
-  EXPECT_EQ(refused.err, "memtrace: --measure: --format text does not show one number of each site\n");
+  EXPECT_EQ(refused.err, "memtrace: --measure: is for --format folded, pprof, speedscope and callgrind; text does not "
+                         "show one number of each site\n");
   const Result wrong = RunCommand(
       {.arguments = {ToolPath(), "report", *trace_, "--format", "folded", "--measure", "size"}});
   EXPECT_THAT(wrong.err, HasSubstr("--measure: \"size\" is none of live, blocks"));
