@@ -318,7 +318,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
     resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, options->symbolizer);
   }
   symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   Summary summary;
   auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
   if (!trace.ok()) return trace.status();
@@ -331,9 +331,7 @@ absl::Status Report(const ReportFlags& flags, int* exit_code) {
   const StackTable& stacks = *trace->stacks;
   const SiteSymbols& symbols = LeakUntilExit(SiteSymbols(
       trace->analysis, stacks,
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
+      SymbolizeBy(&symbolizer),
       [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks()));
   auto& view = LeakUntilExit(ViewOf(trace->analysis, symbols, options->frames, summary));
   if (!view.ok()) return view.status();

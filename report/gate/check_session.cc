@@ -109,7 +109,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
   symbolizer_options.sysroot = flags.sysroot;
   symbolizer_options.cache_dir = symbolizer::SymbolCacheDirectory();
   symbolizer::SymbolizerProcess symbolizer(symbolizer_options);
-  symbolizer.Settle();
+  symbolizer.StartForkServer();
   render::Progress progress;
   TreeAnalysis tree;
   GateInput input =
@@ -129,9 +129,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
   }
   const SiteSymbols symbols(
       files, tree.sites.stacks(),
-      [&](const symbolizer::Module& module, std::span<const symbolizer::Address> addresses) {
-        return symbolizer.Symbolize(module, addresses);
-      },
+      SymbolizeBy(&symbolizer),
       [&](double share) { progress.Report("symbolizing", share); }, input.Stacks());
   const auto names = render::ReportView::Create(files, symbols, "");
   if (!names.ok()) return names.status();
