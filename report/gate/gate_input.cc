@@ -169,6 +169,13 @@ std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy) {
                       ", is not known: ", ended.empty() ? kEndNotScanned : ended);
 }
 
+// The name that the process was started by, through a link; empty where it is the executable's.
+std::string CalledAs(const ProcessInfo& process) {
+  if (process.command.empty()) return "";
+  const absl::string_view name = render::FileNameOf(process.command.front());
+  return name == render::FileNameOf(process.executable) ? "" : std::string(name);
+}
+
 // A scan at exit() comes before what the program does there.
 std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis) {
   if (scan.reason != format::ScanReason::kExitEarly) return "";
@@ -203,6 +210,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     GateProcess& process = input.processes.emplace_back();
     process.file = analysis.file;
     process.program = std::string(render::FileNameOf(analysis.process.executable));
+    process.called_as = CalledAs(analysis.process);
     process.pid = analysis.process.pid;
     process.working_directory = analysis.process.working_directory;
     process.no_evidence = WhyNoEvidence(analysis, policy);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "report/analysis.h"
 #include "report/gate/policy.h"
 #include "report/leaks.h"
@@ -35,6 +36,8 @@ struct PhaseMark {
 struct GateProcess {
   std::string file;     // the trace
   std::string program;  // file name of the executable
+  // What it was called as, where that is another name: redis-server is a link to redis-check-rdb.
+  std::string called_as;
   uint32_t pid = 0;
   std::string working_directory;
   // Why nothing may be concluded from it; empty: it counts.
@@ -51,6 +54,8 @@ struct GateProcess {
   render::CxxOperators operators;
   uint64_t duration_ns = 0;  // without memtrace's work at the exit
   std::vector<PhaseMark> phases;  // by time
+
+  bool IsNamed(absl::string_view name) const { return name == program || (!called_as.empty() && name == called_as); }
 };
 
 // What one process leaked with one stack.

@@ -152,8 +152,7 @@ class Excesses {
       for (size_t i = 0; i < input_.processes.size(); ++i) {
         const GateProcess& process = input_.processes[i];
         if (needs_evidence && !process.no_evidence.empty()) continue;
-        if (!limit.program.empty() ? limit.program != process.program
-                                   : HasOwnLimit(limits, process.program)) {
+        if (!limit.program.empty() ? !process.IsNamed(limit.program) : HasOwnLimit(limits, process)) {
           continue;
         }
         const uint64_t value = value_of(i);
@@ -173,9 +172,10 @@ class Excesses {
     }
   }
 
-  static bool HasOwnLimit(const std::vector<Limit>& limits, const std::string& program) {
-    return std::any_of(limits.begin(), limits.end(),
-                       [&](const Limit& limit) { return limit.program == program; });
+  static bool HasOwnLimit(const std::vector<Limit>& limits, const GateProcess& process) {
+    return std::any_of(limits.begin(), limits.end(), [&](const Limit& limit) {
+      return !limit.program.empty() && process.IsNamed(limit.program);
+    });
   }
 
   const GateInput& input_;
@@ -196,10 +196,11 @@ bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* gr
   return false;
 }
 
-bool HoldsFor(const GrowthLimit& limit, const std::vector<GrowthLimit>& all, const std::string& program) {
-  if (!limit.program.empty()) return limit.program == program;
+bool HoldsFor(const GrowthLimit& limit, const std::vector<GrowthLimit>& all, const GateProcess& process) {
+  if (!limit.program.empty()) return process.IsNamed(limit.program);
   return std::none_of(all.begin(), all.end(), [&](const GrowthLimit& other) {
-    return other.program == program && other.from == limit.from && other.to == limit.to;
+    return !other.program.empty() && process.IsNamed(other.program) && other.from == limit.from &&
+           other.to == limit.to;
   });
 }
 
@@ -210,8 +211,8 @@ void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* r
     for (const GateProcess& process : input.processes) {
       uint64_t growth = 0;
       if (!process.no_evidence.empty() || !GrowthOf(process, limit, &growth)) continue;
-      passed_both |= limit.program.empty() || limit.program == process.program;
-      if (!HoldsFor(limit, policy.max_growth, process.program)) continue;
+      passed_both |= limit.program.empty() || process.IsNamed(limit.program);
+      if (!HoldsFor(limit, policy.max_growth, process)) continue;
       if (growth <= limit.most) continue;
       ++worst.processes;
       if (growth < worst.value) continue;
@@ -237,9 +238,9 @@ void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* r
 
 // A limit of a program that did not run holds nothing: its name may be misspelt.
 void NoteUnusedLimits(absl::string_view option, const std::vector<Limit>& limits,
-                      const std::set<std::string>& programs, std::vector<std::string>* notes) {
+                      const std::set<std::string>& names, std::vector<std::string>* notes) {
   for (const Limit& limit : limits) {
-    if (limit.program.empty() || programs.contains(limit.program)) continue;
+    if (limit.program.empty() || names.contains(limit.program)) continue;
     notes->push_back(absl::StrCat(option, " ", limit.program, "=...: no process of that name was looked at"));
   }
 }
@@ -289,6 +290,7 @@ class Judging {
   Suppressions* const suppressions_;
   StackFacts facts_;
   std::set<std::string> programs_;  // of the processes that count
+  std::set<std::string> names_of_programs_;  // and what they were called as
   std::set<std::string> notes_;     // of these, and of the symbols: each once
   std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums_;
   std::map<std::pair<std::string, std::string>, MostOfAProcess> lost_;  // by program and fingerprint
@@ -317,6 +319,8 @@ void Judging::CountProcesses() {
     result_.usable += was_looked_at;
     if (was_looked_at) {
       programs_.insert(process.program);
+      names_of_programs_.insert(process.program);
+      names_of_programs_.insert(process.called_as);
       result_.duration_ns[process.program] += process.duration_ns;
     }
     result_.all_scanned &= process.scanned || process.replaced;
@@ -333,11 +337,11 @@ void Judging::CountProcesses() {
 void Judging::CollectNotes() {
   result_.notes = input_.notes;
   for (const std::string& note : names_.symbols().notes()) notes_.insert(note);
-  NoteUnusedLimits("--max-leaked", policy_.max_leaked, programs_, &result_.notes);
-  NoteUnusedLimits("--max-peak", policy_.max_peak, programs_, &result_.notes);
-  NoteUnusedLimits("--max-allocations", policy_.max_allocations, programs_, &result_.notes);
-  NoteUnusedLimits("--max-invalid-frees", policy_.max_invalid_frees, programs_, &result_.notes);
-  NoteUnusedLimits("--max-mismatched-frees", policy_.max_mismatched_frees, programs_, &result_.notes);
+  NoteUnusedLimits("--max-leaked", policy_.max_leaked, names_of_programs_, &result_.notes);
+  NoteUnusedLimits("--max-peak", policy_.max_peak, names_of_programs_, &result_.notes);
+  NoteUnusedLimits("--max-allocations", policy_.max_allocations, names_of_programs_, &result_.notes);
+  NoteUnusedLimits("--max-invalid-frees", policy_.max_invalid_frees, names_of_programs_, &result_.notes);
+  NoteUnusedLimits("--max-mismatched-frees", policy_.max_mismatched_frees, names_of_programs_, &result_.notes);
   for (const std::string& note : notes_) {
     if (result_.notes.size() == kMostNotes) break;
     result_.notes.push_back(note);

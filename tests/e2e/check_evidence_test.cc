@@ -260,6 +260,23 @@ TEST(CheckEvidenceTest, WhatWasGivenAndNotLookedAtIsNamed) {
   EXPECT_THAT(check.out, HasSubstr("--max-peak leek=...: no process of that name was looked at"));
 }
 
+// Debian's redis-server is a link to redis-check-rdb.
+TEST(CheckEvidenceTest, LimitsHoldForTheNameThatAProgramWasStartedBy) {
+  TempDir directory;
+  const std::string server = directory / "server";
+  ASSERT_EQ(symlink(ExamplePath("leaks").c_str(), server.c_str()), 0);
+  const auto peak = [&](const std::string& limit) {
+    return Check({"--run", "--fail-on", "none", "--max-peak", limit, "--", server});
+  };
+  const Result beyond = peak("server=1");
+  EXPECT_EQ(beyond.exit_status, 1) << beyond.out;
+  EXPECT_THAT(beyond.out, HasSubstr("limit: leaks peak of "));
+  EXPECT_EQ(peak("leaks=1").exit_status, 1);
+  const Result within = peak("server=1G");
+  EXPECT_EQ(within.exit_status, 0) << within.out;
+  EXPECT_THAT(within.out, Not(HasSubstr("no process of that name")));
+}
+
 // One ends within the other.
 TEST(CheckEvidenceTest, OfRunsAtTheSameTimeEachLooksAtItsOwn) {
   TempDir directory;

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {
@@ -274,6 +275,32 @@ TEST(TracingTest, AProgramWithItsOwnMallocRunsAndTheReportSaysSo) {
   const Json tree = Json::parse(ReportText(traces.path(), {"--format", "json"}));
   EXPECT_EQ(tree.at("coverage").at("all_recorded"), false);
   EXPECT_THAT(tree.at("coverage").at("notes").dump(), HasSubstr("own_malloc"));
+}
+
+// As setproctitle() does it: the title lies where the arguments were, and zeros behind it.
+TEST(TracingTest, ATitleInThePlaceOfTheArgumentsIsAllThatIsTold) {
+  TempDir directory, traces;
+  const std::string program = Compile(directory, "titled", R"(#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  free(malloc(10));
+  char* const end = argv[argc - 1] + strlen(argv[argc - 1]) + 1;
+  memset(argv[0], 0, (size_t)(end - argv[0]));
+  strcpy(argv[0], "titled: worker");
+  if (fork() == 0) { free(malloc(10)); _exit(0); }
+  return wait(NULL) < 0;
+}
+)");
+  const Result run = RunCommand(Traced({.arguments = {program, "--port", "4242", ""}}, traces.path()));
+  ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
+  for (const std::string& file : FilesIn(traces.path(), ".mtr")) {
+    const Json process = BriefReport(traces / file).at("process");
+    const Json whole = Json::array({program, "--port", "4242", ""}), title = Json::array({"titled: worker"});
+    EXPECT_EQ(process.at("command"), process.at("forked") == true ? title : whole);
+  }
+  EXPECT_EQ(FilesIn(traces.path(), ".mtr").size(), 2u);
 }
 
 // "NAME ADDRESS SIZE ALIGNMENT" of a line of the dump, as the tracee says it; "" of lines that
