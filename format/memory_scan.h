@@ -58,7 +58,8 @@ enum class ScanTag : uint32_t {
   // 2^47 and the two more are not plausible: a length at most a capacity below 2^40.
   kTargets = 5,
   // Words of the heap whose value looks like the address of a virtual function table by memcheck's
-  // rule (LEAKS 1.6): (address)*, ascending, as differences.
+  // rule: it is aligned and in a mapped file, and of the words there the first two that are not 0
+  // are addresses of code. (address)*, ascending, as differences.
   kVtables = 6,
   // What the program told by memtrace.h and holds at the instant, and what else is known of it. ScanHint;
   // start; end.

@@ -1,5 +1,6 @@
-// VtableTest: whether a word of a block looks like the address of a vtable: that of a C++ object
-// with more than one base, whose inner base may be all that is pointed to (LEAKS 1.5).
+// VtableTest: whether a word of a block looks like the address of a virtual function table. A C++
+// object with more than one base has several, and the program may have a pointer to an inner
+// base only: `multipleinheritance` in docs/leaks.md ("Interior pointers that count as starts").
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_
