@@ -15,7 +15,7 @@
 
 namespace memtrace::report {
 
-// How each of these nodes is shown: function, module and offset. One call for all.
+// Gives a text for each of the nodes: function, module and offset. Called once, with all nodes.
 using NameNodes = std::function<std::vector<std::string>(const AnalyzedTrace&,
                                                          std::span<const StackNode>)>;
 

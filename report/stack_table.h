@@ -117,7 +117,7 @@ class SlotMap {
   // Forgets everything: definitions were lost.
   void Clear();
 
-  // Of each slot that was set, in their order.
+  // Calls `function` with each slot that was set and its stack, in the order of slots.
   template <typename Function>
   void ForEach(Function function) const {
     for (uint32_t slot = 0; slot < low_.size(); ++slot) {
