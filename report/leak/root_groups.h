@@ -84,12 +84,12 @@ class RootGroups {
   const ModuleInfo* ModuleOf(const RootGroup& group) const;
   const ScanThread* ThreadOf(const RootGroup& group) const;
   const ScanRegion* RegionOf(const RootGroup& group) const;
-  // As its thread named itself; empty: not known.
+  // The name that the thread gave itself; empty: not known.
   std::string ThreadName(const ScanThread& thread) const;
 
  private:
-  // What a root is before its variable is known; `offset` of a kVariable and kThreadLocal is
-  // that of a VariableQuery.
+  // A root before its variable is known. For kVariable and kThreadLocal `offset` is that of a
+  // VariableQuery.
   struct Raw {
     RootGroup group;
     uint64_t offset = 0;
