@@ -28,7 +28,7 @@ Json FaultsJson(const ReportView& view, size_t top);
 Json ResidentJson(const ReportView& view, size_t top);
 Json LeakJson(const ReportView& view, const SiteGroup& group);
 Json SiteJson(const ReportView& view, const Site& site);
-// What usage_tables.h and stacked_timeline.h have; members of the report and of a site.
+// The tables of usage_tables.h and stacked_timeline.h, as members of the report and of a site.
 Json StackedTimelineJson(const ReportView& view);
 Json LifetimesJson(const ReportView& view);
 Json ModulesJson(const ReportView& view);

@@ -17,7 +17,8 @@ namespace memtrace::report::render {
 // without arguments of templates, else without scopes.
 std::string ShortName(absl::string_view function, size_t width, const Style& style);
 
-// Of a name whose arguments of templates are "<..>", for a terminal: it loses its scopes, outer ones first, and then its end.
+// Shortens a name whose template arguments are "<..>" to `width` columns, for a terminal: it loses its scopes,
+// outer ones first, and then its end.
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style);
 
 }  // namespace memtrace::report::render
