@@ -40,7 +40,7 @@ void PrepareForStrictMode();
 // Behind setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
 void KeepToAddressSpaceLimit(uint64_t bytes);
 
-// What getrusage had told before there were memory calls only.
+// The figures of getrusage from before only memory calls could be made.
 const rusage& UsageBeforeFilter();
 
 // In a fork child, before its trace begins.
