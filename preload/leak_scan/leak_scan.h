@@ -38,8 +38,8 @@ struct ScanCaller {
   uintptr_t stack_pointer = 0;
   bool has_registers = false;  // those a function must keep, if they are not on the stack
   arch::KeptRegisters registers = {};
-  // Of a signal that interrupted the program: it has all registers, and where the stack was. What
-  // lies between there and the handler are the kernel's and our frames, and old words: the kernel
+  // The ucontext of a signal that interrupted the program: it has all registers, the stack pointer among them.
+  // Between that and the handler's frame are frames of the kernel's and ours, and old words: the kernel
   // leaves room for vector registers that it does not write.
   const void* interrupted = nullptr;
 };
@@ -62,7 +62,7 @@ void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* inter
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.
 void PrepareScans();
-// That handler alone: again, when threads turn out to share an alternate stack.
+// Installs only that handler: again, when threads turn out to share an alternate stack.
 void PrepareLeakSignal();
 
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.

@@ -37,7 +37,7 @@ class ScanArena {
       failed_ = true;
       return nullptr;
     }
-    // Of a large table a word here and there is touched.
+    // A large table is touched at a word here and there: huge pages would take far more memory than that.
     if (bytes >= 2 << 20) sys::Madvise(memory, bytes, MADV_NOHUGEPAGE);
     const auto begin = reinterpret_cast<uintptr_t>(memory);
     ranges_[count_++] = {begin, begin + bytes};

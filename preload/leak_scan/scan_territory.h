@@ -23,7 +23,7 @@ class ScanTerritory {
   // Once. False: no address space for the tables.
   bool Find(const ScanMappings& mappings);
 
-  // What the granule of a value, which is below kAddresses, may have.
+  // What may be in the granule of a value. The value must be below kAddresses.
   enum : uint8_t { kMayBeTerritory = 1, kMayBeFile = 2 };
   struct Granules {
     const uint8_t* flags;

@@ -23,10 +23,11 @@ class VtableTest {
   // Once, before the others. False: no memory.
   bool Prepare(ScanArena& arena);
 
-  // Aligned, in a module, and with two addresses of code among the words there.
+  // Whether `value` is aligned and in a mapped file, and the first two words there that are not 0 are addresses of
+  // code.
   bool LooksLikeVtable(uint64_t value);
 
-  // Of what is mapped of a file: the kernel can read it.
+  // Whether the kernel can read this part of a mapped file.
   bool CanLoad(uintptr_t begin, size_t bytes);
 
  private:
