@@ -35,7 +35,7 @@ struct StepReads {
   uint16_t rule_flags = 0;
 };
 
-// Of a walk; what lies further out is not told.
+// The most frames of a walk; those further out are left out.
 inline constexpr size_t kMaxFrames = 1024;
 
 class FastWalk {
