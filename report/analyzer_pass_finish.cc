@@ -1,3 +1,6 @@
+// The part of AnalyzerPass that runs after the last event: it puts what the pass has found into an Analysis, together
+// with the process, the threads and the coverage that the trace tells of.
+
 #include <algorithm>
 #include <utility>
 
