@@ -59,7 +59,7 @@ class Clock {
     return source == Source::kMonotonic ? NowNs(CLOCK_MONOTONIC) : CoarseNow();
   }
 
-  // For stamps: read after everything before it and before everything behind it, as a plain
+  // The time for a stamp: it is read after everything before it and before everything behind it, as a plain
   // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
   // equal, and one that is read behind another is greater, whichever threads do it.
   uint64_t OrderedNow() {
@@ -81,9 +81,9 @@ class Clock {
                                                                      : CLOCK_MONOTONIC);
   }
 
-  // From now on without system calls, whatever happens to the machine.
+  // Makes no system calls from now on, whatever happens to the machine.
   void ForgoCalls();
-  // From now on without the processor's counter.
+  // Does not read the processor's counter from now on.
   void ForgoCounter();
 
   format::ClockKind kind() const { return kind_; }

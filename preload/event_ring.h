@@ -87,7 +87,7 @@ class EventRing {
         .store(0, std::memory_order_release);
   }
 
-  // For another thread than the owner: whole events that are in the ring now.
+  // The bytes of whole events that are in the ring now, for another thread than the owner.
   uint32_t committed_bytes() const {
     return std::atomic_ref(header_->committed_bytes).load(std::memory_order_acquire);
   }

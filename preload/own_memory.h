@@ -51,7 +51,7 @@ void CountOwnMinorFaults(uint64_t faults);
 // Page faults of a page of fresh memory that is read first and written then, by trying it:
 // 2 where the kernel maps its page of zeros for the reading, else 1.
 uint32_t FaultsOfPageReadFirst();
-// In a fork child, whose faults the kernel counts from 0 again.
+// To be called in a fork child, whose faults the kernel counts from 0 again.
 void ForgetOwnMinorFaults();
 
 // Counts the minor faults this thread takes in a scope as the tracer's own.

@@ -40,7 +40,7 @@ void AskForNewStacks();
 
 class TraceFile {
  public:
-  // For the file that is created next. `max_bytes`: a limit for it, 0 for none. `keep_newest`:
+  // Sets the limit for the file that is created next. `max_bytes`: 0 for none. `keep_newest`:
   // at the limit older events are written over; at least Segments::kSmallestFile.
   void SetLimit(uint64_t max_bytes, bool keep_newest) {
     max_bytes_ = max_bytes;
@@ -82,7 +82,7 @@ class TraceFile {
   void AnswerScan(uint64_t answer);
   void NoteScanFinished(uint32_t number);
 
-  // With MEMTRACE_KEEP=newest. Raised when older blocks were given up: see Segments::begun().
+  // Whether MEMTRACE_KEEP=newest is set; and a number that is raised when older blocks were given up (Segments::begun()).
   bool keeps_newest() const { return segments_.on(); }
   uint32_t segments_begun() const { return segments_.begun(); }
 
@@ -93,11 +93,11 @@ class TraceFile {
            lost_records_.exchange(false, std::memory_order_relaxed);
   }
 
-  // In a fork child: closes what another thread of the parent had open of the file just then, which nobody else
+  // To be called in a fork child: closes what another thread of the parent had open of the file just then, which nobody else
   // would.
   void CloseInherited();
 
-  // From now on nothing is written: the file is another process's.
+  // Writes nothing from now on: the file is another process's.
   void Forsake() {
     name_.Clear();
     status_.Forsake();

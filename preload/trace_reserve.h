@@ -70,7 +70,7 @@ class TraceReserve {
   // Whether a fork child, of which the next one is made, has it mapped. Usually none has.
   void LetFork(bool yes);
 
-  // In a fork child, where it is not mapped; and before the first use.
+  // To be called in a fork child, where it is not mapped; and before the first use.
   void Forget();
 
  private:
