@@ -54,9 +54,9 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 // on request that is under way.
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller);
 
-// In a section, where clocks are looked at: another program asks for a scan (StatusArea).
+// Whether another program asks for a scan (StatusArea). To be called in a section, where clocks are looked at.
 bool IsScanRequested();
-// `unblocked`: the signals that the program does not block here; all are, by the caller. `interrupted`: see
+// Begins that scan. `unblocked`: the signals that the program does not block here; the caller blocks all. `interrupted`: see
 // ScanCaller; null: in a function that the program called.
 void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted = nullptr);
 
@@ -68,7 +68,7 @@ void PrepareLeakSignal();
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();
 
-// In a fork child: its parent's scans are not its own.
+// To be called in a fork child: its parent's scans are not its own.
 void ForgetScans();
 
 }  // namespace memtrace

@@ -41,11 +41,11 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted = 0);
 // Does not wait.
 void ReapScan();
 
-// With an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
+// To be called with an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
 // locks of files (fcntl), which are those of the table.
 void WaitForSharedFiles();
 
-// In a fork child: its parent's copy is not its own.
+// To be called in a fork child: its parent's copy is not its own.
 void ForgetScanCopy();
 
 }  // namespace memtrace

@@ -18,7 +18,7 @@
 
 namespace memtrace {
 
-// On a page that the copy and the process share.
+// How far a scan is; on a page that the copy and the process share.
 struct ScanProgress {
   std::atomic<uint32_t> over{0};      // 1: nothing will be written any more. A futex.
   std::atomic<uint64_t> stood_ns{0};  // 0: not known yet

@@ -30,7 +30,7 @@ class ScanTerritory {
     int shift;
     uint8_t Flags(uint64_t value) const { return flags[value >> shift]; }
   };
-  // For a loop over words, which keeps it in registers. As long as the territory is what was found.
+  // The tables for a loop over words, which keeps them in registers. They hold until the territory is found anew.
   Granules granules() const { return {flags_, shift_}; }
 
   // True: `value` points into the territory; remembers that for WriteTargets().

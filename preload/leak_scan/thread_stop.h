@@ -54,7 +54,7 @@ struct StoppedThread {
   uintptr_t stack_pointer() const { return registers[arch::kRsp]; }
 };
 
-// In a fork child: whatever was under way was the parent's.
+// To be called in a fork child: whatever was under way was the parent's.
 void ForgetStop();
 
 class ThreadStop {
@@ -122,8 +122,8 @@ class ThreadStop {
 // There is one of these now.
 bool IsExecUnderWay();
 
-// From before the call of exec until it failed. Waits for a signal that is just being sent, so that
-// the calling thread takes it before its program is replaced. In a vfork child nothing.
+// Lives from before the call of exec until that failed. Waits for a signal that is just being sent, so that
+// the calling thread takes it before its program is replaced. In a vfork child it does nothing.
 class ExecUnderWay {
  public:
   ExecUnderWay();
