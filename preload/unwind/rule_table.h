@@ -83,7 +83,7 @@ class RuleTable {
   // Page faults that the tables' own pages took: each is touched once, when its table is made.
   static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
 
-  // In a fork child: another thread of the parent may have been making a table.
+  // To be called in a fork child: another thread of the parent may have been making a table.
   static void ForgetGrowth() { g_instance.growing_.store(0, std::memory_order_relaxed); }
   // This thread has left for good whatever it did here: a handler that struck in it has jumped away.
   static void ForgetOwnGrowth() {
