@@ -53,7 +53,7 @@ class CustomBlocks {
     uint64_t live_bytes = 0, live_blocks = 0, peak_bytes = 0;
   };
 
-  // From the first custom block on: every live block of malloc, then every new one.
+  // To be called, from the first custom block on, with every live block of malloc, and then with every new one.
   void AddMallocBlock(uint64_t address) { addresses_.insert(address); }
 
   // The block of malloc that has this address in it; null: none.

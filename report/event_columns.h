@@ -28,7 +28,7 @@ namespace memtrace::report {
 
 class EventColumns {
  public:
-  // In the order of the file.
+  // The columns, in the order of the file.
   enum Column : size_t {
     kKinds,      // a byte an event: EventKind, and which guesses were right
     kSlots,      // of stacks

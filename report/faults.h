@@ -21,7 +21,7 @@ class FaultCollector {
  public:
   static constexpr size_t kMaxSamples = 4096;
 
-  // In about the order of time. Counters never go back: a sample of a thread that
+  // Samples come in about the order of time. Counters never go back: a sample of a thread that
   // was late is left out.
   void Add(UsageSample sample);
 

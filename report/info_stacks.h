@@ -19,7 +19,7 @@ namespace memtrace::report {
 using NameNodes = std::function<std::vector<std::string>(const AnalyzedTrace&,
                                                          std::span<const StackNode>)>;
 
-// Without symbols: module and offset.
+// Names nodes without symbols: module and offset.
 std::vector<std::string> ModuleAndOffset(const AnalyzedTrace& trace,
                                          std::span<const StackNode> nodes);
 

@@ -242,7 +242,7 @@ class LiveTable {
     slots_[to] = block;
   }
 
-  // By the first entries: they are of everywhere.
+  // Whether entries are far from their homes. Looks at the first ones only, which are of everywhere.
   bool IsCrowded() const {
     size_t entries = 0, passed = 0;
     for (size_t i = 0; i < kFirstSlots; ++i) {

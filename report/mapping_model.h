@@ -51,7 +51,7 @@ class MappingModel {
 
   // The site that mapped the range with `address`; nullptr: none did, or it is not of the selection.
   const MappingSite* Find(uint64_t address) const;
-  // From `address` on until the answer changes: whose it is, as Find() says.
+  // What Find() says, and up to where: from `address` on until the answer changes.
   struct Stretch {
     const MappingSite* site;
     uint64_t end;

@@ -109,7 +109,7 @@ class SiteSymbols {
   // All instances are of one file.
   void AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize);
   void AddFrame(Frame frame);
-  // From frame `begin` to the last one.
+  // The frames of `address` are those from frame `begin` to the last one.
   void SetRun(const Address& address, uint32_t begin);
   uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
   // The callers' stacks of those that begin in an operator new.
