@@ -19,8 +19,8 @@
 
 namespace memtrace::report::leak {
 
-// By block: the definitely lost one that it hangs on in the end, itself or another; kNoBlock of
-// what is not lost.
+// For each block the definitely lost block that it hangs on in the end, itself or another; kNoBlock if it
+// is not lost.
 std::vector<uint32_t> FinalLeaders(const Marks& marks);
 
 class KeepPaths {
