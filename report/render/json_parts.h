@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 inline double Seconds(double ns) { return ns / 1e9; }
 inline double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-// On one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
+// The text of `json`, on one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
 std::string Dump(const Json& json);
 
 Json StackJson(const ReportView& view, StackId stack);  // innermost first
@@ -38,7 +38,7 @@ Json InvalidFreesJson(const ReportView& view);
 Json SiteLifetimeJson(const ReportView& view, const Site& site);
 Json SiteMovesJson(const Site& site);
 Json SiteSizesJson(const Site& site);
-// By kind, from "definite" to "reachable".
+// The amounts by kind, from "definite" to "reachable".
 Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
 
 // An array of at most `limit` rows, one on each line.

@@ -13,7 +13,7 @@
 
 namespace memtrace::report::render {
 
-// In at most `width` columns, for a terminal: whole, else without what it returns and takes, else
+// The name in at most `width` columns, for a terminal: whole, else without what it returns and takes, else
 // without arguments of templates, else without scopes.
 std::string ShortName(absl::string_view function, size_t width, const Style& style);
 

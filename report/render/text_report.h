@@ -55,7 +55,7 @@ std::string InvalidFreesPhrase(const InvalidFrees& frees);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
 // The heading of that without a scan.
 absl::string_view UnfreedTitle(const ReportView& view);
-// In place of LeaksText where a scan told what is reachable.
+// Takes the place of LeaksText where a scan told what is reachable.
 std::string LossRecordsText(const ReportView& view, const TextOptions& options);
 std::string GrowingText(const ReportView& view, const TextOptions& options);
 std::string SitesText(const ReportView& view, const TextOptions& options);
