@@ -251,8 +251,8 @@ class HeapModel {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes all figures but keeps the live blocks, which then count for nothing. Called where the selected
-  // range begins, when the pass started earlier, from a state.
+  // Zeroes all figures but keeps the live blocks, which then count for nothing. Called when a pass over a
+  // selected range begins from a state (pass_state.h).
   void ForgetFigures();
 
   // The most live bytes since the last call, for the timeline. Starts anew with what is live now.
