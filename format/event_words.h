@@ -98,7 +98,7 @@ enum class ExtendedType : uint16_t {
   // word 1 address; 2 length, 0 of shmdt. The kMunmap or kShmdt of the thread before it did not happen.
   kMunmapFailed = 11,
 
-  // What the program tells by memtrace.h. Each has a kTime word of its own in front.
+  // These are told by the program with memtrace.h. Each has a kTime word of its own in front.
   // word 1 the pool's address; 2 slot; 3.. name, NUL padded, may be absent
   kPoolCreate = 12,
   // word 1 the pool's address; 2 slot. All its blocks end.
@@ -110,8 +110,8 @@ enum class ExtendedType : uint16_t {
   kCustomFree = 15,
   // word 1 an address: the block that it points to, or into, is never a leak
   kIgnoreBlock = 16,
-  // What the thread allocates from here on is never a leak: word 1 the depth of
-  // memtrace_disable(), 0 no longer
+  // Blocks that the thread allocates from here on are never leaks: word 1 the depth of
+  // memtrace_disable(); 0: they may be leaks again
   kLeaksDisabled = 17,
   // word 1 PhaseEdge; 2 slot; 3.. name, NUL padded
   kPhase = 18,

@@ -34,7 +34,7 @@ enum class FaultTag : uint32_t {
   // Faults that are not told, because nobody had emptied the ring in time or the block could not
   // be written. number of faults; ns when they were missed, at the latest
   kLost = 3,
-  // What getrusage said right before a turn: ns; minor faults; major faults of the process
+  // The counts of getrusage right before a turn: ns; minor faults; major faults of the process
   kUsage = 4,
   // A snapshot of the resident pages begins. number 1, 2, ...; SnapshotReason; ticks;
   // PageSource; errno, where the source is not kPagemap; bytes the text of

@@ -10,8 +10,8 @@
 
 namespace memtrace::format {
 
-// Its beginning: of a file's name, 255 bytes at most, some must be left for the rest and for what
-// `memtrace run` adds.
+// The beginning of the program's name, for the name of a trace. A file's name has 255 bytes at most, and some must be
+// left for the rest and for what `memtrace run` adds.
 inline std::string_view NameForAFile(std::string_view program) {
   constexpr size_t kMost = 128;
   if (program.size() <= kMost) return program;

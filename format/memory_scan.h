@@ -58,10 +58,11 @@ enum class ScanTag : uint32_t {
   // 2^47 and the two more are not plausible: a length at most a capacity below 2^40.
   kTargets = 5,
   // Words of the heap whose value looks like the address of a virtual function table by memcheck's
-  // rule (LEAKS 1.6): (address)*, ascending, as differences.
+  // rule: it is aligned and in a mapped file, and of the words there the first two that are not 0
+  // are addresses of code. (address)*, ascending, as differences.
   kVtables = 6,
-  // What the program told by memtrace.h and holds at the instant, and what else is known of it. ScanHint;
-  // start; end.
+  // Memory that the program told of with memtrace.h, as it holds at the instant, or that something else is
+  // known of. ScanHint; start; end.
   kHint = 7,
   // Last. bytes of roots read; bytes of the heap's territory read; bytes not read because they
   // cannot hold pointers; bytes that could not be read; CPU ns; elapsed ns of the scan.
@@ -77,7 +78,7 @@ enum class ScanReason : uint32_t {
   kOutside = 4,    // `memtrace leaks PID`
 };
 
-// As memcheck's leak_check command: which records the report of this scan shows.
+// Which records the report of this scan shows; the same as in memcheck's leak_check command.
 enum class ScanShow : uint32_t { kAny = 0, kNew = 1, kIncreased = 2, kChanged = 3 };
 
 enum class ScanThreadState : uint32_t {

@@ -72,13 +72,13 @@ enum class RecordTag : uint32_t {
   // mapped before, in which everything that follows is written. 0 both: there is none. Behind
   // the last block in it there may be nothing up to its end (a hole of the file).
   kConfined = 14,
-  // What the raw file's StatusArea said of losses; written by the packer. number lost events;
+  // The losses that the raw file's StatusArea told of; written by the packer. number lost events;
   // ticks of the first loss; of the last; RecordingStop; errno; missed events.
   kLosses = 15,
   // kFileNewest: number ticks. Events before this moment are there in part only: what the
   // process did is known from here on. Written by the packer.
   kWindow = 16,
-  // What `memtrace run` sampled from outside while the program ran (docs/pressure.md).
+  // Samples that `memtrace run` took from outside while the program ran (docs/pressure.md).
   // number of columns; each its bytes name; then the samples: number CLOCK_MONOTONIC ns, minus
   // that of the sample before; and of each column 0 when it is not known, else 1 + the zigzag
   // coded difference to the last known value of the column in this record (0 before the first).

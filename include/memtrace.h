@@ -5,9 +5,30 @@
  * and two comparisons (and once, at the first call in each source file, a call into libc). With
  * MEMTRACE_DISABLE defined nothing is left of them.
  *
- * C89 and C++, gcc and clang; position-independent or not, static, in shared libraries, in
- * signal handlers, before main() and in destructors. errno stays as it was. In other compilers and off
- * Linux it is as with MEMTRACE_DISABLE.
+ * It is C89 and C++, for gcc and clang on Linux, in programs that are position-independent or not,
+ * static, and in shared libraries. Other compilers and systems get what MEMTRACE_DISABLE gives.
+ *
+ * Every function may be called from any thread at any time: before main(), in destructors, and
+ * in signal handlers, except memtrace_leak_check(), which must not be called in a signal handler.
+ * errno stays as it was. Sizes are in bytes. Strings are copied during the call.
+ *
+ * An allocator of the program's own tells of its blocks, so that each has a call site of its own in
+ * reports and is looked for as a leak:
+ *
+ *   void arena_init(struct arena *a) { memtrace_pool_create(a, "arena", 0); }
+ *
+ *   void *arena_take(struct arena *a, size_t n) {
+ *     void *p = a->next;
+ *     a->next += (n + 15) & ~(size_t)15;
+ *     memtrace_pool_alloc(a, p, n);
+ *     return p;
+ *   }
+ *
+ *   void arena_reset(struct arena *a) {
+ *     memtrace_pool_destroy(a);
+ *     a->next = a->begin;
+ *     memtrace_pool_create(a, "arena", 0);
+ *   }
  *
  * There is no function that counts leaks: which blocks are lost is worked out from the
  * trace, by `memtrace leaks` and `memtrace report`, and not in the program.
@@ -20,22 +41,23 @@
 
 #define MEMTRACE_API_VERSION 1
 
-/* memtrace_leak_check(): of which loss records, against the check before, the report of this
- * check shall be. */
-#define MEMTRACE_LEAKS_ANY 0u       /* all there are */
-#define MEMTRACE_LEAKS_NEW 1u       /* that had no blocks */
-#define MEMTRACE_LEAKS_INCREASED 2u /* that have more blocks or bytes */
-#define MEMTRACE_LEAKS_CHANGED 3u   /* that have more or fewer */
+/* Which call sites of lost blocks the report of a memtrace_leak_check() lists. Lost blocks
+ * are compared with those of the check before it; the first check is compared with none. */
+#define MEMTRACE_LEAKS_ANY 0u       /* all call sites with lost blocks */
+#define MEMTRACE_LEAKS_NEW 1u       /* call sites with no lost block in the check before */
+#define MEMTRACE_LEAKS_INCREASED 2u /* call sites with more lost blocks or bytes than then */
+#define MEMTRACE_LEAKS_CHANGED 3u   /* call sites with more or fewer, and those that have none now */
 
-/* Results below 0. */
-#define MEMTRACE_NOT_ACTIVE (-1)    /* there is no library, or it records nothing */
-#define MEMTRACE_NOT_AVAILABLE (-2) /* not in this process, or not at this time */
-#define MEMTRACE_INVALID (-3)       /* an argument makes no sense */
-#define MEMTRACE_FULL (-4)          /* no room for one more */
+/* Errors. Each function that returns one says when. */
+#define MEMTRACE_NOT_ACTIVE (-1)    /* the library is not loaded, or it records nothing */
+#define MEMTRACE_NOT_AVAILABLE (-2) /* it cannot be done in this process, or not at this time */
+#define MEMTRACE_INVALID (-3)       /* an argument is wrong */
+#define MEMTRACE_FULL (-4)          /* there are as many as there can be */
 
-/* What the library gives; use the functions below. Grows at its end. */
+/* The table that the library answers with. Programs call the functions below instead. New
+ * functions are added at its end. */
 struct memtrace_functions {
-  size_t size; /* of this struct */
+  size_t size; /* of this struct, in bytes */
   int (*is_active)(void);
   long (*leak_check)(const char *label, unsigned show, int wait);
   void (*ignore_object)(const void *object);
@@ -127,8 +149,8 @@ MEMTRACE_INLINE_ const struct memtrace_functions *memtrace_functions_(void) {
   return known;
 }
 
-/* Behind the call, so that it is no jump: the caller is the innermost frame of the stack that
- * is recorded. */
+/* The empty asm behind the call keeps it from becoming a jump: so the caller is the innermost
+ * frame of the stack that is recorded. */
 #define MEMTRACE_CALL_(function, arguments)                                     \
   do {                                                                          \
     const struct memtrace_functions *memtrace_f_ = memtrace_functions_();       \
@@ -147,7 +169,7 @@ MEMTRACE_INLINE_ const struct memtrace_functions *memtrace_functions_(void) {
   }                                                                             \
   return memtrace_result_
 
-#else /* nothing of it */
+#else /* not enabled: the functions do nothing */
 
 #define MEMTRACE_CALL_(function, arguments) \
   do {                                      \
@@ -158,65 +180,88 @@ MEMTRACE_INLINE_ const struct memtrace_functions *memtrace_functions_(void) {
 
 #endif
 
-/* 1: this process has a trace, and what the calling thread allocates goes into it. 0: no
- * library, nothing recorded, or stopped by memtrace_stop(). */
+/* Returns 1 if this process has a trace and what the calling thread allocates goes into it; 0 if
+ * the library is not loaded, if it records nothing, or after memtrace_stop(). */
 MEMTRACE_INLINE_ int memtrace_is_active(void) {
   MEMTRACE_ASK_(int, is_active, (), (void)0, 0);
 }
 
 /* --- Leaks ---------------------------------------------------------------- */
 
-/* Looks, now, for what points to what: the program stands still for a moment, and a copy of it
- * scans. `label` names the check in reports and may be null; `show` is one of MEMTRACE_LEAKS_*;
- * `wait`: return only when the scan is done. Returns the number of the scan in the
- * trace, from 1, or one of the results below 0. What is lost is in the report of the trace.
- * Not in signal handlers. */
+/* Has the memory scanned now for what points to what: the threads of the program stand still for a
+ * moment while a copy of it is made, and the copy scans. Which blocks are lost is then in the report
+ * of the trace.
+ *
+ * `label` names the check in reports and may be null. `show` is one of MEMTRACE_LEAKS_*. With
+ * `wait` not 0 the call returns when the scan is done, and if another scan is under way it makes its
+ * own after that one; with 0 it returns as soon as the copy is made.
+ *
+ * Returns the number of the scan in the trace, from 1, or an error:
+ *   MEMTRACE_NOT_ACTIVE     the library is not loaded, or it records nothing in this process
+ *   MEMTRACE_INVALID        `show` is none of MEMTRACE_LEAKS_*
+ *   MEMTRACE_NOT_AVAILABLE  another scan is under way and `wait` is 0; or no scan could be made, or
+ *                           it was cut short: the report says why (sampling, a flight recorder,
+ *                           a seccomp filter, no memory, no process to be had, a minute gone by)
+ *
+ * It must not be called in a signal handler. */
 MEMTRACE_INLINE_ long memtrace_leak_check(const char *label, unsigned show, int wait) {
   MEMTRACE_ASK_(long, leak_check, (label, show, wait), ((void)label, (void)show, (void)wait),
                 MEMTRACE_NOT_ACTIVE);
 }
 
-/* The block that `object` points to, or into, is never reported as a leak, nor is what it leads to.
- * Until it is freed. */
+/* The block that `object` points to, or into, is not reported as a leak until it is freed, nor are
+ * the blocks that it leads to. Null is ignored. */
 MEMTRACE_INLINE_ void memtrace_ignore_object(const void *object) {
   (void)object;
   MEMTRACE_CALL_(ignore_object, (object));
 }
 
-/* The same for all blocks that this thread allocates between the two. They may be nested. */
+/* The same for all blocks that the calling thread allocates between memtrace_disable() and
+ * memtrace_enable(). The pairs may be nested. */
 MEMTRACE_INLINE_ void memtrace_disable(void) { MEMTRACE_CALL_(disable, ()); }
 MEMTRACE_INLINE_ void memtrace_enable(void) { MEMTRACE_CALL_(enable, ()); }
 
-/* Aligned words in [begin, begin + size) are roots, wherever that lies: in memory that is not looked
- * through, or inside a block. At most 1024 regions at a time. Returns 0, or below 0. */
+/* Makes the memory [begin, begin + size) a root: a block that an aligned word in it points to is not
+ * lost. It may lie anywhere, in memory that no scan looks through or inside a block.
+ *
+ * Returns 0, or an error:
+ *   MEMTRACE_NOT_ACTIVE  the library is not loaded
+ *   MEMTRACE_INVALID     `begin` is null, `size` is 0, or the region wraps around the address space
+ *   MEMTRACE_FULL        there are 1024 regions already */
 MEMTRACE_INLINE_ int memtrace_root_region(const void *begin, size_t size) {
   MEMTRACE_ASK_(int, root_region, (begin, size), ((void)begin, (void)size), MEMTRACE_NOT_ACTIVE);
 }
-/* Takes back one call with the same arguments. */
+/* Takes back one call of memtrace_root_region() with the same arguments.
+ *
+ * Returns 0, or an error:
+ *   MEMTRACE_NOT_ACTIVE  the library is not loaded
+ *   MEMTRACE_INVALID     there is no such region */
 MEMTRACE_INLINE_ int memtrace_unroot_region(const void *begin, size_t size) {
   MEMTRACE_ASK_(int, unroot_region, (begin, size), ((void)begin, (void)size), MEMTRACE_NOT_ACTIVE);
 }
 
 /* --- Allocators of the program's own -------------------------------------- */
 
-/* A pool is known by an address: of its header, of whatever is its alone. Its blocks are
- * blocks like those of malloc, with a stack each, and are looked for as leaks. `name` may be null, and is
- * cut at 120 bytes; `flags` is 0.
+/* Tells of a pool. `pool` is an address by which it is known: that of its header, or of anything
+ * else that no other pool has; null is ignored. `name` may be null and is cut at 120 bytes. `flags`
+ * must be 0. The blocks of a pool are blocks like those of malloc, with a stack each, and are
+ * looked for as leaks. With MEMTRACE_SAMPLE_BYTES neither pools nor their blocks are recorded.
  *
- * Where blocks lie in a block of malloc, or in another such block, a byte belongs to the innermost;
- * a holder's own bytes are those that it has not given out. In the search for leaks the blocks
- * inside take the place of the holder, as Valgrind has it for its MEMPOOL and MALLOCLIKE requests.
- * A block ends with its free, with its pool, and with the block that it lies in. */
+ * Where blocks lie in a block of malloc, or in another such block, a byte belongs to the innermost:
+ * the outer block counts only the bytes that it has not given out. In the search for leaks the
+ * blocks inside take the place of the outer one, as with Valgrind's MEMPOOL and MALLOCLIKE requests.
+ * A block ends when it is freed, when its pool is destroyed, and with the block that it lies in. */
 MEMTRACE_INLINE_ void memtrace_pool_create(const void *pool, const char *name, unsigned flags) {
   (void)pool, (void)name, (void)flags;
   MEMTRACE_CALL_(pool_create, (pool, name, flags));
 }
-/* Ends all blocks of the pool. Before the memory goes back to where it came from. */
+/* Ends all blocks of the pool. Call it before the memory goes back to where it came from. */
 MEMTRACE_INLINE_ void memtrace_pool_destroy(const void *pool) {
   (void)pool;
   MEMTRACE_CALL_(pool_destroy, (pool));
 }
-/* After the block was given out, and before it is taken back. */
+/* Tell of a block of the pool. Call memtrace_pool_alloc() after the block was given out, and
+ * memtrace_pool_free() before it is taken back. `size` is in bytes. A null `block` is ignored. */
 MEMTRACE_INLINE_ void memtrace_pool_alloc(const void *pool, const void *block, size_t size) {
   (void)pool, (void)block, (void)size;
   MEMTRACE_CALL_(pool_alloc, (pool, block, size));
@@ -226,7 +271,7 @@ MEMTRACE_INLINE_ void memtrace_pool_free(const void *pool, const void *block) {
   MEMTRACE_CALL_(pool_free, (pool, block));
 }
 
-/* The same for an allocator without pools. */
+/* Tell of a block of an allocator that has no pools, at the same moments. */
 MEMTRACE_INLINE_ void memtrace_block_alloc(const void *block, size_t size) {
   (void)block, (void)size;
   MEMTRACE_CALL_(block_alloc, (block, size));
@@ -238,8 +283,9 @@ MEMTRACE_INLINE_ void memtrace_block_free(const void *block) {
 
 /* --- Where the program is ------------------------------------------------- */
 
-/* A phase is of the whole process; phases may nest and overlap, and one may come again under its
- * name. It may end on another thread. Names are cut at 120 bytes. */
+/* Begin and end a phase of the whole process. Phases may nest and overlap, the same name may begin
+ * again, and a phase may end on another thread than it began on. `name` is cut at 120 bytes;
+ * null is allowed, and reports say "(no name)". */
 MEMTRACE_INLINE_ void memtrace_phase_begin(const char *name) {
   (void)name;
   MEMTRACE_CALL_(phase_begin, (name));
@@ -248,16 +294,16 @@ MEMTRACE_INLINE_ void memtrace_phase_end(const char *name) {
   (void)name;
   MEMTRACE_CALL_(phase_end, (name));
 }
-/* An instant with a name. */
+/* Gives the present instant a name. `name` is as above. */
 MEMTRACE_INLINE_ void memtrace_mark(const char *name) {
   (void)name;
   MEMTRACE_CALL_(mark, (name));
 }
 
-/* memtrace_stop() takes the stacks and the figures away from what all threads allocate until
- * memtrace_start(). That a block is there is recorded even so, and so is every free: what was
- * known stays true, and no leak is made up. Blocks of that time are in no figure and are never
- * reported as leaks. They do not nest. */
+/* From memtrace_stop() to memtrace_start(), what any thread allocates is recorded without a stack
+ * and is in no figure of allocations, and is not reported as a leak. That the block is there is
+ * recorded even so, and so is every free: so what is known of all other blocks stays true. The
+ * calls do not nest: one memtrace_start() ends any number of memtrace_stop(). */
 MEMTRACE_INLINE_ void memtrace_start(void) { MEMTRACE_CALL_(start, ()); }
 MEMTRACE_INLINE_ void memtrace_stop(void) { MEMTRACE_CALL_(stop, ()); }
 

@@ -28,7 +28,7 @@ class BootstrapArena {
     return reinterpret_cast<void*>(block);
   }
 
-  // What was given out so far lies in [begin, used_end).
+  // The memory that was given out so far is [begin, used_end).
   const void* begin() const { return data_; }
   const void* used_end() const {
     const size_t used = used_.load(std::memory_order_relaxed);

@@ -116,7 +116,7 @@ static_assert(unwind::StackJoin::kMaxRecorded + 1 <= format::kMaxPathNodes);
   return JoinStack(state, site);
 }
 
-// As the MEMTRACE_ variables ask for it.
+// Captures the stack in the way that the MEMTRACE_ variables ask for.
 [[gnu::noinline]] uint64_t CaptureAsConfigured(ThreadState& state, const CallSite& site) {
   const Config& config = g_process.config;
   if (!config.stacks) return CallerAlone(state, site);

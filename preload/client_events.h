@@ -17,18 +17,18 @@
 
 namespace memtrace {
 
-// Of names, in the trace.
+// Longer names are cut in the trace. In bytes.
 inline constexpr size_t kLongestClientName = 120;
 
 // `name` may be null.
 void RecordPoolCreate(const void* pool, const char* name, const CallSite& site);
 void RecordPoolDestroy(const void* pool, const CallSite& site);
-// `pool` null: of none.
+// `pool` null: the block is of no pool.
 void RecordCustomAlloc(const void* pool, const void* block, size_t bytes, const CallSite& site);
 void RecordCustomFree(const void* pool, const void* block);
 
 void RecordIgnoredBlock(const void* block);
-// Of the calling thread: `change` 1 or -1.
+// The calling thread begins (`change` 1) or ends (-1) a memtrace_disable().
 void ChangeLeaksDisabled(int change);
 
 void RecordPhase(format::PhaseEdge edge, const char* name, const CallSite& site);

@@ -32,12 +32,13 @@
 
 namespace memtrace {
 
-// Of the vDSO's function, from Clock::Init() on: without a system call, and whatever the program or a library
-// beside it (libfaketime) takes clock_gettime() to be. A clock that stands still would hang who waits
-// for it, and stamps that are made up order nothing.
+// Reads `clock` by the vDSO's function, from Clock::Init() on: without a system call, and whatever the program or
+// a library beside it (libfaketime) makes of clock_gettime(). With a clock that stands still a wait would never
+// end, and time stamps that are made up order nothing.
 uint64_t NowNs(clockid_t clock);
 
-// What a counter that was `ticks` at `then_ns` is at `now_ns`, which a coarse clock may say is before that.
+// The value at `now_ns` of a counter that had the value `ticks` at `then_ns`. A coarse clock may give a `now_ns`
+// that is before `then_ns`.
 constexpr uint64_t TicksOfCounter(uint64_t ticks, uint64_t then_ns, uint64_t ticks_per_ns_q32, uint64_t now_ns) {
   if (now_ns <= then_ns) return ticks;
   return ticks + static_cast<uint64_t>(static_cast<unsigned __int128>(now_ns - then_ns) * ticks_per_ns_q32 >> 32);
@@ -58,7 +59,7 @@ class Clock {
     return source == Source::kMonotonic ? NowNs(CLOCK_MONOTONIC) : CoarseNow();
   }
 
-  // For stamps: read after everything before it and before everything behind it, as a plain
+  // The time for a stamp: it is read after everything before it and before everything behind it, as a plain
   // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
   // equal, and one that is read behind another is greater, whichever threads do it.
   uint64_t OrderedNow() {
@@ -80,9 +81,9 @@ class Clock {
                                                                      : CLOCK_MONOTONIC);
   }
 
-  // From now on without system calls, whatever happens to the machine.
+  // Makes no system calls from now on, whatever happens to the machine.
   void ForgoCalls();
-  // From now on without the processor's counter.
+  // Does not read the processor's counter from now on.
   void ForgoCounter();
 
   format::ClockKind kind() const { return kind_; }
@@ -90,8 +91,8 @@ class Clock {
   uint64_t ticks_per_us() const { return ticks_per_us_; }
 
  private:
-  // What kMonotonic and kTsc become is ahead of them by the longest tick, so that no stamp of the coarse
-  // clock is earlier than one that another thread took before of the fine one.
+  // Where kMonotonicNs or kTsc give way to the coarse clock, that is set ahead by the longest tick, so that none of
+  // its stamps is earlier than one that another thread took before from the fine clock.
   static constexpr uint64_t kLongestTickNs = 10'000'000;
 
   static uint64_t CoarseAheadNs() { return NowNs(CLOCK_MONOTONIC_COARSE) + kLongestTickNs; }

@@ -22,28 +22,28 @@
 
 namespace memtrace {
 
-// Before the call: the trace of this process exists, and can be written without its name.
+// To be called before the call: makes sure that the trace of this process exists and can be written without its name.
 void PrepareForPathLoss();
-// After it, if it succeeded.
+// To be called after it, if it succeeded.
 void TellPathLoss(const char* call);
 
-// Before the call, with its struct sock_fprog. True: from now on there are memory calls only, because of
+// To be called before the call, with its struct sock_fprog. True: from now on there are memory calls only, because of
 // this call.
 bool PrepareForFilter(const void* program);
-// After it, when PrepareForFilter() said true.
+// To be called after it, when PrepareForFilter() said true.
 void FilterIsInstalled(const char* call);
 void FilterWasRefused();
 
-// Before the call.
+// To be called before the call.
 void PrepareForStrictMode();
 
-// Behind setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
+// To be called after setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
 void KeepToAddressSpaceLimit(uint64_t bytes);
 
-// What getrusage had told before there were memory calls only.
+// The figures of getrusage from before only memory calls could be made.
 const rusage& UsageBeforeFilter();
 
-// In a fork child, before its trace begins.
+// To be called in a fork child, before its trace begins.
 void ForgetConfinement();
 
 }  // namespace memtrace

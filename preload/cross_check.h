@@ -32,11 +32,11 @@ void OpenCrossCheck(bool (*may_say)());
 // libunwind's locks are lost if another thread held them.
 void RestartCrossCheck(bool forked);
 
-// Its counters, where the mode is on.
+// Writes the counters of the check, where it is on.
 void WriteCrossCheckCounters();
 
-// Ours against libunwind's: format::CrossCheckResult has what each result means.
-// `*first_different`: of the frames, innermost first.
+// Compares our stack with libunwind's: format::CrossCheckResult has what each result means.
+// `*first_different`: the index of the first frame that differs, innermost first.
 format::CrossCheckResult CompareStacks(const uint64_t* keys, size_t frames,
                                        format::StackMarker marker, const OracleStack& oracle,
                                        size_t* first_different);

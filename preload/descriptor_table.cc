@@ -16,7 +16,7 @@ bool CallWithSpareDescriptors(void (*function)(void*), void* argument) {
   constexpr size_t kStackBytes = 64 << 10;
   const OtherCalls calls;
   if (!calls || g_process.must_not_clone.load(std::memory_order_relaxed)) return false;
-  // What is sent to the program's process group reaches the other process as well, and it has the
+  // A signal that is sent to the program's process group reaches the other process as well, which has the
   // program's handlers.
   const SignalsBlocked no_handler;
   void* const stack = OwnMap(kStackBytes, /*touch=*/false);

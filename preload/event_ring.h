@@ -28,7 +28,7 @@ namespace memtrace {
 
 class EventRing {
  public:
-  // Of a mapping: RingHeader and words. Both have room for any one event and any one stack
+  // The sizes that a ring's mapping may have, RingHeader and words together. Both have room for any one event and any one stack
   // behind a Restart().
   static constexpr size_t kBytes = 64 << 10;
   static constexpr size_t kSmallBytes = 12 << 10;
@@ -87,7 +87,7 @@ class EventRing {
         .store(0, std::memory_order_release);
   }
 
-  // For another thread than the owner: whole events that are in the ring now.
+  // The bytes of whole events that are in the ring now, for another thread than the owner.
   uint32_t committed_bytes() const {
     return std::atomic_ref(header_->committed_bytes).load(std::memory_order_acquire);
   }

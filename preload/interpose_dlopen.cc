@@ -19,7 +19,7 @@
 #include "preload/text.h"
 #include "preload/unwind/module_epoch.h"
 
-// What the jumps need; local names of the library (exports.map).
+// The jumps need these names; they are local to the library (exports.map).
 extern "C" {
 [[gnu::used]] void* memtrace_next_dlopen = nullptr;
 [[gnu::used]] void* memtrace_next_dlmopen = nullptr;

@@ -25,7 +25,7 @@ int CallMain(int argc, char** argv, char** environment) {
 
 }  // namespace
 
-// What the jumps need; local names of the library (exports.map).
+// The jumps need these names; they are local to the library (exports.map).
 extern "C" {
 [[gnu::used]] void* memtrace_real_libc_start_main = nullptr;
 }

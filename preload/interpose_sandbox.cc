@@ -129,7 +129,7 @@ int Unshare(int flags, int (*real)(int)) {
   return result;
 }
 
-// Of prlimit(), which may limit another process.
+// Whether a prlimit() with this pid limits this process: it may limit another one.
 bool MeansUs(long pid) {
   if (static_cast<pid_t>(pid) == 0) return true;
   const SignalsBlocked calls;

@@ -17,7 +17,7 @@ EXPORTED int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
     errno = static_cast<int>(-result);
     return -1;
   }
-  // What is set now is asked of the kernel: `before` may be the same struct.
+  // The kernel is asked for the stack that is set now, and not `before` read: that may be the same struct.
   stack_t now;
   if (wanted != nullptr &&
       !memtrace::sys::Failed(memtrace::sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&now))) &&

@@ -12,8 +12,8 @@ namespace memtrace {
 
 void ForkedInside() {
   const SignalsBlocked no_handler;
-  // Those of handlers that were interrupted themselves are half-way through an event too.
-  // Without a state the thread was on its way in, and finds out itself what it is in.
+  // The states of handlers that were interrupted themselves are half-way through an event too.
+  // Without a state the thread was on its way in, and finds out itself that it is in a fork child.
   for (ThreadState* state = t_slot.state; state != nullptr; state = state->for_handlers) {
     if (state->abandoned) continue;
     AbandonThread(*state);

@@ -19,7 +19,7 @@
 
 namespace memtrace {
 
-// In the child, before anything else.
+// To be called in the child, before anything else.
 void ForkedInside();
 
 }  // namespace memtrace

@@ -13,7 +13,7 @@ namespace {
 
 using format::CrossCheckEnd;
 
-// What of libunwind.h is needed here, so that building takes no libunwind (version
+// The part of libunwind.h that is needed here, so that building takes no libunwind (version
 // 1.6; later ones of the same soname only add at the ends). A library for which this is
 // wrong fails the trial in OpenLibunwind().
 using Word = uint64_t;
@@ -159,7 +159,7 @@ class DescriptorsOfThePipe {
       if (!sys::Failed(fd)) sys::Close(fd);
     }
   }
-  // Those two numbers, if they are the ends of one pipe now.
+  // Closes the descriptors of those two numbers, if they are the ends of one pipe now.
   void Close() const {
     struct stat ends[2];
     for (int i = 0; i < 2; ++i) {

@@ -118,8 +118,8 @@ bool IsTerminal(int fd) {
   return !sys::Failed(sys::Call(SYS_ioctl, fd, TCGETS, reinterpret_cast<long>(settings)));
 }
 
-// What went wrong is said for the first process of a tree. The standard error of its
-// children may be what somebody reads or compares. Where that is not known, a person is told.
+// Whether to say on standard error what went wrong. The first process of a tree may: the standard error of its
+// children may be read or compared by somebody. Where it is not known which one this is, only a terminal is told.
 bool MaySay() {
   const Parent parent = LookAtParent();
   return parent == Parent::kNotTraced || (parent == Parent::kHidden && IsTerminal(2));
@@ -269,7 +269,7 @@ bool ReadSettings() {
     g_process.config.Parse(file.text(), MaySay);
     return true;
   }
-  // Of a program that may be executed and not read, the files of /proc are root's.
+  // If a program may be executed but not read, its files in /proc belong to root.
   const std::string_view strings = StringsOf(environ);
   if (strings.empty()) {
     if (MaySay()) {
@@ -325,7 +325,7 @@ bool StartProcess() {
   if (!BeginTrace(/*parent_trace_id=*/0)) return false;
   if (g_process.config.sample_bytes != 0) {
     g_sampled.Begin();
-    // What the bootstrap arena gave out must not reach the real free.
+    // Blocks that the bootstrap arena gave out must not reach the real free.
     g_sampled.Watch(g_bootstrap_arena.begin(), g_bootstrap_arena.used_end());
   }
   ReadPermanentModules();
@@ -362,7 +362,7 @@ bool StartProcess() {
 
 void CloseParentsFile() {
   const OtherCalls calls;
-  // Whose trace is its own already has done so.
+  // A process that has a trace of its own has done so already.
   if (calls && g_process.pid != sys::Getpid()) g_process.file.CloseInherited();
 }
 
@@ -387,7 +387,7 @@ bool StartForkChild() {
   const OwnFaultsScope faults;
   return OnOwnStack([](uint64_t parent_trace_id) {
     if (!BeginTrace(parent_trace_id)) return false;
-    // Or the children of one parent would all sample the same way.
+    // Without this the children of one parent would all sample the same way.
     if (g_process.config.sample_seed == 0) t_slot.random ^= g_process.trace_id;
     WriteModulesAgain();
     WriteCoverageNotesAgain();
@@ -423,7 +423,8 @@ ENTERED __attribute__((constructor)) void OnLoad() {
   PrepareScans();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
-  // What at_quick_exit() calls, whose own name is not in the library. The module is any address in it.
+  // This is what at_quick_exit() calls, which itself is not a name in the shared libc. Any address in the module names
+  // the module.
   __cxa_at_quick_exit(&AtQuickExit, &g_process);
 }
 
@@ -436,7 +437,8 @@ void EndAtOnce(int status, uintptr_t stack_pointer) {
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
 
-// Of a process that is off: not because of what it was forked from.
+// Whether a process that is off stays off. It does not if only the recording of the process that it was forked from
+// had ended.
 static bool IsOffForGood() {
   return !g_process.ended_for_itself.load(std::memory_order_relaxed) ||
          g_switch.ended.load(std::memory_order_relaxed) != 0;

@@ -15,7 +15,7 @@
 
 namespace memtrace {
 
-// In a fork child, before anything else: see TraceFile::CloseInherited().
+// To be called in a fork child, before anything else: see TraceFile::CloseInherited().
 void CloseParentsFile();
 
 // quick_exit() is about to run its handlers, of which ours is the last.

@@ -16,7 +16,7 @@
 namespace memtrace {
 namespace {
 
-// What each of them begins with. The slot of the stack.
+// The first steps of every event of a mapping. Returns the slot of the stack.
 uint32_t BeginMappingEvent(ThreadState& state, const CallSite& site) {
   const uint32_t slot = CaptureStack(state, site);
   SampleUsage(state, g_clock.Now(), kMappingSampleUs);

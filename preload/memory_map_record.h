@@ -15,7 +15,7 @@ void WriteMemoryMap(format::MapReason reason);
 // resident memory has doubled since it was written last.
 void WriteMemoryMapIfGrown();
 
-// In a fork child: its memory has not grown yet.
+// To be called in a fork child: its memory has not grown yet.
 void ForgetMemoryMaps();
 
 }  // namespace memtrace

@@ -18,8 +18,8 @@ namespace memtrace {
 void* OwnMap(size_t bytes, bool touch);
 void OwnUnmap(void* address, size_t bytes);
 
-// What OwnMap() gave out and is still mapped, and the stack engine's table, as far as it is known:
-// of thousands of mappings the latest may be missing.
+// The memory that OwnMap() gave out and that is still mapped, and the stack engine's table, as far as they are
+// known: of thousands of mappings the latest may be missing.
 struct OwnRange {
   uintptr_t begin, end;
 };
@@ -43,7 +43,7 @@ class OwnMemoryChanges {
 
 uint64_t own_bytes();  // mapped
 uint64_t own_minor_faults();
-// Of own_bytes(), what is private memory: all but the rings, which are the trace file's.
+// The part of own_bytes() that is private memory: all but the rings, which are the trace file's.
 uint64_t own_private_bytes();
 void CountOwnBytes(int64_t bytes);
 void CountRingBytes(int64_t bytes);
@@ -51,7 +51,7 @@ void CountOwnMinorFaults(uint64_t faults);
 // Page faults of a page of fresh memory that is read first and written then, by trying it:
 // 2 where the kernel maps its page of zeros for the reading, else 1.
 uint32_t FaultsOfPageReadFirst();
-// In a fork child, whose faults the kernel counts from 0 again.
+// To be called in a fork child, whose faults the kernel counts from 0 again.
 void ForgetOwnMinorFaults();
 
 // Counts the minor faults this thread takes in a scope as the tracer's own.

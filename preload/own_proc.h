@@ -27,7 +27,7 @@ long ReadOwnProc(std::string_view name, Read read) {
   return result;
 }
 
-// Of a page map, open for reading. -errno: there is none.
+// Opens the page map of this process for reading. -errno: there is none.
 long OpenOwnPagemap();
 
 }  // namespace memtrace

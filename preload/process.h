@@ -99,7 +99,7 @@ struct Process {
   std::atomic<bool> stopped_by_program{false};  // as g_switch.recording says; not wiped in a fork child
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all
-  // That a signal handler jumped out of: may be missing, or their call not have happened.
+  // Events that a signal handler jumped out of: the event may be missing, or its call may not have happened.
   std::atomic<uint64_t> abandoned_events{0};
   std::atomic<uint64_t> private_rings{0};
   // A process that we made would be the first of a new namespace, and with its end the program could
@@ -116,8 +116,8 @@ struct Process {
 };
 extern Process g_process;
 
-// Of what getrusage says, in KiB: of this program. 0: it is not more than a program had that this process was
-// before an exec, or its parent while it was one by vfork.
+// The peak of this program, made from the peak that getrusage says; in KiB. 0: not known, for a program that this
+// process was before an exec had as much, or its parent while it was a vfork child.
 inline long OwnPeakKb(long peak_kb) { return peak_kb > g_process.inherited_peak_kb ? peak_kb : 0; }
 
 inline void CountMissedEvent() {

@@ -23,7 +23,8 @@ void RawLog(const Parts&... parts) {
   Text<768> text;
   text << "memtrace: ";
   (text << ... << parts);
-  // Of a name of the program or the user: one line it stays, and moves no cursor.
+  // A name that the program or the user chose may have control characters: the line must stay one line and
+  // must not move the cursor.
   Text<800> line;
   for (const char c : text.view()) {
     const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;

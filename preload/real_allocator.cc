@@ -69,7 +69,7 @@ size_t EarlyUsableSize(void* block) {
   if (FindRealAllocator()) return g_real.malloc_usable_size(block);
   return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : 0;
 }
-// What is in its place after a search in which blocks were given out of the arena. In most processes
+// This takes the place of malloc_usable_size() after a search in which the arena gave out blocks. In most processes
 // there are none, and nobody need ask whose a block is.
 constinit decltype(RealAllocator::malloc_usable_size) g_next_usable_size = nullptr;
 size_t UsableSizeOfAny(void* block) {

@@ -37,7 +37,7 @@ struct RealAllocator {
   void* (*mmap)(void*, size_t, int, int, int, off_t);
   int (*munmap)(void*, size_t);
   void* (*mremap)(void*, size_t, size_t, int, void*);
-  // Not variadic, as its declaration is: what is passed is the same.
+  // Declared variadic in libc, but the arguments are passed in the same way.
   int (*prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
   pid_t (*fork)();  // here, for a handler may fork, and dlsym() is not for handlers
   pid_t (*underscore_fork)();

@@ -122,7 +122,7 @@ uint32_t SlotOf(ThreadState& state, const CallSite& site) {
   return Stopped() ? format::kStoppedSlot : CaptureStack(state, site);
 }
 
-// Of what is recorded of a sampling process, its free shall be too.
+// Notes a block that a sampling process has recorded, so that its free is recorded too. False: there is no room.
 bool Keep(const void* block) {
   if (!Sampling() || block == nullptr || g_sampled.Insert(block)) return true;
   CountMissedEvent();
@@ -151,9 +151,8 @@ void MissFirstEvent(ThreadMode mode) {
   if (mode == ThreadMode::kRecording) StopRecording(format::RecordingStop::kNoMemory, ENOMEM);
 }
 
-// Of a thread that has not got what it asked for, and was in `mode` before. The child of a fork
-// that is not traced, or whose trace could not be begun, has no state any more: kRecording
-// would promise one.
+// The mode of a thread that did not get the section that it asked for, and was in `mode` before. The child of a fork
+// that is not traced, or whose trace could not be begun, has no state any more: kRecording would promise one.
 ThreadMode ModeWithoutSection(ThreadMode mode) {
   return mode == ThreadMode::kRecording && t_slot.state == nullptr ? ThreadMode::kNew : mode;
 }

@@ -294,7 +294,7 @@ inline void RecordReallocIntent(void* block) {
 // The same for a thread in any mode, after PrepareAlloc() or PrepareFree() said yes.
 void RecordAllocInAnyMode(EventKind kind, AllocFunction function, void* block, size_t bytes,
                           const CallSite& site);
-// With MEMTRACE_FREE_STACKS=on the free's stack is told too.
+// With MEMTRACE_FREE_STACKS=on it records the stack of the free too.
 void RecordFreeInAnyMode(void* block, const CallSite& site);
 void RecordReallocIntentInAnyMode(void* block);
 // The real realloc of `block` failed, after the intent: it is live still.

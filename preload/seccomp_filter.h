@@ -35,10 +35,10 @@ class SeccompFilter {
   // False: it could not be copied, or the kernel will not take it. Nothing is known of it.
   explicit operator bool() const { return length_ != 0; }
 
-  // What it returns: SECCOMP_RET_... with its data.
+  // The filter's result for `call`: SECCOMP_RET_... with its data.
   uint32_t Run(const seccomp_data& call) const;
 
-  // Lets it through, logged or not.
+  // Whether the filter lets the call through, logged or not.
   bool Allows(long number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
               uint64_t e = 0, uint64_t f = 0) const;
 

@@ -9,7 +9,7 @@
 namespace memtrace {
 namespace {
 
-// Of the file: a sixteenth for metadata, a quarter for rings; not less than a program with
+// The shares of the file: a sixteenth for metadata, a quarter for rings; but not less than a program with
 // two threads needs.
 constexpr uint64_t kMetadataShare = 16, kRingShare = 4;
 constexpr uint64_t kLeastMetadata = 64 << 10;
@@ -83,7 +83,7 @@ bool Segments::Begin(uint64_t position, TraceStatus& status) {
   const uint64_t wanted = (position >> 40) + 1;
   const auto index = static_cast<uint32_t>(wanted % kCount);
   if (writers_[index].load(std::memory_order_seq_cst) != 0) {
-    // Or somebody who came too late for a place in it, and is about to notice.
+    // The writer may also be a thread that came too late for a place in it, and is about to notice.
     return position_.load(std::memory_order_acquire) != position;
   }
   TraceStatus::Raise(status.area().segment_beginning, wanted);

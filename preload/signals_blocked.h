@@ -52,7 +52,7 @@ class SignalsBlocked {
 
   // Other calls may be made for as long: what an OtherCalls says.
   explicit operator bool() const { return static_cast<bool>(calls_); }
-  // What is blocked besides.
+  // The signals that were blocked before.
   Mask before() const { return before_; }
 
  private:

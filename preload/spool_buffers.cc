@@ -39,7 +39,7 @@ BorrowedSpoolBuffer::~BorrowedSpoolBuffer() {
 
 void ReturnSpoolBuffersOfOtherThreads() {
   for (Place& place : g_places) {
-    // What this thread holds it goes on with when the handler that forked returns.
+    // This thread goes on with the buffer that it holds when the handler that forked returns.
     if (place.borrower.load(std::memory_order_relaxed) == &t_slot) continue;
     place.borrower.store(nullptr, std::memory_order_relaxed);
   }

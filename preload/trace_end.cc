@@ -25,7 +25,7 @@
 namespace memtrace {
 namespace {
 
-// What the library counted of itself, and the record that is the end.
+// Writes the library's counters, and the record that ends the trace.
 void WriteLastRecords(format::EndReason reason, int status, const rusage& usage, bool doubtful = false) {
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     unwind::UnwindCounters sum;
@@ -77,7 +77,7 @@ void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
 
 // "VmHWM:	    3140 kB"; 0: not known.
 long PeakKbOfStatus() {
-  // Of a thread that has ended there is no such line.
+  // For a thread that has ended there is no such line.
   const long peak = ReadOwnProc("status", [](const char* path) {
     char status[4096];
     const long bytes = ReadFile(path, status, sizeof(status));
@@ -153,7 +153,7 @@ void NoteEnd(format::EndReason reason, int status) {
     WriteEnd(section.state(), reason, status);
     return;
   }
-  // Of a recording that ended at the size limit the end of the process is told all the same.
+  // If the recording ended at the size limit, the trace tells the end of the process all the same.
   if (g_process.mode.load(std::memory_order_acquire) != Mode::kOff ||
       g_process.file.last_stop() != format::RecordingStop::kMaxBytes) {
     return;

@@ -170,7 +170,7 @@ long TraceFile::OpenVerified() {
 
 void TraceFile::CloseInherited() {
   const auto close_if_ours = [this](long fd) {
-    // Of other files nothing is asked that their file system would have to answer.
+    // Other files must not be asked for anything that their file system would have to answer.
     const long flags = sys::Call(SYS_fcntl, fd, F_GETFL);
     if (sys::Failed(flags)) return false;
     constexpr int kAsOpened = O_ACCMODE | O_NOFOLLOW | O_NONBLOCK;
@@ -236,7 +236,7 @@ uint64_t TraceFile::TakeSpace(uint64_t bytes, uint64_t limit) {
 
 // If nobody took space behind it: a disk that stays full must not make gaps.
 void TraceFile::GiveBack(uint64_t offset, uint64_t bytes) {
-  // What a reserve is told to begin at is not given out again outside of it.
+  // Space from where a reserve may begin must not be given out again outside of it.
   if (making_reserve_.load() || reserve_.mapped()) return;
   uint64_t end = offset + bytes;
   end_->compare_exchange_strong(end, offset, std::memory_order_relaxed);

@@ -40,7 +40,7 @@ void AskForNewStacks();
 
 class TraceFile {
  public:
-  // For the file that is created next. `max_bytes`: a limit for it, 0 for none. `keep_newest`:
+  // Sets the limit for the file that is created next. `max_bytes`: 0 for none. `keep_newest`:
   // at the limit older events are written over; at least Segments::kSmallestFile.
   void SetLimit(uint64_t max_bytes, bool keep_newest) {
     max_bytes_ = max_bytes;
@@ -50,7 +50,7 @@ class TraceFile {
   // Creates the file that `pattern` and `values` name (trace_name.h), with mode 0600. 0 or -errno.
   long Create(const char* pattern, const TraceName::Values& values, const format::FileHeader& header);
 
-  // What a flight recorder may do with a block in time.
+  // Whether a flight recorder keeps a block for ever, or may give it up when it is no longer new.
   enum class Keep { kForEver, kWhileNew };
 
   // Appends one block. False when it could not be written: the block is lost. The file keeps
@@ -76,12 +76,13 @@ class TraceFile {
   void LimitAddressSpace(uint64_t bytes);
 
   TraceStatus& status() { return status_; }
-  // As the functions of TraceStatus. Where a store could find the disk full, because the kernel refuses the space or
-  // cannot be asked for it (before Linux 5.14), they are written. In the order of the scans.
+  // These do what the functions of TraceStatus of that name do. Where a store could find the disk full, because the
+  // kernel refuses the space or cannot be asked for it (before Linux 5.14), they write by a system call. They must
+  // be called in the order of the scans.
   void AnswerScan(uint64_t answer);
   void NoteScanFinished(uint32_t number);
 
-  // With MEMTRACE_KEEP=newest. Raised when older blocks were given up: see Segments::begun().
+  // Whether MEMTRACE_KEEP=newest is set; and a number that is raised when older blocks were given up (Segments::begun()).
   bool keeps_newest() const { return segments_.on(); }
   uint32_t segments_begun() const { return segments_.begun(); }
 
@@ -92,11 +93,11 @@ class TraceFile {
            lost_records_.exchange(false, std::memory_order_relaxed);
   }
 
-  // In a fork child: closes what another thread of the parent had open of the file just then, which nobody else
+  // To be called in a fork child: closes what another thread of the parent had open of the file just then, which nobody else
   // would.
   void CloseInherited();
 
-  // From now on nothing is written: the file is another process's.
+  // Writes nothing from now on: the file is another process's.
   void Forsake() {
     name_.Clear();
     status_.Forsake();
@@ -150,9 +151,9 @@ class TraceFile {
   uint64_t max_bytes_ = 0;
   bool keep_newest_ = false;
   std::atomic<bool> lost_records_{false};
-  // Of this file: the file system has none, or none that the program is safe from.
+  // The file system of this file has no shared mappings, or none that are safe for the program.
   std::atomic<bool> no_shared_mappings_{false};
-  // With segments_ where the next ring goes, else the bytes of the rings that a limit was asked for.
+  // With segments_: where the next ring goes. Else: the bytes of the rings for which the limit was asked.
   std::atomic<uint64_t> rings_end_{0};
   TraceStatus status_;
   Segments segments_;

@@ -17,7 +17,7 @@ inline constexpr char kDefaultTraceName[] = "memtrace.%e.%p.mtr";
 
 class TraceName {
  public:
-  // What stands for %e, %p and %t, and where a relative name begins.
+  // The values of %e, %p and %t, and the directory that a relative name begins in.
   struct Values {
     const char* working_directory;
     std::string_view program;

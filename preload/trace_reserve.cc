@@ -149,7 +149,7 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
       } else if (void* const closed = sys::Mmap(chunk, kChunkBytes, PROT_NONE,
                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
                  sys::MmapFailed(closed)) {
-        // As when all to come is locked, and no more may be.
+        // This fails for instance when all mappings to come are locked, and no more may be.
         sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
         sys::Mprotect(chunk, kChunkBytes, PROT_NONE);
       } else {  // also where it was locked, when nothing else would give the pages back

@@ -70,7 +70,7 @@ class TraceReserve {
   // Whether a fork child, of which the next one is made, has it mapped. Usually none has.
   void LetFork(bool yes);
 
-  // In a fork child, where it is not mapped; and before the first use.
+  // To be called in a fork child, where it is not mapped; and before the first use.
   void Forget();
 
  private:
@@ -82,7 +82,8 @@ class TraceReserve {
 
   char* At(uint64_t offset) const { return base_ + (offset - map_begin_); }
 
-  // Of a chunk: how many of its bytes are written, and whether there is a ring among them.
+  // The word of a chunk has the number of its bytes that are written, and this bit if there is a ring among
+  // them.
   static constexpr uint32_t kHasRing = uint32_t{1} << 31;
 
   char* base_ = nullptr;

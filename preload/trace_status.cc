@@ -85,7 +85,7 @@ void TraceStatus::Write(long fd) {
   const uint64_t news = private_area_.lost_events + private_area_.missed_events +
                         private_area_.segments_begun + private_area_.stop_why;
   if (written_.exchange(news, std::memory_order_relaxed) == news) return;
-  // What other programs write lies behind.
+  // The part that other programs write is behind this, and must stay.
   const bool has_requests = scans_.load(std::memory_order_acquire) != &private_area_;
   iovec part = {&private_area_, has_requests ? offsetof(format::StatusArea, scan_request) : sizeof(private_area_)};
   sys::Pwritev(fd, &part, 1, kOffset);

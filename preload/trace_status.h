@@ -57,7 +57,7 @@ class TraceStatus {
   bool AnswerScan(uint64_t answer);
   bool NoteScanFinished(uint32_t number);
 
-  // With private memory: to the file. `fd` is the trace, open for writing.
+  // Writes the area to the file, if it is in private memory. `fd` is the trace, open for writing.
   void Write(long fd);
 
   static void Raise(uint64_t& field, uint64_t value) {

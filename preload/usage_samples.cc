@@ -108,7 +108,7 @@ void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls) {
 }
 
 uint64_t ResidentBytes() {
-  // Of a thread that has ended all numbers are 0.
+  // For a thread that has ended all numbers are 0.
   const long resident = ReadOwnProc("statm", [](const char* path) {
     char text[128];
     const long bytes = sys::ReadFile(path, text, sizeof(text) - 1);

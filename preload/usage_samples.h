@@ -17,13 +17,14 @@
 
 namespace memtrace {
 
-// Of the ordinary events, and of those that call the kernel anyway (a mapping): a sample is cheap beside it.
+// The least time between two samples: at ordinary events, and at events that call the kernel anyway (a mapping),
+// beside which a sample is cheap.
 inline constexpr uint64_t kSampleUs = 1'000;
 inline constexpr uint64_t kMappingSampleUs = 100;
 
-// Unless one was taken less than `min_us` ago, or they cost too much. `now`: g_clock's.
+// Takes a sample, unless one was taken less than `min_us` ago, or they cost too much. `now`: g_clock's.
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us);
-// Of who asks, so at any price; those in passing are fewer where they are dear.
+// Takes a sample that somebody asks for, so whatever it costs; SampleUsage() takes fewer where they are dear.
 void SampleUsageNow(ThreadState& state);
 // The same. `calls` is the outermost of this thread, and not a vfork child's: a scan that is asked
 // for sends a signal that the program does not block.

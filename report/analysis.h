@@ -44,11 +44,11 @@ struct ProcessInfo {
   std::string working_directory;
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the start to the last time in the trace
-  // Of it memtrace's own part: while the memory was scanned and the pages were looked at, at the exit.
+  // The part of duration_ns that is memtrace's own: at the exit it scanned memory and looked at pages.
   uint64_t exit_work_ns = 0;
   // When that began behind all that the program did; UINT64_MAX: it was not so.
   uint64_t exit_work_begin_ns = UINT64_MAX;
-  // So much of the run that it has to be told; memtrace diff does not count it.
+  // Whether that is so much of the run that reports tell it; memtrace diff does not count it.
   bool has_exit_work() const {
     return exit_work_ns >= std::max<uint64_t>(1'000'000, duration_ns / 20);
   }
@@ -62,14 +62,15 @@ struct ProcessInfo {
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
   // Made of another tool's log (memtrace import), which has no start by the wall clock.
   bool imported() const { return start_realtime_ns == 0; }
-  // What blocks take beyond what was asked for; of other allocators it is not looked up, but a log says it.
+  // Whether it is known what blocks take beyond what was asked for. The library does not look it up for
+  // other allocators than glibc's; an imported log says it.
   bool waste_is_known() const { return imported() || allocator != format::AllocatorKind::kOther; }
   format::StackMode stack_mode = format::StackMode::kAll;
   uint64_t sample_bytes = 0;  // above 0, all sizes and counts of the heap are estimates
   format::ClockKind clock = format::ClockKind::kTsc;
   format::StampRule stamp_rule = format::StampRule::kUnknown;
   uint64_t page_bytes = 4096;
-  // What tells the process and its parent from others that had their pids; 0: not known.
+  // These tell the process and its parent from others that had the same pids; 0: not known.
   uint64_t boot_ticks = 0;         // start, in clock ticks since boot: the same after an exec
   uint64_t parent_boot_ticks = 0;
   uint64_t pid_namespace = 0;
@@ -83,8 +84,8 @@ struct ModuleInfo {
   std::string build_id;  // raw bytes
   uint64_t load_time_ns = 0;
   uint64_t unload_time_ns = 0;  // 0: still loaded at the end
-  // Its thread-local variables: so many bytes, and where they begin below the thread pointer
-  // of each thread. 0: none, or not in the same place in each.
+  // The module's thread-local variables: where they begin below the thread pointer of each thread,
+  // and their size. 0: there are none, or they are not at the same place in each thread.
   uint64_t below_thread_pointer = 0, thread_local_bytes = 0;
 };
 
@@ -184,15 +185,15 @@ struct Site {
   SiteSizes sizes;                  // its allocations by size; of a sample not weighted
   OnDemand<SiteMoves> moves;
   SeriesPoints series;  // in order; intervals in which nothing changed are left out
-  // Of a sample (ProcessInfo::sample_bytes): what makes bytes_allocated and live_bytes, for their
-  // intervals.
+  // Where the trace is of a sample (ProcessInfo::sample_bytes): the sums behind bytes_allocated and
+  // live_bytes, for the intervals of confidence.
   OnDemand<SampledSum> bytes_sample, live_sample;
 };
 
 struct ThreadSummary {
   ThreadId id;
   uint32_t tid = 0;
-  // Of the thread's signal handlers that interrupted the tracer: a stream of their own.
+  // Whether this is the stream of the thread's signal handlers that interrupted the tracer.
   bool in_signal_handlers = false;
   std::string name;
   uint64_t allocations = 0, frees = 0, bytes_allocated = 0;
@@ -405,7 +406,7 @@ struct Analysis {
     const uint64_t end = std::min({process.duration_ns, process.exit_work_begin_ns, range.to_ns});
     return std::max(end, range.from_ns);
   }
-  // Of a moment nobody can say that what rose in it does so without end.
+  // A run this short cannot show that something grows without end.
   bool too_short_for_growth() const {
     return judged_until_ns() - range.from_ns < kLeastGrowthRunNs;
   }

@@ -72,7 +72,7 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
       found.not_looked_for = all - unknown.size();
     }
     if (forked) {
-      // Of the blocks of its parent a forked child knows nothing; what is told here are its own.
+      // A forked child knows nothing of its parent's blocks; the frees that are told here are of its own blocks.
       coverage.inherited_frees -= found.told;
       coverage.unknown_frees = found.told;
     }

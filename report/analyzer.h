@@ -34,7 +34,7 @@ class PassKeeper;
 class PassSource;
 class TraceReader;
 
-// Of one pass over the events.
+// How far one pass over the events has come.
 struct ReadProgress {
   uint64_t done = 0, total = 0;  // bytes of events, decoded
   uint64_t events = 0;           // allocations and frees so far
@@ -46,7 +46,7 @@ struct ReadProgress {
 
 struct AnalyzeOptions {
   Range range;
-  // That range and nothing in its place.
+  // Selects `chosen`, and clears the other ways to give a range.
   void Only(const Range& chosen) {
     range = chosen;
     from_share = to_share = std::nullopt;
@@ -72,9 +72,9 @@ struct AnalyzeOptions {
   leak::LeakCheck::Observer leak_observer;
   // Called every few megabytes.
   std::function<void(const ReadProgress&)> progress;
-  // Of a pass over the whole trace: told of states in the middle of it (pass_state.h); may be null.
+  // Is told of states in the middle of a pass over the whole trace (pass_state.h); may be null.
   PassKeeper* keeper = nullptr;
-  // Asked for a state to begin with; may be null. One that is not of this trace, or damaged, is an error
+  // Is asked for a state to begin with; may be null. A state that is not of this trace, or damaged, is an error
   // (DataLoss), after which the reader is of no use.
   PassSource* source = nullptr;
   // Asked every few thousand events: true ends the reading there. The result is of the part that
@@ -84,7 +84,7 @@ struct AnalyzeOptions {
 
 struct AnalyzedTrace {
   Analysis analysis;
-  // What the StackIds in `analysis` mean; null where AnalyzeOptions::stacks does.
+  // The stacks of the StackIds in `analysis`; null where AnalyzeOptions::stacks has them.
   std::unique_ptr<StackTable> stacks;
   uint64_t event_bytes_decoded = 0;  // by this pass, as decoded
 };

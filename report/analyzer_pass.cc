@@ -80,7 +80,7 @@ void AnalyzerPass::Allocated(EventKind kind, const uint64_t* words) {
   }
 }
 
-// What Apply() looks at for each event cannot come in the cursor's span.
+// Whether nothing that Apply() has to look for at each event can come within the cursor's span.
 bool AnalyzerPass::IsRun(const EventCursor& cursor) const {
   return cursor.low_ticks() <= page_snapshots_.next_ticks() &&
          cursor.low_ticks() <= leaks_.next_ticks() && cursor.low() >= window_begin_ns_ &&
@@ -234,8 +234,8 @@ absl::Status AnalyzerPass::Run() {
   order_ = &order;
   if (options_.keeper != nullptr) order.set_tick_events(options_.keeper->every_events());
   if (options_.source != nullptr && !options_.filter.selection().needs_lifetimes()) {
-    // What was found at scans and snapshots of pages is in no state: begin before the first one that
-    // is of the selection.
+    // No state has what was found at scans and at snapshots of pages: so the pass begins before the first one
+    // that is of the selection.
     const bool as_it_is = range_.from_ns <= window_begin_ns_;
     PassState state;
     bool found = false;
@@ -254,7 +254,7 @@ absl::Status AnalyzerPass::Run() {
   order.Run();
   bytes_decoded_ = order.content_bytes_read() - bytes_before_;
   order_ = nullptr;
-  // As if the user had asked for no more than was read.
+  // The result is the same as if the user had asked for no more than was read.
   if (interrupted_) range_.to_ns = std::min(range_.to_ns, latest_ns_);
   if (options_.progress && !interrupted_) {
     const uint64_t total = reader_->statistics().event_content_bytes;

@@ -65,7 +65,7 @@ class AnalyzerPass {
         timeline_(selection.range.from_ns),
         leaks_(reader, stacks, options.leaks, selection.range, options.leak_observer) {}
 
-  // What EventOrder asks for.
+  // The functions that EventOrder calls.
   void Started(size_t stream, uint32_t thread) {
     if (stream >= streams_.size()) streams_.resize(stream + 1);
     const auto record = reader_->metadata().threads.find(thread);

@@ -1,3 +1,6 @@
+// The part of AnalyzerPass that applies extended events, of which there are few: mappings, usage samples, pools and
+// custom blocks, phases, memtrace_stop().
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,6 @@
+// The part of AnalyzerPass that runs after the last event: it puts what the pass has found into an Analysis, together
+// with the process, the threads and the coverage that the trace tells of.
+
 #include <algorithm>
 #include <utility>
 
@@ -10,8 +13,8 @@ namespace memtrace::report {
 
 namespace {
 
-// Of a process that was killed the last event is not its end: it may have slept for an hour. Until when
-// it was seen from outside, since its start.
+// Until when the process was seen from outside, in ns since its start. The last event of a process that was killed is not
+// its end: it may have slept for an hour.
 uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
                         const ProcessInfo& process) {
   // Wall clocks are set: by how much the end may be behind the last sample where there are samples.
@@ -106,7 +109,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   analysis->leak_scans = leaks_.Finish();
   FillExitWork(*analysis, &analysis->process);
   fault_matcher_.Advance(UINT64_MAX, model_, mappings_);
-  // Of a part of a run the samples tell of more than the faults in it.
+  // For a part of a run the marks do not fit: the samples also tell of faults outside of it.
   const std::vector<FaultMarks::Mark> marks =
       range_.whole() ? fault_matcher_.marks().All() : std::vector<FaultMarks::Mark>();
   timeline_.Finish(end, model_, faults_.samples(), marks, analysis);
@@ -126,7 +129,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
     for (Site& site : analysis->sites) site.growth = {};
   }
   if (window_begin_ns_ != 0) {
-    // Of blocks that were allocated before the window.
+    // These are frees of blocks that were allocated before the window.
     analysis->totals.earlier_frees += analysis->coverage.unknown_frees;
     analysis->coverage.unknown_frees = 0;
     analysis->coverage.window_begin_ns = window_begin_ns_;
@@ -137,7 +140,7 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   faults_.Finish(range_, &analysis->faults);
   analysis->faults.counted = reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
-  // What was counted last: at the end, or by a sample of a process that was killed.
+  // The last counts that there are: those of the end or, if the process was killed, of a sample.
   uint64_t minor = usage_.minor_faults, major = usage_.major_faults;
   if (const auto& end_record = reader_->metadata().end; end_record.has_value()) {
     minor = std::max(minor, end_record->minor_faults);

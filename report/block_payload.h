@@ -31,7 +31,7 @@ class BlockPayload {
   // The same of events, as whole words.
   absl::Status ReadWords(const ByteSource& source, const ScannedBlock& block,
                          std::vector<uint64_t>* words);
-  // Of what ReadWords() gave last: EventColumns::stamps(). Empty: it knows none.
+  // The time stamps in what ReadWords() gave last, as EventColumns::stamps(). Empty: not known.
   std::span<const EventColumns::Stamp> stamps() { return columns_.stamps(); }
   void ForgetStamps() { columns_.stamps().clear(); }
 
@@ -46,14 +46,14 @@ class BlockPayload {
   ZSTD_DCtx_s* zstd_ = nullptr;
 };
 
-// What a kRing block holds of its thread's last, unwritten block.
+// The last events of a thread, which were still in its ring: the content of a kRing block.
 struct RingRemains {
   format::RingHeader header;
   std::vector<uint8_t> events;  // whole words
 };
 
-// Of a kRing block; `remains->events` is empty when the ring holds nothing. `events`
-// false: only the header.
+// Reads a kRing block; `remains->events` is empty when the ring holds nothing. With `events`
+// false it reads only the header.
 absl::Status ReadRing(const ByteSource& source, const ScannedBlock& block, bool events,
                       RingRemains* remains);
 

@@ -37,7 +37,7 @@ struct ScannedBlock {
 
 enum class BlockState { kBlock, kIncomplete, kNoBlock, kEnd };
 
-// Of a block of events, among all of a trace.
+// The number by which a block of events is known among all of a trace.
 inline uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
 
 // Whether the header is one that a reader accepts: magic, checksum, sizes.
@@ -47,7 +47,7 @@ class BlockScanner {
  public:
   explicit BlockScanner(const ByteSource* source) : source_(source) {}
 
-  // What stands at `offset`, a multiple of 64. `block` is set for kBlock and kIncomplete.
+  // Tells what is at `offset`, a multiple of 64. `block` is set for kBlock and kIncomplete.
   absl::StatusOr<BlockState> At(uint64_t offset, ScannedBlock* block);
 
   // The first kBlock or kIncomplete at or after `offset` and before `end`.

@@ -11,7 +11,7 @@
 
 namespace memtrace::report {
 
-// Of the bracket at text[open], one of ( { [ <, the one that closes it; npos when none does. The '>' of an
+// The position of the bracket that closes the one at text[open], which is ( { [ or <; npos: none does. The '>' of an
 // arrow closes nothing, nor does a comparison within brackets of another kind.
 size_t Closing(absl::string_view text, size_t open);
 

@@ -37,7 +37,7 @@ class FileSource : public ByteSource {
  public:
   // A regular file; a directory, a pipe and so on are refused.
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
-  // Of an open file; `fd` stays the caller's.
+  // Reads an open file; `fd` stays the caller's.
   explicit FileSource(int fd) : fd_(fd) {}
   ~FileSource() override;
   FileSource(const FileSource&) = delete;

@@ -15,7 +15,7 @@
 namespace memtrace::report {
 namespace {
 
-// What is written to a stream goes to an output.
+// Passes what is written to a stream on to an output.
 class OutputBuffer : public std::streambuf {
  public:
   explicit OutputBuffer(render::Output* output) : output_(*output) {}

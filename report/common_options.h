@@ -30,9 +30,9 @@ std::string Directory(const std::string& path);
 // message: empty when `text` is a whole number.
 std::string WholeNumber(const std::string& text);
 std::string TextColumns(const std::string& text);  // of --width
-// And not 0.
+// For CLI11: empty when `text` is a whole number that is not 0.
 std::string PositiveNumber(const std::string& text);
-// The same for what --thread names.
+// For CLI11: empty when `text` may be the value of --thread, which is anything but empty.
 std::string ThreadName(const std::string& text);
 
 }  // namespace memtrace::report

@@ -54,8 +54,8 @@ std::string StopNote(const StopRecord& stop, double seconds) {
   return note + "; what came later is not in this report.";
 }
 
-// What followed from rights that were given up, and the calls that did so: a server that goes from
-// user to user makes the same ones again and again.
+// What followed from rights that the program gave up, and the calls by which it did: a server that goes from
+// user to user makes the same calls again and again.
 struct Confinements {
   struct Call {
     std::string name;
@@ -220,7 +220,7 @@ void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* 
     const EndRecord& end = *metadata.end;
     if (end.reason == format::EndReason::kExec) {
       if (!events_after_end) {
-        // What the parent saw later was the end of the program that took over.
+        // The end that the parent saw later was that of the program that took over.
         process->end = ProcessInfo::End::kExec;
         return;
       }

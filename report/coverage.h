@@ -29,25 +29,26 @@ std::string InterruptionText(const Analysis& analysis);
 // "at the size limit (MEMTRACE_MAX_BYTES)": of a format::RecordingStop.
 absl::string_view WhyRecordingStopped(uint64_t why);
 
-// What a reader has to know of how much the analysis is of: the interruption, what the trace lacks, its notes.
+// Sentences that say how much of the run the analysis covers: whether it was interrupted, what the trace
+// lacks, and the notes of the trace.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 
 // "Nothing" is good news only where everything was recorded.
 bool AllRecorded(const Coverage& coverage);
 
-// As far as is known, each block that the program was given is in the trace. One that is not, at the address of one that was
-// freed, makes its free look like a second one.
+// Whether each block that the program was given is in the trace, as far as is known. The free of a block that
+// is not looks like a second free if an earlier block at the address was freed.
 bool AllAllocationsSeen(const Analysis& analysis);
 
-// Of which part of the run's time its events are; empty: of all of it.
+// Says which part of the run's time the events cover; empty: all of it.
 std::string PartText(const Coverage& coverage);
-// The same, and of a process that was at work still when its trace was opened.
+// PartText(), which also says if the process was still at work when its trace was opened.
 std::string RunPartText(const Coverage& coverage);
 
-// What it lacks of the events, a sentence each; none: nothing.
+// A phrase for each way in which the trace lacks events; none: it lacks nothing.
 std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage);
 
-// How much later than its stamp says a moment may have been.
+// How much later than its time stamp an event may have been, by this clock.
 uint64_t ClockSlackNs(format::ClockKind clock);
 
 }  // namespace memtrace::report

@@ -39,7 +39,7 @@ class CustomBlocks {
     HeldBlock held;
     uint64_t pool_address = 0;   // 0: of no pool
     uint32_t pool = 0;           // index in pools() plus 1, 0 of none
-    // Of the holder: a custom block; or a block of malloc, without a number; or none.
+    // The key of the block that it lies in: a custom block, or a block of malloc (number 0), or none.
     Key holder;
     uint64_t taken_bytes = 0;    // of its bytes, taken off the holder's site
   };
@@ -53,7 +53,7 @@ class CustomBlocks {
     uint64_t live_bytes = 0, live_blocks = 0, peak_bytes = 0;
   };
 
-  // From the first custom block on: every live block of malloc, then every new one.
+  // To be called, from the first custom block on, with every live block of malloc, and then with every new one.
   void AddMallocBlock(uint64_t address) { addresses_.insert(address); }
 
   // The block of malloc that has this address in it; null: none.
@@ -65,7 +65,7 @@ class CustomBlocks {
 
   Blocks::iterator Insert(const Block& block);
   void Erase(Blocks::iterator block);
-  // Those that begin and end in [begin, end), what is in others behind these.
+  // The blocks that begin and end in [begin, end); one that lies in another comes before that one.
   std::vector<Key> BlocksIn(uint64_t begin, uint64_t end);
   std::vector<Key> BlocksOf(uint64_t pool_address) const;
 
@@ -81,10 +81,11 @@ class CustomBlocks {
   std::vector<Pool>& pools() { return pools_; }
   const std::vector<Pool>& pools() const { return pools_; }
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  // Zeroes all figures but keeps the live blocks, which then count for nothing; called where a selected
+  // range begins.
   void ForgetFigures();
 
  private:

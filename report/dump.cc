@@ -49,7 +49,7 @@ class Dumper {
     }
   }
 
-  // What EventOrder asks for.
+  // The functions that EventOrder calls.
   void Started(size_t stream, uint32_t thread) {
     if (stream >= streams_.size()) streams_.resize(stream + 1);
     model_.AddThread(stream, thread);

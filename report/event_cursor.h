@@ -34,7 +34,7 @@ namespace memtrace::report {
 
 class EventCursor {
  public:
-  // Of stream number `stream`. Its blocks come from `ahead`, which is of the same reader; damage
+  // Reads the events of stream number `stream`. Its blocks come from `ahead`, which is of the same reader; damage
   // is noted in the reader when its place is reached. Both outlive the cursor.
   EventCursor(TraceReader* reader, ReadAhead* ahead, size_t stream);
 
@@ -92,8 +92,8 @@ class EventCursor {
   // The first of its blocks that it will still ask for.
   size_t next_block() const { return block_ > 0 && !done_ ? block_ - 1 : block_; }
 
-  // Its place, into or out of an archive (index/state_archive.h). A cursor that has taken one up that
-  // was not at the end has yet to Resume() there.
+  // Writes the place of the cursor into an archive, or reads it out of one (index/state_archive.h). After
+  // reading a place that was not at the end, call Resume().
   template <typename Archive>
   void Fold(Archive& archive);
   // Reads the block that it stands in. False: there is no event at this place.

@@ -407,7 +407,7 @@ bool EventOrder<Consumer>::RunByWaiting() {
   }
 }
 
-// Of the threads in line whose next event may be before one that waits, the first.
+// Takes, of the threads in line whose next event may be before one that waits, the first.
 template <typename Consumer>
 bool EventOrder<Consumer>::TakeEarlyStarter(size_t* stream) {
   size_t first = ready_.size();

@@ -106,7 +106,7 @@ struct EventColumns::Tables {
     uint8_t size_class;
   };
 
-  // For a block of so many words.
+  // Begins anew, for a block of so many words.
   void Reset(size_t words) {
     last_slot = last_node = arena = 0;
     last_end = last_freed = last_pc = last_ticks = 0;

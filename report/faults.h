@@ -21,7 +21,7 @@ class FaultCollector {
  public:
   static constexpr size_t kMaxSamples = 4096;
 
-  // In about the order of time. Counters never go back: a sample of a thread that
+  // Samples come in about the order of time. Counters never go back: a sample of a thread that
   // was late is left out.
   void Add(UsageSample sample);
 
@@ -30,10 +30,10 @@ class FaultCollector {
   // Faults of the range, correlations, thinned samples.
   void Finish(const Range& range, Faults* faults);
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  // Zeroes the samples' figures of the heap, but keeps the samples; called where a selected range begins.
   void ForgetFigures();
 
  private:

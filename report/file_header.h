@@ -15,10 +15,10 @@ namespace memtrace::report {
 // The messages continue the name of the file: "x.mtr is empty: ...".
 absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source);
 
-// By its first bytes alone, whatever follows.
+// Whether the file begins as a trace does; looks at the first bytes only.
 bool BeginsAsATrace(const std::string& path);
 
-// For whoever was given a whole file and not one that may still grow.
+// The message about a file that is not expected to grow any more.
 inline constexpr char kNothingBehindTheHeader[] =
     "has nothing behind its header: it was cut there, or the program was killed as it started; "
     "trace it again";

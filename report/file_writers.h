@@ -18,8 +18,8 @@ namespace memtrace::report {
 // kNotKnown: a file of somebody else's, or on a file system that grants no leases.
 enum class Writers { kNone, kSome, kNotKnown };
 
-// As long as a file is open for writing, or a shared mapping of it that may be written is there, the kernel grants no
-// read lease on it. `fd`: of a regular file, open for reading alone.
+// Whether anybody may write to the file: the kernel grants no read lease on a file while it is open for
+// writing, or a shared mapping of it may be written to. `fd`: a regular file, open for reading only.
 inline Writers WritersOf(int fd) {
   if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
     fcntl(fd, F_SETLEASE, F_UNLCK);

@@ -118,7 +118,7 @@ std::string ListIdentity(absl::string_view list, bool template_arguments, int de
   std::vector<std::string> types;
   for (const absl::string_view part : SplitList(list)) {
     std::string type = TypeIdentity(part, depth);
-    // What a name may leave out because it is the default.
+    // Template arguments that a name may leave out because they are the default.
     static constexpr absl::string_view kDefaults[] = {
         "allocator", "char_traits", "less", "hash", "equal_to", "default_delete"};
     if (template_arguments && absl::StrContains(part, "std::") &&
@@ -283,7 +283,7 @@ std::string FunctionIdentity(absl::string_view demangled) {
       ++i;
     }
   }
-  // What a pointer to a lambda leads to.
+  // The functions that a pointer to a lambda leads to: they call the lambda.
   for (const std::string invoker : {"{lambda}::_FUN(", "{lambda}::__invoke("}) {
     if (const size_t at = out.find(invoker); at != std::string::npos) {
       out.replace(at, invoker.size(), "{lambda}::operator()(");

@@ -53,7 +53,7 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, format::AllocF
 
 // Sixteen hexadecimal digits.
 std::string Fingerprint(absl::Span<const Frame* const> stack, format::AllocFunction function);
-// With the lines: two places of one function differ, and so does a place that moved.
+// A fingerprint that also has the lines: two places of one function differ, and so does a place that moved.
 std::string StrictFingerprint(absl::Span<const Frame* const> stack,
                               format::AllocFunction function);
 

@@ -28,11 +28,11 @@ std::optional<format::StatusArea> ReadStatusArea(const ByteSource& source,
 
 class FlightSegments {
  public:
-  // Of the file behind `header`. A file that is no flight recorder, or whose status block is
+  // Reads the segments of the file behind `header`. A file that is no flight recorder, or whose status block is
   // damaged, has no segments.
   absl::Status Read(const ByteSource& source, const format::FileHeader& header);
 
-  // A remnant of what a segment held before.
+  // Whether `block` is a remnant of what its segment held before.
   bool IsVoid(const ScannedBlock& block) const;
 
   // Where the next block may be. Behind the header of a remnant: its place was given to a block

@@ -13,7 +13,7 @@ namespace {
 // though the trace does not say so: no thread lags so far behind the others.
 constexpr uint64_t kReorderNs = 100'000'000;
 
-// What a block's weight is measured in, for sums that are not whole numbers.
+// The unit of a block's weight, for sums that are not whole numbers.
 double UnitOf(uint64_t sample_bytes) {
   return sample_bytes == 0 ? 1 : 1 << SampleWeight::kFractionBits;
 }
@@ -352,7 +352,7 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
     const uint32_t chain = earlier_reallocs + 1;
     KeepChain(result, chain);
-    // What has a mapping of its own before and after was moved by mremap, which copies nothing.
+    // A block that has a mapping of its own before and after was moved by mremap, which copies nothing.
     const bool copied = alloc.address != old && !(was_mapped && alloc.mapped);
     usage_.Reallocated(old_site, result->site, copied, old_size, result->size(), chain);
   }
@@ -464,7 +464,7 @@ void HeapModel::FinishUsage(Analysis* analysis) {
   for (size_t i = 0; i < threads_.size(); ++i) {
     ThreadSummary& thread = analysis->threads[i];
     thread.held = usage_.TakeHeld(i);
-    // What the open interval has so far.
+    // The interval that is open ends here.
     thread.held.Set(usage_.intervals(), thread.live_bytes);
   }
   analysis->held_intervals = usage_.intervals() + 1;
@@ -498,7 +498,7 @@ void HeapModel::FinishUsage(Analysis* analysis) {
   analysis->frees_with_stack = usage_.frees_with_stack();
 }
 
-// What is known only of the blocks that are live at the end.
+// Fills in what only the blocks that are live at the end tell.
 void HeapModel::FinishLive(Analysis* analysis) {
   const double unit = UnitOf(options_.sample_bytes);
   std::vector<uint64_t> mapped_live(sites_.size());

@@ -75,7 +75,7 @@ namespace memtrace::report {
 
 class TraceReader;
 
-// What the heap model wants to know of an event besides its words.
+// When an event was, for the heap model.
 struct EventTime {
   uint64_t time;  // the likely one
   uint64_t low;   // not before
@@ -123,7 +123,8 @@ class HeapModel {
 
   HeapModel(const Options& options, StackTable* stacks);
 
-  // `handlers_of`: the thread whose signal handlers' events these are, if they are such.
+  // Tells which thread's events stream number `stream` has. `handlers_of`: the thread whose signal
+  // handlers' events they are, if they are such.
   void AddThread(size_t stream, uint32_t serial, uint32_t handlers_of = 0);
 
   // Inlined where the compiler would not: the fields of `alloc` then need not go through memory.
@@ -156,7 +157,7 @@ class HeapModel {
     }
     if (!shadows_.empty() && FreeShadowed(stream, block, when)) [[unlikely]] return true;
     Threads& owner = threads_[block->thread];
-    // What was allocated in between may not have been sampled.
+    // Of a sample nobody knows: the thread may have allocated in between, and that was not sampled.
     const bool temporary = owner.last_alloc == address && options_.sample_bytes == 0;
     if (block->thread != stream || when.high - when.low > kLongSpanNs) {
       RememberFree(stream, address, when);
@@ -167,7 +168,7 @@ class HeapModel {
     return true;
   }
 
-  // The same of a trace that has the stacks of frees.
+  // Free(), for a trace that has the stacks of frees.
   bool FreeWithStack(size_t stream, uint64_t address, StackId stack, EventTime when, bool force,
                      WaitList& waits);
 
@@ -175,14 +176,15 @@ class HeapModel {
   bool ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime when, bool force,
                      WaitList& waits);
 
-  // What the program told by memtrace.h. `pool` is a pool's address, 0 none.
+  // Take what the program told by memtrace.h. `pool` is the address of a pool; 0: of none.
   void CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool, uint64_t time);
   void CustomFree(size_t stream, uint64_t address, uint64_t pool, uint64_t time);
   void CreatePool(size_t stream, uint64_t pool, std::string_view name, StackId stack,
                   uint64_t time);
   void DestroyPool(size_t stream, uint64_t pool, uint64_t time);
   void IgnoreBlock(uint64_t address);
-  // Of the thread with this serial, and of its signal handlers (see AddThread).
+  // Begins or ends memtrace_disable() for the thread with this serial and for its signal handlers
+  // (see AddThread).
   void DisableLeaks(uint32_t serial, bool disabled);
 
   // Blocks of a thread were lost: what it announced is void.
@@ -215,9 +217,9 @@ class HeapModel {
   // The same, and of those that hold custom blocks what is left beside these, in pieces: every live
   // byte is in one.
   std::vector<HeldBlock> CopyLiveBytes() const;
-  // Of HeldBlock::site: 1 .. site_count() - 1.
+  // HeldBlock::site has a value from 1 to site_count() - 1.
   size_t site_count() const { return sites_.size(); }
-  // That of a stack, which may be a new one.
+  // The site of `stack` and `function`; adds it if it is new.
   uint32_t SiteOf(StackId stack, format::AllocFunction function) {
     if (stack.value < site_of_stack_.size()) {
       const uint32_t site = site_of_stack_[stack.value];
@@ -228,35 +230,36 @@ class HeapModel {
   size_t thread_count() const { return threads_.size(); }
   StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
-  // The first that were written off, of which more is found by another pass (invalid_frees.h). No state
-  // has them: that pass is for the whole of a run.
+  // The first frees of blocks that the trace does not have; another pass finds out more about them
+  // (invalid_frees.h). They are part of no state: that pass is for the whole of a run.
   static constexpr size_t kMostUnknownFrees = 256;
   static constexpr size_t kMostOfForkedChild = 4096;  // which frees what its parent allocated
   const std::vector<UnknownFree>& first_unknown_frees() const { return first_unknown_frees_; }
-  // Events of now whose order is not known yet.
+  // Whether there are events whose order is not known yet.
   bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
 
-  // Of the intervals of the sites' series.
-  // One ends, so long after the begin.
+  // Ends the current interval of every site's series, `run_ns` after the start.
   void NextInterval(uint64_t run_ns) {
     late_frees_.SetRun(run_ns);
     interval_event_ = checkpoint_ = event_;
     series_.NextInterval();
     usage_.NextInterval(threads_.size(), [this](size_t i) { return Round(threads_[i].live_bytes); });
   }
+  // Makes one interval of each two, so that there is room for more.
   void MergeIntervals() {
     series_.MergePairs();
     usage_.MergePairs();
     left_out_.MergePairs();
   }
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  // Zeroes all figures but keeps the live blocks, which then count for nothing. Called when a pass over a
+  // selected range begins from a state (pass_state.h).
   void ForgetFigures();
 
-  // Of the timeline: the most live bytes since the last call, and a new start.
+  // The most live bytes since the last call, for the timeline. Starts anew with what is live now.
   uint64_t TakeWindowMax() {
     if (!everything_) left_out_.NextPoint();
     const uint64_t max = window_max_;
@@ -315,7 +318,8 @@ class HeapModel {
     uint32_t last_site = 0;       // and site
     uint64_t pending = 0;         // the block it announced a realloc of; 0 none
     bool pending_is_debt = false;  // and that block was not there
-    // Those of reallocs that a signal handler interrupted to realloc something itself.
+    // `pending` and `pending_is_debt` of the reallocs that a signal handler interrupted to realloc
+    // something itself.
     std::vector<std::pair<uint64_t, bool>> interrupted;
     uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
     uint64_t live_bytes = 0;      // of what it allocated
@@ -326,7 +330,7 @@ class HeapModel {
   void DropPending(size_t stream, WaitList& waits);
   bool ResumePending(size_t stream);
 
-  // Of the selection? Called once for each block, in the order of events.
+  // Whether a new block is of the selection. Called once for each block, in the order of events.
   bool IsChosen(const Threads& thread, const SiteState& site, uint64_t size, uint64_t time) {
     const uint64_t number = number_++;
     return thread.selected && site.chosen && InRange(time) &&
@@ -342,7 +346,7 @@ class HeapModel {
     }
     failed_ += WeightOf(alloc.size).blocks;
   }
-  // Of the selection, but that it was allocated before the range.
+  // Whether `block` was allocated before the range, and would be of the selection otherwise.
   bool IsEarlier(const HeldBlock& block) const {
     return block.time_ns < options_.range.from_ns && threads_[block.thread].selected &&
            sites_[block.site].chosen && options_.filter.sizes.Contains(block.size());
@@ -505,12 +509,12 @@ class HeapModel {
     counters_.live_wasted_bytes -= block.waste() * weight.blocks;
   }
 
-  // The reallocs that a block came from, which is going to end.
+  // The number of reallocs that led to `block`, which is about to end.
   uint32_t TakeChain(const HeldBlock& block) {
     const uint32_t chain = block.chain();
     return chain == HeldBlock::kLongChain ? usage_.TakeChain(block.address()) : chain;
   }
-  // And of the block that the latest of these gave.
+  // Notes that number for the block that the latest of them gave.
   void KeepChain(HeldBlock* block, uint32_t chain) {
     block->set_chain(std::min(chain, HeldBlock::kLongChain));
     if (chain >= HeldBlock::kLongChain) [[unlikely]] usage_.KeepChain(block->address(), chain);
@@ -520,7 +524,8 @@ class HeapModel {
     if (site.changed_at <= checkpoint_) Keep(site);
     site.changed_at = ++event_;
   }
-  // What the site held at the latest peak, and in the interval before.
+  // Keeps what the site holds before it changes: for the latest peak, and for the intervals of its
+  // series that have ended since it changed last.
   void Keep(SiteState& site) {
     if (site.changed_at <= peak_event_) {
       site.snapshot_bytes = site.live_bytes;
@@ -590,10 +595,10 @@ class HeapModel {
   class GrowthJudge;  // of FinishGrowth()
   void FinishUsage(Analysis* analysis);
   void FinishCustom(Analysis* analysis);
-  // Those of the selection, by address, a holder before what it holds.
+  // The live blocks of the selection, by address; a holder comes before what it holds.
   std::vector<LiveBlock> LiveBlocks() const;
 
-  // What has custom blocks in it: addresses, and numbers of custom ones.
+  // The blocks that have custom blocks in them: addresses of malloc's, numbers of custom ones.
   struct Holders {
     absl::flat_hash_set<uint64_t> of_malloc, custom;
   };
@@ -647,7 +652,7 @@ class HeapModel {
   uint64_t failed_ = 0;
   uint64_t reallocations_ = 0;
   uint64_t earlier_frees_ = 0;
-  // By site, what was freed in the range of the blocks from before it.
+  // Bytes that were freed within the range, of blocks from before it; by site.
   absl::flat_hash_map<uint32_t, uint64_t> earlier_freed_bytes_;
   uint64_t unordered_ = 0;
   uint64_t unknown_frees_ = 0;

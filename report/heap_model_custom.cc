@@ -364,7 +364,7 @@ std::vector<LiveBlock> HeapModel::LiveBlocks() const {
   return live;
 }
 
-// What FinishLive() does, for custom blocks.
+// Does for custom blocks what FinishLive() does.
 void HeapModel::FinishCustom(Analysis* analysis) {
   for (const auto& [key, block] : custom_->blocks()) {
     const HeldBlock& held = block.held;

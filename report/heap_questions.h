@@ -35,9 +35,9 @@ class HeapQuestions {
   leak::LeakCheck::Observer Observer();
   // After the analysis; nullptr: nothing was asked, or there is no scan.
   const leak::HeldScan* held() const { return held_ ? &*held_ : nullptr; }
-  // Of the blocks of the scan.
+  // The stacks of the blocks of the scan.
   std::vector<StackId> Stacks() const;
-  // What it is given must outlive it.
+  // The arguments must outlive this object.
   absl::Status Answer(const render::ReportView& view, const StackTable& stacks,
                       const leak::Resolution& resolution, const symbolizer::Options& symbolizer);
   // After Answer(); nullptr: nothing was asked.

@@ -45,7 +45,7 @@ class HeapRun {
   HeapRun(const HeapRun&) = delete;
   HeapRun& operator=(const HeapRun&) = delete;
 
-  // Of less than 4 GiB, with no mapping of its own. The address may be 0: that is not for it.
+  // Takes an allocation of less than 4 GiB that has no mapping of its own. It refuses address 0.
   [[gnu::always_inline]] bool Alloc(uint64_t address, uint32_t size, uint32_t waste,
                                     uint32_t site_index, uint64_t time) {
     bool inserted;
@@ -257,12 +257,12 @@ class HeapRun {
 
   HeapModel& model_;
   const uint32_t stream_;
-  // Of the model, whose own stay as they were at Resume().
+  // Copies of the model's figures, whose own stay as they were at Resume().
   uint64_t live_bytes_, window_max_, event_;
-  // Of the thread.
+  // Copies of the thread's.
   uint64_t last_alloc_, last_size_;
   uint32_t last_site_;
-  // Since Resume().
+  // What was counted since Resume().
   uint64_t frees_, bytes_freed_, freed_of_others_, temporary_;
   uint64_t wasted_;  // modulo 2^64
   uint64_t last_ns_;  // of the latest event

@@ -15,11 +15,11 @@
 
 namespace memtrace::report {
 
-// How each of these nodes is shown: function, module and offset. One call for all.
+// Gives a text for each of the nodes: function, module and offset. Called once, with all nodes.
 using NameNodes = std::function<std::vector<std::string>(const AnalyzedTrace&,
                                                          std::span<const StackNode>)>;
 
-// Without symbols: module and offset.
+// Names nodes without symbols: module and offset.
 std::vector<std::string> ModuleAndOffset(const AnalyzedTrace& trace,
                                          std::span<const StackNode> nodes);
 

@@ -65,7 +65,7 @@ absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view
     }
   }
   number = absl::StripAsciiWhitespace(number);
-  // What SimpleAtod takes beyond numbers ("inf", "nan", hexadecimal) is no time.
+  // SimpleAtod also takes "inf", "nan" and hexadecimal, which are no times.
   if (number.empty() || number.find_first_not_of("0123456789.") != absl::string_view::npos) {
     return bad;
   }

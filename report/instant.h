@@ -23,7 +23,8 @@ struct Instant {
   std::string name;             // the same: phases.h tells which it is
 
   uint64_t Ns(const TraceReader& reader) const;
-  // As the end of a range: all of the run is also what has no time yet.
+  // The same as the end of a range: where the range is to the end of the run, it also takes in events that
+  // have no time yet.
   uint64_t EndNs(const TraceReader& reader) const;
   bool operator==(const Instant&) const = default;
 };

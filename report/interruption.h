@@ -13,7 +13,7 @@
 
 namespace memtrace::report {
 
-// What a shell makes of a death by SIGINT: 128 and the signal's number.
+// The exit status that a shell gives for a death by SIGINT: 128 plus the number of the signal.
 inline constexpr int kExitInterrupted = 130;
 
 class Interruption {

@@ -36,7 +36,7 @@ class Historian {
     places_.erase(std::unique(places_.begin(), places_.end(), same), places_.end());
   }
 
-  // What EventOrder asks for.
+  // The functions that EventOrder calls.
   void Started(size_t stream, uint32_t) {
     if (stream >= streams_.size()) streams_.resize(stream + 1);
   }
@@ -45,7 +45,7 @@ class Historian {
   void Prefetch(uint64_t) {}
   bool Tick() {
     stopped_ = stop_ && stop_();
-    // Of a forked child they mostly are at its begin.
+    // In a forked child all of them mostly are at its begin, so the pass may end there.
     const bool all_told = to_come_ == 0 && std::ranges::all_of(streams_, [](const Stream& each) {
       return each.story == SIZE_MAX;
     });

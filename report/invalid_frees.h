@@ -28,8 +28,9 @@ namespace memtrace::report {
 InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,
                               StackTable* stacks, unsigned jobs, const std::function<bool()>& stop);
 
-// Those of an analysis that are certain. What looks like a second free may be the first of a block that was allocated
-// unseen; what lies inside of a live block is none.
+// The invalid frees of an analysis that are certain. Where allocations may be missing from the trace, what looks
+// like a second free may be the first of a block whose allocation was not seen; a free of an address inside
+// of a live block is wrong in any case.
 std::vector<const InvalidFree*> CertainInvalidFrees(const Analysis& analysis);
 
 }  // namespace memtrace::report

@@ -42,11 +42,11 @@ class LeakKindSet {
 };
 
 absl::string_view KindName(LeakKind kind);  // "definite"
-// As memcheck says it: "definitely lost", "still reachable"; "not freed".
+// The kind in memcheck's words: "definitely lost", "still reachable"; "not freed".
 absl::string_view KindPhrase(LeakKind kind);
 std::string KindNames(LeakKindSet kinds);  // "definite, possible"; "none"
 
-// One name, of `known`.
+// The kind with this name, which must be one of `known`.
 absl::StatusOr<LeakKind> ParseKind(absl::string_view name, LeakKindSet known = LeakKindSet::All());
 // Names separated by commas, or "all" or "none". As in Valgrind "all" is the four kinds that
 // a scan finds.

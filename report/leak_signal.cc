@@ -21,7 +21,7 @@
 namespace memtrace::report {
 namespace {
 
-// What a status file of /proc says of `name`, "SigCgt:" and the like; empty: nothing.
+// The value of the field `name` ("SigCgt:" and the like) in a status file of /proc; empty: it is not there.
 std::string StatusField(const std::string& status_file, absl::string_view name) {
   std::ifstream status(status_file);
   for (std::string line; std::getline(status, line);) {
@@ -36,7 +36,8 @@ bool IsInMask(const std::string& status_file, absl::string_view name, int signal
   return absl::SimpleHexAtoi(StatusField(status_file, name), &signals) && (signals >> (signal - 1) & 1) != 0;
 }
 
-// What the process was started with, where it has a handler for it: a signal without one would end most programs.
+// The MEMTRACE_LEAK_SIGNAL that the process was started with, if it has a handler for it: a signal without one would end
+// most programs. 0: none.
 int NumberOf(int pid) {
   std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
   int number = 0;
@@ -58,7 +59,7 @@ std::vector<int> ThreadsOf(int pid) {
   return threads;
 }
 
-// As the first one may be of a process that goes on.
+// Whether the thread has ended. The first thread may have, of a process that goes on.
 bool HasEnded(const std::string& task) {
   const std::string state = StatusField(absl::StrCat(task, "/status"), "State:");
   return state.empty() || state.front() == 'Z' || state.front() == 'X';

@@ -20,7 +20,7 @@
 
 namespace memtrace::report {
 
-// In the order of how bad it is; the names in reports are "definite", "indirect",
+// The kinds, the worst first; the names in reports are "definite", "indirect",
 // "possible", "reachable", "unfreed". kUnfreed: there was no scan, so nothing is known but that it
 // was not freed.
 enum class LeakKind : uint8_t { kDefinite, kIndirect, kPossible, kReachable, kUnfreed };

@@ -150,7 +150,7 @@ class LiveTable {
     --size_;
   }
 
-  // Of a table that the processor's cache holds it costs more than it saves.
+  // False while the processor's cache holds the table: prefetching would cost more than it saves.
   bool WantsPrefetch() const { return mapped_bytes_ > kNearBytes; }
   void Prefetch(uint64_t address) const { __builtin_prefetch(&slots_[Home(address)], 1); }
 
@@ -242,7 +242,7 @@ class LiveTable {
     slots_[to] = block;
   }
 
-  // By the first entries: they are of everywhere.
+  // Whether entries are far from their homes. Looks at the first ones only, which are of everywhere.
   bool IsCrowded() const {
     size_t entries = 0, passed = 0;
     for (size_t i = 0; i < kFirstSlots; ++i) {

@@ -108,7 +108,7 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
-// What was printed may still be in a buffer.
+// Writes out what may still be in a buffer; returns the exit code, or another one if that fails.
 int Flushed(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   if (exit_code == kExitFailed) return exit_code;  // which said why
@@ -116,7 +116,7 @@ int Flushed(int exit_code) {
   return kExitFailed;
 }
 
-// What was begun has been taken back by then: no output is half written.
+// Called when all that was begun has been taken back: no output is half written.
 int OutOfMemory() {
   const uint64_t limit = memtrace::report::MemoryLimit();
   const std::string bytes =

@@ -49,19 +49,19 @@ class MappingModel {
   void Arena(uint64_t base, uint64_t bytes, const Call& call);
   void Detach(size_t stream, uint64_t address);  // shmdt; as Unmap()
 
-  // Whose the range is that has `address`; nullptr: nobody's, or not of the selection.
+  // The site that mapped the range with `address`; nullptr: none did, or it is not of the selection.
   const MappingSite* Find(uint64_t address) const;
-  // From `address` on until the answer changes: whose it is, as Find() says.
+  // What Find() says, and up to where: from `address` on until the answer changes.
   struct Stretch {
     const MappingSite* site;
     uint64_t end;
   };
   Stretch At(uint64_t address) const;
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  // Forgets all sites but keeps the ranges, which then are nobody's; called where a selected range begins.
   void ForgetFigures();
 
   // Appends the sites to `analysis` and adds up what the memory map is explained with.

@@ -9,7 +9,7 @@
 namespace memtrace::report {
 namespace {
 
-// Of the control group, as a container sees its own; UINT64_MAX: none.
+// The limit of the control group, as a container sees its own; UINT64_MAX: none.
 [[maybe_unused]] uint64_t GroupLimit() {
   uint64_t limit = UINT64_MAX;
   for (const char* file : {"/sys/fs/cgroup/memory.max",

@@ -72,7 +72,7 @@ OtherParts::OtherParts(std::string_view map) {
     const bool shared = line.name == "/dev/zero (deleted)";
     if (shared || (line.anonymous && !writable)) parts_.emplace_back(line.begin, line.end);
   });
-  // Of a damaged map, too: ascending, and none within another.
+  // Makes the parts ascending, and none within another, even if the map is damaged.
   std::sort(parts_.begin(), parts_.end());
   uint64_t covered = 0;
   std::erase_if(parts_, [&covered](auto& part) {

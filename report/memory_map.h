@@ -42,20 +42,20 @@ void ForEachMapLine(std::string_view text, Visit visit) {
   }
 }
 
-// A ring of the tracer's.
+// Whether the line is a ring of the tracer's.
 bool IsTraceMapping(const MapLine& line);
-// Behind a guard page, as pthreads maps stacks; `before` is the line before it.
+// Whether the mapping is behind a guard page, as pthreads maps stacks; `before` is the line before it.
 bool IsGuarded(const MapLine& before, const MapLine& line);
 
 // Lines that are not understood are skipped.
 MapSums SumUpMap(std::string_view text);
 
-// What of a map is of no file and no private writable memory either: reserved address space, code of a
-// JIT, memory that is shared with children.
+// The parts of a memory map that are neither a file nor private writable memory: reserved address
+// space, code of a JIT, memory that is shared with children.
 class OtherParts {
  public:
   explicit OtherParts(std::string_view map);
-  // How much of [begin, end) is.
+  // How many bytes of [begin, end) are such.
   uint64_t BytesIn(uint64_t begin, uint64_t end) const;
 
  private:

@@ -17,11 +17,11 @@
 
 namespace memtrace::report {
 
-// Those that the trace has records of, with their times.
+// The modules that the trace has records of, with their times.
 std::vector<ModuleInfo> ModulesOf(const TraceReader& reader);
 
-// And behind them those that only its memory maps tell of, when it has page faults: they never allocated, but
-// their code may touch memory. Without build-id; their numbers are those that no record has.
+// The same modules, and behind them, if the trace has page faults, those that only its memory maps tell of:
+// these never allocated, but their code may touch memory. They have no build-id, and numbers that no record has.
 std::vector<ModuleInfo> ModulesOfFaults(const TraceReader& reader);
 
 class ModuleFinder {
@@ -30,7 +30,7 @@ class ModuleFinder {
 
   // nullptr: none that is known. An address right behind a module is in it: a return address may be.
   const ModuleInfo* Find(uint64_t address, uint64_t time_ns) const;
-  // As a frame names it: kPermanentInstance also where none is known.
+  // The instance that a frame at `address` names; kPermanentInstance also where no module is known.
   uint32_t InstanceAt(uint64_t address, uint64_t time_ns) const {
     const ModuleInfo* module = Find(address, time_ns);
     const bool by_number = module != nullptr && (module->flags & format::kModulePermanent) == 0;

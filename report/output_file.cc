@@ -21,7 +21,7 @@ namespace {
 constexpr int kMostLeft = 100;  // files of others that have the name
 constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
 
-// What a signal finds: the name is whole before it is there.
+// The file that a signal's handler removes. g_has_name is set only when the name is whole.
 char g_name[4096];
 std::atomic<bool> g_has_name{false};
 
@@ -55,8 +55,8 @@ void KeepWhenEnded() {
   }
 }
 
-// Of a link to what is not there: the path that would be made. A directory that is missing on the way is
-// found out when that is done.
+// The path that would be made by writing to `path`, which may be a link to a file that is not there. If a directory is
+// missing on the way, that shows when the file is made.
 std::string WhereItLeads(std::string path) {
   constexpr int kMostLinks = 40;  // as the kernel has it
   char target[PATH_MAX];
@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   if (!place.ok()) return place.status();
   std::string temporary;
   int fd = -1;
-  // Of a process of this number that was killed one may be left: in a container numbers come again.
+  // An earlier process with the same pid may have been killed and have left its file: in a container pids come again.
   for (int number = 0; fd < 0; ++number) {
     temporary = absl::StrCat(*place, ".", getpid(), ".", number, ".tmp");
     fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   }
   RemoveWhenEnded(temporary);
   auto file = std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(place), std::move(temporary), fd));
-  // What is replaced keeps its mode, unless the new one is nobody else's business.
+  // A file that is replaced keeps its mode, unless the new one is nobody else's business.
   if (exists && (mode & 077) != 0) file->mode_ = st.st_mode & 0777;
   return file;
 }

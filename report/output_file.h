@@ -17,8 +17,8 @@
 
 namespace memtrace::report {
 
-// Of a symbolic link, or several one behind the other: where that leads, be it there or not. Else `path`. An
-// error where the kernel does not let this user follow it, as those of others in /tmp.
+// Where the symbolic link `path`, or a chain of them, leads, whether that exists or not; `path` itself if it is
+// no link. An error where the kernel does not let this user follow it, as links of other users in /tmp.
 absl::StatusOr<std::string> BehindLinks(const std::string& path);
 
 class OutputFile {

@@ -45,7 +45,7 @@ absl::StatusOr<PackResult> RunPack(const PackOptions& options) {
   Packer packer(source->get(), (*output)->fd(), result.output, packer_options);
   absl::Status status = packer.Start();
   if (status.ok()) status = packer.Finish();
-  // What has lost its end, or a part, does not become whole by being packed.
+  // A trace that has lost its end, or a part, does not become whole by being packed.
   if (status.ok() && packer.damaged_blocks() == 0) {
     const auto reader = TraceReader::Open(options.file);
     if (!reader.ok()) return reader.status();

@@ -129,7 +129,7 @@ absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vec
   return absl::OkStatus();
 }
 
-// Of a header that is not written: the reader's clock is made of all of them (clock_map.h).
+// Keeps the clock pair of a header that is not written: the reader's clock is made of all of them (clock_map.h).
 template <typename Header>
 void Packer::KeepClocks(const Header& header) {
   if (header.clock_ticks == 0 || header.monotonic_ns == 0) return;
@@ -189,8 +189,8 @@ absl::Status Packer::TakeEvents(const ScannedBlock& block, const std::vector<uin
     if (sequence == UINT32_MAX) break;
   }
   if (!is_new) {
-    // Of what was written of a private ring while its thread went on it is the whole: the reader
-    // takes the longer.
+    // A private ring may have been written in part while its thread went on: then this is the whole of it, and the
+    // reader takes the longer one.
     if ((header.flags & kApart) != 0 || merged != 0 || written_early_.erase(KeyOf(header.thread, header.sequence)) == 0) {
       KeepClocks(header);
       return absl::OkStatus();
@@ -307,7 +307,7 @@ absl::Status Packer::TakeRings() {
   return absl::OkStatus();
 }
 
-// What the raw file says in place becomes records.
+// Makes records of what the raw file has in its status area.
 absl::Status Packer::TakeStatus() {
   if (status_block_.has_value()) status_ = ReadStatusArea(*raw_, *status_block_);
   uint8_t buffer[256];
@@ -342,7 +342,7 @@ absl::Status Packer::Finish() {
   absl::Status status = segments_.Read(*raw_, header_);
   if (status.ok()) status = Advance();
   if (!status.ok()) return status;
-  // What is still not complete never will be: look for blocks inside the gaps too.
+  // A block that is still not complete never will be: look for blocks inside the gaps too.
   std::vector<Gap> gaps = std::move(gaps_);
   gaps_.clear();
   gaps.push_back({position_, UINT64_MAX});

@@ -45,8 +45,8 @@ namespace memtrace::report {
 
 struct PackerOptions {
   int level = 9;                       // of zstd
-  // Of content per block and thread. What the coder learns it forgets with each block: of 1 MiB they
-  // take 6 % more of cc1plus.
+  // Bytes of content per block, for each thread. The coder forgets with each block what it has learnt:
+  // with blocks of 1 MiB a trace of cc1plus is 6 % larger.
   size_t merge_bytes = 2 << 20;
   size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
   uint64_t lag_bytes = 64 << 20;       // Advance() writes what is buffered since longer ago

@@ -37,7 +37,7 @@ struct NamedInstant {
   std::string name;
 };
 
-// Of all threads, in the order of time.
+// The named instants of all threads, in the order of time.
 std::vector<NamedInstant> ReadInstants(TraceReader& reader) {
   std::vector<NamedInstant> found;
   std::vector<uint64_t> words;

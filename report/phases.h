@@ -25,14 +25,14 @@ class PhaseCollector {
   // `usage`: the latest sample, of right before the event.
   void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
            const UsageSample& usage);
-  // What is open ends with the run.
+  // Ends the phases that are still open with the run, and puts all into `analysis`.
   void Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
               Analysis* analysis);
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  // Zeroes the phases' figures of the heap, but keeps the phases; called where a selected range begins.
   void ForgetFigures();
 
  private:

@@ -92,7 +92,7 @@ class ReadAhead {
   std::vector<std::thread> workers_;
 };
 
-// How many threads --jobs 0 means: as many as there are processors for this process.
+// The number of threads that --jobs 0 means: as many as there are processors for this process.
 unsigned DefaultJobs();
 
 }  // namespace memtrace::report

@@ -13,7 +13,7 @@ namespace memtrace::report {
 
 inline constexpr size_t kLongestText = 4096;  // PATH_MAX
 
-// What is longer ends in "...".
+// The next text of `body`; one that is longer than `longest` is cut, and ends in "...".
 inline std::string RecordText(format::RecordBody& body, size_t longest = kLongestText) {
   const std::string_view text = body.Bytes();
   if (text.size() <= longest) return std::string(text);

@@ -28,7 +28,7 @@ class Reloads {
   bool any() const { return !by_instance_.empty(); }
   // kPath: its words, with those of the first loads; they are in `*path`.
   const uint64_t* PathOfFirst(const uint64_t* words, std::vector<uint64_t>* path) const;
-  // Of a node's word (format/event_words.h).
+  // The word of a node (format/event_words.h), as it would be in the first load of its module.
   uint64_t First(uint64_t word) const {
     const uint32_t instance = format::NodeInstance(word);
     if (instance >= by_instance_.size()) return word;

@@ -81,7 +81,7 @@ struct SampledSum {
     exact += other.exact;
   }
 
-  // By the gamma distribution, for sums of weighted Poisson counts (Fay and Feuer:
+  // The 95 % interval, by the gamma distribution, for sums of weighted Poisson counts (Fay and Feuer:
   // Confidence intervals for directly standardized rates, Statistics in Medicine 16,
   // 1997). It holds its 95 % from one sample on, where the normal approximation has
   // half of that; with many samples it is estimate +- 1.96 sqrt(variance).

@@ -41,7 +41,7 @@ absl::string_view MarkerText(uint64_t marker) {
   return "[stack ends for an unknown reason]";
 }
 
-// What memtrace.h puts into the function that calls it is no frame of the program's.
+// A function of memtrace.h that was inlined into its caller is no frame of the program's.
 bool IsApiWrapper(const symbolizer::Frame& frame) {
   return frame.inlined && absl::StartsWith(frame.function, "memtrace_") &&
          absl::EndsWith(frame.file, "memtrace.h");

@@ -64,7 +64,7 @@ class SiteSymbols {
       for (const Frame& frame : FramesOf(stacks_.node(stack))) visit(frame);
     }
   }
-  // Of one step of a stack.
+  // The frames of one step of a stack: several where functions are inlined.
   absl::Span<const Frame> FramesOf(const StackNode& node) const {
     const Run run = RunOf(node);
     return absl::MakeConstSpan(frames_).subspan(run.begin, run.count);
@@ -89,8 +89,8 @@ class SiteSymbols {
   // libstdc++ or libc++, by the name of the file.
   static bool IsCxxRuntime(absl::string_view module);
 
-  // Of all names that frames have, and of where they are: what is worked out of them stays true as long
-  // as this does.
+  // A checksum of the names of all frames and of where they are. What was worked out from them stays true
+  // as long as it is the same.
   uint64_t checksum() const { return checksum_; }
 
   // SymbolNotes::texts() and replaced().
@@ -116,10 +116,10 @@ class SiteSymbols {
   // All instances are of one file.
   void AddModule(std::span<const Asked> instances, const SymbolizeModule& symbolize);
   void AddFrame(Frame frame);
-  // From frame `begin` to the last one.
+  // The frames of `address` are those from frame `begin` to the last one.
   void SetRun(const Address& address, uint32_t begin);
   uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
-  // Of stacks that begin in an operator new, by the way that led there.
+  // The callers' stacks of those that begin in an operator new.
   std::vector<StackId> CallersOfNew(const Analysis& analysis, std::span<const StackId> more) const;
   bool IsInOperatorNew(StackId stack) const;
   void FindCalled(const Analysis& analysis, const std::vector<StackId>& callers, const SymbolizeModule& symbolize);

@@ -26,7 +26,7 @@ class SlotSites {
  public:
   SlotSites() { Clear(); }
 
-  // Of malloc, calloc and realloc. 0: not known.
+  // The site of malloc, calloc or realloc with the stack in `slot`. 0: not known.
   uint32_t Find(uint32_t stream, uint32_t slot, format::AllocFunction function) const {
     const size_t at = At(stream, slot);
     return keys_[at] == KeyOf(stream, slot, function) ? sites_[at] : 0;

@@ -30,7 +30,7 @@
 
 namespace memtrace::report {
 
-// What both know of the cursor's span.
+// What SpanWalk and SpanSteps both know of the cursor's span.
 class SpanPlace {
  public:
   SpanPlace(const SpanPlace&) = delete;

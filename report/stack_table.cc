@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kFirstBuckets = 1 << 12;
 
-// Of a stack whose innermost node this is; `outer` is that of its parent.
+// The hash of a stack whose innermost node this is; `outer` is the hash of its parent.
 uint64_t HashOf(uint64_t outer, uint64_t pc, uint32_t instance, uint64_t secret) {
   uint64_t h = pc ^ uint64_t{instance} << 48 ^ secret;
   h *= 0x9e3779b97f4a7c15;

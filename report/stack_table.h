@@ -47,7 +47,7 @@ class StackTable {
   static constexpr size_t kMaxDepth = 1280;
 
   StackTable();
-  // With these nodes, by id, callers before those they called; [0] is not used. The table can be
+  // A table with these nodes, by id, callers before those they called; [0] is not used. The table can be
   // read, and takes no others. Null: a stack is deeper than there can be.
   static std::unique_ptr<StackTable> FromNodes(std::vector<StackNode> nodes);
 
@@ -95,7 +95,7 @@ class ModuleIndex {
 
   // nullptr: none is known (JIT code, lost record).
   const ModuleInfo* Find(uint32_t instance, uint64_t pc) const;
-  // By number alone.
+  // The module with this number.
   const ModuleInfo* Instance(uint32_t instance) const;
   const ModuleInfo* Find(const StackNode& node) const { return Find(node.instance, node.pc); }
 
@@ -117,7 +117,7 @@ class SlotMap {
   // Forgets everything: definitions were lost.
   void Clear();
 
-  // Of each slot that was set, in their order.
+  // Calls `function` with each slot that was set and its stack, in the order of slots.
   template <typename Function>
   void ForEach(Function function) const {
     for (uint32_t slot = 0; slot < low_.size(); ++slot) {

@@ -56,7 +56,7 @@ void SymbolNotes::AddText(std::string note) {
   if (noted_.insert(note).second && texts_.size() < kMostTexts) texts_.push_back(std::move(note));
 }
 
-// Of many that have no names for one reason the reason is said once: wine's libraries are no ELF files.
+// If many modules have no names for one reason, the reason is said once: wine's libraries are no ELF files.
 void SymbolNotes::Finish() {
   constexpr size_t kNamed = 3;
   for (const auto& [what, paths] : unnamed_) {

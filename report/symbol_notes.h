@@ -39,7 +39,7 @@ class SymbolNotes {
   std::vector<std::string> texts_;
   std::set<std::string> replaced_;
   absl::flat_hash_set<std::string> noted_;  // what was or would be in texts_
-  // What is the matter, of one and of several files; and which.
+  // The modules that have no names, by the reason, worded for one file and for several.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> unnamed_;
 };
 

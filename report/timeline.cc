@@ -67,7 +67,7 @@ double MarkedUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks:
       [](uint64_t time, const FaultMarks::Mark& mark) { return time < mark.time_ns; });
   const auto before = after == marks.begin() ? FaultMarks::Mark() : *(after - 1);
   const auto so_far = static_cast<double>(before.*count);
-  // Of the first nothing tells when it began.
+  // Nothing tells when the faults before the first mark began.
   if (after == marks.end() || after == marks.begin()) return so_far;
   return so_far + (static_cast<double>((*after).*count) - so_far) *
                       static_cast<double>(time_ns - before.time_ns) /

@@ -74,7 +74,7 @@ struct StopRecord {
   int error = 0;     // errno
 };
 
-// What could not be written; from the status area of the raw file.
+// Events that could not be written; from the status area of the raw file.
 struct LostEventsRecord {
   uint64_t lost_events = 0;
   uint64_t first_ticks = 0, last_ticks = 0;
@@ -128,7 +128,7 @@ struct TraceMetadata {
   // Whether `offset` of the raw file is in a reserve: nothing need be written up to its end.
   bool IsReserved(uint64_t offset) const;
 
-  // What the kStatus block of a raw trace says.
+  // Takes over what the status block of a raw trace says.
   void Take(const format::StatusArea& area);
 
   uint64_t counter(std::string_view name) const;  // 0 when there is none

@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
   return reader;
 }
 
-// Of a process that is at work the header of a block may be there a moment before its payload.
+// While the process is at work, the header of a block may be there a moment before its payload: so it reads again.
 template <typename Read>
 absl::Status TraceReader::RetryWhileWritten(Read read) const {
   constexpr int kMostPauses = 20;
@@ -185,16 +185,16 @@ absl::Status TraceReader::Index() {
   if (opened_ns_ > start_ns && start_ns != 0 && !metadata_.end.has_value() &&
       MayBeAlive(header_.pid, metadata_.process.pid_namespace)) {
     live_until_ns_ = opened_ns_ - start_ns;
-    // What the file ends within is being written, and later than this; or its ring has it still.
+    // The block that the file ends within is being written, and is later than this; or its ring has it still.
     cut_ = false;
     cut_place_.clear();
   }
   return absl::OkStatus();
 }
 
-// Of a process that is at work: a block that was being written when the reading came by is whole by now, if the
-// next one of its thread was found, for threads write one after the other. It may be the only one that was missed
-// of its thread, and yet the next but one of another: so again, as long as something is found. And one that was
+// Looks again into the gaps of the file of a process that is at work. A block that was being written when the reader came
+// by is whole by now if the next one of its thread was found, for a thread writes one after the other. A block that is
+// found may show that another one is missing: so this goes on as long as something is found. A block that was
 // written between two looks at its place was no header at the first and no gap at the second.
 absl::Status TraceReader::LookAgain() {
   const auto is_damaged = [](const Gap& gap) { return !gap.unwritten; };
@@ -206,7 +206,7 @@ absl::Status TraceReader::LookAgain() {
         const auto next = scanner.Find(position, gap.end);
         if (!next.ok()) return next.status();
         const uint64_t begin = next->has_value() ? (*next)->offset : gap.end;
-        // What is behind a block that was found, nothing is known to be wrong with.
+        // Nothing is known to be wrong with the bytes behind a block that was found.
         if (begin > position) gaps_.push_back({position, begin, gap.unwritten || position > gap.begin});
         if (!next->has_value()) break;
         found = true;
@@ -421,7 +421,7 @@ void TraceReader::MakeStreams() {
     const auto record = metadata_.threads.find(thread);
     if (record != metadata_.threads.end()) stream.first_ticks = record->second.first_ticks;
     uint64_t next = 1;
-    // Of those with the same numbers the longest: what was written of a private ring while its thread
+    // Of blocks with the same numbers the longest is taken: the part of a private ring that was written while its thread
     // went on is the beginning of what the thread wrote of it.
     std::stable_sort(blocks.begin(), blocks.end(), [](const BlockRef& a, const BlockRef& b) {
       return std::tuple(a.first_sequence(), b.sequence, b.content_bytes) <
@@ -429,7 +429,7 @@ void TraceReader::MakeStreams() {
     });
     for (BlockRef& block : blocks) {
       if (block.first_sequence() < next && !stream.blocks.empty()) continue;  // twice in the file
-      // What a flight recorder gave up is not lost.
+      // Blocks that a flight recorder gave up are not lost.
       const bool given_up =
           stream.blocks.empty() && (header_.flags & format::kFileNewest) != 0;
       if (block.first_sequence() > next && !given_up) {

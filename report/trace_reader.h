@@ -138,15 +138,15 @@ class TraceReader {
   // The words of a block were not whole events: noted as damage at that word.
   void NoteBadEvent(const BlockRef& block, size_t word);
 
-  // Of a flight recorder: what the process did is known from here on, in ns since its start.
-  // 0: from the beginning.
+  // From when on it is known what the process did, in ns since its start: a flight recorder keeps the
+  // newest events only. 0: from the beginning.
   uint64_t window_begin_ns() const { return window_begin_ns_; }
 
-  // Not 0: the process was at work when the trace was opened, this long after its start. What is in the trace of
-  // later is of some threads more and of others less.
+  // Not 0: the process was still at work when the trace was opened, this long after its start. Of what
+  // came later, the trace has more of some threads and less of others.
   uint64_t live_until_ns() const { return live_until_ns_; }
 
-  // Of the first damage in the file; empty when there is none so far.
+  // Says what the first damage in the file is; empty when none was found so far.
   std::string damage() const;
   // The file ends within a block, or space was reserved at its end: the process was
   // killed, or is still running. Nothing that it had completed is missing.

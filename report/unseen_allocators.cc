@@ -58,7 +58,7 @@ constexpr Name kAllocatorNames[] = {
 };
 constexpr size_t kNameCount = std::size(kAllocatorNames);
 
-// What allocators say of themselves: they are known by it where the names were stripped.
+// Texts that allocators have in them: they are known by these where the names were stripped.
 struct Text {
   std::string_view text;
   const char* allocator;
@@ -195,7 +195,7 @@ class Survey {
       return;
     }
     if (exports_malloc) {
-      // What others ask of it comes through us; what it asks of itself need not.
+      // Other modules' calls of it come through us; its own calls need not.
       if (!one.names.symbolic) return;
       Add(path, allocator, UnseenAllocator::Way::kHidden,
           absl::StrCat(path, " has a malloc of its own and binds it to itself (-Bsymbolic): what it "

@@ -54,7 +54,7 @@ class UnseenAllocatorsByProgram {
   std::map<std::string, Found> found_;  // by the modules, of which one is the program
 };
 
-// By the children of `process`, which stays the caller's.
+// Lets the children of `process` look up names. `process` stays the caller's.
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process);
 
 }  // namespace memtrace::report

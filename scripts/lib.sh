@@ -12,6 +12,9 @@ else
   BOLD='' PLAIN=''
 fi
 
+# usage: the head comment of the script, which is its help.
+usage() { awk 'NR == 1 { next } !/^#/ { exit } { sub(/^# ?/, ""); print }' "$0"; }
+
 say() { printf '%s==> %s%s\n' "$BOLD" "$*" "$PLAIN"; }
 
 # fail CAUSE [CURE...]: the cause on the first line, the cures under it.
@@ -20,6 +23,13 @@ fail() {
   shift
   if (($#)); then printf '  %s\n' "$@" >&2; fi
   exit 1
+}
+
+# package_sections: the sections of scripts/packages, in one line.
+package_sections() {
+  local sections
+  mapfile -t sections < <(sed -n 's/^\([a-z]*\):.*/\1/p' "$MEMTRACE_ROOT/scripts/packages")
+  echo "${sections[*]}"
 }
 
 # packages_of SECTION...: names, one a line.

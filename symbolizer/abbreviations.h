@@ -20,7 +20,7 @@
 
 namespace memtrace::symbolizer {
 
-// What decides the size of a value besides its form.
+// The facts about a unit that decide the size of a value, besides its form.
 struct UnitShape {
   uint16_t version = 0;
   uint8_t address_bytes = 0;

@@ -33,7 +33,7 @@ enum ChildExit : int { kDone = 0, kNoMemory = 3, kCannotAnswer = 4 };
   setrlimit(RLIMIT_CORE, &none);
   setrlimit(RLIMIT_CPU, &cpu);
 #if !defined(__SANITIZE_ADDRESS__)
-  // What the allocator says of a heap that a damaged file has damaged is for nobody.
+  // If a damaged file has damaged the heap, nobody must read what the allocator says of that.
   if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) dup2(null, STDERR_FILENO);
 #endif
   int code = kCannotAnswer;

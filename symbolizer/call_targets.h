@@ -32,11 +32,11 @@ class CallTargets {
   // All must outlive this. `module` is the module itself: separate debug files have no code.
   CallTargets(const ElfFile& module, const SymbolTable& symbols, const PltNames& plt);
 
-  // As the symbol is written, mangled or not; empty: not known.
+  // The symbol of the function that was called, as it is written, mangled or not; empty: not known.
   std::string Find(uint64_t return_address) const;
 
  private:
-  // May it be another operator of the module's own, of which the linker has kept no name?
+  // May the function with this name be another operator of the module's own, of which the linker has kept no name?
   bool IsUnsure(std::string_view name) const;
 
   std::vector<ElfSection> code_;

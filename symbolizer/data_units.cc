@@ -69,7 +69,7 @@ uint64_t SizeOf(Dwarf_Die* variable) {
   return TypeOf(variable, &type) ? SizeOfType(&type, 0) : 0;
 }
 
-// Of an expression that is one address; 0: it is another. The address is in it, or in a table of the file that
+// The address that a location expression gives if it is one address; 0: it is another expression. The address is in it, or in a table of the file that
 // was linked: DWARF 5 of clang, and .dwo files.
 uint64_t AddressOf(Dwarf_Attribute* location) {
   Dwarf_Op* ops = nullptr;

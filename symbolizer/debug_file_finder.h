@@ -34,7 +34,7 @@ class DebugFileFinder {
   // found elsewhere: why, for a person.
   std::unique_ptr<ElfFile> FindFor(const ElfFile& module, const std::string& module_path,
                                    std::string* note) const;
-  // By build-id alone: for a module whose file is gone or was replaced.
+  // Finds the file by build-id alone: for a module whose file is gone or was replaced.
   // `note` as in FindFor().
   std::unique_ptr<ElfFile> FindByBuildId(const std::string& build_id, std::string* note) const;
   // The file that `debug` names in .gnu_debugaltlink as (name, build_id).

@@ -47,7 +47,7 @@ class DwarfModule {
   // What is not known stays empty.
   void Resolve(std::span<const uint64_t> addresses, std::span<std::vector<Frame>> frames);
 
-  // What was wrong, if anything: one line for a person.
+  // One line for a person about what was wrong; empty: nothing was.
   const std::string& note() const { return note_; }
 
  private:

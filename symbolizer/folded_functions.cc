@@ -87,7 +87,7 @@ void DropFolded(Dwarf* dwarf,
     }
     first = last;
   }
-  // What is inlined comes after what it is in.
+  // An inlined function comes after the function that it is in.
   for (size_t i = 0; i < dropped.size(); ++i) {
     const uint32_t parent = functions->functions[i].parent;
     if (parent != ScannedFunction::kNone && dropped[parent]) dropped[i] = true;

@@ -75,7 +75,7 @@ class RowSink {
     } else if (is_code_ && address < address_) {  // not allowed, but libdw would sort it
       MoveTo(address);
     } else if (is_code_) {
-      // Of rows at one address the last holds.
+      // If several rows have one address, the last one holds.
       for (; at_ < wanted_.size() && wanted_[at_] < address; ++at_) {
         if (passed_ == kMostPassed) return;
         if (rows_[at_].found) {

@@ -31,9 +31,9 @@ class LineTable {
   // `wanted` is sorted and without repetition.
   LineTable(Dwarf_Die* unit, std::string_view section, const CodeRanges& code,
             std::span<const uint64_t> wanted);
-  // Of wanted[i].
+  // The row of wanted[i].
   Row At(size_t i) const;
-  // What was found before the damage stays.
+  // Whether the table is damaged. Rows that were found before the damage stay.
   bool damaged() const { return damaged_; }
 
  private:

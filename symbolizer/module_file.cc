@@ -28,7 +28,7 @@ std::vector<std::string> PlacesOf(const std::string& sysroot, const Module& modu
   constexpr std::string_view kDeleted = " (deleted)";  // how /proc/PID/maps marks it
   if (path.ends_with(kDeleted)) path.resize(path.size() - kDeleted.size());
   std::vector<std::string> names = {path};
-  // And what a name may look like besides.
+  // The same file may also have these names.
   if (path != module.path) names.push_back(module.path);
   if (path.find("\\012") != std::string::npos) names.push_back(absl::StrReplaceAll(path, {{"\\012", "\n"}}));
   std::vector<std::string> places;
@@ -59,8 +59,8 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
 
 namespace {
 
-// Of a file that only its times tell apart from others: is this one of them later than the program loaded it? Copies
-// in a sysroot have times of their own. (A file may also be written again as it was; that cannot be told.)
+// Whether this time of a file is later than when the program loaded it, for a file that only its times tell apart from
+// others. Copies in a sysroot have times of their own. (A file may also be written again as it was; that cannot be told.)
 bool IsLater(int64_t time_ns, const Module& module, const Options& options) {
   return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
          time_ns > module.loaded_ns;

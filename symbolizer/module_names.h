@@ -37,7 +37,7 @@ using AskForNames = std::function<ChildAnswer(std::string_view question, std::ch
 ModuleNames FindNames(const AskForNames& ask, const Module& module, const std::string& sysroot,
                       std::span<const std::string_view> names,
                       std::span<const std::string_view> texts);
-// What the child answers to that question.
+// The answer of the child to that question.
 std::string AnswerNames(std::string_view question);
 
 }  // namespace memtrace::symbolizer

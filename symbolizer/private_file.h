@@ -17,7 +17,7 @@ namespace memtrace::symbolizer {
 // $XDG_CACHE_HOME/memtrace, else ~/.cache/memtrace; empty: neither variable is a path.
 std::string UserCacheDirectory();
 
-// With its parents, for this user only. True: it is there.
+// Makes the directory and its parents, for this user only. True: it is there.
 bool MakePrivateDirectory(const std::string& path);
 
 // A regular file of this user, not behind a symbolic link, and of at most `most_bytes`. Its time
@@ -26,7 +26,7 @@ bool MakePrivateDirectory(const std::string& path);
 bool ReadPrivateFile(const std::string& path, uint64_t most_bytes, time_t touch_after,
                      std::string* bytes);
 
-// With mode 0600.
+// Writes the file with mode 0600.
 bool WritePrivateFile(const std::string& path, std::string_view bytes);
 
 // One kind of them: how their names end, and the eight characters they begin with, of which the
@@ -36,7 +36,7 @@ struct PrivateKind {
   std::string_view magic;
 };
 
-// By what it begins with: a regular file of that kind, of any version.
+// Whether it is a regular file of that kind, of any version, by what it begins with.
 bool IsOfKind(const std::string& path, const PrivateKind& kind);
 
 // Removes the files of a kind that were used least recently, when all of it in the directory are

@@ -14,7 +14,7 @@
 namespace memtrace::symbolizer {
 namespace {
 
-// So that the time of its last use is known to the day.
+// A file's time is set anew when it is older than this, so that the last use is known to the day.
 constexpr time_t kTouchAfterSeconds = 24 * 3600;
 
 struct Header {

@@ -16,7 +16,8 @@ struct SplitUnit {
   const char* name = nullptr;  // of the .dwo file; nullptr: not said
 
   static SplitUnit Of(Dwarf_Die* unit);
-  // Of one that was not found: "app.dwo was not found", or that the file is there and has nothing of the unit.
+  // Says why a split unit was not found: "app.dwo was not found", or that the file is there and has
+  // nothing of the unit.
   std::string Missing(Dwarf_Die* unit) const;
 };
 

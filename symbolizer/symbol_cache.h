@@ -42,7 +42,7 @@ class SymbolCache {
       : directory_(std::move(directory)), most_bytes_(most_bytes) {}
 
   using Ask = std::function<ModuleResult(const Module&, std::span<const Address>)>;
-  // As Symbolizer::Symbolize() with these options; asks only for what is not known.
+  // Gives what Symbolizer::Symbolize() gives with these options; calls `ask` only for what is not known.
   ModuleResult Symbolize(const Options& options, const Module& module,
                          std::span<const Address> addresses, const Ask& ask);
 

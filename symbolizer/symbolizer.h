@@ -71,8 +71,8 @@ enum class ModuleState {
 struct ModuleResult {
   ModuleState state = ModuleState::kNotFound;
   std::string message;     // why, for a person; empty when all is well
-  // Of it, what a better answer failed by though something was there to find it in: a debug file of
-  // another build, damage, servers that have none or were not named.
+  // The part of `message` that says why there is no better answer although there was something to find one
+  // in: a debug file of another build, damage, servers that have none or were not named.
   std::string missed;
   std::string debug_file;  // the separate debug file in use, if any
   bool from_before = false;  // the names are of an earlier look, for the file is another or gone now

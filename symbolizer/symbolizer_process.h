@@ -53,11 +53,11 @@ class SymbolizerProcess {
   void StartForkServer() { fork_server_.Start(); }
 
   ModuleResult Symbolize(const Module& module, std::span<const Address> addresses);
-  // As the function of that name (module_names.h), below Options::sysroot.
+  // Does what the function of that name does (module_names.h), below Options::sysroot.
   ModuleNames FindNames(const Module& module, std::span<const std::string_view> names,
                         std::span<const std::string_view> texts);
 
-  // What the child does, in place of Symbolizer::Symbolize().
+  // The function that the child calls in place of Symbolizer::Symbolize().
   using Work = std::function<ModuleResult(const Module&, std::span<const Address>)>;
   void ReplaceWorkForTesting(Work work) { work_ = std::move(work); }
   const SymbolCache& cache() const { return cache_; }

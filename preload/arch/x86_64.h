@@ -22,10 +22,10 @@ inline constexpr char kClockSource[] = "tsc";
 // clocks too, but for the coarse ones. What it executes is over in ld.so, which reads it.
 inline constexpr int kSetCounterFaults = PR_SET_TSC;
 inline constexpr unsigned long kCounterFaults = PR_TSC_SIGSEGV;
-// What the kernel calls its clock_gettime in the vDSO.
+// The name of clock_gettime in the kernel's vDSO.
 inline constexpr char kVdsoClockGettime[] = "__vdso_clock_gettime";
 
-// What a seccomp filter is told: AUDIT_ARCH_X86_64.
+// The architecture as a seccomp filter is told it: AUDIT_ARCH_X86_64.
 inline constexpr uint32_t kAuditArchitecture = 0xc000003e;
 inline uint64_t Ticks() { return __rdtsc(); }
 // Read after everything before it and before everything behind it: the processor may
@@ -37,7 +37,7 @@ inline uint64_t TicksInOrder() {
   return now;
 }
 
-// What stands before is done, before anything behind begins.
+// Makes the processor finish all instructions before it, before any behind it begins.
 inline void FinishInstructions() { _mm_lfence(); }
 
 // until -= bytes; was it `bytes` at the most? One read-modify-write whose flags are the
@@ -107,7 +107,7 @@ inline bool KeptRegister(const KeptRegisters& kept, int reg, uint64_t* value) {
   }
 }
 
-// Of a function that may be called with any stack pointer.
+// For a function that may be called with any stack pointer: it aligns the stack itself.
 #define MEMTRACE_ALIGNS_STACK __attribute__((force_align_arg_pointer))
 
 // Calls `function` on the stack that ends at `top`, a multiple of 16. The caller has
@@ -289,9 +289,9 @@ inline void SetUcontextRegister(void* ucontext, int dwarf, uint64_t value) {
 }
 
 inline uintptr_t UcontextPc(const void* ucontext) { return UcontextRegister(ucontext, 16); }
-// What the call of the kernel returns that a signal came upon, when the handler does; if it was one.
+// The result that the interrupted system call will return when the handler returns, if the signal interrupted one.
 inline int64_t CallResult(const void* ucontext) { return static_cast<int64_t>(UcontextRegister(ucontext, 0)); }
-// The address behind that call; 0: it was none, or one that the kernel makes again by itself. `readable(address)` says
+// The address behind that call; 0: there was none, or one that the kernel makes again by itself. `readable(address)` says
 // whether the word around an address is: code may begin at that of another page, or be for execution alone.
 template <typename Readable>
 uintptr_t InterruptedCall(const void* ucontext, Readable readable) {
@@ -311,16 +311,16 @@ inline long CallNumberAt(uintptr_t pc) {
   memcpy(&number, code - 6, sizeof(number));
   return code[-7] == 0xb8 ? static_cast<long>(number) : -1;  // mov $number, %eax; syscall
 }
-// Its arguments, which the kernel kept.
+// An argument of that call; the kernel kept them.
 inline uint64_t CallArgument(const void* ucontext, int index) {
   constexpr int kRegisters[] = {5, 4, 1, 10, 8, 9};
   return UcontextRegister(ucontext, kRegisters[index]);
 }
-// It returns this instead.
+// Makes that call return `result` instead.
 inline void EndCall(void* ucontext, int64_t result) {
   SetUcontextRegister(ucontext, 0, static_cast<uint64_t>(result));
 }
-// Makes it once more when the handler returns.
+// Makes that call once more when the handler returns.
 inline void MakeCallAgain(void* ucontext, long number) {
   SetUcontextRegister(ucontext, 0, static_cast<uint64_t>(number));
   SetUcontextRegister(ucontext, 16, UcontextRegister(ucontext, 16) - 2);
@@ -363,7 +363,7 @@ inline void* CallAgainOwner(const void* ucontext) { return reinterpret_cast<void
 // Below the stack pointer, these bytes are the function's own that runs there.
 inline constexpr uintptr_t kRedZoneBytes = 128;
 
-// What the kernel takes for a signal's action. A handler returns by `restorer`, which
+// The struct by which the kernel takes a signal's action. A handler returns by `restorer`, which
 // MEMTRACE_DEFINE_RESTORER defines as a function of C.
 struct KernelAction {
   void* handler;

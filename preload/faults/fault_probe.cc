@@ -11,7 +11,7 @@ namespace memtrace {
 
 bool FaultEventsAreHarmless() {
   if (sys::Call(SYS_prctl, PR_GET_SECCOMP) == 0) return true;
-  // As fork, with no exit signal: the program's wait() and SIGCHLD know nothing of it.
+  // This is a fork without an exit signal: the program's wait() and SIGCHLD know nothing of it.
   const long child = sys::Call(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
   if (child == 0) {
     const uint64_t no_core[2] = {0, 0};

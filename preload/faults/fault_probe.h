@@ -7,7 +7,7 @@
 
 namespace memtrace {
 
-// With signals blocked. One system call where there is no filter.
+// To be called with signals blocked. Makes one system call where there is no filter.
 bool FaultEventsAreHarmless();
 
 }  // namespace memtrace

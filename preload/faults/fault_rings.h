@@ -47,7 +47,7 @@ class FaultRings {
   // `user_only`: not the faults that the kernel takes on the program's behalf. Those are left
   // out too where the kernel does not permit them.
   Result Open(bool user_only);
-  // In a fork child, where they are not mapped.
+  // To be called in a fork child, where they are not mapped.
   void Forget();
 
   size_t count() const { return count_; }

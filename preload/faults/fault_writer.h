@@ -24,7 +24,7 @@ class FaultLock {
   FaultLock& operator=(const FaultLock&) = delete;
   explicit operator bool() const { return mine_; }
 
-  // In a fork child.
+  // To be called in a fork child.
   static void Forget() { taken_.store(false, std::memory_order_relaxed); }
 
  private:

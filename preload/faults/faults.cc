@@ -78,8 +78,8 @@ void ExplainRefusal(const FaultRings::Result& result, Sentence& why) {
   }
 }
 
-// What a first touch costs here: some pages of our own, the fastest of them but one, for the
-// others may have met an interrupt. 10 us.
+// Measures what a first touch costs here, on some pages of our own. It takes the fastest but one, for the
+// others may have met an interrupt. Takes 10 us.
 uint64_t MeasureFault() {
   constexpr size_t kPages = 8;
   auto* const memory =
@@ -134,7 +134,7 @@ void WriteOwnMemory(FaultWriter& writer, const OwnMemoryChange& change) {
   writer.End();
 }
 
-// What there is already.
+// Writes the memory of ours that there is already.
 void WriteOwnRanges() {
   constexpr size_t kMost = 128;
   OwnRange ranges[kMost];
@@ -245,7 +245,8 @@ void OpenFaults() {
     if (sys::Failed(result.error)) ExplainRefusal(result, why);
   }
   const uint64_t ns_per_fault = MeasureFault();
-  // What came before is no event, and the events of that are ours.
+  // Faults from before this moment are told as a count alone. The events that there may be of them are MeasureFault()'s,
+  // so ours.
   const uint64_t ns = NowNs(CLOCK_MONOTONIC);
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);

@@ -19,7 +19,7 @@ namespace memtrace {
 
 // The calling thread is the only one of the process.
 void OpenFaults();
-// In a fork child, before its own OpenFaults().
+// To be called in a fork child, before its own OpenFaults().
 void ForgetFaults();
 
 enum class DrainWhen { kIfDue, kNow };

@@ -23,14 +23,14 @@ using format::PageState;
 
 constexpr long kFirstGrowthKb = 16 << 10;
 constexpr uint32_t kMostAtMarks = 64;
-// Of pages: 64 GiB. More are reservations of which little is touched.
+// The most pages of a snapshot: 64 GiB. A program with more has reserved memory and touched little of it.
 constexpr uint64_t kMostPages = uint64_t{16} << 20;
 constexpr size_t kChunkPages = 4096;
 constexpr size_t kSmallestText = 256 << 10, kLargestText = 64 << 20;
 constexpr size_t kWriterBytes = 64 << 10;
 constexpr size_t kMostOwn = 512;
 
-// What the kernel will write to: the faults are ours, see sys::ReadFile.
+// Touches memory that the kernel will write to, so that the faults are ours: see sys::ReadFile.
 void Touch(volatile void* memory, size_t bytes) {
   auto* const at = static_cast<volatile char*>(memory);
   for (size_t i = 0; i < bytes; i += arch::kPageBytes) at[i] = 0;
@@ -42,7 +42,7 @@ constinit std::atomic<uint32_t> g_snapshots{0};
 constinit std::atomic<uint32_t> g_at_marks{0};
 constinit std::atomic<bool> g_is_fork_child{false};
 
-// What one snapshot works with, in a mapping of its own.
+// The buffers of one snapshot, in a mapping of their own.
 struct Work {
   uint8_t writer[kWriterBytes];
   uint64_t entries[kChunkPages];
@@ -284,7 +284,7 @@ std::string_view ReadText(std::string_view name, char* buffer, size_t capacity) 
   return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
 }
 
-// Of a thread that has ended it says nothing of memory.
+// Reads the status of a thread that lives: for one that has ended it says nothing of memory.
 std::string_view ReadStatus(char* buffer, size_t capacity) {
   const long bytes = ReadOwnProc("status", [&](const char* path) {
     const long read = sys::ReadFile(path, buffer, capacity);
@@ -370,7 +370,7 @@ bool TakePageSnapshotIfGrown(long peak_kb) {
 }
 
 void ForgetPageSnapshots() {
-  // What it has from its parent is no growth of it.
+  // The memory that it has from its parent is no growth of its own.
   rusage usage = {};
   if (const OtherCalls calls; calls) sys::Getrusage(RUSAGE_SELF, &usage);
   const long grown = usage.ru_maxrss + usage.ru_maxrss / 2;

@@ -27,7 +27,7 @@ void TakePageSnapshot(format::SnapshotReason reason, std::string_view name = {})
 // to be taken anew.
 bool TakePageSnapshotIfGrown(long peak_kb);
 
-// In a fork child.
+// To be called in a fork child.
 void ForgetPageSnapshots();
 
 }  // namespace memtrace

@@ -24,7 +24,8 @@ namespace memtrace {
 namespace {
 
 constexpr uintptr_t kRoomBytes = 32 << 10;
-// Of the first thread, whose stack grows. What is farther from its begin is another one, a coroutine's.
+// The stack of the first thread grows. A stack pointer farther from its begin than this is on another stack, a
+// coroutine's.
 constexpr uintptr_t kMostOfFirstStack = 64 << 20;
 
 void SetMask(const void* mask, uint64_t* before) {

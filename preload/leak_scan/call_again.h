@@ -23,7 +23,7 @@ struct CallArguments {
   uint64_t at[6] = {};
 
   CallArguments() = default;
-  // Of the call that a handler with this ucontext interrupted.
+  // Takes the arguments of the call that a handler with this ucontext interrupted.
   explicit CallArguments(const void* context) {
     for (int i = 0; i < 6; ++i) at[i] = arch::CallArgument(context, i);
   }
@@ -34,18 +34,18 @@ struct CallArguments {
   void set(int i, const T* value) { at[i] = reinterpret_cast<uint64_t>(value); }
 };
 
-// What it returns. `*by_us`: with -EINTR, that it was a scan's signal.
+// Makes the call and returns its result. `*by_us`: if that is -EINTR, whether it was for a scan's signal.
 long CallAgain(long number, const CallArguments& arguments, bool* by_us);
 
-// The handler with this ucontext interrupted a CallAgain(): its caller is told.
+// Whether the handler with this ucontext interrupted a CallAgain(); NoteScanInCallAgain() tells its caller.
 bool IsInCallAgain(const void* context);
 void NoteScanInCallAgain(const void* context);
 
-// The handler runs on the thread's own stack, and there is room for another one and for one of the program's.
+// Whether the handler runs on the thread's own stack, with room for another one and for one of the program's.
 // Elsewhere, as on an alternate signal stack or a coroutine's, it is not known how much the program counts on.
 bool HasRoomToGoOn(const void* context);
 
-// The signals that the program has unblocked are, while it lives.
+// While this object lives, the signals that the program has unblocked are unblocked.
 class AsInterrupted {
  public:
   explicit AsInterrupted(const void* context);
@@ -65,16 +65,16 @@ uint64_t NsOf(int64_t seconds, int64_t ns);
 inline timespec TimeOf(uint64_t ns) {
   return {static_cast<time_t>(ns / kNsInSecond), static_cast<long>(ns % kNsInSecond)};
 }
-// Not behind a filter that the program has installed since (allowed_calls.h).
+// False: the program has installed a filter since, so no call may be made (allowed_calls.h).
 bool MayCall();
 // -1: `fd` is no socket.
 int SocketOption(long fd, int option);
-// Of SO_RCVTIMEO or SO_SNDTIMEO; 0: none, or `fd` is no socket.
+// The time of SO_RCVTIMEO or SO_SNDTIMEO; 0: none, or `fd` is no socket.
 uint64_t SocketTimeNs(long fd, int option);
 
-// Until the descriptor is ready for `events`, or `deadline_ns`, UINT64_MAX: none. What poll() returns: -EINTR is the
-// program's; -EPERM: no call may be made any more.
-// `*seen`: its events.
+// Waits until the descriptor is ready for `events`, or until `deadline_ns` (UINT64_MAX: for ever). Returns what poll()
+// returns: -EINTR is for a signal of the program's; -EPERM: no call may be made any more. `*seen`: the events that
+// are there.
 long WaitForDescriptor(const void* context, long fd, short events, uint64_t deadline_ns, short* seen);
 
 }  // namespace memtrace

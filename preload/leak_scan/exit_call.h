@@ -13,8 +13,8 @@ namespace memtrace {
 // At load: finds libc's exit(), which ours jumps to.
 void FindExit();
 
-// What exit() was called with, by the thread that is in the exit handler with this return address,
-// caller's stack pointer and frame pointer.
+// The registers and the stack pointer at the call of exit() by the thread that is in the exit handler with this
+// return address, caller's stack pointer and frame pointer.
 ScanCaller CallerOfExit(uintptr_t pc, uintptr_t stack_pointer, uintptr_t frame_pointer);
 
 }  // namespace memtrace

@@ -21,7 +21,7 @@ struct SeenCall {
   long number = -1;  // -1: in none
   uintptr_t stack_pointer = 0, pc = 0;
 
-  // Of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010", the number, the arguments,
+  // Reads the text of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010", the number, the arguments,
   // the stack pointer and the address behind the call. "-1 ..." in no call, "running".
   static SeenCall Parse(std::string_view text);
 };

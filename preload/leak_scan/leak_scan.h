@@ -38,8 +38,8 @@ struct ScanCaller {
   uintptr_t stack_pointer = 0;
   bool has_registers = false;  // those a function must keep, if they are not on the stack
   arch::KeptRegisters registers = {};
-  // Of a signal that interrupted the program: it has all registers, and where the stack was. What
-  // lies between there and the handler are the kernel's and our frames, and old words: the kernel
+  // The ucontext of a signal that interrupted the program: it has all registers, the stack pointer among them.
+  // Between that and the handler's frame are frames of the kernel's and ours, and old words: the kernel
   // leaves room for vector registers that it does not write.
   const void* interrupted = nullptr;
 };
@@ -54,21 +54,21 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 // on request that is under way.
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller);
 
-// In a section, where clocks are looked at: another program asks for a scan (StatusArea).
+// Whether another program asks for a scan (StatusArea). To be called in a section, where clocks are looked at.
 bool IsScanRequested();
-// `unblocked`: the signals that the program does not block here; all are, by the caller. `interrupted`: see
+// Begins that scan. `unblocked`: the signals that the program does not block here; the caller blocks all. `interrupted`: see
 // ScanCaller; null: in a function that the program called.
 void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted = nullptr);
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.
 void PrepareScans();
-// That handler alone: again, when threads turn out to share an alternate stack.
+// Installs only that handler: again, when threads turn out to share an alternate stack.
 void PrepareLeakSignal();
 
 // Waits for a scan that is under way, and ends it if it takes more than a minute: before exec.
 void FinishScan();
 
-// In a fork child: its parent's scans are not its own.
+// To be called in a fork child: its parent's scans are not its own.
 void ForgetScans();
 
 }  // namespace memtrace

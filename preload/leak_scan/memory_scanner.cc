@@ -153,7 +153,7 @@ void MemoryScanner::WriteThread(int tid, uint32_t serial, ScanThreadState state,
   out.Number(alternate.end);
   out.Number(thread_pointer);
   out_->End();
-  // What only a register points to may be pointed into as well.
+  // A block that only a register points to may be pointed into as well.
   for (int i = 0; registers != nullptr && i < arch::kRegisterCount; ++i) {
     territory_.Mark(registers[i]);
   }
@@ -179,13 +179,13 @@ void MemoryScanner::WriteThreads() {
                 StackOf(thread.tid), {thread.alternate_begin, thread.alternate_end},
                 parked ? thread.control_block : 0);
   }
-  // Those that have ended, but are not joined yet.
+  // Threads that have ended, but are not joined yet.
   cuts_.ForEachStack(0, [this](uintptr_t begin, uintptr_t end) {
     WriteThread(0, 0, ScanThreadState::kEnding, 0, nullptr, {begin, end}, {0, 0}, begin);
   });
 }
 
-// What the program told (memtrace.h), and what else is known of it.
+// Writes what the program told of its memory (memtrace.h), and what else is known of it.
 void MemoryScanner::WriteHints() {
   const auto write = [this](format::ScanHint kind) {
     return [this, kind](uintptr_t begin, uintptr_t end) {

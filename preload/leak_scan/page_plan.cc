@@ -162,7 +162,7 @@ PagePlan::Result PagePlan::Make(const ScanMapping& mapping, uintptr_t begin, uin
     for (size_t i = 0; i < pages; ++i) plan_[i] = (plan_[i] & 1) != 0 ? kRead : kAbsent;
   }
   if (!in_copy_ && mapping.file) can_load_ = false;
-  // What is the process's own can be loaded; but kernels before 6.14 tell of guard regions (madvise()) that
+  // Pages that are the process's own can be loaded; but kernels before 6.14 tell of guard regions (madvise()) that
   // they are swapped.
   may_have_guards_ |= some_swapped;
   if (some_swapped || (!can_load_ && (mapping.file || mapping.shared))) TestPages(begin, pages, mapping);

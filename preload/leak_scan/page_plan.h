@@ -32,19 +32,19 @@ class PagePlan {
   // Once, before the first Make(). False: no memory.
   bool Prepare();
 
-  // As before Linux 6.7.
+  // Does without PAGEMAP_SCAN, as on kernels before Linux 6.7.
   void ForbidScanForTesting() { can_scan_ = false; }
 
-  // At a time, for a byte is kept for each page.
+  // The most that Make() looks at in one call, for it keeps a byte for each page.
   static constexpr uintptr_t kMostBytes = uintptr_t{16} << 30;
 
   // Looks at the pages of [begin, end), a part of `mapping`.
   enum Result { kMade, kTooLarge, kNoMemory };
   Result Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end);
 
-  // Of the part that Make() looked at last: of the page that is the i-th from that of `begin`.
+  // The state of the i-th page of the part that Make() looked at last, counted from the page of `begin`.
   State operator[](size_t i) const { return static_cast<State>(plan_[i]); }
-  // What is kRead can be loaded, for it is the process's own; else it is to be asked for with
+  // Whether kRead pages can be loaded, for they are the process's own; else they are to be asked for with
   // process_vm_readv.
   bool can_load() const { return can_load_; }
   bool may_have_guards() const { return may_have_guards_; }

@@ -96,8 +96,8 @@ bool Find(long call, const CallArguments& arguments, Transfer* transfer) {
         t.SetBuffer(arguments.at[1], arguments.at[2]);
         break;
       case SYS_sendmsg: case SYS_recvmsg: {
-        // What is sent beside the bytes goes with the first of them; what is received so may come with later ones,
-        // and the room that there is for it is not known any more.
+        // Control data that is sent goes with the first bytes. Control data that is received may come with later bytes,
+        // and the room that there was for it is not known any more.
         const auto* const message = arguments.pointer<const msghdr>(1);
         const bool is_plain = call == SYS_sendmsg ? (arguments.at[2] & ~kPlainSend) == 0
                                                   : IsPlainReceive(arguments.at[2]) && message->msg_control == nullptr;
@@ -125,7 +125,7 @@ iovec RestOf(const Transfer& transfer, size_t done) {
   return {static_cast<char*>(part->iov_base) + before, std::min(part->iov_len - before, transfer.bytes - done)};
 }
 
-// Its number is still that of the file.
+// Whether `fd` still is the file of the transfer.
 bool IsSameFile(const Transfer& transfer, long fd) {
   struct stat now;
   return !sys::Failed(sys::Fstat(fd, &now)) && now.st_dev == transfer.file.st_dev && now.st_ino == transfer.file.st_ino;

@@ -19,8 +19,8 @@ namespace memtrace {
 
 inline constexpr size_t kMostTransferred = 0x7ffff000;  // by one call
 
-// With the ucontext of a handler that interrupted the call with this number, which returned more than 0. What it would
-// have returned is there afterwards.
+// Goes on with the call of this number, which returned more than 0. `context`: the ucontext of the handler that
+// interrupted it; afterwards it has the result that the call would have had.
 void GoOnTransferring(void* context, long call);
 
 }  // namespace memtrace

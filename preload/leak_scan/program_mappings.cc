@@ -16,7 +16,7 @@ void MappedGranules<kShift>::NoteMmap(uintptr_t begin, size_t bytes, int flags) 
     Forget(begin, bytes);
     return;
   }
-  // What a mapping at a fixed place left of others at its ends is the same caller's as it was.
+  // A mapping at a fixed place may leave parts of others at its ends: they are the same caller's as before.
   used_.store(true, std::memory_order_relaxed);
   bits_.Set(first, end);
 }

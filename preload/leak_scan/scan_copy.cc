@@ -46,14 +46,14 @@ void CloseAll(bool shared) {
 #ifdef SYS_close_range
   const long result = sys::Call(SYS_close_range, 0, UINT_MAX, shared ? kUnshareFiles : 0);
   if (!shared || !sys::Failed(result)) return;
-  // What is opened next must not be seen in the program.
+  // Descriptors that are opened from here on must not be seen in the program.
   if (!sys::Failed(sys::Call(SYS_unshare, CLONE_FILES))) return CloseAll(/*shared=*/false);
 #endif
   if (!shared) return;
   for (;;) sys::Call(SYS_exit_group, 1);
 }
 
-// What the copy does, from its first instruction to its last.
+// The copy runs this from its first instruction to its last.
 [[noreturn]] void BeTheCopy(const ScanJob& job, bool hurry) {
   // A handler of the program must not run here, and a fault ends the copy alone.
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGALRM}) {
@@ -139,7 +139,7 @@ long MakeScanCopy(ScanJob* job, bool hurry) {
   // First it says so, and then looks for execs; who execs, the other way round (WaitForSharedFiles).
   g_scan_page->shares_files.store(job->number);
   job->shares_files = !IsExecUnderWay() && CanLeaveFiles();
-  // As fork, without what libc does about it; with no signal at its end, and nothing for who
+  // This is a fork without what libc does about it; with no signal at its end, and nothing for who
   // traces this process: gdb would announce a new thread.
   const long copy = sys::Call(SYS_clone, CLONE_UNTRACED | (job->shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
   if (copy == 0) BeTheCopy(*job, hurry);

@@ -19,20 +19,20 @@
 
 namespace memtrace {
 
-// What is waited for a copy at most.
+// How long a copy is waited for at most.
 inline constexpr uint64_t kLongestScanWaitNs = 60'000'000'000;
 
 // The copy that is at work; 0: none.
 inline constinit std::atomic<int> g_scanning_copy{0};
 
-// Of g_scanning_copy. One page for the life of the process: who waits for a copy may find that
-// another thread has reaped it.
+// The page that the process shares with g_scanning_copy. It is one page for the life of the process: a thread that
+// waits for a copy may find that another one has reaped it.
 inline constinit ScanPage* g_scan_page = nullptr;
 // False: no memory for it.
 bool HasScanPage();
 
-// Its pid, or the error of clone. `hurry`: somebody waits for it. It is for the caller to say in g_scanning_copy
-// what it made, when the threads go on.
+// Makes the copy and returns its pid, or the error of clone. `hurry`: somebody waits for it. The caller has to put
+// the pid into g_scanning_copy when the threads go on.
 long MakeScanCopy(ScanJob* job, bool hurry);
 
 // Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of any), and ends it then.
@@ -41,11 +41,11 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted = 0);
 // Does not wait.
 void ReapScan();
 
-// With an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
+// To be called with an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
 // locks of files (fcntl), which are those of the table.
 void WaitForSharedFiles();
 
-// In a fork child: its parent's copy is not its own.
+// To be called in a fork child: its parent's copy is not its own.
 void ForgetScanCopy();
 
 }  // namespace memtrace

@@ -33,7 +33,7 @@ class ScanCuts {
   // until now; `pages` is used.
   void Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages);
 
-  // Of the thread, or of one that has ended: visit(stack_begin, stack_end).
+  // Visits the stacks of the thread, or with `tid` 0 of threads that have ended: visit(stack_begin, stack_end).
   template <typename Visit>
   void ForEachStack(int tid, Visit visit) const {
     for (size_t i = 0; i < cuts_.size(); ++i) {
@@ -41,8 +41,8 @@ class ScanCuts {
     }
   }
 
-  // What [at, *end) is; shortens it to the part that is one thing. Null: what its mapping is.
-  // Asked in ascending order.
+  // The cut that the memory from `at` on is in; lowers `*end` to where that changes. Null: in none, so it is what
+  // its mapping is. To be called with ascending addresses.
   const Cut* At(uintptr_t at, uintptr_t* end);
 
  private:

@@ -18,25 +18,26 @@
 
 namespace memtrace {
 
-// On a page that the copy and the process share.
+// How far a scan is; on a page that the copy and the process share.
 struct ScanProgress {
   std::atomic<uint32_t> over{0};      // 1: nothing will be written any more. A futex.
   std::atomic<uint64_t> stood_ns{0};  // 0: not known yet
   std::atomic<uint64_t> fork_ns{0};
   std::atomic<uint32_t> blocks{0};    // of the trace that were written
-  // Of the scan, for what is told of a copy that died.
+  // What is known of the scan, for the record of one whose copy died.
   std::atomic<uint32_t> number{0};
   format::ScanReason reason = format::ScanReason::kExitLate;
   format::ScanShow show = format::ScanShow::kAny;
   Text<256> label;
 
-  // Of the scan with this number, whose copy is gone: it did not say that it was over. Another thread may have
-  // begun the next one here: its number is another, and stands before what it says.
+  // Whether the scan with this number, whose copy is gone, did not say that it was over. Another thread may have begun
+  // the next scan here: that has another number, which is written before all else.
   bool DidNotEnd(uint32_t of) const { return over.load() == 0 && number.load() == of; }
 };
 
-// What the copy and who made it share. Another thread may see the copy end, and begin the next scan, before the
-// one that waits for it looks: which ones are complete (kDone was written) is known for longer.
+// The data that the copy shares with the process that made it. Another thread may see the copy end, and begin the
+// next scan, before the thread that waits for it looks: so it is kept for longer which scans are complete, that is,
+// wrote kDone.
 struct ScanPage {
   ScanProgress now;
   std::atomic<uint32_t> complete[16] = {};  // numbers of scans, each at its remainder

@@ -145,7 +145,7 @@ bool ScanMappings::Classify() {
       mapping.kind = ScanRegionKind::kStack;
     } else if (mapping.file && of_module) {
       mapping.kind = writable ? ScanRegionKind::kModuleData : ScanRegionKind::kRelro;
-      // Of what is not writable, pages that were written once: relocated, then protected.
+      // In a mapping that is not writable, pages that were written once are read: relocated, then protected.
       if (readable && !writable && (mapping.protection & PROT_EXEC) == 0) mapping.part = Part::kRead;
     } else if (mapping.file) {
       mapping.kind = ScanRegionKind::kFile;

@@ -20,7 +20,7 @@ struct ScanMapping {
   bool file = false;     // has an inode
   std::string_view path;  // as in the file, "" for none
   format::ScanRegionKind kind = format::ScanRegionKind::kOther;
-  // What it is for a scan: to be read, to be named as not read, or nothing.
+  // What a scan does with it: reads it, names it as not read, or leaves it out.
   enum class Part : uint8_t { kNone, kRead, kNotRead } part = Part::kNone;
 
   bool anonymous() const { return !shared && !file; }

@@ -37,7 +37,7 @@ class ScanArena {
       failed_ = true;
       return nullptr;
     }
-    // Of a large table a word here and there is touched.
+    // A large table is touched at a word here and there: huge pages would take far more memory than that.
     if (bytes >= 2 << 20) sys::Madvise(memory, bytes, MADV_NOHUGEPAGE);
     const auto begin = reinterpret_cast<uintptr_t>(memory);
     ranges_[count_++] = {begin, begin + bytes};
@@ -47,7 +47,7 @@ class ScanArena {
   T* Array(size_t count) {
     return static_cast<T*>(Allocate(count * sizeof(T)));
   }
-  // For who can do with less: that there is none is no failure.
+  // The same for a caller that can do with less: if there is no memory, that is no failure.
   void* TryAllocate(size_t bytes) {
     const bool failed = failed_;
     void* const memory = Allocate(bytes);

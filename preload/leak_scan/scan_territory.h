@@ -23,14 +23,14 @@ class ScanTerritory {
   // Once. False: no address space for the tables.
   bool Find(const ScanMappings& mappings);
 
-  // What the granule of a value, which is below kAddresses, may have.
+  // What may be in the granule of a value. The value must be below kAddresses.
   enum : uint8_t { kMayBeTerritory = 1, kMayBeFile = 2 };
   struct Granules {
     const uint8_t* flags;
     int shift;
     uint8_t Flags(uint64_t value) const { return flags[value >> shift]; }
   };
-  // For a loop over words, which keeps it in registers. As long as the territory is what was found.
+  // The tables for a loop over words, which keeps them in registers. They hold until the territory is found anew.
   Granules granules() const { return {flags_, shift_}; }
 
   // True: `value` points into the territory; remembers that for WriteTargets().

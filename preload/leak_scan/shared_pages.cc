@@ -14,7 +14,7 @@
 namespace memtrace {
 namespace {
 
-// What is smaller is asked for page by page: opening a file takes time as well.
+// Smaller mappings are asked about page by page: opening a file takes time as well.
 constexpr size_t kLeastOpened = 16 << 10;  // pages
 constexpr size_t kStride = 64;             // as finely as data is told from none
 
@@ -26,8 +26,8 @@ Text<17> Hex(uint64_t value) {
   return text;
 }
 
-// Of memory alone: to open another file may be noticed, or wait for who serves it. Not everybody may open
-// what is mapped (CAP_CHECKPOINT_RESTORE).
+// Opens the file of a mapping, if it is memory: to open another file may be noticed, or wait for the process that
+// serves it. Not everybody may open what is mapped (CAP_CHECKPOINT_RESTORE).
 long OpenMapped(const ScanMapping& mapping) {
   bool of_memory = false;
   for (const std::string_view begin : {"/memfd:", "/dev/shm/", "/dev/zero (deleted)", "/SYSV"}) {

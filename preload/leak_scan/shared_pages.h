@@ -15,13 +15,13 @@ namespace memtrace {
 
 class SharedPages {
  public:
-  // Of one scan. 64 GiB, a second.
+  // How many pages are asked about in one scan: those of 64 GiB, which takes a second.
   static constexpr uint64_t kMostAsked = uint64_t{16} << 20;
 
   explicit SharedPages(uint64_t most_asked = kMostAsked) : most_asked_(most_asked) {}
 
-  // Of `pages` pages from `begin` on, a part of `mapping`: for each a byte, 1 where it is in memory or that
-  // cannot be told. False: there are too many to ask.
+  // Sets a byte for each of `pages` pages from `begin` on, a part of `mapping`: 1 if it is in memory, or if that
+  // cannot be told. False: there are too many pages to ask about.
   bool Find(const ScanMapping& mapping, uintptr_t begin, size_t pages, uint8_t* resident);
 
   uint64_t asked() const { return asked_; }

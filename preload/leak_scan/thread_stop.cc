@@ -57,16 +57,16 @@ constexpr long kClone3 = 435;
 // at a time one sees the other.
 constinit std::atomic<uint32_t> g_execs{0};
 constinit std::atomic<bool> g_sending{false};
-// Whose action is ours now; 0: of none.
+// The signal whose action is ours now; 0: none.
 constinit std::atomic<int> g_taken_signal{0};
 
-// What the handlers see. A stop has a number; the handler of an earlier one, which comes late,
+// The state that the handlers see. A stop has a number; the handler of an earlier one, which comes late,
 // finds another number and goes.
 constinit std::atomic<uint32_t> g_number{0};
 constinit std::atomic<StoppedThread*> g_threads{nullptr};
 constinit std::atomic<size_t> g_capacity{0};
 constinit std::atomic<uint32_t> g_parked{0};
-// So many are waited for: the last of them wakes the one that waits, or it would run once for each.
+// How many threads are waited for. Only the last of them wakes the thread that waits, or that would run once for each.
 constinit std::atomic<uint32_t> g_wanted{UINT32_MAX};
 constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop that is over
 // The table is kept for the next stop: a late handler may look at it.
@@ -331,7 +331,8 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
     bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -ESRCH;
     if (!has_ended) {
       if (!are_few) continue;
-      // What it was seen in before it was sent the signal is its handler's to read.
+      // This look must not go into thread.call: the handler reads there in which call the thread was seen before it was sent
+      // the signal.
       const Seen seen = LookAt(thread.tid);
       NoteWaiting(seen, &thread);
       has_ended = seen.ended;  // the first thread stays listed
@@ -363,7 +364,7 @@ bool ThreadStop::Stop() {
   if (buffer_ == nullptr) return false;
   process_ = OwnProcDirectory();
   struct stat tasks;
-  // Its links are the threads and two more.
+  // The directory has as many links as there are threads, and two more.
   if (sys::Failed(sys::Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>("/proc/self/task"),
                             reinterpret_cast<long>(&tasks), 0))) {
     return false;
@@ -394,7 +395,7 @@ bool ThreadStop::Stop() {
   // asked again.
   for (size_t asked = 0; asked < count_;) {
     const size_t end = count_;
-    // What has to be known of each is asked before the first stands.
+    // All that has to be known of each thread is asked before the first one stands.
     for (size_t i = asked; i < end; ++i) {
       threads_[i].may_be_sent = signal && !is_late() && MaySend(threads_[i]);
     }
@@ -459,8 +460,8 @@ void ThreadStop::Release() {
   SetAction(signal_, nullptr, &now);
   const bool is_ours = now.handler == reinterpret_cast<void*>(&OnSignal);
   if (!all_came) {
-    // What is still pending would end the process under the action that it had: to ignore a
-    // signal for a moment takes it away.
+    // A signal that is still pending would end the process under the action that it had: to ignore
+    // it for a moment takes it away.
     arch::KernelAction ignore = {};
     ignore.handler = reinterpret_cast<void*>(SIG_IGN);
     SetAction(signal_, &ignore, nullptr);

@@ -45,7 +45,7 @@ struct StoppedThread {
   bool waits_for_child = false;  // one of vfork
   SeenCall call;  // when it was looked at
   std::atomic<uint32_t> state{kAwaited};
-  // Of a thread that stands.
+  // Set for a thread that stands:
   uint64_t registers[arch::kRegisterCount] = {};
   uintptr_t control_block = 0;
   uintptr_t alternate_begin = 0;  // its alternate signal stack, 0: none
@@ -54,7 +54,7 @@ struct StoppedThread {
   uintptr_t stack_pointer() const { return registers[arch::kRsp]; }
 };
 
-// In a fork child: whatever was under way was the parent's.
+// To be called in a fork child: whatever was under way was the parent's.
 void ForgetStop();
 
 class ThreadStop {
@@ -87,7 +87,7 @@ class ThreadStop {
   bool Knows(int tid) const;
   bool Add(int tid);
   bool ChooseSignal();
-  // What the kernel says of a thread.
+  // The state of a thread, as the kernel tells it.
   struct Seen {
     bool known = false, ended = false;
     uint64_t blocked = 0;  // signals, as a mask
@@ -122,8 +122,8 @@ class ThreadStop {
 // There is one of these now.
 bool IsExecUnderWay();
 
-// From before the call of exec until it failed. Waits for a signal that is just being sent, so that
-// the calling thread takes it before its program is replaced. In a vfork child nothing.
+// Lives from before the call of exec until that failed. Waits for a signal that is just being sent, so that
+// the calling thread takes it before its program is replaced. In a vfork child it does nothing.
 class ExecUnderWay {
  public:
   ExecUnderWay();

@@ -22,7 +22,7 @@ struct Known {
 
 constexpr AllocatorCall kAllocates = {true, false}, kFrees = {false, true}, kBoth = {true, true};
 
-// As the program calls them; each allocator has them under a name of its own as well.
+// The functions by the names that programs call; each allocator has them under a name of its own as well.
 constexpr Known kFamily[] = {
     {"malloc", kAllocates},         {"calloc", kAllocates},        {"realloc", kBoth},
     {"reallocarray", kBoth},        {"free", kFrees},              {"free_sized", kFrees},
@@ -69,7 +69,7 @@ UnseenCalls::UnseenCalls(const ScanMappings& mappings, VtableTest& files)
   allocator_bytes_ = bytes;
 }
 
-// Of a file its end may be before that of its mapping.
+// A file may end before its mapping does: so the kernel is asked whether the page can be read.
 bool UnseenCalls::FindReadable(uintptr_t address, size_t bytes, Readable& last) {
   const ScanMapping* const mapping = mappings_.Find(address);
   if (mapping == nullptr || (mapping->protection & PROT_READ) == 0 || mapping->end - address < bytes) return false;

@@ -26,7 +26,7 @@
 
 namespace memtrace {
 
-// What a function of an allocator does that this library does not see where it does not stand in for it.
+// What a function of an allocator does. The library does not see it where it does not stand in for the function.
 struct AllocatorCall {
   bool allocates = false, frees = false;
 };
@@ -63,7 +63,8 @@ class UnseenCalls {
   void LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const Symbols& symbols, uintptr_t bias,
               AllocatorCall* calls);
 
-  // What is known to be readable where something was read last: of the next it mostly holds too.
+  // The memory around the last place that was read which is known to be readable: the next place is mostly in it
+  // too.
   struct Readable {
     uintptr_t begin = 0, end = 0;
   };

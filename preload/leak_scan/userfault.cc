@@ -15,7 +15,7 @@ namespace {
 long LookIn(long directory) {
   constexpr std::string_view kIs = "anon_inode:[userfaultfd]";
   constexpr long kNameAt = 19;  // struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1
-  // Of more descriptors than that a look at each takes longer than a copy may save.
+  // If there are more descriptors than this, a look at each takes longer than a copy may save.
   constexpr int kMostLookedAt = 65536;
   int looked_at = 0;
   alignas(8) char entries[2048];

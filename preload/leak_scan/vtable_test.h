@@ -1,5 +1,6 @@
-// VtableTest: whether a word of a block looks like the address of a vtable: that of a C++ object
-// with more than one base, whose inner base may be all that is pointed to (LEAKS 1.5).
+// VtableTest: whether a word of a block looks like the address of a virtual function table. A C++
+// object with more than one base has several, and the program may have a pointer to an inner
+// base only: `multipleinheritance` in docs/leaks.md ("Interior pointers that count as starts").
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_VTABLE_TEST_H_
@@ -22,10 +23,11 @@ class VtableTest {
   // Once, before the others. False: no memory.
   bool Prepare(ScanArena& arena);
 
-  // Aligned, in a module, and with two addresses of code among the words there.
+  // Whether `value` is aligned and in a mapped file, and the first two words there that are not 0 are addresses of
+  // code.
   bool LooksLikeVtable(uint64_t value);
 
-  // Of what is mapped of a file: the kernel can read it.
+  // Whether the kernel can read this part of a mapped file.
   bool CanLoad(uintptr_t begin, size_t bytes);
 
  private:

@@ -190,7 +190,7 @@ bool Program::ExecuteOther(uint8_t opcode, ByteReader* reader) {
     case kGnuArgsSize: reader->Uleb(); return false;
     default: break;
   }
-  // What is left begins with a register.
+  // The instructions that are left begin with a register.
   const uint64_t reg = reader->Uleb();
   switch (opcode) {
     case kOffsetExtended:

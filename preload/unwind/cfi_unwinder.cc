@@ -105,7 +105,7 @@ StepResult CfiUnwinder::StepByRule(FrameRule rule) {
   return Leave(&outer, (rule.flags & kSignal) != 0);
 }
 
-// As FastWalk's. What the frame read may have moved the window to the other stack already.
+// The same as FastWalk's. The reads of the frame may have moved the window to the other stack already.
 bool CfiUnwinder::LeavesStack(uintptr_t pc, uintptr_t sp) {
   if (stacks_left_ == 0) return false;
   --stacks_left_;

@@ -22,7 +22,7 @@
 
 namespace memtrace::unwind {
 
-// What a walk knows of the frame it stands in, besides where to go from there.
+// What a walk knows of the frame that it has come to, besides how to go on from there.
 struct FrameInfo {
   uint16_t tag = 0;         // module instance
   bool trampoline = false;  // of a signal, or the begin of a context: see PcOf()

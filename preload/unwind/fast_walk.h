@@ -28,14 +28,14 @@ constexpr uint64_t FrameKey(uintptr_t pc, uint16_t tag) {
   return pc | static_cast<uint64_t>(tag) << 48;
 }
 
-// Besides the return address at sp - 8 of the outer frame: what a step read.
+// The words that a step read, besides the return address at sp - 8 of the outer frame.
 struct StepReads {
   uintptr_t rbp_slot = 0;  // where the outer frame's rbp was loaded from; 0: unchanged
   uintptr_t cfa_slot = 0;  // where the CFA was loaded from, bit 0 set if 8 was added; 0: computed
   uint16_t rule_flags = 0;
 };
 
-// Of a walk; what lies further out is not told.
+// The most frames of a walk; those further out are left out.
 inline constexpr size_t kMaxFrames = 1024;
 
 class FastWalk {

@@ -35,18 +35,19 @@ inline constexpr uint16_t kNoTag = 0xffff;
 using InstanceOfFunction = uint16_t (*)(const dl_find_object* object, uintptr_t pc,
                                         bool* cacheable);
 
-// Without one every module is permanent. Set it before the first capture.
+// Sets the function that gives modules their instances; without one every module is permanent. To be called before
+// the first capture.
 void SetInstanceOf(InstanceOfFunction function);
 uint16_t InstanceOfModule(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 
-// Around the real dlclose; `unloaded`: the loader did unmap something. Module
+// To be called around the real dlclose; `unloaded`: the loader did unmap something. Module
 // instances must be brought up to date before EndClose().
 void BeginClose();
 void EndClose(bool unloaded);
-// In a fork child: of the calls that were under way there are none but, perhaps, the caller's own.
+// To be called in a fork child: of the calls that were under way only the caller's own may still be.
 void ForgetCloses();
 
-// From now on modules may be unloaded unseen, by who calls libc's dlclose past the wrapper. Then a tag is
+// Expects that from now on modules are unloaded unseen, by code that calls libc's dlclose past the wrapper. Then a tag is
 // asked for each time, and no stack through such a module is taken again.
 void ExpectUnseenCloses();
 extern std::atomic<bool> g_unseen_closes;

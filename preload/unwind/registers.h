@@ -30,7 +30,7 @@ class StackReader {
     return true;
   }
 
-  // Without asking for more.
+  // Whether the window has the address, without asking for more.
   bool Contains(uintptr_t address) const { return window_.Contains(address); }
   bool on_primary_stack() const { return bounds_->IsPrimary(window_); }
 

@@ -129,7 +129,7 @@ bool RuleTable::Grow(Table old) {
   bool grown = false;
   if (g_instance.table_.load(std::memory_order_relaxed).word == old.word) {
     g_instance.retired_.store(retired, std::memory_order_relaxed);
-    // Of the rules of modules that are gone nothing is kept.
+    // The rules of modules that are gone are not kept.
     const bool half_is_gone = old.word != 0 && Living(old) <= g_instance.used_.load() / 2;
     const int bits = old.word == 0 ? kFirstBits : half_is_gone ? old.bits() : old.bits() + 1;
     const size_t bytes = sizeof(Entry) << bits;

@@ -50,7 +50,7 @@ class RuleTable {
     std::atomic<uint64_t> rule;
   };
 
-  // Of a canonical user-space pc: pc >> kAddressBits == 0.
+  // The key to look up for a canonical user-space pc: pc >> kAddressBits == 0.
   static constexpr uint64_t Lookup(uintptr_t pc, bool exact) {
     return pc | static_cast<uint64_t>(exact) << kAddressBits;
   }
@@ -71,7 +71,7 @@ class RuleTable {
   enum class Inserted : uint8_t { kYes, kAlready, kFull };
   static Inserted Insert(uint64_t lookup, uint16_t tag, FrameRule rule);
 
-  // Of all tables, in memory.
+  // The bytes of all tables in memory.
   static uint64_t memory_bytes() { return g_instance.memory_bytes_.load(std::memory_order_relaxed); }
   // The table that is used, and its bytes; nullptr: there is none yet.
   static const void* memory(size_t* bytes) {
@@ -80,10 +80,10 @@ class RuleTable {
     *bytes = sizeof(Entry) << table.bits();
     return table.entries();
   }
-  // By the tables' own pages: each is touched once, when its table is made.
+  // Page faults that the tables' own pages took: each is touched once, when its table is made.
   static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
 
-  // In a fork child: another thread of the parent may have been making a table.
+  // To be called in a fork child: another thread of the parent may have been making a table.
   static void ForgetGrowth() { g_instance.growing_.store(0, std::memory_order_relaxed); }
   // This thread has left for good whatever it did here: a handler that struck in it has jumped away.
   static void ForgetOwnGrowth() {

@@ -66,7 +66,7 @@ bool ProbeByPopulating(uintptr_t address) {
                        MADV_POPULATE_READ) == 0;
 }
 
-// Of the thread that runs main: its thread pointer.
+// The thread pointer of the thread that runs main.
 constinit std::atomic<uintptr_t> g_main_thread{0};
 
 bool IsMainThread() {
@@ -141,7 +141,8 @@ bool StackBounds::MayExtendFar(uintptr_t page) const {
   return is_main_ || (floor_ != 0 && !floor_is_hole_ && page >= floor_);
 }
 
-// Of a mapping, so that each page need not be asked for: to ask would bring in those that the program has not touched.
+// Extends the stack down to `page`. It looks at a word here and there and not at each page: that would bring in pages
+// that the program has not touched.
 bool StackBounds::ExtendFar(uintptr_t page) {
   if (!MayExtendFar(page)) return false;
   bool is_stack = !is_main_ || IsMapped(page, lo_);

@@ -53,8 +53,9 @@ struct StackWindow {
   bool ContainsAligned(uintptr_t address) const { return address - lo < hi - lo; }
 };
 
-// What a return address of zero means: who makes a stack puts it below the first frame, so that is
-// complete. Threads' own stacks are made by libc, which has CFI that says so: there the walk went astray.
+// The marker for a return address of zero. A program that makes a stack of its own puts a zero before the first
+// frame, so the walk is complete there. On threads' own stacks, which libc makes, CFI tells where the stack ends: a
+// zero there means that the walk went astray.
 constexpr format::StackMarker MarkerOfNoReturn(bool on_primary_stack) {
   return on_primary_stack ? format::StackMarker::kNoUnwindInfo : format::StackMarker::kContextEnd;
 }
@@ -96,7 +97,7 @@ class StackBounds {
   uintptr_t floor_ = 0;
   bool floor_is_hole_ = false;
   bool is_main_ = false;  // the stack is the one that the kernel made
-  // Of attempts to follow a frame larger than kMaxGrowthBytes: how many met what cannot be read.
+  // How many attempts to follow a frame larger than kMaxGrowthBytes met memory that cannot be read.
   uint32_t far_attempts_ = 0;
   uint32_t looked_ = 0;          // FindPrimary() has been done
   uint32_t wasted_probes_ = 0;   // of attempts to extend that met a hole

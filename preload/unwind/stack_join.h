@@ -46,11 +46,11 @@ class StackJoin {
   StackJoin(const StackJoin&) = delete;  // its pointers are into itself
   StackJoin& operator=(const StackJoin&) = delete;
 
-  // What there is room for at first, and then, when a stack was deeper, in memory that the owner gives.
+  // The frames that there is room for at first. When a stack was deeper, the owner gives memory for more.
   static constexpr size_t kUsual = 512;
-  // Of a stack that is deeper than kMaxFrames (kTruncated) the record has some more. While the program
-  // recurses further, or comes back, the next stacks join it, as long as they have kMaxFrames and no more than
-  // this: then one is walked anew, once in some hundred levels. The reader takes stacks of 1280 nodes,
+  // The most frames that are recorded: for a stack that is deeper than kMaxFrames (kTruncated) some more than those.
+  // While the program recurses further, or comes back, the next stacks join the record, as long as they have
+  // kMaxFrames and no more than this: only once in some hundred levels a stack is walked anew. The reader takes stacks of 1280 nodes,
   // with the marker.
   static constexpr size_t kMaxRecorded = kMaxFrames + 255;
 
@@ -62,18 +62,18 @@ class StackJoin {
   Outcome Capture(const CallSite& site, StackBounds* bounds, UnwindCounters* counters);
 
   size_t size() const { return size_; }
-  // So many of the outermost are those of the last Capture().
+  // How many of the outermost frames are the same as at the last Capture().
   size_t shared() const { return shared_; }
   format::StackMarker marker() const { return marker_; }
 
-  // Of frame i, counted from the outermost.
+  // The key of frame i, counted from the outermost.
   uint64_t key(size_t i) const { return frames_[i].key; }
-  // What the caller calls the stack from the outermost frame to this one. Stays
+  // The caller's name for the stack from the outermost frame to this one. It stays
   // while the frame is shared; 0 for a new frame.
   uint64_t name(size_t i) const { return frames_[i].name; }
   void set_name(size_t i, uint64_t name) { frames_[i].name = name; }
 
-  // Of module_epoch.h, when the record was made.
+  // The epoch of modules (module_epoch.h) when the record was made.
   uint64_t epoch_word() const { return epoch_word_; }
 
   // Must the innermost frame's rbp be what it was, for the stack to be the same?
@@ -91,7 +91,7 @@ class StackJoin {
   static constexpr size_t memory_bytes() { return kMaxRecorded * (sizeof(Return) + sizeof(Frame) + sizeof(FreshFrame) + 1); }
   void UseMemory(void* memory);  // zeroed, and never taken back; null: there is none, and it asks no more
 
-  // What a join would be that compared return addresses alone: unsound.
+  // Makes the next joins compare return addresses alone, which is unsound.
   void TrustReturnAddressesForTesting() {
     for (size_t i = 0; i < size_; ++i) checks_[i] = 0;
   }
@@ -101,7 +101,7 @@ class StackJoin {
   // depends on its rbp.
   enum Checks : uint8_t { kCheckCfa = 1, kCheckRbp = 2, kCompared = 3, kNeedsRbp = 4 };
 
-  // What every comparison needs, packed for the cache: pc is the word at sp - 8.
+  // The data that every comparison needs, packed for the cache: pc is the word at sp - 8.
   struct Return {
     uintptr_t sp;
     uintptr_t pc;

@@ -99,7 +99,7 @@ class StackMemo {
   // A new owner: its names mean nothing any more.
   void Forget();
 
-  // What a page of fresh memory costs that is read first and written then: 2 where the kernel maps
+  // The page faults of a page of fresh memory that is read first and written then: 2 where the kernel maps
   // its page of zeros for the reading, 1 where it gives a page at once. Written before the first event.
   static inline constinit uint32_t faults_of_a_page_read_first = 2;
 

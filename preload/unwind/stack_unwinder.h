@@ -32,7 +32,7 @@ struct CallSite {
   uintptr_t rbp;  // its frame pointer register at the call
 };
 
-// What the trie and the trace know of a step: the address in the low 48 bits,
+// The key by which the trie and the trace know a step: the address in the low 48 bits,
 // the module instance in the high 16 (0 permanent). The address is always one
 // past a byte of the instruction that is meant, so that a reader looks up
 // PcOf(key) - 1 whatever the frame is:
@@ -80,7 +80,7 @@ class StackUnwinder {
     return result;
   }
 
-  // As Capture(), by way of the last stack in `join`, which must be this thread's own.
+  // Does what Capture() does, by way of the last stack in `join`, which must be this thread's own.
   // kGiveUp: this stack must be captured by Capture().
   StackJoin::Outcome Join(const CallSite& site, StackJoin* join) {
     return join->Capture(site, &bounds_, &counters_);

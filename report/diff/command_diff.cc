@@ -31,7 +31,7 @@ absl::Status RefuseToReplaceAny(const std::string& path, const std::string& outp
   return absl::OkStatus();
 }
 
-// What was left out gets a line on standard error, as from `memtrace report`.
+// Each trace that was left out gets a line on standard error, as from `memtrace report`.
 void TellSkipped(const RunSummary& run, bool* skipped) {
   for (const std::string& one : run.skipped) {
     *skipped = true;

@@ -21,7 +21,7 @@ class App;
 
 namespace memtrace::report {
 
-// As typed.
+// The options of `diff` and `trend`, as the user typed them.
 struct ComparisonFlags {
   std::string by = "live", per = "run", min = "1", match;
   std::string format = "text", output, color = "auto", sysroot;
@@ -39,9 +39,10 @@ struct ComparisonWords {
 };
 void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const ComparisonWords& words);
 
-// What is compared.
+// The options that say what is compared.
 absl::StatusOr<DiffOptions> ParseComparison(const ComparisonFlags& flags);
-// How it is written, and where names come from. `formats`: those that the command has.
+// The options that say how the result is written, and where names come from. `formats`: those that the
+// command has.
 absl::StatusOr<render::ReportOptions> ParseCommon(
     const ComparisonFlags& flags,
     const std::vector<std::string>& formats = {"text", "json", "csv"});

@@ -81,7 +81,7 @@ void RenderDiffJson(const RunDiff& diff, size_t top, render::Sink& out) {
   member("by", std::string(MeasureName(diff.options.measure)));
   member("per", std::string(PerName(diff.options.per)));
   member("grew", diff.grew());
-  // Of "sites" and "counts"; the totals are of all sites.
+  // "sites" and "counts" are of the sites that match; the totals are of all sites.
   member("match", diff.new_run->match);
   member("old", RunJson(*diff.old_run));
   member("new", RunJson(*diff.new_run));

@@ -219,7 +219,7 @@ class DiffText {
     return out;
   }
 
-  // What is new nobody knows yet: the ways there.
+  // The stacks of the rows: nobody knows yet how the program comes to a new site.
   std::string Stacks(const std::vector<const DiffRow*>& rows, size_t shown) const {
     constexpr size_t kFrames = 8;
     const size_t most = text_.full ? shown : std::min<size_t>(shown, 3);

@@ -30,7 +30,7 @@ bool Counts(double change, double before, const Least& least) {
 // blocks in 70: what two 95 % intervals make that do not meet.
 constexpr double kApart = 2.772;
 
-// Of the executable's traces in that run; 0: none is a sample.
+// The sample distance of the executable's traces in that run; 0: none is a sample.
 uint64_t SampleBytes(const RunSummary& run, const std::string& executable) {
   if (run.sample_bytes.empty()) return 0;
   if (executable.empty()) return run.sample_bytes.begin()->second;  // there is one only
@@ -45,14 +45,15 @@ Interval IntervalOf(const RunSite* site, uint64_t sample_bytes, Measure bytes, d
   const uint64_t exact = site == nullptr ? 0 : site->amounts[bytes] - estimated;
   if (sample_bytes == 0) return {exact, exact};
   if (estimated == 0) {
-    // Of as much as this a sample would have had some, all but once in so many times.
+    // Nothing of it was sampled. If there had been as much as this, a sample would have had some of it, with the
+    // probability that goes with z.
     const double tail = std::erfc(z / std::sqrt(2.0)) / 2;
     return {exact, exact + static_cast<uint64_t>(-std::log(tail) * static_cast<double>(sample_bytes))};
   }
   SampledSum sum = bytes == Measure::kLive ? site->live_sample : site->bytes_sample;
   sum.exact = 0;  // is in `exact`
   if (bytes == Measure::kPeak) {
-    // Of what was live at the peak no sum is kept: as exact as a part of what was allocated would be.
+    // No sum is kept of what was live at the peak: it is taken to be as exact as a part of what was allocated.
     const double share = std::min(1.0, static_cast<double>(estimated) / std::max(sum.estimate, 1.0));
     sum.seen *= share;
     sum.estimate *= share;
@@ -69,15 +70,15 @@ Measure BytesOf(Measure measure) {
                                             : measure;
 }
 
-// Of `measure`, for a byte; 0: not known.
+// The amount of `measure` for each byte; 0: not known.
 double PerByte(const RunSite* site, Measure measure) {
   const uint64_t bytes = site == nullptr ? 0 : site->amounts[BytesOf(measure)];
   return bytes == 0 ? 0 : static_cast<double>(site->amounts[measure]) / static_cast<double>(bytes);
 }
 
-// Of samples: whether the amounts differ by more than two samples of the same run may. Of the kinds of leaks that
-// is not known. Of counts no sums are kept: their intervals are those of their bytes in proportion, too narrow
-// where the sizes of a site's blocks differ.
+// Whether samples are the reason why the amounts differ: by no more than two samples of the same run may. For the kinds
+// of leaks that is not known. No sums are kept of counts: their intervals are those of their bytes in proportion, which
+// is too narrow where the sizes of a site's blocks differ.
 bool MayBeChance(const RunDiff& diff, const DiffRow& row) {
   const Measure measure = diff.options.measure;
   const uint64_t every_before = SampleBytes(*diff.old_run, row.executable);

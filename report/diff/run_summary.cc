@@ -176,13 +176,13 @@ void AddLeakTotals(const LeakScan& scan, Amounts* amounts) {
   }
 }
 
-// What the traces of a tree lost, while each is there.
+// Collects the leaks of the traces of a tree, while each trace is there.
 class TreeLosses {
  public:
   void See(size_t image, const AnalyzedTrace& trace, MergedSites& sites) {
     const LeakScan* scan = FinalScan(trace.analysis);
     if (scan == nullptr) {
-      // What becomes another program loses nothing.
+      // A process that becomes another program loses nothing.
       if (trace.analysis.process.end != ProcessInfo::End::kExec) not_scanned_.push_back(image);
       return;
     }
@@ -215,7 +215,8 @@ class TreeLosses {
   std::vector<size_t> not_scanned_;
 };
 
-// What of the sites of a tree its samples gave, while each trace is there. Of a tree without any nothing is kept.
+// Collects which part of a tree's sites its samples gave, while each trace is there. Keeps nothing of a tree without
+// samples.
 class TreeSamples {
  public:
   void See(size_t image, const AnalyzedTrace& trace, MergedSites& sites) {
@@ -289,7 +290,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   NoteCoverage(path, analysis.coverage.dropped_events, analysis.coverage.truncated,
                analysis.coverage.damage, PartText(analysis.coverage), &run);
   for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
-  // That is among the notes.
+  // This is among the notes already.
   if (analysis.coverage.live_until_ns != 0) run.incomplete.push_back(absl::StrCat(path, ": ", RunPartText(analysis.coverage)));
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   NoteNameless(*view, &run);

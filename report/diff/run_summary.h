@@ -52,7 +52,8 @@ struct RunSite {
   std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
   Amounts amounts;
   Amounts estimated;               // the part of `amounts` that comes from samples; the rest is exact
-  // Of the site that gave the stack: the one with most of SummaryOptions::measure, then allocated.
+  // How much the site that gave the stack has: of SummaryOptions::measure, then of allocated bytes. The
+  // stack is that of the site with most.
   std::pair<uint64_t, uint64_t> weight;
   SampledSum bytes_sample, live_sample;  // what the intervals of `estimated` need
 };
@@ -87,7 +88,7 @@ struct SummaryOptions {
   std::function<void(absl::string_view what, double share)> progress;  // may be empty
 };
 
-// Of one trace, or of several: files, directories. An error when nothing could be read.
+// Sums up one trace or several: files, directories. An error when nothing could be read.
 absl::StatusOr<RunSummary> SummarizeRun(const std::vector<std::string>& paths,
                                         const SummaryOptions& options);
 
@@ -95,7 +96,7 @@ absl::StatusOr<RunSummary> SummarizeRun(const std::vector<std::string>& paths,
 enum class Per { kRun, kSecond, kAllocation };
 absl::StatusOr<Per> ParsePer(absl::string_view name);
 absl::string_view PerName(Per per);
-// What an amount is divided by: 1, the seconds, the allocations. nullopt: of a run without any.
+// The number that amounts are divided by: 1, the seconds, or the allocations. nullopt: the run has none.
 std::optional<double> Divisor(Per per, uint64_t duration_ns, const Amounts& totals);
 
 }  // namespace memtrace::report

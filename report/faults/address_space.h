@@ -34,11 +34,11 @@ class AddressSpace {
   // nullptr: in no map that the trace has.
   const Region* Find(uint64_t address) const;
 
-  // What each of these mappings is, by address; one that the kernel merged may be several.
-  // `lines` are by address, all of the process at a moment.
+  // Tells what each mapping is, by address; one that the kernel merged may become several regions.
+  // `lines` are all mappings of the process at a moment, by address.
   std::vector<Region> Classify(const std::vector<MapLine>& lines) const;
 
-  // The instruction is the library's.
+  // Whether the instruction at `pc` is in libmemtrace.so.
   bool IsTool(uint64_t pc) const;
 
  private:

@@ -60,7 +60,7 @@ FaultCorrelation CorrelateFaults(std::span<const UsageSample> samples) {
   if (end - begin < bins) return found;
   found.bins = bins;
   found.bin_ns = (end - begin) / bins;
-  // What was added in each bin.
+  // By how much a value grew in each bin.
   const auto increments = [&](auto value) {
     std::vector<double> added;
     double before = value(samples.front());

@@ -36,7 +36,7 @@ struct FaultSums {
   }
 };
 
-// Whose memory a page is.
+// What the memory of a page is used for.
 enum class MemoryKind : uint8_t {
   kBlock,        // a live block of malloc, or one that came to lie there next
   kProgramMap,   // the program's own mmap, shmat or brk
@@ -59,7 +59,7 @@ struct FaultToucher {
   FaultSums faults;
 };
 
-// Of an allocating site. The same stack may be in Analysis::sites.
+// The faults on the blocks of an allocating site. The same stack may be in Analysis::sites.
 struct FaultSite {
   StackId stack;
   format::AllocFunction function = format::AllocFunction::kMalloc;

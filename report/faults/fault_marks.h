@@ -17,13 +17,13 @@ namespace memtrace::report {
 
 class FaultMarks {
  public:
-  // So many were taken until then.
+  // How many faults were taken until `time_ns`.
   struct Mark {
     uint64_t time_ns = 0, minor = 0, major = 0;
   };
   static constexpr size_t kMost = 4096;
 
-  // In about the order of time; one that is late counts with the latest.
+  // Faults are added in about the order of time; one that is late counts at the latest time so far.
   void Add(uint64_t time_ns, bool major) {
     now_.time_ns = std::max(now_.time_ns, time_ns);
     ++(major ? now_.major : now_.minor);
@@ -35,14 +35,14 @@ class FaultMarks {
     stride_ *= 2;
   }
 
-  // Those of all, the last one with what came behind the mark before it.
+  // All marks; the last one also counts the faults that came after the mark before it.
   std::vector<Mark> All() const {
     std::vector<Mark> all = marks_;
     if (all.empty() || now_.minor + now_.major != all.back().minor + all.back().major) all.push_back(now_);
     return all;
   }
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

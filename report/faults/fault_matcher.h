@@ -52,10 +52,10 @@ class FaultMatcher {
   // The time of the next fault; UINT64_MAX: there is none.
   uint64_t next_ns() const { return next_ns_; }
   bool any() const { return stream_.log().known; }
-  // Those that stacks may name: with faults also the ones that only memory maps tell of.
+  // The modules that stacks may name; if there are faults, also those that only memory maps tell of.
   const std::vector<ModuleInfo>& modules() const { return modules_; }
 
-  // All faults before `time_ns`.
+  // Takes all faults before `time_ns`.
   void Advance(uint64_t time_ns, HeapModel& model, const MappingModel& mappings) {
     if (time_ns > next_ns_) [[unlikely]] TakeBefore(time_ns, model, mappings);
   }
@@ -74,7 +74,7 @@ class FaultMatcher {
   // the allocator wrote may stand before many small blocks, and the page is whose most of it is.
   void Claim(const HeldBlock& block, const HeapModel& model);
 
-  // Of the program's own that were taken so far.
+  // The marks of the program's own faults that were taken so far.
   const FaultMarks& marks() const { return marks_; }
 
   // `minor` and `major`: of the process at its end, as getrusage says; 0 where that is not known.
@@ -82,15 +82,16 @@ class FaultMatcher {
   void Finish(HeapModel& model, const MappingModel& mappings, uint64_t minor, uint64_t major,
               std::span<const UsageSample> samples, FaultDetails* details);
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // As if nothing so far had been of the selection: what a range that begins now starts with.
+  // Zeroes all figures and forgets the faults that wait for a block; called where a selected range begins.
   void ForgetFigures();
 
  private:
   static constexpr uint64_t kSmall = 512;
-  // Of all addresses of blocks a multiple: 16 with glibc, 8 where small ones are closer.
+  // A number of which the addresses of all blocks are multiples: 16 with glibc, 8 where small blocks are
+  // closer to each other.
   uint64_t Step() const { return (low_bits_ & 15) == 0 ? 16 : 8; }
   static constexpr uint64_t kHeader = 16;
   static constexpr size_t kMostWaiting = 1 << 16;

@@ -24,14 +24,14 @@ class PageOwners {
   PageOwners(const RawSnapshot& snapshot, const AddressSpace& space,
              const MappingModel& mappings);
 
-  // What follows is asked about this mapping. `has_blocks`: of the heap.
+  // From here on questions are about this mapping. `has_blocks`: it has blocks of the heap.
   void Begin(const SnapshotMapping& mapping, bool has_blocks);
 
-  // What the mapping is as a whole, and of memory that nothing more is known about.
+  // The part that the mapping is as a whole, and that its memory is where nothing more is known.
   RssPart whole() const { return whole_; }
 
-  // From `address`, in the mapping, on until the answer changes. Addresses may go down again
-  // within the mapping.
+  // The part that the memory is from `address`, in the mapping, up to where the answer changes. Addresses
+  // may go down again within the mapping.
   struct Stretch {
     RssPart part;
     uint64_t end;

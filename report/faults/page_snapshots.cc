@@ -26,8 +26,8 @@ uint64_t Sum(const Parts& parts) {
   return sum;
 }
 
-// What the pages say and what smaps counts may differ by what other threads did meanwhile: smaps
-// is right, and what is known of blocks the last to give way.
+// Makes the parts add up to what smaps counts. The pages may tell something else, for other threads went on meanwhile:
+// smaps is right, and the bytes that are known to be of blocks are the last to give way.
 void Fit(uint64_t rss, RssPart whole, Parts* parts) {
   const uint64_t sum = Sum(*parts);
   uint64_t& rest = (*parts)[static_cast<size_t>(whole)];
@@ -45,7 +45,7 @@ void Fit(uint64_t rss, RssPart whole, Parts* parts) {
   for (size_t i = kRssParts; i > 0; --i) take(&(*parts)[i - 1]);
 }
 
-// What sites hold, by their numbers: each block asks for its own.
+// The resident memory of sites, by their numbers. A site is added when a block of it asks for it.
 class ResidentSites {
  public:
   ResidentSite& operator[](uint32_t number) {
@@ -103,7 +103,7 @@ class Layer {
     for (size_t i = 0; i < kRssParts; ++i) bridge_.parts[i] += parts[i];
   }
 
-  // What each site held, by its number, in no order. The last call.
+  // The resident memory of each site, with its number, in no order. The last call.
   std::vector<std::pair<uint32_t, ResidentSite>> TakeSites() { return sites_.Take(); }
 
  private:
@@ -115,8 +115,8 @@ class Layer {
     return block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
   }
 
-  // Those of the mapping that are resident, cut to it. The page of zeros is in no Rss: where smaps
-  // counts so much less than there are pages that others have as well, they are that page.
+  // The resident pages of the mapping, cut to it. The page of zeros is in no Rss: where smaps counts less than there
+  // are pages, by at least the pages that others have as well, those are that page.
   std::vector<PageRun> PagesOf(const SnapshotMapping& mapping) {
     std::vector<PageRun> pages;
     uint64_t all = 0, shared = 0;

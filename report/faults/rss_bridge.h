@@ -32,7 +32,7 @@ enum class RssPart : uint8_t {
 };
 inline constexpr size_t kRssParts = 11;
 
-// What a site held of the resident memory.
+// The resident memory of a site's blocks.
 struct ResidentSite {
   StackId stack;
   format::AllocFunction function = format::AllocFunction::kMalloc;

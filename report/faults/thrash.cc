@@ -5,7 +5,7 @@
 namespace memtrace::report {
 namespace {
 
-// Of the last sample up to that time; of the first, before it.
+// The live bytes of the last sample up to `time_ns`; before the first sample, those of the first.
 uint64_t LiveAt(std::span<const UsageSample> samples, uint64_t time_ns) {
   if (samples.empty()) return 0;
   auto after = std::upper_bound(

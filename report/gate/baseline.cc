@@ -25,7 +25,7 @@ constexpr absl::string_view kHeader =
     "# memtrace check --baseline FILE --update-baseline keeps comments, dates and order.\n"
     "\n";
 
-// As they are written: lower case.
+// Whether `text` is a fingerprint, as they are written: in lower case.
 bool IsFingerprint(absl::string_view text) {
   return !text.empty() && text.size() <= 16 &&
          text.find_first_not_of("0123456789abcdef") == text.npos;

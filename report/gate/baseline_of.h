@@ -16,8 +16,8 @@ namespace memtrace::report::gate {
 // Refused where the leaks cannot be told apart as those of the next run will be.
 absl::Status MayBecomeBaseline(const GateResult& result, const render::ReportView& names);
 
-// What the baseline has to say so that nothing is new or grown: an entry for each leak of the
-// kinds that are gated.
+// The entries with which no leak would be new or grown: one for each leak of the kinds that are
+// gated.
 std::vector<BaselineEntry> BaselineOf(const GateResult& result, const render::ReportView& names);
 
 // The frame of a leak that belongs to it, without its line: "Load  cache.c".

@@ -19,7 +19,7 @@ namespace memtrace::report::gate {
 enum class GateFormat { kText, kJson, kJunit, kSarif, kGitlab };
 absl::StatusOr<GateFormat> ParseGateFormat(absl::string_view name);
 
-// What every format is made from.
+// The data that every format is made from.
 struct GateReport {
   const GateResult* result = nullptr;
   const render::ReportView* names = nullptr;
@@ -38,29 +38,29 @@ std::string RenderGateJunit(const GateReport& report);
 std::string RenderGateSarif(const GateReport& report);  // 2.1.0
 std::string RenderGateGitlab(const GateReport& report);
 
-// What these share.
+// Functions that the formats share.
 
 // A place in the project's sources that a leak is shown at.
 struct SourcePlace {
   std::string path;  // below the source root; empty: there is none
   uint32_t line = 0;
 };
-// Of the first frame whose file is below a root of the leak (source_root.h).
+// The place of the first frame whose file is below a root of the leak (source_root.h).
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
-// Of what there is no evidence, a line for each; empty: of nothing.
+// A line for each process or file that gives no usable evidence; empty: all of them do.
 std::vector<std::string> MissingEvidence(const GateResult& result);
-// And whether the gate fails for that.
+// Whether the gate fails because evidence is missing.
 bool MissingEvidenceFails(const GateResult& result);
 // "no usable evidence: FILE: why (and 2 more)".
 std::string MissingEvidenceSentence(const GateResult& result);
-// Why it is gated: "not in the baseline".
+// Why the leak is gated: "new: not in the baseline".
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak);
-// What tells it from all others, over runs and rebuilds.
+// A text by which the leak is known in all runs and after rebuilds.
 std::string LeakIdentity(const GateLeak& leak);
-// The lines of the project that leak, "load  two.c:7": a fingerprint has none of them, so that a leak that
-// is known may be at a new one. That which weighs most first.
+// The places of the callers that leak, "load  two.c:7", the one with most bytes first. A fingerprint has no
+// lines, so that a known leak may have a new place.
 std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report, const GateLeak& leak);
 // A line for each frame worth reading; not escaped.
 std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak);

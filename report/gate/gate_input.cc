@@ -40,7 +40,7 @@ std::string WhenItStopped(const Coverage& coverage) {
                          static_cast<double>(*coverage.recording_end_ns) / 1e9);
 }
 
-// What of the events themselves is not there. Each missing event may be the free of a block
+// A phrase about events that are missing; empty: none are. Each missing event may be the free of a block
 // that looks like a leak, or the allocation of one that is.
 std::string WhyEventsAreMissing(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
@@ -101,7 +101,7 @@ std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
   return marks;
 }
 
-// Those that are looked at, with the stacks of the trace.
+// The ends of blocks that the gate looks at, with the stacks of the trace.
 std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   const Analysis& analysis = trace.analysis;
   std::vector<ProcessEnds> found;
@@ -110,8 +110,8 @@ std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
     const auto by = story->again.by_realloc ? BlockEnds::By::kRealloc : BlockEnds::By::kFree;
     found.push_back({process, true, {story->allocated.stack, story->again.stack, story->function, by, story->times}});
   }
-  // What realloc took is a mistake where it came from operator new, and that is in its library, where it has one:
-  // of the many others no names are needed.
+  // A realloc is a mistake if the block came from operator new. If that has a library of its own, only blocks from that
+  // library are kept: so the names of the many others are not needed.
   const bool has_cxx_runtime = render::CxxOperatorsOf(analysis).has_runtime;
   const ModuleIndex modules(analysis.modules);
   for (const BlockEnds& ends : analysis.block_ends) {
@@ -136,7 +136,7 @@ std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
   if (!policy.needs_scan() || analysis.process.end == ProcessInfo::End::kExec) return "";
   const LeakScan* last = LastScan(analysis);
   if (last == nullptr) {
-    // Of a fork child that allocated nothing no block can be lost: it may end without a scan.
+    // A fork child that allocated nothing can have lost no block: it may end without a scan.
     const bool has_blocks = analysis.totals.allocations != 0 || !analysis.sites.empty();
     if (ended.empty() && analysis.process.forked && !has_blocks) return "";
     if (analysis.process.imported()) return "no leak scan: an imported log has none";
@@ -244,7 +244,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
         stacks.push_back(record.stack);
       }
     }
-    // What was not recorded cannot fail the gate; who reads that it is clean must know.
+    // Events that were not recorded cannot fail the gate, but a reader who is told that it is clean must know.
     if (process.no_evidence.empty()) {
       for (const std::string& note : analysis.coverage.notes) {
         process.notes.push_back(absl::StrCat(process.program, ": ", note));
@@ -284,15 +284,15 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
       input.unreadable.push_back({skipped.file, skipped.why});
     }
   }
-  // That a process replaced itself may show in the trace of what it became only. Its heap went
-  // with it: what had been lost until then nobody looks for, as with memcheck.
+  // Only the trace of what a process became may show that it replaced itself. Its heap went with it: as with memcheck,
+  // nobody looks for what it had lost until then.
   for (size_t i = 0; i < input.processes.size(); ++i) {
     GateProcess& process = input.processes[i];
     if (tree->images[i].process.end != ProcessInfo::End::kExec) continue;
     process.replaced = true;
     process.not_seen.clear();
     if (!process.scanned) process.no_evidence = events_missing[i];
-    // What it became must be there as well: it is a process of the run like others.
+    // The trace of what it became must be there as well: that is a process of the run like others.
     if (tree->tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
       process.not_seen =
           "it became another program (exec), which is not traced: statically linked, set-user-ID or set-group-ID, of "

@@ -58,7 +58,7 @@ struct GateProcess {
   bool IsNamed(absl::string_view name) const { return name == program || (!called_as.empty() && name == called_as); }
 };
 
-// What one process leaked with one stack.
+// The leak of one process with one stack.
 struct ProcessLoss {
   uint32_t process = 0;  // element of GateInput::processes
   LeakKind kind = LeakKind::kUnfreed;
@@ -93,7 +93,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
 
 // Why an analysis is no evidence for such a policy; empty: it is.
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy);
-// Of one that is: what it says nothing about; empty: nothing.
+// A sentence about the leaks that an analysis which is evidence does not show; empty: it shows all.
 std::string WhatWasNotSeen(const Analysis& analysis, const GatePolicy& policy);
 
 }  // namespace memtrace::report::gate

@@ -43,7 +43,7 @@ pugi::xml_node AddProblem(pugi::xml_node test, const char* element, absl::string
   return problem;
 }
 
-// What one program has to show.
+// The results of one program.
 struct Program {
   std::vector<const GateLeak*> failed;
   std::vector<const GateExcess*> excesses;

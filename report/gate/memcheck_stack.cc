@@ -23,8 +23,8 @@ constexpr absl::string_view kUnknown = "???";
 // Where Debian has it; patterns for it begin with "*/vgpreload".
 constexpr absl::string_view kMemcheckLibrary =
     "/usr/libexec/valgrind/vgpreload_memcheck-amd64-linux.so";
-// What Valgrind records unless --num-callers says more: a suppression with more frames
-// would never match.
+// The frames that Valgrind records unless --num-callers says more: a suppression with more
+// frames would never match.
 constexpr size_t kMostFrames = 12;
 
 bool IsOperatorNew(const Frame& frame) {
@@ -33,7 +33,7 @@ bool IsOperatorNew(const Frame& frame) {
          absl::StartsWith(frame.function, "operator new");
 }
 
-// Of operator new's name, that of operator new[], and the other way round.
+// Makes the name of operator new[] from that of operator new, and the other way round.
 std::string OtherNew(absl::string_view name) {
   if (absl::ConsumePrefix(&name, "operator new[]")) return absl::StrCat("operator new", name);
   if (absl::ConsumePrefix(&name, "operator new")) return absl::StrCat("operator new[]", name);

@@ -14,7 +14,7 @@
 
 namespace memtrace::report::gate {
 
-// For each process, of a program or of all.
+// A limit for each process, of one program or of all.
 struct Limit {
   std::string program;  // file name of the executable; empty: all
   uint64_t most = 0;
@@ -28,7 +28,7 @@ struct GrowthLimit {
   uint64_t most = 0;
 };
 
-// By how much a leak of the baseline may have grown.
+// How much a leak of the baseline may have grown.
 struct Tolerance {
   uint64_t bytes = 0;
   uint64_t percent = 0;
@@ -53,8 +53,8 @@ struct GatePolicy {
            (!max_leaked.empty() && !fail_on.Has(LeakKind::kUnfreed));
   }
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
-  // With --max-leaked for the program it is the sum that counts, unless a baseline says of each leak
-  // what it may be.
+  // Whether each leak of the program counts. With --max-leaked for it only the sum does, unless a baseline says how
+  // large each leak may be.
   bool gates_each_leak(absl::string_view of_program) const {
     if (has_baseline) return true;
     for (const Limit& limit : max_leaked) {

@@ -125,7 +125,7 @@ void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks
     Take(bytes, 1, &scan->totals[static_cast<size_t>(record->kind)]);
     scan->suppressed.bytes += bytes;
     ++scan->suppressed.blocks;
-    // Of a leader that stays.
+    // An indirectly lost block is taken off its leader, if that stays.
     LossRecord* const leader =
         kind(block) == LeakKind::kIndirect ? records.Of(leaders[block]) : nullptr;
     if (leader == nullptr || met[leaders[block]]) continue;

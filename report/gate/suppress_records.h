@@ -31,7 +31,7 @@ void MarkOfRuntime(const render::ReportView& view, LeakScan* scan);
 void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks,
                             const leak::Resolution& resolution, LeakScan* scan);
 
-// What matched, for a report.
+// The suppressions that matched, for a report.
 std::vector<UsedSuppression> Used(const Suppressions& suppressions);
 
 }  // namespace memtrace::report::gate

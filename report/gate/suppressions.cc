@@ -162,10 +162,10 @@ size_t FramesMatched(const std::vector<FramePattern>& patterns,
   return frame;
 }
 
-// What the runtime calls is not all its own: dlopen() and thread-local storage run the constructors of
-// plugins, a signal the program's handler, and what these allocate is theirs. `end` frames matched a suppression that
-// is built in. A frame
-// of the module of the last one is the runtime's, which a static program has in it.
+// Whether other code than the runtime's runs in these frames: dlopen() and thread-local storage run the constructors of
+// plugins, a signal runs the program's handler, and the blocks that these allocate are theirs. `end` frames matched a
+// suppression that is built in. A frame of the module of the last one is the runtime's, which a static program has in
+// it.
 bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size_t end) {
   const std::string& runtime = frames[end - 1].module;
   for (size_t i = begin + 1; i + 1 < end; ++i) {

@@ -36,13 +36,13 @@ struct Suppression {
   LeakKindSet kinds = LeakKindSet::All();
   bool of_frees = false;  // Memcheck:Free: of invalid and mismatched frees, and of no leak
   std::vector<FramePattern> frames;  // Valgrind; empty: LeakSanitizer's
-  // What it matched; of frees `records` counts each.
+  // How much it matched. For invalid and mismatched frees `records` counts each free.
   uint64_t records = 0, blocks = 0, bytes = 0;
 };
 
 class Suppressions {
  public:
-  // What the C and C++ runtime keeps until the process ends, by design.
+  // Adds suppressions for the blocks that the C and C++ runtime by design keeps until the process ends.
   void AddBuiltIn();
   absl::Status AddFile(const std::string& path);
   // `file` is for messages.
@@ -70,7 +70,7 @@ class Suppressions {
 // `pattern` with * (any characters) and, unless `only_stars`, ? (one) matches all of `text`.
 bool WildcardMatches(absl::string_view pattern, absl::string_view text, bool only_stars = false);
 
-// As LeakSanitizer matches: anywhere in `text`, ^ and $ for its ends, * for any characters.
+// Matches as LeakSanitizer does: anywhere in `text`, ^ and $ for its ends, * for any characters.
 bool TemplateMatches(absl::string_view pattern, absl::string_view text);
 
 }  // namespace memtrace::report::gate

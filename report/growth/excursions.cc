@@ -76,7 +76,7 @@ bool IsSawtooth(const SiteHistory& history, double size) {
 bool IsBurst(const SiteHistory& history, double size) {
   if (history.levels.size() < kFewestLevels) return false;
   const auto peak = static_cast<double>(history.site->peak_bytes);
-  // Of the whole run: what a site holds before its first block is nothing.
+  // The levels of the whole run count: before its first block a site holds nothing.
   std::vector<double> highs;
   size_t high_intervals = 0, times = 0;
   bool above = false;

@@ -26,7 +26,7 @@ struct Growth {
   // leak that no leak checker finds.
   bool held_until_exit = false;
 
-  // Of kGrowing. The bounds are those of a 95 % interval.
+  // The speed of growth where the verdict is kGrowing. The bounds are those of a 95 % interval.
   double bytes_per_s = 0, bytes_per_s_low = 0, bytes_per_s_high = 0;
   double bytes_per_allocation = 0;
   double blocks_per_s = 0;

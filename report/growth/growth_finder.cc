@@ -95,7 +95,7 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
   growth.verdict = Growth::Verdict::kBounded;
   if (summary.allocations == 0 || summary.first_time_ns >= end_ns_) return growth;
   const Kept* const kept = Find(site);
-  // What was freed in the shutdown had not come to its end.
+  // Blocks that were freed in the shutdown had not come to their end: their lifetimes do not count.
   Site lived;
   if (kept != nullptr && kept->late != nullptr) {
     lived = summary;

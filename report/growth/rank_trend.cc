@@ -78,7 +78,7 @@ RankTrend FindTrend(const std::vector<double>& series) {
     i = j;
   }
   trend.deviation = std::sqrt(std::max(variance / 18, 0.0));
-  // So many of the slopes lie on either side of the interval.
+  // This many of the slopes are outside of the interval on each side.
   const double outside = (static_cast<double>(slopes.size()) - 1.96 * trend.deviation) / 2;
   const auto cut = static_cast<size_t>(std::max(outside, 0.0));
   trend.slope_low = slopes[cut];

@@ -12,7 +12,7 @@ namespace {
 
 // The begin of a program fills what is filled once.
 constexpr size_t kWarmUpParts = Births::kParts / 10;
-// Of what is left between warm-up and tail: fewer tell nothing.
+// The parts that must be left between warm-up and tail: fewer tell nothing.
 constexpr size_t kFewestParts = 9;
 // Fewer blocks than that are no rate.
 constexpr double kFewestBlocks = 6;
@@ -84,7 +84,7 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   const auto tail_parts = static_cast<size_t>(std::min(std::ceil(tail_ns / part_ns), 1e6));
   if (tail_parts + kWarmUpParts + kFewestParts > Births::kParts) return {};
   const size_t parts = Births::kParts - tail_parts - kWarmUpParts;
-  // Of nearly every site too few stay, whatever lives explain of them.
+  // At nearly every site too few blocks stay, however many of them the lifetimes explain.
   const auto first = history.births.blocks.begin() + kWarmUpParts;
   if (std::accumulate(first, first + static_cast<std::ptrdiff_t>(parts), 0.0) < kFewestBlocks) return {};
   const SteadyFlow flow(lifetimes, static_cast<double>(history.end_ns - history.first_ns));

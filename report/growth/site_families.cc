@@ -185,7 +185,7 @@ Growth SiteFamilies::ShareOf(Growth growth, const Site& together, const Site& me
   growth.bytes_per_s_low *= share;
   growth.bytes_per_s_high *= share;
   growth.blocks_per_s *= share;
-  // Of the member's own allocations, as each of them leaves it.
+  // This is for each of the member's own allocations.
   growth.bytes_per_allocation = member.allocations == 0
                                     ? 0
                                     : growth.bytes_per_allocation * share *

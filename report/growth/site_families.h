@@ -35,11 +35,11 @@ class SiteFamilies {
   // Sites, in order; two at least.
   const std::vector<uint32_t>& members(size_t family) const { return families_[family]; }
 
-  // What they are together, for GrowthFinder::Judge(): times, amounts, lifetimes and the series. `sites` have
-  // theirs by now.
+  // Makes one site of the members, for GrowthFinder::Judge(): times, amounts, lifetimes and the series, all
+  // of which `sites` must have by now.
   Site Together(size_t family, std::span<const Site> sites) const;
-  // Of the family's growth what falls to a member: by what it has of the live bytes, or where all were freed
-  // at the exit of all bytes.
+  // The share of the family's growth that is `member`'s: as its share of the live bytes, or of all bytes
+  // allocated where all blocks were freed at the exit.
   static Growth ShareOf(Growth growth, const Site& together, const Site& member);
 
  private:

@@ -23,7 +23,8 @@
 
 namespace memtrace::report {
 
-// Of the time from a site's first allocation to the end, in equal parts.
+// When the blocks were allocated that were never freed: by equal parts of the time from the site's first
+// allocation to the end.
 struct Births {
   static constexpr size_t kParts = 32;
   std::array<double, kParts> blocks{}, bytes{};
@@ -33,7 +34,7 @@ struct Level {
   double low = 0, high = 0, live = 0;
 };
 
-// Of its allocations; 0 of none.
+// The mean size of the site's allocations; 0 if there are none.
 inline double MeanSize(const Site& site) {
   return site.allocations == 0 ? 0
                                : static_cast<double>(site.bytes_allocated) /
@@ -53,8 +54,8 @@ struct SiteHistory {
 
   double seconds() const { return static_cast<double>(end_ns - first_ns) / 1e9; }
   double mean_size() const { return MeanSize(*site); }
-  // So many blocks stands each that the trace has for: 1, or of a sample more. What chance does
-  // is done by those that the trace has.
+  // How many blocks each block of the trace stands for: 1, or more if the trace is of a sample. Chance
+  // works on the blocks that the trace has.
   double blocks_of_one() const {
     const uint64_t samples = site->bytes_sample->samples;
     return samples == 0 ? 1
@@ -66,10 +67,10 @@ struct SiteHistory {
 // The levels of all whole intervals in [from_ns, end_ns).
 std::vector<Level> LevelsOf(const Site& site, uint64_t interval_ns, uint64_t from_ns,
                             uint64_t end_ns);
-// Of a site that freed nothing before the end: what it allocated stayed.
+// The births of a site that freed nothing before the end: all that it allocated stayed.
 Births BirthsFromLevels(const SiteHistory& history);
 
-// What says that a site grows. `growing` false: the rest says nothing.
+// The evidence that a site grows. Where `growing` is false the other members mean nothing.
 struct GrowthEvidence {
   bool growing = false;
   double bytes_per_s = 0, low = 0, high = 0;

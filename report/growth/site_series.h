@@ -36,7 +36,7 @@ class SiteSeries {
  public:
   static constexpr uint32_t kMostIntervals = 128;
 
-  // What a site has now; all but the two since the site's last Open().
+  // The figures of a site now: totals, and the least and the most bytes since the site's last Open().
   struct Now {
     uint64_t allocations, frees, live_bytes, live_blocks;  // in all
     uint64_t low_bytes, high_bytes;
@@ -56,7 +56,7 @@ class SiteSeries {
   }
 
   void NextInterval() { ++interval_; }
-  // Every two become one.
+  // Makes one interval of every two.
   void MergePairs() {
     interval_ /= 2;
     for (OpenSite& site : sites_) {
@@ -78,11 +78,11 @@ class SiteSeries {
     return std::move(sites_[site].points);
   }
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 
-  // As the counts of a point are.
+  // `n` as the counts of a point have it: UINT32_MAX at most.
   static uint32_t Saturated(uint64_t n) {
     return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX));
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr double kDeviations = 2.33;  // of the normal distribution 1 % is above
 constexpr double kLongest = 0.9;      // of the time
 
-// Of the steps from each value to the next.
+// The variance of the steps from each value to the next.
 double VarianceOfSteps(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size() - 1);
   const double mean = (values.back() - values.front()) / n;
@@ -37,7 +37,7 @@ SteadyFlow::SteadyFlow(const LifetimeHistogram& lives, double seen_ns)
       const auto left = static_cast<double>(i);
       const double share = (std::min(to, left + 1) - std::max(from, left)) / (to - from);
       const double life_ns = (left + 0.5) * part_ns_;
-      // What was there nearly all the time was set up: that is no pace.
+      // Blocks that were there nearly all the time were set up at the begin: they have no pace.
       const double open_ns = life_ns < kLongest * seen_ns ? seen_ns - life_ns : seen_ns;
       per_ns[i] += share * lives.freed[c] / open_ns;
     }

@@ -27,7 +27,7 @@ class SteadyFlow {
   double OutlivingPerNs(double age_ns) const { return At(outlive_, age_ns); }
   // The blocks to expect, so long after the first came.
   double Level(double ns) const { return At(level_, ns); }
-  // Of the levels at two times: of the blocks that are there at both.
+  // The covariance of the levels at two times: the number of blocks to expect that are there at both.
   double Covariance(double a_ns, double b_ns) const;
 
  private:

@@ -5,7 +5,7 @@
 #include "report/html/deflated_base64.h"
 
 #ifdef MEMTRACE_HTML_PAGE
-// As long as a literal may be is too short for it.
+// The page is longer than a string literal may be.
 asm(".pushsection .rodata\n"
     ".hidden memtrace_html_page\n"
     ".hidden memtrace_html_page_end\n"

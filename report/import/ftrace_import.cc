@@ -79,7 +79,7 @@ class Importer {
 
  private:
   uint32_t CallSite(const FtraceLine& line);
-  // Of a symbol that only the log has.
+  // A place for the call site of `line`, whose symbol only the log has.
   uint64_t PlaceFor(const FtraceLine& line);
   void Lost(const FtraceLine& line);
 
@@ -189,7 +189,7 @@ void Importer::Take(absl::string_view text, bool cut) {
 }
 
 void Importer::Finish(const std::string& log) {
-  // What was written over shows as lost between its neighbours as well.
+  // Events that were written over also show as lost between their neighbours.
   result_.lost_events = std::max(overwritten_, lost_);
   result_.threads = trace_->threads();
   result_.call_sites = trace_->call_sites();

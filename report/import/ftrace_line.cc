@@ -56,7 +56,7 @@ bool Processor(string_view word, uint32_t* cpu) {
          absl::SimpleAtoi(word, cpu);
 }
 
-// What is behind "comm-1234", from there to the event's own text. A comm may have blanks and
+// The part of a line behind "comm-1234", up to the event's own text. A comm may have blanks and
 // hyphens in it, and what looks like all the rest: so the first place that fits is taken.
 struct Head {
   uint64_t time_ns = 0;
@@ -110,7 +110,7 @@ std::optional<string_view> Field(string_view text, string_view key) {
   return std::nullopt;
 }
 
-// Of an event that begins with "(do_work+0x1c) ": trace-cmd knew the kernel's symbols.
+// Reads the caller of an event that begins with "(do_work+0x1c) ": trace-cmd knew the kernel's symbols.
 void Caller(string_view text, FtraceLine* out) {
   if (!absl::ConsumePrefix(&text, "(")) return;
   const size_t end = text.find(')');

@@ -31,10 +31,10 @@ class ImportedTrace {
  public:
   static absl::StatusOr<std::unique_ptr<ImportedTrace>> Create(const std::string& path);
 
-  // What the trace is of: words of a command line, "process" names.
+  // Tells which process the trace is of: the words of its command line, and its executable.
   void SetProcess(std::vector<std::string> command, std::string executable);
 
-  // Numbers, from 1, the same again for the same. The place that called: of a module.
+  // These return numbers from 1, the same again for the same arguments. A call site is a place in a module.
   uint32_t CallSite(uint32_t module, uint64_t pc);
   uint32_t Module(absl::string_view path, uint64_t bias);
 
@@ -45,7 +45,7 @@ class ImportedTrace {
              uint64_t usable, uint32_t call_site);
   void Free(uint32_t tid, absl::string_view thread, uint64_t time_ns, uint64_t address);
 
-  // The log goes on until then, whatever it tells: at least as long was what is not freed in it live.
+  // The log goes on until `time_ns`: blocks that are not freed in it were live at least until then.
   void Passed(uint64_t time_ns);
 
   void Note(absl::string_view text);

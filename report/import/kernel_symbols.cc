@@ -79,7 +79,7 @@ const KernelSymbol* KernelSymbols::Find(uint64_t address) const {
     });
     if (!in_code) return nullptr;
   }
-  // Of several names of an address the first in the file: the later ones are aliases.
+  // If an address has several names, the first in the file is taken: the later ones are aliases.
   while (next != symbols_.begin() && (next - 1)->address == found.address) --next;
   return &*next;
 }

@@ -56,7 +56,7 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// What lies at `path` is an index, of whatever trace and version, or nothing.
+// Whether there is nothing at `path`, or an index of whatever trace and version.
 bool MayReplace(const std::string& path) {
   struct stat st;
   if (lstat(path.c_str(), &st) != 0) return errno == ENOENT;

@@ -48,7 +48,8 @@ class IndexBuilder : public PassKeeper {
   }
 
  private:
-  // So many times its size a state lies behind the one before: the index has no more than a tenth.
+  // A state is at least this many times its own size behind the one before: so the index takes no more than a tenth of the
+  // trace.
   static constexpr uint64_t kTimes = 10;
 
   static uint64_t ItemsOf(const PassPoint& point) { return point.live_blocks + 8 * point.sites; }
@@ -152,7 +153,7 @@ class Indexer {
     whole.keeper = &builder;
     auto trace = AnalyzeTrace(**reader, whole);
     if (!trace.ok()) return trace.status();
-    // What there is of it serves the question that was interrupted, and then goes.
+    // The part of the index that there is serves the question that was interrupted, and is then dropped.
     if (trace->analysis.coverage.interrupted) return file;
     const auto after = IdentifyTrace(trace_);
     if (!after.ok() || *after != identity_) return nullptr;  // it is being written
@@ -182,7 +183,7 @@ class Indexer {
   struct stat st_ = {};
 };
 
-// Of the stretch of time; states that are kept serve it.
+// Whether the question is about a part of the time: kept states serve it.
 bool AsksForAPart(const AnalyzeOptions& options) {
   return !options.range.whole() || options.from_share.has_value() ||
          options.to_share.has_value() || !options.from_name.empty() || !options.to_name.empty();

@@ -36,7 +36,7 @@ struct IndexOptions {
   int every_events = 8192;
 };
 
-// What an index was good for.
+// Whether an index was made or used, and what that saved.
 struct IndexUse {
   bool built = false, used = false;
   std::string path;  // of the index, if it has one
@@ -44,7 +44,7 @@ struct IndexUse {
   uint64_t event_bytes_decoded = 0;  // for the answer
 };
 
-// As AnalyzeTrace(). `use` may be null.
+// Does what AnalyzeTrace() does, with the help of an index. `use` may be null.
 absl::StatusOr<AnalyzedTrace> AnalyzeByIndex(const std::string& path, const AnalyzeOptions& options,
                                              const IndexOptions& index, IndexUse* use);
 

@@ -156,7 +156,7 @@ void HeapModel::Fold(Archive& archive) {
   archive(doubtful);
 
   for (size_t i = 1; i < sites_.size() && archive.ok(); ++i) {
-    // What it is, is known.
+    // The reader knows already which site this is.
     SiteState site = sites_[i];
     site.stack = {};
     site.function = {};

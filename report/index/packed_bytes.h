@@ -68,7 +68,8 @@ class PackedReader {
     at_ += bytes;
     return text;
   }
-  // Of things of at least a byte each: no more than there can be.
+  // The number of elements that follow. Each takes at least a byte, so a number that is larger than what is
+  // left is an error.
   size_t Count() {
     const uint64_t count = Number();
     if (count <= left()) return count;

@@ -31,7 +31,7 @@
 
 namespace memtrace::report::index {
 
-// What a member is, for both directions.
+// These tell which kind of type a member has, for packing and for unpacking.
 template <typename T>
 struct IsVector : std::false_type {};
 template <typename T>

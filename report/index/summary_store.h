@@ -40,12 +40,12 @@ class SummaryStore {
       : directory_(std::move(directory)), least_trace_bytes_(least_trace_bytes) {}
 
   using Complete = std::function<void(Analysis*)>;
-  // As AnalyzeTrace() and then `complete`, whose result depends on the analysis, on the files of its
-  // modules, below `sysroot`, and on nothing else.
+  // Does what AnalyzeTrace() and then `complete` do, or recalls their result. The result of `complete` must
+  // depend on the analysis, and on the files of its modules below `sysroot`, and on nothing else.
   absl::StatusOr<AnalyzedTrace> Analyze(const std::string& path, const AnalyzeOptions& options,
                                         const std::string& sysroot, const Complete& complete);
 
-  // With which traces are read that have to be.
+  // Sets the index that is used for traces that have to be read.
   void set_index(const IndexOptions& index) { index_ = index; }
 
   // The last call had no need to read the events.

@@ -60,7 +60,8 @@ class GLibBlocks {
     return is_class;
   }
 
-  // Of what GLib writes about a type. A large table is none of that, and would be gone through again and again.
+  // The pointers of a block, if they are few enough to be GLib's data about a type. A large table is none, and would be
+  // gone through again and again.
   std::span<const HeapEdge> Few(uint32_t block) const {
     const auto edges = graph_.EdgesOf(block);
     return edges.size() <= kMostPointers ? edges : edges.first(0);

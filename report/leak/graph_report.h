@@ -49,9 +49,9 @@ struct WhyAnswer {
   std::vector<uint32_t> blocks;
   std::array<LeakAmount, kLeakKinds> kinds;  // by LeakKind
   LeakAmount retained;  // what would go with all of the blocks
-  // What all of them hang on, the nearest first: nodes of the RetentionGraph.
+  // The nodes of the RetentionGraph that all of the blocks hang on, the nearest first.
   std::vector<uint32_t> held_by;
-  // Where their chains begin: a named root, or with group kNone a lost block.
+  // Where the chains to the blocks begin: at a named root or, with group kNone, at a lost block.
   struct Keeper {
     uint32_t group = KeepPaths::kNone;
     LeakKind kind = LeakKind::kReachable;  // of the blocks

@@ -64,7 +64,7 @@ class HeapGraph {
   std::span<const HeapEdge> EdgesOf(uint32_t block) const {
     return {edges_.data() + first_[block], edges_.data() + first_[block + 1]};
   }
-  // Of the word in `block`. Words lie at multiples of 8; blocks of the program's own
+  // The offset in `block` of the word that `edge` comes from. Words lie at multiples of 8; blocks of the program's own
   // allocators need not.
   uint64_t OffsetOf(uint32_t block, const HeapEdge& edge) const {
     return uint64_t{edge.word} * 8 + (-blocks_.start(block) & 7);
@@ -90,7 +90,7 @@ class HeapGraph {
   std::vector<RootEdge> roots_;  // words in the order of the scan, then registers, then others
 };
 
-// What is known beside the blocks and the words.
+// What the graph depends on besides the blocks and the words.
 struct GraphBasis {
   // Words of the heap outside of known blocks are roots as well, because there are blocks that
   // the trace does not know.
@@ -121,7 +121,7 @@ class HeapGraphBuilder : public ScanVisitor {
   const Heuristics& heuristics_;
   const Scan& scan_;
   const GraphBasis basis_;
-  // Of the thread that asked: it was in a call, so nothing it uses is below.
+  // The stack pointer of the thread that asked for the scan: it was in a call, so it uses nothing below.
   uint64_t caller_stack_pointer_ = 0;
   HeapGraph graph_;
   std::vector<uint32_t> from_;  // by edge

@@ -142,7 +142,7 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   if (observer_) observer_({scan, graph, marks, sites, *found});
 }
 
-// As a library: a program that has it in itself is as all others.
+// Whether the process has GLib as a library. A program that is linked with it statically is treated as all others.
 bool LeakCheck::HasGLib() const {
   const auto& modules = reader_->metadata().modules;
   return std::any_of(modules.begin(), modules.end(), [](const ModuleRecord& module) {
@@ -177,7 +177,7 @@ bool LeakCheck::EventsAreDamaged(bool after_last_event) const {
          (after_last_event && packed && !reader_->cut_place().empty());
 }
 
-// What was not scanned, and what else a reader must know to believe the rest.
+// Notes what was not scanned, and what else a reader must know to believe the rest.
 void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* found) const {
   const auto note = [&](std::string_view text) { found->notes.emplace_back(text); };
   if (!scan.begin.note.empty()) note(scan.begin.note);

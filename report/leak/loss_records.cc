@@ -99,7 +99,7 @@ void LossRecords::Fill(const HeapGraph& graph, const Marks& marks,
     now[key] = {{record.bytes, record.blocks}, {record.indirect_bytes, record.indirect_blocks}};
     scan->records.push_back(record);
   }
-  // What is gone is told once, where changes were asked for.
+  // A record that is gone is told once, where changes were asked for.
   if (scan->show == format::ScanShow::kChanged) {
     for (const auto& [key, amounts] : before_) {
       if (records.contains(key)) continue;

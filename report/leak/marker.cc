@@ -41,7 +41,7 @@ class Flood {
           sum.bytes += graph_.blocks().bytes(edge.to);
           ++sum.blocks;
         }
-        // What it led to is led to by this one now.
+        // The blocks that it led to hang on this leader now.
         LeakAmount& merged = marks_.indirect[edge.to];
         sum.bytes += merged.bytes;
         sum.blocks += merged.blocks;

@@ -67,7 +67,7 @@ struct Retention {
 
 Retention FindRetention(const RetentionGraph& graph);
 
-// What no way leads to when the blocks for which `is_taken` are not there; these included.
+// The blocks that no way leads to when those for which `is_taken` is true are not there, and these.
 LeakAmount RetainedWithout(const RetentionGraph& graph,
                            const std::function<bool(uint32_t block)>& is_taken);
 

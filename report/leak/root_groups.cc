@@ -16,7 +16,7 @@ using Kind = RootGroup::Kind;
 // libc's descriptor of a thread begins at its thread pointer: struct pthread of glibc 2.36.
 constexpr uint64_t kDescriptorBytes = 2304;
 
-// As the library writes them: x86-64's, by DWARF number.
+// Names of registers in the order that the library writes them in: x86-64's, by DWARF number.
 constexpr const char* kRegisterNames[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi",
                                           "rbp", "rsp", "r8",  "r9",  "r10", "r11",
                                           "r12", "r13", "r14", "r15", "rip"};
@@ -135,7 +135,7 @@ RootGroups::Raw RootGroups::Examine(const RootEdge& root) const {
       break;
   }
   const uint64_t address = root.place;
-  // What belongs to a thread lies at its thread pointer, in whatever memory that is.
+  // A thread's variables and its descriptor are at its thread pointer, in whatever memory that is.
   const auto after = std::upper_bound(
       threads_.begin(), threads_.end(), address,
       [&](uint64_t value, uint32_t i) { return value < scan_.threads[i].thread_pointer; });

@@ -31,7 +31,7 @@ struct Variable {
   uint64_t start = 0;  // offset of its first byte
 };
 struct VariableQuery {
-  // From the module's load bias; of thread-local ones from the begin of the module's block.
+  // Counted from the module's load bias; for a thread-local variable from the begin of the module's block.
   uint64_t offset = 0;
   bool thread_local_ = false;
 };
@@ -43,7 +43,7 @@ using VariableFinder =
     std::function<VariableAnswers(const ModuleInfo&, const std::vector<VariableQuery>&)>;
 
 struct RootGroup {
-  // In the order in which a reader would rather hear of them.
+  // The kinds, those that a reader would rather hear of first.
   enum class Kind : uint8_t {
     kVariable, kThreadLocal, kStack, kRegisters, kDescriptor, kModuleData, kMapping, kRealloc,
     kIgnored, kSignalStack, kFreedUnseen,
@@ -84,12 +84,12 @@ class RootGroups {
   const ModuleInfo* ModuleOf(const RootGroup& group) const;
   const ScanThread* ThreadOf(const RootGroup& group) const;
   const ScanRegion* RegionOf(const RootGroup& group) const;
-  // As its thread named itself; empty: not known.
+  // The name that the thread gave itself; empty: not known.
   std::string ThreadName(const ScanThread& thread) const;
 
  private:
-  // What a root is before its variable is known; `offset` of a kVariable and kThreadLocal is
-  // that of a VariableQuery.
+  // A root before its variable is known. For kVariable and kThreadLocal `offset` is that of a
+  // VariableQuery.
   struct Raw {
     RootGroup group;
     uint64_t offset = 0;

@@ -53,7 +53,7 @@ class Finder {
  private:
   static constexpr size_t kBits = 64;
 
-  // What the blocks of each site retain, of those that no other block of the site retains.
+  // Adds up what the blocks of each site retain, without those blocks that another block of the site retains.
   // Needs for each node whether its site is on its way up the tree: that is known of each
   // site by a count while the tree is walked from the top.
   void AddOneByOne() {

@@ -41,7 +41,7 @@ std::string NameOf(const ScanHintRange& code, const Scan& scan, const TraceMetad
   return "a library";
 }
 
-// As interpose_dlopen.cc writes it: what was opened, by its file's name.
+// The file that was opened, by its name, from a note as interpose_dlopen.cc writes it.
 absl::string_view DeepboundIn(absl::string_view note) {
   const size_t at = note.find(" was opened with RTLD_DEEPBIND");
   return at == note.npos ? "" : FileNameIn(note.substr(0, at));

@@ -26,7 +26,7 @@ class UnseenCode {
   const std::string& who_allocates() const { return who_allocates_; }
   const std::string& who_frees() const { return who_frees_; }
 
-  // By site: whether its stack passes through a module that frees unseen, which then may have freed
+  // For each site whether its stack passes through a module that frees unseen, which then may have freed
   // its blocks. Empty: there is no such module.
   std::vector<bool> MayHaveFreed(const std::vector<BlockSite>& sites, const StackTable& stacks) const;
 

@@ -29,7 +29,7 @@ std::string ReadText(uint32_t pid, const char* file) {
   return text.ok() ? *text : "";
 }
 
-// Of a path that the kernel tells of a file that is gone, without its " (deleted)".
+// The path that the link leads to; for a file that is gone, without the kernel's " (deleted)".
 std::string LinkOf(uint32_t pid, const char* link) {
   char buffer[PATH_MAX];
   const ssize_t n = readlink(Proc(pid, link).c_str(), buffer, sizeof(buffer));

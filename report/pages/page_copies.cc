@@ -42,7 +42,7 @@ std::optional<uint64_t> HashAt(int fd, uint64_t at, uint64_t bytes) {
   return format::Checksum(page.data(), bytes);
 }
 
-// What processes share since a fork is one page, no copy.
+// Whether the page is a copy of the process's own. A page that processes share since a fork is one page, no copy.
 bool IsOwnCopy(const Page& page) {
   if (page.is(Page::kOfFile) || page.is(Page::kZero) || !page.is(Page::kPresent)) return false;
   return page.is(Page::kCounted) ? page.mapped == 1 : page.is(Page::kExclusive);

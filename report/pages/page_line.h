@@ -25,7 +25,7 @@ struct PageLine {
 };
 PageLine DrawPages(const MappedRegion& region, uint64_t page_bytes, size_t width);
 
-// By state; a page is counted once.
+// Pages by state; each is counted once.
 struct PageStates {
   uint64_t own = 0;       // anonymous, mapped once
   uint64_t file_own = 0;  // of a file, mapped once

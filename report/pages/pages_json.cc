@@ -1,3 +1,5 @@
+// `memtrace pages --format json`: one object with the schema memtrace-pages/1 (docs/pages.md).
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"

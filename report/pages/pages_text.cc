@@ -1,3 +1,5 @@
+// `memtrace pages` as text: the alerts, a table of regions for each process, on request its mappings, and the units.
+
 #include <algorithm>
 #include <utility>
 

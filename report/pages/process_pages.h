@@ -12,13 +12,13 @@
 
 namespace memtrace::report::pages {
 
-// What a mapping is for. Text, read-only data, data and bss are of an executable unit: a
+// The purpose of a mapping. Text, read-only data, data and bss are of an executable unit: a
 // file of which the process has a part mapped executable.
 enum class Region : uint8_t {
   kText, kReadOnly, kData, kBss, kHeap, kStack, kThreadStack, kAnonymous, kShared, kFile, kSpecial,
 };
 inline constexpr size_t kRegions = 11;
-// Of a unit: the program itself, or a library. Others have none.
+// Whether an executable unit is the program itself or a library. Other mappings have kNone.
 enum class Owner : uint8_t { kNone, kProgram, kLibrary };
 
 struct Page {

@@ -19,7 +19,7 @@ namespace {
 
 using format::PageState;
 
-// Of FaultTag::kMapping.
+// The order of the figures in FaultTag::kMapping.
 enum Kib : size_t {
   kRss, kPss, kSharedClean, kSharedDirty, kPrivateClean, kPrivateDirty, kAnonymous, kAnonHuge, kSwap,
   kSwapPss, kLocked, kShmemHuge, kFileHuge,
@@ -70,7 +70,7 @@ void AddPages(const RawSnapshot& snapshot, uint64_t page_bytes, MappedRegion* re
   const Mapping& m = region->mapping;
   auto run = std::partition_point(snapshot.runs.begin(), snapshot.runs.end(),
                                   [&m](const PageRun& each) { return each.end <= m.start; });
-  // As many as smaps counts, and the page of zeros: a damaged trace has no more.
+  // There are at most as many pages as the mapping has: a damaged trace must not add more.
   const uint64_t most = (m.end - m.start) / page_bytes;
   for (; run != snapshot.runs.end() && run->begin < m.end; ++run) {
     const uint64_t end = std::min(run->end, m.end);

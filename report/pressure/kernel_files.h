@@ -31,7 +31,7 @@ class KernelFiles {
   bool Exists(absl::string_view path) const;
   // The names in a directory, without . and ..; empty when it cannot be read.
   std::vector<std::string> List(absl::string_view directory) const;
-  // Of all processes that are to be seen, the smallest first.
+  // The ids of all processes that can be seen, the smallest first.
   std::vector<uint32_t> Pids() const;
 
  private:

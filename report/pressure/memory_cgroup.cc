@@ -38,7 +38,7 @@ bool ListHas(absl::string_view list, absl::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Of version 2, or of the hierarchy of version 1 that has the memory controller.
+// The mount of version 2, or of the hierarchy of version 1 that has the memory controller.
 std::optional<Mount> FindMount(absl::string_view mountinfo, int version) {
   for (const absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
     const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(" - ", 1));

@@ -44,7 +44,8 @@ class OomWatch {
   // After a SIGKILL.
   Kill Judge();
 
-  // What was killed, of the program's control group or as the log tells, whatever became of the program.
+  // How many processes the OOM killer ended in the program's control group, or by the kernel's log,
+  // whatever became of the program.
   uint64_t kills_in_group() const;
 
   // "/dev/kmsg" for those who see the first pid namespace's ids, else empty.

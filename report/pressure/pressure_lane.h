@@ -56,7 +56,7 @@ struct PressureLane {
   std::vector<std::pair<uint64_t, uint64_t>> ResidentBytes() const;
 };
 
-// What came of one column over the run.
+// How one column went over the run.
 struct ColumnSummary {
   bool known = false;
   uint64_t first = 0, last = 0, most = 0, most_at_ns = 0;

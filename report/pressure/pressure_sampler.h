@@ -25,7 +25,7 @@ namespace memtrace::report::pressure {
 
 inline constexpr uint64_t kDefaultIntervalNs = 100'000'000;
 
-// From one sample to the next, when the program has run for `elapsed_ns`.
+// The time from one sample to the next, when the program has run for `elapsed_ns`.
 uint64_t IntervalAt(uint64_t interval_ns, uint64_t elapsed_ns);
 
 class PressureSampler {

@@ -136,7 +136,7 @@ void WriteSizes(const SizeHistogram& sizes, Sink& out) {
   }
 }
 
-// What `memtrace run` saw from outside; empty: not known then. The names of columns are the trace's.
+// Writes what `memtrace run` saw from outside; empty fields: not known then. The names of columns are the trace's.
 void WritePressure(const PressureLane& lane, Sink& out) {
   std::string head = "time_s";
   for (const std::string& column : lane.columns) absl::StrAppend(&head, ",", CsvField(column));

@@ -23,8 +23,8 @@ size_t DecodeUtf8(absl::string_view s, char32_t* code_point);
 // and bytes that are not UTF-8 become \xNN. A backslash stays as it is.
 std::string EscapeControls(absl::string_view s);
 
-// As EscapeControls, and everything beyond ASCII becomes ? for a terminal that
-// does not show UTF-8.
+// Does what EscapeControls does, and makes a ? of everything beyond ASCII, for a terminal
+// that does not show UTF-8.
 std::string EscapeToAscii(absl::string_view s);
 
 // One field of a CSV record (RFC 4180): quoted where needed. Text that a

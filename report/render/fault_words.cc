@@ -104,7 +104,7 @@ std::vector<std::string> FaultSentences(
     const uint64_t end = EndNs(view.analysis());
     const uint64_t left = end - std::min(end, site.last_time_ns);
     const bool over = left > 2 * (site.last_time_ns - site.first_time_ns);
-    // What was lost may have been this site's.
+    // Faults that were lost may have been this site's.
     const bool all_seen = details.last_lost_ns <= site.last_time_ns;
     const Frame* caller = view.Caller(site.stack);
     sentences.push_back(absl::StrCat(

@@ -42,13 +42,13 @@ absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name);
 // RFC 4180 with a header record; `sort` orders sites.
 void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top, Sink& out);
 
-// Those from kLifetimes on.
+// Writes the tables from kLifetimes on.
 void RenderUsageCsv(const ReportView& view, CsvTable table, size_t top, Sink& out);
 
-// What glibc's mtrace(1) prints about Analysis::live.
+// Writes what glibc's mtrace(1) would print about Analysis::live.
 void RenderMtrace(const ReportView& view, Sink& out);
 
-// What ms_print reads, and what dh_view does (version 2).
+// These write the file that ms_print reads, and the one that dh_view reads (version 2).
 void RenderMassif(const ReportView& view, Sink& out);
 void RenderDhat(const ReportView& view, Sink& out);
 

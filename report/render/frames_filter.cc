@@ -93,7 +93,7 @@ const Names& StartNames() {
   return names;
 }
 
-// Of them those that a program may well have for functions of its own.
+// Whether it is one of those names that a program may well have for a function of its own.
 bool IsPlainStartName(absl::string_view name) {
   return name == "start_thread" || name == "thread_start" || name == "clone";
 }
@@ -111,7 +111,7 @@ bool IsThreadInvoker(absl::string_view name) {
 bool IsAllocatorFunction(absl::string_view demangled) {
   const absl::string_view whole = demangled;
   if (AllocatorNames().contains(whole)) return true;
-  // What a Rust program wraps around an allocator: #[global_allocator].
+  // This is what a Rust program wraps around an allocator: #[global_allocator].
   if (absl::StrContains(whole, " as core::alloc::global::GlobalAlloc>::")) return true;
   absl::string_view plain = whole;
   if (absl::ConsumeSuffix(&plain, "@plt")) return AllocatorNames().contains(plain);
@@ -212,7 +212,7 @@ bool IsInvoker(const Frame& frame) {
 
 namespace {
 
-// Of a package, as IsSystemModule() says of libraries.
+// Whether the program is of a package; IsSystemModule() says the same of libraries.
 bool IsInstalledProgram(absl::string_view path) {
   for (const absl::string_view prefix : {"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/games/"}) {
     if (absl::StartsWith(path, prefix)) return true;
@@ -220,7 +220,7 @@ bool IsInstalledProgram(absl::string_view path) {
   return IsSystemModule(path);
 }
 
-// What every program is built on.
+// Whether it is a library that every program is built on.
 bool IsBaseLibrary(absl::string_view path) {
   const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   for (const absl::string_view name : {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl.", "libdl-", "librt.",

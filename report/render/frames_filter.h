@@ -21,18 +21,20 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 
 // Names that allocate for their callers, whatever file they are in.
 bool IsAllocatorFunction(absl::string_view demangled);
-// By its name alone, which a function of the program may have as well: RoleOf() knows more.
+// Whether it starts a program or a thread, by its name alone, which a function of the program may have as well: RoleOf()
+// knows more.
 bool IsStartFunction(absl::string_view demangled);
-// Of that module: a program may have a clone() or start_thread() of its own.
+// Whether `function` starts a program or a thread and `module` is the one that has it: a program may have a
+// clone() or start_thread() of its own.
 bool IsStartOf(absl::string_view function, absl::string_view module);
 bool IsSystemModule(absl::string_view path);
 // glibc's libc, by the name of the file.
 bool IsLibc(absl::string_view path);
-// What the loader calls constructors by: what is further in is not its own.
+// Whether the loader runs constructors by this function: frames further in are not the loader's own.
 bool RunsConstructors(absl::string_view function);
 
-// Where libc's start code begins, which is at the outer end if it is there: what runs main or a thread's
-// function, and all that is outside of it. The size of the stack: it has none.
+// The index of the first frame of libc's start code, which runs main or a thread's function; all frames
+// outside of it belong to that code. The size of the stack: there is none.
 size_t StartBegin(absl::Span<const Frame* const> stack);
 
 // The part [begin, end) of a stack that is worth reading.

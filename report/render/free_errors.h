@@ -26,7 +26,8 @@ struct FreeError {
   std::vector<LossFrame> block_stack;      // of what `block` says last
   std::vector<LossFrame> allocated_stack;  // of a block that was freed
   bool suppressed = false;
-  // Of our own: that of the free, and what was called there: "free", "_ZdlPvm".
+  // In memtrace's terms: the stack of the free, and the function that was called there, "free" or
+  // "_ZdlPvm".
   StackId site_stack;
   std::string called;
 };
@@ -37,11 +38,11 @@ absl::string_view XmlKind(FreeError::Kind kind);  // "MismatchedFree"
 // How many of the innermost frames are in operator delete.
 size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames);
 
-// What the program called to end a block there: "free", "realloc", "_ZdlPvm".
+// The function that the program called at `stack` to end a block: "free", "realloc", "_ZdlPvm".
 std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc);
 
-// Invalid ones first, those that are certain: of a trace without some allocations the others are none.
-// `callers`: as in LossOptions.
+// The errors, invalid frees first. Only certain ones: if the trace lacks allocations, the others may be no
+// errors. `callers`: as in LossOptions.
 std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers);
 
 }  // namespace memtrace::report::render

@@ -142,7 +142,7 @@ std::string MappingText(const leak::RootGroups& roots, const leak::RootGroup& gr
                       absl::StrFormat(" at 0x%x-0x%x", region->start, region->end));
 }
 
-// What a root is; `offset` goes behind what it counts from.
+// Says what a root is; `offset` goes behind the name that it counts from.
 std::string Describe(const leak::RootGroups& roots, const leak::RootGroup& group,
                      const std::string& offset) {
   switch (group.kind) {

@@ -43,7 +43,7 @@ struct GroupKey {
 };
 bool ComesFirst(const GroupKey& a, const GroupKey& b);
 
-// Of the sites whose stack `matches`; empty: of all.
+// Groups the sites whose stack `matches`; empty: all sites.
 Grouping GroupSites(const Analysis& analysis, const SiteSymbols& symbols,
                     const std::function<bool(StackId)>& matches = {});
 

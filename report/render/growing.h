@@ -29,7 +29,7 @@ struct GrowingGroup {
 };
 
 std::vector<GrowingGroup> GrowingGroups(const ReportView& view);  // the fastest first
-// For the summary; empty: nothing grows.
+// A sentence for the summary; empty: nothing grows.
 std::string GrowingVerdict(const ReportView& view, const TextOptions& options);
 Json GrowingJson(const ReportView& view);
 

@@ -64,7 +64,7 @@ Json StackJson(const ReportView& view, StackId stack) {
 
 namespace {
 
-// Of the executable: in the process record, or else its module's.
+// The build-id of the executable: from the process record, or else that of its module.
 std::string BuildId(const Analysis& analysis) {
   if (!analysis.process.build_id.empty()) return analysis.process.build_id;
   for (const ModuleInfo& module : analysis.modules) {
@@ -145,7 +145,7 @@ Json CoverageJson(const ReportView& view) {
           {"counters", std::move(counters)}};
 }
 
-// Of a sampled trace: how many samples an estimate is made of, and its 95 % interval.
+// Adds, for a sampled trace, how many samples an estimate is made of, and its 95 % interval.
 void AddSample(Json* json, absl::string_view of, const SampledSum& sum) {
   const Interval interval = sum.Interval95();
   (*json)[absl::StrCat(of, "_samples")] = sum.samples;

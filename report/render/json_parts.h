@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 inline double Seconds(double ns) { return ns / 1e9; }
 inline double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-// On one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
+// The text of `json`, on one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
 std::string Dump(const Json& json);
 
 // "end", "exit_status" and "end_signal", null where they are not known, as of an imported log.
@@ -32,7 +32,7 @@ Json FaultsJson(const ReportView& view, size_t top);
 Json ResidentJson(const ReportView& view, size_t top);
 Json LeakJson(const ReportView& view, const SiteGroup& group);
 Json SiteJson(const ReportView& view, const Site& site);
-// What usage_tables.h and stacked_timeline.h have; members of the report and of a site.
+// The tables of usage_tables.h and stacked_timeline.h, as members of the report and of a site.
 Json StackedTimelineJson(const ReportView& view);
 Json LifetimesJson(const ReportView& view);
 Json ModulesJson(const ReportView& view);
@@ -42,7 +42,7 @@ Json InvalidFreesJson(const ReportView& view);
 Json SiteLifetimeJson(const ReportView& view, const Site& site);
 Json SiteMovesJson(const Site& site);
 Json SiteSizesJson(const Site& site);
-// By kind, from "definite" to "reachable".
+// The amounts by kind, from "definite" to "reachable".
 Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
 
 // Writes the members of a document's object one by one, behind the first, on a line each.

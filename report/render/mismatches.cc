@@ -28,7 +28,7 @@ constexpr std::pair<absl::string_view, HeapCall> kFunctions[] = {
     {"_Zda", HeapCall::kDeleteArray},
 };
 
-// What may follow the first four letters of an operator: the forms that the standard knows. A program
+// The texts that may follow the first four letters of an operator: the forms that the standard knows. A program
 // may have others, whose blocks end as it likes: operator new(size_t, Arena&).
 constexpr absl::string_view kForms[] = {
     "m", "mRKSt9nothrow_t", "mSt11align_val_t", "mSt11align_val_tRKSt9nothrow_t",

@@ -39,14 +39,14 @@ enum class HeapCall : uint8_t {
 };
 bool AreMismatched(HeapCall allocated, HeapCall ended);
 
-// What the program called where `calls` are the innermost of a stack, innermost first.
+// The function that the program called, by the innermost calls of a stack, innermost first.
 // `has_cxx_runtime`: libstdc++ or libc++ is there as a library, and not within the program.
 HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls, bool has_cxx_runtime);
 HeapCall FreedBy(const std::vector<SiteSymbols::Call>& calls);
-// What the program called to free: "free", "_ZdlPvm". Empty: it is not known.
+// The name of the function that the program called to free: "free", "_ZdlPvm". Empty: not known.
 std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls);
 
-// Of a process.
+// What is known of operator new and delete in a process.
 struct CxxOperators {
   bool has_runtime = false;         // libstdc++ or libc++ is a module of its own
   bool has_other_deletes = false;   // Coverage::own_operator_delete

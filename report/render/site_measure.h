@@ -26,7 +26,7 @@ enum class SiteMeasure : uint8_t {
   kPeakBlocks,   // blocks live then
   kWasted,       // bytes usable but not asked for, over all allocations
   kTemporary,    // allocations freed before the thread's next
-  // Of the trace's snapshots of pages, where it has any (ResidentMemory).
+  // These come from the trace's snapshots of pages, where it has any (ResidentMemory).
   kResident,      // resident bytes of the blocks live at the end
   kPeakResident,  // of those live when most memory was resident
 };
@@ -42,11 +42,11 @@ absl::StatusOr<SiteMeasure> ParseSiteMeasure(absl::string_view name);
 absl::string_view SiteMeasureName(SiteMeasure measure);
 
 bool IsBytes(SiteMeasure measure);
-// What pages and faults are known of is a site with all of its blocks: of a choice of these, or of another time than
-// the snapshot's, nothing is known.
+// Whether the faults and the resident pages of sites are known. They are known for all blocks of a site
+// together, but not for a choice of its blocks, and pages not for another time than the snapshot's.
 bool KnowsFaultsOfSites(const Analysis& analysis);
 bool KnowsPagesOfSites(const Analysis& analysis);
-// Those that the trace tells of.
+// The measures that the trace has.
 std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis);
 // FailedPrecondition, with the cure: `measure` is none of these.
 absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure);

@@ -24,7 +24,7 @@ struct SeriesStep {
 // All steps of the analysis, in order, made at most `most` by putting neighbours together.
 std::vector<SeriesStep> StepsOf(const Analysis& analysis, const Site& site, size_t most = SIZE_MAX);
 
-// Of the sites that match, the `top` with the highest peaks.
+// The `top` sites with the highest peaks, of those that match.
 std::vector<const Site*> SeriesSites(const ReportView& view, size_t top);
 
 std::string SeriesText(const ReportView& view, const TextOptions& options);

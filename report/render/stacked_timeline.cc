@@ -10,7 +10,7 @@
 namespace memtrace::report::render {
 namespace {
 
-// What one series is made of: one thread, or sites.
+// The data of one series: one thread, or sites.
 struct Part {
   std::string name;
   const ThreadSummary* thread = nullptr;

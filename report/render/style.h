@@ -33,7 +33,7 @@ struct Style {
 inline constexpr size_t kMinWidth = 60;
 inline constexpr size_t kMaxWidth = 200;  // wider lines are not read more easily
 
-// For file descriptor `fd`. `width` 0: that of the terminal, else 80 ($COLUMNS
+// The style for file descriptor `fd`. `width` 0: that of the terminal, else 80 ($COLUMNS
 // is honoured, for it is how a user sets the width of a pipe).
 Style StyleFor(int fd, ColorMode color, size_t width);
 

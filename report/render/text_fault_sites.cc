@@ -62,7 +62,7 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
   return lines.Take();
 }
 
-// What is left for those who allocated must be worth reading.
+// The width of the column of those who touched. The rest, for those who allocated, must be worth reading.
 size_t ToucherWidth(const TextOptions& options) {
   const size_t width = options.style.width;
   return width < 70 ? 11 : width < 100 ? 20 : 28;

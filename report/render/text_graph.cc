@@ -18,7 +18,7 @@ namespace {
 
 using leak::KeepPaths;
 
-// Of a longer chain the first and the last.
+// How many of the first and of the last steps of a longer chain are shown.
 constexpr size_t kStepsAtEnds = 6;
 
 std::string InBlocks(const LeakAmount& amount) {
@@ -133,7 +133,7 @@ void GraphTextWriter::Chain(uint32_t block) {
   } else {
     Line(4, absl::StrCat("lost: ", Block(chain.front().block)), Ink::kStrong);
   }
-  // What a lost chain begins at has been said.
+  // The block that a lost chain begins at has been named.
   const size_t first = root == KeepPaths::kNone ? 1 : 0;
   for (size_t i = first; i < chain.size(); ++i) {
     const bool left_out = !options_.full && chain.size() > 2 * kStepsAtEnds + 1 &&
@@ -167,7 +167,7 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
   absl::StrAppend(&out_, StackText(graph_.view(), site.stack, 4, options_));
   Lines lines(options_);
   const auto are = [&](LeakKind kind) { return answer.kinds[static_cast<size_t>(kind)].blocks != 0; };
-  // Of what is lost nothing can become so.
+  // Blocks that are lost already cannot become unreachable.
   const bool lost = !are(LeakKind::kReachable) && !are(LeakKind::kPossible);
   lines.Add("retained",
             lost ? absl::StrCat(InBlocks(answer.retained),

@@ -23,7 +23,7 @@ std::string Confidence(double share) {
   return share >= 0.9995 ? ">99.9 %" : absl::StrFormat("%.1f %%", share * 100);
 }
 
-// What grows slowly does so by the hour.
+// Slow growth is told by the hour or by the day.
 std::string PerTime(double per_second) {
   if (per_second >= 1) return absl::StrCat(HumanBytes(Whole(per_second)), "/s");
   if (per_second * 3600 >= 1) return absl::StrCat(HumanBytes(Whole(per_second * 3600)), "/h");

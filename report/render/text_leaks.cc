@@ -161,7 +161,7 @@ std::string UnfreedText(const ReportView& view, const TextOptions& options) {
 std::string LeaksText(const ReportView& view, const TextOptions& options) {
   if (const LeakScan* scan = view.leak_scan(); scan != nullptr) {
     const std::string found = LossRecordsText(view, options);
-    // What came after an earlier scan is only known to be unfreed.
+    // Blocks that came after an earlier scan are only known to be unfreed.
     return leak::IsAtExit(*scan) ? found : absl::StrCat(found, UnfreedText(view, options));
   }
   return UnfreedText(view, options);

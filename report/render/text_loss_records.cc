@@ -129,7 +129,7 @@ std::string WhyNotAll(const ReportView& view, size_t shown) {
   return ": the others are not of what was asked for";
 }
 
-// Of a scan without records.
+// Why a scan has no records.
 std::string WhyNone(const ReportView& view) {
   if (view.leak_scan()->ignored.blocks != 0) {
     return absl::StrCat("none: the program declared all that was live to be no leaks, ",

@@ -52,7 +52,7 @@ std::string LevelsTable(const PressureLane& lane, const TextOptions& options) {
   return table.empty() ? "" : table.Render(options.style, 2);
 }
 
-// What a count rose by while the program ran.
+// By how much a count rose while the program ran.
 uint64_t Rise(const PressureLane& lane, const char* column) {
   return Summarize(lane.Series(column)).growth();
 }

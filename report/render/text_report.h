@@ -33,11 +33,12 @@ struct TextOptions {
   bool full = false;  // every row, every frame, nothing shortened
   std::vector<TextSection> sections;  // empty: all
   StackBy timeline_by = StackBy::kNone;
-  // Of several processes of an executable: how many have one of the sites, of how many.
+  // For several processes of an executable: how many of them have one of the sites of a group, and
+  // how many processes there are.
   std::function<uint64_t(const SiteGroup&)> processes_of;
   uint64_t processes = 0;
 
-  // Of a table that has so many rows.
+  // How many rows are shown of a table that has `rows`.
   size_t Shown(size_t rows) const { return full ? rows : std::min(top, rows); }
 };
 
@@ -54,7 +55,7 @@ std::string InvalidFreesPhrase(const InvalidFrees& frees);
 std::string LeaksText(const ReportView& view, const TextOptions& options);
 // The heading of that without a scan.
 absl::string_view UnfreedTitle(const ReportView& view);
-// In place of LeaksText where a scan told what is reachable.
+// Takes the place of LeaksText where a scan told what is reachable.
 std::string LossRecordsText(const ReportView& view, const TextOptions& options);
 std::string GrowingText(const ReportView& view, const TextOptions& options);
 std::string SitesText(const ReportView& view, const TextOptions& options);
@@ -62,26 +63,26 @@ std::string GrowthText(const ReportView& view, const TextOptions& options);
 // Phases and pools that the program told of, behind the growth.
 std::string PhasesText(const ReportView& view, const TextOptions& options);
 std::string FaultsText(const ReportView& view, const TextOptions& options);
-// What `memtrace run` saw from outside.
+// The pressure lane: what `memtrace run` saw from outside.
 std::string PressureText(const ReportView& view, const TextOptions& options);
-// Whose faults they were: behind FaultsText.
+// WHOSE FAULTS, a section that comes after FaultsText().
 std::string FaultSitesText(const ReportView& view, const TextOptions& options);
-// What was resident, and whose it was: behind that.
+// The section about resident memory and whose it was, which comes after that.
 std::string ResidentText(const ReportView& view, const TextOptions& options);
 std::string TemporaryText(const ReportView& view, const TextOptions& options);
 // How long blocks lived; reallocs, containers, and pairs that do not match; by module.
 std::string LifetimesText(const ReportView& view, const TextOptions& options);
 std::string ReallocsText(const ReportView& view, const TextOptions& options);
 std::string ModulesText(const ReportView& view, const TextOptions& options);
-// Of TextOptions::timeline_by; empty where that is none.
+// The timeline by TextOptions::timeline_by; empty where that is kNone.
 std::string TimelineByText(const ReportView& view, const TextOptions& options);
-// Below the threads: whose blocks others freed.
+// The blocks that other threads freed, a table below the threads.
 std::string ExchangesText(const ReportView& view, const TextOptions& options);
 std::string SizesText(const ReportView& view, const TextOptions& options);
 std::string ThreadsText(const ReportView& view, const TextOptions& options);
 std::string MappingsText(const ReportView& view, const TextOptions& options);
 
-// What the sections share.
+// Functions that the sections share.
 
 // "HEADING  remark", with an empty line before it.
 std::string Heading(const TextOptions& options, absl::string_view title,
@@ -94,7 +95,7 @@ std::string MoreLine(const TextOptions& options, size_t all, size_t shown,
 // A frame on one line of at most `width` columns: name, then place.
 std::string FrameText(const ReportView& view, const Frame& frame, size_t width,
                       const TextOptions& options, Ink name_ink);
-// Of no view: places below `directory` are written as seen from there.
+// The same without a view: places below `directory` are written as seen from there.
 std::string FrameText(absl::string_view directory, const Frame& frame, size_t width,
                       const TextOptions& options, Ink name_ink);
 // A stack, a line each frame, behind `indent` blanks.
@@ -124,7 +125,7 @@ class Numbers {
   std::string Events(uint64_t n) const {
     return absl::StrCat(about(n), wide_ && !estimated() ? Count(n) : ShortCount(n));
   }
-  // Of waste, which another allocator than glibc's does not tell.
+  // Bytes of waste; "-" where they are not known, as with other allocators than glibc's.
   std::string Wasted(uint64_t n) const { return waste_is_known_ ? Bytes(n) : "-"; }
   // In a sentence: "356 bytes", "45.2 MiB"; "1 block", "2 blocks", "~3.1k blocks".
   std::string Amount(uint64_t bytes) const {
@@ -147,7 +148,7 @@ class Numbers {
   }
   bool estimated() const { return !about_.empty(); }
   bool wide() const { return wide_; }
-  // What to say about the short ones, for a heading.
+  // What a heading says about short numbers; empty where they are not short.
   absl::string_view remark() const {
     return wide_ ? "" : "bytes in K = 1024, counts in k = 1000";
   }

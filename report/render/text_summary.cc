@@ -24,7 +24,7 @@ std::string CommandLine(const Style& style, const ProcessInfo& process) {
   return style.Name(process.command.empty() ? process.executable : ShellCommand(process.command));
 }
 
-// What there was when it was killed, and how the verdict is known.
+// Adds what there was when the process was killed, and how the verdict is known.
 void AddKill(const Analysis& analysis, const Numbers& numbers, Lines* lines) {
   if (!analysis.process.kill.told()) return;
   const KillInfo& kill = analysis.process.kill;
@@ -95,7 +95,7 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
                                    Plural(coverage.stopped_allocations, "allocation"),
                                    " then are in no figure"));
   }
-  // Of these the heap knows nothing: they are no events of it.
+  // Lost page faults are no events of the heap, so its coverage does not count them.
   if (const uint64_t lost = analysis.fault_details.lost; lost > 0) {
     remarks.push_back(absl::StrCat(Plural(lost, "page fault"),
                                    lost == 1 ? " was" : " were", " lost: whose, nobody knows"));
@@ -150,7 +150,7 @@ void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) 
   }
 }
 
-// What is lost is known from a scan alone; what was freed cannot be.
+// Adds the lost blocks. Only a scan tells which blocks are lost; a block that was freed cannot be.
 void AddLost(const ReportView& view, Lines* lines) {
   const LeakScan* scan = view.leak_scan();
   if (scan == nullptr) {
@@ -288,7 +288,7 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
           : absl::StrCat("peak RSS ", HumanBytes(analysis.faults.peak_rss_bytes)),
       analysis.coverage.tool_memory_bytes == 0
           ? ""
-          // Its own is address space, which may be more than all that is resident.
+          // memtrace's own memory is counted in address space, which may be more than all that is resident.
           : analysis.coverage.tool_memory_bytes <= analysis.faults.peak_rss_bytes
               ? absl::StrCat(", of which memtrace's own at most ",
                              HumanBytes(analysis.coverage.tool_memory_bytes))

@@ -38,7 +38,7 @@ std::vector<ModuleUsage> Modules(const ReportView& view) {
 Lifetimes LifetimesOf(const ReportView& view) {
   Lifetimes all;
   if (view.sites().size() == view.analysis().sites.size()) {
-    // As they lie in memory, which is sooner done than in their order.
+    // All sites are added in the order in which they are in memory, which is faster.
     for (const Site& site : view.analysis().sites) all.Add(site);
   } else {
     for (const Site* site : view.sites()) all.Add(*site);
@@ -59,7 +59,7 @@ Lifetimes LifetimesOf(const Site& site) {
 }
 
 double LifetimeQuantile(const ReportView& view, const Lifetimes& lifetimes, double q) {
-  // Of a sample the sum is of all blocks, the classes are of those that were seen.
+  // In a sample the sum is of all blocks, but the classes are of those that were seen.
   const double sum_ns = view.sampled() ? 0 : lifetimes.sum_ns;
   return std::min(lifetimes.classes.Quantile(q, sum_ns),
                   static_cast<double>(view.analysis().process.duration_ns));

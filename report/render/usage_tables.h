@@ -13,7 +13,7 @@
 
 namespace memtrace::report::render {
 
-// What one module's code allocated: the module of the caller.
+// The allocations of one module's code; a site belongs to the module of its caller.
 struct ModuleUsage {
   std::string module;  // path; "[no stack]", "[unknown]"
   size_t callers = 0;
@@ -38,11 +38,11 @@ struct Lifetimes {
     sum_ns += other.sum_ns;
   }
 };
-// Of all sites; of one caller; of one site.
+// The lifetimes of all sites; of one caller; of one site.
 Lifetimes LifetimesOf(const ReportView& view);
 Lifetimes LifetimesOf(const SiteGroup& group);
 Lifetimes LifetimesOf(const Site& site);
-// In ns; 0: no block was freed. No block lived longer than the run, though its class goes on.
+// The quantile in ns; 0: no block was freed. No block lived longer than the run, though its class goes on.
 double LifetimeQuantile(const ReportView& view, const Lifetimes& lifetimes, double q);
 
 // The moves of a caller's sites together.

@@ -50,7 +50,7 @@ bool IsOperatorNew(const Frame& frame) {
   return absl::StartsWith(frame.function, "operator new");
 }
 
-// What distinguishes records: the code addresses, as in Valgrind.
+// The key by which records differ: the code addresses, as in Valgrind.
 std::string KeyOf(const Loss& loss, size_t most_addresses) {
   std::string key = absl::StrCat(static_cast<int>(loss.kind));
   size_t addresses = 0;
@@ -120,7 +120,7 @@ std::vector<std::string> RemarksOn(const LeakScan& scan) {
   return remarks;
 }
 
-// What was interposed is the innermost frame of all, as Valgrind's replacement is there.
+// The function that was interposed is the innermost frame of all, where Valgrind has its replacement.
 LossFrame TracerFrame(const Analysis& analysis, absl::string_view function) {
   LossFrame frame;
   frame.function = std::string(function);
@@ -140,7 +140,7 @@ bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& fram
     if (frame.role == FrameRole::kMarker || addresses == 0) return true;
     stack->push_back(FrameOf(view, frame));
     if (!frame.inlined) --addresses;
-    // What runs main is not shown.
+    // The frames that run main are not shown.
     if (!frame.inlined && frame.function == "main") break;
   }
   return frames.empty();

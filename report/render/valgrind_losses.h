@@ -43,7 +43,7 @@ struct Loss {
   std::vector<LossFrame> stack;
   bool cut = false;
   bool suppressed = false;
-  // Of our own: one of the stacks that are shown as this one.
+  // In memtrace's terms: one of the stacks that are shown as this one.
   StackId site_stack;
   format::AllocFunction allocator = format::AllocFunction::kMalloc;
 
@@ -76,10 +76,10 @@ struct LossList {
 // sentence about why nothing is known.
 const LeakScan* LastScan(const Analysis& analysis, std::string* why = nullptr);
 
-// What a reader must know of a scan: its notes, and when it was if not at the end.
+// Sentences about the scan: its notes, and when it was if not at the end.
 std::vector<std::string> RemarksOn(const LeakScan& scan);
 
-// Of that scan. Without one: all unfreed blocks, of kind kUnfreed.
+// The losses of the last scan; without a scan, all unfreed blocks, of kind kUnfreed.
 LossList CollectLosses(const ReportView& view, const LossOptions& options);
 
 // The stack of an allocation by `function`, as Valgrind would print it.

@@ -43,7 +43,7 @@ class ValgrindLines {
  public:
   ValgrindLines(uint32_t pid, Sink& out) : prefix_(absl::StrCat("==", pid, "== ")), out_(out) {}
   void Add(absl::string_view line = "") { out_.Write(absl::StrCat(prefix_, line, "\n")); }
-  // As it is: a suppression is to be copied from here.
+  // Writes text as it is: a suppression is to be copied from here.
   void AddRaw(absl::string_view text) { out_.Write(text); }
   bool done() const { return out_.done(); }
 
@@ -114,7 +114,7 @@ std::string CommandText(const ProcessInfo& process) {
   return EscapeControls(absl::StrJoin(process.command, " "));
 }
 
-// What a reader of memcheck's report would not know to ask about.
+// Remarks on what a reader of memcheck's report would not think of asking.
 std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
                                  const ValgrindStyle& style) {
   std::vector<std::string> remarks = style.remarks;

@@ -20,7 +20,7 @@
 namespace memtrace::report::render {
 namespace {
 
-// Of a map by stack and function; nullptr: none.
+// The value in a map by stack and function; nullptr: there is none.
 template <typename Map>
 typename Map::mapped_type Find(const Map& map, StackId stack, format::AllocFunction function) {
   const auto at = map.find({stack.value, static_cast<uint8_t>(function)});

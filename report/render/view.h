@@ -54,7 +54,7 @@ class StackNumbers;
 // Sites by their frames. POSIX extended regular expressions; empty: any.
 struct FrameFilter {
   std::string match;  // a frame's function, file or module
-  // Of one frame all that are given.
+  // One frame must match all of these that are given.
   std::string function, file, module;
 
   bool all() const { return match.empty() && function.empty() && file.empty() && module.empty(); }
@@ -67,7 +67,7 @@ class ReportView {
   // Sites without a frame that the filter likes are left out. Errors name the option.
   static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
                                            const FrameFilter& filter);
-  // Of all sites, grouped already.
+  // Shows all sites, which are grouped already.
   static ReportView Create(const Analysis& analysis, const SiteSymbols& symbols,
                            const Grouping& grouping);
   static absl::StatusOr<ReportView> Create(const Analysis& analysis, const SiteSymbols& symbols,
@@ -98,20 +98,20 @@ class ReportView {
     const LossRecord* record;
     size_t number;
   };
-  // `everything`: of every kind, unless the user chose some, and suppressed ones as well. Those of the
-  // runtime are in it, or where the user chose kinds.
+  // `everything`: records of every kind, unless the user chose kinds, and suppressed ones as well. Records of
+  // the runtime are among them with `everything`, or where the user chose kinds.
   std::vector<Loss> Losses(bool everything) const;
-  // Those that match and Losses(false) leaves out, by the first reason of these.
+  // How many records match but are left out by Losses(false), by the first of these reasons that holds.
   struct HiddenLosses {
     size_t suppressed = 0, by_change = 0, by_kind = 0, of_runtime = 0;
   };
   HiddenLosses CountHidden() const;  // of leak_scan()
 
-  // Of the sites that match.
+  // The sums over the sites that match.
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 
-  // What is added to an offset in a module for an address: of its first load; 0: it is not known.
+  // The number that makes an address of an offset in a module, as it was loaded first; 0: not known.
   uint64_t BiasOf(const std::string& module) const {
     const auto known = biases_.find(module);
     return known == biases_.end() ? 0 : known->second;
@@ -123,7 +123,7 @@ class ReportView {
   std::string CallerText(StackId stack) const;  // "function file:line", not escaped
   // Survives rebuilds: no lines, addresses, sizes. Sixteen hexadecimal digits.
   std::string Fingerprint(StackId stack, format::AllocFunction function) const;
-  // The same with lines: of one build.
+  // The same with lines, so that it holds for one build only.
   std::string StrictFingerprint(StackId stack, format::AllocFunction function) const;
 
   // The module of a frame that has no function because its file is gone or another build now; empty:
@@ -137,9 +137,9 @@ class ReportView {
   // JSON names stacks by these numbers where they are set, instead of writing each out.
   void set_stack_numbers(StackNumbers* numbers) { stack_numbers_ = numbers; }
   StackNumbers* stack_numbers() const { return stack_numbers_; }
-  // Of Analysis::fault_details; nullptr: none was seen.
+  // The faults of a site, from Analysis::fault_details; nullptr: none was seen.
   const FaultSite* FaultsOf(StackId stack, format::AllocFunction function) const;
-  // At the end; nullptr: nothing was live, or nothing is known.
+  // The resident memory of a site at the end; nullptr: nothing was live, or nothing is known.
   const ResidentSite* ResidentOf(StackId stack, format::AllocFunction function) const;
   // The same when most memory was resident.
   const ResidentSite* ResidentAtPeak(StackId stack, format::AllocFunction function) const;

@@ -31,7 +31,7 @@ struct Flags {
   bool no_static = false;
 };
 
-// Of each file that was mapped once, however often it was.
+// Adds the footprint of each file that was mapped, once, however often it was mapped.
 void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
                    render::Progress* progress, rings::SourceTree* tree,
                    std::vector<std::string>* notes) {
@@ -50,7 +50,7 @@ void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
              SiteSymbols::LoadedNs(analysis.process.start_realtime_ns, module)},
             options);
     tree->AddFootprint(module.path, footprint);
-    // What servers were not named, say, is one note for all modules.
+    // A reason that holds for all modules, such as that no server was named, is one note.
     if (!footprint.missed.empty() && std::ranges::find(*notes, footprint.missed) == notes->end()) {
       notes->push_back(footprint.missed);
     }

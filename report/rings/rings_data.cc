@@ -14,7 +14,7 @@ namespace {
 using render::Json;
 using render::Sink;
 
-// As the keys of the report.
+// The same keys as in the JSON of a report.
 constexpr std::pair<SiteMeasure, const char*> kKeys[] = {
     {SiteMeasure::kLive, "live_bytes"},         {SiteMeasure::kBlocks, "live_blocks"},
     {SiteMeasure::kAllocated, "bytes_allocated"}, {SiteMeasure::kAllocations, "allocations"},

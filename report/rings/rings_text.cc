@@ -24,7 +24,7 @@ class Tree {
       : options_(options), wide_(options.style.width >= kWide),
         cell_(wide_ ? 11 : 6) {
     const bool fixed = options.weight.fixed != Weight::Fixed::kNone;
-    // That which it is sorted by comes first, whatever it is.
+    // The column by which the tree is sorted comes first, whatever it is.
     columns_.push_back(options.weight);
     for (const SiteMeasure measure :
          {SiteMeasure::kLive, SiteMeasure::kPeak, SiteMeasure::kAllocated, SiteMeasure::kWasted}) {
@@ -74,7 +74,7 @@ class Tree {
       absl::StrAppend(&line, i == 0 ? options_.style.Paint(render::Ink::kStrong, cell) : cell);
     }
     Name(line, lead, [&](size_t room) {
-      // Of a path the end tells more, of a function what is left without its arguments.
+      // The end of a path tells more than its begin; of a function the name without arguments does.
       return node.kind == Node::Kind::kFunction && name == node.name
                  ? render::ShortName(name, room, options_.style)
                  : render::KeepEnd(options_.style.Name(name), room, options_.style.ellipsis());
@@ -85,7 +85,7 @@ class Tree {
             const std::function<std::string(size_t room)>& name) {
     const size_t used = 2 + columns_.size() * static_cast<size_t>(cell_ + 1) + 1;
     const size_t room = options_.style.width - used;
-    // So deep that the lines leave no room: the level in place of them.
+    // If the tree is so deep that the lines leave no room, the number of the level stands in place of them.
     constexpr size_t kShortestName = 8;
     const size_t level = render::DisplayWidth(lead) / 2;
     if (2 * level + kShortestName > room) lead = absl::StrCat(level, ": ");
@@ -101,7 +101,7 @@ class Tree {
       const bool last = i + 1 == children.size();
       const std::string turn = last ? (utf8 ? "└ " : "` ") : (utf8 ? "├ " : "+ ");
       Row(*children[i], children[i]->name, lead + turn);
-      // What has nothing of what is asked for is one row.
+      // A branch that has nothing of the measure asked for is one row.
       if (!options_.full && options_.weight.of(children[i]->sum) == 0) continue;
       Children(*children[i], lead + (last ? "  " : (utf8 ? "│ " : "| ")), depth - 1);
     }

@@ -51,7 +51,7 @@ struct Node {
   std::map<std::string, std::unique_ptr<Node>> children;  // by name
 };
 
-// What the tree is sorted by: a measure of the heap, or a part of the static footprint.
+// The amount that the tree is sorted by: a measure of the heap, or a part of the static footprint.
 struct Weight {
   enum class Fixed { kNone, kText, kData, kBss, kStatic };
   SiteMeasure measure = SiteMeasure::kLive;
@@ -80,14 +80,14 @@ class SourceTree {
   // The branch that a user names: "/home/user/app/src", "src/net", "socket.cc", a path below
   // `directory`. An error (NotFound) that lists some where none or several fit.
   absl::StatusOr<const Node*> Find(absl::string_view branch, absl::string_view directory) const;
-  // Of a node of this tree: "/home/user/app/src/net".
+  // The path of a node of this tree: "/home/user/app/src/net".
   std::string PathOf(const Node& node) const;
 
  private:
   Node root_;
 };
 
-// By weight, the heaviest first; equal ones by name. Those without any amount are left out.
+// The children by weight, the heaviest first; equal ones by name. Those without any amount are left out.
 std::vector<const Node*> SortedChildren(const Node& node, const Weight& weight);
 
 }  // namespace memtrace::report::rings

@@ -20,7 +20,7 @@
 namespace memtrace::report {
 namespace {
 
-// What may be sent to us and is meant for the program. Not SIGKILL and SIGSTOP,
+// Signals that may be sent to us and are meant for the program. Not SIGKILL and SIGSTOP,
 // which nobody can catch, nor the signals of a fault of our own.
 constexpr int kHandled[] = {
     SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,    SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM,
@@ -28,7 +28,7 @@ constexpr int kHandled[] = {
     SIGSTKFLT, SIGABRT,
 };
 
-// Those, and the real-time signals.
+// These signals, and the real-time signals.
 sigset_t HandledSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -160,12 +160,12 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
       if (info.si_code == SI_KERNEL) return;
       break;
     case SIGHUP:
-      // So it does when its session's leader ends; that the terminal is gone the leader alone is told.
+      // The whole group is told as well when its session's leader ends; but only the leader is told that the terminal is gone.
       if (info.si_code == SI_KERNEL && getsid(0) != getpid()) return;
       break;
     case SIGCONT:
-      // What continued us after a stop of the job was sent to the whole group by a shell; a
-      // program that handles SIGCONT must not be told twice.
+      // After a stop of the job, a shell sends SIGCONT to the whole group; a program that handles it must
+      // not be told twice.
       if (std::exchange(stopped_, false) && !ProgramIsStopped()) return;
       break;
   }

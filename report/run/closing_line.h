@@ -11,7 +11,7 @@
 
 namespace memtrace::report {
 
-// Of a program that was ended by SIGKILL.
+// What is known of the end of a program that was ended by SIGKILL.
 struct KillFacts {
   pressure::Kill kill;
   std::string heap_then;  // "the heap held 61.2 MiB in 512 blocks"; empty: not known

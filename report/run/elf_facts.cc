@@ -151,7 +151,7 @@ class DynamicImage {
     return symbol && symbol->st_shndx != SHN_UNDEF && Name(symbol->st_name) == name;
   }
 
-  // As the dynamic loader looks a name up; its table needs no symbol count.
+  // Looks a name up as the dynamic loader does, by its hash table, for which the number of symbols need not be known.
   bool GnuDefines(absl::string_view name) const {
     struct Header { uint32_t buckets, first_symbol, bloom_words, bloom_shift; };
     const auto header = reader_.Get<Header>(*gnu_hash_);

@@ -19,7 +19,7 @@ struct ElfFacts {
   int elf_class = 0;      // ELFCLASS32 or ELFCLASS64
   int byte_order = 0;     // ELFDATA2LSB or ELFDATA2MSB
   uint16_t machine = 0;   // EM_X86_64, ...
-  // What follows is read for 64-bit little-endian files only.
+  // The members from here on are read for 64-bit little-endian files only.
   uint16_t type = 0;      // ET_EXEC, ET_DYN, ...
   std::string interpreter;          // PT_INTERP; empty: none
   bool dynamic = false;             // has PT_DYNAMIC

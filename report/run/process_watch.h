@@ -22,17 +22,17 @@ class ProcessWatch {
   // `raw_fd` is open for reading on the trace, and stays the caller's.
   ProcessWatch(uint32_t pid, int raw_fd);
 
-  // What the trace says of its process: the inode of its pid namespace. In another one than ours the
-  // pid is somebody else's, and the file alone says whether it is gone: where no leases
-  // are granted it never is.
+  // Sets the inode of the process's pid namespace, as the trace has it. In another namespace than ours the
+  // pid is somebody else's, and only the file tells whether the process is gone; where the kernel grants no
+  // leases on it, the process never counts as gone.
   void SetPidNamespace(uint64_t inode);
 
-  // Of another pid namespace than ours; and which one, 0: not known, or ours.
+  // Whether the process is in another pid namespace than ours, and in which; 0: not known, or ours.
   bool foreign() const { return foreign_; }
   uint64_t foreign_namespace() const { return foreign_ ? pid_namespace_ : 0; }
 
   bool Ended() const;
-  // Its pid is gone, at least, and was one of ours.
+  // Whether the pid, of our namespace, is gone. The file may still have writers.
   bool ProcessGone() const { return !foreign_ && PidEnded(); }
 
  private:

@@ -47,7 +47,7 @@ const CLI::Validator kBytes(
     },
     "BYTES");
 
-// As many as the library samples; preload/sampler.h says why.
+// The greatest sample distance that the library takes; preload/sampler.h says why.
 const CLI::Validator kAtMostOneTebibyte(
     [](std::string& text) -> std::string {
       const bool unit = isalpha(static_cast<unsigned char>(text.back())) != 0;

@@ -159,7 +159,7 @@ bool HasRoomForTheNewest(const RunOptions& options) {
   return number >= kSmallestFlightRecorder >> std::min<size_t>(10 * power, 20);
 }
 
-// What the heap held when the OOM killer came: worth reading the trace for, unless that takes long.
+// Says what the heap held when the OOM killer came. That is worth reading the trace for, unless it takes long.
 std::string HeapThen(const RunResult& result, const pressure::Kill& kill) {
   constexpr uint64_t kLargest = 64 << 20;
   if (kill.verdict != format::KillVerdict::kOomKiller) return "";
@@ -366,7 +366,7 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   PrepareToFollow();
   fields.pid = static_cast<uint32_t>(child->pid());
   SpoolFollowerOptions follow;
-  // As the user wrote it, in messages too; the record needs it from the root on.
+  // The name stays as the user wrote it, in messages too; only the record needs an absolute path.
   const std::string named = ExpandOutputName(pattern, fields);
   follow.run = {BehindLinks(named).value_or(named), fields.pid};
   follow.keep_children = ChildrenAreFollowed(options);

@@ -148,7 +148,7 @@ void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool
     follower->Append(options_.root_records(final)).IgnoreError();  // likewise
   }
   if (!ended) return;
-  // What an untraced program made of the process after an exec is not this trace's
+  // If the process became an untraced program by an exec, the end of that is not this trace's
   // end. A signal is: nobody can tell it from an exec that had failed before.
   const bool became_another =
       follower->counts().ended_by_exec && end != nullptr && !end->signaled;

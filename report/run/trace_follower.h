@@ -29,7 +29,7 @@
 
 namespace memtrace::report {
 
-// What is cheap to know while packing.
+// Figures that are cheap to count while packing.
 struct TraceCounts {
   uint64_t allocations = 0;  // of a sample those that were recorded
   bool sampled = false;

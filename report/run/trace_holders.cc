@@ -72,8 +72,8 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
 std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
   const pressure::KernelFiles files;
   const std::string wanted = absl::StrCat("MEMTRACE_OUT=", spool.OutPattern());
-  // Of a forked child that has recorded nothing: its parent's trace, which may be gone. Its environment may be, too,
-  // where a title is written over it.
+  // A forked child that has recorded nothing has its parent's trace mapped, even if the parent is gone. This is for
+  // processes that have written a title over their environment.
   const std::string below = absl::StrCat(spool.path(), "/");
   const auto has_trace_mapped = [&](uint32_t pid) {
     std::vector<pages::Mapping> mappings;

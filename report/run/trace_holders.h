@@ -24,10 +24,11 @@ struct TraceHolder {
   bool may_write = false;  // it has more of the file than a forked child
 };
 
-// Without those that may not be looked at, as other users'.
+// The processes that have the file open or mapped, without those that may not be looked at, as other users'.
 std::vector<TraceHolder> HoldersOf(const std::string& raw_path);
 
-// That may still begin a trace there: started with its MEMTRACE_OUT, or forked by one that had a trace in it.
+// The processes that may still begin a trace in the directory: they were started with its MEMTRACE_OUT, or
+// forked by one that had a trace in it.
 std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool);
 
 }  // namespace memtrace::report

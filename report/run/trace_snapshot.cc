@@ -11,7 +11,7 @@ namespace memtrace::report {
 
 absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std::string& directory) {
   const std::string copy = absl::StrCat(directory, "/", std::filesystem::path(trace).filename().string());
-  // What is packed meanwhile is in both; what was taken out of the raw one is packed before.
+  // The raw file is copied first. Blocks that are packed meanwhile are then in both copies, and none is in neither.
   if (absl::Status status = CopyRunningFile(trace, copy); !status.ok()) return status;
   const std::string packed = absl::StrCat(trace, kPackedSuffix);
   if (!std::filesystem::exists(packed)) return copy;

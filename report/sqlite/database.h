@@ -18,13 +18,13 @@ struct sqlite3_stmt;
 
 namespace memtrace::report::sqlite {
 
-// As Insert::Text() writes it. A name from a trace is any bytes; SQL's functions count on UTF-8, and
-// stop at a NUL.
+// The text as Insert::Text() writes it: valid UTF-8 without NUL. A name from a trace may be any bytes, but
+// SQL's functions count on UTF-8, and stop at a NUL.
 std::string Utf8(absl::string_view text);
 
 class Database {
  public:
-  // Of the empty file at `path`. Nothing is safe before Close(): a crash leaves rubbish.
+  // Makes a database in the empty file at `path`. Nothing is safe before Close(): a crash leaves rubbish.
   explicit Database(const std::string& path);
   ~Database();
   Database(const Database&) = delete;
@@ -32,7 +32,7 @@ class Database {
 
   const absl::Status& status() const { return status_; }
   void Execute(const char* sql);  // one or several statements without values
-  // Status of everything so far.
+  // Returns the status of everything so far.
   absl::Status Close();
 
  private:

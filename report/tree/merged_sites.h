@@ -62,17 +62,17 @@ class MergedSites {
  public:
   // The element of executables() that the trace was added to.
   size_t Add(const AnalyzedTrace& trace);
-  // When all are there: what of sampled sites comes from traces of everything.
+  // Call it when all traces are added. Notes how much of the sampled sites comes from traces of everything.
   void CompleteSamples();
-  // What stacks of a trace are in stacks(), whether they are of sites or not.
+  // The ids in stacks() of stacks of a trace, whether they are of sites or not.
   std::vector<StackId> Translate(const AnalyzedTrace& trace, std::span<const StackId> stacks);
 
   const std::vector<MergedExecutable>& executables() const { return executables_; }
   // Files as modules, and no sites.
   const Analysis& files() const { return files_; }
-  // Of all executables.
+  // The stacks of all executables.
   const StackTable& stacks() const { return stacks_; }
-  // All of them, once each.
+  // The stacks of all sites, once each.
   std::vector<StackId> AllStacks() const;
 
  private:

@@ -109,7 +109,7 @@ bool Linker::Descends(size_t image, size_t from) const {
 void Linker::Link(size_t image) {
   ImageNode& node = tree_.nodes[image];
   node.parent = Predecessor(image, &node.link);
-  // Of two images of one process that say they followed the same one, the first did.
+  // If two images of one process say that they followed the same one, the first of them did.
   if (node.parent != kNoImage && tree_.nodes[node.parent].replaced_by == kNoImage) {
     tree_.nodes[node.parent].replaced_by = image;
     return;

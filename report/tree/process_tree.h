@@ -31,7 +31,7 @@
 
 namespace memtrace::report {
 
-// What of a trace is kept when it has been read.
+// What is kept of a trace when it has been read.
 struct ProcessImage {
   std::string file;              // as named by the user
   uint64_t trace_id = 0;
@@ -45,7 +45,8 @@ struct ProcessImage {
   std::string part;              // of the run's time that it is of (coverage.h); empty: of all
   std::string damage;
   bool events_missing = false;   // Coverage::events_missing
-  // Of the scan at its exit, or its last; `no_scan` says why there is none, empty: there is.
+  // The leaks that the scan at the exit found, or the last scan; `no_scan` says why there is none; empty:
+  // there is one.
   std::array<LeakAmount, kLeakKinds> leaks;
   std::string no_scan;
   size_t executable = 0;         // element of TreeAnalysis::sites.executables()

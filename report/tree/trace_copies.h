@@ -14,9 +14,9 @@
 
 namespace memtrace::report {
 
-// Of each trace id that files of `set` have: the one to read, as an index into them. One that has
-// the end comes before one that has not, then one with more events; of equal ones the first.
-// Of a trace with a single file only the header is read; what is no trace is left out.
+// The file to read for each trace id, as an index into the files of `set`. Of several files with the same id,
+// one that has the end is taken before one that has not, then one with more events, then the first.
+// If a trace has a single file, only the header of that is read; files that are no traces are left out.
 absl::flat_hash_map<uint64_t, size_t> FullestCopies(const TraceSet& set);
 
 }  // namespace memtrace::report

@@ -15,7 +15,7 @@
 namespace memtrace::report {
 namespace {
 
-// As `memtrace run` names them: .NAME.spool.XXXXXX, with a run record.
+// Whether it is a spool directory of `memtrace run`: named .NAME.spool.XXXXXX, with a run record.
 bool IsSpool(const std::string& name, const std::string& path) {
   struct stat info;
   return absl::StartsWith(name, ".") && absl::StrContains(name, ".spool.") &&
@@ -38,7 +38,7 @@ absl::Status AddDirectory(const std::string& path, TraceSet* set) {
       continue;
     }
     if (S_ISDIR(info.st_mode) && IsSpool(name, file)) set->spools.push_back(file);
-    // What is named as a trace and is none, a pipe for one, is told where it is opened.
+    // A file that is named as a trace and is none, for instance a pipe, is reported where it is opened.
     const bool named = absl::EndsWith(name, ".mtr") && !S_ISDIR(info.st_mode);
     if (named || (S_ISREG(info.st_mode) && BeginsAsATrace(file))) {
       found.push_back({file, static_cast<uint64_t>(info.st_size)});

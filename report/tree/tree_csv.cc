@@ -75,7 +75,7 @@ void WriteExecutables(const TreeView& view, size_t top, render::Sink& out) {
   }
 }
 
-// Of each executable the `top` largest.
+// Writes the `top` largest groups of each executable.
 void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColumn sort, render::Sink& out) {
   out.Write(leaks ? "executable,traces,traces_of,bytes,blocks,allocator,fingerprint,caller,file,"
                     "line,stack\r\n"

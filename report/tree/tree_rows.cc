@@ -10,7 +10,7 @@
 namespace memtrace::report {
 namespace {
 
-// What hangs below an image, itself and the images that replaced it included.
+// The figures of all that is below an image, itself and the images that replaced it included.
 struct Subtree {
   uint64_t shape = 0;  // equal for those that look alike
   uint64_t images = 0, allocations = 0, bytes = 0, live = 0, peak = 0;

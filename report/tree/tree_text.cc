@@ -172,7 +172,7 @@ std::string TreeText::Summary() const {
   uint64_t damaged = 0;
   const ProcessImage* example = nullptr;
   for (const ProcessImage& image : images) {
-    // Of one that was killed, or still runs, all may be there.
+    // The trace of a process that was killed, or still runs, may have all events.
     if (!image.truncated || (image.process.end == ProcessInfo::End::kCut && !image.events_missing)) {
       continue;
     }
@@ -220,7 +220,7 @@ std::string TreeText::Summary() const {
                       style_.Name(analysis_.name), "\n\n", lines.Take());
 }
 
-// What stands before the name: the lines of the ancestors, then this one's own.
+// The text before the name: the lines of the ancestors, then this one's own.
 std::string TreeText::Branch(const TreeRow& row) const {
   const bool utf8 = style_.utf8;
   std::string out;

@@ -37,7 +37,7 @@ class TreeView {
     return analysis_->sites.executables()[i];
   }
   const render::ReportView& sites_of(size_t executable) const { return views_[executable]; }
-  // Those that were asked for, the most bytes first.
+  // The executables that were asked for, the one with most bytes first.
   const std::vector<size_t>& executables() const { return order_; }
   const SiteSymbols& symbols() const { return *symbols_; }
   const std::string& only_executable() const { return only_executable_; }

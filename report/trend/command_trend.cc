@@ -66,7 +66,7 @@ absl::Status Add(const Flags& flags, bool* skipped) {
   if (!run->incomplete.empty()) {
     return absl::DataLossError(absl::StrCat(run->incomplete.front(), "; the night was not added"));
   }
-  // So would one whose sites have other names than those of the nights before.
+  // A night whose sites have other names than those of the nights before would do so too.
   if (!run->nameless.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         run->nameless.front(), " is gone or another build now, so that the functions that allocate have no "

@@ -34,7 +34,7 @@ std::string Shortened(std::string text) {
   return text;
 }
 
-// What is 0 is left out.
+// Amounts that are 0 are left out.
 Json AmountsJson(const Amounts& amounts) {
   Json json = Json::object();
   for (size_t i = 0; i < kMeasures; ++i) {

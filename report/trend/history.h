@@ -31,7 +31,7 @@ struct History {
 
 std::string HistoryFile(const std::string& directory);
 
-// On one line, without the newline. Sites that allocated and hold nothing are kept for the
+// The night on one line, without the newline. Sites that allocated and hold nothing are kept for the
 // `most_sites` that allocated most; those that hold something are all kept.
 std::string NightLine(const Night& night, size_t most_sites);
 inline constexpr size_t kSitesKept = 2000;

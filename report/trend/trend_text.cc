@@ -100,7 +100,7 @@ class TrendText {
       if (row.verdict == verdict) rows.push_back(&row);
     }
     if (rows.empty()) return "";
-    // What does nothing is told only in full, or when there is nothing else to show.
+    // Steady sites are listed only with --full, or when there are too few nights to say more.
     if (verdict == TrendVerdict::kSteady && !text_.full && trend_.enough) {
       return absl::StrCat("\n", style_.Paint(Ink::kDim, absl::StrCat("  ", Plural(rows.size(), "steady site"),
                                                                      ": --full")), "\n");

@@ -58,7 +58,7 @@ class LifetimeWatch {
     live_[KeyOf(address, custom, time_ns)] = count_++;
   }
   void Ended(uint64_t address, bool custom, uint64_t placed_ns, uint64_t time_ns);
-  // What is live still.
+  // Takes the blocks that are still live into account.
   void Finish(uint64_t end_ns);
 
   const ChosenBlocks& chosen() const { return chosen_; }

@@ -20,14 +20,14 @@ struct HeldSeries {
   uint64_t At(size_t interval) const {
     return interval >= first && interval - first < values.size() ? values[interval - first] : 0;
   }
-  // Of a later interval than all before.
+  // Sets the value of an interval, which must be later than all before.
   void Set(uint32_t interval, uint64_t bytes) {
     if (bytes == 0) return;
     if (values.empty()) first = interval;
     values.resize(interval - first);
     values.push_back(bytes);
   }
-  // Of two intervals one, which ends with the second.
+  // Makes one interval of every two, with the value at the end of the second.
   void MergePairs() {
     HeldSeries merged;
     for (uint32_t i = first / 2; 2 * i + 1 < first + values.size(); ++i) merged.Set(i, At(2 * i + 1));

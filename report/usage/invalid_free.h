@@ -11,15 +11,15 @@
 
 namespace memtrace::report {
 
-// Those that tell the same story, from the same stacks. Times and addresses are of the first.
+// Invalid frees that tell the same story, from the same stacks. Times and addresses are of the first.
 struct InvalidFree {
   enum class Kind : uint8_t {
     kFreedBefore,  // the block at the address was freed, and none allocated there since
     kInsideLive,   // the address lies in a live block, behind its begin
     kInsideFreed,  // the same of a block that was freed
   };
-  // An instant of the story. Of the stack nothing is known of a free whose stack was not
-  // recorded (MEMTRACE_FREE_STACKS).
+  // An instant of the story. A free has no stack here if its stack was not recorded
+  // (MEMTRACE_FREE_STACKS).
   struct Moment {
     StackId stack;
     ThreadId thread;
@@ -43,7 +43,7 @@ struct InvalidFrees {
   uint64_t not_looked_for = 0;       // there are more than are looked for
 };
 
-// As the pass over the heap met it: nobody can have allocated what it freed.
+// A free that the pass over the heap met, of an address that nobody can have allocated.
 struct UnknownFree {
   uint64_t address = 0;
   uint64_t stream = 0;

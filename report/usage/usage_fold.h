@@ -37,7 +37,7 @@ class UsageFold {
   // sample not weighted. `chain`: how many have given this block now.
   void Reallocated(uint32_t old_site, uint32_t site, bool copied, uint64_t old_size, uint64_t size,
                    uint32_t chain);
-  // Those that are HeldBlock::kLongChain and more.
+  // Numbers of reallocs of a block that are HeldBlock::kLongChain or more: a HeldBlock cannot hold them.
   void KeepChain(uint64_t address, uint32_t chain) { chains_[address] = chain; }
   uint32_t TakeChain(uint64_t address) {
     const auto chain = chains_.find(address);
@@ -82,24 +82,24 @@ class UsageFold {
   };
   using Threads = std::pair<uint32_t, uint32_t>;  // that allocated, that freed: streams
   const absl::flat_hash_map<Threads, Exchange>& exchanges() const { return exchanges_; }
-  // Of all other pairs.
+  // The sum of all other pairs of threads.
   const Exchange& other_exchanges() const { return other_exchanges_; }
-  // From a site to another one whose realloc took its blocks over.
+  // How many blocks went from a site to another one, whose realloc took them over.
   const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& handed_over() const {
     return handed_over_;
   }
-  // From a site to the stacks of the frees of its blocks.
+  // How many blocks of a site were freed at a stack.
   const absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint64_t>& freed_at() const {
     return freed_at_;
   }
   uint64_t frees_with_stack() const { return frees_with_stack_; }
-  // Of all intervals that have ended, which are so many.
+  // What the thread held at the ends of all intervals so far, of which there are intervals().
   HeldSeries TakeHeld(size_t thread) {
     return thread < held_.size() ? std::move(held_[thread]) : HeldSeries{};
   }
   uint32_t intervals() const { return interval_; }
 
-  // Its state, into or out of an archive (index/state_archive.h).
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
 

@@ -246,7 +246,7 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
     Pairing pairing(std::exchange(rest_here, {}), std::exchange(rest_there, {}), stage);
     for (const Group& group : pairing.Take(&rest_here, &rest_there)) add(group, stage);
   }
-  // What is left is alone; one row for each stack.
+  // The losses that are left are on one side only; there is one row for each stack.
   absl::flat_hash_map<std::string, size_t> index;
   std::vector<Group> alone;
   const auto collect = [&](const Loss* loss, bool is_here) {

@@ -27,7 +27,7 @@ inline constexpr size_t kVerdicts = 5;
 absl::string_view VerdictName(Verdict verdict);  // "agree", "kind differs", "only here", ...
 absl::string_view StageName(MatchStage stage);   // "lines", "calls", "places", ..., "none"
 
-// What one side lost with a stack.
+// The blocks that one side lost with a stack.
 struct LostOnASide {
   std::array<LeakAmount, kLeakKinds> kinds{};  // direct
   uint64_t indirect_bytes = 0;                 // that the definite ones lead to
@@ -61,7 +61,7 @@ struct Comparison {
   }
 };
 
-// What is known of the trace besides its losses.
+// Compares the losses `here` with Valgrind's. `analysis`: what else is known of the trace.
 Comparison Compare(const Analysis& analysis, const render::LossList& here,
                    const ValgrindRun& there);
 

@@ -78,7 +78,7 @@ class ReportFile {
           return value == nullptr ? std::nullopt : std::optional<std::string>(value);
         });
     if (!path.ok()) return path.status();
-    // Of an earlier run nothing stays; of this one everything does.
+    // The file of an earlier run is written over; the reports of this run are all kept in it.
     const int how = written_.insert(*path).second ? O_TRUNC : O_APPEND;
     const UniqueFd file(open(path->c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
     if (!file.ok()) {
@@ -146,7 +146,7 @@ class Driver {
     signal(SIGPIPE, SIG_DFL);
     RunOutcome outcome;
     const int exit_status = RunSession(run, &outcome);
-    // What still runs may have come by an exec, which is nobody's concern then.
+    // A process that still runs may have begun by an exec, which does not matter without trace_children.
     unknown_ |= options_.trace_children ? !outcome.missing.empty() : outcome.failed;
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
@@ -158,7 +158,7 @@ class Driver {
     return exit_status;
   }
 
-  // That it can be expanded: now, and not when the program has run for an hour.
+  // Checks that the name can be expanded: now, and not when the program has run for an hour.
   static absl::Status CheckName(const std::string& name) {
     return ExpandLogName(name, 1, 1, [](const std::string& variable) -> std::optional<std::string> {
              const char* value = getenv(variable.c_str());
@@ -179,7 +179,7 @@ class Driver {
     const ProcessInfo& process = analysis.process;
     const bool root = Basename(path) == kRootTrace;
     if (root && process.end == ProcessInfo::End::kSignal) signal_ = process.end_signal;
-    // What an exec leaves behind is another program's now; nothing was looked for.
+    // After an exec the process is another program; nothing was looked for in the old one.
     if (process.end == ProcessInfo::End::kExec) return;
     if (process.forked && options_.child_silent_after_fork) return;
 
@@ -258,7 +258,7 @@ class Driver {
     return style;
   }
 
-  // As the program did, so that whoever started us sees it.
+  // Dies as the program did, so that whoever started us sees it.
   static void DieBy(int signal) {
     const rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);  // its own core is the one that is wanted

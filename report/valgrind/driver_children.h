@@ -10,10 +10,10 @@
 
 namespace memtrace::report::valgrind {
 
-// Of `traces`, in their order. `program`: the trace of the command's process, whatever it has become by
-// an exec. Forked children are of it, and theirs. What began by an exec is left out with all that it made, unless
-// options.trace_children, and then where a pattern of options.skip_children or skip_children_by_argument matches.
-// What cannot be read stays, to be told of.
+// The traces to report of `traces`, in their order. `program` is the trace of the command's process, whatever that
+// has become by an exec; forked children belong to it, and their children. A process that began by an exec is left
+// out with all that it made, unless options.trace_children is set and no pattern of options.skip_children or
+// skip_children_by_argument matches. A file that cannot be read stays, so that the user is told of it.
 std::vector<std::string> TracesToReport(const std::vector<std::string>& traces, const std::string& program,
                                         const DriverOptions& options);
 

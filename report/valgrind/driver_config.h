@@ -22,7 +22,7 @@ struct ConfiguredOptions {
   std::vector<std::string> words;
 };
 
-// Of this process: its environment, its user, its working directory.
+// The options that Valgrind would read for this process: by its environment, its user, its working directory.
 absl::StatusOr<std::vector<ConfiguredOptions>> ReadConfiguredOptions();
 
 // The words of such a file or variable.

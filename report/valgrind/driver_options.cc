@@ -39,7 +39,7 @@ constexpr absl::string_view kIgnored[] = {
     "--xtree-memory-file",
 };
 
-// Of these, what asks for something that is not done here: who gave them waits for it.
+// Those of these options that ask for something that is not done here: a user who gave them waits for it.
 constexpr absl::string_view kMissed[] = {"--xtree-leak=yes", "--xtree-memory=allocs", "--xtree-memory=full",
                                          "--track-fds=yes", "--track-fds=all", "--exit-on-first-error=yes"};
 

@@ -20,9 +20,9 @@ class DriverSuppressions {
 
   // Sets Loss::suppressed and FreeError::suppressed, and counts.
   void Apply(const render::ReportView& view, render::LossList* losses, std::vector<render::FreeError>* free_errors);
-  // Those that matched in the latest Apply().
+  // The suppressions that matched in the latest Apply().
   std::vector<render::UsedSuppression> Used() const;
-  // One that matches this loss.
+  // The text of a suppression that would match this loss, or this error.
   std::string For(const render::ReportView& view, const render::Loss& loss) const;
   std::string For(const render::ReportView& view, const render::FreeError& error) const;
 

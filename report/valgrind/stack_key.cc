@@ -53,7 +53,7 @@ bool IsMemchecks(const LossFrame& frame) {
   return absl::StrContains(FileName(frame.object), "vgpreload_");
 }
 
-// What the compilers of other languages put around a name, which debug information does not have: gfortran's
+// The name without what compilers of other languages put around it and debug information does not have: gfortran's
 // module, GNAT's library procedure, and the number of a function within another one.
 absl::string_view WithoutDecoration(absl::string_view name) {
   if (absl::StartsWith(name, "__")) {
@@ -81,7 +81,7 @@ std::string BareFunction(absl::string_view function) {
   }
   const std::string identity = render::WithoutTemplates(FunctionIdentity(function));
   const absl::string_view bare = render::LastName(render::QualifiedName(identity));
-  // What a pointer to a lambda of GCC's leads to.
+  // GCC calls a lambda by this function where there is a pointer to it.
   if (bare == "_FUN") return "operator()";
   return std::string(WithoutDecoration(bare.empty() ? function : bare));
 }

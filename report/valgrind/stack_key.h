@@ -35,7 +35,7 @@ struct StackWords {
 };
 StackWords WordsOf(const render::Loss& loss, MatchStage stage);
 
-// Of the program or its libraries: not of the system, an allocator or a thread's start.
+// Whether the frame is of the program or its libraries, and not of the system, an allocator or a thread's start.
 bool IsProjectFrame(const render::LossFrame& frame);
 
 }  // namespace memtrace::report::valgrind

@@ -259,7 +259,7 @@ class Parser {
   bool told_limit_ = false;
 };
 
-// What is whole before `end`: up to the last error or status that has its end, closed.
+// The part before `end` that is whole: up to the last error or status that has its end, then closed.
 std::string Mended(absl::string_view text, size_t end) {
   const absl::string_view before = text.substr(0, end);
   size_t keep = 0;

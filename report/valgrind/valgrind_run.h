@@ -45,7 +45,7 @@ struct ValgrindRun {
   std::string damage;              // empty: the file is whole
   std::vector<std::string> notes;  // what else a reader should know
 
-  // What its options ask for.
+  // What the options of that run ask for.
   size_t callers = 12;
   render::LeakResolution resolution = render::LeakResolution::kHigh;
   LeakKindSet shown = LeakKindSet::Default();

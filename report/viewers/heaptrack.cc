@@ -75,7 +75,7 @@ class Names {
 
   size_t String(absl::string_view text) {
     if (text.empty()) return 0;
-    // Its length is in bytes; a line end in it would end the line.
+    // The length is given in bytes; a line end in the text would end the line.
     const std::string escaped = render::EscapeControls(text);
     const auto [at, is_new] = strings_.try_emplace(escaped, strings_.size() + 1);
     if (is_new) Line(absl::StrCat("s ", absl::Hex(escaped.size()), " ", escaped));
@@ -114,7 +114,7 @@ class Pass {
       : reader_(reader), range_(view.analysis().range), view_(view), stacks_(stacks), out_(out),
         names_(view, out), model_(HeapModel::Options::OrderOf(*reader), stacks) {}
 
-  // What EventOrder asks for.
+  // The functions that EventOrder calls.
   void Started(size_t stream, uint32_t thread) {
     if (stream >= streams_.size()) {
       streams_.resize(stream + 1);

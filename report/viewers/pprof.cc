@@ -79,7 +79,7 @@ class Profile {
                       String(absl::StrCat("memtrace: ", analysis.file)));
     writer_.add_int64(ProfileField::kComment,
                       String(render::ShellCommand(analysis.process.command)));
-    // What is no UTF-8 is no string of protobuf's, and go tool pprof writes control characters as they are.
+    // A string of protobuf's must be UTF-8, and go tool pprof writes control characters as they are.
     for (const std::string& text : strings_) writer_.add_string(ProfileField::kString, render::EscapeControls(text));
     return std::move(data_);
   }
@@ -124,7 +124,7 @@ class Profile {
     label.add_int64(LabelField::kText, name);
   }
 
-  // Of the frames of one address.
+  // The number of the location that has these frames, which are of one address.
   uint64_t Location(std::span<const FrameId> frames) {
     const auto [at, is_new] =
         locations_.try_emplace(frames.front().value, locations_.size() + 1);
