@@ -1,6 +1,7 @@
 // What memory scans find of programs that know what keeps their blocks: in registers, on stacks,
 // in mappings, in threads of all kinds; and that the programs notice nothing of it.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/personality.h>
@@ -337,7 +338,7 @@ TEST_F(LeakScanTest, AskedRightBeforeASeccompFilter) {
   const auto until = [](const std::function<bool()>& done) {
     for (int i = 0; i < 1000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   };
-  until([&] { return process.HasWritten("ready\n"); });
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
   const std::string trace = TraceOf(directory_.path(), "kept_by", process.pid());
   Process leaks({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
   until([&] {
@@ -435,9 +436,7 @@ TEST_F(LeakScanTest, AskedFromOutside) {
     Command command{.arguments = {TraceePath("kept_by"), asked.tracee}};
     command.environment = {{"MEMTRACE_LEAK_SIGNAL", asked.signal}};
     Process process(Traced(command, directory_.path()));
-    for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    ASSERT_TRUE(process.AwaitOutput("ready\n"));
     for (int i = 0; i < 2; ++i) {
       const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
       EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
@@ -467,9 +466,7 @@ TEST_F(LeakScanTest, AskedWhereTheFirstThreadTakesNoSignals) {
     command.environment = {{"MEMTRACE_LEAK_SIGNAL", "62"}};
     const TempDir own;
     Process process(Traced(command, own.path()));
-    for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    ASSERT_TRUE(process.AwaitOutput("ready\n"));
     const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", "--timeout", has_other ? "30" : "2",
                                                    std::to_string(process.pid())}});
     if (has_other) {
@@ -486,9 +483,7 @@ TEST_F(LeakScanTest, AskedWhereTheFirstThreadTakesNoSignals) {
 
 TEST_F(LeakScanTest, AskedFromOutsideByTwoAtOnce) {
   Process process(Traced({.arguments = {TraceePath("kept_by"), "talks"}}, directory_.path()));
-  for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
   for (int round = 0; round < 4; ++round) {
     const Command leaks = {
         .arguments = {ToolPath(), "leaks", "--timeout", "20", std::to_string(process.pid())}};
@@ -506,9 +501,7 @@ TEST_F(LeakScanTest, AskedFromOutsideByTwoAtOnce) {
 // A program that handles no signals need not expect EINTR.
 TEST_F(LeakScanTest, NoCallOfTheProgramEndsBecauseOfAScan) {
   Process process(Traced({.arguments = {TraceePath("waits_in_the_kernel"), "1500"}}, directory_.path()));
-  for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
   for (int i = 0; i < 2; ++i) {
     const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(process.pid())}});
     EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
@@ -541,9 +534,7 @@ TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   const std::string trace = directory_ / "run.mtr";
   Process tool({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
                               TraceePath("kept_by"), "talks"}});
-  for (int i = 0; i < 1000 && !tool.HasWritten("ready\n"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  ASSERT_TRUE(tool.AwaitOutput("ready\n"));
   const std::string children = "/proc/" + std::to_string(tool.pid()) + "/task/" +
                                std::to_string(tool.pid()) + "/children";
   const pid_t program = std::stoi(ReadFile(children));
