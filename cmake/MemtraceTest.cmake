@@ -69,3 +69,11 @@ function(memtrace_test)
     set_tests_properties(${T_NAME} PROPERTIES RUN_SERIAL TRUE)
   endif()
 endfunction()
+
+# memtrace_long_test(NAME name OF test TIMEOUT s): those tests of the program `test` that are called DISABLED_,
+# which take minutes or more, as a test of CTest's own with the label `long`.
+function(memtrace_long_test)
+  cmake_parse_arguments(T "" "NAME;OF;TIMEOUT" "" ${ARGN})
+  add_test(NAME ${T_NAME} COMMAND ${T_OF} --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_*)
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS long)
+endfunction()

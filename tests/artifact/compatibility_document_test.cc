@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
@@ -12,19 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/files.h"
+
 namespace memtrace {
 namespace {
 
 namespace fs = std::filesystem;
 
 const std::string kSource = MEMTRACE_SOURCE_DIR;
-
-std::string ReadAll(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
 
 // Every match of `expression`, as its groups joined by a dot.
 std::set<std::string> FindAll(const std::string& text, const std::regex& expression) {
@@ -45,7 +39,7 @@ std::set<std::string> TestsInTheTree() {
   const std::regex macro(R"(\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\))");
   std::set<std::string> tests;
   for (const auto& entry : fs::recursive_directory_iterator(kSource + "/tests")) {
-    if (entry.path().extension() == ".cc") tests.merge(FindAll(ReadAll(entry.path()), macro));
+    if (entry.path().extension() == ".cc") tests.merge(FindAll(ReadFile(entry.path()), macro));
   }
   return tests;
 }
@@ -57,7 +51,7 @@ struct Row {
 
 std::map<int, std::vector<Row>> HazardRows() {
   std::map<int, std::vector<Row>> rows;
-  std::istringstream lines(ReadAll(kSource + "/docs/compatibility.md"));
+  std::istringstream lines(ReadFile(kSource + "/docs/compatibility.md"));
   const std::regex row(R"(^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$)");
   std::smatch match;
   for (std::string line; std::getline(lines, line);) {

@@ -1,10 +1,9 @@
 # Installation, package, manual pages, completions. Run the installed or built
 # program; need cmake, cpack, groff, man, the three shells (scripts/packages).
-memtrace_test(NAME packaging_documents_test SOURCES packaging_documents_test.cc LABELS artifact)
-memtrace_test(NAME packaging_install_test SOURCES packaging_install_test.cc LABELS artifact)
-memtrace_test(NAME packaging_leak_test_test SOURCES packaging_leak_test_test.cc LABELS artifact
-  TIMEOUT 300)
-memtrace_test(NAME packaging_deb_test SOURCES packaging_deb_test.cc LABELS artifact)
+memtrace_test(NAME packaging_documents_test SOURCES packaging_documents_test.cc)
+memtrace_test(NAME packaging_install_test SOURCES packaging_install_test.cc)
+memtrace_test(NAME packaging_leak_test_test SOURCES packaging_leak_test_test.cc TIMEOUT 300)
+memtrace_test(NAME packaging_deb_test SOURCES packaging_deb_test.cc)
 target_compile_definitions(packaging_install_test PRIVATE
   MEMTRACE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_compile_definitions(packaging_deb_test PRIVATE

@@ -7,11 +7,9 @@
 #include <sys/wait.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "tests/files.h"
 #include "tests/temp_dir.h"
 
 namespace memtrace::packaging {
@@ -31,13 +29,6 @@ inline CommandResult Shell(const std::string& command) {
   const int status = pclose(pipe);
   result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
-}
-
-inline std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 }  // namespace memtrace::packaging

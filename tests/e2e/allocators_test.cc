@@ -33,16 +33,6 @@ std::vector<Counted> CountsOf(const std::string& out) {
   return all;
 }
 
-// Allocations of the sites all of whose blocks are of this size.
-uint64_t AllocationsOf(const Json& report, uint64_t bytes) {
-  uint64_t count = 0;
-  for (const Json& site : report.at("sites")) {
-    const auto allocations = site.at("allocations").get<uint64_t>();
-    if (site.at("bytes_allocated").get<uint64_t>() == bytes * allocations) count += allocations;
-  }
-  return count;
-}
-
 void ExpectCounts(const Json& report, const std::string& out, const std::string& kind) {
   size_t met = 0;
   for (const Counted& one : CountsOf(out)) {

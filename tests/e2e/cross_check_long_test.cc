@@ -5,11 +5,12 @@
 // Part of the long test set. A program that is not installed is skipped.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/e2e/cross_check.h"
 #include "tests/e2e/harness.h"
+#include "tests/e2e/real_programs.h"
+#include "tests/long_run.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -19,7 +20,7 @@ const std::string kQt = "/usr/lib/x86_64-linux-gnu/qt5/examples/widgets/";
 class CrossCheckLongTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (getenv("MEMTRACE_LONG_TESTS") == nullptr) GTEST_SKIP() << "set MEMTRACE_LONG_TESTS=1";
+    if (!InLongRun()) GTEST_SKIP() << "set MEMTRACE_LONG_TESTS=1";
   }
   static bool Installed(const std::string& program) {
     return RunCommand({.arguments = {"/bin/sh", "-c", "command -v " + program}}).exit_status == 0;
@@ -28,26 +29,9 @@ class CrossCheckLongTest : public ::testing::Test {
 #define NEEDS(program) \
   if (!Installed(program)) GTEST_SKIP() << program << " is not installed"
 
-constexpr char kHeaders[] = R"script(
-#include <algorithm>
-#include <iostream>
-#include <map>
-#include <regex>
-#include <string>
-#include <vector>
-int Count(const std::map<std::string, std::vector<int>>& m, const std::string& expression) {
-  std::regex pattern(expression);
-  int count = 0;
-  for (const auto& [key, values] : m) {
-    if (std::regex_match(key, pattern)) count += std::count(values.begin(), values.end(), 1);
-  }
-  return count;
-}
-)script";
-
 std::string HeaderHeavyFile() {
   const std::string file = TempDirectory() + "/headers.cc";
-  WriteFile(file, kHeaders);
+  WriteFile(file, HeaderHeavySource());
   return file;
 }
 

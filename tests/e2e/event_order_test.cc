@@ -18,6 +18,7 @@
 #include "report/coverage.h"
 #include "report/trace_reader.h"
 #include "tests/e2e/harness.h"
+#include "tests/long_run.h"
 
 namespace memtrace::e2e {
 namespace {
@@ -95,7 +96,7 @@ class TrueOrderTest : public ::testing::TestWithParam<Variant> {};
 
 TEST_P(TrueOrderTest, IsTheOrderOfTheReporter) {
   const Variant& variant = GetParam();
-  const int times = getenv("MEMTRACE_LONG_TESTS") != nullptr ? 50 : 1;
+  const int times = InLongRun() ? 50 : 1;
   for (int i = 0; i < times && !HasFailure(); ++i) {
     TempDir traces;
     Command command =

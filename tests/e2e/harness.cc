@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -89,20 +88,6 @@ std::string SourcePath(const std::string& in_source) {
   return MEMTRACE_SOURCE_DIR "/" + in_source;
 }
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) Fail("cannot read " + path);
-  std::ostringstream content;
-  content << in.rdbuf();
-  return content.str();
-}
-
-void WriteFile(const std::string& path, const std::string& content) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << content;
-  if (!out.flush()) Fail("cannot write " + path);
-}
-
 std::vector<std::string> FilesIn(const std::string& directory, const std::string& suffix) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -176,6 +161,13 @@ void Process::Signal(int number) const {
 
 bool Process::HasWritten(const std::string& text) const {
   return Exists(streams_ / "out") && ReadFile(streams_ / "out").ends_with(text);
+}
+
+bool Process::AwaitOutput(const std::string& text) const {
+  for (int i = 0; i < 1000 && !HasWritten(text); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return HasWritten(text);
 }
 
 Result Process::Wait(int timeout_seconds) {
@@ -284,6 +276,15 @@ bool NamesFunction(const Json& report, const std::string& regex) {
     if (std::regex_search(function, pattern)) return true;
   }
   return false;
+}
+
+uint64_t AllocationsOf(const Json& report, uint64_t bytes) {
+  uint64_t count = 0;
+  for (const Json& site : report.at("sites")) {
+    const auto allocations = site.at("allocations").get<uint64_t>();
+    if (site.at("bytes_allocated").get<uint64_t>() == bytes * allocations) count += allocations;
+  }
+  return count;
 }
 
 }  // namespace memtrace::e2e

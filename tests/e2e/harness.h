@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/files.h"
 #include "tests/temp_dir.h"
 #include "tests/tracees/counting_shim.h"
 
@@ -34,8 +35,6 @@ std::string ExamplePath(const std::string& name);      // build/examples/name
 std::string TraceePath(const std::string& name);       // a program of tests/tracees
 std::string SourcePath(const std::string& in_source);  // a file of the source tree
 
-std::string ReadFile(const std::string& path);
-void WriteFile(const std::string& path, const std::string& content);
 // Names of the files in `directory` that end in `suffix`, sorted.
 std::vector<std::string> FilesIn(const std::string& directory, const std::string& suffix = "");
 bool Exists(const std::string& path);
@@ -69,6 +68,8 @@ class Process {
   void Signal(int number) const;
   // Does its standard output end in `text`, so far?
   bool HasWritten(const std::string& text) const;
+  // Waits until it does, ten seconds at most. False: it did not.
+  bool AwaitOutput(const std::string& text) const;
   Result Wait(int timeout_seconds);
 
  private:
@@ -108,6 +109,9 @@ std::string TraceOf(const std::string& traces, const std::string& program, pid_t
 // Every function name of the report's stacks, sites and leaks.
 std::vector<std::string> FunctionsOf(const Json& report);
 bool NamesFunction(const Json& report, const std::string& regex);
+
+// Allocations of the report's sites all of whose blocks are of this size.
+uint64_t AllocationsOf(const Json& report, uint64_t bytes);
 
 }  // namespace memtrace::e2e
 

@@ -14,8 +14,8 @@
 
 #include "report/trace_reader.h"
 #include "tests/e2e/check_command.h"
+#include "tests/e2e/expected_stacks.h"
 #include "tests/e2e/harness.h"
-#include "tests/e2e/told.h"
 
 namespace memtrace::e2e {
 namespace {

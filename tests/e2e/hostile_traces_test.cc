@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "tests/e2e/harness.h"
+#include "tests/long_run.h"
 #include "tests/report/harmless.h"
 #include "tests/report/hostile_traces.h"
 
@@ -46,7 +46,7 @@ TEST_P(HostileTracesTest, EndInTimeAndWithinMemory) {
   std::vector<Words> commands = kCommands;
   commands.push_back({"pack", "-o", directory / "packed.mtr"});
   // All of the commands are run in the long test set.
-  if (std::getenv("MEMTRACE_LONG_TESTS") == nullptr) {
+  if (!InLongRun()) {
     commands = {commands[GetParam().name == "many_records" ? 1 : 0]};  // an object of JSON each
   }
   for (const Words& command : commands) {

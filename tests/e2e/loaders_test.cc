@@ -24,15 +24,6 @@ using ::testing::HasSubstr;
 
 const std::string kPlugins = MEMTRACE_BUILD_DIR "/tests/tracees/plugins";
 
-uint64_t AllocationsOf(const Json& report, uint64_t bytes) {
-  uint64_t count = 0;
-  for (const Json& site : report.at("sites")) {
-    const auto allocations = site.at("allocations").get<uint64_t>();
-    if (site.at("bytes_allocated").get<uint64_t>() == bytes * allocations) count += allocations;
-  }
-  return count;
-}
-
 class LoadersTest : public ::testing::Test {
  protected:
   void Run(const std::string& how, const Environment& environment = {}) {

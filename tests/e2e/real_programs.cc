@@ -110,4 +110,26 @@ void ExpectSameCountInARunOfItsOwn(const Command& command, const std::string& pr
   EXPECT_EQ(report.at("totals").at("frees"), count.frees);
 }
 
+std::string HeaderHeavySource() {
+  return R"script(
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <regex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+int Count(const std::map<std::string, std::vector<int>>& m, const std::string& expression) {
+  std::regex pattern(expression);
+  int count = 0;
+  for (const auto& [key, values] : m) {
+    if (std::regex_match(key, pattern)) count += std::count(values.begin(), values.end(), 1);
+  }
+  return count;
+}
+)script";
+}
+
 }  // namespace memtrace::e2e

@@ -36,6 +36,9 @@ Json TraceRealProgram(const Command& command, const std::string& program);
 // the same thing each time.
 void ExpectSameCountInARunOfItsOwn(const Command& command, const std::string& program);
 
+// A small C++ file with much of the standard library, which a compiler works long on.
+std::string HeaderHeavySource();
+
 }  // namespace memtrace::e2e
 
 #endif  // MEMTRACE_TESTS_E2E_REAL_PROGRAMS_H_

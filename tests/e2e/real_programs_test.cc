@@ -152,25 +152,7 @@ TEST(RealProgramsTest, CompilerOnAHeaderHeavyFile) {
   ASSERT_EQ(found.Outcome(), "exit 0");
   const std::string cc1plus = found.out.substr(0, found.out.find('\n'));
   TempDir work;
-  WriteFile(work / "headers.cc", R"script(
-#include <algorithm>
-#include <functional>
-#include <iostream>
-#include <map>
-#include <memory>
-#include <regex>
-#include <string>
-#include <unordered_map>
-#include <vector>
-int Count(const std::map<std::string, std::vector<int>>& m, const std::string& expression) {
-  std::regex pattern(expression);
-  int count = 0;
-  for (const auto& [key, values] : m) {
-    if (std::regex_match(key, pattern)) count += std::count(values.begin(), values.end(), 1);
-  }
-  return count;
-}
-)script");
+  WriteFile(work / "headers.cc", HeaderHeavySource());
   const Command command = {
       .arguments = {cc1plus, "-quiet", "-imultiarch", "x86_64-linux-gnu", "-D_GNU_SOURCE",
                     work / "headers.cc", "-O1", "-std=c++20", "-o", "-"}};

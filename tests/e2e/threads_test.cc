@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
+#include "tests/e2e/expected_stacks.h"
 #include "tests/e2e/harness.h"
-#include "tests/e2e/told.h"
 
 namespace memtrace::e2e {
 namespace {

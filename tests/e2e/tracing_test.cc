@@ -11,7 +11,6 @@
 #include <map>
 #include <regex>
 #include <sstream>
-#include <thread>
 
 #include "tests/e2e/check_command.h"
 #include "tests/e2e/harness.h"
@@ -159,10 +158,7 @@ TEST(TracingTest, AKilledProcessLosesNothing) {
   Process process(
       Traced({.arguments = {TraceePath("killed_while_allocating"), std::to_string(kBlocks)}},
              traces.path()));
-  for (int i = 0; i < 1000 && !process.HasWritten("ready\n"); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ASSERT_TRUE(process.HasWritten("ready\n"));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
   process.Signal(SIGKILL);
   const Result result = process.Wait(10);
   ASSERT_EQ(result.Outcome(), "signal 9");

@@ -15,6 +15,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/long_run.h"
+
 namespace memtrace {
 namespace {
 
@@ -195,7 +197,7 @@ int Violations(Mistake mistake, int runs, int* changes = nullptr, int* unstamped
 
 TEST(BlockOwnersModelTest, SpansFollowEachOtherAtEveryAddress) {
   int changes = 0, unstamped = 0;
-  const int runs = getenv("MEMTRACE_LONG_TESTS") != nullptr ? 200'000 : 4000;
+  const int runs = InLongRun() ? 200'000 : 4000;
   EXPECT_EQ(Violations(Mistake::kNone, runs, &changes, &unstamped), 0);
   EXPECT_GT(changes, 100'000);
   EXPECT_GT(unstamped, 100'000);

@@ -21,6 +21,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tests/long_run.h"
+
 namespace memtrace {
 namespace {
 
@@ -362,7 +364,7 @@ constexpr std::array<uint8_t, kThreads> kRacing = {1, 1, 1};    // two newcomers
 TEST(RingModelTest, AKillAnywhereLosesNothingAndDoublesNothing) {
   MEMTRACE_SKIP_IF_SLOW();
   std::vector<std::array<uint8_t, kThreads>> worlds = {kSpooling, kRacing};
-  if (getenv("MEMTRACE_LONG_TESTS") != nullptr) worlds.push_back({2, 2, 1});
+  if (InLongRun()) worlds.push_back({2, 2, 1});
   for (const auto& events : worlds) {
     RingModel model(RingMistake::kNone, events);
     EXPECT_EQ(model.Explore(), "");

@@ -135,30 +135,30 @@ void ExpectTheSameForAnyJobs(const std::string& bytes) {
   }
 }
 
-// The heap after each deed.
+// The heap after each action.
 struct Instant {
   uint64_t time_ns;
   uint64_t live_bytes, live_blocks, allocations, frees, bytes_allocated;
 };
 
-std::vector<Instant> InstantsOf(const std::vector<Deed>& history) {
+std::vector<Instant> InstantsOf(const std::vector<Action>& history) {
   std::vector<Instant> instants(1);
   std::map<uint64_t, uint64_t> size_of;
-  for (const Deed& deed : history) {
+  for (const Action& action : history) {
     Instant now = instants.back();
-    now.time_ns = deed.time_ns;
-    const bool failed = deed.kind == Deed::kResult && deed.address == 0 && deed.size != 0;
-    if (deed.kind == Deed::kFree || (deed.kind == Deed::kResult && !failed)) {
-      const uint64_t address = deed.kind == Deed::kFree ? deed.address : deed.old_address;
+    now.time_ns = action.time_ns;
+    const bool failed = action.kind == Action::kResult && action.address == 0 && action.size != 0;
+    if (action.kind == Action::kFree || (action.kind == Action::kResult && !failed)) {
+      const uint64_t address = action.kind == Action::kFree ? action.address : action.old_address;
       now.live_bytes -= size_of.at(address);
       size_of.erase(address);
       --now.live_blocks;
       ++now.frees;
     }
-    if ((deed.kind == Deed::kAlloc || deed.kind == Deed::kResult) && deed.address != 0) {
-      now.live_bytes += deed.size;
-      now.bytes_allocated += deed.size;
-      size_of[deed.address] = deed.size;
+    if ((action.kind == Action::kAlloc || action.kind == Action::kResult) && action.address != 0) {
+      now.live_bytes += action.size;
+      now.bytes_allocated += action.size;
+      size_of[action.address] = action.size;
       ++now.live_blocks;
       ++now.allocations;
     }
@@ -189,18 +189,18 @@ void ExpectTimelineIs(const Analysis& analysis, const std::vector<Instant>& inst
 
 HistoryOptions RandomOptions(std::mt19937_64& random) {
   HistoryOptions options;
-  options.deeds = 1 + static_cast<int>(random() % 300);
+  options.actions = 1 + static_cast<int>(random() % 300);
   options.threads = 1 + static_cast<int>(random() % 6);
   options.addresses = 2 + static_cast<int>(random() % 60);
   options.sleep_chance = random() % 2 == 0 ? 0 : 0.02;
-  options.sleep_deeds = 30;
+  options.sleep_actions = 30;
   return options;
 }
 
 TEST(EngineTest, AgreesWithTheSlowModelAtEveryInstant) {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 1500 / kOneIn; ++round) {
-    const std::vector<Deed> history = MakeHistory(RandomOptions(random), random);
+    const std::vector<Action> history = MakeHistory(RandomOptions(random), random);
     TraceOptions stamps;
     stamps.stamp_after = 0;
     stamps.stamp_changes_of_owner = random() % 2 == 0;  // else the order is found by waiting
@@ -218,8 +218,8 @@ TEST(EngineTest, AgreesWithTheSlowModelAtEveryInstant) {
     EXPECT_EQ(Describe(AnalyzeWith(raw, kJobs[(round + 1) % 3])), description);
     for (int i = 0; i < 3; ++i) {
       const size_t length = 1 + random() % history.size();
-      const std::vector<Deed> begin(history.begin(),
-                                    history.begin() + static_cast<ptrdiff_t>(length));
+      const std::vector<Action> begin(history.begin(),
+                                      history.begin() + static_cast<ptrdiff_t>(length));
       ExpectIs(AnalyzeWith(packed, kJobs[i], {0, begin.back().time_ns}), TruthOf(begin));
     }
     if (HasFailure()) FAIL() << "round " << round;
@@ -231,13 +231,13 @@ TEST(EngineTest, AgreesWithTheSlowModelOnLargeHeaps) {
   std::mt19937_64 random(20260104);
   for (int round = 0; round < 200 / kOneIn; ++round) {
     HistoryOptions options;
-    options.deeds = 10'000 + static_cast<int>(random() % 20'000);
+    options.actions = 10'000 + static_cast<int>(random() % 20'000);
     options.threads = 1 + static_cast<int>(random() % 4);
     options.addresses = 20'000;
     options.sites = 50;
     options.scattered = true;
     options.large = true;
-    const std::vector<Deed> history = MakeHistory(options, random);
+    const std::vector<Action> history = MakeHistory(options, random);
     const std::string packed = Packed(TraceOf(history, {1, 0, 0.001, true}, random), 1 << 16);
     ExpectIs(AnalyzeWith(packed, 1 + round % 2), TruthOf(history));
     if (HasFailure()) FAIL() << "round " << round;
@@ -249,7 +249,7 @@ TEST(EngineTest, AgreesWithTheSlowModelOnLargeHeaps) {
 TEST(EngineTest, AgreesWithTheSlowModelWhereStampsAreFew) {
   std::mt19937_64 random(20260102);
   for (int round = 0; round < 1000 / kOneIn; ++round) {
-    const std::vector<Deed> history = MakeHistory(RandomOptions(random), random);
+    const std::vector<Action> history = MakeHistory(RandomOptions(random), random);
     const std::string packed = Packed(TraceOf(history, {1.0 / 16, 0, 0.05, true}, random), 512);
     const Truth truth = TruthOf(history);
     const AnalyzedTrace trace = AnalyzeWith(packed, 3);
@@ -286,7 +286,7 @@ TEST(EngineTest, RunsOfPlainEventsGiveWhatSingleOnesDo) {
   std::mt19937_64 random(20260105);
   for (int round = 0; round < 800 / kOneIn; ++round) {
     HistoryOptions history = RandomOptions(random);
-    history.deeds *= 1 + static_cast<int>(random() % 10);
+    history.actions *= 1 + static_cast<int>(random() % 10);
     TraceOptions stamps;
     stamps.stamp_before = 1.0 / 16;
     stamps.stamp_after = 0;
@@ -308,7 +308,7 @@ TEST(EngineTest, RunsOfPlainEventsGiveWhatSingleOnesDo) {
 TEST(EngineTest, AnyNumberOfThreadsFindsTheSameOrder) {
   std::mt19937_64 random(20260103);
   for (int round = 0; round < 400 / kOneIn; ++round) {
-    const std::vector<Deed> history = MakeHistory(RandomOptions(random), random);
+    const std::vector<Action> history = MakeHistory(RandomOptions(random), random);
     TraceOptions stamps;
     stamps.stamp_before = 0.1;
     stamps.stamp_after = 0.1;
@@ -322,20 +322,20 @@ TEST(EngineTest, AnyNumberOfThreadsFindsTheSameOrder) {
 // A trace of which blocks are damaged, and what is left of its history.
 struct Damaged {
   std::string bytes;
-  std::vector<Deed> left;
+  std::vector<Action> left;
   uint64_t blocks = 0;
 };
 
-Damaged DamagedTrace(std::vector<Deed> history, std::mt19937_64& random) {
+Damaged DamagedTrace(std::vector<Action> history, std::mt19937_64& random) {
   struct Written {
     size_t begin, end;
-    std::vector<size_t> deeds;
+    std::vector<size_t> actions;
   };
   TraceBuilder::Options options;
   options.stamp_rule = format::StampRule::kChangeOfOwner;
   TraceBuilder trace(options);
   std::vector<Written> blocks;
-  std::map<uint32_t, std::vector<size_t>> open;  // deeds of the block that a thread fills
+  std::map<uint32_t, std::vector<size_t>> open;  // actions of the block that a thread fills
   const auto flush = [&](uint32_t thread, uint64_t now) {
     const size_t begin = trace.bytes().size();
     trace.Thread(thread).Flush(now);
@@ -343,29 +343,29 @@ Damaged DamagedTrace(std::vector<Deed> history, std::mt19937_64& random) {
     open[thread].clear();
   };
   for (size_t i = 0; i < history.size(); ++i) {
-    Deed& deed = history[i];
+    Action& action = history[i];
     // So far apart that no two of them may have been in the other order.
-    deed.time_ns = (i + 1) * 200'000'000;
-    ThreadScript& thread = trace.Thread(deed.thread, 100 + deed.thread, "t", deed.time_ns);
-    thread.At(deed.time_ns);
+    action.time_ns = (i + 1) * 200'000'000;
+    ThreadScript& thread = trace.Thread(action.thread, 100 + action.thread, "t", action.time_ns);
+    thread.At(action.time_ns);
     // A stack that was told in a block that is lost is not known.
-    thread.Node(deed.site, PcOf(deed.site));
-    if (deed.kind == Deed::kAlloc) {
-      thread.Malloc(deed.address, deed.size, deed.site, deed.waste);
+    thread.Node(action.site, PcOf(action.site));
+    if (action.kind == Action::kAlloc) {
+      thread.Malloc(action.address, action.size, action.site, action.waste);
     } else {
-      thread.Free(deed.address);
+      thread.Free(action.address);
     }
-    open[deed.thread].push_back(i);
-    if (random() % 8 == 0) flush(deed.thread, deed.time_ns);
+    open[action.thread].push_back(i);
+    if (random() % 8 == 0) flush(action.thread, action.time_ns);
   }
-  for (const auto& [thread, deeds] : open) {
-    if (!deeds.empty()) flush(thread, history.back().time_ns + 1);
+  for (const auto& [thread, actions] : open) {
+    if (!actions.empty()) flush(thread, history.back().time_ns + 1);
   }
   Damaged damaged;
   damaged.bytes = trace.Build();
   std::vector<bool> lost(history.size());
   for (const Written& block : blocks) {
-    if (block.deeds.empty() || random() % 4 != 0) continue;
+    if (block.actions.empty() || random() % 4 != 0) continue;
     // Every block ends in the padding behind its payload, which no checksum covers.
     format::BlockHeader header;
     size_t at = block.begin;
@@ -375,7 +375,7 @@ Damaged DamagedTrace(std::vector<Deed> history, std::mt19937_64& random) {
     }
     damaged.bytes[at + sizeof(header) + random() % header.payload_bytes] ^= 0x10;
     ++damaged.blocks;
-    for (const size_t deed : block.deeds) lost[deed] = true;
+    for (const size_t action : block.actions) lost[action] = true;
   }
   for (size_t i = 0; i < history.size(); ++i) {
     if (!lost[i]) damaged.left.push_back(history[i]);
@@ -403,26 +403,26 @@ TEST(EngineTest, AgreesWithTheSlowModelOnDamagedTraces) {
       live.erase(address);
       ++frees;
     };
-    for (const Deed& deed : damaged.left) {
-      if (deed.kind == Deed::kFree) {
-        if (live.contains(deed.address)) {
-          release(deed.address);
+    for (const Action& action : damaged.left) {
+      if (action.kind == Action::kFree) {
+        if (live.contains(action.address)) {
+          release(action.address);
         } else {
           ++unknown;  // its allocation was lost
         }
         continue;
       }
-      if (live.contains(deed.address)) {  // its free was
+      if (live.contains(action.address)) {  // its free was
         ++unseen;
-        release(deed.address);
+        release(action.address);
       }
       ++allocations;
-      live[deed.address] = {deed.size, deed.site};
-      bytes += deed.size;
-      uint64_t& of_site = live_of_site[deed.site];
-      of_site += deed.size;
+      live[action.address] = {action.size, action.site};
+      bytes += action.size;
+      uint64_t& of_site = live_of_site[action.site];
+      of_site += action.size;
       peak = std::max(peak, bytes);
-      peak_of_site[deed.site] = std::max(peak_of_site[deed.site], of_site);
+      peak_of_site[action.site] = std::max(peak_of_site[action.site], of_site);
     }
     const AnalyzedTrace trace = AnalyzeWith(damaged.bytes, 1);
     const Analysis& a = trace.analysis;
@@ -457,7 +457,7 @@ TEST(EngineTest, AgreesWithTheSlowModelOnDamagedTraces) {
 TEST(EngineTest, AnyNumberOfThreadsSeesTheSameDamage) {
   std::mt19937_64 random(20260105);
   for (int round = 0; round < 300 / kOneIn; ++round) {
-    const std::vector<Deed> history = MakeHistory(RandomOptions(random), random);
+    const std::vector<Action> history = MakeHistory(RandomOptions(random), random);
     std::string bytes = TraceOf(history, {0.5, 0, 0.1, round % 2 == 0}, random);
     if (random() % 2 == 0) bytes = Packed(bytes, 256);
     for (unsigned i = 0; i < 1 + random() % 4; ++i) {
@@ -475,9 +475,9 @@ TEST(EngineTest, AnyNumberOfThreadsSeesTheSameDamage) {
 TEST(EngineTest, AReadingThatIsStoppedSaysSo) {
   std::mt19937_64 random(20260106);
   HistoryOptions options;
-  options.deeds = 60'000;
+  options.actions = 60'000;
   options.addresses = 200;
-  const std::vector<Deed> history = MakeHistory(options, random);
+  const std::vector<Action> history = MakeHistory(options, random);
   const std::string bytes = TraceOf(history, {1, 0, 0.01, true}, random);
   AnalyzeOptions analyze;
   analyze.keep_live_blocks = true;
@@ -490,9 +490,9 @@ TEST(EngineTest, AReadingThatIsStoppedSaysSo) {
   EXPECT_GT(a.coverage.read_share, 0.1);
   EXPECT_LT(a.coverage.read_share, 0.9);
   EXPECT_FALSE(a.range.whole());
-  std::vector<Deed> begin;
-  for (const Deed& deed : history) {
-    if (deed.time_ns <= a.range.to_ns) begin.push_back(deed);
+  std::vector<Action> begin;
+  for (const Action& action : history) {
+    if (action.time_ns <= a.range.to_ns) begin.push_back(action);
   }
   ASSERT_LT(begin.size(), history.size());
   ExpectIs(part, TruthOf(begin));

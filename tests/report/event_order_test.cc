@@ -29,7 +29,7 @@ Score Play(const HistoryOptions& history_options, const TraceOptions& trace_opti
   options.keep_live_blocks = true;
   Score score;
   for (int round = 0; round < rounds; ++round) {
-    const std::vector<Deed> history = MakeHistory(history_options, random);
+    const std::vector<Action> history = MakeHistory(history_options, random);
     const Truth truth = TruthOf(history);
     const Analysis a = Analyze(TraceOf(history, trace_options, random), options).analysis;
     EXPECT_EQ(a.totals.allocations, truth.allocations);
@@ -60,7 +60,7 @@ Score Play(const HistoryOptions& history_options, const TraceOptions& trace_opti
 TEST(EventOrderTest, IsExactWhereStampsSuffice) {
   HistoryOptions history;
   history.threads = 8;
-  history.deeds = 2000;
+  history.actions = 2000;
   history.addresses = 10;  // every one passes through all threads
   const Score score = Play(history, {1, 1, 0.05}, 100, 1);
   EXPECT_EQ(score.misplaced, 0u);
@@ -72,7 +72,7 @@ TEST(EventOrderTest, IsExactWhereStampsAreAtChangesOfOwner) {
     for (const int addresses : {2, 10, 300}) {
       HistoryOptions history;
       history.threads = 8;
-      history.deeds = 2000;
+      history.actions = 2000;
       history.addresses = addresses;
       history.sleep_chance = 0.002;
       const Score score = Play(history, {stamp, 0, 0.02, true}, 60, 5);
@@ -114,7 +114,7 @@ TEST(EventOrderTest, AlternationReplacesMostStamps) {
   HistoryOptions history;
   history.awkward_reallocs = false;
   history.threads = 4;
-  history.deeds = 3000;
+  history.actions = 3000;
   history.addresses = 300;
   const Score score = Play(history, {0.125, 0, 0.01}, 100, 2);
   RecordProperty("misplaced", static_cast<int>(score.misplaced));
@@ -127,7 +127,7 @@ TEST(EventOrderTest, SurvivesThreadsThatSleepBetweenStamps) {
   HistoryOptions history;
   history.awkward_reallocs = false;
   history.threads = 4;
-  history.deeds = 3000;
+  history.actions = 3000;
   history.addresses = 300;
   history.sleep_chance = 0.002;
   const Score score = Play(history, {0.125, 0, 0.01}, 100, 3);
@@ -140,7 +140,7 @@ TEST(EventOrderTest, FinishesWithHardlyAnyStamps) {
   HistoryOptions history;
   history.awkward_reallocs = false;
   history.threads = 6;
-  history.deeds = 500;
+  history.actions = 500;
   history.addresses = 6;
   const Score score = Play(history, {0.002, 0, 0.002}, 300, 4);
   RecordProperty("misplaced", static_cast<int>(score.misplaced));

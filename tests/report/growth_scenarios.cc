@@ -15,7 +15,7 @@ using Verdict = Growth::Verdict;
 // Times are shares of the run, which is a second long; the shutdown is behind kEnd.
 constexpr double kEnd = 0.98;
 
-struct PlannedDeed {
+struct PlannedAction {
   double time;
   uint32_t site;
   uint64_t address;
@@ -26,12 +26,12 @@ struct PlannedDeed {
 class Script {
  public:
   Script(std::mt19937_64& random, uint32_t site, bool shutdown, uint64_t* next_address,
-         std::vector<PlannedDeed>* deeds)
+         std::vector<PlannedAction>* actions)
       : random_(random),
         site_(site),
         shutdown_(shutdown),
         next_address_(next_address),
-        deeds_(deeds) {}
+        actions_(actions) {}
 
   double Uniform(double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random_);
@@ -44,18 +44,18 @@ class Script {
 
   uint64_t Alloc(double time, uint32_t size) {
     const uint64_t address = *next_address_ += 0x40;
-    deeds_->push_back({time, site_, address, std::max(size, 1u)});
+    actions_->push_back({time, site_, address, std::max(size, 1u)});
     return address;
   }
   void Free(double time, uint64_t address) {
-    if (time < kEnd) deeds_->push_back({time, site_, address, 0});
+    if (time < kEnd) actions_->push_back({time, site_, address, 0});
   }
   // A block that is freed at `free_time`, unless the run is over by then.
   void Block(double time, double free_time, uint32_t size) {
     Free(std::max(free_time, time), Alloc(time, size));
   }
   void FreeInShutdown(uint64_t address) {
-    if (shutdown_) deeds_->push_back({Uniform(kEnd + 0.004, 0.9999), site_, address, 0});
+    if (shutdown_) actions_->push_back({Uniform(kEnd + 0.004, 0.9999), site_, address, 0});
   }
   // The times of `n` events that know nothing of each other, in order.
   std::vector<double> Times(int n, double begin, double end) {
@@ -70,7 +70,7 @@ class Script {
   const uint32_t site_;
   const bool shutdown_;
   uint64_t* const next_address_;
-  std::vector<PlannedDeed>* const deeds_;
+  std::vector<PlannedAction>* const actions_;
 };
 
 void Churn(Script& s, int n, double mean_life, double begin, double end) {
@@ -418,7 +418,7 @@ const Kind kKinds[] = {
 
 World MakeWorld(uint64_t seed, int variants, bool shutdown) {
   std::mt19937_64 random(seed);
-  std::vector<PlannedDeed> deeds;
+  std::vector<PlannedAction> actions;
   World world;
   uint64_t next_address = 0x100000000;
   for (int variant = 0; variant < variants; ++variant) {
@@ -426,13 +426,13 @@ World MakeWorld(uint64_t seed, int variants, bool shutdown) {
       if (kind.held && !shutdown) continue;
       const auto site = static_cast<uint32_t>(world.sites.size());
       world.sites.push_back({kind.name, kind.verdict, kind.held});
-      Script script(random, site, shutdown, &next_address, &deeds);
+      Script script(random, site, shutdown, &next_address, &actions);
       kind.play(script);
     }
   }
   // A free is never before its block.
-  std::stable_sort(deeds.begin(), deeds.end(),
-                   [](const PlannedDeed& a, const PlannedDeed& b) { return a.time < b.time; });
+  std::stable_sort(actions.begin(), actions.end(),
+                   [](const PlannedAction& a, const PlannedAction& b) { return a.time < b.time; });
   TraceBuilder trace;
   ThreadScript& thread = trace.Thread(1);
   thread.At(1);
@@ -441,14 +441,14 @@ World MakeWorld(uint64_t seed, int variants, bool shutdown) {
   }
   uint64_t stamped = 1;
   size_t since_flush = 0;
-  for (const PlannedDeed& deed : deeds) {
-    if (deed.time > 1) break;  // beyond the end of the run
-    const auto now = static_cast<uint64_t>(deed.time * 1e9) + 1000;
+  for (const PlannedAction& action : actions) {
+    if (action.time > 1) break;  // beyond the end of the run
+    const auto now = static_cast<uint64_t>(action.time * 1e9) + 1000;
     if (now >= stamped + 1000) thread.At(stamped = now);
-    if (deed.size == 0) {
-      thread.Free(deed.address);
+    if (action.size == 0) {
+      thread.Free(action.address);
     } else {
-      thread.Malloc(deed.address, deed.size, deed.site + 1, 8);
+      thread.Malloc(action.address, action.size, action.site + 1, 8);
     }
     if (++since_flush % 4000 == 0) thread.Flush();
   }

@@ -71,7 +71,7 @@ TEST(GrowthTest, SeriesAndLifetimesAddUpToTheSites) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 300; ++round) {
     HistoryOptions options;
-    options.deeds = 1 + static_cast<int>(random() % 400);
+    options.actions = 1 + static_cast<int>(random() % 400);
     options.longest_step_ns = 1 + random() % 100'000;
     const AnalyzedTrace trace = Analyze(TraceOf(MakeHistory(options, random), {}, random));
     ASSERT_GT(trace.analysis.series_interval_ns, 0u);

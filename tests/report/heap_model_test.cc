@@ -25,10 +25,10 @@ TEST(HeapModelTest, AgreesWithTheSlowModelOnRandomHistories) {
   options.keep_live_blocks = true;
   for (int round = 0; round < 2000; ++round) {
     HistoryOptions history_options;
-    history_options.deeds = 1 + static_cast<int>(random() % 300);
+    history_options.actions = 1 + static_cast<int>(random() % 300);
     history_options.threads = 1 + static_cast<int>(random() % 4);
     history_options.addresses = 2 + static_cast<int>(random() % 60);
-    const std::vector<Deed> history = MakeHistory(history_options, random);
+    const std::vector<Action> history = MakeHistory(history_options, random);
     const AnalyzedTrace trace = Analyze(TraceOf(history, {}, random), options);
     ExpectIs(trace, TruthOf(history));
     if (HasFailure()) FAIL() << "round " << round;

@@ -10,8 +10,8 @@ namespace memtrace::report {
 
 using format::AllocFunction;
 
-std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& random) {
-  std::vector<Deed> history;
+std::vector<Action> MakeHistory(const HistoryOptions& options, std::mt19937_64& random) {
+  std::vector<Action> history;
   std::vector<uint64_t> free_addresses;
   for (int i = 0; i < options.addresses; ++i) {
     const uint64_t base = options.scattered ? random() % (uint64_t{1} << 30) << 16 : 0x10000;
@@ -33,72 +33,72 @@ std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& ra
   };
   const auto frees_of_four = [&]() -> unsigned {
     if (!options.large) return 2;
-    return static_cast<int>(history.size()) < options.deeds / 2 ? 1 : 3;
+    return static_cast<int>(history.size()) < options.actions / 2 ? 1 : 3;
   };
-  for (int i = 0; static_cast<int>(history.size()) < options.deeds; ++i) {
+  for (int i = 0; static_cast<int>(history.size()) < options.actions; ++i) {
     const uint32_t thread = 1 + random() % options.threads;
     if (asleep_until[thread] > i) continue;
     now += 1 + random() % options.longest_step_ns;
-    Deed deed{};
-    deed.thread = thread;
-    deed.time_ns = now;
-    deed.size = random() % 8 == 0 ? random() % 100'000 : random() % 200;
-    deed.waste = random() % 25;
-    deed.site = 1 + random() % options.sites;
+    Action action{};
+    action.thread = thread;
+    action.time_ns = now;
+    action.size = random() % 8 == 0 ? random() % 100'000 : random() % 200;
+    action.waste = random() % 25;
+    action.site = 1 + random() % options.sites;
     if (pending[thread] != 0) {
-      deed.kind = Deed::kResult;
-      deed.old_address = pending[thread];
+      action.kind = Action::kResult;
+      action.old_address = pending[thread];
       const unsigned how = random() % 8;
-      if (how == 0 && (deed.size == 0 || options.awkward_reallocs)) {
-        deed.address = 0;  // failed; with size 0 it freed
-        if (deed.size == 0) {
-          free_addresses.push_back(deed.old_address);
+      if (how == 0 && (action.size == 0 || options.awkward_reallocs)) {
+        action.address = 0;  // failed; with size 0 it freed
+        if (action.size == 0) {
+          free_addresses.push_back(action.old_address);
         } else {
-          live.push_back(deed.old_address);
+          live.push_back(action.old_address);
         }
       } else if (how < 4 || free_addresses.empty()) {
-        deed.address = deed.old_address;
-        live.push_back(deed.address);
+        action.address = action.old_address;
+        live.push_back(action.address);
       } else {
-        deed.address = take(free_addresses);
-        live.push_back(deed.address);
-        free_addresses.push_back(deed.old_address);
+        action.address = take(free_addresses);
+        live.push_back(action.address);
+        free_addresses.push_back(action.old_address);
       }
       pending[thread] = 0;
     } else if (free_addresses.empty() || (!live.empty() && random() % 4 < frees_of_four())) {
       if (live.empty()) continue;
-      deed.address = take(live);
+      action.address = take(live);
       if (options.reallocs && random() % 4 == 0) {
-        deed.kind = Deed::kIntent;
-        pending[thread] = deed.address;
+        action.kind = Action::kIntent;
+        pending[thread] = action.address;
       } else {
-        deed.kind = Deed::kFree;
-        free_addresses.push_back(deed.address);
+        action.kind = Action::kFree;
+        free_addresses.push_back(action.address);
       }
     } else {
-      deed.kind = Deed::kAlloc;
-      deed.calloc = random() % 4 == 0;
-      deed.address = take(free_addresses);
-      live.push_back(deed.address);
+      action.kind = Action::kAlloc;
+      action.calloc = random() % 4 == 0;
+      action.address = take(free_addresses);
+      live.push_back(action.address);
     }
-    history.push_back(deed);
-    if (chance(options.sleep_chance)) asleep_until[thread] = i + options.sleep_deeds;
+    history.push_back(action);
+    if (chance(options.sleep_chance)) asleep_until[thread] = i + options.sleep_actions;
   }
   for (uint32_t thread = 1; thread <= pending.size() - 1 && !options.awkward_reallocs; ++thread) {
     if (pending[thread] == 0) continue;
-    Deed deed{};
-    deed.kind = Deed::kResult;
-    deed.thread = thread;
-    deed.time_ns = ++now;
-    deed.address = deed.old_address = pending[thread];
-    deed.size = 1;
-    deed.site = 1;
-    history.push_back(deed);
+    Action action{};
+    action.kind = Action::kResult;
+    action.thread = thread;
+    action.time_ns = ++now;
+    action.address = action.old_address = pending[thread];
+    action.size = 1;
+    action.site = 1;
+    history.push_back(action);
   }
   return history;
 }
 
-std::string TraceOf(const std::vector<Deed>& history, const TraceOptions& options,
+std::string TraceOf(const std::vector<Action>& history, const TraceOptions& options,
                     std::mt19937_64& random) {
   const auto chance = [&](double p) {
     return static_cast<double>(random() % 1'000'000) < p * 1e6;
@@ -110,62 +110,62 @@ std::string TraceOf(const std::vector<Deed>& history, const TraceOptions& option
   TraceBuilder trace(builder_options);
   std::map<uint32_t, std::map<uint32_t, bool>> defined;
   std::map<uint64_t, uint32_t> owner;  // of each address
-  for (const Deed& deed : history) {
-    ThreadScript& thread = trace.Thread(deed.thread, 100 + deed.thread, "t", deed.time_ns);
+  for (const Action& action : history) {
+    ThreadScript& thread = trace.Thread(action.thread, 100 + action.thread, "t", action.time_ns);
     // Two ticks to a step of time, so that a stamp fits on either side.
     const bool changed =
-        deed.address != 0 && std::exchange(owner[deed.address], deed.thread) != deed.thread;
+        action.address != 0 && std::exchange(owner[action.address], action.thread) != action.thread;
     if (chance(options.stamp_before) || (changed && options.stamp_changes_of_owner)) {
-      thread.At(deed.time_ns);
+      thread.At(action.time_ns);
     }
-    if (deed.site != 0 && !defined[deed.thread][deed.site]) {
-      defined[deed.thread][deed.site] = true;
-      thread.Node(deed.site, PcOf(deed.site));
+    if (action.site != 0 && !defined[action.thread][action.site]) {
+      defined[action.thread][action.site] = true;
+      thread.Node(action.site, PcOf(action.site));
     }
-    switch (deed.kind) {
-      case Deed::kAlloc:
-        if (deed.calloc) {
-          thread.Calloc(deed.address, deed.size, deed.site, deed.waste);
+    switch (action.kind) {
+      case Action::kAlloc:
+        if (action.calloc) {
+          thread.Calloc(action.address, action.size, action.site, action.waste);
         } else {
-          thread.Malloc(deed.address, deed.size, deed.site, deed.waste);
+          thread.Malloc(action.address, action.size, action.site, action.waste);
         }
         break;
-      case Deed::kFree: thread.Free(deed.address); break;
-      case Deed::kIntent: thread.ReallocIntent(deed.address); break;
-      case Deed::kResult:
-        thread.ReallocResult(deed.address, deed.size, deed.site, deed.waste);
+      case Action::kFree: thread.Free(action.address); break;
+      case Action::kIntent: thread.ReallocIntent(action.address); break;
+      case Action::kResult:
+        thread.ReallocResult(action.address, action.size, action.site, action.waste);
         break;
     }
-    if (chance(options.stamp_after)) thread.At(deed.time_ns);
-    if (chance(options.flush)) thread.Flush(deed.time_ns);
+    if (chance(options.stamp_after)) thread.At(action.time_ns);
+    if (chance(options.flush)) thread.Flush(action.time_ns);
   }
   return trace.Build();
 }
 
-Truth TruthOf(const std::vector<Deed>& history) {
+Truth TruthOf(const std::vector<Action>& history) {
   Truth truth;
   std::map<uint32_t, uint64_t> last_alloc;  // by thread
   std::map<uint32_t, TrueBlock> limbo;      // by thread
   uint64_t live_bytes = 0;
-  const auto alloc = [&](const Deed& deed, int function) {
+  const auto alloc = [&](const Action& action, int function) {
     ++truth.allocations;
-    truth.bytes_allocated += deed.size;
-    truth.wasted += deed.waste;
-    TrueSite& site = truth.sites[{deed.site, function}];
+    truth.bytes_allocated += action.size;
+    truth.wasted += action.waste;
+    TrueSite& site = truth.sites[{action.site, function}];
     ++site.allocations;
     ++site.live_blocks;
-    site.bytes_allocated += deed.size;
-    site.live_bytes += deed.size;
-    site.wasted += deed.waste;
+    site.bytes_allocated += action.size;
+    site.live_bytes += action.size;
+    site.wasted += action.waste;
     site.peak_bytes = std::max(site.peak_bytes, site.live_bytes);
-    site.largest = std::max<uint64_t>(site.largest, deed.size);
-    live_bytes += deed.size;
-    last_alloc[deed.thread] = deed.address;
-    truth.live[deed.address] = {deed.size,   deed.waste, deed.time_ns,
-                                deed.thread, deed.site,  function == 2};
+    site.largest = std::max<uint64_t>(site.largest, action.size);
+    live_bytes += action.size;
+    last_alloc[action.thread] = action.address;
+    truth.live[action.address] = {action.size,   action.waste, action.time_ns,
+                                  action.thread, action.site,  function == 2};
     if (live_bytes > truth.peak_bytes) {
       truth.peak_bytes = live_bytes;
-      truth.peak_time_ns = deed.time_ns;
+      truth.peak_time_ns = action.time_ns;
       truth.peak_blocks = truth.live.size() + limbo.size();
       for (auto& [id, each] : truth.sites) {
         each.bytes_at_peak = each.live_bytes;
@@ -186,48 +186,48 @@ Truth TruthOf(const std::vector<Deed>& history) {
     truth.temporary += temporary;
   };
   std::map<uint32_t, int> limbo_function;
-  for (const Deed& deed : history) {
-    switch (deed.kind) {
-      case Deed::kAlloc:
-        function_of[deed.address] = deed.calloc ? 2 : 1;
-        alloc(deed, deed.calloc ? 2 : 1);
+  for (const Action& action : history) {
+    switch (action.kind) {
+      case Action::kAlloc:
+        function_of[action.address] = action.calloc ? 2 : 1;
+        alloc(action, action.calloc ? 2 : 1);
         break;
-      case Deed::kFree: {
-        const TrueBlock block = truth.live.at(deed.address);
-        truth.live.erase(deed.address);
-        release(block, function_of[deed.address], deed.thread,
-                last_alloc[block.thread] == deed.address);
+      case Action::kFree: {
+        const TrueBlock block = truth.live.at(action.address);
+        truth.live.erase(action.address);
+        release(block, function_of[action.address], action.thread,
+                last_alloc[block.thread] == action.address);
         break;
       }
-      case Deed::kIntent:
-        limbo[deed.thread] = truth.live.at(deed.address);
-        limbo_function[deed.thread] = function_of[deed.address];
-        truth.live.erase(deed.address);
+      case Action::kIntent:
+        limbo[action.thread] = truth.live.at(action.address);
+        limbo_function[action.thread] = function_of[action.address];
+        truth.live.erase(action.address);
         break;
-      case Deed::kResult: {
-        const TrueBlock block = limbo.at(deed.thread);
-        const int function = limbo_function[deed.thread];
-        limbo.erase(deed.thread);
-        if (deed.address == 0 && deed.size != 0) {
+      case Action::kResult: {
+        const TrueBlock block = limbo.at(action.thread);
+        const int function = limbo_function[action.thread];
+        limbo.erase(action.thread);
+        if (action.address == 0 && action.size != 0) {
           ++truth.failed;
-          truth.live[deed.old_address] = block;
+          truth.live[action.old_address] = block;
           break;
         }
-        release(block, function, deed.thread,
-                deed.address == 0 && last_alloc[block.thread] == deed.old_address);
-        if (deed.address == 0) break;
+        release(block, function, action.thread,
+                action.address == 0 && last_alloc[block.thread] == action.old_address);
+        if (action.address == 0) break;
         ++truth.reallocations;
-        function_of[deed.address] = 3;
-        alloc(deed, 3);
+        function_of[action.address] = 3;
+        alloc(action, 3);
         break;
       }
     }
   }
   for (const auto& [thread, block] : limbo) {
     // The trace ends between intent and result: still there.
-    for (auto deed = history.rbegin(); deed != history.rend(); ++deed) {
-      if (deed->thread == thread && deed->kind == Deed::kIntent) {
-        truth.live[deed->address] = block;
+    for (auto action = history.rbegin(); action != history.rend(); ++action) {
+      if (action->thread == thread && action->kind == Action::kIntent) {
+        truth.live[action->address] = block;
         break;
       }
     }

@@ -18,7 +18,7 @@
 
 namespace memtrace::report {
 
-struct Deed {
+struct Action {
   enum Kind { kAlloc, kFree, kIntent, kResult } kind;
   uint32_t thread;    // 1 ..
   uint64_t time_ns;   // strictly increasing
@@ -33,32 +33,32 @@ struct Deed {
 inline uint64_t PcOf(uint32_t site) { return 0x400000 + site * 16; }
 
 struct HistoryOptions {
-  int deeds = 1000;
+  int actions = 1000;
   int threads = 3;
   int addresses = 40;
   bool scattered = false;  // the addresses lie anywhere, not in a row
-  bool large = false;      // three of four deeds allocate at first; at last three of four free
+  bool large = false;      // three of four actions allocate at first; at last three of four free
   int sites = 5;
   uint64_t longest_step_ns = 100;
   bool reallocs = true;
   bool awkward_reallocs = true;  // that fail, or are not finished at the end
-  // The chance that a thread is descheduled after a deed, and for how many others.
+  // The chance that a thread is descheduled after an action, and for how many others.
   double sleep_chance = 0;
-  int sleep_deeds = 200;
+  int sleep_actions = 200;
 };
 
-std::vector<Deed> MakeHistory(const HistoryOptions& options, std::mt19937_64& random);
+std::vector<Action> MakeHistory(const HistoryOptions& options, std::mt19937_64& random);
 
 struct TraceOptions {
   double stamp_before = 1, stamp_after = 1;  // chances
-  double flush = 0.02;                       // chance of ending a block after a deed
+  double flush = 0.02;                       // chance of ending a block after an action
   // A stamp before each event of an address whose event before was another thread's, and the
   // trace says so.
   bool stamp_changes_of_owner = false;
 };
 
 // The bytes of its trace.
-std::string TraceOf(const std::vector<Deed>& history, const TraceOptions& options,
+std::string TraceOf(const std::vector<Action>& history, const TraceOptions& options,
                     std::mt19937_64& random);
 
 struct TrueBlock {
@@ -80,7 +80,7 @@ struct Truth {
   std::map<std::pair<uint32_t, int>, TrueSite> sites;  // by site and function
 };
 
-Truth TruthOf(const std::vector<Deed>& history);
+Truth TruthOf(const std::vector<Action>& history);
 
 }  // namespace memtrace::report
 

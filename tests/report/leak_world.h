@@ -97,6 +97,18 @@ class World {
   uint64_t roots_ = 0;
 };
 
+// Three places for blocks, and the kinds by short names.
+inline constexpr uint64_t kA = World::kHeap + 0x1010, kB = World::kHeap + 0x2010,
+                          kC = World::kHeap + 0x3010;
+inline constexpr auto kDefinite = LeakKind::kDefinite;
+inline constexpr auto kIndirect = LeakKind::kIndirect;
+inline constexpr auto kPossible = LeakKind::kPossible;
+inline constexpr auto kReachable = LeakKind::kReachable;
+
+inline LeakAmount Total(const LeakScan& scan, LeakKind kind) {
+  return scan.totals[static_cast<size_t>(kind)];
+}
+
 }  // namespace memtrace::report
 
 #endif  // MEMTRACE_TESTS_REPORT_LEAK_WORLD_H_

@@ -170,9 +170,9 @@ TEST(PackerTest, ThePackedTraceSaysTheSame) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 50; ++round) {
     HistoryOptions history_options;
-    history_options.deeds = 2000;
+    history_options.actions = 2000;
     history_options.longest_step_ns = 100'000;  // some 0.1 s: several clock pairs
-    const std::vector<Deed> history = MakeHistory(history_options, random);
+    const std::vector<Action> history = MakeHistory(history_options, random);
     const std::string raw = TraceOf(history, {0.1, 0, 0.05}, random);
     PackerOptions options;
     options.merge_bytes = 64 << random() % 16;

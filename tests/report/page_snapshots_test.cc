@@ -75,6 +75,14 @@ class PageSnapshotsTest : public ::testing::Test {
     header.sequence = 1;
     trace_.Block(header, {reinterpret_cast<const char*>(out_.data()), out_.size()});
   }
+  // Ends the snapshot and the trace, and says what is found in it.
+  RssBridge OnlyBridge() {
+    Done();
+    trace_.End(0, 20 * kMilli);
+    const AnalyzedTrace analyzed = Analyze(trace_.Build());
+    EXPECT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
+    return analyzed.analysis.resident.bridges.at(0);
+  }
   uint64_t Part(const RssBridge& bridge, RssPart part) {
     return bridge.parts[static_cast<size_t>(part)];
   }
@@ -97,11 +105,7 @@ TEST_F(PageSnapshotsTest, ResidentBytesArePartedBetweenBlocksFreeMemoryAndTheRes
                    {PageState::kPrivate, 3}});
   Mapping(0x7f0000000000, 0x7f0000010000, "r--p", 77, "/lib/some.dat", 64);
   Mapping(0x7ffd00000000, 0x7ffd00010000, "rw-p", 0, "[stack]", 16);
-  Done();
-  trace_.End(0, 20 * kMilli);
-  const AnalyzedTrace analyzed = Analyze(trace_.Build());
-  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
-  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  const RssBridge bridge = OnlyBridge();
   EXPECT_EQ(bridge.rss, uint64_t{100} << 10);
   EXPECT_EQ(bridge.rollup_rss, uint64_t{100} << 10);
   EXPECT_EQ(bridge.peak_rss, uint64_t{200} << 10);
@@ -166,11 +170,7 @@ TEST_F(PageSnapshotsTest, WhatIsLeftOfAHolderIsItsOwn) {
   Snapshot(5 * kMilli);
   Mapping(0x800000, 0x803000, "rw-p", 0, "[heap]", 8);
   Pages(0x800000, {{PageState::kPrivate, 2}, {PageState::kAbsent, 1}});
-  Done();
-  trace_.End(0, 20 * kMilli);
-  const AnalyzedTrace analyzed = Analyze(trace_.Build());
-  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
-  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  const RssBridge bridge = OnlyBridge();
   EXPECT_EQ(bridge.live_bytes, 3 * kPage - 16);
   EXPECT_EQ(bridge.untouched_bytes, kPage);
   EXPECT_EQ(Part(bridge, RssPart::kLive), 2 * kPage - 16);
@@ -194,11 +194,7 @@ TEST_F(PageSnapshotsTest, ABlockIsFoundInEachMappingThatHasAPartOfIt) {
   // One page of the block, the page of zeros, which is in no Rss, and one behind the block.
   Pages(0x7e0000206000, {{PageState::kPrivate, 1}, {PageState::kShared, 1}, {PageState::kAbsent, 2},
                          {PageState::kPrivate, 1}});
-  Done();
-  trace_.End(0, 20 * kMilli);
-  const AnalyzedTrace analyzed = Analyze(trace_.Build());
-  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
-  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  const RssBridge bridge = OnlyBridge();
   EXPECT_EQ(Part(bridge, RssPart::kLive), 4 * kPage);
   EXPECT_EQ(Part(bridge, RssPart::kWaste), 8u);
   EXPECT_EQ(Part(bridge, RssPart::kRetained), 2 * kPage - 8);
@@ -223,11 +219,7 @@ TEST_F(PageSnapshotsTest, WhatTheKernelMergedIsPartedByWhoMappedIt) {
   out_.End();
   Mapping(0x7e0000100000, 0x7e0000110000, "rw-p", 0, "", 32);
   Pages(0x7e0000100000, {{PageState::kPrivate, 8}});
-  Done();
-  trace_.End(0, 20 * kMilli);
-  const AnalyzedTrace analyzed = Analyze(trace_.Build());
-  ASSERT_EQ(analyzed.analysis.resident.bridges.size(), 1u);
-  const RssBridge& bridge = analyzed.analysis.resident.bridges[0];
+  const RssBridge bridge = OnlyBridge();
   EXPECT_EQ(Part(bridge, RssPart::kProgramMap), 4 * kPage);
   EXPECT_EQ(Part(bridge, RssPart::kLive), 2 * kPage - 16);
   EXPECT_EQ(Part(bridge, RssPart::kTool), 2 * kPage);

@@ -190,16 +190,16 @@ TEST(PassStateTest, AnswersAreTheSameForOrderlyHistories) {
   std::mt19937_64 random(20261123);
   for (int round = 0; round < 100 / kOneIn; ++round) {
     HistoryOptions history;
-    history.deeds = 10 + static_cast<int>(random() % 500);
+    history.actions = 10 + static_cast<int>(random() % 500);
     history.threads = 1 + static_cast<int>(random() % 6);
     history.addresses = 2 + static_cast<int>(random() % 60);
     history.sleep_chance = random() % 2 == 0 ? 0 : 0.02;
-    const std::vector<Deed> deeds = MakeHistory(history, random);
+    const std::vector<Action> actions = MakeHistory(history, random);
     TraceOptions stamps;
     stamps.stamp_before = random() % 2 == 0 ? 1 : 0.2;
     stamps.stamp_after = random() % 2 == 0 ? 0 : 0.2;
     stamps.stamp_changes_of_owner = random() % 2 == 0;
-    ExpectSameAnswers(TraceOf(deeds, stamps, random), deeds.back().time_ns, 6, random);
+    ExpectSameAnswers(TraceOf(actions, stamps, random), actions.back().time_ns, 6, random);
     if (testing::Test::HasFailure()) FAIL() << "round " << round;
   }
 }

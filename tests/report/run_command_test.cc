@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "format/trace_format.h"
+#include "tests/files.h"
 #include "tests/report/run_e2e.h"
 
 namespace memtrace::report {
@@ -28,13 +29,6 @@ std::vector<std::string> Lines(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
-}
-
-void WriteFile(const std::string& path, const std::string& content, mode_t mode = 0755) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  ASSERT_EQ(write(fd, content.data(), content.size()), static_cast<ssize_t>(content.size()));
-  close(fd);
-  ASSERT_EQ(chmod(path.c_str(), mode), 0);
 }
 
 TEST_F(RunTest, EndsAsTheProgramEnds) {
@@ -230,7 +224,7 @@ TEST_F(RunTest, AnotherProcessOfThePidIsNotTheProgram) {
 
 TEST_F(RunTest, ReplacesAnOlderTraceOnlyAtTheEnd) {
   const std::string old = std::string(std::begin(format::kFileMagic), std::end(format::kFileMagic)) + "old";
-  WriteFile(directory_ / "out.mtr", old, 0644);
+  WriteFile(directory_ / "out.mtr", old);
   const Outcome outcome = Run({"/bin/cat", "out.mtr"});
   EXPECT_EQ(outcome.out, old);
   EXPECT_TRUE(PackedTrace::Read(directory_ / "out.mtr").packed);
@@ -238,8 +232,8 @@ TEST_F(RunTest, ReplacesAnOlderTraceOnlyAtTheEnd) {
 }
 
 TEST_F(RunTest, RunsScriptsWithAndWithoutAFirstLine) {
-  WriteFile(directory_ / "with", "#!/bin/sh\necho with $1\nexit 4\n");
-  WriteFile(directory_ / "without", "echo without $1\nexit 5\n");
+  WriteProgram(directory_ / "with", "#!/bin/sh\necho with $1\nexit 4\n");
+  WriteProgram(directory_ / "without", "echo without $1\nexit 5\n");
   Outcome outcome = Run({"./with", "x"});
   EXPECT_EQ(outcome.status, 4) << outcome.err;
   EXPECT_EQ(outcome.out, "with x\n");
@@ -267,7 +261,7 @@ class RunRefusalTest : public RunTest {
 TEST_F(RunRefusalTest, WhatIsNotThereOrCannotRun) {
   ExpectRefused({"no-such-program"}, 127, HasSubstr("not found in PATH"));
   ExpectRefused({"./no-such-program"}, 127, HasSubstr("No such file or directory"));
-  WriteFile(directory_ / "plain", "x", 0644);
+  WriteFile(directory_ / "plain", "x");
   ExpectRefused({"./plain"}, 126, HasSubstr("chmod +x"));
   ExpectRefused({directory_.path()}, 126, HasSubstr("is a directory"));
 }
@@ -276,14 +270,14 @@ TEST_F(RunRefusalTest, WhatALibraryCannotBePreloadedInto) {
   ExpectRefused({RUN_STATIC_PROGRAM, "env"}, 2, HasSubstr("statically linked"));
   ExpectRefused({RUN_ASAN_PROGRAM, "env"}, 2, HasSubstr("AddressSanitizer"));
   ExpectRefused({RUN_TSAN_PROGRAM, "env"}, 2, HasSubstr("ThreadSanitizer"));
-  WriteFile(directory_ / "script", "#!/no/such/python3\nprint()\n");
+  WriteProgram(directory_ / "script", "#!/no/such/python3\nprint()\n");
   ExpectRefused({"./script"}, 2, HasSubstr("its interpreter /no/such/python3 is missing"));
   Elf32_Ehdr header = {};
   memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS32;
   header.e_ident[EI_DATA] = ELFDATA2LSB;
   header.e_machine = EM_386;
-  WriteFile(directory_ / "elf32", std::string(reinterpret_cast<char*>(&header), sizeof(header)));
+  WriteProgram(directory_ / "elf32", std::string(reinterpret_cast<char*>(&header), sizeof(header)));
   ExpectRefused({"./elf32"}, 2, HasSubstr("32-bit"));
 }
 
@@ -310,7 +304,7 @@ TEST_F(RunRefusalTest, PrivilegesThatTheProgramWouldGain) {
 }
 
 TEST_F(RunRefusalTest, AnOutputThatCannotBeWritten) {
-  WriteFile(directory_ / "file", "", 0644);
+  WriteFile(directory_ / "file", "");
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("Not a directory"), {"-o", "file/out.mtr"});
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("No such file or directory"), {"-o", "no/out.mtr"});
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("cannot write in /proc"), {"-o", "/proc/out.mtr"});
@@ -320,10 +314,10 @@ TEST_F(RunRefusalTest, AnOutputThatCannotBeWritten) {
 
 // The name of the program or of its source, where that of a trace was meant.
 TEST_F(RunRefusalTest, AnOutputThatWouldReplaceWhatIsNoTrace) {
-  WriteFile(directory_ / "leak.c", "int main() {}\n", 0644);
+  WriteFile(directory_ / "leak.c", "int main() {}\n");
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("leak.c: it is no trace; give another name"), {"-o", "leak.c"});
   const std::string program(tracee_.substr(tracee_.rfind('/') + 1));
-  WriteFile(directory_ / program, "mine", 0755);
+  WriteProgram(directory_ / program, "mine");
   ExpectRefused({tracee_, "env"}, 2, HasSubstr("it is no trace"), {"-o", "%e"});
 }
 

@@ -27,6 +27,13 @@ inline AnalyzedTrace Analyze(const std::string& bytes, const AnalyzeOptions& opt
   return trace.ok() ? *std::move(trace) : AnalyzedTrace();
 }
 
+// Of the blocks that were allocated from one time to the other.
+inline AnalyzeOptions RangeOf(uint64_t from, uint64_t to) {
+  AnalyzeOptions options;
+  options.range = {from, to};
+  return options;
+}
+
 // The site whose innermost frame is at `pc`; nullptr if there is none.
 inline const Site* FindSite(const AnalyzedTrace& trace, uint64_t pc) {
   for (const Site& site : trace.analysis.sites) {

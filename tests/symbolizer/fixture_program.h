@@ -11,14 +11,13 @@
 #include <vector>
 
 #include "symbolizer/symbolizer.h"
+#include "tests/files.h"
 #include "tests/temp_dir.h"
 
 namespace memtrace::symbolizer {
 
 // Standard output of a shell command; fails the test when its status is not 0.
 std::string RunCommand(const std::string& command);
-std::string ReadFile(const std::string& path);
-void WriteFile(const std::string& path, const std::string& content);
 // "x.cc:12" for the file name and line of a frame; "?:0" when it is not known.
 std::string Place(const Frame& frame);
 // "innermost < outer < outermost", each "function@file:line", inlined ones marked "+".

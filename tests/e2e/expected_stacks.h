@@ -1,8 +1,8 @@
 // What a tracee tells of its own allocations (tests/tracees/expect.h), and whether the
 // report says the same.
 
-#ifndef MEMTRACE_TESTS_E2E_TOLD_H_
-#define MEMTRACE_TESTS_E2E_TOLD_H_
+#ifndef MEMTRACE_TESTS_E2E_EXPECTED_STACKS_H_
+#define MEMTRACE_TESTS_E2E_EXPECTED_STACKS_H_
 
 #include <cstdint>
 #include <map>
@@ -39,4 +39,4 @@ std::map<std::string, uint64_t> Counters(const std::string& trace);
 
 }  // namespace memtrace::e2e
 
-#endif  // MEMTRACE_TESTS_E2E_TOLD_H_
+#endif  // MEMTRACE_TESTS_E2E_EXPECTED_STACKS_H_

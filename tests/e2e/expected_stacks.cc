@@ -1,4 +1,4 @@
-#include "tests/e2e/told.h"
+#include "tests/e2e/expected_stacks.h"
 
 #include <gtest/gtest.h>
 

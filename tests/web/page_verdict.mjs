@@ -1,0 +1,87 @@
+// What the page says before anything else: its verdict and the cards of the summary.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { altered, fragmentOf, show } from './browser.mjs';
+import { on, rows, treeItem } from './page_setup.mjs';
+
+describe('an ordinary page, its verdict', () => {
+  test('says its verdict before anything else', () => on('ordinary.html', '', async (page) => {
+    const first = page.locator('.page > section').first();
+    assert.equal(await first.getAttribute('aria-label'), 'Verdict');
+    // What Keep keeps is lost, what Forget does is reachable: make_pages says so.
+    assert.match(await first.textContent(), /400 KiB lost for certain.*most in Keep/);
+    assert.match(await page.title(), /^app – memtrace report$/);
+    await first.getByRole('button', { name: /lost for certain/ }).click();
+    assert.equal(fragmentOf(page).get('view'), 'leaks');
+    assert.equal(await page.getByRole('tab', { name: 'Leaks' }).getAttribute('aria-selected'), 'true');
+  }));
+
+  test('has no good news where not all is known', async () => {
+    await on('sampled.html', '', async (page) => {
+      const verdict = page.locator('.page > section').first();
+      assert.equal(await verdict.locator('.good').count(), 0);
+      assert.match(await verdict.textContent(), /Every block of what was sampled was freed.*little of all/);
+    });
+    await on('window.html', '', async (page) => {
+      const verdict = page.locator('.page > section').first();
+      assert.equal(await verdict.locator('.good').count(), 0);
+      assert.match(await verdict.textContent(), /0 B lost for certain.*20 blocks/);
+      assert.match(await verdict.textContent(), /what was before 500 ms was not kept/);
+    });
+  });
+
+  test('shows estimates of a sample as estimates', () => on('estimated.html', '', async (page) => {
+    assert.match(await page.locator('.verdicts').textContent(), /~172 KiB not freedIn ~1\.76k blocks \[\d+ KiB to \d+ KiB\]/);
+    const summary = await page.locator('#panel-summary').textContent();
+    assert.match(summary, /every 4\.00 KiB: .* estimates/);
+    assert.match(summary, /~1\.76k allocations, 0 frees, ~172 KiB \[/);
+    const interval = /~172 KiB (\[.*?\]) in all/.exec(summary)[1];
+    await show(page, 'sites');
+    // Of one caller the page adds the sites up itself: as the report does all of them.
+    const cells = (await rows(page, 'sites').locator('td').allTextContents()).map((text) => text.replace(/^[▸▾]/, '').trim());
+    assert.deepEqual(cells.slice(0, 5), ['~172 KiB', interval, '~1.76k', '~172 KiB', '~1.76k']);
+    assert.equal(cells[7], '–');  // temporary: not known, and so not 0
+    await show(page, 'leaks');
+    assert.match(await rows(page, 'leaks').first().textContent(), /~160 KiB \[\d+ KiB to \d+ KiB\]~1\.64k/);
+    await show(page, 'flame');
+    assert.match(await treeItem(page, /^Make/).first().getAttribute('aria-label'), /: ~160 KiB, /);
+  }));
+
+  test('its cards say what the text says', () => on('told.html', '', async (page) => {
+    const cards = await page.locator('.verdicts .verdict').allTextContents();
+    assert.match(cards[0], /3\.40 MiB lost for certain, 1\.10 MiB of it directly12,000 blocks that nothing points to any more, and 48,008 that only these lead to; most in .*Put/);
+    assert.doesNotMatch(cards[0], /possibly/);  // that is the C runtime's
+    assert.match(cards[1], /2 call sites grew without an end.*5\.86 KiB a second together; fastest .*Put.* cache\.cc:24/);
+    assert.match(cards[2], /Not all page faults were seen.*5,000 page faults were lost/);
+    await show(page, 'growth');
+    assert.match(await page.locator('#panel-growth .note').textContent(), /^3 stacks, 3 growing at 2 call sites;/);
+    const names = await rows(page, 'growth').locator('td:nth-last-child(2)').allTextContents();
+    assert.deepEqual(names, ['svc::LruCache<..>::Put', 'svc::LruCache<..>::Put', 'svc::LruCache<..>::Get']);
+    const whole = await rows(page, 'growth').last().locator('td:nth-last-child(2) [title]').getAttribute('title');
+    assert.match(whole, /^void svc::LruCache<std::__cxx11::basic_string.*::Get\(std::.*const&\)$/);
+    await show(page, 'faults');
+    assert.match(await page.locator('#panel-faults tr[data-index]').first().textContent(), /LruCache<\.\.>::Putcache\.cc:24/);
+    assert.match(await page.locator('#panel-faults').textContent(), /memtrace itself7 minor/);
+    assert.doesNotMatch(await page.locator('#panel-faults ul.notes').textContent(), /none in the/);
+    await show(page, 'resident');
+    assert.deepEqual(await page.locator('#panel-resident ul.bars .what').allTextContents(), ['free, kept by the allocator', 'memtrace itself']);
+    assert.equal(await page.getByText(/^whole run$/i).count(), 1);
+  }));
+
+  test('does not say of a short run that it grows without an end', async () => {
+    // That of told.html is of 2 s.
+    for (const [name, exitWork, kind, words] of [['short.html', 0.000_000_001, 'unknown', /^2 call sites rose until the end of a short run$/],
+                                                 ['long.html', 0, 'bad', /^2 call sites grew without an end$/]]) {
+      altered('told.html', name, ({ report }) => {
+        assert.deepEqual([report.process.duration_s, report.process.exit_work_s], [2, 0]);
+        report.process.exit_work_s = exitWork;
+      });
+      await on(name, '', async (page) => {
+        const card = page.locator('.verdicts .verdict').nth(1);
+        assert.match(await card.locator('h2').textContent(), words);
+        assert.equal(await card.getAttribute('class'), `verdict ${kind}`);
+      });
+    }
+  });
+});

@@ -1,0 +1,163 @@
+// What each view of the page shows of a report, and what it says where it has nothing.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { altered, drawn, fragmentOf, show } from './browser.mjs';
+import { on, rows, viewsOf } from './page_setup.mjs';
+
+describe('an ordinary page, its views', () => {
+  test('shows every view without an error', () => on('ordinary.html', '', async (page) => {
+    const views = await viewsOf(page);
+    for (const view of ['summary', 'flame', 'leaks', 'sites', 'sources', 'threads', 'faults', 'mappings', 'coverage']) {
+      assert.ok(views.includes(view), view);
+    }
+    for (const view of await viewsOf(page)) {
+      await show(page, view);
+      const panel = page.locator(`#panel-${view}`);
+      assert.ok(await panel.isVisible(), view);
+      assert.ok((await panel.textContent()).length > 20, view);
+      assert.equal(await page.locator('[role=tabpanel]:visible').count(), 1);
+    }
+  }));
+
+  test('says in words what was found about page faults', () => on('ordinary.html', '#view=faults', async (page) => {
+    const panel = page.locator('#panel-faults');
+    const words = await panel.locator('ul.notes li').allTextContents();
+    assert.equal(words.length, 2);
+    assert.match(words[0], /^1,190 of 1,200 faults came when Fill touched blocks allocated by .*, from 100 ms to 200 ms; none in the 1\.80? s after that\.$/);
+    assert.match(words[1], /^Minor faults follow the growth of the live heap 40(\.0)? ms later \(r = 0\.90; 0\.10 at the same time\)\.$/);
+    assert.match(await panel.textContent(), /1,234 minor/);
+    assert.match(await panel.locator('tr[data-index]').first().textContent(), /1,2000600 .s/);  // 1200 minor, no major, of 500 ns each
+    assert.deepEqual(await panel.locator('table.plain tbody tr').allTextContents(), ['load125600 B0 B', 'stack of main thread340']);
+  }));
+
+  test('draws the bars of a histogram from one line on, with their shares', () => on('ordinary.html', '#view=mappings', async (page) => {
+    const table = page.locator('#panel-mappings table.plain').first();
+    assert.deepEqual(await table.locator('tbody tr').allTextContents(), ['64 to 1279,00092.8 %563 KiB0 B', '128 to 2557007.2 %87.5 KiB0 B']);
+    const left = await table.locator('.inline-bar').evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().left));
+    assert.equal(left[0], left[1]);
+  }));
+
+  test('shows what was sampled from outside', () => on('ordinary.html', '#view=pressure', async (page) => {
+    const panel = page.locator('#panel-pressure');
+    assert.match(await panel.textContent(), /200 samples of the process and of the machine.*100 are here/);
+    assert.deepEqual(await panel.locator('h3').allTextContents(), ['Memory', 'Taken back and wanted again', 'All that was sampled']);
+    assert.equal(await panel.locator('.chart canvas').count(), 2);
+    const rows = await panel.locator('table.plain tbody tr').allTextContents();
+    assert.deepEqual(rows, ['rss_anon_bytes0 B6.19 MiB6.19 MiB at 1.98 s', 'rss_file_bytes1.00 MiB1.00 MiB1.00 MiB at 0 s', 'major_faults07+7']);
+  }));
+
+  test('tells how each site grew', () => on('ordinary.html', '', async (page) => {
+    await page.getByRole('button', { name: /1 call site grew without an end/ }).click();
+    const first = rows(page, 'growth').first();
+    assert.match(await first.textContent(), /^▸growing195 KiB\/s.*99\.9 %.*Keep/);
+    assert.equal(await first.locator('svg polyline').count(), 1);
+    await page.getByText('Live heap by who holds it').click();
+    for (const by of ['caller', 'file', 'folder', 'module']) {
+      await page.locator('.timeline details select').selectOption(by);
+      await page.locator('.timeline .u-legend').last().waitFor();
+    }
+    assert.match(await page.locator('.timeline .u-legend').last().textContent(), /\/work\/app/);
+  }));
+
+  test('has a colour for what is large at the end, and words for what shrank', () => on('late.html', '#from=0.9', async (page) => {
+    await page.getByText('Live heap by who holds it').click();
+    await drawn(page);
+    assert.match(await page.locator('.timeline .u-legend').last().textContent(), /2 others.*Last/);
+    for (const view of ['summary', 'flame', 'sources']) {
+      await show(page, view);
+      assert.match(await page.locator(`#panel-${view}`).innerText(), /Not drawn: 800 KiB by which others shrank; all together shrank by 160 KiB\./, view);
+    }
+  }));
+
+  test('says of leaks in a chosen time what is known of them', async () => {
+    altered('ordinary.html', 'paused.html', ({ strings, frames, nodes, stacks, report, series }) => {
+      const names = report.sites.map(({ stack }) => strings[frames.name[nodes.frame[stacks.node[stack]]]]);
+      const points = series.points[names.indexOf('Keep')];
+      for (let i = points.length - 5; i >= 0; i -= 5) if (points[i] >= 25 && points[i] < 50) points.splice(i, 5);
+    });
+    altered('ordinary.html', 'no_series.html', (document) => { delete document.series; });
+    for (const [name, left, words] of [['ordinary.html', 2, /^2 rows whose site allocated in the chosen time$/],
+                                       ['paused.html', 1, /^1 row whose site allocated in the chosen time$/],
+                                       ['no_series.html', 2, /^2 rows that may be of the chosen time$/]]) {
+      await on(name, '#view=leaks&from=0.5&to=1', async (page) => {
+        assert.equal(await rows(page, 'leaks').count(), left, name);
+        assert.match(await page.locator('#panel-leaks .table > .note').textContent(), words);
+        const definite = await page.getByLabel(/definitely lost/).locator('..').textContent();
+        assert.match(definite, left === 2 ? / 400 KiB in 400 blocks, of 400 KiB$/ : / 0 B in 0 blocks, of 400 KiB$/);
+      });
+    }
+    await on('ordinary.html', '#view=threads&from=0.5&to=1', async (page) => {
+      assert.match(await page.locator('#panel-threads .table > .note').textContent(), /^2 threads that may have done something in the chosen time$/);
+    });
+  });
+
+  test('says why a view has nothing', async () => {
+    altered('ordinary.html', 'no_leaks.html', ({ report }) => { report.leaks = []; report.leaks_total = 0; });
+    altered('ordinary.html', 'nothing.html', ({ report, series }) => {
+      for (const all of [report.sites, report.leaks, series.points]) all.length = 0;
+      report.sites_total = report.leaks_total = 0;
+    });
+    const one = 'None is left by what was chosen.', site = 'No site is left by what was chosen.', of = 'No site has anything of it.', none = 'No site allocated.';
+    for (const [name, fragment, said] of [['no_leaks.html', '', { leaks: 'There is none.' }],
+                                          ['ordinary.html', '#q=nobody', { leaks: one, sites: site, flame: of, sources: of }],
+                                          ['nothing.html', '', { sites: none, flame: none, sources: none }]]) {
+      await on(name, fragment, async (page) => {
+        for (const [view, words] of Object.entries(said)) {
+          await show(page, view);
+          assert.equal(await page.locator(`#panel-${view} .empty:visible`).textContent(), words, `${name} ${view}`);
+        }
+      });
+    }
+  });
+
+  test('chooses kinds of leaks', () => on('ordinary.html', '#view=leaks', async (page) => {
+    assert.equal(await rows(page, 'leaks').count(), 2);
+    await page.getByLabel(/still reachable/).uncheck();
+    assert.equal(await rows(page, 'leaks').count(), 1);
+    assert.match(await rows(page, 'leaks').textContent(), /definitely lost/);
+  }));
+
+  test('lists blocks that ended by the wrong function', () => on('mismatched.html', '#view=leaks', async (page) => {
+    const table = page.locator('#panel-leaks table.plain').last();
+    assert.match(await table.textContent(), /operator new.*Grow .*grow\.cc:5.*realloc.*1,234/);
+  }));
+
+  test('lists invalid frees', () => on('mismatched.html', '#view=leaks', async (page) => {
+    assert.match(await page.locator('.verdict.bad').first().textContent(), /12 double frees.*Of a block of Keep /);
+    const table = page.locator('#panel-leaks table.plain').first();
+    assert.match(await table.textContent(), /freed before.*2\.00 KiB.*12.*Keep .*keep\.cc:8.*Grow .*grow\.cc:5.*not recorded at 3/);
+  }));
+
+  test('says that neither filter nor time narrows what was freed wrongly', () => on('mismatched.html', '#view=leaks', async (page) => {
+    const notes = page.locator('#panel-leaks').getByText(/which the filter does not narrow/);
+    assert.equal(await notes.count(), 0);
+    await page.getByLabel('Filter').fill('grow');
+    await page.waitForFunction(() => location.hash.includes('q=grow'));
+    assert.equal(await notes.count(), 2);
+    for (const heading of ['Invalid frees', 'Ended by another kind of function than they came from']) {
+      const note = await page.getByRole('heading', { name: heading }).evaluate((each) => each.nextElementSibling.textContent);
+      assert.match(note, /^Figures of the whole run, which the filter does not narrow\.$/);
+    }
+  }));
+
+  test('stays in a folder of which a filter leaves a part', () => on('ordinary.html', '#view=sources&measure=bytes_allocated&folder=work/src', async (page) => {
+    const path = page.getByLabel('Path in the source tree');
+    assert.match(await path.textContent(), /^allwork\/src$/);
+    await page.getByLabel('Filter').fill('cache.cc');
+    await page.waitForFunction(() => location.hash.includes('q=cache.cc'));
+    assert.match(await path.textContent(), /^allwork\/src\/cache\/cache\.cc$/);
+    assert.equal(fragmentOf(page).get('folder'), 'work/src');
+  }));
+
+  test('goes down the source tree and back', () => on('ordinary.html', '#view=sources&measure=bytes_allocated', async (page) => {
+    const panel = page.locator('#panel-sources');
+    await panel.locator('.bars').getByRole('button', { name: 'work/src' }).click();
+    assert.match(await panel.locator('.bars').textContent(), /parse/);
+    const folder = fragmentOf(page).get('folder');
+    await page.goBack();
+    await drawn(page);
+    assert.notEqual(fragmentOf(page).get('folder'), folder);
+    assert.ok(await panel.locator('svg path').count() > 4);
+  }));
+});
