@@ -399,11 +399,13 @@ void Judging::JudgeLeaks() {
     result_.gated += IsGated(leak.verdict);
     result_.leaks.push_back(std::move(leak));
   }
-  std::sort(result_.leaks.begin(), result_.leaks.end(), [](const GateLeak& a, const GateLeak& b) {
-    return std::tuple(!IsGated(a.verdict), Severity(a.kind), b.total.bytes, b.total.blocks,
-                      a.program, a.fingerprint) <
-           std::tuple(!IsGated(b.verdict), Severity(b.kind), a.total.bytes, a.total.blocks,
-                      b.program, b.fingerprint);
+  // As in a report by what is lost with it: the head of a list is small.
+  const auto weight = [](const GateLeak& leak) { return leak.total.bytes + leak.indirect.bytes; };
+  std::sort(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& a, const GateLeak& b) {
+    return std::tuple(!IsGated(a.verdict), Severity(a.kind), weight(b), b.total.blocks, a.program,
+                      a.fingerprint) <
+           std::tuple(!IsGated(b.verdict), Severity(b.kind), weight(a), a.total.blocks, b.program,
+                      b.fingerprint);
   });
 }
 

@@ -42,6 +42,18 @@ TEST(JudgeTest, ADefiniteLeakFailsAndAPossibleOneIsReported) {
   EXPECT_EQ(gate.Judge().leaks.front().kind, LeakKind::kPossible);
 }
 
+// The head of a list is a few bytes, and all of the list is lost with it.
+TEST(JudgeTest, TheLeakThatMostIsLostWithComesFirst) {
+  MadeUpGate gate;
+  const uint32_t app = gate.AddProcess("app");
+  gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Block"), 2000, 1);
+  gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("List"), 16, 1, {5'000'000, 1000});
+  gate.Judge();
+  ASSERT_THAT(gate.result.leaks, SizeIs(2));
+  EXPECT_EQ(gate.result.leaks[0].total.bytes, 16u);
+  EXPECT_EQ(gate.result.leaks[1].total.bytes, 2000u);
+}
+
 TEST(JudgeTest, WhatIsSuppressedIsCountedAndForgiven) {
   MadeUpGate gate;
   const uint32_t app = gate.AddProcess("app");
