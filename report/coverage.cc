@@ -269,6 +269,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
                             metadata.counter("import_bad_lines") != 0 ||
                             !reader.damage().empty() || !reader.cut_place().empty();
   coverage.notes = WithOneForAllFiles(metadata.notes);
+  // What a log lacks is in its counters: the notes of an import say where it comes from, and why it lacks that.
+  if (metadata.has_process && analysis->process.imported()) coverage.harmless_notes += coverage.notes.size();
   std::vector<Confinements> kinds;
   for (const ConfinementRecord& each : metadata.confinements) {
     if (each.what == 0) continue;  // only a reserve was mapped

@@ -102,7 +102,9 @@ absl::Status ParseRange(const ReportFlags& flags, AnalyzeOptions* analyze) {
   const auto range = ParseInstants(flags.from, flags.at.empty() ? flags.to : flags.at);
   if (!range.ok()) return range.status();
   const auto& [from, to] = *range;
-  if (from == to && from.name.empty()) {
+  // Nothing happened before the start, however it is written.
+  const bool ends_at_start = to.name.empty() && to.share.value_or(static_cast<double>(to.ns)) == 0;
+  if (ends_at_start || (from == to && from.name.empty())) {
     return absl::InvalidArgumentError(flags.from.empty() ? "--to and --at must be after the start"
                                                          : "--from must be before --to");
   }

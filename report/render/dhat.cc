@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/render/formats.h"
 #include "report/render/json_parts.h"
+#include "report/render/selection_lines.h"
 #include "report/render/shell_words.h"
 #include "report/render/valgrind_losses.h"
 
@@ -69,10 +70,12 @@ void RenderDhat(const ReportView& view, Sink& out) {
     point.end_blocks += site->live_blocks;
   }
 
+  // The viewer shows no other text: behind the command as a comment of the shell's.
+  const std::string only = SelectionText(view);
   Json head = {{"dhatFileVersion", 2}, {"mode", "heap"}, {"verb", "Allocated"},
                {"bklt", true}, {"bkacc", false}, {"tu", "us"}, {"Mtu", "s"},
                {"tuth", kShortLivedUs},
-               {"cmd", ShellCommand(analysis.process.command)},
+               {"cmd", absl::StrCat(ShellCommand(analysis.process.command), only.empty() ? "" : "  # ", only)},
                {"pid", analysis.process.pid}, {"te", end_ns / 1000},
                {"tg", analysis.totals.peak_time_ns / 1000}};
   std::string text = Dump(head);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
 #include "report/render/formats.h"
+#include "report/render/selection_lines.h"
 #include "report/render/shell_words.h"
 #include "report/render/valgrind_losses.h"
 
@@ -150,7 +151,9 @@ void RenderMassif(const ReportView& view, Sink& out) {
   });
   snapshots.push_back({end, std::max(totals.live_bytes, at_end.bytes()), &at_end, "detailed"});
 
-  out.Write(absl::StrCat("desc: memtrace ", EscapeControls(FileNameOf(analysis.file)), "\ncmd: ",
+  const std::string only = SelectionText(view, /*of_sites_alone=*/false);
+  out.Write(absl::StrCat("desc: memtrace ", EscapeControls(FileNameOf(analysis.file)),
+                         only.empty() ? "" : "; ", only, "\ncmd: ",
                          ShellCommand(analysis.process.command),
                          "\ntime_unit: ms\n"));
   for (size_t i = 0; i < snapshots.size() && !out.done(); ++i) {

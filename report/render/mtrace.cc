@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "report/render/escape.h"
 #include "report/render/formats.h"
+#include "report/render/selection_lines.h"
 
 namespace memtrace::report::render {
 namespace {
@@ -37,6 +38,8 @@ void RenderMtrace(const ReportView& view, Sink& out) {
   }
   std::sort(blocks.begin(), blocks.end(),
             [](const LiveBlock* a, const LiveBlock* b) { return a->address < b->address; });
+  const std::vector<std::string> selection = SelectionLinesWithRange(view);
+  for (const std::string& only : selection) out.Write(absl::StrCat("Only ", EscapeControls(only), ".\n"));
   if (view.sampled()) {
     out.Write(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
                            " bytes: most blocks are not in this list.\n"));
@@ -44,6 +47,8 @@ void RenderMtrace(const ReportView& view, Sink& out) {
   if (blocks.empty()) {
     if (view.analysis().coverage.events_missing) {
       out.Write("Not known whether there are leaks: not all events are in the trace.\n");
+    } else if (!selection.empty()) {
+      out.Write("None of these was left unfreed.\n");
     } else if (!view.sampled()) {
       out.Write("No memory leaks.\n");
     }

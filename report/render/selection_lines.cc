@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/render/escape.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
@@ -45,8 +47,8 @@ std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_al
   return lines;
 }
 
-std::vector<std::string> SelectionLinesWithRange(const ReportView& view) {
-  std::vector<std::string> lines = SelectionLines(view, /*of_sites_alone=*/true);
+std::vector<std::string> SelectionLinesWithRange(const ReportView& view, bool of_sites_alone) {
+  std::vector<std::string> lines = SelectionLines(view, of_sites_alone);
   const Analysis& analysis = view.analysis();
   if (!analysis.range.whole()) {
     const uint64_t end = analysis.process.duration_ns;
@@ -55,6 +57,11 @@ std::vector<std::string> SelectionLinesWithRange(const ReportView& view) {
                                              Duration(std::min(analysis.range.to_ns, end))));
   }
   return lines;
+}
+
+std::string SelectionText(const ReportView& view, bool of_sites_alone) {
+  const std::vector<std::string> lines = SelectionLinesWithRange(view, of_sites_alone);
+  return lines.empty() ? "" : absl::StrCat("only ", EscapeControls(absl::StrJoin(lines, "; only ")));
 }
 
 }  // namespace memtrace::report::render

@@ -13,6 +13,7 @@
 #include "report/leak/heuristics.h"
 #include "report/leak_kinds.h"
 #include "report/render/escape.h"
+#include "report/render/selection_lines.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
@@ -118,6 +119,9 @@ std::string CommandText(const ProcessInfo& process) {
 std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
                                  const ValgrindStyle& style) {
   std::vector<std::string> remarks = style.remarks;
+  for (const std::string& only : SelectionLinesWithRange(view, /*of_sites_alone=*/false)) {
+    remarks.push_back(absl::StrCat("Only ", only));
+  }
   if (view.sampled()) {
     remarks.push_back(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
                                    " bytes: most blocks are not in this report"));
@@ -283,13 +287,14 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
                            Count(analysis.totals.bytes_allocated), " bytes allocated"));
     lines.Add();
   }
-  const bool no_blocks = list.losses.empty() && analysis.totals.live_blocks == 0 &&
-                         !analysis.coverage.events_missing;
+  // Of what was not asked for, or is not in the trace, nothing is known.
+  const bool all_freed = list.losses.empty() && analysis.totals.live_blocks == 0 &&
+                         !analysis.coverage.events_missing && SelectionText(view).empty();
   if (style.leak_check != LeakCheck::kNo) {
     const std::vector<std::string> remarks = Remarks(view, list, style);
     for (const std::string& remark : remarks) lines.Add(absl::StrCat("Note: ", remark));
     if (!remarks.empty()) lines.Add();
-    if (loud && no_blocks) {
+    if (loud && all_freed) {
       lines.Add("All heap blocks were freed -- no leaks are possible");
       lines.Add();
     }
@@ -303,7 +308,7 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
         if (style.suppression_for) lines.AddRaw(style.suppression_for(loss));
       }
     }
-    if (loud && !no_blocks) AddSummary(list, style, lines);
+    if (loud && !all_freed) AddSummary(list, style, lines);
   }
   if (!loud) return absl::OkStatus();
   const ValgrindErrors errors = CountErrors(list, style);

@@ -70,8 +70,12 @@ class TreeText {
 };
 
 std::string TreeText::Ends() const {
-  uint64_t well = 0, exec = 0, failed = 0, killed = 0, cut = 0;
+  uint64_t well = 0, exec = 0, failed = 0, killed = 0, cut = 0, logs = 0;
   for (const ProcessImage& image : analysis_.images) {
+    if (image.process.imported()) {  // a log does not tell
+      ++logs;
+      continue;
+    }
     switch (image.process.end) {
       case ProcessInfo::End::kExit: ++(image.process.exit_status == 0 ? well : failed); break;
       case ProcessInfo::End::kExec: ++exec; break;
@@ -88,6 +92,7 @@ std::string TreeText::Ends() const {
   add(killed, "by a signal");
   add(exec, "by becoming another program");
   add(cut, "without an end in the trace: killed, or still running");
+  add(logs, logs == 1 ? "imported log, which does not tell" : "imported logs, which do not tell");
   return absl::StrJoin(parts, ", ");
 }
 

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/render/escape.h"
+#include "report/render/selection_lines.h"
 #include "report/render/shell_words.h"
 #include "report/viewers/viewers.h"
 
@@ -79,12 +80,13 @@ class Graph {
     }
   }
 
-  void Write(const ProcessInfo& process, Sink& out) {
+  // `only`: what the costs are of; empty: of all.
+  void Write(const ProcessInfo& process, absl::string_view only, Sink& out) {
     std::vector<absl::string_view> names;
     for (const SiteMeasure measure : order_) names.push_back(SiteMeasureName(measure));
     out.Write(absl::StrCat(
         "# callgrind format\nversion: 1\ncreator: memtrace\npid: ", process.pid, "\ncmd: ",
-        render::ShellCommand(process.command),
+        render::ShellCommand(process.command), only.empty() ? "" : "\ndesc: ", only,
         "\npositions: line\nevents: ", absl::StrJoin(names, " "), "\nsummary: ", Text(totals_),
         "\n"));
     for (const Function& function : functions_) {
@@ -143,7 +145,7 @@ class Graph {
 void RenderCallgrind(const ReportView& view, SiteMeasure measure, Sink& out) {
   Graph graph(view.analysis(), measure);
   for (const Site* site : view.sites()) graph.Add(view, *site);
-  graph.Write(view.analysis().process, out);
+  graph.Write(view.analysis().process, render::SelectionText(view), out);
 }
 
 }  // namespace memtrace::report::viewers

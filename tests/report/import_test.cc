@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "format/imported.h"
 #include "report/analyzer.h"
+#include "report/coverage.h"
 #include "report/import/ftrace_import.h"
 #include "report/import/ftrace_line.h"
 #include "report/import/kernel_symbols.h"
@@ -322,6 +323,23 @@ TEST_F(ImportTest, LossesAreCountedAndSaid) {
               Contains(HasSubstr("it does not say how many, of processor 1")));
   EXPECT_THAT(trace_.analysis.coverage.notes,
               Contains("The log has 5 events less than were written: its buffer was full."));
+}
+
+// The notes of an import are no losses: those are counted.
+TEST_F(ImportTest, AllOfALogIsRecordedUnlessItLacksSomething) {
+  const std::string event = "x-1  [000]  7.250000: kfree: call_site=f+0x1/0x2 ptr=0x1000\n";
+  const std::string unnamed =
+      "x-1  [000]  7.3: kmalloc: call_site=ffffffff81000000 ptr=0x2000 bytes_req=8 bytes_alloc=8\n";
+  for (const std::string& whole : {std::string(kTraceFile), event + unnamed}) {
+    Import(whole);
+    EXPECT_FALSE(trace_.analysis.coverage.notes.empty());
+    EXPECT_TRUE(AllRecorded(trace_.analysis.coverage)) << whole;
+  }
+  for (const std::string lacks : {"# entries-in-buffer/entries-written: 1/6  #P:1\n", "CPU:2 [LOST 30 EVENTS]\n",
+                                  "CPU:1 [EVENTS DROPPED]\n", "what is this\n"}) {
+    Import(lacks + event);
+    EXPECT_FALSE(AllRecorded(trace_.analysis.coverage)) << lacks;
+  }
 }
 
 TEST_F(ImportTest, AsManyLossesAsALogLikesAreSome) {

@@ -479,6 +479,7 @@ TEST_F(ReportCommandTest, ModulesThatAreNotHereAreSaid) {
 TEST_F(ReportCommandTest, PrintsMtracesWords) {
   const std::string text = Shell("$M report $T --format mtrace --thread worker").out;
   EXPECT_EQ(text,
+            "Only blocks that threads called worker allocated.\n"
             "\nMemory not freed:\n-----------------\n           Address     Size     Caller\n"
             "0x0000000000900000     0x64  at app+0x300\n");
 }

@@ -45,8 +45,18 @@ TEST(MtraceTest, ListsOnlyWhatMatches) {
   trace.analysis.live = {{.address = 16, .bytes = 8, .stack = a},
                          {.address = 32, .bytes = 8, .stack = b}};
   const std::string text = MtraceOf(trace.View("beta"));
+  EXPECT_EQ(text.substr(0, text.find('\n')), "Only sites that match /beta/: 1.");
   EXPECT_EQ(text.find("a.c:1"), std::string::npos);
   EXPECT_NE(text.find("b.c:2"), std::string::npos);
+}
+
+TEST(MtraceTest, NothingLeftOfWhatWasAskedForIsNoAllClear) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"alpha", "a.c", 1}}), 1, 8, 1);
+  EXPECT_EQ(MtraceOf(trace.View("nosuch")),
+            "Only sites that match /nosuch/: 0.\nNone of these was left unfreed.\n");
+  trace.analysis.range.to_ns = 1'000'000'000;
+  EXPECT_EQ(MtraceOf(trace.View()), "Only blocks allocated from 0 s to 1.00 s.\nNone of these was left unfreed.\n");
 }
 
 }  // namespace

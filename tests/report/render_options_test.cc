@@ -119,6 +119,26 @@ TEST(ReportFlagsTest, AnInstantIsARangeFromTheBegin) {
   EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--at"));
 }
 
+TEST(ReportFlagsTest, ARangeThatEndsAtTheStartIsRefusedHoweverItIsWritten) {
+  for (const char* start : {"0", "0ms", "0%", "0.0%"}) {
+    ReportFlags flags;
+    flags.to = start;
+    EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("must be after the start")) << start;
+    std::swap(flags.to, flags.at);
+    EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("must be after the start")) << start;
+    for (const char* from : {"0", "0%"}) {
+      flags = {.from = from, .to = start};
+      EXPECT_THAT(std::string(ParseReportFlags(flags).status().message()), HasSubstr("--from must be before --to"));
+    }
+  }
+  ReportFlags flags;
+  flags.from = "0%";
+  flags.to = "1%";
+  EXPECT_TRUE(ParseReportFlags(flags).ok());
+  flags.to = "phase:start";
+  EXPECT_TRUE(ParseReportFlags(flags).ok());
+}
+
 TEST(ReportFlagsTest, SeriesAreOfThreeFormatsAndAllBlocks) {
   ReportFlags flags;
   flags.series = true;

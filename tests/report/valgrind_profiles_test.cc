@@ -134,6 +134,19 @@ TEST(MassifTest, NodesAreAsLargeAsTheirChildren) {
   CheckTrees(massif);
 }
 
+TEST(ProfilesTest, SayWhatTheyAreOf) {
+  MadeUpLeaks made_up;
+  made_up.analysis.selection.sites = true;
+  made_up.analysis.range.from_ns = 1'000'000'000;
+  const ReportView view = made_up.View("tree.cc");
+  StringSink massif, dhat;
+  RenderMassif(view, massif);
+  const std::string only = "only blocks allocated from 1.00 s to 2.00 s; only sites that match /tree.cc/: 1";
+  EXPECT_THAT(massif.text(), testing::StartsWith("desc: memtrace app.42.mtr; " + only + "\ncmd: ./app --fast 'two words'\n"));
+  RenderDhat(view, dhat);
+  EXPECT_EQ(nlohmann::json::parse(dhat.text())["cmd"], "./app --fast 'two words'  # " + only);
+}
+
 TEST(MassifTest, MsPrintOpensIt) {
   if (std::system("ms_print --version > /dev/null 2>&1") != 0 &&
       std::system("command -v ms_print > /dev/null") != 0) {
@@ -144,9 +157,11 @@ TEST(MassifTest, MsPrintOpensIt) {
     made_up.analysis.timeline.push_back({.time_ns = i * 2'000'000, .live_bytes = i});
   }
   int status = -1;
+  made_up.analysis.selection.sizes = {1, UINT64_MAX};
   const std::string shown = Show("ms_print", Massif(made_up), &status);
   EXPECT_EQ(status, 0) << shown;
   EXPECT_THAT(shown, HasSubstr("(peak)"));
+  EXPECT_THAT(shown, HasSubstr("memtrace app.42.mtr; only blocks of "));
   EXPECT_THAT(shown, HasSubstr("100.00% (1,224B) (heap allocation functions)"));
   EXPECT_THAT(shown, HasSubstr("81.70% (1,000B) 0x40104F: Table::Grow(unsigned int)"));
 }

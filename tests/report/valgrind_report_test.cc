@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "report/render/valgrind_losses.h"
@@ -23,16 +24,16 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string Text(MadeUp& made_up, ValgrindStyle style = {}) {
-  const ReportView view = made_up.View();
+std::string Text(MadeUp& made_up, ValgrindStyle style = {}, const std::string& match = "") {
+  const ReportView view = made_up.View(match);
   style.version = "1.2.3";
   StringSink out;
   EXPECT_TRUE(RenderValgrindText(view, CollectLosses(view, {}), style, out).ok());
   return out.text();
 }
 
-std::string Xml(MadeUp& made_up, ValgrindStyle style = {}) {
-  const ReportView view = made_up.View();
+std::string Xml(MadeUp& made_up, ValgrindStyle style = {}, const std::string& match = "") {
+  const ReportView view = made_up.View(match);
   style.version = "1.2.3";
   style.tool_command = {"memtrace", "report"};
   StringSink out;
@@ -173,6 +174,31 @@ TEST(ValgrindTextTest, NothingLeftIsSaidAsMemcheckSaysIt) {
   made_up.analysis.leak_scans.back().state = LeakScan::State::kDone;
   EXPECT_THAT(Text(made_up),
               HasSubstr("==42== All heap blocks were freed -- no leaks are possible\n"));
+}
+
+// Of the rest of the blocks any may be lost.
+TEST(ValgrindTextTest, NothingLeftOfWhatWasAskedForIsNoAllClear) {
+  const auto nothing = [](const std::function<void(Analysis*)>& select, const std::string& match) {
+    MadeUp made_up;
+    made_up.analysis.leak_scans.emplace_back();
+    made_up.analysis.leak_scans.back().state = LeakScan::State::kDone;
+    select(&made_up.analysis);
+    const std::string text = Text(made_up, {}, match);
+    EXPECT_THAT(text, Not(HasSubstr("no leaks are possible")));
+    EXPECT_THAT(text, HasSubstr("definitely lost: 0 bytes in 0 blocks"));
+    return text + Xml(made_up, {}, match);
+  };
+  const auto says = [](const std::string& what) {
+    return testing::AllOf(HasSubstr("==42== Note: Only " + what + "\n"),
+                          HasSubstr("  <line>Note: Only " + what + "</line>\n"));
+  };
+  EXPECT_THAT(nothing([](Analysis* a) { a->selection.sites = true; }, "nosuch"), says("sites that match /nosuch/: 0"));
+  EXPECT_THAT(nothing([](Analysis* a) { a->only_thread = "worker"; }, ""),
+              says("blocks that threads called worker allocated"));
+  EXPECT_THAT(nothing([](Analysis* a) { a->selection.sizes = {4096, UINT64_MAX}; }, ""),
+              says("blocks of 4.00 KiB and more"));
+  EXPECT_THAT(nothing([](Analysis* a) { a->range.from_ns = 1'000'000'000; }, ""),
+              says("blocks allocated from 1.00 s to 2.00 s"));
 }
 
 TEST(ValgrindTextTest, NoScanIsNoReport) {

@@ -174,6 +174,16 @@ TEST(CallgrindTest, CostsAreAtLinesAndCallsHaveThemInclusive) {
             "\ntotals: 60 40 2 4 40 2 0 0\n");
 }
 
+TEST(CallgrindTest, SaysWhatItIsOf) {
+  MadeUp made_up;
+  made_up.AddSite(made_up.Stack({{"f", "a.c", 1}, {"main", "b.c", 7}}), 3, 10, 1);
+  made_up.analysis.selection.sizes = {4096, UINT64_MAX};
+  render::StringSink out;
+  RenderCallgrind(made_up.View("a.c"), SiteMeasure::kLive, out);
+  EXPECT_THAT(out.text(), HasSubstr("'two words'\ndesc: only sites that match /a.c/: 1; only blocks of 4.00 KiB and more\n"
+                                    "positions: line\n"));
+}
+
 // f has all of it by itself: no function of several has more than there is.
 TEST(CallgrindTest, RecursionCountsOnce) {
   MadeUp made_up;

@@ -1,0 +1,71 @@
+// The text of a report on several traces: what it says of them together.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "report/tree/tree_view.h"
+#include "tests/report/trace_builder.h"
+#include "tests/temp_dir.h"
+
+namespace memtrace::report {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TreeTextTest : public ::testing::Test {
+ protected:
+  void Write(TraceBuilder& trace) {
+    paths_.push_back(directory_ / absl::StrCat(paths_.size(), ".mtr"));
+    ASSERT_TRUE(trace.WriteTo(paths_.back()));
+  }
+  TraceBuilder::Options Another() {
+    TraceBuilder::Options options;
+    options.trace_id = ++trace_id_;
+    options.pid = 100 + static_cast<uint32_t>(trace_id_);
+    return options;
+  }
+  // The summary, each of its lines whole.
+  std::string Summary() {
+    const auto set = FindTraces(paths_);
+    EXPECT_TRUE(set.ok()) << set.status();
+    const TreeAnalysis tree = AnalyzeTree(*set, [](double) {});
+    const auto view = TreeView::Create(
+        tree,
+        [](const symbolizer::Module&, std::span<const symbolizer::Address> asked) {
+          symbolizer::ModuleResult result;
+          result.state = symbolizer::ModuleState::kNotFound;
+          result.frames.resize(asked.size());
+          return result;
+        },
+        [](double) {}, "", {});
+    EXPECT_TRUE(view.ok()) << view.status();
+    TreeTextOptions options;
+    options.text.style.width = 1000;
+    options.tables = {TreeTable::kSummary};
+    return RenderTreeText(*view, options);
+  }
+
+  TempDir directory_;
+  std::vector<std::string> paths_;
+  uint64_t trace_id_ = 0;
+};
+
+TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
+  TraceBuilder::Options imported = Another();
+  imported.start_realtime_ns = 0;
+  TraceBuilder log(imported), program(Another());
+  for (TraceBuilder* trace : {&log, &program}) {
+    trace->Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+    trace->End(0, 2000);
+    Write(*trace);
+  }
+  EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
+}
+
+}  // namespace
+}  // namespace memtrace::report
