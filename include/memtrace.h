@@ -181,7 +181,8 @@ MEMTRACE_INLINE_ const struct memtrace_functions *memtrace_functions_(void) {
 #endif
 
 /* Returns 1 if this process has a trace and what the calling thread allocates goes into it; 0 if
- * the library is not loaded, if it records nothing, or after memtrace_stop(). */
+ * the library is not loaded, if it records nothing, or between memtrace_stop() and
+ * memtrace_start(). */
 MEMTRACE_INLINE_ int memtrace_is_active(void) {
   MEMTRACE_ASK_(int, is_active, (), (void)0, 0);
 }
