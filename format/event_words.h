@@ -98,7 +98,7 @@ enum class ExtendedType : uint16_t {
   // word 1 address; 2 length, 0 of shmdt. The kMunmap or kShmdt of the thread before it did not happen.
   kMunmapFailed = 11,
 
-  // These are told by the program with memtrace.h. Each has a kTime word of its own in front.
+  // The program tells these by memtrace.h. Each has a kTime word of its own in front.
   // word 1 the pool's address; 2 slot; 3.. name, NUL padded, may be absent
   kPoolCreate = 12,
   // word 1 the pool's address; 2 slot. All its blocks end.

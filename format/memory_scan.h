@@ -61,8 +61,8 @@ enum class ScanTag : uint32_t {
   // rule: it is aligned and in a mapped file, and of the words there the first two that are not 0
   // are addresses of code. (address)*, ascending, as differences.
   kVtables = 6,
-  // Memory that the program told of with memtrace.h, as it holds at the instant, or that something else is
-  // known of. ScanHint; start; end.
+  // One thing that the program told by memtrace.h and that holds at the instant, or that is known of the
+  // program otherwise. ScanHint; start; end.
   kHint = 7,
   // Last. bytes of roots read; bytes of the heap's territory read; bytes not read because they
   // cannot hold pointers; bytes that could not be read; CPU ns; elapsed ns of the scan.

@@ -42,7 +42,8 @@
 #define MEMTRACE_API_VERSION 1
 
 /* Which call sites of lost blocks the report of a memtrace_leak_check() lists. Lost blocks
- * are compared with those of the check before it; the first check is compared with none. */
+ * are compared with those of the check before it, which may be one that somebody asked for
+ * from outside (`memtrace leaks`); the first check is compared with none. */
 #define MEMTRACE_LEAKS_ANY 0u       /* all call sites with lost blocks */
 #define MEMTRACE_LEAKS_NEW 1u       /* call sites with no lost block in the check before */
 #define MEMTRACE_LEAKS_INCREASED 2u /* call sites with more lost blocks or bytes than then */
@@ -181,7 +182,8 @@ MEMTRACE_INLINE_ const struct memtrace_functions *memtrace_functions_(void) {
 #endif
 
 /* Returns 1 if this process has a trace and what the calling thread allocates goes into it; 0 if
- * the library is not loaded, if it records nothing, or after memtrace_stop(). */
+ * the library is not loaded, if it records nothing, or between memtrace_stop() and
+ * memtrace_start(). */
 MEMTRACE_INLINE_ int memtrace_is_active(void) {
   MEMTRACE_ASK_(int, is_active, (), (void)0, 0);
 }

@@ -17,7 +17,7 @@
 
 namespace memtrace {
 
-// Longer names are cut in the trace. In bytes.
+// The most bytes that a name has in the trace: longer ones are cut.
 inline constexpr size_t kLongestClientName = 120;
 
 // `name` may be null.

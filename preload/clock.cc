@@ -15,7 +15,7 @@ int AskKernelForTime(clockid_t clock, timespec* now) {
 }
 
 constinit std::atomic<GetTime> g_get_time{AskKernelForTime};
-// The clocks that are not coarse are read by a system call only.
+// Whether clocks that are not coarse are read by a system call only.
 constinit std::atomic<bool> g_only_by_call{false};
 
 // Whether the vDSO answers by itself: a system call takes longer than the cheapest there is,

@@ -81,9 +81,9 @@ class Clock {
                                                                      : CLOCK_MONOTONIC);
   }
 
-  // Makes no system calls from now on, whatever happens to the machine.
+  // From now on the clock makes no system calls, whatever happens to the machine.
   void ForgoCalls();
-  // Does not read the processor's counter from now on.
+  // From now on the clock does not read the processor's counter.
   void ForgoCounter();
 
   format::ClockKind kind() const { return kind_; }
@@ -91,8 +91,8 @@ class Clock {
   uint64_t ticks_per_us() const { return ticks_per_us_; }
 
  private:
-  // Where kMonotonicNs or kTsc give way to the coarse clock, that is set ahead by the longest tick, so that none of
-  // its stamps is earlier than one that another thread took before from the fine clock.
+  // A coarse clock that takes the place of kMonotonic or kTsc is set ahead by the longest tick, so that none of its
+  // stamps is earlier than one that another thread took before from the fine clock.
   static constexpr uint64_t kLongestTickNs = 10'000'000;
 
   static uint64_t CoarseAheadNs() { return NowNs(CLOCK_MONOTONIC_COARSE) + kLongestTickNs; }

@@ -22,25 +22,26 @@
 
 namespace memtrace {
 
-// To be called before the call: makes sure that the trace of this process exists and can be written without its name.
+// To be called before a call by which the path may be lost: makes sure that the trace of this process exists and can be
+// written without its name.
 void PrepareForPathLoss();
 // To be called after it, if it succeeded.
 void TellPathLoss(const char* call);
 
-// To be called before the call, with its struct sock_fprog. True: from now on there are memory calls only, because of
-// this call.
+// To be called before the call that installs a filter, with its struct sock_fprog. True: from now on there are memory
+// calls only, because of this call.
 bool PrepareForFilter(const void* program);
-// To be called after it, when PrepareForFilter() said true.
+// One of these is to be called after it, when PrepareForFilter() said true.
 void FilterIsInstalled(const char* call);
 void FilterWasRefused();
 
-// To be called before the call.
+// To be called before the call that enters seccomp's strict mode.
 void PrepareForStrictMode();
 
 // To be called after setrlimit(RLIMIT_AS): the reserve must not take what the program may map.
 void KeepToAddressSpaceLimit(uint64_t bytes);
 
-// The figures of getrusage from before only memory calls could be made.
+// The last figures that getrusage gave, before the filter left memory calls only.
 const rusage& UsageBeforeFilter();
 
 // To be called in a fork child, before its trace begins.

@@ -17,7 +17,8 @@ EXPORTED int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
     errno = static_cast<int>(-result);
     return -1;
   }
-  // The kernel is asked for the stack that is set now, and not `before` read: that may be the same struct.
+  // The kernel is asked for the stack that is set now. `wanted` is not read: `before` may be the same struct, and the call
+  // has written the stack that was set before into it.
   stack_t now;
   if (wanted != nullptr &&
       !memtrace::sys::Failed(memtrace::sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&now))) &&

@@ -119,7 +119,7 @@ bool IsTerminal(int fd) {
 }
 
 // Whether to say on standard error what went wrong. The first process of a tree may: the standard error of its
-// children may be read or compared by somebody. Where it is not known which one this is, only a terminal is told.
+// children may be read or compared by somebody. Where it is not known whether this is the first, only a terminal is told.
 bool MaySay() {
   const Parent parent = LookAtParent();
   return parent == Parent::kNotTraced || (parent == Parent::kHidden && IsTerminal(2));

@@ -18,8 +18,8 @@ namespace memtrace {
 // the directory that the program was in then. False: there is none, or it is too long.
 bool NameOfMapping(uintptr_t start, Text<8192>& path);
 
-// The build-id of the file that is mapped at `start`; it is put into `memory`, of `bytes`. Linux 6.12 finds it wherever the program headers are, 6.11 where they are
-// in the file's first page. Empty: not told.
+// The build-id of the file that is mapped at `start`; it is put into `memory`, which has so many `bytes`. Linux 6.12
+// finds it wherever the program headers are, 6.11 where they are in the file's first page. Empty: not told.
 std::string_view BuildIdOfMapping(uintptr_t start, char* memory, size_t bytes);
 
 }  // namespace memtrace

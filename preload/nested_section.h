@@ -48,8 +48,8 @@ namespace memtrace {
 // Handlers that interrupt each other inside the tracer, on one thread.
 inline constexpr int kMostNested = 4;
 
-// Opens a section in ThreadMode::kInside or kOwnCalls. `top`: the caller's stack pointer, or any address
-// between it and the frame of this call. Null: the call is no event, or was counted as missed.
+// Opens a section for a thread that is in ThreadMode::kInside or kOwnCalls. `top`: the caller's stack pointer, or any
+// address between it and the frame of this call. Null: the call is no event, or was counted as missed.
 ThreadState* OpenNestedSection(uintptr_t top);
 void CloseNestedSection(ThreadState& state);
 

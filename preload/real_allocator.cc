@@ -69,8 +69,8 @@ size_t EarlyUsableSize(void* block) {
   if (FindRealAllocator()) return g_real.malloc_usable_size(block);
   return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : 0;
 }
-// This takes the place of malloc_usable_size() after a search in which the arena gave out blocks. In most processes
-// there are none, and nobody need ask whose a block is.
+// UsableSizeOfAny() takes the place of malloc_usable_size() after a search in which the arena gave out blocks. In most
+// processes there are no such blocks, and nobody need ask whose a block is.
 constinit decltype(RealAllocator::malloc_usable_size) g_next_usable_size = nullptr;
 size_t UsableSizeOfAny(void* block) {
   return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : g_next_usable_size(block);

@@ -122,7 +122,7 @@ uint32_t SlotOf(ThreadState& state, const CallSite& site) {
   return Stopped() ? format::kStoppedSlot : CaptureStack(state, site);
 }
 
-// Notes a block that a sampling process has recorded, so that its free is recorded too. False: there is no room.
+// Notes a block that a sampling process records, so that its free is recorded too. False: there is no room.
 bool Keep(const void* block) {
   if (!Sampling() || block == nullptr || g_sampled.Insert(block)) return true;
   CountMissedEvent();

@@ -72,7 +72,7 @@ class TraceFile {
     return reserve_.MustNotPopulate(end_->load(std::memory_order_relaxed));
   }
   const TraceReserve& reserve() const { return reserve_; }
-  // RLIMIT_AS is about to become this.
+  // RLIMIT_AS is this now.
   void LimitAddressSpace(uint64_t bytes);
 
   TraceStatus& status() { return status_; }
@@ -82,8 +82,9 @@ class TraceFile {
   void AnswerScan(uint64_t answer);
   void NoteScanFinished(uint32_t number);
 
-  // Whether MEMTRACE_KEEP=newest is set; and a number that is raised when older blocks were given up (Segments::begun()).
+  // Whether MEMTRACE_KEEP=newest is set.
   bool keeps_newest() const { return segments_.on(); }
+  // A number that is raised when older blocks were given up: see Segments::begun().
   uint32_t segments_begun() const { return segments_.begun(); }
 
   // Since this was asked last, records were lost that a reader needs: it should be told
@@ -93,8 +94,8 @@ class TraceFile {
            lost_records_.exchange(false, std::memory_order_relaxed);
   }
 
-  // To be called in a fork child: closes what another thread of the parent had open of the file just then, which nobody else
-  // would.
+  // To be called in a fork child: closes the descriptors of the file that other threads of the parent had open just then,
+  // which nobody else would close.
   void CloseInherited();
 
   // Writes nothing from now on: the file is another process's.

@@ -15,7 +15,7 @@ uint64_t Destination(std::string_view code, uint64_t return_address) {
   return return_address + static_cast<uint64_t>(static_cast<int64_t>(displacement));
 }
 
-// The begins of operators' names: of new, new[], delete, delete[].
+// The names of the operators begin so: new, new[], delete, delete[].
 constexpr std::string_view kNew = "_Znw", kNewArray = "_Zna", kDelete = "_Zdl", kDeleteArray = "_Zda";
 
 // One of those; empty: no operator new or delete.

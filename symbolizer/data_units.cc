@@ -69,8 +69,8 @@ uint64_t SizeOf(Dwarf_Die* variable) {
   return TypeOf(variable, &type) ? SizeOfType(&type, 0) : 0;
 }
 
-// The address that a location expression gives if it is one address; 0: it is another expression. The address is in it, or in a table of the file that
-// was linked: DWARF 5 of clang, and .dwo files.
+// The address that a location expression gives if it is one address; 0: it is another expression. The address is in it,
+// or in a table of the file that was linked: DWARF 5 of clang, and .dwo files.
 uint64_t AddressOf(Dwarf_Attribute* location) {
   Dwarf_Op* ops = nullptr;
   size_t count = 0;

@@ -59,8 +59,9 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
 
 namespace {
 
-// Whether this time of a file is later than when the program loaded it, for a file that only its times tell apart from
-// others. Copies in a sysroot have times of their own. (A file may also be written again as it was; that cannot be told.)
+// Whether this time of a file is later than when the program loaded it. Asked of a file that only its times tell apart
+// from others; copies in a sysroot have times of their own. (A file may also be written again as it was; that cannot be
+// told.)
 bool IsLater(int64_t time_ns, const Module& module, const Options& options) {
   return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
          time_ns > module.loaded_ns;

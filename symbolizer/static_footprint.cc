@@ -72,7 +72,7 @@ class Reader {
       sections_.push_back({header.sh_addr, header.sh_addr + header.sh_size, KindOf(header),
                            absl::StrCat("[", absl::string_view(section.name.data(),
                                                                section.name.size()), "]")});
-      // The file has a template of thread-local memory, in which .tbss has no place of its own.
+      // Thread-local memory has a template in the file; .tbss takes no place there.
       sections_.back().thread_local_bss =
           (header.sh_flags & SHF_TLS) != 0 && header.sh_type == SHT_NOBITS;
     }

@@ -68,7 +68,7 @@ void SymbolTable::Build(const std::vector<ElfFile::Range>& code) {
     if (a.name == b.name && a.rank == b.rank) return a.size < b.size;
     return IsBetterName(b, a);
   });
-  // Exported symbols are in .symtab and in .dynsym.
+  // Exported symbols are in both .symtab and .dynsym.
   symbols_.erase(std::unique(symbols_.begin(), symbols_.end(),
                              [](const Symbol& a, const Symbol& b) {
                                return a.address == b.address && a.size == b.size &&

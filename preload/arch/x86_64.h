@@ -291,8 +291,8 @@ inline void SetUcontextRegister(void* ucontext, int dwarf, uint64_t value) {
 inline uintptr_t UcontextPc(const void* ucontext) { return UcontextRegister(ucontext, 16); }
 // The result that the interrupted system call will return when the handler returns, if the signal interrupted one.
 inline int64_t CallResult(const void* ucontext) { return static_cast<int64_t>(UcontextRegister(ucontext, 0)); }
-// The address behind that call; 0: there was none, or one that the kernel makes again by itself. `readable(address)` says
-// whether the word around an address is: code may begin at that of another page, or be for execution alone.
+// The address behind that call; 0: there was none, or one that the kernel makes again by itself. `readable(address)`
+// says whether the word around an address is: code may begin at that of another page, or be for execution alone.
 template <typename Readable>
 uintptr_t InterruptedCall(const void* ucontext, Readable readable) {
   const uintptr_t pc = UcontextPc(ucontext);

@@ -56,8 +56,8 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller);
 
 // Whether another program asks for a scan (StatusArea). To be called in a section, where clocks are looked at.
 bool IsScanRequested();
-// Begins that scan. `unblocked`: the signals that the program does not block here; the caller blocks all. `interrupted`: see
-// ScanCaller; null: in a function that the program called.
+// Begins that scan. `unblocked`: the signals that the program does not block here; the caller blocks all.
+// `interrupted`: see ScanCaller; null: this is in a function that the program called.
 void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted = nullptr);
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.

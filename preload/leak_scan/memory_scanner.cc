@@ -153,7 +153,7 @@ void MemoryScanner::WriteThread(int tid, uint32_t serial, ScanThreadState state,
   out.Number(alternate.end);
   out.Number(thread_pointer);
   out_->End();
-  // A block that only a register points to may be pointed into as well.
+  // A register may be all that points to a block, and may point into it: that is a target as well.
   for (int i = 0; registers != nullptr && i < arch::kRegisterCount; ++i) {
     territory_.Mark(registers[i]);
   }

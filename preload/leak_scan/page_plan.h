@@ -35,7 +35,7 @@ class PagePlan {
   // Does without PAGEMAP_SCAN, as on kernels before Linux 6.7.
   void ForbidScanForTesting() { can_scan_ = false; }
 
-  // The most that Make() looks at in one call, for it keeps a byte for each page.
+  // The most that Make() may be asked for in one call, for it keeps a byte for each page.
   static constexpr uintptr_t kMostBytes = uintptr_t{16} << 30;
 
   // Looks at the pages of [begin, end), a part of `mapping`.

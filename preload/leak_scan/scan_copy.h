@@ -19,7 +19,7 @@
 
 namespace memtrace {
 
-// How long a copy is waited for at most.
+// A copy is waited for no longer than this.
 inline constexpr uint64_t kLongestScanWaitNs = 60'000'000'000;
 
 // The copy that is at work; 0: none.
@@ -41,8 +41,8 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted = 0);
 // Does not wait.
 void ReapScan();
 
-// To be called with an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave behind with its
-// locks of files (fcntl), which are those of the table.
+// To be called with an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave
+// behind with its locks of files (fcntl), which are those of the table.
 void WaitForSharedFiles();
 
 // To be called in a fork child: its parent's copy is not its own.

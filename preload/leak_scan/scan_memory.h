@@ -47,7 +47,7 @@ class ScanArena {
   T* Array(size_t count) {
     return static_cast<T*>(Allocate(count * sizeof(T)));
   }
-  // The same for a caller that can do with less: if there is no memory, that is no failure.
+  // Allocates for a caller that can do with less: if there is no memory, that is no failure.
   void* TryAllocate(size_t bytes) {
     const bool failed = failed_;
     void* const memory = Allocate(bytes);

@@ -331,8 +331,8 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
     bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -ESRCH;
     if (!has_ended) {
       if (!are_few) continue;
-      // This look must not go into thread.call: the handler reads there in which call the thread was seen before it was sent
-      // the signal.
+      // The call of this look must not go into thread.call, where the handler reads in which call the thread was seen
+      // before the signal was sent.
       const Seen seen = LookAt(thread.tid);
       NoteWaiting(seen, &thread);
       has_ended = seen.ended;  // the first thread stays listed

@@ -80,7 +80,7 @@ Wait WaitOf(long call, const CallArguments& arguments) {
       return {Wait::kOther, NsAt(arguments, 3), -ETIMEDOUT, 3};
     case SYS_read: case SYS_readv: case SYS_recvfrom: case SYS_recvmsg: case SYS_accept: case SYS_accept4:
       return {Wait::kReadable, SocketTimeNs(arguments.fd(), SO_RCVTIMEO), -EAGAIN};
-    // For other descriptors poll() does not tell what the call waits for.
+    // For all but stream sockets poll() does not tell what the call waits for.
     case SYS_write: case SYS_writev: case SYS_sendto: case SYS_sendmsg:
       if (SocketOption(arguments.fd(), SO_TYPE) != SOCK_STREAM) return {};
       return {Wait::kWritable, SocketTimeNs(arguments.fd(), SO_SNDTIMEO), -EAGAIN};

@@ -210,7 +210,7 @@ const Elf64_Phdr* SegmentOf(const ProgramHeaders& headers, uintptr_t bias, uintp
   return nullptr;
 }
 
-// A table that is not for us is no error here: FindFde() will say so.
+// A table of a kind that we do not read is no error here: FindFde() tells of it.
 bool ReadEhFrame(const CfiImage& image, ByteReader* reader, uint64_t* eh_frame) {
   reader->Skip(1);
   const uint8_t encoding = reader->Byte();
@@ -322,8 +322,8 @@ CfiStatus FindFde(const CfiImage& image, uintptr_t pc, Fde* fde) {
   const CfiStatus status = ReadFde(image, address, pc, fde, &head);
   const bool without_code = status == CfiStatus::kNoFde && !head.terminator && head.id != 0 && fde->start == fde->end;
   if (!without_code) return status;
-  // If two FDEs begin at one address, lld keeps the first in its table: a function without code, as an endless loop that
-  // the compiler dropped, hides the one behind it, which is also the next one in .eh_frame or nearly so.
+  // If two FDEs begin at one address, lld keeps the first in its table: a function without code, as an endless loop
+  // that the compiler dropped, hides the one behind it, which is also the next one in .eh_frame or nearly so.
   const uintptr_t start = fde->start;
   uintptr_t at = head.next;
   for (int i = 0; i < kNeighbours && at - image.address < image.size; ++i, at = head.next) {

@@ -28,7 +28,7 @@ constexpr uint64_t FrameKey(uintptr_t pc, uint16_t tag) {
   return pc | static_cast<uint64_t>(tag) << 48;
 }
 
-// The words that a step read, besides the return address at sp - 8 of the outer frame.
+// Where a step read words, besides the return address at sp - 8 of the outer frame; and the flags of its rule.
 struct StepReads {
   uintptr_t rbp_slot = 0;  // where the outer frame's rbp was loaded from; 0: unchanged
   uintptr_t cfa_slot = 0;  // where the CFA was loaded from, bit 0 set if 8 was added; 0: computed

@@ -47,8 +47,8 @@ void EndClose(bool unloaded);
 // To be called in a fork child: of the calls that were under way only the caller's own may still be.
 void ForgetCloses();
 
-// Expects that from now on modules are unloaded unseen, by code that calls libc's dlclose past the wrapper. Then a tag is
-// asked for each time, and no stack through such a module is taken again.
+// To be called when modules may be unloaded unseen from now on, by code that calls libc's dlclose past the wrapper.
+// Then a tag is asked for each time, and no stack through such a module is taken again.
 void ExpectUnseenCloses();
 extern std::atomic<bool> g_unseen_closes;
 inline bool ClosesAreUnseen() { return g_unseen_closes.load(std::memory_order_relaxed); }

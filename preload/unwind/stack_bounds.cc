@@ -141,8 +141,8 @@ bool StackBounds::MayExtendFar(uintptr_t page) const {
   return is_main_ || (floor_ != 0 && !floor_is_hole_ && page >= floor_);
 }
 
-// Extends the stack down to `page`. It looks at a word here and there and not at each page: that would bring in pages
-// that the program has not touched.
+// Extends the stack down to `page`, over what is mapped as a whole: so a look at a word here and there is enough. To
+// look at each page would bring in those that the program has not touched.
 bool StackBounds::ExtendFar(uintptr_t page) {
   if (!MayExtendFar(page)) return false;
   bool is_stack = !is_main_ || IsMapped(page, lo_);

@@ -53,9 +53,9 @@ struct StackWindow {
   bool ContainsAligned(uintptr_t address) const { return address - lo < hi - lo; }
 };
 
-// The marker for a return address of zero. A program that makes a stack of its own puts a zero before the first
-// frame, so the walk is complete there. On threads' own stacks, which libc makes, CFI tells where the stack ends: a
-// zero there means that the walk went astray.
+// The marker for a return address of zero. Who makes a stack of its own puts a zero where the return address of the
+// first frame is, so the walk is complete there. On threads' own stacks CFI of libc, which makes them, tells where the
+// stack ends: a zero there means that the walk went astray.
 constexpr format::StackMarker MarkerOfNoReturn(bool on_primary_stack) {
   return on_primary_stack ? format::StackMarker::kNoUnwindInfo : format::StackMarker::kContextEnd;
 }

@@ -50,8 +50,8 @@ class StackJoin {
   static constexpr size_t kUsual = 512;
   // The most frames that are recorded: for a stack that is deeper than kMaxFrames (kTruncated) some more than those.
   // While the program recurses further, or comes back, the next stacks join the record, as long as they have
-  // kMaxFrames and no more than this: only once in some hundred levels a stack is walked anew. The reader takes stacks of 1280 nodes,
-  // with the marker.
+  // kMaxFrames and no more than this: only once in some hundred levels a stack is walked anew. The reader takes stacks
+  // of 1280 nodes, with the marker.
   static constexpr size_t kMaxRecorded = kMaxFrames + 255;
 
   enum class Outcome : uint8_t {
@@ -91,7 +91,7 @@ class StackJoin {
   static constexpr size_t memory_bytes() { return kMaxRecorded * (sizeof(Return) + sizeof(Frame) + sizeof(FreshFrame) + 1); }
   void UseMemory(void* memory);  // zeroed, and never taken back; null: there is none, and it asks no more
 
-  // Makes the next joins compare return addresses alone, which is unsound.
+  // Makes joins with the present record compare return addresses alone, which is unsound.
   void TrustReturnAddressesForTesting() {
     for (size_t i = 0; i < size_; ++i) checks_[i] = 0;
   }

@@ -1,5 +1,5 @@
 // What is read out of glibc's struct pthread, whose layout is not public: a field is found by the
-// values that it must have, as the thread's id has, or a stack that ends near the struct.
+// value that it must have: the thread's id, or the bounds of a stack that ends near the struct.
 
 #ifndef MEMTRACE_PRELOAD_UNWIND_THREAD_DESCRIPTOR_H_
 #define MEMTRACE_PRELOAD_UNWIND_THREAD_DESCRIPTOR_H_
