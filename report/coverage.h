@@ -32,6 +32,10 @@ absl::string_view WhyRecordingStopped(uint64_t why);
 // What a reader has to know of how much the analysis is of: the interruption, what the trace lacks, its notes.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 
+// One of `coverage.notes` as it is told of several traces together: without the times, in which those of workers that
+// did the same differ.
+const std::string& NoteOfMany(const Coverage& coverage, const std::string& note);
+
 // "Nothing" is good news only where everything was recorded.
 bool AllRecorded(const Coverage& coverage);
 
