@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/event_words.h"
@@ -131,6 +132,8 @@ struct Coverage {
   std::string damage;
   std::vector<std::string> notes;
   uint64_t harmless_notes = 0;  // as many of them say of what is not missing
+  // Those of them that tell times, each with how it reads without: see NoteOfMany().
+  std::vector<std::pair<std::string, std::string>> timed_notes;
   std::vector<UnseenAllocator> unseen_allocators;
   // The program, or a library, has an operator delete that all call in place of the C++ runtime's: what that ends is its
   // own affair.

@@ -47,9 +47,9 @@ std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& note
   return together;
 }
 
-std::string StopNote(const StopRecord& stop, double seconds) {
-  std::string note =
-      absl::StrCat("Recording stopped at ", absl::StrFormat("%.3f", seconds), " s ", WhyRecordingStopped(stop.why));
+// `at`: " at 1.234 s", or nothing.
+std::string StopNote(const StopRecord& stop, absl::string_view at) {
+  std::string note = absl::StrCat("Recording stopped", at, " ", WhyRecordingStopped(stop.why));
   if (stop.error != 0) absl::StrAppend(&note, " (", strerror(stop.error), ")");
   return note + "; what came later is not in this report.";
 }
@@ -82,14 +82,16 @@ struct Confinements {
   }
 };
 
-std::string ConfinementNote(const Confinements& kind, bool all_told, const ClockMap& clock) {
-  const auto at = [&clock](uint64_t ticks) {
-    return absl::StrFormat("%.3f s", static_cast<double>(clock.ToNs(ticks)) / 1e9);
+// `clock` nullptr: without the times.
+std::string ConfinementNote(const Confinements& kind, bool all_told, const ClockMap* clock) {
+  const auto at = [clock](uint64_t ticks) {
+    return absl::StrFormat("%.3f s", static_cast<double>(clock->ToNs(ticks)) / 1e9);
   };
   std::string note = "The program gave up rights";
   for (const Confinements::Call& call : kind.calls) {
-    absl::StrAppend(&note, &call == &kind.calls.front() ? " by " : ", by ", call.name, " at ",
-                    at(call.first_ticks));
+    absl::StrAppend(&note, &call == &kind.calls.front() ? " by " : ", by ", call.name);
+    if (clock == nullptr) continue;
+    absl::StrAppend(&note, " at ", at(call.first_ticks));
     if (call.count == 1) continue;
     absl::StrAppend(&note, " and ", all_told ? "" : "at least ", call.count - 1,
                     call.count == 2 ? " time" : " times", " more until ", at(call.last_ticks));
@@ -104,9 +106,8 @@ std::string ConfinementNote(const Confinements& kind, bool all_told, const Clock
   return note + "; processes that it forked afterwards may have no trace.";
 }
 
-std::string LossNote(const LostEventsRecord& loss, const ClockMap& clock) {
-  const double from = static_cast<double>(clock.ToNs(loss.first_ticks)) / 1e9;
-  const double to = static_cast<double>(clock.ToNs(loss.last_ticks)) / 1e9;
+// `clock` nullptr: without the times, and how many they were.
+std::string LossNote(const LostEventsRecord& loss, const ClockMap* clock) {
   std::string why;
   switch (static_cast<format::RecordingStop>(loss.why)) {
     case format::RecordingStop::kMaxBytes: why = "the size limit was reached"; break;
@@ -121,6 +122,9 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap& clock) {
     case format::RecordingStop::kWriteFailed: break;
   }
   if (loss.error != 0) absl::StrAppend(&why, why.empty() ? "" : ": ", strerror(loss.error));
+  if (clock == nullptr) return absl::StrCat("Events could not be written to the trace (", why, ").");
+  const double from = static_cast<double>(clock->ToNs(loss.first_ticks)) / 1e9;
+  const double to = static_cast<double>(clock->ToNs(loss.last_ticks)) / 1e9;
   return absl::StrCat(loss.lost_events,
                       loss.lost_events == 1 ? " event" : " events", " up to ", to,
                       " s could not be written to the trace (", why,
@@ -157,6 +161,11 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
   }
   notes.insert(notes.end(), coverage.notes.begin(), coverage.notes.end());
   return notes;
+}
+
+const std::string& NoteOfMany(const Coverage& coverage, const std::string& note) {
+  const auto timed = std::ranges::find(coverage.timed_notes, note, &std::pair<std::string, std::string>::first);
+  return timed == coverage.timed_notes.end() ? note : timed->second;
 }
 
 bool AllRecorded(const Coverage& coverage) {
@@ -271,6 +280,10 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   coverage.notes = WithOneForAllFiles(metadata.notes);
   // What a log lacks is in its counters: the notes of an import say where it comes from, and why it lacks that.
   if (metadata.has_process && analysis->process.imported()) coverage.harmless_notes += coverage.notes.size();
+  const auto add_timed = [&coverage](std::string note, std::string without_times) {
+    coverage.timed_notes.emplace_back(note, std::move(without_times));
+    coverage.notes.push_back(std::move(note));
+  };
   std::vector<Confinements> kinds;
   for (const ConfinementRecord& each : metadata.confinements) {
     if (each.what == 0) continue;  // only a reserve was mapped
@@ -280,7 +293,7 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   }
   for (const Confinements& kind : kinds) {
     const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
-    coverage.notes.push_back(ConfinementNote(kind, all_told, reader.clock()));
+    add_timed(ConfinementNote(kind, all_told, &reader.clock()), ConfinementNote(kind, all_told, nullptr));
     coverage.harmless_notes +=
         kind.has_reserve && kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
   }
@@ -291,8 +304,9 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   }
   coverage.live_until_ns = reader.live_until_ns();
   if (coverage.live_until_ns != 0) {
-    coverage.notes.push_back(absl::StrFormat("The process is at work: this is what it did in its first %.3f s, until its "
-                                             "trace was opened.", static_cast<double>(coverage.live_until_ns) / 1e9));
+    add_timed(absl::StrFormat("The process is at work: this is what it did in its first %.3f s, until its "
+                              "trace was opened.", static_cast<double>(coverage.live_until_ns) / 1e9),
+              "The process is at work: this is what it did until its trace was opened.");
     ++coverage.harmless_notes;
   }
   if (metadata.notes_left_out != 0) {
@@ -301,7 +315,8 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   if (metadata.stopped.has_value()) {
     const uint64_t end = reader.clock().ToNs(metadata.stopped->ticks);
     coverage.recording_end_ns = end;
-    coverage.notes.push_back(StopNote(*metadata.stopped, static_cast<double>(end) / 1e9));
+    add_timed(StopNote(*metadata.stopped, absl::StrFormat(" at %.3f s", static_cast<double>(end) / 1e9)),
+              StopNote(*metadata.stopped, ""));
   }
   if (const uint64_t abandoned = metadata.counter("abandoned_events"); abandoned != 0) {
     coverage.notes.push_back(absl::StrCat(
@@ -309,14 +324,14 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
         "that jumped away: an event may be missing, or its call not have happened."));
   }
   if (metadata.losses.first_ticks != 0) {
-    coverage.notes.push_back(LossNote(metadata.losses, reader.clock()));
+    add_timed(LossNote(metadata.losses, &reader.clock()), LossNote(metadata.losses, nullptr));
   }
   if (reader.window_begin_ns() != 0) {
-    coverage.notes.push_back(absl::StrCat(
-        "The trace kept the newest events only (MEMTRACE_KEEP=newest): from ",
-        static_cast<double>(reader.window_begin_ns()) / 1e9,
-        " s on. Blocks that were allocated before are not in this report, neither as live nor as "
-        "leaked."));
+    const auto kept = [](absl::string_view from) {
+      return absl::StrCat("The trace kept the newest events only (MEMTRACE_KEEP=newest)", from,
+                          ". Blocks that were allocated before are not in this report, neither as live nor as leaked.");
+    };
+    add_timed(kept(absl::StrCat(": from ", static_cast<double>(reader.window_begin_ns()) / 1e9, " s on")), kept(""));
   }
   if (!metadata.has_process) {
     coverage.notes.push_back("The record of the process is missing: command and start time are "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -124,6 +125,31 @@ std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   return found;
 }
 
+// What the traces say of themselves. Processes of a program whose notes differ in their times alone say it without these, and
+// so once.
+class NotesOfPrograms {
+ public:
+  void Add(size_t process, const std::string& program, const std::string& note, const std::string& of_many) {
+    const auto [at, is_new] = notes_.try_emplace({program, of_many}, Note{note, {}});
+    if (at->second.text != note) at->second.text = of_many;
+    at->second.processes.push_back(process);
+  }
+  void AddTo(std::vector<GateProcess>* processes) const {
+    for (const auto& [of, note] : notes_) {
+      for (const size_t process : note.processes) {
+        (*processes)[process].notes.push_back(absl::StrCat(of.first, ": ", note.text));
+      }
+    }
+  }
+
+ private:
+  struct Note {
+    std::string text;
+    std::vector<size_t> processes;
+  };
+  std::map<std::pair<std::string, std::string>, Note> notes_;  // by the program and NoteOfMany()
+};
+
 }  // namespace
 
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy) {
@@ -205,6 +231,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
                      const std::function<void(double)>& progress, TreeAnalysis* tree) {
   GateInput input;
   std::vector<std::string> events_missing;  // by process
+  NotesOfPrograms notes;
   const auto see = [&](size_t image, AnalyzedTrace& trace, MergedSites& sites) {
     Analysis& analysis = trace.analysis;
     GateProcess& process = input.processes.emplace_back();
@@ -247,7 +274,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     // Events that were not recorded cannot fail the gate, but a reader who is told that it is clean must know.
     if (process.no_evidence.empty()) {
       for (const std::string& note : analysis.coverage.notes) {
-        process.notes.push_back(absl::StrCat(process.program, ": ", note));
+        notes.Add(input.processes.size() - 1, process.program, note, NoteOfMany(analysis.coverage, note));
       }
     }
     if (analysis.coverage.stops > 0) {
@@ -277,6 +304,7 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     std::ranges::move(ends, std::back_inserter(input.ends));
   };
   *tree = AnalyzeTree(set, progress, see, {.find_names = find_names});
+  notes.AddTo(&input.processes);
   for (const TreeAnalysis::Skipped& skipped : tree->skipped) {
     if (skipped.is_copy) {
       input.notes.push_back(absl::StrCat(skipped.file, " was not looked at: ", skipped.why));

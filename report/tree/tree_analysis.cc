@@ -28,13 +28,15 @@ void Shorten(std::vector<std::string>* command) {
   command->shrink_to_fit();
 }
 
-// Notes by their text, for which there is nothing else to know them by.
+// Notes by their text, for which there is nothing else to know them by. The times in it are told where they are those of
+// one trace.
 class Notes {
  public:
   explicit Notes(std::vector<TreeAnalysis::Note>* notes) : notes_(*notes) {}
 
-  void Add(const std::string& text, size_t image) {
-    const auto [at, is_new] = index_.try_emplace(text, notes_.size());
+  void Add(const std::string& text, size_t image) { Add(text, text, image); }
+  void Add(const std::string& text, const std::string& of_many, size_t image) {
+    const auto [at, is_new] = index_.try_emplace(of_many, notes_.size());
     if (is_new) {
       if (notes_.size() == TreeAnalysis::kMostNotes) {
         index_.erase(at);
@@ -42,7 +44,9 @@ class Notes {
       }
       notes_.push_back({text, 0, image});
     }
-    ++notes_[at->second].images;
+    TreeAnalysis::Note& note = notes_[at->second];
+    if (note.text != text) note.text = of_many;
+    ++note.images;
   }
 
  private:
@@ -54,7 +58,9 @@ class Notes {
 // it, and what it lost.
 void AddFindings(const Analysis& analysis, TreeAnalysis* tree, Notes* notes) {
   const size_t image = tree->images.size();
-  for (const std::string& note : analysis.coverage.notes) notes->Add(note, image);
+  for (const std::string& note : analysis.coverage.notes) {
+    notes->Add(note, NoteOfMany(analysis.coverage, note), image);
+  }
   tree->not_all_recorded += AllRecorded(analysis.coverage) ? 0 : 1;
   tree->invalid_frees += analysis.invalid_frees.told;
   tree->with_invalid_frees += analysis.invalid_frees.told != 0 ? 1 : 0;

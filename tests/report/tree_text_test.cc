@@ -67,5 +67,33 @@ TEST_F(TreeTextTest, HowAnImportedLogEndedIsNotKnown) {
   EXPECT_THAT(Summary(), HasSubstr(" 1 with exit status 0, 1 imported log, which does not tell\n"));
 }
 
+// Workers that give up the same rights do so at times of their own.
+TEST_F(TreeTextTest, NotesThatDifferInTheirTimesAreOne) {
+  const auto worker = [this](uint64_t at_ns, const char* call) {
+    TraceBuilder trace(Another());
+    trace.Record([&](format::RecordEncoder& record) {
+      record.Begin(format::RecordTag::kConfined);
+      record.Number(static_cast<uint64_t>(format::Confinement::kPathLost));
+      record.Number(trace.TicksAt(at_ns));
+      record.Bytes(call);
+      record.Number(4096);
+      record.Number(8192);
+      record.End();
+    });
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+    trace.End(0, 20'000'000);
+    Write(trace);
+  };
+  worker(2'000'000, "setuid");
+  EXPECT_THAT(Summary(), HasSubstr("0.mtr: The program gave up rights by setuid at 0.002 s: the trace went on"));
+  worker(5'000'000, "setuid");
+  worker(7'000'000, "setuid");
+  worker(9'000'000, "chroot");
+  const std::string text = Summary();
+  EXPECT_THAT(text, HasSubstr(" 3 traces: The program gave up rights by setuid: the trace went on in the part"));
+  EXPECT_THAT(text, HasSubstr("3.mtr: The program gave up rights by chroot at 0.009 s: the trace went on"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("setuid at")));
+}
+
 }  // namespace
 }  // namespace memtrace::report

@@ -1,0 +1,62 @@
+// What the gate reads of traces.
+
+#include "report/gate/gate_input.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/report/trace_builder.h"
+#include "tests/temp_dir.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+// Workers that give up the same rights do so at times of their own.
+TEST(GateInputTest, NotesOfAProgramThatDifferInTheirTimesAreOne) {
+  TempDir directory;
+  std::vector<std::string> paths;
+  const auto worker = [&](const char* executable, uint64_t at_ns) {
+    TraceBuilder::Options options;
+    options.executable = executable;
+    options.trace_id = options.pid = static_cast<uint32_t>(paths.size() + 100);
+    TraceBuilder trace(options);
+    trace.Record([&](format::RecordEncoder& record) {
+      record.Begin(format::RecordTag::kConfined);
+      record.Number(static_cast<uint64_t>(format::Confinement::kPathLost));
+      record.Number(trace.TicksAt(at_ns));
+      record.Bytes("setuid");
+      record.Number(4096);
+      record.Number(8192);
+      record.End();
+    });
+    trace.Thread(1, 100, "main").At(1000).Malloc(0x1010, 1);
+    trace.End(0, 20'000'000);
+    paths.push_back(directory / absl::StrCat(paths.size(), ".mtr"));
+    ASSERT_TRUE(trace.WriteTo(paths.back()));
+  };
+  worker("/usr/bin/server", 2'000'000);
+  worker("/usr/bin/server", 5'000'000);
+  worker("/usr/bin/helper", 7'000'000);
+  const auto set = FindTraces(paths);
+  ASSERT_TRUE(set.ok()) << set.status();
+  GatePolicy policy;
+  policy.fail_on = LeakKindSet::Of(LeakKind::kUnfreed);
+  TreeAnalysis tree;
+  const GateInput input = ReadTraces(*set, policy, {}, [](double) {}, &tree);
+  std::set<std::string> notes;
+  for (const GateProcess& process : input.processes) {
+    EXPECT_EQ(process.notes.size(), 1u) << process.no_evidence;
+    notes.insert(process.notes.begin(), process.notes.end());
+  }
+  EXPECT_THAT(notes, testing::ElementsAre(
+                         testing::StartsWith("helper: The program gave up rights by setuid at 0.007 s: the trace went on"),
+                         testing::StartsWith("server: The program gave up rights by setuid: the trace went on")));
+}
+
+}  // namespace
+}  // namespace memtrace::report::gate
