@@ -409,7 +409,7 @@ struct Analysis {
     const uint64_t end = std::min({process.duration_ns, process.exit_work_begin_ns, range.to_ns});
     return std::max(end, range.from_ns);
   }
-  // A run this short cannot show that something grows without end.
+  // Whether the run is too short to show that something grows without end.
   bool too_short_for_growth() const {
     return judged_until_ns() - range.from_ns < kLeastGrowthRunNs;
   }

@@ -13,8 +13,8 @@ namespace memtrace::report {
 
 namespace {
 
-// Until when the process was seen from outside, in ns since its start. The last event of a process that was killed is not
-// its end: it may have slept for an hour.
+// Until when the process was seen from outside, in ns since its start. The last event of a process that was
+// killed is not its end: it may have slept for an hour.
 uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
                         const ProcessInfo& process) {
   // Wall clocks are set: by how much the end may be behind the last sample where there are samples.

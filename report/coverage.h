@@ -41,12 +41,12 @@ const std::string& NoteOfMany(const Coverage& coverage, const std::string& note)
 bool AllRecorded(const Coverage& coverage);
 
 // Whether each block that the program was given is in the trace, as far as is known. The free of a block that
-// is not looks like a second free if an earlier block at the address was freed.
+// is not in it looks like a second free if an earlier block at the same address was freed.
 bool AllAllocationsSeen(const Analysis& analysis);
 
 // Says which part of the run's time the events cover; empty: all of it.
 std::string PartText(const Coverage& coverage);
-// PartText(), which also says if the process was still at work when its trace was opened.
+// Says what PartText() says, or else that the process was still at work when its trace was opened.
 std::string RunPartText(const Coverage& coverage);
 
 // A phrase for each way in which the trace lacks events; none: it lacks nothing.

@@ -84,8 +84,8 @@ class CustomBlocks {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes all figures but keeps the live blocks, which then count for nothing; called where a selected
-  // range begins.
+  // Zeroes the figures but keeps the live blocks, which then count for nothing, and how many pools were
+  // created and destroyed. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:

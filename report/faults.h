@@ -33,7 +33,7 @@ class FaultCollector {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes the samples' figures of the heap, but keeps the samples; called where a selected range begins.
+  // Zeroes the samples' figures of the heap, but keeps the samples. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:

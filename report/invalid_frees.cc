@@ -45,7 +45,7 @@ class Historian {
   void Prefetch(uint64_t) {}
   bool Tick() {
     stopped_ = stop_ && stop_();
-    // In a forked child all of them mostly are at its begin, so the pass may end there.
+    // In a forked child such frees mostly are at its begin: when all are told the pass ends.
     const bool all_told = to_come_ == 0 && std::ranges::all_of(streams_, [](const Stream& each) {
       return each.story == SIZE_MAX;
     });

@@ -36,8 +36,8 @@ bool IsInMask(const std::string& status_file, absl::string_view name, int signal
   return absl::SimpleHexAtoi(StatusField(status_file, name), &signals) && (signals >> (signal - 1) & 1) != 0;
 }
 
-// The MEMTRACE_LEAK_SIGNAL that the process was started with, if it has a handler for it: a signal without one would end
-// most programs. 0: none.
+// The MEMTRACE_LEAK_SIGNAL that the process was started with, if it has a handler for it: a signal without one
+// would end most programs. 0: none.
 int NumberOf(int pid) {
   std::ifstream environment(absl::StrCat("/proc/", pid, "/environ"), std::ios::binary);
   int number = 0;
@@ -59,7 +59,7 @@ std::vector<int> ThreadsOf(int pid) {
   return threads;
 }
 
-// Whether the thread has ended. The first thread may have, of a process that goes on.
+// Whether the thread has ended. The first thread of a process may end while the process goes on.
 bool HasEnded(const std::string& task) {
   const std::string state = StatusField(absl::StrCat(task, "/status"), "State:");
   return state.empty() || state.front() == 'Z' || state.front() == 'X';

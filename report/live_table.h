@@ -242,7 +242,7 @@ class LiveTable {
     slots_[to] = block;
   }
 
-  // Whether entries are far from their homes. Looks at the first ones only, which are of everywhere.
+  // Whether entries are far from their homes. Looks at the first slots only: their entries come from everywhere.
   bool IsCrowded() const {
     size_t entries = 0, passed = 0;
     for (size_t i = 0; i < kFirstSlots; ++i) {

@@ -110,7 +110,7 @@ void MappingModel::UnmapFailed(size_t stream, uint64_t address) {
 void MappingModel::Remap(uint64_t old_address, uint64_t old_length, uint64_t new_address,
                          uint64_t new_length, bool keeps_old, const Call& call) {
   if (std::max({old_address, old_length, new_address, new_length}) > kAddressEnd) return;
-  // With length 0 it makes a second mapping of memory that others see as well.
+  // With an old length of 0, mremap makes a second mapping of memory that others see as well.
   if (keeps_old || old_length == 0) {
     const auto after = ranges_.upper_bound(old_address);
     Call second = call;
@@ -151,7 +151,8 @@ void MappingModel::Break(uint64_t old_break, uint64_t new_break, const Call& cal
 
 void MappingModel::Arena(uint64_t base, uint64_t bytes, const Call& call) {
   if (std::max(base, bytes) > kAddressEnd) return;
-  // The part of the heap beyond its last range has just been added; if it is smaller than that, it was trimmed.
+  // The bytes that the heap has beyond its last range were added just now; if it ends before that range does, it
+  // was trimmed.
   uint64_t end = base;
   for (auto at = ranges_.find(base); at != ranges_.end() && at->first == end; ++at) {
     if (at->second.kind != Kind::kArenaGrowth) break;

@@ -61,7 +61,7 @@ class MappingModel {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Forgets all sites but keeps the ranges, which then are nobody's; called where a selected range begins.
+  // Forgets all sites but keeps the ranges, which then are nobody's. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
   // Appends the sites to `analysis` and adds up what the memory map is explained with.

@@ -32,7 +32,7 @@ class PhaseCollector {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes the phases' figures of the heap, but keeps the phases; called where a selected range begins.
+  // Zeroes the figures that phases and marks have of the heap, but keeps both. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:

@@ -119,7 +119,7 @@ class SiteSymbols {
   // The frames of `address` are those from frame `begin` to the last one.
   void SetRun(const Address& address, uint32_t begin);
   uint32_t next_frame() const { return static_cast<uint32_t>(frames_.size()); }
-  // The callers' stacks of those that begin in an operator new.
+  // For the stacks that begin in an operator new, the stacks of the function that called it.
   std::vector<StackId> CallersOfNew(const Analysis& analysis, std::span<const StackId> more) const;
   bool IsInOperatorNew(StackId stack) const;
   void FindCalled(const Analysis& analysis, const std::vector<StackId>& callers, const SymbolizeModule& symbolize);

@@ -192,10 +192,11 @@ absl::Status TraceReader::Index() {
   return absl::OkStatus();
 }
 
-// Looks again into the gaps of the file of a process that is at work. A block that was being written when the reader came
-// by is whole by now if the next one of its thread was found, for a thread writes one after the other. A block that is
-// found may show that another one is missing: so this goes on as long as something is found. A block that was
-// written between two looks at its place was no header at the first and no gap at the second.
+// Looks again into the gaps of the file of a process that is at work. A block that was being written when the
+// reader came by is whole by now if the next one of its thread was found, for a thread writes one after the other.
+// A block that is found may show in turn that an earlier one of its thread is missing: so this goes on as long as
+// something is found. A block that was written between two looks at its place was no header at the first and no gap
+// at the second.
 absl::Status TraceReader::LookAgain() {
   const auto is_damaged = [](const Gap& gap) { return !gap.unwritten; };
   for (bool found = opened_ns_ != 0; found && (HasHoles() || std::ranges::any_of(gaps_, is_damaged));) {
@@ -421,8 +422,8 @@ void TraceReader::MakeStreams() {
     const auto record = metadata_.threads.find(thread);
     if (record != metadata_.threads.end()) stream.first_ticks = record->second.first_ticks;
     uint64_t next = 1;
-    // Of blocks with the same numbers the longest is taken: the part of a private ring that was written while its thread
-    // went on is the beginning of what the thread wrote of it.
+    // Of blocks with the same numbers the longest is taken: the part of a private ring that was written while its
+    // thread went on is the beginning of what the thread wrote of it.
     std::stable_sort(blocks.begin(), blocks.end(), [](const BlockRef& a, const BlockRef& b) {
       return std::tuple(a.first_sequence(), b.sequence, b.content_bytes) <
              std::tuple(b.first_sequence(), a.sequence, a.content_bytes);

@@ -76,9 +76,9 @@ double PerByte(const RunSite* site, Measure measure) {
   return bytes == 0 ? 0 : static_cast<double>(site->amounts[measure]) / static_cast<double>(bytes);
 }
 
-// Whether samples are the reason why the amounts differ: by no more than two samples of the same run may. For the kinds
-// of leaks that is not known. No sums are kept of counts: their intervals are those of their bytes in proportion, which
-// is too narrow where the sizes of a site's blocks differ.
+// Whether amounts that come from samples differ by no more than those of two samples of the same run may. For the
+// kinds of leaks that is not known. No sums are kept of counts: their intervals are those of their bytes in
+// proportion, which are too narrow where the sizes of a site's blocks differ.
 bool MayBeChance(const RunDiff& diff, const DiffRow& row) {
   const Measure measure = diff.options.measure;
   const uint64_t every_before = SampleBytes(*diff.old_run, row.executable);

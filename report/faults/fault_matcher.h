@@ -85,7 +85,7 @@ class FaultMatcher {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes all figures and forgets the faults that wait for a block; called where a selected range begins.
+  // Zeroes all figures and forgets the faults that wait for a block. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:

@@ -49,13 +49,14 @@ struct SourcePlace {
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
-// A line for each process or file that gives no usable evidence; empty: all of them do.
+// A line for each process or file that gives no usable evidence, or one that says that no process was looked at;
+// empty: all give some.
 std::vector<std::string> MissingEvidence(const GateResult& result);
 // Whether the gate fails because evidence is missing.
 bool MissingEvidenceFails(const GateResult& result);
 // "no usable evidence: FILE: why (and 2 more)".
 std::string MissingEvidenceSentence(const GateResult& result);
-// Why the leak is gated: "new: not in the baseline".
+// Whether the leak is gated, and why: "new: not in the baseline". Empty: it is, and there is no baseline.
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak);
 // A text by which the leak is known in all runs and after rebuilds.
 std::string LeakIdentity(const GateLeak& leak);

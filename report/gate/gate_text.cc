@@ -81,7 +81,7 @@ class Text {
     size_t shown = 0, hidden = 0;
     for (const GateLeak& leak : result_.leaks) {
       const bool lost = leak.kind == LeakKind::kDefinite || leak.kind == LeakKind::kPossible;
-      // Leaks that are accepted, or not asked about, are only in the totals.
+      // Leaks that are accepted, or not asked about, are in the totals; --full shows some of them here as well.
       if (!IsGated(leak.verdict) && leak.verdict != Verdict::kBudget &&
           !(report_.full && (lost || leak.verdict == Verdict::kWithin))) {
         continue;

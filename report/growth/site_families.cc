@@ -185,7 +185,7 @@ Growth SiteFamilies::ShareOf(Growth growth, const Site& together, const Site& me
   growth.bytes_per_s_low *= share;
   growth.bytes_per_s_high *= share;
   growth.blocks_per_s *= share;
-  // This is for each of the member's own allocations.
+  // This is what each of the member's own allocations leaves.
   growth.bytes_per_allocation = member.allocations == 0
                                     ? 0
                                     : growth.bytes_per_allocation * share *

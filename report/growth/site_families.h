@@ -38,8 +38,8 @@ class SiteFamilies {
   // Makes one site of the members, for GrowthFinder::Judge(): times, amounts, lifetimes and the series, all
   // of which `sites` must have by now.
   Site Together(size_t family, std::span<const Site> sites) const;
-  // The share of the family's growth that is `member`'s: as its share of the live bytes, or of all bytes
-  // allocated where all blocks were freed at the exit.
+  // The part of the family's growth that falls to `member`, in proportion to what it has of the live bytes or,
+  // where all blocks were freed at the exit, of all bytes allocated.
   static Growth ShareOf(Growth growth, const Site& together, const Site& member);
 
  private:

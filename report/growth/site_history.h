@@ -23,8 +23,8 @@
 
 namespace memtrace::report {
 
-// When the blocks were allocated that were never freed: by equal parts of the time from the site's first
-// allocation to the end.
+// When the blocks were allocated that stayed until the end: by equal parts of the time from the site's first
+// allocation to there. Blocks that were freed in the shutdown stayed as well.
 struct Births {
   static constexpr size_t kParts = 32;
   std::array<double, kParts> blocks{}, bytes{};

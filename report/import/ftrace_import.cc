@@ -79,7 +79,7 @@ class Importer {
 
  private:
   uint32_t CallSite(const FtraceLine& line);
-  // A place for the call site of `line`, whose symbol only the log has.
+  // An address for the symbol of `line`, which only the log has.
   uint64_t PlaceFor(const FtraceLine& line);
   void Lost(const FtraceLine& line);
 

@@ -28,7 +28,7 @@ struct FtraceLine {
   Kind kind = Kind::kBad;
   const char* problem = "";
 
-  // Set for events:
+  // These are set for events.
   absl::string_view comm;
   uint32_t tid = 0;
   uint64_t time_ns = 0;

@@ -48,8 +48,8 @@ class IndexBuilder : public PassKeeper {
   }
 
  private:
-  // A state is at least this many times its own size behind the one before: so the index takes no more than a tenth of the
-  // trace.
+  // A state is at least this many times its own size behind the one before: so the index takes no more than a
+  // tenth of the trace.
   static constexpr uint64_t kTimes = 10;
 
   static uint64_t ItemsOf(const PassPoint& point) { return point.live_blocks + 8 * point.sites; }
@@ -183,7 +183,7 @@ class Indexer {
   struct stat st_ = {};
 };
 
-// Whether the question is about a part of the time: kept states serve it.
+// Whether the question is about a part of the time: states that are kept serve such a question.
 bool AsksForAPart(const AnalyzeOptions& options) {
   return !options.range.whole() || options.from_share.has_value() ||
          options.to_share.has_value() || !options.from_name.empty() || !options.to_name.empty();

@@ -36,7 +36,7 @@ struct IndexOptions {
   int every_events = 8192;
 };
 
-// Whether an index was made or used, and what that saved.
+// Whether an index was made or used, and how much of the events was decoded for the answer.
 struct IndexUse {
   bool built = false, used = false;
   std::string path;  // of the index, if it has one

@@ -150,7 +150,7 @@ HeapGraph HeapGraphBuilder::Finish() {
     if (block.has(HeldBlock::kIgnored) || block.has(HeldBlock::kStopped)) {
       graph_.roots_.push_back({i, Pointer::kStart, RootEdge::Kind::kIgnored, 0, block.address()});
     }
-    // An interior pointer makes the block possibly lost, if it is lost.
+    // This interior pointer makes the block possibly lost if it would be lost otherwise.
     if (block.site < basis_.freed_unseen.size() && basis_.freed_unseen[block.site]) {
       graph_.roots_.push_back({i, Pointer::kInterior, RootEdge::Kind::kFreedUnseen, 0, block.address()});
     }

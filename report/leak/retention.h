@@ -67,7 +67,7 @@ struct Retention {
 
 Retention FindRetention(const RetentionGraph& graph);
 
-// The blocks that no way leads to when those for which `is_taken` is true are not there, and these.
+// The amount of the blocks that no way leads to when those for which `is_taken` is true are not there; these included.
 LeakAmount RetainedWithout(const RetentionGraph& graph,
                            const std::function<bool(uint32_t block)>& is_taken);
 

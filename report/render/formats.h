@@ -42,7 +42,7 @@ absl::StatusOr<CsvTable> ParseCsvTable(absl::string_view name);
 // RFC 4180 with a header record; `sort` orders sites.
 void RenderCsv(const ReportView& view, CsvTable table, SortColumn sort, size_t top, Sink& out);
 
-// Writes the tables from kLifetimes on.
+// Writes one of the tables from kLifetimes to kTimelineByFolder.
 void RenderUsageCsv(const ReportView& view, CsvTable table, size_t top, Sink& out);
 
 // Writes what glibc's mtrace(1) would print about Analysis::live.

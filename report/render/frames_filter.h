@@ -21,11 +21,11 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 
 // Names that allocate for their callers, whatever file they are in.
 bool IsAllocatorFunction(absl::string_view demangled);
-// Whether it starts a program or a thread, by its name alone, which a function of the program may have as well: RoleOf()
-// knows more.
+// Whether it starts a program or a thread, by its name alone, which a function of the program may have as well:
+// RoleOf() knows more.
 bool IsStartFunction(absl::string_view demangled);
-// Whether `function` starts a program or a thread and `module` is the one that has it: a program may have a
-// clone() or start_thread() of its own.
+// Whether `function` of this module starts a program or a thread: a clone() or start_thread() of the program's own
+// does not.
 bool IsStartOf(absl::string_view function, absl::string_view module);
 bool IsSystemModule(absl::string_view path);
 // glibc's libc, by the name of the file.

@@ -65,8 +65,8 @@ absl::string_view QualifiedName(absl::string_view demangled) {
     const char c = demangled[i];
     if (c == '(') {
       const absl::string_view before = demangled.substr(begin, i - begin);
-      // In "decltype (x)", which is a return type, the blank was taken for the end of it. In D the bracket may be that of a
-      // template's arguments: "main.leak!(int).leak(int)".
+      // In "decltype (x)", which is a return type, the blank was taken for the end of it. In D the bracket may be
+      // that of a template's arguments: "main.leak!(int).leak(int)".
       if (before != "decltype" && i > begin && before.back() != '!') {
         const size_t scope = ScopeBytes(rest);
         if (scope == 0) {

@@ -30,8 +30,8 @@ bool IsInternalTrait(absl::string_view trait) {
   return false;
 }
 
-// Whether the file is one of Rust's own: as rustc names it, rustup's sources, the crates that come with them, or a
-// distribution's sources.
+// Whether the file is of Rust's own library: under the name that rustc has for it, among rustup's sources, of the
+// crates that come with them, or among a distribution's sources.
 bool IsRustsSource(absl::string_view file) {
   static constexpr absl::string_view kRustc = "/rustc/";
   if (absl::StartsWith(file, kRustc)) {

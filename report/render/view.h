@@ -111,7 +111,7 @@ class ReportView {
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 
-  // The number that makes an address of an offset in a module, as it was loaded first; 0: not known.
+  // The number that is added to an offset in a module to get an address, of its first load; 0: not known.
   uint64_t BiasOf(const std::string& module) const {
     const auto known = biases_.find(module);
     return known == biases_.end() ? 0 : known->second;

@@ -160,7 +160,8 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
       if (info.si_code == SI_KERNEL) return;
       break;
     case SIGHUP:
-      // The whole group is told as well when its session's leader ends; but only the leader is told that the terminal is gone.
+      // The whole group is told as well when its session's leader ends; but only the leader is told that the
+      // terminal is gone.
       if (info.si_code == SI_KERNEL && getsid(0) != getpid()) return;
       break;
     case SIGCONT:

@@ -72,8 +72,8 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
 std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
   const pressure::KernelFiles files;
   const std::string wanted = absl::StrCat("MEMTRACE_OUT=", spool.OutPattern());
-  // A forked child that has recorded nothing has its parent's trace mapped, even if the parent is gone. This is for
-  // processes that have written a title over their environment.
+  // A forked child that has recorded nothing has its parent's trace mapped, also when the file has been removed.
+  // It is known by that where it has written a title over its environment.
   const std::string below = absl::StrCat(spool.path(), "/");
   const auto has_trace_mapped = [&](uint32_t pid) {
     std::vector<pages::Mapping> mappings;

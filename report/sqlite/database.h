@@ -32,7 +32,7 @@ class Database {
 
   const absl::Status& status() const { return status_; }
   void Execute(const char* sql);  // one or several statements without values
-  // Returns the status of everything so far.
+  // Finishes the file, and returns the status of everything so far.
   absl::Status Close();
 
  private:

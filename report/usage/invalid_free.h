@@ -43,7 +43,7 @@ struct InvalidFrees {
   uint64_t not_looked_for = 0;       // there are more than are looked for
 };
 
-// A free that the pass over the heap met, of an address that nobody can have allocated.
+// A free for which the pass over the heap found no block: nobody can have allocated one at the address by then.
 struct UnknownFree {
   uint64_t address = 0;
   uint64_t stream = 0;

@@ -130,7 +130,7 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   const auto row = [&](absl::string_view label, absl::string_view here, absl::string_view there) {
     for (const auto& [name, text] : {std::pair(label, absl::StrCat("here   ", here)),
                                      std::pair(absl::string_view(), absl::StrCat("there  ", there))}) {
-      // Text that does not fit goes on in the next line, with no amount cut in two.
+      // Text that does not fit goes on in the next line, below the text behind "here" or "there".
       bool first = true;
       for (const std::string& line : render::Wrapped(text, style.width - 13 - 7)) {
         absl::StrAppend(&out, "  ",

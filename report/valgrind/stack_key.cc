@@ -81,7 +81,7 @@ std::string BareFunction(absl::string_view function) {
   }
   const std::string identity = render::WithoutTemplates(FunctionIdentity(function));
   const absl::string_view bare = render::LastName(render::QualifiedName(identity));
-  // GCC calls a lambda by this function where there is a pointer to it.
+  // A pointer to a lambda leads to this function of GCC's, which calls the lambda.
   if (bare == "_FUN") return "operator()";
   return std::string(WithoutDecoration(bare.empty() ? function : bare));
 }

@@ -259,7 +259,8 @@ class Parser {
   bool told_limit_ = false;
 };
 
-// The part before `end` that is whole: up to the last error or status that has its end, then closed.
+// The part before `end` that is whole, up to the last error or status that has its end, and behind it the end of
+// the document.
 std::string Mended(absl::string_view text, size_t end) {
   const absl::string_view before = text.substr(0, end);
   size_t keep = 0;
