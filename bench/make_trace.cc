@@ -22,7 +22,9 @@ int main(int argc, char** argv) {
   app.add_option("--sites", options.sites, "Stacks that allocate")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--level", options.level, "Of zstd")->check(CLI::Range(1, 19))->capture_default_str();
+  app.add_option("--level", options.level, "Of zstd")
+      ->check(CLI::Range(1, 19))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   memtrace::report::LongTraceFacts facts;
   const absl::Status status = memtrace::report::WriteLongTrace(file, options, &facts);
@@ -30,13 +32,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "make_trace: %s\n", std::string(status.message()).c_str());
     return 2;
   }
-  std::printf("%llu allocations, %llu frees, %llu live blocks of %llu bytes at the end, peak %llu bytes; "
-              "%.2f bytes an event\n",
-              static_cast<unsigned long long>(facts.allocations),
-              static_cast<unsigned long long>(facts.frees),
-              static_cast<unsigned long long>(facts.live_blocks),
-              static_cast<unsigned long long>(facts.live_bytes),
-              static_cast<unsigned long long>(facts.peak_live_bytes),
-              static_cast<double>(facts.file_bytes) / static_cast<double>(options.events));
+  std::printf(
+      "%llu allocations, %llu frees, %llu live blocks of %llu bytes at the end, peak %llu bytes; "
+      "%.2f bytes an event\n",
+      static_cast<unsigned long long>(facts.allocations),
+      static_cast<unsigned long long>(facts.frees),
+      static_cast<unsigned long long>(facts.live_blocks),
+      static_cast<unsigned long long>(facts.live_bytes),
+      static_cast<unsigned long long>(facts.peak_live_bytes),
+      static_cast<double>(facts.file_bytes) / static_cast<double>(options.events));
   return 0;
 }

@@ -95,7 +95,8 @@ enum class ExtendedType : uint16_t {
   kUsage = 9,
   // the thread's name: word 1.. the bytes, NUL padded
   kThreadName = 10,
-  // word 1 address; 2 length, 0 of shmdt. The kMunmap or kShmdt of the thread before it did not happen.
+  // word 1 address; 2 length, 0 of shmdt. The kMunmap or kShmdt of the thread
+  // before it did not happen.
   kMunmapFailed = 11,
 
   // The program tells these by memtrace.h. Each has a kTime word of its own in front.

@@ -1,4 +1,5 @@
-// What the name of a program may take of a trace file's name, for the library and for `memtrace run`.
+// What the name of a program may take of a trace file's name, for the library and
+// for `memtrace run`.
 //
 // Pure, any thread.
 
@@ -10,8 +11,8 @@
 
 namespace memtrace::format {
 
-// The beginning of the program's name, for the name of a trace. A file's name has 255 bytes at most, and some must be
-// left for the rest and for what `memtrace run` adds.
+// The beginning of the program's name, for the name of a trace. A file's name has 255 bytes at
+// most, and some must be left for the rest and for what `memtrace run` adds.
 inline std::string_view NameForAFile(std::string_view program) {
   constexpr size_t kMost = 128;
   if (program.size() <= kMost) return program;

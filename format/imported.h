@@ -33,8 +33,8 @@ constexpr bool IsFunctionModule(std::string_view path) {
   return path.size() > 3 && path[0] == '[' && path.find("]/") != path.npos;
 }
 
-// The module of frames that are in no function of the log: their offsets are the kernel's addresses. Events have 48
-// bits of an address; the bits above are like the highest of these.
+// The module of frames that are in no function of the log: their offsets are the kernel's
+// addresses. Events have 48 bits of an address; the bits above are like the highest of these.
 inline constexpr std::string_view kKernelModule = "[kernel]";
 constexpr uint64_t KernelAddress(uint64_t offset) {
   return (offset >> 47 & 1) != 0 ? offset | ~kAddressMask : offset;

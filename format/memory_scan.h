@@ -54,15 +54,15 @@ enum class ScanTag : uint32_t {
   // Heap memory in front of a place that some word points to, for the heuristics about
   // interior pointers: (address, word at address - 8, 1 if two more numbers follow: the word at
   // address - 24 and at address - 16)*. Each address at most once, ascending, as
-  // the difference to the one before (the first to 0). Left out where the word at address - 8 is 0 or not below
-  // 2^47 and the two more are not plausible: a length at most a capacity below 2^40.
+  // the difference to the one before (the first to 0). Left out where the word at address - 8 is 0
+  // or not below 2^47 and the two more are not plausible: a length at most a capacity below 2^40.
   kTargets = 5,
   // Words of the heap whose value looks like the address of a virtual function table by memcheck's
   // rule: it is aligned and in a mapped file, and of the words there the first two that are not 0
   // are addresses of code. (address)*, ascending, as differences.
   kVtables = 6,
-  // One thing that the program told by memtrace.h and that holds at the instant, or that is known of the
-  // program otherwise. ScanHint; start; end.
+  // One thing that the program told by memtrace.h and that holds at the instant, or that is known
+  // of the program otherwise. ScanHint; start; end.
   kHint = 7,
   // Last. bytes of roots read; bytes of the heap's territory read; bytes not read because they
   // cannot hold pointers; bytes that could not be read; CPU ns; elapsed ns of the scan.

@@ -24,11 +24,13 @@ enum class RecordTag : uint32_t {
   kProcess = 1,
   // number instance; ModuleFlags; start address; end address (of the whole mapped range); load
   // bias (address in memory minus address in the file's program headers); bytes path as the
-  // loader knows it, absolute; bytes build-id; number ticks; bytes ELF soname (may be empty); of a module with thread-local
-  // variables: how far below the thread pointer those of a thread begin, the same in each; and
-  // their bytes (0, 0: there are none, or they lie where it differs from thread to thread)
+  // loader knows it, absolute; bytes build-id; number ticks; bytes ELF soname (may be empty); of
+  // a module with thread-local variables: how far below the thread pointer those of a thread
+  // begin, the same in each; and their bytes (0, 0: there are none, or they lie where it differs
+  // from thread to thread)
   kModule = 2,
-  // number instance; number ticks. Frames of the instance may still appear: in nodes defined before.
+  // number instance; number ticks. Frames of the instance may still appear: in
+  // nodes defined before.
   kModuleUnload = 3,
   // number serial; kernel tid; ticks, not after its first event, 0 when told again; bytes name at
   // that time; number serial of the thread whose signal handlers' events these are, of those that
@@ -42,8 +44,8 @@ enum class RecordTag : uint32_t {
   // EndReason; number exit status (kExit: as given to exit; else 0); ticks; CLOCK_MONOTONIC ns;
   // minor faults; major faults; peak resident bytes. If more events follow it, the end was
   // premature (an exec that failed, a thread that ran on): the last kEnd counts.
-  // Then, or nothing: 1 if a child by vfork(), which shares the process's memory, may have written it, for after a
-  // seccomp filter nobody asks who it is.
+  // Then, or nothing: 1 if a child by vfork(), which shares the process's memory, may have written
+  // it, for after a seccomp filter nobody asks who it is.
   kEnd = 7,
   // bytes name; number value. Counters of the library, cumulative: the last of a name counts.
   kCounter = 8,

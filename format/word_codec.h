@@ -6,9 +6,9 @@
 // takes the place. Eight words make a group, behind a byte whose bit j says that word j is a
 // place. The last group may have fewer words; content_bytes says how many there are.
 //
-// The table begins with zeros in each block, so that each can be read alone. Every step does the same
-// whatever the word is: stores eight bytes and goes on by one or eight. Guessed
-// branches would cost more than all of it.
+// The table begins with zeros in each block, so that each can be read alone. Every step does the
+// same whatever the word is: stores eight bytes and goes on by one or eight. Guessed branches would
+// cost more than all of it.
 
 #ifndef MEMTRACE_FORMAT_WORD_CODEC_H_
 #define MEMTRACE_FORMAT_WORD_CODEC_H_

@@ -8,9 +8,10 @@
 // no. The count lets the thread that installs a filter for all threads wait until no other
 // thread is inside such a call. Slow paths only: two atomic operations each.
 //
-// A handler that jumps out of such a call leaves it counted. Each thread knows how many are its own, and takes them
-// back where it is proven that nothing of the tracer is on its stack any more (nested_section.h). What is
-// counted here last and taken back first may be one too many after a jump, and never one too few.
+// A handler that jumps out of such a call leaves it counted. Each thread knows how many are its
+// own, and takes them back where it is proven that nothing of the tracer is on its stack any more
+// (nested_section.h). What is counted here last and taken back first may be one too many after a
+// jump, and never one too few.
 //
 // Async-signal-safe. No lock: the holder of an OtherCalls never waits for anybody.
 
@@ -26,7 +27,8 @@ inline constinit std::atomic<bool> g_memory_calls_only{false};
 // The filter forbids MADV_POPULATE_READ, and lets rt_sigprocmask through: for ProbeWord().
 inline constinit std::atomic<bool> g_probe_by_mask{false};
 inline constinit std::atomic<uint32_t> g_other_calls{0};  // OtherCalls that live and said yes
-inline thread_local constinit uint32_t t_other_calls __attribute__((tls_model("initial-exec"))) = 0;  // of these, this thread's
+inline thread_local constinit uint32_t t_other_calls __attribute__((tls_model("initial-exec"))) =
+    0;  // of these, this thread's
 
 // Both operations are sequentially consistent, as are those of the thread that sets
 // g_memory_calls_only and then reads g_other_calls: one of the two sees the other.

@@ -68,7 +68,8 @@ static_assert(unwind::StackJoin::kMaxRecorded + 1 <= format::kMaxPathNodes);
   unwind::StackJoin& join = state.join;
   using Outcome = unwind::StackJoin::Outcome;
   if (state.unwinder.Join(site, &join) != Outcome::kRecorded) [[unlikely]] {
-    if (!join.wants_memory() || !GiveMemory(&join) || state.unwinder.Join(site, &join) != Outcome::kRecorded) {
+    if (!join.wants_memory() || !GiveMemory(&join) ||
+        state.unwinder.Join(site, &join) != Outcome::kRecorded) {
       return WalkStack(state, site);
     }
   }

@@ -61,7 +61,9 @@ ENTERED void BlockAlloc(const void* block, size_t size) {
 }
 ENTERED void BlockFree(const void* block) { RecordCustomFree(nullptr, block); }
 
-ENTERED void PhaseBegin(const char* name) { RecordPhase(format::PhaseEdge::kBegin, name, CALL_SITE()); }
+ENTERED void PhaseBegin(const char* name) {
+  RecordPhase(format::PhaseEdge::kBegin, name, CALL_SITE());
+}
 ENTERED void PhaseEnd(const char* name) { RecordPhase(format::PhaseEdge::kEnd, name, CALL_SITE()); }
 ENTERED void Mark(const char* name) { RecordPhase(format::PhaseEdge::kMark, name, CALL_SITE()); }
 

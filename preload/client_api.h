@@ -8,8 +8,8 @@
 
 namespace memtrace {
 
-// True: `text`, told of no thread, is the question of memtrace.h, and has been answered. Never reads
-// beyond the end of `text`.
+// True: `text`, told of no thread, is the question of memtrace.h, and has been answered. Never
+// reads beyond the end of `text`.
 bool AnswerClient(unsigned long thread, const char* text);
 
 }  // namespace memtrace

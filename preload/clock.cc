@@ -35,8 +35,9 @@ bool IsMonotonicWithoutCall() {
   return clock < call;
 }
 
-// The counter and CLOCK_MONOTONIC at one instant: of some tries the one between whose reads the least passed. Who
-// has to wait for a processor between the two would take the counter for many times as fast as it is, for ever.
+// The counter and CLOCK_MONOTONIC at one instant: of some tries the one between whose reads the
+// least passed. Who has to wait for a processor between the two would take the counter for many
+// times as fast as it is, for ever.
 struct Instant {
   uint64_t ticks, ns;
 
@@ -62,7 +63,8 @@ struct Instant {
 // The one call by that pointer (event_path_test.cc).
 [[gnu::noinline]] uint64_t NowNs(clockid_t clock) {
   timespec now;
-  if (g_only_by_call.load(std::memory_order_relaxed) && clock != CLOCK_MONOTONIC_COARSE) [[unlikely]] {
+  if (g_only_by_call.load(std::memory_order_relaxed) && clock != CLOCK_MONOTONIC_COARSE)
+      [[unlikely]] {
     if (!g_memory_calls_only.load(std::memory_order_relaxed)) {
       AskKernelForTime(clock, &now);
       return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
@@ -124,8 +126,8 @@ void Clock::CoarseFrom(uint64_t ticks) {
   }
 }
 
-// Threads may do it at once, a handler in the midst of it, and the child of a fork again: nobody waits, and
-// all go by the frequency that was there first.
+// Threads may do it at once, a handler in the midst of it, and the child of a fork again: nobody
+// waits, and all go by the frequency that was there first.
 void Clock::ForgoCounter() {
   if (source_.load(std::memory_order_relaxed) == Source::kTsc) {
     constexpr uint64_t kLongEnoughNs = 1'000'000;

@@ -13,9 +13,9 @@
 // moves the machine to another host the same function may become a system call. So before the
 // program enters a sandbox that may kill for one, kMonotonic becomes kCoarse, for ever.
 //
-// A program may have the reading of the TSC be a fault (PR_SET_TSC), and with it the vDSO's clocks but for the coarse
-// ones. Before it does, kCoarse takes the place of either: of kTsc in its ticks, which go on from there. What
-// asks for another clock then makes a system call.
+// A program may have the reading of the TSC be a fault (PR_SET_TSC), and with it the vDSO's clocks
+// but for the coarse ones. Before it does, kCoarse takes the place of either: of kTsc in its ticks,
+// which go on from there. What asks for another clock then makes a system call.
 
 #ifndef MEMTRACE_PRELOAD_CLOCK_H_
 #define MEMTRACE_PRELOAD_CLOCK_H_
@@ -32,16 +32,18 @@
 
 namespace memtrace {
 
-// Reads `clock` by the vDSO's function, from Clock::Init() on: without a system call, and whatever the program or
-// a library beside it (libfaketime) makes of clock_gettime(). With a clock that stands still a wait would never
-// end, and time stamps that are made up order nothing.
+// Reads `clock` by the vDSO's function, from Clock::Init() on: without a system call, and whatever
+// the program or a library beside it (libfaketime) makes of clock_gettime(). With a clock that
+// stands still a wait would never end, and time stamps that are made up order nothing.
 uint64_t NowNs(clockid_t clock);
 
-// The value at `now_ns` of a counter that had the value `ticks` at `then_ns`. A coarse clock may give a `now_ns`
-// that is before `then_ns`.
-constexpr uint64_t TicksOfCounter(uint64_t ticks, uint64_t then_ns, uint64_t ticks_per_ns_q32, uint64_t now_ns) {
+// The value at `now_ns` of a counter that had the value `ticks` at `then_ns`. A coarse clock may
+// give a `now_ns` that is before `then_ns`.
+constexpr uint64_t TicksOfCounter(uint64_t ticks, uint64_t then_ns, uint64_t ticks_per_ns_q32,
+                                  uint64_t now_ns) {
   if (now_ns <= then_ns) return ticks;
-  return ticks + static_cast<uint64_t>(static_cast<unsigned __int128>(now_ns - then_ns) * ticks_per_ns_q32 >> 32);
+  return ticks + static_cast<uint64_t>(
+                     static_cast<unsigned __int128>(now_ns - then_ns) * ticks_per_ns_q32 >> 32);
 }
 
 class Clock {
@@ -50,7 +52,8 @@ class Clock {
 
   // Decides which. Once, before the first event.
   void Init();
-  // The same of a machine whose kernel has this clock source, and where CLOCK_MONOTONIC is no system call.
+  // The same of a machine whose kernel has this clock source, and where
+  // CLOCK_MONOTONIC is no system call.
   void Init(std::string_view clock_source, bool monotonic_without_call);
 
   uint64_t Now() const {
@@ -59,8 +62,8 @@ class Clock {
     return source == Source::kMonotonic ? NowNs(CLOCK_MONOTONIC) : CoarseNow();
   }
 
-  // The time for a stamp: it is read after everything before it and before everything behind it, as a plain
-  // rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
+  // The time for a stamp: it is read after everything before it and before everything behind it, as
+  // a plain rdtsc is not (the processor may begin it early). Where the clock is coarse no two are
   // equal, and one that is read behind another is greater, whichever threads do it.
   uint64_t OrderedNow() {
     const Source source = source_.load(std::memory_order_acquire);
@@ -91,8 +94,9 @@ class Clock {
   uint64_t ticks_per_us() const { return ticks_per_us_; }
 
  private:
-  // A coarse clock that takes the place of kMonotonic or kTsc is set ahead by the longest tick, so that none of its
-  // stamps is earlier than one that another thread took before from the fine clock.
+  // A coarse clock that takes the place of kMonotonic or kTsc is set ahead by the
+  // longest tick, so that none of its stamps is earlier than one that another thread
+  // took before from the fine clock.
   static constexpr uint64_t kLongestTickNs = 10'000'000;
 
   static uint64_t CoarseAheadNs() { return NowNs(CLOCK_MONOTONIC_COARSE) + kLongestTickNs; }
@@ -100,7 +104,8 @@ class Clock {
     if (kind_ == format::ClockKind::kMonotonicCoarseNs) return NowNs(CLOCK_MONOTONIC_COARSE);
     const uint64_t ns = CoarseAheadNs();
     if (kind_ == format::ClockKind::kMonotonicNs) return ns;
-    return TicksOfCounter(first_ticks_, first_ns_, ticks_per_ns_q32_.load(std::memory_order_relaxed), ns);
+    return TicksOfCounter(first_ticks_, first_ns_,
+                          ticks_per_ns_q32_.load(std::memory_order_relaxed), ns);
   }
   uint64_t CoarseOrderedNow();
   void CoarseFrom(uint64_t ticks);
@@ -109,8 +114,8 @@ class Clock {
   format::ClockKind kind_ = format::ClockKind::kMonotonicCoarseNs;
   uint64_t ticks_per_us_ = 1000;
   std::atomic<uint64_t> last_coarse_{0};
-  // kTsc: when it was read first, and what it counts in a nanosecond, 32 bits behind the point: 0, until it
-  // is forgone.
+  // kTsc: when it was read first, and what it counts in a nanosecond, 32 bits behind the point:
+  // 0, until it is forgone.
   uint64_t first_ticks_ = 0, first_ns_ = 0;
   std::atomic<uint64_t> ticks_per_ns_q32_{0};
 };

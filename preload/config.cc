@@ -58,8 +58,8 @@ struct Setter {
     config.leak_check = {early, late};
     return true;
   }
-  // Not one that cannot be caught, nor one that libc keeps for itself, nor one that a fault raises: its
-  // handler would return to the fault.
+  // Not one that cannot be caught, nor one that libc keeps for itself, nor one that a fault raises:
+  // its handler would return to the fault.
   bool LeakSignal(std::string_view value) {
     uint64_t number;
     if (value.find_first_not_of("0123456789") != std::string_view::npos ||
@@ -110,20 +110,23 @@ bool AlmostEqual(std::string_view a, std::string_view b) {
   if (b.size() - a.size() > 1) return false;
   size_t same = 0;
   while (same < a.size() && a[same] == b[same]) ++same;
-  if (a.size() == b.size() && same + 1 < a.size() && a[same] == b[same + 1] && a[same + 1] == b[same]) {
+  if (a.size() == b.size() && same + 1 < a.size() && a[same] == b[same + 1] &&
+      a[same + 1] == b[same]) {
     return From(a, same + 2) == From(b, same + 2);
   }
   return From(a, same + (a.size() == b.size())) == From(b, same + 1);
 }
 
-// The flag that somebody who wrote `name` may have meant: OUTPUT for OUT, SAMPLE for SAMPLE_BYTES, STACK for
-// STACKS. Empty: none; other tools have variables of this prefix, too, and OUT_DIR may be one.
+// The flag that somebody who wrote `name` may have meant: OUTPUT for OUT, SAMPLE for
+// SAMPLE_BYTES, STACK for STACKS. Empty: none; other tools have variables of this prefix, too,
+// and OUT_DIR may be one.
 std::string_view FlagMeantBy(std::string_view name) {
   std::string_view meant;
   for (const Flag& flag : kFlags) {
     if (flag.name == name) return {};
     const bool longer = name.starts_with(flag.name) && name[flag.name.size()] != '_';
-    const bool shorter = !name.empty() && flag.name.starts_with(name) && flag.name[name.size()] == '_';
+    const bool shorter =
+        !name.empty() && flag.name.starts_with(name) && flag.name[name.size()] == '_';
     if (meant.empty() && (longer || shorter || AlmostEqual(name, flag.name))) meant = flag.name;
   }
   return meant;
@@ -182,7 +185,8 @@ void Config::Parse(std::string_view environment, bool (*may_say)()) {
     const std::string_view value = From(entry, equals + 1);
     const std::string_view meant = FlagMeantBy(name);
     if (!meant.empty() && (may_say == nullptr || may_say())) {
-      RawLog("MEMTRACE_", First(name, 100), " is ignored: no variable has this name; MEMTRACE_", meant, " has");
+      RawLog("MEMTRACE_", First(name, 100), " is ignored: no variable has this name; MEMTRACE_",
+             meant, " has");
     }
     for (const Flag& flag : kFlags) {
       if (flag.name != name) continue;

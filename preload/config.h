@@ -21,8 +21,8 @@ struct LeakCheck {
   bool late = true;
 };
 
-// MEMTRACE_FAULTS: how page faults are found out. kUser: by events of user code only, as an ordinary
-// user may; kAuto: of the kernel's too, where they are permitted; kSnapshots: no events.
+// MEMTRACE_FAULTS: how page faults are found out. kUser: by events of user code only, as an
+// ordinary user may; kAuto: of the kernel's too, where they are permitted; kSnapshots: no events.
 enum class FaultMode : uint8_t { kOff, kAuto, kUser, kSnapshots };
 
 struct Config {

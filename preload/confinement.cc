@@ -88,8 +88,8 @@ bool StopWithoutAWay(const void* program) {
   return true;
 }
 
-// Asks the kernel for what it cannot be asked for later, and sets aside what is needed then. False: there is no way to
-// go on, and the trace says so.
+// Asks the kernel for what it cannot be asked for later, and sets aside what is needed then. False:
+// there is no way to go on, and the trace says so.
 bool TakeLeave(ThreadState& state, const void* program, const SignalsBlocked& calls) {
   const OwnFaultsScope faults;
   SampleUsageWithin(state, calls);
@@ -140,8 +140,8 @@ bool PrepareForFilter(const void* program) {
   }
   g_clock.ForgoCalls();
   g_memory_calls_only.store(true);
-  // Waits for the calls of other threads. This thread's own are not waited for: a handler that called us
-  // interrupted them, or jumped out of them.
+  // Waits for the calls of other threads. This thread's own are not waited for: a handler that
+  // called us interrupted them, or jumped out of them.
   for (int i = 0; i < kWaits && g_other_calls.load() > t_other_calls; ++i) {
     const timespec pause = {0, kWaitNs};
     sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);

@@ -22,14 +22,14 @@
 
 namespace memtrace {
 
-// To be called before a call by which the path may be lost: makes sure that the trace of this process exists and can be
-// written without its name.
+// To be called before a call by which the path may be lost: makes sure that the trace of this
+// process exists and can be written without its name.
 void PrepareForPathLoss();
 // To be called after it, if it succeeded.
 void TellPathLoss(const char* call);
 
-// To be called before the call that installs a filter, with its struct sock_fprog. True: from now on there are memory
-// calls only, because of this call.
+// To be called before the call that installs a filter, with its struct sock_fprog. True: from now
+// on there are memory calls only, because of this call.
 bool PrepareForFilter(const void* program);
 // One of these is to be called after it, when PrepareForFilter() said true.
 void FilterIsInstalled(const char* call);

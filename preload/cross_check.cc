@@ -33,7 +33,8 @@ struct Results {
   std::atomic<uint32_t> inside{0};  // threads in libunwind now
   std::atomic<uint64_t> checked[static_cast<size_t>(CrossCheckLayer::kGeneric) + 1];
   std::atomic<uint64_t> results[static_cast<size_t>(CrossCheckResult::kNotUnwound) + 1];
-  // The differences that were told, by result and by the place where the stacks part: each place once.
+  // The differences that were told, by result and by the place where the stacks
+  // part: each place once.
   std::atomic<uint64_t> told[static_cast<size_t>(CrossCheckResult::kNotUnwound) + 1][kMostTold];
 };
 constinit Results g_results;

@@ -55,9 +55,9 @@ class CrossCheck {
   static constexpr size_t kStackBytes = 64 << 10;
 
   void Unwind(const unwind::CallSite& site);
-  void Tell(const ThreadState& state, const unwind::CallSite& site, const WrittenStacks::Stack& stack,
-            format::CrossCheckLayer layer, format::CrossCheckResult result,
-            size_t first_different);
+  void Tell(const ThreadState& state, const unwind::CallSite& site,
+            const WrittenStacks::Stack& stack, format::CrossCheckLayer layer,
+            format::CrossCheckResult result, size_t first_different);
 
   WrittenStacks written_;
   uint64_t first_held_ = 0;       // of the thread's slots, when written_ was up to date

@@ -16,8 +16,8 @@ bool CallWithSpareDescriptors(void (*function)(void*), void* argument) {
   constexpr size_t kStackBytes = 64 << 10;
   const OtherCalls calls;
   if (!calls || g_process.must_not_clone.load(std::memory_order_relaxed)) return false;
-  // A signal that is sent to the program's process group reaches the other process as well, which has the
-  // program's handlers.
+  // A signal that is sent to the program's process group reaches the other process as well, which
+  // has the program's handlers.
   const SignalsBlocked no_handler;
   void* const stack = OwnMap(kStackBytes, /*touch=*/false);
   if (stack == nullptr) return false;
@@ -31,7 +31,8 @@ bool CallWithSpareDescriptors(void (*function)(void*), void* argument) {
         // Limits are its own as well. Where there is nothing to raise, the table is full: so there
         // is a descriptor with the number 0.
         uint64_t limits[2];
-        if (!sys::Failed(sys::Call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, reinterpret_cast<long>(limits)))) {
+        if (!sys::Failed(
+                sys::Call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, reinterpret_cast<long>(limits)))) {
           limits[0] = limits[1];
           sys::Call(SYS_prlimit64, 0, RLIMIT_NOFILE, reinterpret_cast<long>(limits), 0);
         }

@@ -3,10 +3,10 @@
 //
 // A program that leaks descriptors, or a server at its limit (RLIMIT_NOFILE), lives on; its trace
 // must, too. No descriptor is kept, and none may be taken from the program. But a process that
-// shares this one's memory may have limits and a table of its own: CLONE_VM without CLONE_FILES. There
-// the limit is raised as far as it may be, and number 0 closed. It does what has to be done, also a mapping, and ends; the calling
-// thread stands meanwhile (CLONE_VFORK). So it costs a copy of the table, tens of microseconds, and
-// only where a call said EMFILE.
+// shares this one's memory may have limits and a table of its own: CLONE_VM without CLONE_FILES.
+// There the limit is raised as far as it may be, and number 0 closed. It does what has to be done,
+// also a mapping, and ends; the calling thread stands meanwhile (CLONE_VFORK). So it costs a copy
+// of the table, tens of microseconds, and only where a call said EMFILE.
 //
 // The program notices nothing: the copy has no signal for its end and blocks all others, nobody
 // who traces the program is told of it, and locks belong to the program's table.
@@ -55,15 +55,16 @@ long WithDescriptor(Function function) {
   return result;
 }
 
-// The same, for what is written. Where all numbers are low (sys::MoveUp) another thread may close the one that is
-// ours, and open a file of the program's that gets it, before the write. So there it is done with a table of our
-// own, where that can be had.
+// The same, for what is written. Where all numbers are low (sys::MoveUp) another thread may close
+// the one that is ours, and open a file of the program's that gets it, before the write. So there
+// it is done with a table of our own, where that can be had.
 template <typename Function>
 long WithOwnDescriptor(Function function) {
   const bool others_choose = g_switch.sharing.load(std::memory_order_relaxed) != 0 &&
                              sys::Limit(RLIMIT_NOFILE) <= static_cast<uint64_t>(sys::kMovedUpFrom);
   long result = 0;
-  return others_choose && WithSpareDescriptors(function, &result) ? result : WithDescriptor(function);
+  return others_choose && WithSpareDescriptors(function, &result) ? result
+                                                                  : WithDescriptor(function);
 }
 
 // sys::ReadFile() so.

@@ -28,8 +28,8 @@ namespace memtrace {
 
 class EventRing {
  public:
-  // The sizes that a ring's mapping may have, RingHeader and words together. Both have room for any one event and any
-  // one stack behind a Restart().
+  // The sizes that a ring's mapping may have, RingHeader and words together. Both have room for any
+  // one event and any one stack behind a Restart().
   static constexpr size_t kBytes = 64 << 10;
   static constexpr size_t kSmallBytes = 12 << 10;
 

@@ -33,8 +33,8 @@ constexpr const char* kIntercepted[] = {"malloc", "pthread_create", "pthread_joi
                                         "__libc_memalign"};
 constexpr std::string_view kSomeSanitizer = MEMTRACE_SANITIZED("a sanitizer");
 
-// Every tool of Valgrind preloads the core's library; a tool that replaces the allocator preloads another one for that.
-// Under the other tools (callgrind, none) this library works like any code.
+// Every tool of Valgrind preloads the core's library; a tool that replaces the allocator preloads
+// another one for that. Under the other tools (callgrind, none) this library works like any code.
 constexpr std::string_view kValgrindLibrary = "vgpreload_", kValgrindCore = "vgpreload_core";
 constexpr std::string_view kValgrind =
     "this program runs under Valgrind, which replaces the allocator itself; it runs untraced "

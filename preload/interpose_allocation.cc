@@ -101,13 +101,15 @@ EXPORTED_JUMP void free_sized(void* block, size_t bytes) {
 
 EXPORTED_JUMP void free_aligned_sized(void* block, size_t alignment, size_t bytes) {
   if (g_real.program_free != nullptr) [[unlikely]] return g_real.program_free(block);
-  if (memtrace::Recording()) [[likely]] return memtrace::RecordedFreeAlignedSized(block, alignment, bytes);
+  if (memtrace::Recording()) [[likely]]
+    return memtrace::RecordedFreeAlignedSized(block, alignment, bytes);
   if (g_sampled.MayHold(block)) [[unlikely]] return memtrace::SlowFree(block);
   return g_real.free_aligned_sized(block, alignment, bytes);
 }
 
 EXPORTED_JUMP int posix_memalign(void** out, size_t alignment, size_t bytes) {
-  if (memtrace::Recording()) [[likely]] return memtrace::RecordedPosixMemalign(out, alignment, bytes);
+  if (memtrace::Recording()) [[likely]]
+    return memtrace::RecordedPosixMemalign(out, alignment, bytes);
   if (Take(bytes)) [[unlikely]] return memtrace::SlowPosixMemalign(out, alignment, bytes);
   return g_real.posix_memalign(out, alignment, bytes);
 }
@@ -136,9 +138,11 @@ EXPORTED_JUMP void* pvalloc(size_t bytes) {
   return g_real.pvalloc(bytes);
 }
 
-// No event, but called twice for each block by programs that count their memory, as redis-server does.
+// No event, but called twice for each block by programs that count their memory,
+// as redis-server does.
 EXPORTED_JUMP size_t malloc_usable_size(void* block) {
   std::atomic<bool>& asked = memtrace::g_usable_sizes_asked;
-  if (!asked.load(std::memory_order_relaxed)) [[unlikely]] asked.store(true, std::memory_order_relaxed);
+  if (!asked.load(std::memory_order_relaxed)) [[unlikely]]
+    asked.store(true, std::memory_order_relaxed);
   return g_real.malloc_usable_size(block);
 }

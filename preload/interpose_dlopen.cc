@@ -50,7 +50,8 @@ extern "C" [[gnu::used]] ENTERED void memtrace_before_dlopen(const char* file, i
   memtrace::NoticeUnseenCloses();
   if (file == nullptr || (mode & RTLD_DEEPBIND) == 0) return;
   memtrace::unwind::ExpectUnseenCloses();
-  AddNote(Shown(file), " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
+  AddNote(Shown(file),
+          " was opened with RTLD_DEEPBIND: what it allocates and frees by libc's malloc "
           "is not in this trace");
 }
 

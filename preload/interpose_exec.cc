@@ -29,7 +29,8 @@ struct OwnFiles {
   OwnFiles() { memtrace::WaitForSharedFiles(); }
 };
 
-// Lives until the exec has failed. What takes time comes first: a handler that jumps out of that has left nothing.
+// Lives until the exec has failed. What takes time comes first: a handler that jumps out of
+// that has left nothing.
 class Replacing {
   const LastWords last_words_;
   const memtrace::ExecUnderWay exec_;

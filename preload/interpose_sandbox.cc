@@ -48,14 +48,17 @@ bool Changes(long id, long call_for_current) {
 bool ChangesUser(long id) { return Changes(id, SYS_geteuid); }
 bool ChangesGroup(long id) { return Changes(id, SYS_getegid); }
 
-// Where the next process of this one is to be the first of a namespace, none may be made for our own
-// purposes: with its end the program could make none either.
+// Where the next process of this one is to be the first of a namespace, none may be made for our
+// own purposes: with its end the program could make none either.
 void LookWhereChildrenGo() {
   const SignalsBlocked calls;
-  if (calls && g_process.pid != sys::Getpid()) return;  // a vfork child: its own are not its parent's
+  // A vfork child: its own are not its parent's.
+  if (calls && g_process.pid != sys::Getpid()) return;
   char ours[64], childrens[64];
   const long a = calls ? sys::Readlink("/proc/thread-self/ns/pid", ours, sizeof(ours)) : 0;
-  const long b = calls ? sys::Readlink("/proc/thread-self/ns/pid_for_children", childrens, sizeof(childrens)) : 0;
+  const long b =
+      calls ? sys::Readlink("/proc/thread-self/ns/pid_for_children", childrens, sizeof(childrens))
+            : 0;
   // A link to nothing is of a namespace that has no process yet.
   const bool same = a > 0 && a == b && memcmp(ours, childrens, static_cast<size_t>(a)) == 0;
   if (!same) g_process.must_not_clone.store(true, std::memory_order_relaxed);
@@ -84,11 +87,13 @@ bool IsFilter(long operation, long program) {
   return operation == SECCOMP_SET_MODE_FILTER && program != 0;
 }
 
-// Behind a call that the kernel carried out: before, the address may be one that is an error of the call.
-// Not inlined: the declarations promise that there are limits, and not every program keeps it.
+// Behind a call that the kernel carried out: before, the address may be one that is an
+// error of the call. Not inlined: the declarations promise that there are limits, and not
+// every program keeps it.
 template <typename Limits>
 [[gnu::noinline]] void NoticeLimit(long result, int resource, const Limits* limits) {
-  if (result == 0 && resource == RLIMIT_AS && limits != nullptr) KeepToAddressSpaceLimit(limits->rlim_cur);
+  if (result == 0 && resource == RLIMIT_AS && limits != nullptr)
+    KeepToAddressSpaceLimit(limits->rlim_cur);
 }
 
 // Not every program passes an address of limits.
@@ -98,13 +103,14 @@ bool CanBeRead(const void* limits) {
   return unwind::ProbeWord(address) && unwind::ProbeWord(address + sizeof(uint64_t));
 }
 
-// No file may be opened any more, by a process of our own neither (descriptor_table.h); or none may become longer than the
-// trace is already. Limits that leave room are kept to.
+// No file may be opened any more, by a process of our own neither (descriptor_table.h); or none may
+// become longer than the trace is already. Limits that leave room are kept to.
 template <typename Limits>
 bool LosesFile(int resource, const Limits* limits) {
   if (resource != RLIMIT_FSIZE && resource != RLIMIT_NOFILE) return false;
   if (limits == nullptr || !CanBeRead(limits)) return false;
-  return resource == RLIMIT_NOFILE ? limits->rlim_max == 0 : limits->rlim_cur <= g_process.file.written_bytes();
+  return resource == RLIMIT_NOFILE ? limits->rlim_max == 0
+                                   : limits->rlim_cur <= g_process.file.written_bytes();
 }
 
 template <typename Limits, typename Real>
@@ -117,7 +123,8 @@ auto Limit(const char* name, bool is_ours, int resource, const Limits* limits, R
   return result;
 }
 
-// Without processes of its own the library cannot have descriptors where the program has used up all.
+// Without processes of its own the library cannot have descriptors where the
+// program has used up all.
 void PrepareForChildren(long flags) {
   if ((flags & CLONE_NEWPID) != 0) PrepareForPathLoss();
 }
@@ -148,8 +155,9 @@ int ConfiningPrctl(int option, unsigned long a, unsigned long b, unsigned long c
   return g_real.prctl(option, a, b, c, d);
 }
 
-// A vfork child's events are its parent's, in the same memory by the same clock: the parent's stamps are coarse from then
-// on too, for good, though it may read the counter. Were they not, the child's next one would be a fault.
+// A vfork child's events are its parent's, in the same memory by the same clock: the parent's
+// stamps are coarse from then on too, for good, though it may read the counter. Were they not, the
+// child's next one would be a fault.
 void PrepareForCounter(unsigned long how) {
   if (how != arch::kCounterFaults) return;
   { const Section section; }  // which may begin a trace, with a clock of its own
@@ -167,7 +175,8 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       if (a == SECCOMP_SET_MODE_STRICT && b == 0 && c == 0) PrepareForStrictMode();
       break;
     case SYS_prctl:
-      if (static_cast<int>(a) == arch::kSetCounterFaults) PrepareForCounter(static_cast<unsigned long>(b));
+      if (static_cast<int>(a) == arch::kSetCounterFaults)
+        PrepareForCounter(static_cast<unsigned long>(b));
       if (a != PR_SET_SECCOMP) break;
       if (b == SECCOMP_MODE_FILTER && c != 0) {
         return InstallFilter("prctl", reinterpret_cast<const void*>(c), real);
@@ -175,9 +184,11 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
       if (b == SECCOMP_MODE_STRICT) PrepareForStrictMode();
       break;
     case SYS_setrlimit:
-      return Limit("setrlimit", true, static_cast<int>(a), reinterpret_cast<const rlimit*>(b), real);
+      return Limit("setrlimit", true, static_cast<int>(a), reinterpret_cast<const rlimit*>(b),
+                   real);
     case SYS_prlimit64:
-      return Limit("prlimit", c != 0 && MeansUs(a), static_cast<int>(b), reinterpret_cast<const rlimit*>(c), real);
+      return Limit("prlimit", c != 0 && MeansUs(a), static_cast<int>(b),
+                   reinterpret_cast<const rlimit*>(c), real);
     case SYS_mount:
     case SYS_move_mount:
       PrepareForPathLoss();
@@ -211,7 +222,8 @@ long ConfiningSyscall(long number, long a, long b, long c, long d, long e, long 
   }
   if (!loses_path && number != SYS_unshare) return real();
   if (number == SYS_unshare) PrepareForChildren(a);
-  const long result = loses_path ? LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f) : real();
+  const long result =
+      loses_path ? LosePath(name, memtrace_real_syscall, number, a, b, c, d, e, f) : real();
   if (result == 0 && (number == SYS_setns || (number == SYS_unshare && (a & CLONE_NEWPID) != 0))) {
     LookWhereChildrenGo();
   }
@@ -313,11 +325,13 @@ EXPORTED int setfsgid(gid_t id) {
 }
 
 EXPORTED int setrlimit(__rlimit_resource_t resource, const struct rlimit* limits) {
-  return Limit("setrlimit", true, resource, limits, [&] { return Next().setrlimit(resource, limits); });
+  return Limit("setrlimit", true, resource, limits,
+               [&] { return Next().setrlimit(resource, limits); });
 }
 
 EXPORTED int setrlimit64(__rlimit_resource_t resource, const struct rlimit64* limits) {
-  return Limit("setrlimit", true, resource, limits, [&] { return Next().setrlimit64(resource, limits); });
+  return Limit("setrlimit", true, resource, limits,
+               [&] { return Next().setrlimit64(resource, limits); });
 }
 
 EXPORTED int prlimit(pid_t pid, __rlimit_resource resource, const struct rlimit* limits,

@@ -17,11 +17,12 @@ EXPORTED int sigaltstack(const stack_t* wanted, stack_t* before) noexcept {
     errno = static_cast<int>(-result);
     return -1;
   }
-  // The kernel is asked for the stack that is set now. `wanted` is not read: `before` may be the same struct, and the call
-  // has written the stack that was set before into it.
+  // The kernel is asked for the stack that is set now. `wanted` is not read: `before` may be the
+  // same struct, and the call has written the stack that was set before into it.
   stack_t now;
   if (wanted != nullptr &&
-      !memtrace::sys::Failed(memtrace::sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&now))) &&
+      !memtrace::sys::Failed(
+          memtrace::sys::Call(SYS_sigaltstack, 0, reinterpret_cast<long>(&now))) &&
       (now.ss_flags & SS_DISABLE) == 0 &&
       memtrace::NoteAlternateStack(reinterpret_cast<uintptr_t>(now.ss_sp), now.ss_size)) {
     memtrace::PrepareLeakSignal();

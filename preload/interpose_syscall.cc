@@ -40,8 +40,8 @@ extern const std::array<uint8_t, MOST_CONFINING + 1> memtrace_is_confining;
 [[gnu::used]] constinit const std::array<uint8_t, MOST_CONFINING + 1> memtrace_is_confining =
     TableOf();
 
-[[gnu::used]] ENTERED long memtrace_confining_syscall(long number, long a, long b, long c, long d, long e,
-                                              long f) {
+[[gnu::used]] ENTERED long memtrace_confining_syscall(long number, long a, long b, long c, long d,
+                                                      long e, long f) {
   return memtrace::ConfiningSyscall(number, a, b, c, d, e, f);
 }
 }

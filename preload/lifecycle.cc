@@ -83,8 +83,8 @@ void ReadLink(const char* path, Text<kCapacity>& out) {
   if (bytes > 0) out << std::string_view(buffer, static_cast<size_t>(bytes));
 }
 
-// For the name of the trace: of the file of the program, also where it was removed or never had a name. A mount
-// that is gone leaves none at all: then it is what the kernel calls the first thread.
+// For the name of the trace: of the file of the program, also where it was removed or never had a
+// name. A mount that is gone leaves none at all: then it is what the kernel calls the first thread.
 void NameProgram(Text<256>& program) {
   std::string_view name = g_process.executable.view();
   name = From(name, name.rfind('/') + 1);  // npos + 1 is 0
@@ -118,15 +118,16 @@ bool IsTerminal(int fd) {
   return !sys::Failed(sys::Call(SYS_ioctl, fd, TCGETS, reinterpret_cast<long>(settings)));
 }
 
-// Whether to say on standard error what went wrong. The first process of a tree may: the standard error of its
-// children may be read or compared by somebody. Where it is not known whether this is the first, only a terminal is told.
+// Whether to say on standard error what went wrong. The first process of a tree may: the standard
+// error of its children may be read or compared by somebody. Where it is not known whether this is
+// the first, only a terminal is told.
 bool MaySay() {
   const Parent parent = LookAtParent();
   return parent == Parent::kNotTraced || (parent == Parent::kHidden && IsTerminal(2));
 }
 
-// Who gives his process a title (setproctitle) leaves zeros where its arguments were. A single one behind the
-// last argument's own is an empty argument.
+// Who gives his process a title (setproctitle) leaves zeros where its arguments were. A single one
+// behind the last argument's own is an empty argument.
 std::string_view WithoutFilling(std::string_view arguments) {
   size_t zeros = 0;
   while (zeros < arguments.size() && arguments[arguments.size() - 1 - zeros] == '\0') ++zeros;
@@ -205,8 +206,9 @@ bool BeginTrace(uint64_t parent_trace_id) {
       {g_process.working_directory.c_str(), program.view(), g_process.pid, start_ns}, header);
   if (sys::Failed(created)) {
     if (parent_trace_id != 0 || !MaySay()) return false;
-    RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created),
-           " (error ", static_cast<int>(-created), "); the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
+    RawLog("cannot create the trace ", g_process.file.path(), ": ", ErrorText(created), " (error ",
+           static_cast<int>(-created),
+           "); the program runs untraced (set MEMTRACE_OUT to a file in a writable directory)");
     return false;
   }
   g_process.next_serial.store(1, std::memory_order_relaxed);
@@ -224,8 +226,9 @@ bool BeginTrace(uint64_t parent_trace_id) {
   return true;
 }
 
-// Has the kernel wipe the switch in fork children. Where it cannot (Linux before 4.14, emulations of
-// it), a child would take its parent's rings for its own, which are not there: nothing is recorded.
+// Has the kernel wipe the switch in fork children. Where it cannot (Linux before 4.14,
+// emulations of it), a child would take its parent's rings for its own, which are not
+// there: nothing is recorded.
 bool TellForkChildren() {
   const long told = sys::Madvise(&g_switch, sizeof(g_switch), MADV_WIPEONFORK);
   if (!sys::Failed(told)) return true;
@@ -262,7 +265,8 @@ std::string_view StringsOf(char* const* environment) {
   return {begin, static_cast<size_t>(end - begin)};
 }
 
-// False: they are not to be had. What was asked for is not known then: where to write, for one thing.
+// False: they are not to be had. What was asked for is not known then: where to
+// write, for one thing.
 bool ReadSettings() {
   const ProcFile file("/proc/self/environ", 4 << 20);
   if (file.error() == 0) {
@@ -273,8 +277,10 @@ bool ReadSettings() {
   const std::string_view strings = StringsOf(environ);
   if (strings.empty()) {
     if (MaySay()) {
-      RawLog("off: this process may not read its own /proc/self/environ, and so no setting (is its program "
-             "executable and not readable?)");
+      RawLog(
+          "off: this process may not read its own /proc/self/environ, and so no setting (is its "
+          "program "
+          "executable and not readable?)");
     }
     return false;
   }
@@ -282,8 +288,8 @@ bool ReadSettings() {
   return true;
 }
 
-// The file of the program. The link is of the loader where that was called by its name, and leads nowhere where
-// the program came from a mount that is gone.
+// The file of the program. The link is of the loader where that was called by its name, and leads
+// nowhere where the program came from a mount that is gone.
 void ReadExecutable() {
   ReadLink("/proc/self/exe", g_process.executable);
   if (getauxval(AT_BASE) != 0 && g_process.executable.view() != "/") return;
@@ -409,7 +415,8 @@ ENTERED void AtExit(int status, void*) {
 }
 
 ENTERED void AtQuickExit(void*) {
-  EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed), MEMTRACE_KEPT_REGISTERS_ON_STACK());
+  EndAtOnce(g_quick_exit_status.load(std::memory_order_relaxed),
+            MEMTRACE_KEPT_REGISTERS_ON_STACK());
 }
 
 // Runs before main and before the constructors of the program; with the first
@@ -423,8 +430,8 @@ ENTERED __attribute__((constructor)) void OnLoad() {
   PrepareScans();
   // Registered first, so run last: after the destructors of the program.
   on_exit(&AtExit, nullptr);
-  // This is what at_quick_exit() calls, which itself is not a name in the shared libc. Any address in the module names
-  // the module.
+  // This is what at_quick_exit() calls, which itself is not a name in the shared libc. Any address
+  // in the module names the module.
   __cxa_at_quick_exit(&AtQuickExit, &g_process);
 }
 
@@ -437,8 +444,8 @@ void EndAtOnce(int status, uintptr_t stack_pointer) {
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }
 
-// Whether a process that is off stays off. It does not if only the recording of the process that it was forked from
-// had ended.
+// Whether a process that is off stays off. It does not if only the recording of the process that it
+// was forked from had ended.
 static bool IsOffForGood() {
   return !g_process.ended_for_itself.load(std::memory_order_relaxed) ||
          g_switch.ended.load(std::memory_order_relaxed) != 0;
@@ -451,8 +458,8 @@ bool EnsureRecording() {
   if (!FindRealAllocator()) return false;  // called back from inside that search
   Mode mode = g_process.mode.load(std::memory_order_acquire);
   if (mode == Mode::kOff && IsOffForGood()) return false;
-  // Recording, but the switch is 0: the kernel wiped it, this is a fork child. So is one whose recording
-  // ended, and nothing there says that it did.
+  // Recording, but the switch is 0: the kernel wiped it, this is a fork child. So is one whose
+  // recording ended, and nothing there says that it did.
   const bool child = mode == Mode::kRecording || mode == Mode::kOff;
   if (mode == Mode::kStarting ||
       !g_process.mode.compare_exchange_strong(mode, Mode::kStarting, std::memory_order_acq_rel)) {
@@ -472,7 +479,8 @@ bool EnsureRecording() {
 }
 
 void StopRecording(format::RecordingStop why, long error) {
-  // The limit is one for each file. What a filter forbids, it forbids to what is forked from here as well.
+  // The limit is one for each file. What a filter forbids, it forbids to what is
+  // forked from here as well.
   if (why == format::RecordingStop::kMaxBytes) {
     g_switch.ended.store(1, std::memory_order_relaxed);
     g_process.ended_for_itself.store(true, std::memory_order_relaxed);

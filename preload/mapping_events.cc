@@ -1,4 +1,5 @@
-// The events of memory past malloc: mappings, the break that the program moves itself, shared segments.
+// The events of memory past malloc: mappings, the break that the program moves
+// itself, shared segments.
 
 #include <sys/mman.h>
 
@@ -54,7 +55,8 @@ void RecordMmap(void* address, size_t length, int prot, int flags, int fd, uint6
   if (calls && fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
     Text<16> file;
     file << "fd/" << fd;
-    name_bytes = ReadOwnProc(file.view(), [&](const char* path) { return sys::Readlink(path, name, 4096); });
+    name_bytes =
+        ReadOwnProc(file.view(), [&](const char* path) { return sys::Readlink(path, name, 4096); });
     if (name_bytes < 0) name_bytes = 0;
   }
   PutExtended(state, format::ExtendedType::kMmap,

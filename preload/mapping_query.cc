@@ -16,14 +16,16 @@ namespace memtrace {
 
 namespace {
 
-// PROCMAP_QUERY of linux/fs.h, Linux 6.11: what the kernel knows of one mapping, without the text of all.
+// PROCMAP_QUERY of linux/fs.h, Linux 6.11: what the kernel knows of one mapping,
+// without the text of all.
 struct MappingQuery {
   uint64_t size = sizeof(MappingQuery);
   uint64_t flags = 0;  // the mapping that has the address
   uint64_t address = 0;
   uint64_t start = 0, end = 0, mapping_flags = 0, page_size = 0, offset = 0, inode = 0;
   uint32_t device_major = 0, device_minor = 0;
-  uint32_t name_bytes = 0, build_id_bytes = 0;  // room, then what there is; of the name with its zero
+  // Room, then what there is; of the name with its zero.
+  uint32_t name_bytes = 0, build_id_bytes = 0;
   uint64_t name = 0, build_id = 0;              // where they go
 };
 constexpr unsigned long kProcmapQuery = _IOWR('f', 17, MappingQuery);
@@ -68,7 +70,8 @@ bool NameOfMapping(uintptr_t start, Text<8192>& path) {
     OwnUnmap(maps, kMost);
     return true;
   }
-  const long bytes = ReadOwnProc("maps", [&](const char* file) { return sys::ReadFile(file, maps, kMost); });
+  const long bytes =
+      ReadOwnProc("maps", [&](const char* file) { return sys::ReadFile(file, maps, kMost); });
   std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
   bool found = false;
   while (!rest.empty() && !found) {

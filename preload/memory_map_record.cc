@@ -32,7 +32,8 @@ void WriteMemoryMap(format::MapReason reason) {
     auto* text = static_cast<char*>(OwnMap(capacity, /*touch=*/false));
     if (text == nullptr) return;
     const uint64_t own = own_private_bytes();  // what is ours in the map that is read now
-    const long bytes = ReadOwnProc("maps", [&](const char* path) { return ReadFile(path, text, capacity); });
+    const long bytes =
+        ReadOwnProc("maps", [&](const char* path) { return ReadFile(path, text, capacity); });
     const bool whole = bytes > 0 && static_cast<size_t>(bytes) < capacity;
     if (whole) {
       const std::string_view map(text, static_cast<size_t>(bytes));

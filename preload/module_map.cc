@@ -36,8 +36,8 @@ size_t g_permanent_told = 0;  // in the trace, by numbers from 1 on: more, where
 Instance* g_instances = nullptr;
 constinit std::atomic<uint32_t> g_instance_count{0};
 constinit std::atomic<bool> g_full_told{false};
-// Instances that are loaded, a bit each: few of all that ever were, in a program that loads plugins again
-// and again.
+// Instances that are loaded, a bit each: few of all that ever were, in a program that loads
+// plugins again and again.
 constinit std::atomic<uint64_t> g_loaded[kMaxInstances / 64] = {};
 
 constexpr uint64_t BitOf(size_t instance) { return uint64_t{1} << (instance % 64); }
@@ -164,8 +164,9 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   if (index >= kMaxInstances) {
     g_instance_count.store(kMaxInstances, std::memory_order_release);
     if (!g_full_told.exchange(true)) {
-      AddCoverageNote("16,384 modules were loaded after the start, all that there is room for: calls from "
-                      "those loaded after them have an address and no name.");
+      AddCoverageNote(
+          "16,384 modules were loaded after the start, all that there is room for: calls from "
+          "those loaded after them have an address and no name.");
     }
     return nullptr;
   }
@@ -183,9 +184,10 @@ Instance* AddInstance(const dl_find_object& object, uintptr_t start, uint64_t pa
   return &instance;
 }
 
-// Is it still where it was? No lock of the loader is asked for: its holder may wait for us, as does a callback of the
-// program's dl_iterate_phdr(). And nothing of the module or of its link_map is read, which another thread may be
-// unloading. The same file, loaded again just there meanwhile, passes for what it was.
+// Is it still where it was? No lock of the loader is asked for: its holder may wait for us, as does
+// a callback of the program's dl_iterate_phdr(). And nothing of the module or of its link_map is
+// read, which another thread may be unloading. The same file, loaded again just there meanwhile,
+// passes for what it was.
 bool IsStillThere(const Instance& instance) {
   dl_find_object found;
   return _dl_find_object(reinterpret_cast<void*>(instance.range.start), &found) == 0 &&
@@ -200,8 +202,8 @@ bool AnyIsGone() {
   return any;
 }
 
-// The same in a fork child, where nobody unloads meanwhile. Nothing of an instance that was unloaded unseen may be
-// read: what glibc loads for a character set it also unloads.
+// The same in a fork child, where nobody unloads meanwhile. Nothing of an instance that was
+// unloaded unseen may be read: what glibc loads for a character set it also unloads.
 bool IsStillLoaded(const Instance& instance) {
   dl_find_object found;
   if (_dl_find_object(reinterpret_cast<void*>(instance.range.start), &found) != 0) return false;
@@ -272,12 +274,13 @@ uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable)
 
 namespace {
 
-// Between BeginClose() and EndClose(), whose argument it gives. The records of what is gone are this
-// process's: a fork child that has not begun yet begins first.
+// Between BeginClose() and EndClose(), whose argument it gives. The records of what is gone are
+// this process's: a fork child that has not begun yet begins first.
 bool RetireWhatIsGone() {
   // What has no instance any more, for want of room, may be gone as well.
   if (!AnyIsGone()) return g_full_told.load(std::memory_order_relaxed);
-  if (const Section section; !section && g_switch.recording.load(std::memory_order_relaxed) == 0) return true;
+  if (const Section section; !section && g_switch.recording.load(std::memory_order_relaxed) == 0)
+    return true;
   FindLoaded([](size_t i) {
     if (!IsStillThere(g_instances[i])) Retire(i);
     return false;

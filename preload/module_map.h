@@ -9,8 +9,8 @@
 // dlopen is not wrapped (it would break the search by RUNPATH), so new modules
 // are met on the event path: InstanceOf() takes no lock and calls no loader
 // function. It reads the module's own headers in memory, which cannot go away:
-// one of its frames is on the caller's stack. A fork child, which reads them later, asks first whether the
-// module is still there (_dl_find_object(), which takes no lock).
+// one of its frames is on the caller's stack. A fork child, which reads them later, asks first
+// whether the module is still there (_dl_find_object(), which takes no lock).
 //
 // docs/lifecycle.md tells what happens when a module is unloaded unseen.
 
@@ -38,8 +38,8 @@ void WritePermanentModulesAgain();
 // See unwind::InstanceOfFunction.
 uint16_t InstanceOf(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 
-// Before a module is loaded: it may be put where one was that somebody unloaded past the wrapper (who got
-// libc's dlclose by dlsym).
+// Before a module is loaded: it may be put where one was that somebody unloaded past the wrapper
+// (who got libc's dlclose by dlsym).
 void NoticeUnseenCloses();
 
 // dlclose, as the wrapper needs it.

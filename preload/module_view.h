@@ -1,7 +1,7 @@
 // What a module's own memory tells of it, and the record of that in the trace.
 //
-// What views refer to is in the module: they are good for as long as it is mapped. Nothing here takes a
-// lock of the loader or allocates.
+// What views refer to is in the module: they are good for as long as it is mapped. Nothing here
+// takes a lock of the loader or allocates.
 
 #ifndef MEMTRACE_PRELOAD_MODULE_VIEW_H_
 #define MEMTRACE_PRELOAD_MODULE_VIEW_H_
@@ -40,9 +40,9 @@ struct ModuleView {
 // Of a module that was there before the program began; the executable's name is the kernel's.
 ModuleView ViewOfPermanent(const dl_phdr_info& info, bool executable);
 
-// Of a module that was loaded later, from its headers in memory. Those that a tool has moved out of the first
-// page (patchelf) may lie anywhere; then the kernel is asked, and `room`, which has to live as long as the view,
-// has what it says.
+// Of a module that was loaded later, from its headers in memory. Those that a tool has moved out of
+// the first page (patchelf) may lie anywhere; then the kernel is asked, and `room`, which has to
+// live as long as the view, has what it says.
 struct BuildIdRoom {
   char bytes[64];
 };

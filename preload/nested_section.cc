@@ -50,9 +50,12 @@ bool IsTrampoline(uintptr_t pc) {
 // Takes the sections back that were left for good. See the head of nested_section.h.
 [[gnu::noinline]] void RecoverAbandoned(uintptr_t top) {
   ThreadState* const state = t_slot.state;
-  // First what is cheap: a coroutine may go on for long after a jump, and nothing can be proven there.
+  // First what is cheap: a coroutine may go on for long after a jump, and nothing
+  // can be proven there.
   if (!state->unwinder.MayBePrimary(top)) return;
-  const auto may_be_left = [&](uintptr_t frame) { return frame < top && state->unwinder.MayBePrimary(frame); };
+  const auto may_be_left = [&](uintptr_t frame) {
+    return frame < top && state->unwinder.MayBePrimary(frame);
+  };
   bool any = t_slot.mode == ThreadMode::kInside && may_be_left(t_slot.section_frame);
   for (ThreadState* each = state->for_handlers; each != nullptr; each = each->for_handlers) {
     any |= each->in_use && may_be_left(each->section_frame);

@@ -28,10 +28,9 @@
 //
 // What lies below there on the same stack nobody can return to. The section's event may be
 // missing or its call not have happened: counted as abandoned_events. Until there is
-// proof, for a program whose stack is deeper from now on, the events go on to be recorded, slower. On a stack that
-// is not the thread's own no proof is sought.
-// A section that was left on an alternate stack is not taken back: there is one less for
-// handlers that interrupt each other.
+// proof, for a program whose stack is deeper from now on, the events go on to be recorded, slower.
+// On a stack that is not the thread's own no proof is sought. A section that was left on an
+// alternate stack is not taken back: there is one less for handlers that interrupt each other.
 //
 // Threads: the calling one, in any state. All of it is off the event path of a thread that
 // no signal interrupts.
@@ -48,8 +47,9 @@ namespace memtrace {
 // Handlers that interrupt each other inside the tracer, on one thread.
 inline constexpr int kMostNested = 4;
 
-// Opens a section for a thread that is in ThreadMode::kInside or kOwnCalls. `top`: the caller's stack pointer, or any
-// address between it and the frame of this call. Null: the call is no event, or was counted as missed.
+// Opens a section for a thread that is in ThreadMode::kInside or kOwnCalls. `top`: the caller's
+// stack pointer, or any address between it and the frame of this call. Null: the call is no event,
+// or was counted as missed.
 ThreadState* OpenNestedSection(uintptr_t top);
 void CloseNestedSection(ThreadState& state);
 

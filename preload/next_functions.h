@@ -1,10 +1,11 @@
-// NextFunctions: the next definitions of the functions that we export and that RealAllocator does not
-// have.
+// NextFunctions: the next definitions of the functions that we export and that
+// RealAllocator does not have.
 //
-// dlsym() takes the loader's lock, and whoever waits for us may hold it: the constructor of a library
-// that is being opened, which starts a thread and waits for it. In a child of _Fork(), or of a fork() in a
-// program with threads, its holder may not even be there. So nothing is looked for when it is called: all of them
-// are found at once, with the allocator's (real_allocator.h), before there is a second thread.
+// dlsym() takes the loader's lock, and whoever waits for us may hold it: the constructor of a
+// library that is being opened, which starts a thread and waits for it. In a child of _Fork(), or
+// of a fork() in a program with threads, its holder may not even be there. So nothing is looked for
+// when it is called: all of them are found at once, with the allocator's (real_allocator.h), before
+// there is a second thread.
 //
 // Only names that every glibc that we run with has: see FindRealAllocator().
 

@@ -1,9 +1,10 @@
-// OpenNumbers: the numbers that descriptors of ours have had, for a fork child: it gets a copy of what another thread
-// has open for a moment, which nobody there would close.
+// OpenNumbers: the numbers that descriptors of ours have had, for a fork child: it gets a copy of
+// what another thread has open for a moment, which nobody there would close.
 //
-// A fork copies the table of descriptors first and memory later: what was open then may be closed since. So numbers are
-// kept that ever were ours; of a few threads, which open one file at a time, these are few. And a thread may be between
-// the call that gives a number and the note of it, or there may be too many: then the child has to search.
+// A fork copies the table of descriptors first and memory later: what was open then may be closed
+// since. So numbers are kept that ever were ours; of a few threads, which open one file at a time,
+// these are few. And a thread may be between the call that gives a number and the note of it, or
+// there may be too many: then the child has to search.
 //
 //   {
 //     const OpenNumbers::Opening opening(&numbers);

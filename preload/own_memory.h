@@ -18,8 +18,8 @@ namespace memtrace {
 void* OwnMap(size_t bytes, bool touch);
 void OwnUnmap(void* address, size_t bytes);
 
-// The memory that OwnMap() gave out and that is still mapped, and the stack engine's table, as far as they are
-// known: of thousands of mappings the latest may be missing.
+// The memory that OwnMap() gave out and that is still mapped, and the stack engine's table, as far
+// as they are known: of thousands of mappings the latest may be missing.
 struct OwnRange {
   uintptr_t begin, end;
 };

@@ -8,8 +8,8 @@
 namespace memtrace {
 
 long OpenOwnPagemap() {
-  // On most kernels the page map of a thread that has ended can be opened, so a read is tried as well. 0 may be a
-  // descriptor.
+  // On most kernels the page map of a thread that has ended can be opened, so a read is tried as
+  // well. 0 may be a descriptor.
   const long opened = ReadOwnProc("pagemap", [](const char* path) {
     const long fd = sys::MoveUp(sys::Open(path, O_RDONLY));
     if (sys::Failed(fd)) return fd;

@@ -1,8 +1,9 @@
 // ReadOwnProc: what /proc tells of this process.
 //
-// /proc/self is the first thread's. When that has ended it tells nothing, and /proc/thread-self, which is
-// the calling one's, tells all the same. But not everywhere may that be read: AppArmor's abstractions/base
-// lets programs read /proc/PID/maps and no thread's, and emulators know of /proc/self alone. So it comes second.
+// /proc/self is the first thread's. When that has ended it tells nothing, and /proc/thread-self,
+// which is the calling one's, tells all the same. But not everywhere may that be read: AppArmor's
+// abstractions/base lets programs read /proc/PID/maps and no thread's, and emulators know of
+// /proc/self alone. So it comes second.
 
 #ifndef MEMTRACE_PRELOAD_OWN_PROC_H_
 #define MEMTRACE_PRELOAD_OWN_PROC_H_
@@ -13,8 +14,8 @@
 
 namespace memtrace {
 
-// `read(path)` of the file `name` there: what it says where that is more than 0, as the number of bytes is
-// that were read. 0 and -errno: nothing was told.
+// `read(path)` of the file `name` there: what it says where that is more than 0, as the number of
+// bytes is that were read. 0 and -errno: nothing was told.
 template <typename Read>
 long ReadOwnProc(std::string_view name, Read read) {
   long result = 0;

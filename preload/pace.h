@@ -1,14 +1,15 @@
-// Pace: how often a thing may be done whose price is not known before: so seldom that all of it together takes
-// no more than a fiftieth of a processor, and after `most` at the latest. Its price is the lower one of the last two
-// times: who was stopped meanwhile looks as if it had cost that. getrusage() adds up all threads of the process: 1.3 us
-// with one, 0.7 ms with ten thousand.
+// Pace: how often a thing may be done whose price is not known before: so seldom that all of it
+// together takes no more than a fiftieth of a processor, and after `most` at the latest. Its price
+// is the lower one of the last two times: who was stopped meanwhile looks as if it had cost that.
+// getrusage() adds up all threads of the process: 1.3 us with one, 0.7 ms with ten thousand.
 //
 //   if (!pace.IsDue(now)) return;
 //   ... the thing ...
 //   pace.Took(now, g_clock.Now(), most);     // kLongestPauseUs, in ticks
 //
-// Times are ticks of one clock, and may be of other threads: what is earlier than what another has said is not due.
-// Threads: any; several may find it due at once. By a coarse clock the thing costs nothing.
+// Times are ticks of one clock, and may be of other threads: what is earlier than what
+// another has said is not due. Threads: any; several may find it due at once. By a coarse
+// clock the thing costs nothing.
 
 #ifndef MEMTRACE_PRELOAD_PACE_H_
 #define MEMTRACE_PRELOAD_PACE_H_

@@ -93,19 +93,23 @@ struct Process {
     uintptr_t begin = 0;
     size_t bytes = 0;
   } other_allocator;
-  // The recording of this process, or of the one that it is forked from, has ended for a reason that was its own: its
-  // trace was full.
+  // The recording of this process, or of the one that it is forked from, has ended for a reason
+  // that was its own: its trace was full.
   std::atomic<bool> ended_for_itself{false};
-  std::atomic<bool> stopped_by_program{false};  // as g_switch.recording says; not wiped in a fork child
+  // As g_switch.recording says; not wiped in a fork child.
+  std::atomic<bool> stopped_by_program{false};
   std::atomic<uint32_t> next_serial{1};
   std::atomic<uint64_t> missed_events{0};   // could not be recorded at all
-  // Events that a signal handler jumped out of: the event may be missing, or its call may not have happened.
+  // Events that a signal handler jumped out of: the event may be missing, or its call
+  // may not have happened.
   std::atomic<uint64_t> abandoned_events{0};
   std::atomic<uint64_t> private_rings{0};
-  // A process that we made would be the first of a new namespace, and with its end the program could
-  // have no other there; or a fork would wait for a thread of the program that stands meanwhile.
+  // A process that we made would be the first of a new namespace, and with its end the
+  // program could have no other there; or a fork would wait for a thread of the program
+  // that stands meanwhile.
   std::atomic<bool> must_not_clone{false};
-  long inherited_peak_kb = 0;  // as the kernel counts it, of programs before an exec; 0: it is less than ours
+  // As the kernel counts it, of programs before an exec; 0: it is less than ours.
+  long inherited_peak_kb = 0;
   std::atomic<uintptr_t> seen_break{0};     // libc's program break after the last event
   uintptr_t first_break = 0;                // the kernel's, while libc's is 0: not yet asked for
   ArenaHeaps arena_heaps;
@@ -116,8 +120,9 @@ struct Process {
 };
 extern Process g_process;
 
-// The peak of this program, made from the peak that getrusage says; in KiB. 0: not known, for a program that this
-// process was before an exec had as much, or its parent while it was a vfork child.
+// The peak of this program, made from the peak that getrusage says; in KiB. 0: not
+// known, for a program that this process was before an exec had as much, or its parent
+// while it was a vfork child.
 inline long OwnPeakKb(long peak_kb) { return peak_kb > g_process.inherited_peak_kb ? peak_kb : 0; }
 
 inline void CountMissedEvent() {

@@ -13,7 +13,8 @@ namespace memtrace {
 // Field 22 of the text of a /proc/PID/stat: clock ticks since boot. 0: it has none.
 uint64_t StartTicksOfStat(std::string_view stat);
 
-// The same number of a process that is there; 0 where /proc does not show it. Makes system calls only.
+// The same number of a process that is there; 0 where /proc does not show it.
+// Makes system calls only.
 uint64_t StartTicksOfProcess(int pid);
 uint64_t StartTicksOfSelf();
 

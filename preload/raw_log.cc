@@ -17,14 +17,15 @@ constexpr int kStandardError = 2;
 bool IsFileAtItsLimit(size_t bytes) {
   const uint64_t limit = sys::FileSizeLimit();
   struct stat info;
-  return limit != UINT64_MAX && !sys::Failed(sys::Fstat(kStandardError, &info)) && S_ISREG(info.st_mode) &&
-         static_cast<uint64_t>(info.st_size) + bytes > limit;
+  return limit != UINT64_MAX && !sys::Failed(sys::Fstat(kStandardError, &info)) &&
+         S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) + bytes > limit;
 }
 
 bool TakesWithoutWaiting() {
   pollfd standard_error = {kStandardError, POLLOUT, 0};
   const timespec now = {};
-  return sys::Call(SYS_ppoll, reinterpret_cast<long>(&standard_error), 1, reinterpret_cast<long>(&now), 0, 0) == 1 &&
+  return sys::Call(SYS_ppoll, reinterpret_cast<long>(&standard_error), 1,
+                   reinterpret_cast<long>(&now), 0, 0) == 1 &&
          (standard_error.revents & POLLOUT) != 0 && (standard_error.revents & POLLERR) == 0;
 }
 
@@ -38,7 +39,8 @@ bool IsPipeSignalPending() {
 
 void TakePipeSignal() {
   const timespec now = {};
-  sys::Call(SYS_rt_sigtimedwait, reinterpret_cast<long>(&kPipe), 0, reinterpret_cast<long>(&now), sizeof(kPipe));
+  sys::Call(SYS_rt_sigtimedwait, reinterpret_cast<long>(&kPipe), 0, reinterpret_cast<long>(&now),
+            sizeof(kPipe));
 }
 
 }  // namespace
@@ -48,7 +50,8 @@ void WriteToStandardError(std::string_view line) {
   if (!calls || IsFileAtItsLimit(line.size()) || !TakesWithoutWaiting()) return;
   const bool is_the_programs = IsPipeSignalPending();
   // A socket whose other end is gone looks as if it took it.
-  if (sys::Write(kStandardError, line.data(), line.size()) == -EPIPE && !is_the_programs) TakePipeSignal();
+  if (sys::Write(kStandardError, line.data(), line.size()) == -EPIPE && !is_the_programs)
+    TakePipeSignal();
 }
 
 }  // namespace memtrace

@@ -69,8 +69,8 @@ size_t EarlyUsableSize(void* block) {
   if (FindRealAllocator()) return g_real.malloc_usable_size(block);
   return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : 0;
 }
-// UsableSizeOfAny() takes the place of malloc_usable_size() after a search in which the arena gave out blocks. In most
-// processes there are no such blocks, and nobody need ask whose a block is.
+// UsableSizeOfAny() takes the place of malloc_usable_size() after a search in which the arena gave
+// out blocks. In most processes there are no such blocks, and nobody need ask whose a block is.
 constinit decltype(RealAllocator::malloc_usable_size) g_next_usable_size = nullptr;
 size_t UsableSizeOfAny(void* block) {
   return g_bootstrap_arena.Owns(block) ? BootstrapArena::Size(block) : g_next_usable_size(block);
@@ -240,7 +240,8 @@ bool RealAllocatorIsGlibc() {
 
 void RealAllocatorModule(uintptr_t* begin, size_t* bytes) {
   dl_find_object module;
-  if (!FindRealAllocator() || _dl_find_object(reinterpret_cast<void*>(g_real.malloc), &module) != 0) return;
+  if (!FindRealAllocator() || _dl_find_object(reinterpret_cast<void*>(g_real.malloc), &module) != 0)
+    return;
   *begin = reinterpret_cast<uintptr_t>(module.dlfo_map_start);
   *bytes = reinterpret_cast<uintptr_t>(module.dlfo_map_end) - *begin;
 }

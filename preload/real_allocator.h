@@ -49,7 +49,8 @@ struct RealAllocator {
 
 extern RealAllocator g_real;
 
-// The program has called malloc_usable_size(): what lies behind the bytes it asked for may be in use.
+// The program has called malloc_usable_size(): what lies behind the bytes it
+// asked for may be in use.
 extern std::atomic<bool> g_usable_sizes_asked;
 
 // The next definition of syscall(), for the jump in preload/arch/.

@@ -122,7 +122,8 @@ uint32_t SlotOf(ThreadState& state, const CallSite& site) {
   return Stopped() ? format::kStoppedSlot : CaptureStack(state, site);
 }
 
-// Notes a block that a sampling process records, so that its free is recorded too. False: there is no room.
+// Notes a block that a sampling process records, so that its free is recorded too.
+// False: there is no room.
 bool Keep(const void* block) {
   if (!Sampling() || block == nullptr || g_sampled.Insert(block)) return true;
   CountMissedEvent();
@@ -143,16 +144,17 @@ void BeginSampling() {
   t_slot.mode = ThreadMode::kSampling;
 }
 
-// There is no state for the thread, which was in `mode` before. Others may have theirs, and this one
-// later. But one that had a state, in the parent of a fork, may be in the midst of a call
-// of which that was the first half: then no section must open, and the mode cannot say so.
+// There is no state for the thread, which was in `mode` before. Others may have theirs, and this
+// one later. But one that had a state, in the parent of a fork, may be in the midst of a call of
+// which that was the first half: then no section must open, and the mode cannot say so.
 void MissFirstEvent(ThreadMode mode) {
   CountMissedEvent();
   if (mode == ThreadMode::kRecording) StopRecording(format::RecordingStop::kNoMemory, ENOMEM);
 }
 
-// The mode of a thread that did not get the section that it asked for, and was in `mode` before. The child of a fork
-// that is not traced, or whose trace could not be begun, has no state any more: kRecording would promise one.
+// The mode of a thread that did not get the section that it asked for, and was in `mode` before.
+// The child of a fork that is not traced, or whose trace could not be begun, has no state any more:
+// kRecording would promise one.
 ThreadMode ModeWithoutSection(ThreadMode mode) {
   return mode == ThreadMode::kRecording && t_slot.state == nullptr ? ThreadMode::kNew : mode;
 }
@@ -189,7 +191,8 @@ void Section::Leave() {
 
 ThreadState* RecordingSection::Resume() {
   if (Stopped() || EnsureRecording()) {
-    if (t_slot.state == nullptr && AttachThread() == nullptr) MissFirstEvent(ThreadMode::kRecording);
+    if (t_slot.state == nullptr && AttachThread() == nullptr)
+      MissFirstEvent(ThreadMode::kRecording);
     if (t_slot.state != nullptr && !Stopped()) return t_slot.state;
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -258,8 +261,8 @@ void RecordFreeInAnyMode(void* block, const CallSite& site) {
   Put(state, format::Head(EventKind::kFree, address));
 }
 
-// A section of the recording was not to be had, most often because the program has stopped it. It may have started
-// it since: the event belongs into the trace either way.
+// A section of the recording was not to be had, most often because the program has stopped it. It
+// may have started it since: the event belongs into the trace either way.
 static bool IsRecordedInAnyMode() {
   return g_switch.recording.load(std::memory_order_relaxed) != 0 && t_slot.state != nullptr;
 }

@@ -123,7 +123,8 @@ void RecordArenaGrowth(ThreadState& state, uintptr_t base, size_t bytes, uint32_
 
 // Before the real call, in ThreadMode::kRecording: what CaptureStack() will look at first
 // comes into the cache while the allocator works. Changes nothing that is recorded. No state: the
-// first half of a realloc, or a signal handler, found that this is the child of a fork that is not traced.
+// first half of a realloc, or a signal handler, found that this is the child of a
+// fork that is not traced.
 inline void PrepareStack(const CallSite& site) {
   ThreadState* const state = t_slot.state;
   if (state == nullptr) [[unlikely]] return;
@@ -197,8 +198,8 @@ void RecordWideAlloc(ThreadState& state, AllocFunction function, void* block, si
                      uint32_t slot, unsigned alignment_log2);
 
 // The events of blocks from this size on have stamps of their own. An event without one lies
-// somewhere between two, which in a thread that pauses among fast events may be a second: for the heap
-// over time, and for whose a page fault was, that matters where the block is large, and there
+// somewhere between two, which in a thread that pauses among fast events may be a second: for the
+// heap over time, and for whose a page fault was, that matters where the block is large, and there
 // it costs nothing that could be measured beside the clearing of its pages.
 inline constexpr size_t kStampedBytes = size_t{64} << 10;
 

@@ -14,7 +14,8 @@ void SampledSet::Watch(const void* begin, const void* end) {
   for (auto at = static_cast<const char*>(begin); at < end; at += 64) {
     filter_[FilterIndex(at)].store(0, std::memory_order_relaxed);
   }
-  if (begin != end) filter_[FilterIndex(static_cast<const char*>(end) - 1)].store(0, std::memory_order_relaxed);
+  if (begin != end)
+    filter_[FilterIndex(static_cast<const char*>(end) - 1)].store(0, std::memory_order_relaxed);
 }
 
 void SampledSet::Count(const void* block) {

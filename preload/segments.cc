@@ -9,8 +9,8 @@
 namespace memtrace {
 namespace {
 
-// The shares of the file: a sixteenth for metadata, a quarter for rings; but not less than a program with
-// two threads needs.
+// The shares of the file: a sixteenth for metadata, a quarter for rings; but not less than a
+// program with two threads needs.
 constexpr uint64_t kMetadataShare = 16, kRingShare = 4;
 constexpr uint64_t kLeastMetadata = 64 << 10;
 constexpr uint64_t kLeastRings = 3;

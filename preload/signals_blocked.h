@@ -7,12 +7,13 @@
 // Once only memory calls may be made (allowed_calls.h) nothing is blocked: a handler that then
 // forks, jumps or ends its thread within a write may lose that block.
 //
-// A thread that does so over and over, as while it writes marks, would hardly ever be seen without by a scan that
-// stops the threads (leak_scan/thread_stop.h): so it pauses behind it while there is one.
+// A thread that does so over and over, as while it writes marks, would hardly ever be seen
+// without by a scan that stops the threads (leak_scan/thread_stop.h): so it pauses behind
+// it while there is one.
 //
 // What a fault or a seccomp filter raises is not blocked besides: the kernel kills a process
-// that blocks such a signal, whatever handler it has. Where the program itself blocks it, it stays so: one may
-// be pending, for its sigwait().
+// that blocks such a signal, whatever handler it has. Where the program itself blocks it, it stays
+// so: one may be pending, for its sigwait().
 
 #ifndef MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
 #define MEMTRACE_PRELOAD_SIGNALS_BLOCKED_H_
@@ -43,7 +44,8 @@ class SignalsBlocked {
   ~SignalsBlocked() {
     if (!calls_) return;
     Change(SIG_SETMASK, before_, nullptr);
-    if (g_stop_under_way.load(std::memory_order_relaxed) && (~before_ & kRealtime) != 0) LetBeStopped();
+    if (g_stop_under_way.load(std::memory_order_relaxed) && (~before_ & kRealtime) != 0)
+      LetBeStopped();
   }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;

@@ -55,7 +55,8 @@ inline long Fstat(long fd, struct stat* out) {
   return Call(SYS_fstat, fd, reinterpret_cast<long>(out));
 }
 inline long Stat(const char* path, struct stat* out, int flags = 0) {
-  return Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(out), flags);
+  return Call(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path), reinterpret_cast<long>(out),
+              flags);
 }
 inline long Readlink(const char* path, char* buffer, size_t bytes) {
   return Call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path),
@@ -121,9 +122,10 @@ inline uint64_t Limit(int resource) {
 inline uint64_t FileSizeLimit() { return Limit(RLIMIT_FSIZE); }
 inline uint64_t AddressSpaceLimit() { return Limit(RLIMIT_AS); }
 
-// A number is the program's to choose: by dup2() onto one that it has not opened, or because what it
-// opens next has the lowest. So what is open for more than a moment goes to where hardly anybody
-// chooses, though not so far that the kernel's table would become large. `fd` where there is no room.
+// A number is the program's to choose: by dup2() onto one that it has not opened, or because
+// what it opens next has the lowest. So what is open for more than a moment goes to where
+// hardly anybody chooses, though not so far that the kernel's table would become large. `fd`
+// where there is no room.
 inline constexpr long kMovedUpFrom = 1000;  // below the usual limit of 1024
 inline long MoveUp(long fd) {
   if (Failed(fd)) return fd;

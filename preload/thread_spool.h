@@ -1,7 +1,8 @@
 // A thread's ring on its way to the trace: where it lies, what is written of it when it is full,
 // and what has to be told anew when that did not succeed.
 //
-// All is called by the thread that has the state, but where it says otherwise; none of it allocates.
+// All is called by the thread that has the state, but where it says otherwise;
+// none of it allocates.
 
 #ifndef MEMTRACE_PRELOAD_THREAD_SPOOL_H_
 #define MEMTRACE_PRELOAD_THREAD_SPOOL_H_
@@ -25,7 +26,8 @@ void SpoolThread(ThreadState& state);
 // What is known of the trace and of the stack is known no more: all is defined with its next use.
 void ForgetStacks(ThreadState& state);
 
-// The thread's record. `tid` is 0 where nobody could be asked; `start` in ticks, 0 if it was told before.
+// The thread's record. `tid` is 0 where nobody could be asked; `start` in ticks, 0
+// if it was told before.
 void EncodeThread(const ThreadState& state, int tid, uint64_t start, format::RecordEncoder& out);
 
 // The process ends: rings in private memory are written to the trace, those of other threads

@@ -37,7 +37,8 @@ constinit std::atomic<ThreadState*> g_search{nullptr};
 constexpr int kSearchLimit = 8;
 
 // Stacks a thread keeps. Budget: 2 MiB for the process and 256 KiB a thread, of which
-// the ring has 64 KiB and the join's record up to 70, for stacks of 512 frames; 160 KiB more where one was deeper.
+// the ring has 64 KiB and the join's record up to 70, for stacks of 512 frames; 160 KiB more
+// where one was deeper.
 constexpr size_t kMemoEntries = 256;         // 112 KiB, touched where used
 constexpr size_t kFirstMemoEntries = 1024;   // 448 KiB
 
@@ -93,8 +94,8 @@ ThreadState* TakeOverByControlBlock() {
   ThreadState* state = g_threads.load(std::memory_order_acquire);
   for (int i = 0; state != nullptr && i < kNeighbourLimit; ++i, state = state->next_state) {
     int owner = state->owner_tid.load(std::memory_order_acquire);
-    const bool gone =
-        state->owner_control_block.load(std::memory_order_relaxed) == self && !IsOfThisThread(state);
+    const bool gone = state->owner_control_block.load(std::memory_order_relaxed) == self &&
+                      !IsOfThisThread(state);
     if ((owner == 0 || gone) &&
         state->owner_tid.compare_exchange_strong(owner, ThreadState::kUnknownOwner,
                                                  std::memory_order_acq_rel)) {

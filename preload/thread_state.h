@@ -29,8 +29,8 @@ namespace memtrace {
 
 class CrossCheck;
 
-// A sleep of the thread that a leak scan interrupted and had made again (leak_scan/interrupted_call.h): when,
-// and when it has lasted long enough.
+// A sleep of the thread that a leak scan interrupted and had made again
+// (leak_scan/interrupted_call.h): when, and when it has lasted long enough.
 struct SleepMadeAgain {
   uintptr_t pc = 0, stack_pointer = 0;
   uint64_t again_ns = 0, until_ns = 0;

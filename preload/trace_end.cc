@@ -26,7 +26,8 @@ namespace memtrace {
 namespace {
 
 // Writes the library's counters, and the record that ends the trace.
-void WriteLastRecords(format::EndReason reason, int status, const rusage& usage, bool doubtful = false) {
+void WriteLastRecords(format::EndReason reason, int status, const rusage& usage,
+                      bool doubtful = false) {
   AppendRecords<1024>([&](format::RecordEncoder& out) {
     unwind::UnwindCounters sum;
     uint64_t missed = g_process.missed_events.load(std::memory_order_relaxed);
@@ -137,8 +138,8 @@ void WriteEnd(ThreadState& current, format::EndReason reason, int status) {
     if (OwnPeakKb(usage.ru_maxrss) == 0) usage.ru_maxrss = PeakKbOfStatus();
     WriteThreadNames();
   } else {
-    // Who asks cannot be told: a child by vfork() that execs or ends has the memory of its parent. It does
-    // not call exit().
+    // Who asks cannot be told: a child by vfork() that execs or ends has the memory of its parent.
+    // It does not call exit().
     doubtful = reason != format::EndReason::kExit;
   }
   const OwnFaultsScope faults;

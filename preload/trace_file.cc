@@ -49,9 +49,10 @@ long WriteAll(long fd, iovec* parts, int count, uint64_t offset) {
   return 0;
 }
 
-// File systems that write what is written over to another place: btrfs, bcachefs, ZFS, F2FS. Space that was allocated,
-// or written before, is no promise there: once a page has reached the disk, the next store to a mapping of it needs
-// space again, and is SIGBUS where there is none. Nor is it with FS_NOCOW_FL.
+// File systems that write what is written over to another place: btrfs, bcachefs, ZFS, F2FS.
+// Space that was allocated, or written before, is no promise there: once a page has reached the
+// disk, the next store to a mapping of it needs space again, and is SIGBUS where there is none.
+// Nor is it with FS_NOCOW_FL.
 bool WritesElsewhere(long fd) {
   struct statfs info;
   if (sys::Failed(sys::Call(SYS_fstatfs, fd, reinterpret_cast<long>(&info)))) return false;
@@ -182,12 +183,14 @@ void TraceFile::CloseInherited() {
     return true;
   };
   if (open_numbers_.MustSearch()) {
-    // It was the lowest that was free, before or behind MoveUp(): where so many are free now there is none of it behind.
+    // It was the lowest that was free, before or behind MoveUp(): where so many are free now there
+    // is none of it behind.
     constexpr int kFree = 16;
     constexpr long kMost = 4096;
     for (const long first : {0L, sys::kMovedUpFrom}) {
       int free = 0;
-      for (long fd = first; free < kFree && fd < first + kMost; ++fd) free = close_if_ours(fd) ? 0 : free + 1;
+      for (long fd = first; free < kFree && fd < first + kMost; ++fd)
+        free = close_if_ours(fd) ? 0 : free + 1;
     }
   }
   open_numbers_.ForEach(close_if_ours);

@@ -1,12 +1,12 @@
 // TraceFile: the file this process spools to.
 //
 // No descriptor is kept, because programs close and reuse all of them, and use all there are
-// (descriptor_table.h): each access opens the file by its absolute path and checks that it is still the file
-// that was created: device, inode, and the trace id in its header, for the number
-// of a deleted inode is soon given out again. Space is given out by one atomic
-// counter, so threads never write to the same place and need no lock. A write
-// that fails leaves a gap, which readers step over, unless nothing came behind it yet.
-// With MEMTRACE_KEEP=newest it is Segments that gives out space.
+// (descriptor_table.h): each access opens the file by its absolute path and checks that it is
+// still the file that was created: device, inode, and the trace id in its header, for the number
+// of a deleted inode is soon given out again. Space is given out by one atomic counter, so
+// threads never write to the same place and need no lock. A write that fails leaves a gap, which
+// readers step over, unless nothing came behind it yet. With MEMTRACE_KEEP=newest it is Segments
+// that gives out space.
 //
 // What cannot be appended is told in place: status().
 //
@@ -48,7 +48,8 @@ class TraceFile {
   }
 
   // Creates the file that `pattern` and `values` name (trace_name.h), with mode 0600. 0 or -errno.
-  long Create(const char* pattern, const TraceName::Values& values, const format::FileHeader& header);
+  long Create(const char* pattern, const TraceName::Values& values,
+              const format::FileHeader& header);
 
   // Whether a flight recorder keeps a block for ever, or may give it up when it is no longer new.
   enum class Keep { kForEver, kWhileNew };
@@ -76,9 +77,9 @@ class TraceFile {
   void LimitAddressSpace(uint64_t bytes);
 
   TraceStatus& status() { return status_; }
-  // These do what the functions of TraceStatus of that name do. Where a store could find the disk full, because the
-  // kernel refuses the space or cannot be asked for it (before Linux 5.14), they write by a system call. They must
-  // be called in the order of the scans.
+  // These do what the functions of TraceStatus of that name do. Where a store could find the disk
+  // full, because the kernel refuses the space or cannot be asked for it (before Linux 5.14), they
+  // write by a system call. They must be called in the order of the scans.
   void AnswerScan(uint64_t answer);
   void NoteScanFinished(uint32_t number);
 
@@ -94,8 +95,8 @@ class TraceFile {
            lost_records_.exchange(false, std::memory_order_relaxed);
   }
 
-  // To be called in a fork child: closes the descriptors of the file that other threads of the parent had open just then,
-  // which nobody else would close.
+  // To be called in a fork child: closes the descriptors of the file that other threads of the
+  // parent had open just then, which nobody else would close.
   void CloseInherited();
 
   // Writes nothing from now on: the file is another process's.
@@ -154,7 +155,8 @@ class TraceFile {
   std::atomic<bool> lost_records_{false};
   // The file system of this file has no shared mappings, or none that are safe for the program.
   std::atomic<bool> no_shared_mappings_{false};
-  // With segments_: where the next ring goes. Else: the bytes of the rings for which the limit was asked.
+  // With segments_: where the next ring goes. Else: the bytes of the rings for
+  // which the limit was asked.
   std::atomic<uint64_t> rings_end_{0};
   TraceStatus status_;
   Segments segments_;

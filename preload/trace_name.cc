@@ -53,7 +53,8 @@ long TraceName::CreateFile(const Values& values) {
 
 long TraceName::Create() const {
   if (path_.cut()) return -ENAMETOOLONG;
-  return sys::MoveUp(sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
+  return sys::MoveUp(
+      sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
 }
 
 bool TraceName::IsDirectory() const {
@@ -66,8 +67,8 @@ bool TraceName::Exists() {
   return !sys::Failed(sys::Stat(path_.c_str(), &info, AT_SYMLINK_NOFOLLOW));
 }
 
-// A build has thousands of processes: each of them finds its number in a few dozen calls, not in as many
-// as there were processes before it.
+// A build has thousands of processes: each of them finds its number in a few dozen calls, not in as
+// many as there were processes before it.
 long TraceName::CreateNumbered() {
   const Path wanted = path_;
   uint64_t number = 0;

@@ -1,5 +1,5 @@
-// What a trace's file is called: MEMTRACE_OUT with its % filled in, within it where it is a directory, and
-// with a number where there is a file of that name.
+// What a trace's file is called: MEMTRACE_OUT with its % filled in, within it where it is a
+// directory, and with a number where there is a file of that name.
 //
 // Async-signal-safe; no thread may use a TraceName while another does.
 
@@ -28,8 +28,8 @@ class TraceName {
   void Set(const char* pattern, const Values& values);
   void Clear() { path_.Clear(); }
 
-  // A new file of this name, or of one with a number, for reading and writing: its descriptor, or -errno.
-  // Nothing that exists is opened, and no link followed.
+  // A new file of this name, or of one with a number, for reading and writing: its descriptor, or
+  // -errno. Nothing that exists is opened, and no link followed.
   long CreateFile(const Values& values);
 
   const char* c_str() const { return path_.c_str(); }

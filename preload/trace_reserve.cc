@@ -71,8 +71,8 @@ long TraceReserve::Map(long fd, uint64_t begin, uint64_t limit) {
     if (result == -ENODEV || result == -EACCES) return result;  // no shared mappings here
     if (sys::Failed(result)) continue;  // RLIMIT_MEMLOCK after mlockall(MCL_FUTURE)
     base = static_cast<char*>(mapping);
-    // After mlockall(MCL_FUTURE) it counts as locked, and who then gives up CAP_IPC_LOCK is over the
-    // limit with every mapping more.
+    // After mlockall(MCL_FUTURE) it counts as locked, and who then gives up CAP_IPC_LOCK is over
+    // the limit with every mapping more.
     sys::Call(SYS_munlock, reinterpret_cast<long>(base), static_cast<long>(bytes));
     // The kernel must be able to populate: asked of the first page.
     if (allocated_) break;
@@ -146,8 +146,9 @@ void TraceReserve::Done(uint64_t offset, uint64_t bytes, bool ring) {
       char* const chunk = At(chunk_end - kChunkBytes);
       if (done & kHasRing) {
         sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);
-      } else if (void* const closed = sys::Mmap(chunk, kChunkBytes, PROT_NONE,
-                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+      } else if (void* const closed =
+                     sys::Mmap(chunk, kChunkBytes, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
                  sys::MmapFailed(closed)) {
         // This fails for instance when all mappings to come are locked, and no more may be.
         sys::Madvise(chunk, kChunkBytes, MADV_DONTNEED);

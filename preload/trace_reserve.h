@@ -9,9 +9,9 @@
 // pages of a block are made accessible and populated when it is written. Populating
 // (MADV_POPULATE_WRITE, Linux 5.14) fails where touching a page would be SIGBUS, as on a
 // full disk. An older kernel gets a smaller reserve, whose space is allocated beforehand.
-// A chunk whose every byte was written gives its pages back, and is closed again unless it has a ring in
-// it, which is still in use. It stays ours: in a hole the kernel would put mappings of the program, which
-// LetFork() and Contains() would take for the reserve.
+// A chunk whose every byte was written gives its pages back, and is closed again unless it has a
+// ring in it, which is still in use. It stays ours: in a hole the kernel would put mappings of the
+// program, which LetFork() and Contains() would take for the reserve.
 //
 // PROT_NONE also keeps mlockall() of the program from populating all of it.
 //
@@ -60,8 +60,8 @@ class TraceReserve {
   // `*why` is kElsewhere or -errno.
   void* Ring(uint64_t offset, const format::BlockHeader& header, uint64_t ring, long* why);
 
-  // There will be no MADV_POPULATE_WRITE: what Map() will map has its space, and of what is mapped a small
-  // part behind `from` gets it now. False: it cannot be had.
+  // There will be no MADV_POPULATE_WRITE: what Map() will map has its space, and of what is mapped
+  // a small part behind `from` gets it now. False: it cannot be had.
   bool MustNotPopulate(uint64_t from);
 
   // Gives address space back, but for `bytes` behind `from`. For RLIMIT_AS.
@@ -82,8 +82,8 @@ class TraceReserve {
 
   char* At(uint64_t offset) const { return base_ + (offset - map_begin_); }
 
-  // The word of a chunk has the number of its bytes that are written, and this bit if there is a ring among
-  // them.
+  // The word of a chunk has the number of its bytes that are written, and this bit if there
+  // is a ring among them.
   static constexpr uint32_t kHasRing = uint32_t{1} << 31;
 
   char* base_ = nullptr;

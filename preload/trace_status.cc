@@ -36,7 +36,8 @@ void TraceStatus::Attach(long fd, const format::StatusArea& initial, bool stores
   mapping_ = sys::MmapFailed(mapping) ? nullptr : mapping;
   if (mapping_ == nullptr) return;
   CountRingBytes(static_cast<int64_t>(kPage));
-  auto* const mapped = reinterpret_cast<format::StatusArea*>(static_cast<char*>(mapping_) + kOffset);
+  auto* const mapped =
+      reinterpret_cast<format::StatusArea*>(static_cast<char*>(mapping_) + kOffset);
   scans_.store(mapped, std::memory_order_release);
   if (!stores_take_space) area_.store(mapped, std::memory_order_release);
 }
@@ -87,7 +88,8 @@ void TraceStatus::Write(long fd) {
   if (written_.exchange(news, std::memory_order_relaxed) == news) return;
   // The part that other programs write is behind this, and must stay.
   const bool has_requests = scans_.load(std::memory_order_acquire) != &private_area_;
-  iovec part = {&private_area_, has_requests ? offsetof(format::StatusArea, scan_request) : sizeof(private_area_)};
+  iovec part = {&private_area_,
+                has_requests ? offsetof(format::StatusArea, scan_request) : sizeof(private_area_)};
   sys::Pwritev(fd, &part, 1, kOffset);
 }
 

@@ -4,9 +4,10 @@
 // created and mapped shared: so a store reaches the reader on a full disk, without a
 // descriptor, past RLIMIT_FSIZE and through SIGKILL. Where the file system has no shared
 // mappings the stores are to private memory, and Write() puts them into the file, as long as
-// it can be written. So they are where a store to a mapping may find the disk full however often the page was
-// written before: file systems that write each time to another place (btrfs). There the page is mapped for another
-// program's requests alone, and before an answer is stored the kernel is asked for the space.
+// it can be written. So they are where a store to a mapping may find the disk full however often
+// the page was written before: file systems that write each time to another place (btrfs). There
+// the page is mapped for another program's requests alone, and before an answer is stored the
+// kernel is asked for the space.
 //
 // Threads: Note...() on any thread at any time, from the first instruction of the process
 // on; before Attach() they go nowhere. All counters are atomic and only grow.
@@ -49,9 +50,11 @@ class TraceStatus {
   // The segments of a flight recorder: segments.h alone writes these fields.
   format::StatusArea& area() { return *area_.load(std::memory_order_acquire); }
 
-  // Memory scans on request of another program, which writes the first of these words and reads the others.
+  // Memory scans on request of another program, which writes the first of these words
+  // and reads the others.
   uint64_t scan_request() const {
-    return std::atomic_ref(scans_.load(std::memory_order_acquire)->scan_request).load(std::memory_order_acquire);
+    return std::atomic_ref(scans_.load(std::memory_order_acquire)->scan_request)
+        .load(std::memory_order_acquire);
   }
   // False: it must not be stored, see TraceFile::AnswerScan().
   bool AnswerScan(uint64_t answer);

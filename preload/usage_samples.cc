@@ -41,7 +41,8 @@ bool TakeTurn(uint64_t last, uint64_t now) {
   return true;
 }
 
-// In a frame of its own: a scan that TakeSample() begins looks at that one's, where old words may stand.
+// In a frame of its own: a scan that TakeSample() begins looks at that one's,
+// where old words may stand.
 [[gnu::noinline]] void PutUsage(ThreadState& state, uint64_t now, UsageWhen when) {
   const uint64_t asked = g_clock.Now();
   if (when != UsageWhen::kNow && !g_usage_pace.IsDue(asked)) return;
@@ -80,7 +81,8 @@ void SampleAfter(uint64_t last, ThreadState& state, uint64_t now, UsageWhen when
   if (!TakeTurn(last, now)) return;
   // A handler that jumps would leave a file open.
   const SignalsBlocked calls;
-  if (calls && g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
+  if (calls &&
+      g_process.pid != sys::Getpid()) {  // a vfork child: its parent's turn is still to come
     g_last_sample.store(last, std::memory_order_relaxed);
     return;
   }
@@ -92,7 +94,8 @@ void SampleAfter(uint64_t last, ThreadState& state, uint64_t now, UsageWhen when
 void SampleUsage(ThreadState& state, uint64_t now, uint64_t min_us) {
   // Another thread may have stored a later one since: then none is due.
   const uint64_t last = g_last_sample.load(std::memory_order_relaxed);
-  if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us())) return;
+  if (static_cast<int64_t>(now - last) < static_cast<int64_t>(min_us * g_clock.ticks_per_us()))
+    return;
   const bool sparse = min_us == kSampleUs && g_process.config.sample_bytes != 0;
   if (sparse && now - last < kSparseSampleUs * g_clock.ticks_per_us()) return;
   SampleAfter(last, state, now, sparse ? UsageWhen::kIfSparse : UsageWhen::kIfCheap);
@@ -104,7 +107,8 @@ void SampleUsageNow(ThreadState& state) {
 
 void SampleUsageWithin(ThreadState& state, const SignalsBlocked& calls) {
   const uint64_t now = g_clock.Now();
-  if (TakeTurn(g_last_sample.load(std::memory_order_relaxed), now)) TakeSample(state, now, UsageWhen::kNow, calls);
+  if (TakeTurn(g_last_sample.load(std::memory_order_relaxed), now))
+    TakeSample(state, now, UsageWhen::kNow, calls);
 }
 
 uint64_t ResidentBytes() {

@@ -45,7 +45,8 @@ struct ProcessInfo {
   std::string working_directory;
   int64_t start_realtime_ns = 0;
   uint64_t duration_ns = 0;  // from the start to the last time in the trace
-  // The part of duration_ns that is memtrace's own: at the exit it scanned memory and looked at pages.
+  // The part of duration_ns that is memtrace's own: at the exit it scanned memory
+  // and looked at pages.
   uint64_t exit_work_ns = 0;
   // When that began behind all that the program did; UINT64_MAX: it was not so.
   uint64_t exit_work_begin_ns = UINT64_MAX;
@@ -63,8 +64,8 @@ struct ProcessInfo {
   format::AllocatorKind allocator = format::AllocatorKind::kUnknown;
   // Made of another tool's log (memtrace import), which has no start by the wall clock.
   bool imported() const { return start_realtime_ns == 0; }
-  // Whether it is known what blocks take beyond what was asked for. The library does not look it up for
-  // other allocators than glibc's; an imported log says it.
+  // Whether it is known what blocks take beyond what was asked for. The library does not look it up
+  // for other allocators than glibc's; an imported log says it.
   bool waste_is_known() const { return imported() || allocator != format::AllocatorKind::kOther; }
   format::StackMode stack_mode = format::StackMode::kAll;
   uint64_t sample_bytes = 0;  // above 0, all sizes and counts of the heap are estimates
@@ -121,13 +122,15 @@ struct Coverage {
   // The program stopped the recording (memtrace_stop): so often, and so long together. Blocks of
   // that time are known and in no figure.
   uint64_t stops = 0, stopped_ns = 0, stopped_allocations = 0, stopped_frees = 0;
-  // The recording ended before the process did: nothing is known of what came later. A note says why.
+  // The recording ended before the process did: nothing is known of what came
+  // later. A note says why.
   std::optional<uint64_t> recording_end_ns;
   uint64_t live_until_ns = 0;      // not 0: the process was at work then, when its trace was opened
   bool interrupted = false;        // the reading was: `range` ends where it did
   double read_share = 1;           // of the events, when it was
   bool truncated = false;          // damage or a cut: `damage` says where
-  // Events that happened are not in the trace, or cannot be read: what looks freed or leaked may be neither.
+  // Events that happened are not in the trace, or cannot be read: what looks freed or
+  // leaked may be neither.
   bool events_missing = false;
   std::string damage;
   std::vector<std::string> notes;
@@ -135,8 +138,8 @@ struct Coverage {
   // Those of them that tell times, each with how it reads without: see NoteOfMany().
   std::vector<std::pair<std::string, std::string>> timed_notes;
   std::vector<UnseenAllocator> unseen_allocators;
-  // The program, or a library, has an operator delete that all call in place of the C++ runtime's: what that ends is its
-  // own affair.
+  // The program, or a library, has an operator delete that all call in place of the C++ runtime's:
+  // what that ends is its own affair.
   bool own_operator_delete = false;
   uint64_t modules_not_examined = 0;  // for that: the file is not here, or another one
   std::vector<std::pair<std::string, uint64_t>> counters;  // kCounter records
@@ -237,7 +240,7 @@ struct Faults {
   double correlation_live = 0;       // Pearson, of increments between samples: live bytes and
   double correlation_allocated = 0;  //   minor faults; bytes allocated and minor faults
   bool correlation_known = false;    // fewer than 3 samples, or no variance
-  bool counted = true;               // false: the trace has no sample and no end, which would have them
+  bool counted = true;  // false: the trace has no sample and no end, which would have them
   std::vector<UsageSample> samples;  // thinned to a few thousand
 };
 
@@ -314,7 +317,8 @@ struct Pool {
 };
 
 // All stretches of the run that the program gave one name (memtrace_phase_begin and _end), in
-// the order of their first begin. They may nest and overlap; what happens in one is counted of all threads.
+// the order of their first begin. They may nest and overlap; what happens in one is
+// counted of all threads.
 struct Phase {
   struct Instant {
     uint64_t time_ns = 0;
@@ -391,7 +395,7 @@ struct Analysis {
   std::vector<ThreadExchange> exchanges;    // most blocks first
   ExchangeSum exchanges_left_out;           // by more pairs of threads than are told apart
   std::vector<BlockEnds> block_ends;        // most first; of sites of a selection alone
-  uint64_t frees_with_stack = 0;            // MEMTRACE_FREE_STACKS; 0: block_ends has reallocs alone
+  uint64_t frees_with_stack = 0;  // MEMTRACE_FREE_STACKS; 0: block_ends has reallocs alone
   InvalidFrees invalid_frees;               // of Coverage::unknown_frees; of the whole run alone
   std::vector<MappingSite> mappings;
   std::vector<ModuleInfo> modules;
@@ -403,8 +407,8 @@ struct Analysis {
   std::vector<Mark> marks;              // the first thousand
   std::vector<LeakScan> leak_scans;     // in order; empty: nothing is known of what is reachable
 
-  // Sites are judged by the run from `range.from_ns` to here. While memtrace was at work at the exit the
-  // program was not: no silence of it.
+  // Sites are judged by the run from `range.from_ns` to here. While memtrace was at work at the
+  // exit the program was not: no silence of it.
   uint64_t judged_until_ns() const {
     const uint64_t end = std::min({process.duration_ns, process.exit_work_begin_ns, range.to_ns});
     return std::max(end, range.from_ns);

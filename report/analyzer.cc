@@ -15,11 +15,12 @@ namespace {
 // There are frees of what was no live block, and all that was before them is known.
 bool ToldOfAllFrees(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
-  const bool from_the_start = analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
-                                                         analysis.range.to_ns == coverage.live_until_ns);
+  const bool from_the_start =
+      analysis.range.whole() || (analysis.range.from_ns == 0 && coverage.live_until_ns != 0 &&
+                                 analysis.range.to_ns == coverage.live_until_ns);
   return coverage.unknown_frees + coverage.inherited_frees > 0 && coverage.dropped_events == 0 &&
-         !coverage.events_missing && !coverage.interrupted && coverage.window_begin_ns == 0 && from_the_start &&
-         !analysis.some_threads && analysis.selection.all();
+         !coverage.events_missing && !coverage.interrupted && coverage.window_begin_ns == 0 &&
+         from_the_start && !analysis.some_threads && analysis.selection.all();
 }
 
 }  // namespace
@@ -72,7 +73,8 @@ absl::StatusOr<AnalyzedTrace> AnalyzeTrace(TraceReader& reader, const AnalyzeOpt
       found.not_looked_for = all - unknown.size();
     }
     if (forked) {
-      // A forked child knows nothing of its parent's blocks; the frees that are told here are of its own blocks.
+      // A forked child knows nothing of its parent's blocks; the frees that are told here
+      // are of its own blocks.
       coverage.inherited_frees -= found.told;
       coverage.unknown_frees = found.told;
     }

@@ -9,8 +9,8 @@
 //
 // A range, a thread or a filter selects *blocks*: those allocated within the range by that
 // thread, and of that size, site or lifetime. Every count of allocations, frees and live bytes is
-// of these blocks; frees in the range of blocks from before it are in Totals::earlier_frees. A filter by lifetime
-// or age costs a pass over the trace before, and a bit for each allocation.
+// of these blocks; frees in the range of blocks from before it are in Totals::earlier_frees. A
+// filter by lifetime or age costs a pass over the trace before, and a bit for each allocation.
 
 #ifndef MEMTRACE_REPORT_ANALYZER_H_
 #define MEMTRACE_REPORT_ANALYZER_H_
@@ -74,8 +74,8 @@ struct AnalyzeOptions {
   std::function<void(const ReadProgress&)> progress;
   // Is told of states in the middle of a pass over the whole trace (pass_state.h); may be null.
   PassKeeper* keeper = nullptr;
-  // Is asked for a state to begin with; may be null. A state that is not of this trace, or damaged, is an error
-  // (DataLoss), after which the reader is of no use.
+  // Is asked for a state to begin with; may be null. A state that is not of this trace, or damaged,
+  // is an error (DataLoss), after which the reader is of no use.
   PassSource* source = nullptr;
   // Asked every few thousand events: true ends the reading there. The result is of the part that
   // was read, and says so (Coverage::interrupted).

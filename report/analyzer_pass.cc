@@ -88,7 +88,8 @@ bool AnalyzerPass::IsRun(const EventCursor& cursor) const {
 }
 
 // Apply() for events that there are many of, with all that is the same for a span done once.
-int AnalyzerPass::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks, WaitList& waits) {
+int AnalyzerPass::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks,
+                           WaitList& waits) {
   if (!IsRun(*cursor)) return 0;
   if (HeapRun::Suits(model_, stream)) return ApplyPlainRun(stream, cursor, last_ticks, waits);
   const uint64_t low = cursor->low(), high = cursor->high();
@@ -234,8 +235,8 @@ absl::Status AnalyzerPass::Run() {
   order_ = &order;
   if (options_.keeper != nullptr) order.set_tick_events(options_.keeper->every_events());
   if (options_.source != nullptr && !options_.filter.selection().needs_lifetimes()) {
-    // No state has what was found at scans and at snapshots of pages: so the pass begins before the first one
-    // that is of the selection.
+    // No state has what was found at scans and at snapshots of pages: so the pass begins before the
+    // first one that is of the selection.
     const bool as_it_is = range_.from_ns <= window_begin_ns_;
     PassState state;
     bool found = false;

@@ -1,5 +1,5 @@
-// AnalyzerPass: one pass of AnalyzeTrace() over the events of a trace (analyzer.h), in the order that
-// EventOrder finds.
+// AnalyzerPass: one pass of AnalyzeTrace() over the events of a trace (analyzer.h), in the order
+// that EventOrder finds.
 //
 //   AnalyzerPass pass(&reader, options, selection, stacks, chosen, watch);
 //   status = pass.Run()
@@ -106,7 +106,9 @@ class AnalyzerPass {
   absl::Status Run();
   void Finish(Analysis* analysis);
   uint64_t bytes_decoded() const { return bytes_decoded_; }
-  const std::vector<UnknownFree>& first_unknown_frees() const { return model_.first_unknown_frees(); }
+  const std::vector<UnknownFree>& first_unknown_frees() const {
+    return model_.first_unknown_frees();
+  }
 
  private:
   static constexpr uint64_t kProgressBytes = 4 << 20;

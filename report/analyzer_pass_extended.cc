@@ -1,5 +1,6 @@
-// The part of AnalyzerPass that applies extended events, of which there are few: mappings, usage samples, names of
-// threads, pools and custom blocks, blocks that are no leaks, phases, memtrace_stop().
+// The part of AnalyzerPass that applies extended events, of which there are few: mappings,
+// usage samples, names of threads, pools and custom blocks, blocks that are no leaks,
+// phases, memtrace_stop().
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-// The part of AnalyzerPass that runs after the last event: it puts what the pass has found into an Analysis, together
-// with the process, the threads and the coverage that the trace tells of.
+// The part of AnalyzerPass that runs after the last event: it puts what the pass has found into an
+// Analysis, together with the process, the threads and the coverage that the trace tells of.
 
 #include <algorithm>
 #include <utility>
@@ -13,8 +13,8 @@ namespace memtrace::report {
 
 namespace {
 
-// Until when the process was seen from outside, in ns since its start. The last event of a process that was
-// killed is not its end: it may have slept for an hour.
+// Until when the process was seen from outside, in ns since its start. The last event of a process
+// that was killed is not its end: it may have slept for an hour.
 uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
                         const ProcessInfo& process) {
   // Wall clocks are set: by how much the end may be behind the last sample where there are samples.
@@ -24,11 +24,12 @@ uint64_t SeenAliveUntil(const TraceMetadata& metadata, const PressureLane& lane,
   const uint64_t end = metadata.observed_end->realtime_ns;
   const auto start = static_cast<uint64_t>(std::max<int64_t>(process.start_realtime_ns, 0));
   if (end <= start) return sampled;
-  return sampled != 0 && end - start > sampled + kMostBehind ? sampled : std::max(sampled, end - start);
+  return sampled != 0 && end - start > sampled + kMostBehind ? sampled
+                                                             : std::max(sampled, end - start);
 }
 
-// A scan before the destructors ends within the run, all else is behind it. Of a scan that failed it is not
-// known how long it took.
+// A scan before the destructors ends within the run, all else is behind it. Of a scan that failed
+// it is not known how long it took.
 void FillExitWork(const Analysis& analysis, ProcessInfo* process) {
   uint64_t early_ns = 0;
   for (const LeakScan& scan : analysis.leak_scans) {
@@ -67,7 +68,8 @@ void AnalyzerPass::FillProcess(Analysis* analysis) const {
   const bool ended_by_others =
       process.end == ProcessInfo::End::kSignal || process.end == ProcessInfo::End::kCut;
   if (ended_by_others && !metadata.stopped.has_value()) {
-    process.duration_ns = std::max(process.duration_ns, SeenAliveUntil(metadata, analysis->pressure, process));
+    process.duration_ns =
+        std::max(process.duration_ns, SeenAliveUntil(metadata, analysis->pressure, process));
   }
 }
 
@@ -138,7 +140,8 @@ void AnalyzerPass::Finish(Analysis* analysis) {
   FillResident(analysis->pressure, faults_.samples(), &analysis->timeline);
   analysis->pressure.Narrow(range_.from_ns, range_.to_ns);
   faults_.Finish(range_, &analysis->faults);
-  analysis->faults.counted = reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
+  analysis->faults.counted =
+      reader_->metadata().end.has_value() || !analysis->faults.samples.empty();
   analysis->fault_details.correlation = CorrelateFaults(analysis->faults.samples);
   // The last counts that there are: those of the end or, if the process was killed, of a sample.
   uint64_t minor = usage_.minor_faults, major = usage_.major_faults;

@@ -1,5 +1,5 @@
-// The part of AnalyzerPass that hands its state in the midst of a pass to a PassKeeper, and begins from such a state
-// (pass_state.h).
+// The part of AnalyzerPass that hands its state in the midst of a pass to a PassKeeper, and begins
+// from such a state (pass_state.h).
 
 #include <utility>
 #include <vector>

@@ -38,7 +38,9 @@ struct ScannedBlock {
 enum class BlockState { kBlock, kIncomplete, kNoBlock, kEnd };
 
 // The number by which a block of events is known among all of a trace.
-inline uint64_t KeyOf(uint32_t thread, uint32_t sequence) { return uint64_t{thread} << 32 | sequence; }
+inline uint64_t KeyOf(uint32_t thread, uint32_t sequence) {
+  return uint64_t{thread} << 32 | sequence;
+}
 
 // Whether the header is one that a reader accepts: magic, checksum, sizes.
 bool IsValidHeader(const format::BlockHeader& header);

@@ -26,7 +26,8 @@ BlockWriter::~BlockWriter() { ZSTD_freeCCtx(zstd_); }
 
 absl::Status BlockWriter::WriteAll(std::span<const uint8_t> bytes) {
   uint64_t end = position_;
-  if (!symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, &end)) {
+  if (!symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                              &end)) {
     return ErrnoStatus("cannot write", path_, errno);
   }
   position_ = end;

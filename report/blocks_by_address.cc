@@ -14,8 +14,8 @@ namespace {
 constexpr int kPartBits = 11;
 constexpr size_t kParts = size_t{1} << kPartBits;
 constexpr size_t kFew = 64;  // so many are not worth a table: they are compared
-// Blocks whose addresses span no more places than these are put into them at once, and not dealt into parts
-// again.
+// Blocks whose addresses span no more places than these are put into them at once, and not
+// dealt into parts again.
 constexpr int kPlaceBits = 12;
 constexpr size_t kPlaces = size_t{1} << kPlaceBits;
 

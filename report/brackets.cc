@@ -13,7 +13,8 @@ size_t Closing(absl::string_view text, size_t open) {
       case '[': expected.push_back(']'); break;
       case '<': expected.push_back('>'); break;
       case '>':
-        // It may close a template's arguments, or be an arrow or a comparison within brackets of another kind.
+        // It may close a template's arguments, or be an arrow or a comparison within
+        // brackets of another kind.
         if (expected.back() != '>' || text[i - 1] == '-') break;
         [[fallthrough]];
       case ')': case '}': case ']':

@@ -11,8 +11,8 @@
 
 namespace memtrace::report {
 
-// The position of the bracket that closes the one at text[open], which is ( { [ or <; npos: none does. The '>' of an
-// arrow closes nothing, nor does a comparison within brackets of another kind.
+// The position of the bracket that closes the one at text[open], which is ( { [ or <; npos: none
+// does. The '>' of an arrow closes nothing, nor does a comparison within brackets of another kind.
 size_t Closing(absl::string_view text, size_t open);
 
 }  // namespace memtrace::report

@@ -32,7 +32,8 @@ bool ClockBounds::Allows(uint64_t ticks, uint64_t monotonic_ns, uint64_t ticks_p
   if (last_ticks_ == 0) return true;  // there is none to go by
   double pace = ticks_per_second != 0 ? 1e9 / static_cast<double>(ticks_per_second) : 0;
   if (last_ns_ >= first_ns_ + kMinimumGapNs && last_ticks_ > first_ticks_) {
-    pace = static_cast<double>(last_ns_ - first_ns_) / static_cast<double>(last_ticks_ - first_ticks_);
+    pace =
+        static_cast<double>(last_ns_ - first_ns_) / static_cast<double>(last_ticks_ - first_ticks_);
   }
   if (pace == 0) return true;
   const bool before = ticks < first_ticks_;

@@ -23,7 +23,8 @@ namespace memtrace::report {
 class ClockBounds {
  public:
   void Add(uint64_t ticks, uint64_t monotonic_ns);
-  // May both clocks have stood so? `ticks_per_second`, 0 not known, tells the pace where two pairs do not.
+  // May both clocks have stood so? `ticks_per_second`, 0 not known, tells the pace
+  // where two pairs do not.
   bool Allows(uint64_t ticks, uint64_t monotonic_ns, uint64_t ticks_per_second) const;
 
  private:

@@ -127,13 +127,15 @@ format::ScanShow ShowOf(const LeaksFlags& flags) {
 std::string WhyNotAtOnce(const LeakSignal& signal) {
   if (signal.number == 0) return "started with MEMTRACE_LEAK_SIGNAL=N it answers at once";
   if (!signal.sent) {
-    return absl::StrCat("no thread takes signal ", signal.number, ": each of them blocks it or waits for signals itself");
+    return absl::StrCat("no thread takes signal ", signal.number,
+                        ": each of them blocks it or waits for signals itself");
   }
   return absl::StrCat("the thread that got signal ", signal.number, " has not run since");
 }
 
 absl::Status HasEnded(int pid) {
-  return absl::NotFoundError(absl::StrCat("process ", pid, " ended before its scan was done; memtrace report of its "
+  return absl::NotFoundError(absl::StrCat("process ", pid,
+                                          " ended before its scan was done; memtrace report of its "
                                           "trace says what it left behind"));
 }
 
@@ -146,7 +148,8 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
   const StatusPage page(fd.get());
   if (!page.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        trace, " has no place for a request: an older library wrote it; start the program with this one"));
+        trace,
+        " has no place for a request: an older library wrote it; start the program with this one"));
   }
   format::StatusArea& area = page.area();
   uint64_t before = page.Get(area.scan_request);
@@ -163,31 +166,37 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
     const bool lives = alive();  // before: what it answers last counts
     answer = page.Get(area.scan_answer);
     // Where somebody else asked meanwhile, one scan answers both.
-    if (static_cast<int32_t>(static_cast<uint32_t>(answer) - static_cast<uint32_t>(request)) >= 0) break;
+    if (static_cast<int32_t>(static_cast<uint32_t>(answer) - static_cast<uint32_t>(request)) >= 0)
+      break;
     if (!lives) return HasEnded(flags.pid);
     const double waited = Now() - began;
     const uint32_t stopped = std::atomic_ref(area.stop_why).load();
     if (stopped != 0 && waited > 1) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("process ", flags.pid, " answers no more: its recording stopped ", WhyRecordingStopped(stopped)));
+      return absl::FailedPreconditionError(absl::StrCat("process ", flags.pid,
+                                                        " answers no more: its recording stopped ",
+                                                        WhyRecordingStopped(stopped)));
     }
     if (!told && waited > 1) {
       told = true;
-      fprintf(stderr, "memtrace: no allocation of process %d was recorded since; it answers at the next one (%s)\n",
+      fprintf(stderr,
+              "memtrace: no allocation of process %d was recorded since; it answers at the next "
+              "one (%s)\n",
               flags.pid, WhyNotAtOnce(signal).c_str());
     }
     if (waited > flags.timeout_s) {
       return absl::DeadlineExceededError(
-          absl::StrCat("process ", flags.pid, " did not answer: no allocation of it was recorded, for it made none or has "
-                       "a malloc of its own, as memtrace info ", trace, " tells; --timeout waits longer, and ",
-                       WhyNotAtOnce(signal)));
+          absl::StrCat("process ", flags.pid,
+                       " did not answer: no allocation of it was recorded, for it made none or has "
+                       "a malloc of its own, as memtrace info ",
+                       trace, " tells; --timeout waits longer, and ", WhyNotAtOnce(signal)));
     }
   }
   const auto number = static_cast<uint32_t>(answer >> 32);
   for (double died = 0;; Pause()) {
     const bool lives = alive();
     if (page.Get(area.scan_finished) >= number) break;
-    // It waits for its scans when it ends in order; of one that was killed the copy may still come to its end.
+    // It waits for its scans when it ends in order; of one that was killed the copy may
+    // still come to its end.
     if (!lives && died == 0) died = Now();
     if (!lives && Now() - died > 2) return HasEnded(flags.pid);
     if (Now() - began > flags.timeout_s + 600) {
@@ -218,7 +227,8 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace, ui
   int status = 0;
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (child < 0) return absl::UnavailableError(absl::StrCat("no process for the report: ", strerror(errno)));
+  if (child < 0)
+    return absl::UnavailableError(absl::StrCat("no process for the report: ", strerror(errno)));
   if (!WIFEXITED(status)) {
     return absl::InternalError(
         absl::StrCat("the report was ended by ", render::SignalName(WTERMSIG(status))));
@@ -252,7 +262,8 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
         int pid = 0;
         return absl::SimpleAtoi(text, &pid) && pid > 0
                    ? std::string()
-                   : absl::StrCat("\"", text, "\" is no number of a process; memtrace report reads traces");
+                   : absl::StrCat("\"", text,
+                                  "\" is no number of a process; memtrace report reads traces");
       }, "");
   leaks->add_option("-o,--output", flags->output,
                     "Where the report goes; standard output if not\ngiven")
@@ -265,13 +276,16 @@ void RegisterLeaksCommand(CLI::App& app, int* exit_code) {
       ->type_name("N")
       ->check([](const std::string& text) {
         uint64_t rows = 0;
-        return absl::SimpleAtoi(text, &rows) && rows > 0 ? std::string() : std::string("a number above 0");
+        return absl::SimpleAtoi(text, &rows) && rows > 0 ? std::string()
+                                                         : std::string("a number above 0");
       }, "");
   leaks->add_flag("--full", flags->full, "Every record, every frame, nothing shortened");
-  auto* only_new = leaks->add_flag("--new", flags->only_new, "Only leaks that the scan before had not");
+  auto* only_new =
+      leaks->add_flag("--new", flags->only_new, "Only leaks that the scan before had not");
   auto* increased =
       leaks->add_flag("--increased", flags->increased, "Only leaks that have grown since");
-  auto* changed = leaks->add_flag("--changed", flags->changed, "Only leaks that have changed since");
+  auto* changed =
+      leaks->add_flag("--changed", flags->changed, "Only leaks that have changed since");
   only_new->excludes(increased)->excludes(changed);
   increased->excludes(changed);
   leaks->add_option("--timeout", flags->timeout_s, "How long to wait for an answer, 60 by default")

@@ -184,12 +184,15 @@ bool WarnInterrupted(const Analysis& analysis) {
   const bool has_any = analysis.range.to_ns > analysis.range.from_ns;
   std::fprintf(stderr, "memtrace: %s\n",
                has_any ? InterruptionText(analysis).c_str()
-                       : "the reading was interrupted before it came to what was asked for: there is nothing to report");
+                       : "the reading was interrupted before it came to what was asked for: there "
+                         "is nothing to report");
   return has_any;
 }
 
-// For the sites that were chosen by their names. An interruption that came before was of the first reading.
-absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options, bool interrupted) {
+// For the sites that were chosen by their names. An interruption that came before was
+// of the first reading.
+absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options,
+                                        bool interrupted) {
   std::optional<Interruption> interruption;
   if (!interrupted) {
     interruption.emplace();
@@ -200,7 +203,8 @@ absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions*
   return again;
 }
 
-// Which sites are asked for is known when they have names, in `view`: then every figure is of these.
+// Which sites are asked for is known when they have names, in `view`: then every
+// figure is of these.
 absl::StatusOr<AnalyzedTrace> ChooseSites(const ReportFlags& flags, const AnalyzedTrace& trace,
                                           const ReportView& view, ReportOptions* options) {
   const Coverage& of_trace = trace.analysis.coverage;
@@ -264,8 +268,10 @@ void WarnAboutLosses(const ReportFlags& flags, ReportFormat format, const Covera
     default:
       return;
   }
-  for (const std::string& text : MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
-    std::fprintf(stderr, "memtrace: %s\n", EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
+  for (const std::string& text :
+       MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
+    std::fprintf(stderr, "memtrace: %s\n",
+                 EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
   }
 }
 
@@ -277,10 +283,11 @@ T& LeakUntilExit(T thing) {
   return *left;
 }
 
-// What would make the report fail when all the work is done: no page to put it into, an output that is
-// a file it reads, or one that is no database.
+// What would make the report fail when all the work is done: no page to put it into, an output that
+// is a file it reads, or one that is no database.
 absl::Status CheckOutputs(const ReportFlags& flags, const ReportOptions& options) {
-  absl::Status status = options.format == ReportFormat::kHtml ? html::PageIsThere() : absl::OkStatus();
+  absl::Status status =
+      options.format == ReportFormat::kHtml ? html::PageIsThere() : absl::OkStatus();
   if (!status.ok()) return status;
   status = RefuseToReplace(flags.file, flags.output);
   for (const std::string& file : flags.suppressions) {

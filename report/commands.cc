@@ -18,7 +18,8 @@ int ExitCodeOf(const absl::Status& status) {
   return kExitFailed;
 }
 
-absl::Status RefuseToReplace(const std::string& read, const std::string& output, absl::string_view what) {
+absl::Status RefuseToReplace(const std::string& read, const std::string& output,
+                             absl::string_view what) {
   struct stat input, written;
   if (output.empty() || stat(read.c_str(), &input) != 0 || stat(output.c_str(), &written) != 0 ||
       input.st_dev != written.st_dev || input.st_ino != written.st_ino || !S_ISREG(input.st_mode)) {
@@ -30,12 +31,12 @@ absl::Status RefuseToReplace(const std::string& read, const std::string& output,
 
 absl::Status RefuseToReplaceNoTrace(const std::string& output) {
   struct stat info;
-  if (output.empty() || stat(output.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0 ||
-      BeginsAsATrace(output)) {
+  if (output.empty() || stat(output.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      info.st_size == 0 || BeginsAsATrace(output)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("will not replace ", output, ": it is no trace; give another name with -o, or remove it"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "will not replace ", output, ": it is no trace; give another name with -o, or remove it"));
 }
 
 }  // namespace memtrace::report

@@ -28,8 +28,8 @@ void RegisterPackCommand(CLI::App& app, int* exit_code);
 // Prints "memtrace: <message>" on stderr and returns kExitFailed; 0 when ok.
 int ExitCodeOf(const absl::Status& status);
 
-// An error where the file to write is one that is read, which a report, a dump or half of its packed
-// self would replace. `what` it is, for the message.
+// An error where the file to write is one that is read, which a report, a dump or half of its
+// packed self would replace. `what` it is, for the message.
 absl::Status RefuseToReplace(const std::string& read, const std::string& output,
                              absl::string_view what = "the trace itself");
 // A file of something else is not replaced by a trace.

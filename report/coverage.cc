@@ -15,8 +15,8 @@
 namespace memtrace::report {
 namespace {
 
-// "FILE was opened with RTLD_DEEPBIND: what it allocates ...": PHP opens its extensions so, and sixteen such notes say
-// what one does.
+// "FILE was opened with RTLD_DEEPBIND: what it allocates ...": PHP opens its extensions so, and
+// sixteen such notes say what one does.
 std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& notes) {
   static constexpr char kOpened[] = " was opened with RTLD_DEEPBIND";
   constexpr size_t kNamed = 3;
@@ -40,10 +40,12 @@ std::vector<std::string> WithOneForAllFiles(const std::vector<std::string>& note
   const size_t more = files.size() - std::min(files.size(), kNamed);
   files.resize(files.size() - more);
   together[place] =
-      more == 0 ? absl::StrCat(absl::StrJoin(absl::MakeSpan(files).first(files.size() - 1), ", "), " and ", files.back())
+      more == 0 ? absl::StrCat(absl::StrJoin(absl::MakeSpan(files).first(files.size() - 1), ", "),
+                               " and ", files.back())
                 : absl::StrCat(absl::StrJoin(files, ", "), " and ", more, " more");
   absl::StrAppend(&together[place],
-                  " were opened with RTLD_DEEPBIND: what they allocate and free by libc's malloc is not in this trace");
+                  " were opened with RTLD_DEEPBIND: what they allocate and free by libc's malloc "
+                  "is not in this trace");
   return together;
 }
 
@@ -54,8 +56,8 @@ std::string StopNote(const StopRecord& stop, absl::string_view at) {
   return note + "; what came later is not in this report.";
 }
 
-// What followed from rights that the program gave up, and the calls by which it did: a server that goes from
-// user to user makes the same calls again and again.
+// What followed from rights that the program gave up, and the calls by which it did: a server that
+// goes from user to user makes the same calls again and again.
 struct Confinements {
   struct Call {
     std::string name;
@@ -122,7 +124,8 @@ std::string LossNote(const LostEventsRecord& loss, const ClockMap* clock) {
     case format::RecordingStop::kWriteFailed: break;
   }
   if (loss.error != 0) absl::StrAppend(&why, why.empty() ? "" : ": ", strerror(loss.error));
-  if (clock == nullptr) return absl::StrCat("Events could not be written to the trace (", why, ").");
+  if (clock == nullptr)
+    return absl::StrCat("Events could not be written to the trace (", why, ").");
   const double from = static_cast<double>(clock->ToNs(loss.first_ticks)) / 1e9;
   const double to = static_cast<double>(clock->ToNs(loss.last_ticks)) / 1e9;
   return absl::StrCat(loss.lost_events,
@@ -139,8 +142,10 @@ absl::string_view WhyRecordingStopped(uint64_t why) {
     case format::RecordingStop::kWriteFailed: return "because the trace could not be written";
     case format::RecordingStop::kFileReplaced: return "because the trace file was replaced";
     case format::RecordingStop::kOpenFailed: return "because the trace could not be opened";
-    case format::RecordingStop::kSandboxed: return "because the program entered a sandbox that left no way to write more";
-    case format::RecordingStop::kNoMemory: return "because the child of a fork got no memory to record in";
+    case format::RecordingStop::kSandboxed:
+      return "because the program entered a sandbox that left no way to write more";
+    case format::RecordingStop::kNoMemory:
+      return "because the child of a fork got no memory to record in";
   }
   return "for a reason this version does not know";
 }
@@ -156,7 +161,8 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   std::vector<std::string> notes;
   if (coverage.interrupted) notes.push_back(InterruptionText(analysis));
-  for (std::string& text : MissingTexts(/*dropped_events=*/0, coverage.truncated, coverage.damage)) {
+  for (std::string& text :
+       MissingTexts(/*dropped_events=*/0, coverage.truncated, coverage.damage)) {
     notes.push_back(std::move(text));  // the events that were lost have a figure of their own
   }
   notes.insert(notes.end(), coverage.notes.begin(), coverage.notes.end());
@@ -164,7 +170,8 @@ std::vector<std::string> CoverageNotes(const Analysis& analysis) {
 }
 
 const std::string& NoteOfMany(const Coverage& coverage, const std::string& note) {
-  const auto timed = std::ranges::find(coverage.timed_notes, note, &std::pair<std::string, std::string>::first);
+  const auto timed =
+      std::ranges::find(coverage.timed_notes, note, &std::pair<std::string, std::string>::first);
   return timed == coverage.timed_notes.end() ? note : timed->second;
 }
 
@@ -185,7 +192,8 @@ bool AllAllocationsSeen(const Analysis& analysis) {
 std::string PartText(const Coverage& coverage) {
   const auto seconds = [](uint64_t ns) { return static_cast<double>(ns) / 1e9; };
   if (coverage.window_begin_ns != 0) {
-    return absl::StrFormat("the trace keeps the newest events only, from %.3f s on", seconds(coverage.window_begin_ns));
+    return absl::StrFormat("the trace keeps the newest events only, from %.3f s on",
+                           seconds(coverage.window_begin_ns));
   }
   if (coverage.recording_end_ns.has_value()) {
     return absl::StrFormat("the recording ended before the program did, after %.3f s",
@@ -197,12 +205,15 @@ std::string PartText(const Coverage& coverage) {
 std::string RunPartText(const Coverage& coverage) {
   const std::string part = PartText(coverage);
   if (!part.empty() || coverage.live_until_ns == 0) return part;
-  return absl::StrFormat("its process was at work still, after %.3f s", static_cast<double>(coverage.live_until_ns) / 1e9);
+  return absl::StrFormat("its process was at work still, after %.3f s",
+                         static_cast<double>(coverage.live_until_ns) / 1e9);
 }
 
-std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage) {
+std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated,
+                                      std::string_view damage) {
   std::vector<std::string> texts;
-  if (dropped_events > 0) texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));
+  if (dropped_events > 0)
+    texts.push_back(absl::StrCat(render::Plural(dropped_events, "event"), " lost"));
   if (truncated) {
     texts.push_back(absl::StrCat("the trace is incomplete", damage.empty() ? "" : ": ",
                                  absl::string_view(damage.data(), damage.size())));
@@ -278,8 +289,10 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
                             metadata.counter("import_bad_lines") != 0 ||
                             !reader.damage().empty() || !reader.cut_place().empty();
   coverage.notes = WithOneForAllFiles(metadata.notes);
-  // What a log lacks is in its counters: the notes of an import say where it comes from, and why it lacks that.
-  if (metadata.has_process && analysis->process.imported()) coverage.harmless_notes += coverage.notes.size();
+  // What a log lacks is in its counters: the notes of an import say where it comes from,
+  // and why it lacks that.
+  if (metadata.has_process && analysis->process.imported())
+    coverage.harmless_notes += coverage.notes.size();
   const auto add_timed = [&coverage](std::string note, std::string without_times) {
     coverage.timed_notes.emplace_back(note, std::move(without_times));
     coverage.notes.push_back(std::move(note));
@@ -293,35 +306,44 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   }
   for (const Confinements& kind : kinds) {
     const bool all_told = metadata.confinements.size() < format::kMostConfinementsTold;
-    add_timed(ConfinementNote(kind, all_told, &reader.clock()), ConfinementNote(kind, all_told, nullptr));
+    add_timed(ConfinementNote(kind, all_told, &reader.clock()),
+              ConfinementNote(kind, all_told, nullptr));
     coverage.harmless_notes +=
-        kind.has_reserve && kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
+        kind.has_reserve &&
+        kind.what != static_cast<uint32_t>(format::Confinement::kMemoryCallsOnly);
   }
-  if (metadata.end.has_value() && metadata.end->doubtful && analysis->process.end != ProcessInfo::End::kCut &&
+  if (metadata.end.has_value() && metadata.end->doubtful &&
+      analysis->process.end != ProcessInfo::End::kCut &&
       (analysis->process.end == ProcessInfo::End::kExec || !metadata.observed_end.has_value())) {
-    coverage.notes.push_back("How the process ended is what was last written of it. After a seccomp filter a child "
-                             "that it made by vfork() may have written that of itself.");
+    coverage.notes.push_back(
+        "How the process ended is what was last written of it. After a seccomp filter a child "
+        "that it made by vfork() may have written that of itself.");
   }
   coverage.live_until_ns = reader.live_until_ns();
   if (coverage.live_until_ns != 0) {
-    add_timed(absl::StrFormat("The process is at work: this is what it did in its first %.3f s, until its "
-                              "trace was opened.", static_cast<double>(coverage.live_until_ns) / 1e9),
+    add_timed(absl::StrFormat(
+                  "The process is at work: this is what it did in its first %.3f s, until its "
+                  "trace was opened.",
+                  static_cast<double>(coverage.live_until_ns) / 1e9),
               "The process is at work: this is what it did until its trace was opened.");
     ++coverage.harmless_notes;
   }
   if (metadata.notes_left_out != 0) {
-    coverage.notes.push_back(absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));
+    coverage.notes.push_back(
+        absl::StrCat(metadata.notes_left_out, " more notes are in the trace."));
   }
   if (metadata.stopped.has_value()) {
     const uint64_t end = reader.clock().ToNs(metadata.stopped->ticks);
     coverage.recording_end_ns = end;
-    add_timed(StopNote(*metadata.stopped, absl::StrFormat(" at %.3f s", static_cast<double>(end) / 1e9)),
-              StopNote(*metadata.stopped, ""));
+    add_timed(
+        StopNote(*metadata.stopped, absl::StrFormat(" at %.3f s", static_cast<double>(end) / 1e9)),
+        StopNote(*metadata.stopped, ""));
   }
   if (const uint64_t abandoned = metadata.counter("abandoned_events"); abandoned != 0) {
-    coverage.notes.push_back(absl::StrCat(
-        abandoned, abandoned == 1 ? " event was" : " events were", " interrupted by a signal handler "
-        "that jumped away: an event may be missing, or its call not have happened."));
+    coverage.notes.push_back(
+        absl::StrCat(abandoned, abandoned == 1 ? " event was" : " events were",
+                     " interrupted by a signal handler "
+                     "that jumped away: an event may be missing, or its call not have happened."));
   }
   if (metadata.losses.first_ticks != 0) {
     add_timed(LossNote(metadata.losses, &reader.clock()), LossNote(metadata.losses, nullptr));
@@ -329,9 +351,12 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
   if (reader.window_begin_ns() != 0) {
     const auto kept = [](absl::string_view from) {
       return absl::StrCat("The trace kept the newest events only (MEMTRACE_KEEP=newest)", from,
-                          ". Blocks that were allocated before are not in this report, neither as live nor as leaked.");
+                          ". Blocks that were allocated before are not in this report, neither as "
+                          "live nor as leaked.");
     };
-    add_timed(kept(absl::StrCat(": from ", static_cast<double>(reader.window_begin_ns()) / 1e9, " s on")), kept(""));
+    add_timed(
+        kept(absl::StrCat(": from ", static_cast<double>(reader.window_begin_ns()) / 1e9, " s on")),
+        kept(""));
   }
   if (!metadata.has_process) {
     coverage.notes.push_back("The record of the process is missing: command and start time are "
@@ -347,10 +372,11 @@ void FillCoverage(const TraceReader& reader, Analysis* analysis) {
     coverage.notes.push_back(absl::StrCat(
         coverage.unseen_frees, coverage.unseen_frees == 1 ? " address was" : " addresses were",
         " allocated again without a free in the trace, ",
-        coverage.events_missing          ? "which may be among what is missing"
-        : analysis->process.imported() ? "which the log may lack"
-                                : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
-                                  "block is freed twice and malloc then gives it out twice",
+        coverage.events_missing ? "which may be among what is missing"
+        : analysis->process.imported()
+            ? "which the log may lack"
+            : "as when libraries that were opened with RTLD_DEEPBIND free, or when a "
+              "block is freed twice and malloc then gives it out twice",
         "; what was there before counts as freed."));
   }
 }

@@ -29,19 +29,20 @@ std::string InterruptionText(const Analysis& analysis);
 // "at the size limit (MEMTRACE_MAX_BYTES)": of a format::RecordingStop.
 absl::string_view WhyRecordingStopped(uint64_t why);
 
-// Sentences that say how much of the run the analysis covers: whether it was interrupted, what the trace
-// lacks, and the notes of the trace.
+// Sentences that say how much of the run the analysis covers: whether it was interrupted, what the
+// trace lacks, and the notes of the trace.
 std::vector<std::string> CoverageNotes(const Analysis& analysis);
 
-// One of `coverage.notes` as it is told of several traces together: without the times, in which those of workers that
-// did the same differ.
+// One of `coverage.notes` as it is told of several traces together: without the times, in which
+// those of workers that did the same differ.
 const std::string& NoteOfMany(const Coverage& coverage, const std::string& note);
 
 // "Nothing" is good news only where everything was recorded.
 bool AllRecorded(const Coverage& coverage);
 
-// Whether each block that the program was given is in the trace, as far as is known. The free of a block that
-// is not in it looks like a second free if an earlier block at the same address was freed.
+// Whether each block that the program was given is in the trace, as far as is known. The
+// free of a block that is not in it looks like a second free if an earlier block at the
+// same address was freed.
 bool AllAllocationsSeen(const Analysis& analysis);
 
 // Says which part of the run's time the events cover; empty: all of it.
@@ -50,7 +51,8 @@ std::string PartText(const Coverage& coverage);
 std::string RunPartText(const Coverage& coverage);
 
 // A phrase for each way in which the trace lacks events; none: it lacks nothing.
-std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated, std::string_view damage);
+std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated,
+                                      std::string_view damage);
 
 // How much later than its time stamp an event may have been, by this clock.
 uint64_t ClockSlackNs(format::ClockKind clock);

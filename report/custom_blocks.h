@@ -39,7 +39,8 @@ class CustomBlocks {
     HeldBlock held;
     uint64_t pool_address = 0;   // 0: of no pool
     uint32_t pool = 0;           // index in pools() plus 1, 0 of none
-    // The key of the block that it lies in: a custom block, or a block of malloc (number 0), or none.
+    // The key of the block that it lies in: a custom block, or a block of malloc
+    // (number 0), or none.
     Key holder;
     uint64_t taken_bytes = 0;    // of its bytes, taken off the holder's site
   };
@@ -53,7 +54,8 @@ class CustomBlocks {
     uint64_t live_bytes = 0, live_blocks = 0, peak_bytes = 0;
   };
 
-  // To be called, from the first custom block on, with every live block of malloc, and then with every new one.
+  // To be called, from the first custom block on, with every live block of malloc, and
+  // then with every new one.
   void AddMallocBlock(uint64_t address) { addresses_.insert(address); }
 
   // The block of malloc that has this address in it; null: none.
@@ -84,8 +86,8 @@ class CustomBlocks {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes the figures but keeps the live blocks, which then count for nothing, and how many pools were
-  // created and destroyed. See HeapModel::ForgetFigures().
+  // Zeroes the figures but keeps the live blocks, which then count for nothing, and how many pools
+  // were created and destroyed. See HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:

@@ -25,7 +25,7 @@ struct EventBlock {
     uint32_t end;     // word index behind its last event
     uint32_t next;    // where the next span begins: behind the stamp
     uint32_t events;  // that take time
-    uint64_t high;    // ns, the latest stamp of the block up to its end; UINT64_MAX: no end is known
+    uint64_t high;  // ns, the latest stamp of the block up to its end; UINT64_MAX: no end is known
     uint64_t ticks;   // the same in ticks
   };
 

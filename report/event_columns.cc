@@ -159,9 +159,10 @@ bool EventColumns::Decode(std::span<uint64_t> words) {
                               : static_cast<uint32_t>(t.last_node -
                                                       format::UnZigZag(node_parents.Number())) &
                                     format::kMaxSlot;
-        uint32_t its_slot = ((byte & kSlotIsNext) != 0 ? t.last_node + 1
-                                                       : static_cast<uint32_t>(node_slots.Number())) &
-                            format::kMaxSlot;
+        uint32_t its_slot =
+            ((byte & kSlotIsNext) != 0 ? t.last_node + 1
+                                       : static_cast<uint32_t>(node_slots.Number())) &
+            format::kMaxSlot;
         const uint64_t nodes = (byte & kOneNode) != 0 ? 1 : node_pcs.Number();
         if (nodes == 0 || nodes > format::kMaxPathNodes ||
             nodes + 1 > static_cast<size_t>(end - out)) {

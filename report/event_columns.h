@@ -63,8 +63,8 @@ class EventColumns {
 
   // Fills `words` from the columns. False: they do not make up these many words.
   bool Decode(std::span<uint64_t> words);
-  // The time stamps in what was decoded last, and an entry behind all words that is no stamp. Empty: some
-  // of the words are no events, and the caller has to look through them.
+  // The time stamps in what was decoded last, and an entry behind all words that is no stamp.
+  // Empty: some of the words are no events, and the caller has to look through them.
   std::vector<Stamp>& stamps() { return stamps_; }
 
   std::vector<uint8_t>& column(size_t i) { return columns_[i]; }

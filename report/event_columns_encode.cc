@@ -1,5 +1,6 @@
-// EventColumns::Encode(): the coder's half of event_columns.h, for whoever writes a packed trace (block_writer.h).
-// The decoder's half is event_columns.cc; both make the same guesses, by event_tables.h.
+// EventColumns::Encode(): the coder's half of event_columns.h, for whoever writes a packed
+// trace (block_writer.h). The decoder's half is event_columns.cc; both make the same
+// guesses, by event_tables.h.
 
 #include <algorithm>
 

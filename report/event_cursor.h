@@ -34,8 +34,8 @@ namespace memtrace::report {
 
 class EventCursor {
  public:
-  // Reads the events of stream number `stream`. Its blocks come from `ahead`, which is of the same reader; damage
-  // is noted in the reader when its place is reached. Both outlive the cursor.
+  // Reads the events of stream number `stream`. Its blocks come from `ahead`, which is of the same
+  // reader; damage is noted in the reader when its place is reached. Both outlive the cursor.
   EventCursor(TraceReader* reader, ReadAhead* ahead, size_t stream);
 
   // Moves to the next event; the first call to the first one.
@@ -92,8 +92,8 @@ class EventCursor {
   // The first of its blocks that it will still ask for.
   size_t next_block() const { return block_ > 0 && !done_ ? block_ - 1 : block_; }
 
-  // Writes the place of the cursor into an archive, or reads it out of one (index/state_archive.h). After
-  // reading a place that was not at the end, call Resume().
+  // Writes the place of the cursor into an archive, or reads it out of one (index/state_archive.h).
+  // After reading a place that was not at the end, call Resume().
   template <typename Archive>
   void Fold(Archive& archive);
   // Reads the block that it stands in. False: there is no event at this place.

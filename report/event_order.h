@@ -51,8 +51,8 @@
 // Blocks are read and decoded ahead of the order by other threads (read_ahead.h); the order
 // itself, and the consumer, are of one thread.
 //
-// Memory: what is read ahead, and one block a thread, for the threads that have begun and not ended; when
-// that is more than kHeldBytes, blocks of threads far back in line are given back
+// Memory: what is read ahead, and one block a thread, for the threads that have begun and not
+// ended; when that is more than kHeldBytes, blocks of threads far back in line are given back
 // and read again later.
 
 #ifndef MEMTRACE_REPORT_EVENT_ORDER_H_
@@ -134,8 +134,8 @@ class EventOrder {
     return exact_ ? RunSpans() : RunByWaiting();
   }
 
-  // The order so far, into or out of an archive (index/state_archive.h); before Run() or from within
-  // Keep(). What was read is not believed before Resume().
+  // The order so far, into or out of an archive (index/state_archive.h); before Run() or from
+  // within Keep(). What was read is not believed before Resume().
   template <typename Archive>
   void Fold(Archive& archive) {
     std::vector<std::pair<uint64_t, size_t>> ready;

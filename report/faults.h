@@ -45,8 +45,9 @@ class FaultCollector {
   uint64_t peak_rss_bytes_ = 0;
 };
 
-// The figures of a whole run that has its end: `minor` and `major` are those of the process there, `own` what the
-// library counted of its own. What came behind the last sample is its work at the exit, for the most part.
+// The figures of a whole run that has its end: `minor` and `major` are those of the process there,
+// `own` what the library counted of its own. What came behind the last sample is its work at the
+// exit, for the most part.
 void CountToTheEnd(uint64_t minor, uint64_t major, uint64_t own, Faults* faults);
 
 }  // namespace memtrace::report

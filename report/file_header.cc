@@ -16,7 +16,8 @@ absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source) {
   auto read = source.ReadAt(0, {reinterpret_cast<uint8_t*>(&header), sizeof(header)});
   if (!read.ok()) return read.status();
   if (*read == 0) {
-    return absl::DataLossError("is empty: no trace, or of a program that was killed as it started; trace it again");
+    return absl::DataLossError(
+        "is empty: no trace, or of a program that was killed as it started; trace it again");
   }
   if (memcmp(header.magic, format::kFileMagic, std::min(*read, sizeof(header.magic))) != 0) {
     // Space was reserved for the header, and never filled.

@@ -18,8 +18,8 @@ absl::StatusOr<format::FileHeader> ReadFileHeader(const ByteSource& source);
 // Whether the file begins as a trace does; looks at the first bytes only.
 bool BeginsAsATrace(const std::string& path);
 
-// The message about a file that has a header and nothing else. It is for a reader that was given a whole file,
-// and not one that may still grow.
+// The message about a file that has a header and nothing else. It is for a reader that was given a
+// whole file, and not one that may still grow.
 inline constexpr char kNothingBehindTheHeader[] =
     "has nothing behind its header: it was cut there, or the program was killed as it started; "
     "trace it again";

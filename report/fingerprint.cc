@@ -22,8 +22,8 @@ using format::AllocFunction;
 bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
 // "vector<int>&" of "std::vector<int, std::allocator<int> > const&": the last name, without what it
-// is in and qualifiers, and without the default ones of std's template arguments; with * and &. Compilers and the demangler of names write
-// the rest in many ways.
+// is in and qualifiers, and without the default ones of std's template arguments; with * and &.
+// Compilers and the demangler of names write the rest in many ways.
 constexpr int kTypeDepth = 4;  // of template arguments of template arguments
 
 std::string ListIdentity(absl::string_view list, bool template_arguments, int depth);
@@ -53,7 +53,8 @@ std::string TypeIdentity(absl::string_view type, int depth = 0) {
       const size_t close = Closing(type, i);
       if (close == absl::string_view::npos) return "function";
       // "(app::Color)1" is a number, else it is a function's type or a scope's parameters.
-      if (i == 0 && close + 1 < type.size() && (IsWord(type[close + 1]) || type[close + 1] == '-')) {
+      if (i == 0 && close + 1 < type.size() &&
+          (IsWord(type[close + 1]) || type[close + 1] == '-')) {
         i = close + 1;
       } else if (absl::StartsWith(type.substr(close + 1), "::")) {
         i = close + 1;
@@ -74,7 +75,8 @@ std::string TypeIdentity(absl::string_view type, int depth = 0) {
       while (i < type.size() && (IsWord(type[i]) || type[i] == '.' || type[i] == '-')) ++i;
       std::string word(type.substr(begin, i - begin));
       if (absl::ascii_isdigit(static_cast<unsigned char>(word[0])) || word[0] == '-') {
-        while (word.size() > 1 && absl::StrContains("uUlL", word.substr(word.size() - 1))) word.pop_back();
+        while (word.size() > 1 && absl::StrContains("uUlL", word.substr(word.size() - 1)))
+          word.pop_back();
       }
       static constexpr absl::string_view kNoise[] = {"const", "volatile", "struct", "class",
                                                      "union", "enum", "typename"};
@@ -193,8 +195,8 @@ bool IsSystemHeader(absl::string_view file) {
   return absl::StartsWith(file, "/usr/include/") || absl::StartsWith(file, "/usr/lib/");
 }
 
-// Without a name the place in the module is all that tells one function from another; of code without a module
-// the place is another in each run.
+// Without a name the place in the module is all that tells one function from another; of code
+// without a module the place is another in each run.
 std::string NameOf(const Frame& frame) {
   if (!frame.function.empty()) return FunctionIdentity(frame.function);
   if (frame.module.empty()) return "";
@@ -247,7 +249,8 @@ std::string FunctionIdentity(absl::string_view demangled) {
     } else if (c == '{') {
       const size_t close = Closing(name, i);
       if (!absl::StartsWith(rest, "{default arg")) {
-        out += "{lambda}";  // a type without a name: of lambdas GCC's debug information says no more
+        out +=
+            "{lambda}";  // a type without a name: of lambdas GCC's debug information says no more
       }
       i = close == absl::string_view::npos ? name.size() : close + 1;
     } else if (c == '<') {
@@ -305,14 +308,16 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
   std::vector<std::string> lines;
   const render::Cut cut = stack.empty() ? render::Cut() : render::CutStack(stack);
   const auto add_line = [&](std::string line) {
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end())
+      lines.push_back(std::move(line));
   };
   const auto add = [&](const Frame& frame) {
     std::string line = absl::StrCat(NameOf(frame), "\t", BaseName(frame.file));
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);
     add_line(std::move(line));
   };
-  // Of a library's function the name: whether its file is known depends on what is installed beside it.
+  // Of a library's function the name: whether its file is known depends on what
+  // is installed beside it.
   const auto add_of_library = [&](const Frame& frame) {
     if (render::IsOfLibrary(frame) && !frame.function.empty()) {
       add_line(FunctionIdentity(frame.function));

@@ -12,12 +12,13 @@
 //                                  installed program that is a main() around its library the
 //                                  library's functions as the project's
 //
-// Left out is what differs from build to build: lines, addresses where there are names, sizes, directories; frames
-// of libc, libstdc++, the loader and other modules of the system, and of headers in
-// /usr/include; what a just-in-time compiler made, which has no name; the frames of one function after its first (recursion that became a loop,
-// the two halves of a constructor); clone suffixes; the numbers of lambdas, which GCC and
-// clang count differently. docs/report.md, "Fingerprints", has the rules and what was
-// measured. kFingerprintVersion is hashed with the rest: other rules, other fingerprints.
+// Left out is what differs from build to build: lines, addresses where there are names, sizes,
+// directories; frames of libc, libstdc++, the loader and other modules of the system, and of
+// headers in /usr/include; what a just-in-time compiler made, which has no name; the frames of one
+// function after its first (recursion that became a loop, the two halves of a constructor); clone
+// suffixes; the numbers of lambdas, which GCC and clang count differently. docs/report.md,
+// "Fingerprints", has the rules and what was measured. kFingerprintVersion is hashed with the rest:
+// other rules, other fingerprints.
 //
 // Pure functions, any thread.
 
@@ -42,8 +43,8 @@ inline constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the 
 // without return type, clone suffixes, ABI tags, and default template arguments of std.
 std::string FunctionIdentity(absl::string_view demangled);
 
-// A function that the compiler split or specialized is still that function: "foo" of "foo.part.0" and
-// of "foo(int) [clone .isra.0]".
+// A function that the compiler split or specialized is still that function: "foo" of "foo.part.0"
+// and of "foo(int) [clone .isra.0]".
 absl::string_view WithoutCloneSuffix(absl::string_view function);
 
 // The text that is hashed: a line for the allocating function, one for each frame. Frames
@@ -53,7 +54,8 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, format::AllocF
 
 // Sixteen hexadecimal digits.
 std::string Fingerprint(absl::Span<const Frame* const> stack, format::AllocFunction function);
-// A fingerprint that also has the lines: two places of one function differ, and so does a place that moved.
+// A fingerprint that also has the lines: two places of one function differ, and so
+// does a place that moved.
 std::string StrictFingerprint(absl::Span<const Frame* const> stack,
                               format::AllocFunction function);
 

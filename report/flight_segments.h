@@ -28,8 +28,8 @@ std::optional<format::StatusArea> ReadStatusArea(const ByteSource& source,
 
 class FlightSegments {
  public:
-  // Reads the segments of the file behind `header`. A file that is no flight recorder, or whose status block is
-  // damaged, has no segments.
+  // Reads the segments of the file behind `header`. A file that is no flight recorder, or whose
+  // status block is damaged, has no segments.
   absl::Status Read(const ByteSource& source, const format::FileHeader& header);
 
   // Whether `block` is a remnant of what its segment held before.

@@ -352,7 +352,8 @@ bool HeapModel::ReallocResult(size_t stream, const HeapAlloc& alloc, EventTime w
     }
     const uint32_t chain = earlier_reallocs + 1;
     KeepChain(result, chain);
-    // A block that has a mapping of its own before and after was moved by mremap, which copies nothing.
+    // A block that has a mapping of its own before and after was moved by mremap,
+    // which copies nothing.
     const bool copied = alloc.address != old && !(was_mapped && alloc.mapped);
     usage_.Reallocated(old_site, result->site, copied, old_size, result->size(), chain);
   }
@@ -365,8 +366,8 @@ void HeapModel::Finish(Analysis* analysis) {
   for (size_t stream = 0; stream < threads_.size(); ++stream) ForgetPending(stream, nobody);
   for (const auto& [address, debt] : debts_) WriteOff(address, debt);
   debts_.clear();
-  // Two blocks cannot be live at one address. In order, because blocks of a pool that lie in several
-  // end with the first of these.
+  // Two blocks cannot be live at one address. In order, because blocks of a pool that lie in
+  // several end with the first of these.
   std::vector<uint64_t> in_shadow;
   for (const auto& [address, shadow] : shadows_) in_shadow.push_back(address);
   std::sort(in_shadow.begin(), in_shadow.end());

@@ -115,7 +115,7 @@ class HeapModel {
     BlockFilter filter;
     const ChosenBlocks* chosen = nullptr;  // by number of allocation; null: all
     LifetimeWatch* watch = nullptr;        // told of every block
-    bool of_lines = false;                 // exact, and no race of a tracer's either: an imported log's
+    bool of_lines = false;  // exact, and no race of a tracer's either: an imported log's
 
     // What is needed to tell in which order a trace's events happened; the rest as it is above.
     static Options OrderOf(const TraceReader& reader);
@@ -157,7 +157,8 @@ class HeapModel {
     }
     if (!shadows_.empty() && FreeShadowed(stream, block, when)) [[unlikely]] return true;
     Threads& owner = threads_[block->thread];
-    // In a sample this is not known: the thread may have allocated in between a block that was not sampled.
+    // In a sample this is not known: the thread may have allocated in between a block
+    // that was not sampled.
     const bool temporary = owner.last_alloc == address && options_.sample_bytes == 0;
     if (block->thread != stream || when.high - when.low > kLongSpanNs) {
       RememberFree(stream, address, when);
@@ -230,20 +231,22 @@ class HeapModel {
   size_t thread_count() const { return threads_.size(); }
   StackId SiteStack(uint32_t site) const { return sites_[site].stack; }
   format::AllocFunction SiteFunction(uint32_t site) const { return sites_[site].function; }
-  // The first frees that found no block to free; another pass finds out more about them (invalid_frees.h).
-  // They are part of no state: that pass is for the whole of a run.
+  // The first frees that found no block to free; another pass finds out more about them
+  // (invalid_frees.h). They are part of no state: that pass is for the whole of a run.
   static constexpr size_t kMostUnknownFrees = 256;
   static constexpr size_t kMostOfForkedChild = 4096;  // which frees what its parent allocated
   const std::vector<UnknownFree>& first_unknown_frees() const { return first_unknown_frees_; }
   // Whether there are events whose order is not known yet.
   bool has_doubts() const { return !debts_.empty() || !shadows_.empty(); }
 
-  // Ends the current interval of the series of sites and threads, `run_ns` after the begin of the range.
+  // Ends the current interval of the series of sites and threads, `run_ns` after
+  // the begin of the range.
   void NextInterval(uint64_t run_ns) {
     late_frees_.SetRun(run_ns);
     interval_event_ = checkpoint_ = event_;
     series_.NextInterval();
-    usage_.NextInterval(threads_.size(), [this](size_t i) { return Round(threads_[i].live_bytes); });
+    usage_.NextInterval(threads_.size(),
+                        [this](size_t i) { return Round(threads_[i].live_bytes); });
   }
   // Makes one interval of each two, so that there is room for more.
   void MergeIntervals() {
@@ -255,8 +258,9 @@ class HeapModel {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes all figures but keeps the live blocks, which then count for nothing. Called when a pass takes up a
-  // state from before its selected range (pass_state.h): nothing so far is of the selection.
+  // Zeroes all figures but keeps the live blocks, which then count for nothing. Called
+  // when a pass takes up a state from before its selected range (pass_state.h): nothing
+  // so far is of the selection.
   void ForgetFigures();
 
   // The most live bytes since the last call, for the timeline. Starts anew with what is live now.
@@ -524,8 +528,8 @@ class HeapModel {
     if (site.changed_at <= checkpoint_) Keep(site);
     site.changed_at = ++event_;
   }
-  // Keeps what the site holds before it changes: for the latest peak if that came since the site changed last,
-  // and for the interval of its series in which it changed last if that has ended.
+  // Keeps what the site holds before it changes: for the latest peak if that came since the site
+  // changed last, and for the interval of its series in which it changed last if that has ended.
   void Keep(SiteState& site) {
     if (site.changed_at <= peak_event_) {
       site.snapshot_bytes = site.live_bytes;

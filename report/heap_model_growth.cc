@@ -11,8 +11,8 @@
 
 namespace memtrace::report {
 
-// The steps of FinishGrowth(), in their order: what each site and each family held is added, then all
-// are judged.
+// The steps of FinishGrowth(), in their order: what each site and each family held is
+// added, then all are judged.
 class HeapModel::GrowthJudge {
  public:
   // When the program began to give everything back; UINT64_MAX: it did not.
@@ -32,8 +32,8 @@ class HeapModel::GrowthJudge {
   static constexpr size_t kRecursion = 0;  // of kinds_
 
   void JudgeFamily(size_t kind, size_t family);
-  // Of a range only blocks from within are counted: those that took the places of earlier ones do not
-  // make the site larger.
+  // Of a range only blocks from within are counted: those that took the places of earlier ones do
+  // not make the site larger.
   uint64_t GoneBytes(size_t site) const;
   // Calls `to` with the numbers by which the finder knows a site and its families.
   template <typename Do>
@@ -55,7 +55,8 @@ uint64_t HeapModel::GrowthJudge::FindShutdown(const HeapModel& model, const Anal
   std::vector<SiteEnds> ends;
   for (size_t i = 1; i < model.sites_.size(); ++i) {
     const Site& site = analysis.sites[i - 1];
-    ends.push_back({site.last_time_ns, site.allocations, model.sites_[i].first_free_ns, site.frees});
+    ends.push_back(
+        {site.last_time_ns, site.allocations, model.sites_[i].first_free_ns, site.frees});
   }
   // That of the program: with what a selection leaves out.
   const LeftOut& left_out = model.left_out_;
@@ -78,7 +79,8 @@ HeapModel::GrowthJudge::GrowthJudge(HeapModel* model, Analysis* analysis)
       finder_(analysis->range.from_ns, analysis->judged_until_ns(), analysis->series_interval_ns,
               analysis->shutdown_ns) {
   // What was live when the shutdown began: frees before it are none of that.
-  std::erase_if(late_, [&](const LateFrees::Free& each) { return each.freed_ns < analysis_.shutdown_ns; });
+  std::erase_if(late_,
+                [&](const LateFrees::Free& each) { return each.freed_ns < analysis_.shutdown_ns; });
   for (const LateFrees::Free& each : late_) late_sites_.insert(each.site);
 }
 
@@ -88,7 +90,8 @@ void HeapModel::GrowthJudge::AddSites() {
     site.lifetimes = SiteLifetimes::Of(model_.lifetimes_[i].freed);
     site.sizes = SiteSizes::Of(model_.site_sizes_[i]);
     site.series = model_.series_.Take(i, model_.SeriesNow(model_.sites_[i]));
-    if (site.live_blocks > 0 || late_sites_.contains(static_cast<uint32_t>(i))) finder_.AddSite(i, site);
+    if (site.live_blocks > 0 || late_sites_.contains(static_cast<uint32_t>(i)))
+      finder_.AddSite(i, site);
   }
 }
 
@@ -105,9 +108,9 @@ void HeapModel::GrowthJudge::AddFamilies() {
       const size_t number = model_.sites_.size() + together_.size();
       together_.push_back(families.Together(f, analysis_.sites));
       const auto& members = families.members(f);
-      if (together_.back().live_blocks > 0 || std::any_of(members.begin(), members.end(), [&](uint32_t at) {
-            return late_sites_.contains(at + 1);
-          })) {
+      if (together_.back().live_blocks > 0 ||
+          std::any_of(members.begin(), members.end(),
+                      [&](uint32_t at) { return late_sites_.contains(at + 1); })) {
         finder_.AddSite(number, together_.back());
       }
     }
@@ -174,11 +177,12 @@ void HeapModel::GrowthJudge::JudgeFamily(size_t kind, size_t family) {
     gone += GoneBytes(at + 1);
     one_grows |= analysis_.sites[at].growth.verdict == Growth::Verdict::kGrowing;
   }
-  // A recursion is one piece of code; of sites that a block went through one that grows is known by itself.
+  // A recursion is one piece of code; of sites that a block went through one that
+  // grows is known by itself.
   if (one_grows && kind != kRecursion) return;
   const Growth growth =
-      finder_.Judge(begin_[kind] + family, all, static_cast<uint32_t>(std::min<uint64_t>(turns, UINT32_MAX)),
-                    first_free_ns);
+      finder_.Judge(begin_[kind] + family, all,
+                    static_cast<uint32_t>(std::min<uint64_t>(turns, UINT32_MAX)), first_free_ns);
   if (growth.verdict != Growth::Verdict::kGrowing || 2 * gone > all.live_bytes) return;
   for (const uint32_t at : members) {
     Site& site = analysis_.sites[at];
@@ -186,8 +190,8 @@ void HeapModel::GrowthJudge::JudgeFamily(size_t kind, size_t family) {
   }
 }
 
-// What a program does in a moment is how it begins: a short one sets itself up until it ends, and one that
-// was killed, or became another, may have rested for hours behind its last event.
+// What a program does in a moment is how it begins: a short one sets itself up until it ends, and
+// one that was killed, or became another, may have rested for hours behind its last event.
 void HeapModel::GrowthJudge::ForgetMoments() {
   if (!analysis_.too_short_for_growth()) return;
   for (Site& site : analysis_.sites) {

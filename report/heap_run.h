@@ -1,5 +1,5 @@
-// HeapRun: short events of one thread, one after the other, through a heap model in which nothing is
-// out of the ordinary. It does what HeapModel::Alloc() and Free() do, with what every event
+// HeapRun: short events of one thread, one after the other, through a heap model in which nothing
+// is out of the ordinary. It does what HeapModel::Alloc() and Free() do, with what every event
 // changes in registers; they are what it is judged by (engine_test.cc).
 //
 //   if (HeapRun::Suits(model, stream)) {
@@ -9,12 +9,12 @@
 //   }
 //
 // Out of the ordinary are: a selection, a sample, custom blocks, an order that is not exact, blocks
-// in another's shadow, the first event of a thread (the times of its others are later). What else it
-// cannot do it finds at the event: an address that is live already or not at all, a realloc that
+// in another's shadow, the first event of a thread (the times of its others are later). What else
+// it cannot do it finds at the event: an address that is live already or not at all, a realloc that
 // another thread or a signal handler has to do with, a block whose end is more than a free.
 //
-// The model must not be used while a run has not paused, but for what is live and of which site. Its
-// end pauses it.
+// The model must not be used while a run has not paused, but for what is live and of which
+// site. Its end pauses it.
 
 #ifndef MEMTRACE_REPORT_HEAP_RUN_H_
 #define MEMTRACE_REPORT_HEAP_RUN_H_

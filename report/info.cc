@@ -59,7 +59,8 @@ std::string EndOf(const ProcessInfo& process) {
   if (process.imported()) return "not in the log";
   if (process.end == ProcessInfo::End::kExit) return render::ShortEnd(process);
   std::string end = render::EndPhrase(process);
-  if (!process.kill.why.empty()) absl::StrAppend(&end, ": ", render::EscapeControls(process.kill.why));
+  if (!process.kill.why.empty())
+    absl::StrAppend(&end, ": ", render::EscapeControls(process.kill.why));
   return end;
 }
 
@@ -84,9 +85,9 @@ void PrintProcess(const Analysis& a, Facts& facts) {
   facts.Line("start", p.imported() ? "not in the log" : Date(p.start_realtime_ns));
   facts.Line("duration", Seconds(p.duration_ns));
   facts.Line("end", EndOf(p));
-  const auto of_handlers = std::count_if(a.threads.begin(), a.threads.end(), [](const auto& thread) {
-    return thread.in_signal_handlers;
-  });
+  const auto of_handlers =
+      std::count_if(a.threads.begin(), a.threads.end(),
+                    [](const auto& thread) { return thread.in_signal_handlers; });
   facts.Number("threads", a.threads.size() - static_cast<size_t>(of_handlers));
   if (of_handlers != 0) {
     facts.Line("signal handlers", absl::StrCat(of_handlers, " more streams of events, of handlers "
@@ -94,7 +95,8 @@ void PrintProcess(const Analysis& a, Facts& facts) {
   }
   facts.Number("modules", a.modules.size());
   if (p.sample_bytes != 0) {
-    facts.Line("sampled", absl::StrCat("every ", p.sample_bytes, " bytes on average: the events are "
+    facts.Line("sampled", absl::StrCat("every ", p.sample_bytes,
+                                       " bytes on average: the events are "
                                        "those of sampled blocks"));
   }
   facts.Line("allocator", p.allocator == format::AllocatorKind::kGlibc   ? "glibc"
@@ -113,14 +115,16 @@ void PrintFile(const TraceReader& reader, const Analysis& a, size_t stacks, Fact
                                     packed ? "packed" : "raw", ", library ",
                                     render::EscapeControls(a.process.library_version)));
   facts.Line("size", absl::StrCat(render::HumanBytes(s.file_bytes), " (", s.file_bytes, ")"));
-  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", render::HumanBytes(s.event_bytes), ", decoded ",
-                                          render::HumanBytes(s.event_content_bytes)));
-  facts.Line("metadata blocks", absl::StrCat(s.metadata_blocks, ", ", render::HumanBytes(s.metadata_bytes), ", ",
-                                             reader.metadata().records, " records"));
+  facts.Line("event blocks", absl::StrCat(s.event_blocks, ", ", render::HumanBytes(s.event_bytes),
+                                          ", decoded ", render::HumanBytes(s.event_content_bytes)));
+  facts.Line("metadata blocks",
+             absl::StrCat(s.metadata_blocks, ", ", render::HumanBytes(s.metadata_bytes), ", ",
+                          reader.metadata().records, " records"));
   facts.Line("rings", absl::StrCat(s.ring_blocks, ", ", s.rings_used, " with events of their own"));
   facts.NonZero("memory scan blocks", s.scan_blocks, render::HumanBytes(s.scan_bytes));
   facts.NonZero("unknown blocks", s.unknown_blocks, "written by a newer version; skipped");
-  facts.NonZero("gaps", s.gaps, absl::StrCat("reserved and not written, ", render::HumanBytes(s.gap_bytes)));
+  facts.NonZero("gaps", s.gaps,
+                absl::StrCat("reserved and not written, ", render::HumanBytes(s.gap_bytes)));
   facts.Number("events", a.coverage.events);
   facts.Number("distinct stack nodes", stacks);
   if (a.coverage.events != 0) {
@@ -152,11 +156,12 @@ void PrintScans(const Analysis& a, Facts& facts) {
   facts.Heading("memory scans");
   for (const LeakScan& scan : a.leak_scans) {
     const std::string name = absl::StrCat("scan ", scan.number);
-    const std::string what = absl::StrCat(
-        leak::ReasonName(scan.reason), scan.label.empty() ? "" : " ", render::EscapeControls(scan.label),
-        " at ", Seconds(scan.time_ns));
+    const std::string what =
+        absl::StrCat(leak::ReasonName(scan.reason), scan.label.empty() ? "" : " ",
+                     render::EscapeControls(scan.label), " at ", Seconds(scan.time_ns));
     if (scan.state != LeakScan::State::kDone) {
-      facts.Line(name, absl::StrCat(what, ": tells nothing: ", render::EscapeControls(scan.failure)));
+      facts.Line(name,
+                 absl::StrCat(what, ": tells nothing: ", render::EscapeControls(scan.failure)));
       continue;
     }
     std::vector<std::string> kinds;
@@ -185,7 +190,8 @@ void PrintSamples(const Analysis& a, Facts& facts) {
     facts.Line("processor time", absl::StrCat(cost.last, " us of memtrace run's"));
   }
   if (const auto rss = Summarize(lane.ResidentBytes()); rss.known) {
-    facts.Line("resident", absl::StrCat(render::HumanBytes(rss.most), " at most, ", render::HumanBytes(rss.last), " at last"));
+    facts.Line("resident", absl::StrCat(render::HumanBytes(rss.most), " at most, ",
+                                        render::HumanBytes(rss.last), " at last"));
   }
   for (const std::string& note : lane.notes) facts.Line("note", render::EscapeControls(note));
 }
@@ -196,7 +202,8 @@ void PrintCost(const Analysis& a, Facts& facts) {
   facts.Number("minor faults", a.coverage.tool_minor_faults);
   if (a.coverage.counters.empty()) return;
   facts.Heading("counters of the library");
-  for (const auto& [name, value] : a.coverage.counters) facts.Number(render::EscapeControls(name), value);
+  for (const auto& [name, value] : a.coverage.counters)
+    facts.Number(render::EscapeControls(name), value);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace {
 uint64_t RunEndNs(const TraceReader& reader) {
   const ClockMap& clock = reader.clock();
   uint64_t last = clock.LastNs();
-  if (reader.metadata().end.has_value()) return std::max(last, clock.ToNs(reader.metadata().end->ticks));
+  if (reader.metadata().end.has_value())
+    return std::max(last, clock.ToNs(reader.metadata().end->ticks));
   BlockPayload payload;
   EventBlock block;
   for (const ThreadStream& stream : reader.streams()) {
@@ -38,7 +39,8 @@ uint64_t RunEndNs(const TraceReader& reader) {
 
 uint64_t Instant::Ns(const TraceReader& reader) const {
   if (!share.has_value()) return ns;
-  return static_cast<uint64_t>(std::clamp(*share, 0.0, 1.0) * static_cast<double>(RunEndNs(reader)));
+  return static_cast<uint64_t>(std::clamp(*share, 0.0, 1.0) *
+                               static_cast<double>(RunEndNs(reader)));
 }
 
 uint64_t Instant::EndNs(const TraceReader& reader) const {
@@ -49,9 +51,9 @@ absl::StatusOr<Instant> ParseInstant(absl::string_view option, absl::string_view
   static constexpr std::pair<absl::string_view, double> kUnits[] = {
       {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}, {"m", 60e9}, {"h", 3600e9}, {"s", 1e9},
   };
-  const absl::Status bad = absl::InvalidArgumentError(
-      absl::StrCat(option, ": \"", text,
-                   "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h, 90% or phase:NAME"));
+  const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
+      option, ": \"", text,
+      "\" is not a time; write seconds (1.5), 250ms, 10us, 2min, 1h, 90% or phase:NAME"));
   if (IsInstantName(text)) return Instant{.name = std::string(text)};
   absl::string_view number = text;
   double unit = 1e9;

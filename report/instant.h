@@ -23,8 +23,8 @@ struct Instant {
   std::string name;             // the same: phases.h tells which it is
 
   uint64_t Ns(const TraceReader& reader) const;
-  // The same time where it is the end of a range: 100 % of the run also takes in events that have no time
-  // yet.
+  // The same time where it is the end of a range: 100 % of the run also takes in events
+  // that have no time yet.
   uint64_t EndNs(const TraceReader& reader) const;
   bool operator==(const Instant&) const = default;
 };

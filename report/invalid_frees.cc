@@ -246,7 +246,8 @@ class Historian {
 }  // namespace
 
 InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,
-                              StackTable* stacks, unsigned jobs, const std::function<bool()>& stop) {
+                              StackTable* stacks, unsigned jobs,
+                              const std::function<bool()>& stop) {
   Historian historian(reader, unknown, stacks, stop);
   EventOrder<Historian> order(reader, ClockSlackNs(reader->metadata().process.clock), jobs,
                               &historian);

@@ -2,12 +2,13 @@
 // block.
 //
 // The pass over the heap knows live blocks, not those that were freed: it notes the address
-// (HeapModel::first_unknown_frees()). This second pass over the trace, in the same order, follows what was
-// allocated and freed at these few addresses and at nothing else, and tells double frees from
-// frees inside of a block and from those of memory that the trace knows nothing of.
+// (HeapModel::first_unknown_frees()). This second pass over the trace, in the same order, follows
+// what was allocated and freed at these few addresses and at nothing else, and tells double frees
+// from frees inside of a block and from those of memory that the trace knows nothing of.
 //
-// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees (of a forked child kMostOfForkedChild), and
-// what the order of the events takes. One thread besides those that decode.
+// Memory: by the number of addresses, at most HeapModel::kMostUnknownFrees (of a
+// forked child kMostOfForkedChild), and what the order of the events takes. One
+// thread besides those that decode.
 
 #ifndef MEMTRACE_REPORT_INVALID_FREES_H_
 #define MEMTRACE_REPORT_INVALID_FREES_H_
@@ -23,14 +24,14 @@
 
 namespace memtrace::report {
 
-// `stacks` has those of the pass that found `unknown`. `stop` as in AnalyzeOptions, may be empty: after
-// it nothing is told. `jobs` threads may be at work.
+// `stacks` has those of the pass that found `unknown`. `stop` as in AnalyzeOptions, may be empty:
+// after it nothing is told. `jobs` threads may be at work.
 InvalidFrees FindInvalidFrees(TraceReader* reader, std::span<const UnknownFree> unknown,
                               StackTable* stacks, unsigned jobs, const std::function<bool()>& stop);
 
-// The invalid frees of an analysis that are certain. Where allocations may be missing from the trace, what looks
-// like a second free may be the first of a block whose allocation was not seen; a free of an address inside
-// of a live block is wrong in any case.
+// The invalid frees of an analysis that are certain. Where allocations may be missing from the
+// trace, what looks like a second free may be the first of a block whose allocation was not seen; a
+// free of an address inside of a live block is wrong in any case.
 std::vector<const InvalidFree*> CertainInvalidFrees(const Analysis& analysis);
 
 }  // namespace memtrace::report

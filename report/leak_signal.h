@@ -1,8 +1,9 @@
-// SendLeakSignal(): wakes an idle process that was started with MEMTRACE_LEAK_SIGNAL=N, for `memtrace leaks`.
+// SendLeakSignal(): wakes an idle process that was started with MEMTRACE_LEAK_SIGNAL=N,
+// for `memtrace leaks`.
 //
 // The signal goes to one thread, and only to one whose handler will run: a thread that waits for
-// signals by sigwait() would take it for one of the program's, and one that all threads block would stay
-// pending for whoever unblocks it.
+// signals by sigwait() would take it for one of the program's, and one that all threads block would
+// stay pending for whoever unblocks it.
 
 #ifndef MEMTRACE_REPORT_LEAK_SIGNAL_H_
 #define MEMTRACE_REPORT_LEAK_SIGNAL_H_

@@ -46,7 +46,8 @@ struct LossRecord {
   LeakAmount before, indirect_before;
   bool is_new = false;
   bool suppressed = false;  // as the user wanted: in no total of its kind
-  bool of_runtime = false;  // kPossible: kept by the C or C++ runtime by design, as a thread's variables are
+  // KPossible: kept by the C or C++ runtime by design, as a thread's variables are.
+  bool of_runtime = false;
 };
 
 // A suppression of a user's file, and what it matched.

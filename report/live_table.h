@@ -6,9 +6,9 @@
 //
 // What is allocated in a row mostly lies in a row. So in a table too large for the cache not an
 // address is hashed but 256 bytes of addresses, to four entries in a row, two cache lines: it is
-// read a quarter as often. Where blocks are 16 bytes apart too many belong to the same four; a table
-// that finds itself crowded when it grows hashes each address from then on. A small table does so
-// too: there an entry more to pass costs more than a line more to read.
+// read a quarter as often. Where blocks are 16 bytes apart too many belong to the same four; a
+// table that finds itself crowded when it grows hashes each address from then on. A small table
+// does so too: there an entry more to pass costs more than a line more to read.
 //
 // It grows where it stands: with a copy it would take half as much again, and memory that
 // nobody has touched yet costs more than all else that is done to an entry.
@@ -64,7 +64,8 @@ struct HeldBlock {
   bool has(Flags flag) const { return (address_flags >> 48 & flag) != 0; }
   uint32_t chain() const { return static_cast<uint32_t>(address_flags >> kChainShift); }
   void set_chain(uint32_t chain) {
-    address_flags = (address_flags & ((uint64_t{1} << kChainShift) - 1)) | uint64_t{chain} << kChainShift;
+    address_flags = (address_flags & ((uint64_t{1} << kChainShift) - 1)) | uint64_t{chain}
+                                                                               << kChainShift;
   }
   void set(Flags flag) { address_flags |= static_cast<uint64_t>(flag) << 48; }
   void clear(Flags flag) { address_flags &= ~(static_cast<uint64_t>(flag) << 48); }
@@ -180,8 +181,8 @@ class LiveTable {
   }
 
   void Allocate(size_t slots) {
-    void* memory =
-        mmap(nullptr, slots * sizeof(HeldBlock), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, slots * sizeof(HeldBlock), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     Take(memory, slots);
   }
@@ -192,8 +193,8 @@ class LiveTable {
     slots_ = static_cast<HeldBlock*>(memory);  // what is new is all zero: empty
     mask_ = slots - 1;
     shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));
-    // Each entry more that a lookup has to pass is a branch nobody foresees; each line that is not in
-    // the cache costs more than some of these.
+    // Each entry more that a lookup has to pass is a branch nobody foresees; each line that is not
+    // in the cache costs more than some of these.
     limit_ = mapped_bytes_ <= kCachedBytes ? slots / 2 : slots / 4 * 3;
   }
 
@@ -212,8 +213,8 @@ class LiveTable {
 
   // A home is the high bits of a product: with one bit more it is at twice the place, but for the
   // order in a group. From the last entry on each moves up into what is empty by then. The few
-  // that are too far behind their homes for that, or too near to the begin, go at the end; and those
-  // that would pass the table's end: what they find at its begin has not moved yet.
+  // that are too far behind their homes for that, or too near to the begin, go at the end; and
+  // those that would pass the table's end: what they find at its begin has not moved yet.
   void GrowInPlace() {
     const size_t slots = mask_ + 1;
     void* const memory = mremap(slots_, mapped_bytes_, 2 * mapped_bytes_, MREMAP_MAYMOVE);
@@ -242,7 +243,8 @@ class LiveTable {
     slots_[to] = block;
   }
 
-  // Whether entries are far from their homes. Looks at the first slots only: their entries come from everywhere.
+  // Whether entries are far from their homes. Looks at the first slots only: their entries
+  // come from everywhere.
   bool IsCrowded() const {
     size_t entries = 0, passed = 0;
     for (size_t i = 0; i < kFirstSlots; ++i) {

@@ -86,24 +86,28 @@ int Complain(const CLI::App& app, const CLI::ParseError& error) {
 
 constexpr char kEmptyValue[] = "the value is empty; leave the option out for its default";
 
-// "--match=", which CLI11 takes for an option whose value is the next word. Empty: there is none. What a
-// program of `run` is given is its own.
+// "--match=", which CLI11 takes for an option whose value is the next word. Empty: there is none.
+// What a program of `run` is given is its own.
 std::string OptionWithoutValue(int argc, char** argv) {
   const bool runs = argc > 1 && strcmp(argv[1], "run") == 0;
   for (int i = 2; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--" || (runs && !absl::StartsWith(word, "-"))) break;
-    if (absl::StartsWith(word, "--") && word.find('=') == word.size() - 1) return word.substr(0, word.size() - 1);
+    if (absl::StartsWith(word, "--") && word.find('=') == word.size() - 1)
+      return word.substr(0, word.size() - 1);
   }
   return "";
 }
 
 // A variable of a script that is not set would leave an option out, in silence.
 void RefuseEmptyValues(CLI::App& app) {
-  const auto refuse = [](const std::string& value) { return value.empty() ? std::string(kEmptyValue) : std::string(); };
+  const auto refuse = [](const std::string& value) {
+    return value.empty() ? std::string(kEmptyValue) : std::string();
+  };
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     for (CLI::Option* option : command->get_options()) {
-      if (!option->get_lnames().empty() && option->get_items_expected_max() > 0) option->check(refuse);
+      if (!option->get_lnames().empty() && option->get_items_expected_max() > 0)
+        option->check(refuse);
     }
   }
 }
@@ -122,14 +126,16 @@ int OutOfMemory() {
   const std::string bytes =
       limit == UINT64_MAX ? "there is" : absl::StrCat("the limit, ", limit >> 20, " MiB");
   std::fprintf(stderr,
-               "memtrace: this needs more memory than %s (ulimit -v, the cgroup); fewer traces at once, or of a "
+               "memtrace: this needs more memory than %s (ulimit -v, the cgroup); fewer traces at "
+               "once, or of a "
                "report a part of the time (--from, --to), may need less\n",
                bytes.c_str());
   return kExitFailed;
 }
 
-// Where one of the three is closed, the next file that is opened would be it: what is read, or what -o
-// names by /proc/self/fd/1. To write or read there fails as before, and a program that is started finds it closed.
+// Where one of the three is closed, the next file that is opened would be it: what is read, or what
+// -o names by /proc/self/fd/1. To write or read there fails as before, and a program that is
+// started finds it closed.
 void HoldStandardDescriptors() {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;

@@ -151,8 +151,8 @@ void MappingModel::Break(uint64_t old_break, uint64_t new_break, const Call& cal
 
 void MappingModel::Arena(uint64_t base, uint64_t bytes, const Call& call) {
   if (std::max(base, bytes) > kAddressEnd) return;
-  // The bytes that the heap has beyond its last range were added just now; if it ends before that range does, it
-  // was trimmed.
+  // The bytes that the heap has beyond its last range were added just now; if it ends before that
+  // range does, it was trimmed.
   uint64_t end = base;
   for (auto at = ranges_.find(base); at != ranges_.end() && at->first == end; ++at) {
     if (at->second.kind != Kind::kArenaGrowth) break;

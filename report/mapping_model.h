@@ -49,7 +49,8 @@ class MappingModel {
   void Arena(uint64_t base, uint64_t bytes, const Call& call);
   void Detach(size_t stream, uint64_t address);  // shmdt; as Unmap()
 
-  // The site that mapped the range with `address`; nullptr: none did, or it is not of the selection.
+  // The site that mapped the range with `address`; nullptr: none did, or it is
+  // not of the selection.
   const MappingSite* Find(uint64_t address) const;
   // What Find() says, and up to where: from `address` on until the answer changes.
   struct Stretch {
@@ -61,7 +62,8 @@ class MappingModel {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Forgets all sites but keeps the ranges, which then are nobody's. See HeapModel::ForgetFigures().
+  // Forgets all sites but keeps the ranges, which then are nobody's. See
+  // HeapModel::ForgetFigures().
   void ForgetFigures();
 
   // Appends the sites to `analysis` and adds up what the memory map is explained with.

@@ -11,8 +11,8 @@
 
 namespace memtrace::report {
 
-// Limits the memory of this process and its children; a lower limit that is set already stays. Not to be
-// called by `memtrace run`, whose child is the user's program.
+// Limits the memory of this process and its children; a lower limit that is set already stays. Not
+// to be called by `memtrace run`, whose child is the user's program.
 void LimitMemory();
 
 // The limit in force, in bytes; UINT64_MAX none.

@@ -84,8 +84,9 @@ OtherParts::OtherParts(std::string_view map) {
 
 uint64_t OtherParts::BytesIn(uint64_t begin, uint64_t end) const {
   uint64_t bytes = 0;
-  auto at = std::upper_bound(parts_.begin(), parts_.end(), begin,
-                             [](uint64_t address, const auto& part) { return address < part.second; });
+  auto at =
+      std::upper_bound(parts_.begin(), parts_.end(), begin,
+                       [](uint64_t address, const auto& part) { return address < part.second; });
   for (; at != parts_.end() && at->first < end; ++at) {
     bytes += std::min(end, at->second) - std::max(begin, at->first);
   }

@@ -44,7 +44,8 @@ void ForEachMapLine(std::string_view text, Visit visit) {
 
 // Whether the line is a ring of the tracer's.
 bool IsTraceMapping(const MapLine& line);
-// Whether the mapping is behind a guard page, as pthreads maps stacks; `before` is the line before it.
+// Whether the mapping is behind a guard page, as pthreads maps stacks; `before`
+// is the line before it.
 bool IsGuarded(const MapLine& before, const MapLine& line);
 
 // Lines that are not understood are skipped.

@@ -1,7 +1,8 @@
 // ModuleFinder: which module had an address in it, at a time.
 //
-// Modules come and go, and the next one is often put where the last one was. One that is met (when it first
-// allocates) was there before: of several at an address it is the first that was not unloaded yet.
+// Modules come and go, and the next one is often put where the last one was. One that is met
+// (when it first allocates) was there before: of several at an address it is the first that
+// was not unloaded yet.
 //
 // One thread. Refers to the modules; they outlive it.
 
@@ -20,15 +21,17 @@ namespace memtrace::report {
 // The modules that the trace has records of, with their times.
 std::vector<ModuleInfo> ModulesOf(const TraceReader& reader);
 
-// The same modules, and behind them, if the trace has page faults, those that only its memory maps tell of:
-// these never allocated, but their code may touch memory. They have no build-id, and numbers that no record has.
+// The same modules, and behind them, if the trace has page faults, those that only its memory maps
+// tell of: these never allocated, but their code may touch memory. They have no build-id, and
+// numbers that no record has.
 std::vector<ModuleInfo> ModulesOfFaults(const TraceReader& reader);
 
 class ModuleFinder {
  public:
   explicit ModuleFinder(std::span<const ModuleInfo> modules);
 
-  // nullptr: none that is known. An address right behind a module is in it: a return address may be.
+  // nullptr: none that is known. An address right behind a module is in it: a
+  // return address may be.
   const ModuleInfo* Find(uint64_t address, uint64_t time_ns) const;
   // The instance that a frame at `address` names; kPermanentInstance also where no module is known.
   uint32_t InstanceAt(uint64_t address, uint64_t time_ns) const {

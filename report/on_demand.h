@@ -1,5 +1,5 @@
-// OnDemand<T>: a value that few of many objects have, apart from them: nothing but a pointer where it
-// is as a new one. Copies are of the value.
+// OnDemand<T>: a value that few of many objects have, apart from them: nothing but a pointer where
+// it is as a new one. Copies are of the value.
 
 #ifndef MEMTRACE_REPORT_ON_DEMAND_H_
 #define MEMTRACE_REPORT_ON_DEMAND_H_

@@ -12,9 +12,9 @@
 
 namespace memtrace::report {
 
-// The code of operator new in the modules in which memcheck replaces it: libstdc++ and libc++, known by
-// the names of their files. An operator new that a program has linked statically, or its own, is a frame in
-// memcheck's stacks as it is here.
+// The code of operator new in the modules in which memcheck replaces it: libstdc++ and libc++,
+// known by the names of their files. An operator new that a program has linked statically, or its
+// own, is a frame in memcheck's stacks as it is here.
 std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& modules,
                                              const symbolizer::Options& symbolizer);
 

@@ -78,7 +78,9 @@ absl::Status RequireFormat(absl::string_view option, std::initializer_list<Repor
   if (std::find(these.begin(), these.end(), format) != these.end()) return absl::OkStatus();
   std::string names;
   for (auto one = these.begin(); one != these.end(); ++one) {
-    const absl::string_view before = one == these.begin() ? "" : one + 1 == these.end() ? " and " : ", ";
+    const absl::string_view before = one == these.begin()     ? ""
+                                     : one + 1 == these.end() ? " and "
+                                                              : ", ";
     absl::StrAppend(&names, before, FormatName(*one));
   }
   std::string text = absl::StrCat(option, " for --format ", names);
@@ -175,8 +177,9 @@ absl::StatusOr<SiteMeasure> ParseMeasure(const ReportFlags& flags, ReportFormat 
   if (flags.measure.empty()) return SiteMeasure::kLive;
   const absl::Status status = RequireFormat(
       "--measure: is",
-      {ReportFormat::kFolded, ReportFormat::kPprof, ReportFormat::kSpeedscope, ReportFormat::kCallgrind}, format,
-      absl::StrCat("; ", flags.format, " does not show one number of each site"));
+      {ReportFormat::kFolded, ReportFormat::kPprof, ReportFormat::kSpeedscope,
+       ReportFormat::kCallgrind},
+      format, absl::StrCat("; ", flags.format, " does not show one number of each site"));
   if (!status.ok()) return status;
   return ParseSiteMeasure(flags.measure);
 }
@@ -190,7 +193,8 @@ absl::Status ParseTables(const ReportFlags& flags, ReportOptions* options) {
     }
   }
   if (tables.empty() && !flags.tables.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--table: \"", flags.tables.front(), "\" names none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--table: \"", flags.tables.front(), "\" names none"));
   }
   if (options->format == ReportFormat::kCsv) {
     if (tables.size() > 1) {
@@ -217,7 +221,8 @@ absl::Status ParseTables(const ReportFlags& flags, ReportOptions* options) {
 // Where names come from.
 void ParseNameOptions(const ReportFlags& flags, symbolizer::Options* options) {
   // The user's come first; the usual one stays.
-  options->debug_dirs.insert(options->debug_dirs.begin(), flags.debug_dirs.begin(), flags.debug_dirs.end());
+  options->debug_dirs.insert(options->debug_dirs.begin(), flags.debug_dirs.begin(),
+                             flags.debug_dirs.end());
   options->sysroot = flags.sysroot;
   options->debuginfod = flags.debuginfod;
   options->cache_dir = symbolizer::SymbolCacheDirectory(flags.symbol_cache);
@@ -226,12 +231,15 @@ void ParseNameOptions(const ReportFlags& flags, symbolizer::Options* options) {
 // --series: after the filters and the tables, which do not go with it.
 absl::Status ParseSeries(const ReportFlags& flags, ReportOptions* options) {
   if (!flags.series) return absl::OkStatus();
-  const absl::Status status = RequireFormat(
-      "--series: is", {ReportFormat::kText, ReportFormat::kCsv, ReportFormat::kJson}, options->format);
+  const absl::Status status =
+      RequireFormat("--series: is", {ReportFormat::kText, ReportFormat::kCsv, ReportFormat::kJson},
+                    options->format);
   if (!status.ok()) return status;
-  if (!flags.tables.empty()) return absl::InvalidArgumentError("--series cannot be combined with --table");
+  if (!flags.tables.empty())
+    return absl::InvalidArgumentError("--series cannot be combined with --table");
   if (!options->analyze.filter.selection().all()) {
-    return absl::InvalidArgumentError("--series cannot be combined with --size, --lifetime or --age");
+    return absl::InvalidArgumentError(
+        "--series cannot be combined with --size, --lifetime or --age");
   }
   options->series = true;
   return absl::OkStatus();
@@ -243,30 +251,37 @@ absl::Status RefuseIdleOptions(const ReportFlags& flags, const ReportOptions& op
   const ReportFormat format = options.format;
   absl::Status status;  // of the first that is refused
   if (options.scan != 0) {
-    status.Update(RequireFormat("--scan: is", {kText, kJson, kCsv, kHtml}, format,
-                                format == kSqlite ? "; sqlite has the leaks of all scans (table leaks)" : ""));
+    status.Update(RequireFormat(
+        "--scan: is", {kText, kJson, kCsv, kHtml}, format,
+        format == kSqlite ? "; sqlite has the leaks of all scans (table leaks)" : ""));
   }
   if (options.timeline_by != StackBy::kNone) {
-    status.Update(RequireFormat("--timeline-by: is", {kText}, format,
-                                format == kCsv ? ", not csv; there it is --table timeline-by-..." : ""));
+    status.Update(
+        RequireFormat("--timeline-by: is", {kText}, format,
+                      format == kCsv ? ", not csv; there it is --table timeline-by-..." : ""));
   }
-  if (flags.sort != "total") status.Update(RequireFormat("--sort: is", {kText, kJson, kCsv}, format));
+  if (flags.sort != "total")
+    status.Update(RequireFormat("--sort: is", {kText, kJson, kCsv}, format));
   if (flags.top.has_value()) {
     status.Update(RequireFormat("--top: is", {kText, kJson, kCsv, kHtml}, format,
                                 absl::StrCat("; ", flags.format, " has all sites")));
   }
   if (options.leak_kinds.has_value()) {
-    status.Update(RequireFormat("--show-leak-kinds: is", {kText, kJson, kCsv, kHtml}, format,
-                                absl::StrCat("; ", flags.format, " has leaks of every kind, or none")));
+    status.Update(
+        RequireFormat("--show-leak-kinds: is", {kText, kJson, kCsv, kHtml}, format,
+                      absl::StrCat("; ", flags.format, " has leaks of every kind, or none")));
   }
   if (!status.ok()) return status;
   if (!options.series) return absl::OkStatus();
   for (const auto& [option, given] :
        {std::pair("--graph, --why or --who-points-at", flags.questions.any()),
-        std::pair("--suppressions", !flags.suppressions.empty()), std::pair("--scan", options.scan != 0),
+        std::pair("--suppressions", !flags.suppressions.empty()),
+        std::pair("--scan", options.scan != 0),
         std::pair("--timeline-by", options.timeline_by != StackBy::kNone),
-        std::pair("--sort", flags.sort != "total"), std::pair("--show-leak-kinds", options.leak_kinds.has_value())}) {
-    if (given) return absl::InvalidArgumentError(absl::StrCat("--series cannot be combined with ", option));
+        std::pair("--sort", flags.sort != "total"),
+        std::pair("--show-leak-kinds", options.leak_kinds.has_value())}) {
+    if (given)
+      return absl::InvalidArgumentError(absl::StrCat("--series cannot be combined with ", option));
   }
   return absl::OkStatus();
 }
@@ -332,15 +347,16 @@ absl::StatusOr<ReportOptions> ParseReportFlags(const ReportFlags& flags) {
   status = ParseTables(flags, &options);
   if (!status.ok()) return status;
   if (flags.questions.any()) {
-    status = RequireFormat("--graph, --why and --who-points-at are", {ReportFormat::kText, ReportFormat::kJson},
-                           options.format);
+    status = RequireFormat("--graph, --why and --who-points-at are",
+                           {ReportFormat::kText, ReportFormat::kJson}, options.format);
     if (!status.ok()) return status;
   }
   if (flags.suppress_children && flags.suppressions.empty()) {
     return absl::InvalidArgumentError("--suppress-children needs --suppressions FILE");
   }
   if (!flags.suppressions.empty()) {
-    status = RequireFormat("--suppressions: is", {ReportFormat::kText, ReportFormat::kJson, ReportFormat::kCsv},
+    status = RequireFormat("--suppressions: is",
+                           {ReportFormat::kText, ReportFormat::kJson, ReportFormat::kCsv},
                            options.format);
     if (!status.ok()) return status;
   }

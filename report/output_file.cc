@@ -55,8 +55,8 @@ void KeepWhenEnded() {
   }
 }
 
-// The path that would be made by writing to `path`, which may be a link to a file that is not there. If a directory is
-// missing on the way, that shows when the file is made.
+// The path that would be made by writing to `path`, which may be a link to a file that is not
+// there. If a directory is missing on the way, that shows when the file is made.
 std::string WhereItLeads(std::string path) {
   constexpr int kMostLinks = 40;  // as the kernel has it
   char target[PATH_MAX];
@@ -72,8 +72,8 @@ std::string WhereItLeads(std::string path) {
 
 }  // namespace
 
-// /dev/stdout is a link, and root may replace it. What it leads to is replaced only where one may also
-// write to it: of links of others in /tmp the kernel knows (protected_symlinks).
+// /dev/stdout is a link, and root may replace it. What it leads to is replaced only where one may
+// also write to it: of links of others in /tmp the kernel knows (protected_symlinks).
 absl::StatusOr<std::string> BehindLinks(const std::string& path) {
   struct stat link;
   if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return path;
@@ -100,7 +100,8 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   if (!place.ok()) return place.status();
   std::string temporary;
   int fd = -1;
-  // An earlier process with the same pid may have been killed and have left its file: in a container pids come again.
+  // An earlier process with the same pid may have been killed and have left its file: in a
+  // container pids come again.
   for (int number = 0; fd < 0; ++number) {
     temporary = absl::StrCat(*place, ".", getpid(), ".", number, ".tmp");
     fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -109,7 +110,8 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
     }
   }
   RemoveWhenEnded(temporary);
-  auto file = std::unique_ptr<OutputFile>(new OutputFile(path, *std::move(place), std::move(temporary), fd));
+  auto file = std::unique_ptr<OutputFile>(
+      new OutputFile(path, *std::move(place), std::move(temporary), fd));
   // A file that is replaced keeps its mode, unless the new one is nobody else's business.
   if (exists && (mode & 077) != 0) file->mode_ = st.st_mode & 0777;
   return file;

@@ -1,7 +1,7 @@
 // OutputFile: a file that is there whole or not at all. Written under another name
 // beside its place and renamed by Commit(); removed if that never comes, also where the process is
-// ended by SIGINT, SIGTERM or SIGHUP meanwhile (of the file that was created last). A symbolic link stays
-// one: what it leads to is replaced.
+// ended by SIGINT, SIGTERM or SIGHUP meanwhile (of the file that was created last). A symbolic link
+// stays one: what it leads to is replaced.
 
 #ifndef MEMTRACE_REPORT_OUTPUT_FILE_H_
 #define MEMTRACE_REPORT_OUTPUT_FILE_H_
@@ -17,8 +17,9 @@
 
 namespace memtrace::report {
 
-// Where the symbolic link `path`, or a chain of them, leads, whether that exists or not; `path` itself if it is
-// no link. An error where the kernel does not let this user follow it, as links of other users in /tmp.
+// Where the symbolic link `path`, or a chain of them, leads, whether that exists or not; `path`
+// itself if it is no link. An error where the kernel does not let this user follow it, as links
+// of other users in /tmp.
 absl::StatusOr<std::string> BehindLinks(const std::string& path);
 
 class OutputFile {
@@ -39,7 +40,10 @@ class OutputFile {
 
  private:
   OutputFile(std::string path, std::string place, std::string temporary, int fd)
-      : path_(std::move(path)), place_(std::move(place)), temporary_(std::move(temporary)), fd_(fd) {}
+      : path_(std::move(path)),
+        place_(std::move(place)),
+        temporary_(std::move(temporary)),
+        fd_(fd) {}
 
   const std::string path_;   // as the user has it, for messages
   std::optional<mode_t> mode_;  // of what is replaced

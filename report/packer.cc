@@ -110,7 +110,8 @@ absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vec
         continue;
       }
     }
-    if (final && *state == BlockState::kIncomplete && block.header.kind == format::BlockKind::kRing) {
+    if (final && *state == BlockState::kIncomplete &&
+        block.header.kind == format::BlockKind::kRing) {
       // The file was cut within it: as far as it goes.
       rings_.push_back(block);
       KeepClocks(block.header);
@@ -129,7 +130,8 @@ absl::Status Packer::Walk(uint64_t* position, uint64_t end, bool final, std::vec
   return absl::OkStatus();
 }
 
-// Keeps the clock pair of a header that is not written: the reader's clock is made of all of them (clock_map.h).
+// Keeps the clock pair of a header that is not written: the reader's clock is made of all
+// of them (clock_map.h).
 template <typename Header>
 void Packer::KeepClocks(const Header& header) {
   if (header.clock_ticks == 0 || header.monotonic_ns == 0) return;
@@ -184,21 +186,24 @@ absl::Status Packer::TakeEvents(const ScannedBlock& block, const std::vector<uin
                                     static_cast<uint32_t>(content.size() / 8)});
   constexpr uint32_t kApart = format::kBlockRecovered | format::kBlockEarly;
   bool is_new = false;
-  for (uint32_t sequence = header.sequence - merged; sequence <= header.sequence && !is_new; ++sequence) {
+  for (uint32_t sequence = header.sequence - merged; sequence <= header.sequence && !is_new;
+       ++sequence) {
     is_new = !Seen(header.thread, sequence);
     if (sequence == UINT32_MAX) break;
   }
   if (!is_new) {
-    // A private ring may have been written in part while its thread went on: then this is the whole of it, and the
-    // reader takes the longer one.
-    if ((header.flags & kApart) != 0 || merged != 0 || written_early_.erase(KeyOf(header.thread, header.sequence)) == 0) {
+    // A private ring may have been written in part while its thread went on: then this is the whole
+    // of it, and the reader takes the longer one.
+    if ((header.flags & kApart) != 0 || merged != 0 ||
+        written_early_.erase(KeyOf(header.thread, header.sequence)) == 0) {
       KeepClocks(header);
       return absl::OkStatus();
     }
     absl::Status status = Flush(pending_[header.thread]);
     return status.ok() ? writer_.Write(header, content) : status;
   }
-  if ((header.flags & format::kBlockEarly) != 0) written_early_.insert(KeyOf(header.thread, header.sequence));
+  if ((header.flags & format::kBlockEarly) != 0)
+    written_early_.insert(KeyOf(header.thread, header.sequence));
   for (uint32_t sequence = header.sequence - merged; sequence <= header.sequence; ++sequence) {
     seen_later_.insert(KeyOf(header.thread, sequence));
     if (sequence == UINT32_MAX) break;

@@ -45,8 +45,8 @@ namespace memtrace::report {
 
 struct PackerOptions {
   int level = 9;                       // of zstd
-  // Bytes of content per block, for each thread. The coder forgets with each block what it has learnt:
-  // with blocks of 1 MiB a trace of cc1plus is 6 % larger.
+  // Bytes of content per block, for each thread. The coder forgets with each block what it has
+  // learnt: with blocks of 1 MiB a trace of cc1plus is 6 % larger.
   size_t merge_bytes = 2 << 20;
   size_t buffer_bytes = 64 << 20;      // of content not yet written, all threads
   uint64_t lag_bytes = 64 << 20;       // Advance() writes what is buffered since longer ago
@@ -136,7 +136,8 @@ class Packer {
   // Sequence numbers seen of each thread: all below the first, and those in the set.
   absl::flat_hash_map<uint32_t, uint32_t> next_sequence_;
   absl::flat_hash_set<uint64_t> seen_later_;  // thread << 32 | sequence
-  // The same of blocks that others wrote of a thread's private ring, which may come again and longer.
+  // The same of blocks that others wrote of a thread's private ring, which may
+  // come again and longer.
   absl::flat_hash_set<uint64_t> written_early_;
   ClockBounds clock_bounds_;
   std::vector<std::pair<uint64_t, uint64_t>> clock_pairs_;  // of headers left out, not yet written

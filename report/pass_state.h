@@ -1,6 +1,6 @@
-// The state of an analysis in the middle of its pass over a trace, for those who keep such states and
-// give one back later, so that a question about an instant is answered from the next state before
-// it (index/indexed_analysis.h).
+// The state of an analysis in the middle of its pass over a trace, for those who keep such states
+// and give one back later, so that a question about an instant is answered from the next state
+// before it (index/indexed_analysis.h).
 //
 // A state is one of the whole trace, of all threads and blocks. It serves
 //   - a range that begins where the whole does and ends behind it, of all blocks: as it is;

@@ -167,7 +167,8 @@ absl::StatusOr<uint64_t> FindInstant(TraceReader& reader, absl::string_view want
     if (one.edge == PhaseEdge::kEnd) continue;
     std::string text =
         absl::StrCat(one.edge == PhaseEdge::kMark ? kMarkPrefix : kPhasePrefix, one.name);
-    if (std::find(names.begin(), names.end(), text) == names.end()) names.push_back(std::move(text));
+    if (std::find(names.begin(), names.end(), text) == names.end())
+      names.push_back(std::move(text));
     if (names.size() == kPhasesInMessage) break;
   }
   return absl::NotFoundError(absl::StrCat(

@@ -32,7 +32,8 @@ class PhaseCollector {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes the figures that phases and marks have of the heap, but keeps both. See HeapModel::ForgetFigures().
+  // Zeroes the figures that phases and marks have of the heap, but keeps both. See
+  // HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:
@@ -52,11 +53,11 @@ class PhaseCollector {
   size_t open_ = 0;
 };
 
-// An instant by name: "phase:NAME", its begin or its end; "mark:NAME". With "#3" behind it the third of
-// that name, else the first.
+// An instant by name: "phase:NAME", its begin or its end; "mark:NAME". With "#3" behind it the
+// third of that name, else the first.
 bool IsInstantName(absl::string_view text);
-// Nanoseconds since the start. `end`: of the phase. Reads the event blocks once. NotFound: it lists what
-// there is.
+// Nanoseconds since the start. `end`: of the phase. Reads the event blocks once. NotFound:
+// it lists what there is.
 absl::StatusOr<uint64_t> FindInstant(TraceReader& reader, absl::string_view name, bool end);
 
 }  // namespace memtrace::report

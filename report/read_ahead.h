@@ -54,8 +54,8 @@ class ReadAhead {
 
  private:
   static constexpr size_t kAheadBytes = size_t{8} << 20;  // of content
-  // No writer makes larger blocks than this. One may decode to very much: it is left to the consumer,
-  // so that there is one of them at a time.
+  // No writer makes larger blocks than this. One may decode to very much: it is left to the
+  // consumer, so that there is one of them at a time.
   static constexpr size_t kLargestAhead = size_t{4} << 20;
   static constexpr size_t kSpareBlocks = 4;
 

@@ -1,8 +1,9 @@
 // Reloads: a library that is loaded again is, for stacks, what it was the first time.
 //
 // Each load is a module instance of its own, mostly at another address. A plugin that leaks a block
-// whenever it is loaded would be as many call sites with a block each, none of which grows. So the words
-// of a path are translated: the first instance of the same file, by its build-id, and the address there.
+// whenever it is loaded would be as many call sites with a block each, none of which grows.
+// So the words of a path are translated: the first instance of the same file, by its
+// build-id, and the address there.
 //
 //   const Reloads reloads(reader.metadata().modules);
 //   if (reloads.any()) words = reloads.PathOfFirst(words, &path);
@@ -33,7 +34,8 @@ class Reloads {
     const uint32_t instance = format::NodeInstance(word);
     if (instance >= by_instance_.size()) return word;
     const Load& load = by_instance_[instance];
-    return load.first == 0 ? word : format::NodeWord(format::NodePc(word) + load.distance, load.first);
+    return load.first == 0 ? word
+                           : format::NodeWord(format::NodePc(word) + load.distance, load.first);
   }
 
  private:

@@ -62,7 +62,8 @@ struct SampledSum {
   double estimate = 0;
   double variance = 0;
   double largest = 0;   // the most that one more sample could have added
-  double exact = 0;     // bytes beside these that are known: of other processes, of which there is everything
+  // Bytes beside these that are known: of other processes, of which there is everything.
+  double exact = 0;
 
   void Add(uint64_t bytes, uint64_t sample_bytes) {
     const double size = static_cast<double>(bytes), p = SampleProbability(bytes, sample_bytes);
@@ -81,10 +82,10 @@ struct SampledSum {
     exact += other.exact;
   }
 
-  // The 95 % interval, by the gamma distribution, for sums of weighted Poisson counts (Fay and Feuer:
-  // Confidence intervals for directly standardized rates, Statistics in Medicine 16,
-  // 1997). It holds its 95 % from one sample on, where the normal approximation has
-  // half of that; with many samples it is estimate +- 1.96 sqrt(variance).
+  // The 95 % interval, by the gamma distribution, for sums of weighted Poisson counts (Fay and
+  // Feuer: Confidence intervals for directly standardized rates, Statistics in Medicine 16, 1997).
+  // It holds its 95 % from one sample on, where the normal approximation has half of that; with
+  // many samples it is estimate +- 1.96 sqrt(variance).
   Interval Interval95() const { return IntervalOf(kNormal95); }
   // The same where the normal distribution has `z`.
   static constexpr double kNormal95 = 1.959964;

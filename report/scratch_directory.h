@@ -1,5 +1,5 @@
-// ScratchDirectory: a new directory below $TMPDIR or /tmp, for this user alone, removed with all that
-// is in it when the object goes.
+// ScratchDirectory: a new directory below $TMPDIR or /tmp, for this user alone, removed with all
+// that is in it when the object goes.
 //
 //   ScratchDirectory scratch("memtrace-check");
 //   if (scratch.path().empty()) say(scratch.error())

@@ -90,13 +90,19 @@ absl::StatusOr<Selection> Select(TraceReader& reader, const AnalyzeOptions& opti
     end = std::max(reader.clock().LastNs(), reader.clock().ToNs(reader.metadata().end->ticks));
   }
   if (selection.range.from_ns > 0) {
-    const uint64_t last = end.has_value() ? *end : live != 0 ? live : Instant{.share = 1.0}.Ns(reader);
+    const uint64_t last = end.has_value() ? *end
+                          : live != 0     ? live
+                                          : Instant{.share = 1.0}.Ns(reader);
     if (selection.range.from_ns > last) {
       const double s = static_cast<double>(last) / 1e9;
       return absl::InvalidArgumentError(
-          end.has_value() ? absl::StrFormat("--from lies behind the end of %s, which ran for %.6f s", reader.name(), s)
-          : live != 0     ? absl::StrFormat("--from lies behind what %s has so far, %.6f s", reader.name(), s)
-                          : absl::StrFormat("--from lies behind the last event of %s, at %.6f s", reader.name(), s));
+          end.has_value()
+              ? absl::StrFormat("--from lies behind the end of %s, which ran for %.6f s",
+                                reader.name(), s)
+          : live != 0
+              ? absl::StrFormat("--from lies behind what %s has so far, %.6f s", reader.name(), s)
+              : absl::StrFormat("--from lies behind the last event of %s, at %.6f s", reader.name(),
+                                s));
     }
   }
   if (end.has_value() && selection.range.to_ns > *end) selection.range.to_ns = UINT64_MAX;

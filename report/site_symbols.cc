@@ -116,7 +116,8 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
   for (const FaultToucher& toucher : analysis.fault_details.touchers) collect(toucher.code);
   for (const BlockEnds& ends : analysis.block_ends) collect(ends.to);
   for (const InvalidFree& story : analysis.invalid_frees.stories) {
-    for (const auto* moment : {&story.allocated, &story.freed, &story.again}) collect(moment->stack);
+    for (const auto* moment : {&story.allocated, &story.freed, &story.again})
+      collect(moment->stack);
   }
   for (const StackId stack : more) collect(stack);
   // Code that touched memory is the tracer's where that was its own.
@@ -220,7 +221,8 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
   for (const auto& [module, pcs] : instances) {
     notes_.Add(*module, result);
     for (const uint64_t pc : pcs) {
-      // Wrappers of functions that call back, as dlclose() and fork() do: no frames of the program's.
+      // Wrappers of functions that call back, as dlclose() and fork() do: no
+      // frames of the program's.
       if ((module->flags & format::kModuleTracer) != 0 &&
           !touching_.contains({module->id.value, pc})) {
         ++i;
@@ -229,7 +231,9 @@ void SiteSymbols::AddModule(std::span<const Asked> instances, const SymbolizeMod
       const uint32_t begin = next_frame();
       const auto add = [&, instance = module](Frame frame) {
         frame.module = instance->path;
-        frame.offset = instance->path == format::kKernelModule ? format::KernelAddress(asked[i].offset) : asked[i].offset;
+        frame.offset = instance->path == format::kKernelModule
+                           ? format::KernelAddress(asked[i].offset)
+                           : asked[i].offset;
         frame.role = render::RoleOf(frame, instance->flags);
         AddFrame(std::move(frame));
       };
@@ -258,7 +262,8 @@ bool SiteSymbols::IsInOperatorNew(StackId stack) const {
   return !frames.empty() && absl::StartsWith(frames.back().linkage_name, "_Znw");
 }
 
-std::vector<StackId> SiteSymbols::CallersOfNew(const Analysis& analysis, std::span<const StackId> more) const {
+std::vector<StackId> SiteSymbols::CallersOfNew(const Analysis& analysis,
+                                               std::span<const StackId> more) const {
   absl::flat_hash_set<StackId> seen;
   std::vector<StackId> callers;
   const auto collect = [&](StackId stack) {
@@ -280,7 +285,8 @@ std::string_view SiteSymbols::NewArrayCalled(StackId stack) const {
   if (!stack || !IsInOperatorNew(stack)) return {};
   const StackId caller = stacks_.node(stack).parent;
   const auto at = caller ? called_.find(AddressOf(stacks_.node(caller))) : called_.end();
-  return at != called_.end() && absl::StartsWith(at->second, "_Zna") ? std::string_view(at->second) : std::string_view();
+  return at != called_.end() && absl::StartsWith(at->second, "_Zna") ? std::string_view(at->second)
+                                                                     : std::string_view();
 }
 
 // Asked for apart, because few addresses are.

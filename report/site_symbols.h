@@ -50,8 +50,8 @@ class SiteSymbols {
               const std::function<void(double)>& progress = {},
               std::span<const StackId> more = {});
 
-  // When a module was loaded, by the wall clock (symbolizer::Module::loaded_ns), in a process that began at
-  // `start_realtime_ns`; 0: not known.
+  // When a module was loaded, by the wall clock (symbolizer::Module::loaded_ns), in a process that
+  // began at `start_realtime_ns`; 0: not known.
   static int64_t LoadedNs(int64_t start_realtime_ns, const ModuleInfo& module);
 
   // Innermost first, inlined frames expanded, a marker last. Empty: no stack.
@@ -74,23 +74,23 @@ class SiteSymbols {
 
   // The innermost calls of a stack, those of inlined functions too: the function that each is in,
   // and the one that it calls, which need not be on the stack (symbolizer/call_targets.h) and is
-  // known of the stacks in Analysis::block_ends and of invalid frees of a trace that has the stacks of frees. Mangled
-  // where they are C++; empty: not known.
+  // known of the stacks in Analysis::block_ends and of invalid frees of a trace that has the stacks
+  // of frees. Mangled where they are C++; empty: not known.
   struct Call {
     std::string function, called;
     bool in_cxx_runtime = false;  // in libstdc++ or libc++ as a library
   };
   static constexpr size_t kInnermostCalls = 3;  // not counting inlined ones
   std::vector<Call> InnermostCalls(StackId stack) const;
-  // The operator new[] that the program called where a stack begins in an operator new: the one jumps to the
-  // other, which is no caller then. Mangled; empty: there is none, or it is not known. Of blocks that were not freed, of those
-  // that were freed wrongly, and of `more`.
+  // The operator new[] that the program called where a stack begins in an operator new: the one
+  // jumps to the other, which is no caller then. Mangled; empty: there is none, or it is not known.
+  // Of blocks that were not freed, of those that were freed wrongly, and of `more`.
   std::string_view NewArrayCalled(StackId stack) const;
   // libstdc++ or libc++, by the name of the file.
   static bool IsCxxRuntime(absl::string_view module);
 
-  // A checksum of the names of all frames and of where they are. What was worked out from them stays true
-  // as long as it is the same.
+  // A checksum of the names of all frames and of where they are. What was worked out from them
+  // stays true as long as it is the same.
   uint64_t checksum() const { return checksum_; }
 
   // SymbolNotes::texts() and replaced().
@@ -122,7 +122,8 @@ class SiteSymbols {
   // For the stacks that begin in an operator new, the stacks of the function that called it.
   std::vector<StackId> CallersOfNew(const Analysis& analysis, std::span<const StackId> more) const;
   bool IsInOperatorNew(StackId stack) const;
-  void FindCalled(const Analysis& analysis, const std::vector<StackId>& callers, const SymbolizeModule& symbolize);
+  void FindCalled(const Analysis& analysis, const std::vector<StackId>& callers,
+                  const SymbolizeModule& symbolize);
 
   const StackTable& stacks_;
   const int64_t start_realtime_ns_;

@@ -1,8 +1,8 @@
 // SlotSites: which site a slot of a stream leads to, of those that were asked for lately.
 //
-// The way is from the slot to a stack, and from the stack and the function to the site: two arrays, each
-// with its bounds. Few of a program's sites allocate most of what it allocates, and for these the
-// answer is here in one look.
+// The way is from the slot to a stack, and from the stack and the function to the site: two arrays,
+// each with its bounds. Few of a program's sites allocate most of what it allocates, and for these
+// the answer is here in one look.
 //
 //   uint32_t site = sites.Find(stream, slot, function);
 //   if (site == 0) sites.Keep(stream, slot, function, site = the long way);

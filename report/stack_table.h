@@ -47,8 +47,8 @@ class StackTable {
   static constexpr size_t kMaxDepth = 1280;
 
   StackTable();
-  // A table with these nodes, by id, callers before those they called; [0] is not used. The table can be
-  // read, and takes no others. Null: a stack is deeper than there can be.
+  // A table with these nodes, by id, callers before those they called; [0] is not used. The table
+  // can be read, and takes no others. Null: a stack is deeper than there can be.
   static std::unique_ptr<StackTable> FromNodes(std::vector<StackNode> nodes);
 
   // The id of the node with these three parts, a new one or the old one. Of a parent at
@@ -136,8 +136,8 @@ class SlotMap {
 
  private:
   // The library gives out slots in turn: an array of those up to a few times as many as were set.
-  // Others are in three levels of 8 bits each. A slot number costs a page of 1 KiB and one of the level
-  // above, not the range below it; a stream without stacks nothing.
+  // Others are in three levels of 8 bits each. A slot number costs a page of 1 KiB and one of the
+  // level above, not the range below it; a stream without stacks nothing.
   static constexpr unsigned kBits = 8;
   static constexpr uint32_t kEntries = 1u << kBits, kMask = kEntries - 1;
   static_assert(format::kMaxSlot < 1u << 3 * kBits);

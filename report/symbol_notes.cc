@@ -28,16 +28,22 @@ void SymbolNotes::Add(const ModuleInfo& module, const symbolizer::ModuleResult& 
                           "its frames are shown as module+offset");
       break;
     case ModuleState::kWrittenSince:
-      note = absl::StrCat(path, " was written again after it was loaded, and has no build-id that tells whether "
-                          "it is still the file that ran: its frames are shown as module+offset");
+      note = absl::StrCat(
+          path,
+          " was written again after it was loaded, and has no build-id that tells whether "
+          "it is still the file that ran: its frames are shown as module+offset");
       break;
     case ModuleState::kNotFound:
       // Never files: of an imported log also "[kernel]", whose names are in the log.
-      if ((module.flags & format::kModuleVdso) || (!module.path.empty() && module.path[0] == '[')) return;
-      unnamed_[{"was not found: its frames are shown as module+offset; --sysroot names a copy of the "
-                "machine's files",
-                "were not found: their frames are shown as module+offset; --sysroot names a copy of the "
-                "machine's files"}].insert(path);
+      if ((module.flags & format::kModuleVdso) || (!module.path.empty() && module.path[0] == '['))
+        return;
+      unnamed_
+          [{"was not found: its frames are shown as module+offset; --sysroot names a copy of the "
+            "machine's files",
+            "were not found: their frames are shown as module+offset; --sysroot names a copy of "
+            "the "
+            "machine's files"}]
+              .insert(path);
       return;
     case ModuleState::kUnreadable: {
       absl::string_view reason = why;
@@ -56,7 +62,8 @@ void SymbolNotes::AddText(std::string note) {
   if (noted_.insert(note).second && texts_.size() < kMostTexts) texts_.push_back(std::move(note));
 }
 
-// If many modules have no names for one reason, the reason is said once: wine's libraries are no ELF files.
+// If many modules have no names for one reason, the reason is said once: wine's
+// libraries are no ELF files.
 void SymbolNotes::Finish() {
   constexpr size_t kNamed = 3;
   for (const auto& [what, paths] : unnamed_) {

@@ -24,11 +24,11 @@ class SymbolNotes {
   // After all of them.
   void Finish();
 
-  // One sentence per module whose names could not be had, or for all that have none for the same reason;
-  // the first kMostTexts.
+  // One sentence per module whose names could not be had, or for all that have none for the same
+  // reason; the first kMostTexts.
   const std::vector<std::string>& texts() const { return texts_; }
-  // Paths of modules that are gone, or in whose place another build lies: what is named of them is named by
-  // an earlier report.
+  // Paths of modules that are gone, or in whose place another build lies: what is named of them is
+  // named by an earlier report.
   const std::set<std::string>& replaced() const { return replaced_; }
 
  private:

@@ -61,7 +61,8 @@ void Timeline::Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSa
 namespace {
 
 // The known faults until a time; between two marks in proportion.
-double MarkedUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks::Mark::* count, uint64_t time_ns) {
+double MarkedUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks::Mark::*count,
+                   uint64_t time_ns) {
   const auto after = std::upper_bound(
       marks.begin(), marks.end(), time_ns,
       [](uint64_t time, const FaultMarks::Mark& mark) { return time < mark.time_ns; });
@@ -75,9 +76,10 @@ double MarkedUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks:
 }
 
 // Which part of the faults between two samples was taken until a time.
-double PartUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks::Mark::* count, uint64_t begin_ns,
-                 uint64_t end_ns, uint64_t time_ns) {
-  const double begin = MarkedUntil(marks, count, begin_ns), all = MarkedUntil(marks, count, end_ns) - begin;
+double PartUntil(std::span<const FaultMarks::Mark> marks, uint64_t FaultMarks::Mark::*count,
+                 uint64_t begin_ns, uint64_t end_ns, uint64_t time_ns) {
+  const double begin = MarkedUntil(marks, count, begin_ns),
+               all = MarkedUntil(marks, count, end_ns) - begin;
   if (all >= 1) return (MarkedUntil(marks, count, time_ns) - begin) / all;
   return static_cast<double>(time_ns - begin_ns) /
          static_cast<double>(std::max<uint64_t>(end_ns - begin_ns, 1));
@@ -101,7 +103,8 @@ FaultCounts FaultsAt(std::span<const UsageSample> samples, std::span<const Fault
   FaultCounts at{own(a), static_cast<double>(a.major_faults), a.rss_bytes};
   if (after == samples.end()) return at;
   using Mark = FaultMarks::Mark;
-  at.minor += PartUntil(marks, &Mark::minor, a.time_ns, after->time_ns, time_ns) * (own(*after) - at.minor);
+  at.minor +=
+      PartUntil(marks, &Mark::minor, a.time_ns, after->time_ns, time_ns) * (own(*after) - at.minor);
   at.major += PartUntil(marks, &Mark::major, a.time_ns, after->time_ns, time_ns) *
               (static_cast<double>(after->major_faults) - at.major);
   return at;
@@ -120,11 +123,13 @@ void FillResident(const PressureLane& lane, std::span<const UsageSample> samples
   }
   size_t next_outside = 0, next_inside = 0;
   for (TimelinePoint& point : *points) {
-    while (next_outside < outside.size() && outside[next_outside].first <= point.time_ns) ++next_outside;
+    while (next_outside < outside.size() && outside[next_outside].first <= point.time_ns)
+      ++next_outside;
     while (next_inside < inside.size() && inside[next_inside].first <= point.time_ns) ++next_inside;
     if (next_outside == 0) continue;
     const auto& seen = outside[next_outside - 1];
-    if (next_inside == 0 || inside[next_inside - 1].first <= seen.first) point.rss_bytes = seen.second;
+    if (next_inside == 0 || inside[next_inside - 1].first <= seen.first)
+      point.rss_bytes = seen.second;
   }
 }
 

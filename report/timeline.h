@@ -39,7 +39,8 @@ class Timeline {
     while (now >= end_) [[unlikely]] Close(model);
   }
 
-  // `samples` are in the order of time, of the whole trace; `marks` of single faults, where they are known.
+  // `samples` are in the order of time, of the whole trace; `marks` of single faults,
+  // where they are known.
   void Finish(uint64_t end_ns, HeapModel& model, std::span<const UsageSample> samples,
               std::span<const FaultMarks::Mark> marks, Analysis* analysis);
 
@@ -58,8 +59,9 @@ class Timeline {
   std::vector<TimelinePoint> points_;
 };
 
-// The process's faults, the tracer's own taken off, at a time between samples: as single faults that are
-// known came, else in proportion. Before the first and after the last sample they stand still.
+// The process's faults, the tracer's own taken off, at a time between samples: as single
+// faults that are known came, else in proportion. Before the first and after the last
+// sample they stand still.
 struct FaultCounts {
   double minor = 0, major = 0;
   uint64_t rss_bytes = 0;  // of the last sample before
@@ -67,8 +69,8 @@ struct FaultCounts {
 FaultCounts FaultsAt(std::span<const UsageSample> samples, std::span<const FaultMarks::Mark> marks,
                      uint64_t time_ns);
 
-// Resident bytes, where `memtrace run` sampled them as well: at a point, of the last sample before it,
-// from inside or outside. A program that allocates nothing takes none from inside.
+// Resident bytes, where `memtrace run` sampled them as well: at a point, of the last sample before
+// it, from inside or outside. A program that allocates nothing takes none from inside.
 void FillResident(const PressureLane& lane, std::span<const UsageSample> samples,
                   std::vector<TimelinePoint>* points);
 

@@ -15,8 +15,9 @@ using format::RecordTag;
 // The library tells 16; a hostile trace might tell millions.
 constexpr size_t kMostConfinements = 64;
 
-// A process that sets its title (setproctitle) leaves NULs in the rest of the place of its arguments, which libraries wrote
-// down as empty arguments, dozens of them. One alone may be an argument.
+// A process that sets its title (setproctitle) leaves NULs in the rest of the place of
+// its arguments, which libraries wrote down as empty arguments, dozens of them. One
+// alone may be an argument.
 void DropRestOfTitle(std::vector<std::string>* command) {
   size_t words = command->size();
   while (words > 1 && (*command)[words - 1].empty()) --words;
@@ -219,7 +220,8 @@ bool TraceMetadata::Read(std::span<const uint8_t> content, ClockMap* clock) {
         if (thread.names.empty() || thread.names.back() != thread.name) {
           thread.names.push_back(thread.name);
         }
-        if (const uint64_t of = body.Number(); of != 0) thread.handlers_of = static_cast<uint32_t>(of);
+        if (const uint64_t of = body.Number(); of != 0)
+          thread.handlers_of = static_cast<uint32_t>(of);
         break;
       }
       case RecordTag::kThreadGone:

@@ -15,16 +15,18 @@
 namespace memtrace::report {
 namespace {
 
-// The process may live, and begin to fill the ring anew while it is read: then it is read again. What is
-// of no one number even so has no events.
-absl::Status ReadSteadyRing(const ByteSource& source, const ScannedBlock& block, RingRemains* remains) {
+// The process may live, and begin to fill the ring anew while it is read: then it is read again.
+// What is of no one number even so has no events.
+absl::Status ReadSteadyRing(const ByteSource& source, const ScannedBlock& block,
+                            RingRemains* remains) {
   constexpr int kTries = 8;
   for (int i = 0; i < kTries; ++i) {
     RingRemains after;
     absl::Status status = ReadRing(source, block, true, remains);
     if (status.ok()) status = ReadRing(source, block, false, &after);
     if (!status.ok()) return status;
-    if (after.header.thread == remains->header.thread && after.header.sequence == remains->header.sequence) {
+    if (after.header.thread == remains->header.thread &&
+        after.header.sequence == remains->header.sequence) {
       return status;
     }
   }
@@ -45,7 +47,8 @@ uint64_t MonotonicNs() {
 }
 
 absl::Status ChangedAt(uint64_t offset) {
-  return absl::DataLossError(absl::StrCat("damaged at byte ", offset, ": the file changed while it was read"));
+  return absl::DataLossError(
+      absl::StrCat("damaged at byte ", offset, ": the file changed while it was read"));
 }
 
 }  // namespace
@@ -54,8 +57,9 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::Open(const std::string
   auto source = FileSource::Open(path);
   if (!source.ok()) return source.status();
   const auto header = ReadFileHeader(**source);
-  const bool is_live = header.ok() && (header->flags & format::kFilePacked) == 0 &&
-                       (WritersOf((*source)->fd()) == Writers::kSome || IsMappedBy(header->pid, path));
+  const bool is_live =
+      header.ok() && (header->flags & format::kFilePacked) == 0 &&
+      (WritersOf((*source)->fd()) == Writers::kSome || IsMappedBy(header->pid, path));
   auto reader = FromSource(*std::move(source), path, is_live ? MonotonicNs() : 0);
   if (!reader.ok()) return reader;
   const TraceStatistics& statistics = (*reader)->statistics();
@@ -76,7 +80,8 @@ absl::StatusOr<std::unique_ptr<TraceReader>> TraceReader::FromSource(
   return reader;
 }
 
-// While the process is at work, the header of a block may be there a moment before its payload: so it reads again.
+// While the process is at work, the header of a block may be there a moment before its
+// payload: so it reads again.
 template <typename Read>
 absl::Status TraceReader::RetryWhileWritten(Read read) const {
   constexpr int kMostPauses = 20;
@@ -185,21 +190,23 @@ absl::Status TraceReader::Index() {
   if (opened_ns_ > start_ns && start_ns != 0 && !metadata_.end.has_value() &&
       MayBeAlive(header_.pid, metadata_.process.pid_namespace)) {
     live_until_ns_ = opened_ns_ - start_ns;
-    // The block that the file ends within is being written, and is later than this; or its ring has it still.
+    // The block that the file ends within is being written, and is later than this; or
+    // its ring has it still.
     cut_ = false;
     cut_place_.clear();
   }
   return absl::OkStatus();
 }
 
-// Looks again into the gaps of the file of a process that is at work. A block that was being written when the
-// reader came by is whole by now if the next one of its thread was found, for a thread writes one after the other.
-// A block that is found may show in turn that an earlier one of its thread is missing: so this goes on as long as
-// something is found. A block that was written between two looks at its place was no header at the first and no gap
-// at the second.
+// Looks again into the gaps of the file of a process that is at work. A block that was being
+// written when the reader came by is whole by now if the next one of its thread was found, for a
+// thread writes one after the other. A block that is found may show in turn that an earlier one of
+// its thread is missing: so this goes on as long as something is found. A block that was written
+// between two looks at its place was no header at the first and no gap at the second.
 absl::Status TraceReader::LookAgain() {
   const auto is_damaged = [](const Gap& gap) { return !gap.unwritten; };
-  for (bool found = opened_ns_ != 0; found && (HasHoles() || std::ranges::any_of(gaps_, is_damaged));) {
+  for (bool found = opened_ns_ != 0;
+       found && (HasHoles() || std::ranges::any_of(gaps_, is_damaged));) {
     found = false;
     BlockScanner scanner(source_.get());
     for (const Gap gap : std::exchange(gaps_, {})) {
@@ -208,7 +215,8 @@ absl::Status TraceReader::LookAgain() {
         if (!next.ok()) return next.status();
         const uint64_t begin = next->has_value() ? (*next)->offset : gap.end;
         // Nothing is known to be wrong with the bytes behind a block that was found.
-        if (begin > position) gaps_.push_back({position, begin, gap.unwritten || position > gap.begin});
+        if (begin > position)
+          gaps_.push_back({position, begin, gap.unwritten || position > gap.begin});
         if (!next->has_value()) break;
         found = true;
         if (absl::Status status = IndexBlock(**next); !status.ok()) return status;
@@ -231,13 +239,16 @@ absl::Status TraceReader::LookAgain() {
 
 // Blocks of events are missing that came before others of their thread.
 bool TraceReader::HasHoles() const {
-  absl::flat_hash_map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> threads;  // first and last sequence number
+  // First and last sequence number.
+  absl::flat_hash_map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> threads;
   for (const auto& [thread, blocks] : by_thread_) {
-    for (const BlockRef& block : blocks) threads[thread].emplace_back(block.first_sequence(), block.sequence);
+    for (const BlockRef& block : blocks)
+      threads[thread].emplace_back(block.first_sequence(), block.sequence);
   }
   for (const KeptRing& ring : rings_) {
     const format::RingHeader& header = ring.remains.header;
-    if (!ring.remains.events.empty()) threads[header.thread].emplace_back(header.sequence, header.sequence);
+    if (!ring.remains.events.empty())
+      threads[header.thread].emplace_back(header.sequence, header.sequence);
   }
   for (auto& [thread, spans] : threads) {
     std::sort(spans.begin(), spans.end());
@@ -255,8 +266,9 @@ void TraceReader::CheckSeal() {
   if ((header_.flags & format::kFileSealed) == 0 || cut_) return;
   if (last_is_seal_ && metadata_.seal == blocks_ - 1) return;
   cut_ = true;
-  cut_place_ = "its last block is missing: it was cut, or its writer was killed, or the trace that it "
-               "was packed from was not whole; what was before was read";
+  cut_place_ =
+      "its last block is missing: it was cut, or its writer was killed, or the trace that it "
+      "was packed from was not whole; what was before was read";
 }
 
 // `*position` moves to the next block, or stays when there is none.
@@ -270,7 +282,8 @@ absl::Status TraceReader::SkipGap(uint64_t* position) {
   if (!next.ok()) return next.status();
   const uint64_t end = next->has_value() ? (*next)->offset : source_->Size();
   if (unwritten && !next->has_value() && metadata_.IsReserved(*position)) {
-    statistics_.file_bytes = *position;  // what follows is a hole; where a file ends without one nothing shows, either
+    // What follows is a hole; where a file ends without one nothing shows, either.
+    statistics_.file_bytes = *position;
   } else if ((header_.flags & format::kFileNewest) != 0 &&
              (unwritten || segments_.Contains(*position))) {
     // A part of the file that was not used yet, or what a newer block left of an older one.
@@ -313,8 +326,9 @@ absl::Status TraceReader::IndexBlock(const ScannedBlock& block) {
     }
     case format::BlockKind::kRing: {
       ++statistics_.ring_blocks;
-      // Now, and not when its events are asked for: of a process that lives the ring has others by then.
-      // What is in blocks already was written before, and is found by whoever reads to the end.
+      // Now, and not when its events are asked for: of a process that lives the ring has
+      // others by then. What is in blocks already was written before, and is found by
+      // whoever reads to the end.
       KeptRing& ring = rings_.emplace_back();
       ring.offset = block.offset;
       return ReadSteadyRing(*source_, block, &ring.remains);
@@ -357,7 +371,8 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
                                           "the trace expand to more than any trace has"));
     return absl::OkStatus();
   }
-  absl::Status status = RetryWhileWritten([&] { return payload_.Read(*source_, block, &content_); });
+  absl::Status status =
+      RetryWhileWritten([&] { return payload_.Read(*source_, block, &content_); });
   if (status.code() == absl::StatusCode::kDataLoss ||
       status.code() == absl::StatusCode::kUnimplemented) {
     NoteDamage(block.offset, status.message());
@@ -378,7 +393,8 @@ absl::Status TraceReader::IndexMetadata(const ScannedBlock& block) {
 void TraceReader::UseRings() {
   absl::flat_hash_map<uint32_t, std::vector<BlockRef>> used;
   for (KeptRing& ring : rings_) {
-    const std::vector<uint8_t> events = std::exchange(ring.remains.events, {});  // given back ring by ring
+    // Given back ring by ring.
+    const std::vector<uint8_t> events = std::exchange(ring.remains.events, {});
     const format::RingHeader& from = ring.remains.header;
     if (from.thread == 0 || from.magic != format::kRingMagic) continue;
     clock_.AddUnguarded(from.clock_ticks, from.monotonic_ns);
@@ -422,8 +438,8 @@ void TraceReader::MakeStreams() {
     const auto record = metadata_.threads.find(thread);
     if (record != metadata_.threads.end()) stream.first_ticks = record->second.first_ticks;
     uint64_t next = 1;
-    // Of blocks with the same numbers the longest is taken: the part of a private ring that was written while its
-    // thread went on is the beginning of what the thread wrote of it.
+    // Of blocks with the same numbers the longest is taken: the part of a private ring that was
+    // written while its thread went on is the beginning of what the thread wrote of it.
     std::stable_sort(blocks.begin(), blocks.end(), [](const BlockRef& a, const BlockRef& b) {
       return std::tuple(a.first_sequence(), b.sequence, b.content_bytes) <
              std::tuple(b.first_sequence(), a.sequence, a.content_bytes);
@@ -467,14 +483,16 @@ absl::Status TraceReader::DecodeEvents(const ThreadStream& stream, const BlockRe
        block.header.sequence != ref.sequence)) {
     status = ChangedAt(ref.offset);
   }
-  if (status.ok()) status = RetryWhileWritten([&] { return payload->ReadWords(*source_, block, words); });
+  if (status.ok())
+    status = RetryWhileWritten([&] { return payload->ReadWords(*source_, block, words); });
   if (!status.ok()) {
     const auto copy = ring_copies_.find(KeyOf(stream.thread, ref.sequence));
     ScannedBlock ring;
     RingRemains remains;
     if (copy != ring_copies_.end() && ref.merged_before == 0 &&
         scanner.At(copy->second, &ring).ok() && ReadSteadyRing(*source_, ring, &remains).ok() &&
-        KeyOf(remains.header.thread, remains.header.sequence) == copy->first && !remains.events.empty()) {
+        KeyOf(remains.header.thread, remains.header.sequence) == copy->first &&
+        !remains.events.empty()) {
       *words = WordsIn(remains.events);
       status = absl::OkStatus();
     }
@@ -508,7 +526,8 @@ bool TraceReader::ReadBlockAt(uint64_t offset, uint32_t content_bytes,
                      block.header.content_bytes != content_bytes)) {
     status = ChangedAt(offset);
   }
-  if (status.ok()) status = RetryWhileWritten([&] { return payload_.Read(*source_, block, content); });
+  if (status.ok())
+    status = RetryWhileWritten([&] { return payload_.Read(*source_, block, content); });
   if (status.ok()) return true;
   content->clear();
   NoteDamage(offset, status.message());

@@ -126,7 +126,8 @@ class TraceReader {
     return ReadBlockAt(block.offset, block.content_bytes, content);
   }
 
-  // Damage that NoteOutcome() and NoteBadEvent() noted, in the order of the calls; and noting it again without them.
+  // Damage that NoteOutcome() and NoteBadEvent() noted, in the order of the calls; and noting
+  // it again without them.
   struct EventDamage {
     uint64_t offset = 0;
     std::string message;
@@ -138,12 +139,12 @@ class TraceReader {
   // The words of a block were not whole events: noted as damage at that word.
   void NoteBadEvent(const BlockRef& block, size_t word);
 
-  // From when on it is known what the process did, in ns since its start: a flight recorder keeps the
-  // newest events only. 0: from the beginning.
+  // From when on it is known what the process did, in ns since its start: a flight recorder keeps
+  // the newest events only. 0: from the beginning.
   uint64_t window_begin_ns() const { return window_begin_ns_; }
 
-  // Not 0: the process was still at work when the trace was opened, this long after its start. Of what
-  // came later, the trace has more of some threads and less of others.
+  // Not 0: the process was still at work when the trace was opened, this long after its start. Of
+  // what came later, the trace has more of some threads and less of others.
   uint64_t live_until_ns() const { return live_until_ns_; }
 
   // Says what the first damage in the file is; empty when none was found so far.
@@ -206,7 +207,8 @@ class TraceReader {
     RingRemains remains;
   };
   std::vector<KeptRing> rings_;                                     // while indexing
-  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> ring_words_;  // offset -> events that no block has
+  // Offset -> events that no block has.
+  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> ring_words_;
   absl::flat_hash_map<uint64_t, uint64_t> ring_copies_;  // thread << 32 | sequence -> offset
   std::vector<ScanBlockRef> scan_blocks_;
   std::vector<FaultBlockRef> fault_blocks_;

@@ -114,14 +114,16 @@ class Survey {
 
   void Run() {
     for (size_t i = 0; i < all_.size(); ++i) Judge(i);
-    // The one that all call is that of the module which comes first. Where the C++ runtime is linked in it is not told
-    // from a program's own.
+    // The one that all call is that of the module which comes first. Where the C++ runtime is
+    // linked in it is not told from a program's own.
     const auto runtime = std::ranges::find_if(all_, [](const Examined& one) {
-      return (one.module->flags & format::kModulePermanent) && SiteSymbols::IsCxxRuntime(one.module->path);
+      return (one.module->flags & format::kModulePermanent) &&
+             SiteSymbols::IsCxxRuntime(one.module->path);
     });
     analysis_.coverage.own_operator_delete =
         runtime != all_.end() && std::any_of(all_.begin(), runtime, [](const Examined& one) {
-          return (one.module->flags & format::kModulePermanent) && one.Exports(Kind::kOperatorDelete);
+          return (one.module->flags & format::kModulePermanent) &&
+                 one.Exports(Kind::kOperatorDelete);
         });
   }
 
@@ -166,8 +168,8 @@ class Survey {
         return other.use(name).wanted;
       });
       if (!wanted) continue;
-      const std::string shown = kind == Kind::kOperatorNew ? "operator new"
-                                                           : std::string(kAllocatorNames[name].name);
+      const std::string shown =
+          kind == Kind::kOperatorNew ? "operator new" : std::string(kAllocatorNames[name].name);
       if (std::find(called.begin(), called.end(), shown) == called.end()) called.push_back(shown);
     }
     return called;
@@ -198,8 +200,9 @@ class Survey {
       // Other modules' calls of it come through us; its own calls need not.
       if (!one.names.symbolic) return;
       Add(path, allocator, UnseenAllocator::Way::kHidden,
-          absl::StrCat(path, " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
-                             "allocates with that is not in this trace"));
+          absl::StrCat(path,
+                       " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
+                       "allocates with that is not in this trace"));
       return;
     }
     if (hides_malloc || IsLinkedIn(one)) {
@@ -248,13 +251,15 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   Coverage& coverage = analysis->coverage;
   // A process with other modules, as a script with other extensions, is another one.
   std::string modules;
-  for (const ModuleInfo& module : analysis->modules) absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
+  for (const ModuleInfo& module : analysis->modules)
+    absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
   const auto [at, is_new] = found_.try_emplace(std::move(modules));
   Found& found = at->second;
   if (!is_new) {
     coverage.modules_not_examined += found.modules_not_examined;
     coverage.own_operator_delete = found.own_operator_delete;
-    coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(), found.allocators.end());
+    coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(),
+                                      found.allocators.end());
     coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
     return;
   }
@@ -263,7 +268,8 @@ void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
   found.modules_not_examined = coverage.modules_not_examined;
   found.own_operator_delete = coverage.own_operator_delete;
   found.allocators = coverage.unseen_allocators;
-  found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before), coverage.notes.end());
+  found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before),
+                     coverage.notes.end());
 }
 
 FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {

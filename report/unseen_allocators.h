@@ -34,10 +34,12 @@ using FindModuleNames = std::function<symbolizer::ModuleNames(
     const symbolizer::Module&, std::span<const std::string_view> names,
     std::span<const std::string_view> texts)>;
 
-// Fills Coverage::unseen_allocators, ::own_operator_delete and ::modules_not_examined, and adds its notes.
+// Fills Coverage::unseen_allocators, ::own_operator_delete and
+// ::modules_not_examined, and adds its notes.
 void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
 
-// The same of many traces: a program, with its modules, is looked at once, for that means reading its files.
+// The same of many traces: a program, with its modules, is looked at once, for that
+// means reading its files.
 class UnseenAllocatorsByProgram {
  public:
   explicit UnseenAllocatorsByProgram(FindModuleNames find) : find_(std::move(find)) {}

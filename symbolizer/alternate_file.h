@@ -1,5 +1,5 @@
-// AlternateFile: the supplementary file that a DWARF file names in .gnu_debugaltlink (`dwz -m`), to which
-// it then refers for names and types.
+// AlternateFile: the supplementary file that a DWARF file names in .gnu_debugaltlink (`dwz -m`), to
+// which it then refers for names and types.
 
 #ifndef MEMTRACE_SYMBOLIZER_ALTERNATE_FILE_H_
 #define MEMTRACE_SYMBOLIZER_ALTERNATE_FILE_H_
@@ -16,7 +16,8 @@ namespace memtrace::symbolizer {
 
 class AlternateFile {
  public:
-  // Gives `dwarf`, which was read from `file`, what it names; nothing, if it names none. Outlives `dwarf`.
+  // Gives `dwarf`, which was read from `file`, what it names; nothing, if it names
+  // none. Outlives `dwarf`.
   AlternateFile(Dwarf* dwarf, const ElfFile& file, const DebugFileFinder& finder);
   ~AlternateFile();
   AlternateFile(const AlternateFile&) = delete;

@@ -1,5 +1,5 @@
-// Put(), AnswerReader: numbers and texts one after the other, each text behind its length, for what a
-// child process answers (ask_child.h) and for the cache of answers.
+// Put(), AnswerReader: numbers and texts one after the other, each text behind its length, for what
+// a child process answers (ask_child.h) and for the cache of answers.
 //
 //   Put(number, &bytes); Put(text, &bytes); Put64(number, &bytes)
 //   AnswerReader in(bytes); number = in.Number(); text = in.Text(); number = in.Number64()

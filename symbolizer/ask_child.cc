@@ -34,7 +34,8 @@ enum ChildExit : int { kDone = 0, kNoMemory = 3, kCannotAnswer = 4 };
   setrlimit(RLIMIT_CPU, &cpu);
 #if !defined(__SANITIZE_ADDRESS__)
   // If a damaged file has damaged the heap, nobody must read what the allocator says of that.
-  if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) dup2(null, STDERR_FILENO);
+  if (const int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0)
+    dup2(null, STDERR_FILENO);
 #endif
   int code = kCannotAnswer;
   try {
@@ -82,7 +83,8 @@ std::string WhyNot(Received received, int status) {
   }
   if (WIFSIGNALED(status)) {
     const char* name = sigabbrev_np(WTERMSIG(status));
-    return absl::StrCat("the process that reads it was ended by ", name != nullptr ? "SIG" : "signal ",
+    return absl::StrCat("the process that reads it was ended by ",
+                        name != nullptr ? "SIG" : "signal ",
                         name != nullptr ? std::string(name) : absl::StrCat(WTERMSIG(status)));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) return "not enough memory";

@@ -16,12 +16,14 @@ uint64_t Destination(std::string_view code, uint64_t return_address) {
 }
 
 // The names of the operators begin so: new, new[], delete, delete[].
-constexpr std::string_view kNew = "_Znw", kNewArray = "_Zna", kDelete = "_Zdl", kDeleteArray = "_Zda";
+constexpr std::string_view kNew = "_Znw", kNewArray = "_Zna", kDelete = "_Zdl",
+                           kDeleteArray = "_Zda";
 
 // One of those; empty: no operator new or delete.
 std::string_view OperatorKind(std::string_view name) {
   const std::string_view start = name.substr(0, 4);
-  const bool is_operator = start == kNew || start == kNewArray || start == kDelete || start == kDeleteArray;
+  const bool is_operator =
+      start == kNew || start == kNewArray || start == kDelete || start == kDeleteArray;
   return is_operator ? start : std::string_view();
 }
 
@@ -65,7 +67,8 @@ std::string CallTargets::Find(uint64_t return_address) const {
       if (const std::string* stub = plt_.Find(target); stub != nullptr) return *stub;
       const SymbolTable::Symbol* symbol = symbols_.Find(target);
       if (symbol != nullptr && symbol->address == target) {
-        return IsFoldedOperator(symbols_.NamesAt(target)) || IsUnsure(symbol->name) ? "" : symbol->name;
+        return IsFoldedOperator(symbols_.NamesAt(target)) || IsUnsure(symbol->name) ? ""
+                                                                                    : symbol->name;
       }
     }
     if (code.size() >= kCallByWord &&

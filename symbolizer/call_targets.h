@@ -9,9 +9,9 @@
 //
 // Instructions have no fixed length, so bytes that look like this may be others'. Only a target
 // that is the first byte of a function or of a stub, or such a word, is believed. Calls through
-// registers and memory name nothing. Where a linker has folded an allocating or freeing operator with
-// another function of the same code, nobody can tell which was meant, and nothing is found. x86-64 only;
-// elsewhere nothing is found.
+// registers and memory name nothing. Where a linker has folded an allocating or freeing operator
+// with another function of the same code, nobody can tell which was meant, and nothing is found.
+// x86-64 only; elsewhere nothing is found.
 
 #ifndef MEMTRACE_SYMBOLIZER_CALL_TARGETS_H_
 #define MEMTRACE_SYMBOLIZER_CALL_TARGETS_H_
@@ -36,7 +36,8 @@ class CallTargets {
   std::string Find(uint64_t return_address) const;
 
  private:
-  // May the function with this name be another operator of the module's own, of which the linker has kept no name?
+  // May the function with this name be another operator of the module's own, of which the
+  // linker has kept no name?
   bool IsUnsure(std::string_view name) const;
 
   std::vector<ElfSection> code_;

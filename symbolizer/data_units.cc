@@ -36,18 +36,20 @@ bool TypeOf(Dwarf_Die* die, Dwarf_Die* type) {
 
 bool NumberOf(Dwarf_Die* die, unsigned name, Dwarf_Word* number) {
   Dwarf_Attribute attribute;
-  return dwarf_attr_integrate(die, name, &attribute) != nullptr && dwarf_formudata(&attribute, number) == 0;
+  return dwarf_attr_integrate(die, name, &attribute) != nullptr &&
+         dwarf_formudata(&attribute, number) == 0;
 }
 
 // The bytes of a type; 0: not known.
 uint64_t SizeOfType(Dwarf_Die* type, int depth) {
   Dwarf_Word bytes = 0;
   if (dwarf_aggregate_size(type, &bytes) == 0) return bytes;
-  // libdw knows no bounds of arrays in the file that `dwz -m` makes, whose units have no language. What has
-  // such files is C and C++, where they begin at 0.
+  // libdw knows no bounds of arrays in the file that `dwz -m` makes, whose units have no language.
+  // What has such files is C and C++, where they begin at 0.
   Dwarf_Die plain, element, range;
-  if (depth > kDeepestScope || dwarf_peel_type(type, &plain) != 0 || dwarf_tag(&plain) != DW_TAG_array_type ||
-      !TypeOf(&plain, &element) || dwarf_child(&plain, &range) != 0) {
+  if (depth > kDeepestScope || dwarf_peel_type(type, &plain) != 0 ||
+      dwarf_tag(&plain) != DW_TAG_array_type || !TypeOf(&plain, &element) ||
+      dwarf_child(&plain, &range) != 0) {
     return 0;
   }
   bytes = SizeOfType(&element, depth + 1);
@@ -69,8 +71,9 @@ uint64_t SizeOf(Dwarf_Die* variable) {
   return TypeOf(variable, &type) ? SizeOfType(&type, 0) : 0;
 }
 
-// The address that a location expression gives if it is one address; 0: it is another expression. The address is in it,
-// or in a table of the file that was linked: DWARF 5 of clang, and .dwo files.
+// The address that a location expression gives if it is one address; 0: it is another
+// expression. The address is in it, or in a table of the file that was linked: DWARF 5 of
+// clang, and .dwo files.
 uint64_t AddressOf(Dwarf_Attribute* location) {
   Dwarf_Op* ops = nullptr;
   size_t count = 0;
@@ -79,17 +82,20 @@ uint64_t AddressOf(Dwarf_Attribute* location) {
   if (ops[0].atom != DW_OP_addrx && ops[0].atom != DW_OP_GNU_addr_index) return 0;
   Dwarf_Attribute in_table;
   Dwarf_Addr address = 0;
-  return dwarf_getlocation_attr(location, ops, &in_table) == 0 && dwarf_formaddr(&in_table, &address) == 0
+  return dwarf_getlocation_attr(location, ops, &in_table) == 0 &&
+                 dwarf_formaddr(&in_table, &address) == 0
              ? address
              : 0;
 }
 
-// The unit's own file, as its line table has it: the first. (That of a skeleton unit stays when its .dwo is gone.)
+// The unit's own file, as its line table has it: the first. (That of a skeleton unit stays
+// when its .dwo is gone.)
 const char* FirstFile(Dwarf_Die* unit) {
   Dwarf_Files* files = nullptr;
   size_t count = 0;
-  return dwarf_getsrcfiles(unit, &files, &count) == 0 && count > 1 ? dwarf_filesrc(files, 1, nullptr, nullptr)
-                                                                   : nullptr;
+  return dwarf_getsrcfiles(unit, &files, &count) == 0 && count > 1
+             ? dwarf_filesrc(files, 1, nullptr, nullptr)
+             : nullptr;
 }
 
 }  // namespace
@@ -197,7 +203,8 @@ uint32_t DataUnits::SourceOf(Dwarf_Die* die, const Unit& unit) {
   const auto known = by_unit_.find(of.addr);
   if (known != by_unit_.end()) return known->second;
   const char* name = dwarf_diename(&of);
-  const uint32_t found = name == nullptr || name == kLinkTimeUnit ? unit.name : NameOfUnit(&of, name);
+  const uint32_t found =
+      name == nullptr || name == kLinkTimeUnit ? unit.name : NameOfUnit(&of, name);
   by_unit_.emplace(of.addr, found);
   return found;
 }
@@ -205,15 +212,18 @@ uint32_t DataUnits::SourceOf(Dwarf_Die* die, const Unit& unit) {
 uint32_t DataUnits::NameOfUnit(Dwarf_Die* unit, const char* name) {
   if (name == nullptr) return Intern("");
   std::string path = SourcePaths(unit).Of(name);
-  // rustc names its units after the crate's file and the part that they are: "src/lib.rs/@/abc-cgu.0".
-  if (const size_t part = path.find("/@/"); part != std::string::npos && absl::EndsWith(path.substr(0, part), ".rs")) {
+  // rustc names its units after the crate's file and the part that they are:
+  // "src/lib.rs/@/abc-cgu.0".
+  if (const size_t part = path.find("/@/");
+      part != std::string::npos && absl::EndsWith(path.substr(0, part), ".rs")) {
     path.resize(part);
   }
   return Intern(std::move(path));
 }
 
 uint32_t DataUnits::Intern(std::string name) {
-  const auto [at, is_new] = by_name_.try_emplace(std::move(name), static_cast<uint32_t>(names_.size()));
+  const auto [at, is_new] =
+      by_name_.try_emplace(std::move(name), static_cast<uint32_t>(names_.size()));
   if (is_new) names_.push_back(at->first);
   return at->second;
 }

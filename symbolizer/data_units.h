@@ -1,6 +1,7 @@
-// DataUnits: which source a byte of a module belongs to, code and variables alike: that of its compilation unit.
-// Two kinds of units are none of a source: of what gcc -flto put together each entry has the unit that it came
-// from, and of a whole crate of Rust the file in which it is declared.
+// DataUnits: which source a byte of a module belongs to, code and variables alike: that of
+// its compilation unit. Two kinds of units are none of a source: of what gcc -flto put
+// together each entry has the unit that it came from, and of a whole crate of Rust the file
+// in which it is declared.
 //
 // From DWARF, built once, then looked up by address. One thread.
 
@@ -32,7 +33,8 @@ class DataUnits {
   }
   // Where what Find() says may change.
   const std::vector<AddressMap<uint32_t>::Segment>& segments() const { return sources_.segments(); }
-  // A file that was named and not found, of which there is less to know; for a person. Mostly empty.
+  // A file that was named and not found, of which there is less to know; for a
+  // person. Mostly empty.
   const std::string& note() const { return note_; }
 
  private:
@@ -51,7 +53,8 @@ class DataUnits {
 
   std::vector<std::string> names_;
   absl::flat_hash_map<std::string, uint32_t> by_name_;
-  absl::flat_hash_map<const void*, uint32_t> by_unit_;  // Dwarf_Die::addr of units that others came from
+  // Dwarf_Die::addr of units that others came from.
+  absl::flat_hash_map<const void*, uint32_t> by_unit_;
   absl::flat_hash_map<const char*, uint32_t> by_file_;  // libdw's names of files
   AddressMap<uint32_t> sources_;                        // indices into names_
   std::string note_;

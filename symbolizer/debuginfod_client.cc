@@ -65,8 +65,8 @@ std::string DebuginfodFind(const std::string& build_id, const std::string& modul
     close(fd);
     if (path != nullptr) found = path;
   } else {
-    *note = absl::StrCat("debuginfod: no debug file for ", module_path, " (build-id ", HexOf(build_id),
-                         "): ", std::strerror(-fd));
+    *note = absl::StrCat("debuginfod: no debug file for ", module_path, " (build-id ",
+                         HexOf(build_id), "): ", std::strerror(-fd));
   }
   std::free(path);
   return found;

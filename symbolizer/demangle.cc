@@ -17,8 +17,8 @@
 namespace memtrace::symbolizer {
 namespace {
 
-// LLVM adds ".llvm." and a number to the local functions that it makes known to other units (ThinLTO,
-// and Rust's own units).
+// LLVM adds ".llvm." and a number to the local functions that it makes known to other units
+// (ThinLTO, and Rust's own units).
 std::string_view WithoutLlvmSuffix(std::string_view name) {
   return name.substr(0, name.find(".llvm."));
 }
@@ -48,8 +48,8 @@ void TakePart(const char* part, size_t size, void* opaque) {
   if (output.text.size() > kMaxDemangledBytes) std::longjmp(output.full, 1);
 }
 
-// A name of a few hundred bytes may say that it repeats a part of it 2^100 times. There is no other way out
-// of the library than by its stack, on which nothing waits to be taken down.
+// A name of a few hundred bytes may say that it repeats a part of it 2^100 times. There is no other
+// way out of the library than by its stack, on which nothing waits to be taken down.
 bool DemangleRust(const std::string& name, std::string* text) {
   const auto output = std::make_unique<Output>();
   bool is_rust = true;

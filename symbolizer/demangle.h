@@ -1,9 +1,10 @@
 // Demangle(): linkage names -> names a person reads.
 //
-// C++ by abi::__cxa_demangle; Rust, of the older mangling (_ZN...17h and a hash, which is left out) and of
-// the newer one (_R...), by libiberty where the build had it, else the older one by __cxa_demangle; D (_D...) by
-// libiberty; everything else is returned unchanged. Names come from files that may be damaged: very long
-// ones are not tried, and a very long result is cut with "...".
+// C++ by abi::__cxa_demangle; Rust, of the older mangling (_ZN...17h and a hash, which is
+// left out) and of the newer one (_R...), by libiberty where the build had it, else the
+// older one by __cxa_demangle; D (_D...) by libiberty; everything else is returned
+// unchanged. Names come from files that may be damaged: very long ones are not tried, and a
+// very long result is cut with "...".
 
 #ifndef MEMTRACE_SYMBOLIZER_DEMANGLE_H_
 #define MEMTRACE_SYMBOLIZER_DEMANGLE_H_

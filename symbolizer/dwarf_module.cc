@@ -125,7 +125,8 @@ void DwarfModule::FindSplit(Unit* unit) {
       FileRecorder::Note(FileStamp::Of(paths.Of(split.name)));
     }
     if (!note_.empty()) return;
-    note_ = absl::StrCat(path_, ": ", split.Missing(&unit->die), "; what was inlined into its functions is missing");
+    note_ = absl::StrCat(path_, ": ", split.Missing(&unit->die),
+                         "; what was inlined into its functions is missing");
     return;
   }
   Dwarf* dwarf = dwarf_cu_getdwarf(split.die.cu);

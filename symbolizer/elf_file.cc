@@ -58,7 +58,9 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::Open(const std::string& path) 
   std::unique_ptr<ElfFile> file(new ElfFile(fd, elf, path));
   file->device_ = st.st_dev;
   file->inode_ = st.st_ino;
-  const auto ns = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  const auto ns = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
   file->written_ns_ = ns(st.st_mtim);
   file->changed_ns_ = ns(st.st_ctim);
   if (absl::Status status = file->Check(static_cast<uint64_t>(st.st_size)); !status.ok()) {
@@ -95,8 +97,8 @@ absl::StatusOr<std::unique_ptr<ElfFile>> ElfFile::FromXz(std::string_view compre
 
 namespace {
 
-// The build-id of a file in which the note has no bytes behind it that make its length a multiple of 4, as
-// linkers write one of a given length: libdw asks for them.
+// The build-id of a file in which the note has no bytes behind it that make its length a multiple
+// of 4, as linkers write one of a given length: libdw asks for them.
 std::string UnpaddedBuildId(Elf* elf) {
   size_t segments = 0, size = 0;
   const char* const raw = elf_rawfile(elf, &size);
@@ -117,7 +119,9 @@ std::string UnpaddedBuildId(Elf* elf) {
       if (data > rest.size() || note.n_descsz > rest.size() - data) break;
       const bool is_id = note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
                          rest.substr(sizeof(note), 4) == std::string_view("GNU", 4);
-      if (is_id) return note.n_descsz <= kMaxBuildIdBytes ? std::string(rest.substr(data, note.n_descsz)) : "";
+      if (is_id)
+        return note.n_descsz <= kMaxBuildIdBytes ? std::string(rest.substr(data, note.n_descsz))
+                                                 : "";
       rest.remove_prefix(std::min(round(data + note.n_descsz), rest.size()));
     }
   }

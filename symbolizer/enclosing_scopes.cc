@@ -236,21 +236,25 @@ const std::string& EnclosingScopes::QualifiedName(Dwarf_Die* function) {
   Dwarf_Die declared = Declared(*function);
   const auto [it, is_new] = names_.try_emplace(declared.addr);
   const char* name = NameOf(&declared);
-  // The language is asked of the function's unit: a declaration that dwz moved to a unit of its own has none there.
+  // The language is asked of the function's unit: a declaration that dwz moved to a unit of
+  // its own has none there.
   if (!is_new || name == nullptr || !IsCPlusPlus(function)) return it->second;
   const std::string prefix = Prefix(&declared);
-  // These have no qualified name: main, functions that the compiler made for itself, and names that were declared
-  // nowhere, of which neither scope nor parameters are known (clang -gline-tables-only).
+  // These have no qualified name: main, functions that the compiler made for itself, and
+  // names that were declared nowhere, of which neither scope nor parameters are known
+  // (clang -gline-tables-only).
   if (prefix.empty() &&
       (HasFlag(&declared, DW_AT_external) || HasFlag(&declared, DW_AT_artificial) ||
        !dwarf_hasattr(&declared, DW_AT_decl_line))) {
     return it->second;
   }
-  // A declaration in the stub of a type has no parameters; the function that was made of it has them.
+  // A declaration in the stub of a type has no parameters; the function that was
+  // made of it has them.
   Dwarf_Die with_parameters = HasParameters(&declared) ? declared : BeforeDeclared(*function);
   const std::string parameters = Parameters(&with_parameters);
   // gcc -g1 says nothing of them.
-  if (parameters == "()" && !KnowsTypes(&declared)) return it->second = prefix.empty() ? "" : absl::StrCat(prefix, name);
+  if (parameters == "()" && !KnowsTypes(&declared))
+    return it->second = prefix.empty() ? "" : absl::StrCat(prefix, name);
   return it->second = absl::StrCat(prefix, name, parameters);
 }
 

@@ -29,7 +29,8 @@ const char* DeclaringFile(Dwarf_Die* die) {
   return dwarf_filesrc(files, index, nullptr, nullptr);
 }
 
-// The line a function is declared on, if that is in the file of `row` and not behind its line; else -1.
+// The line a function is declared on, if that is in the file of `row` and not
+// behind its line; else -1.
 int DeclaredBefore(Dwarf* dwarf, Dwarf_Off offset, const LineTable::Row& row) {
   Dwarf_Die die;
   int line = 0;
@@ -43,9 +44,10 @@ int DeclaredBefore(Dwarf* dwarf, Dwarf_Off offset, const LineTable::Row& row) {
 
 }  // namespace
 
-void DropFolded(Dwarf* dwarf,
-                const std::function<std::vector<LineTable::Row>(const std::vector<uint64_t>&)>& rows,
-                ScannedFunctions* functions) {
+void DropFolded(
+    Dwarf* dwarf,
+    const std::function<std::vector<LineTable::Row>(const std::vector<uint64_t>&)>& rows,
+    ScannedFunctions* functions) {
   // The ranges of subprograms, with their functions: the folded ones side by side.
   std::vector<std::pair<FoldedRange, uint32_t>> ranges;
   for (const FunctionRange& range : functions->ranges) {

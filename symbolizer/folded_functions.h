@@ -1,4 +1,5 @@
-// DropFolded(): of functions of one unit that the linker folded into one, the one whose lines are shown.
+// DropFolded(): of functions of one unit that the linker folded into one, the one
+// whose lines are shown.
 //
 // A linker that folds equal functions (--icf) leaves the debug information of all of them at the
 // addresses of the one it kept. Which it was cannot be told, but name and line must be of the same:
@@ -20,10 +21,12 @@
 namespace memtrace::symbolizer {
 
 // Takes the ranges of the others out of `functions`, with those of what was inlined into them.
-// `rows` gives the rows of addresses, which are sorted; it is only asked where functions were folded.
-void DropFolded(Dwarf* dwarf,
-                const std::function<std::vector<LineTable::Row>(const std::vector<uint64_t>&)>& rows,
-                ScannedFunctions* functions);
+// `rows` gives the rows of addresses, which are sorted; it is only asked where
+// functions were folded.
+void DropFolded(
+    Dwarf* dwarf,
+    const std::function<std::vector<LineTable::Row>(const std::vector<uint64_t>&)>& rows,
+    ScannedFunctions* functions);
 
 }  // namespace memtrace::symbolizer
 

@@ -113,7 +113,8 @@ void ForkServer::Serve(int socket, pid_t owner) {
 
 bool ForkServer::AskServer(size_t work, std::string_view question, milliseconds time,
                         size_t most_bytes, ChildAnswer* answer) {
-  const QuestionHead head = {work, static_cast<uint64_t>(time.count()), most_bytes, question.size()};
+  const QuestionHead head = {work, static_cast<uint64_t>(time.count()), most_bytes,
+                             question.size()};
   AnswerHead reply;
   if (!Send(socket_, &head, sizeof(head)) || !Send(socket_, question.data(), question.size()) ||
       !Receive(socket_, &reply, sizeof(reply)) || (reply.given != 0 && reply.bytes > most_bytes)) {

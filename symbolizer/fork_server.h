@@ -2,9 +2,9 @@
 //
 // A fork copies the page tables of its process, and the process then faults on each page that it
 // writes: 13 ms for a report that holds a quarter of a GB, and each module of a trace costs a child
-// or two. The server is forked at the begin, when there is little to copy. Asked, it forks the child
-// and hands on what that answered. Before Start(), where that failed, and when the server has died,
-// the child is forked by the process that asks.
+// or two. The server is forked at the begin, when there is little to copy. Asked, it forks the
+// child and hands on what that answered. Before Start(), where that failed, and when the server has
+// died, the child is forked by the process that asks.
 //
 //   ForkServer server({read_symbols, read_names})   what children do, by number
 //   server.Start()                                  before there are threads, or much memory

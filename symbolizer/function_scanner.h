@@ -65,7 +65,8 @@ class FunctionScanner {
   ScannedFunctions Scan(const UnitBytes& unit, std::span<const uint64_t> wanted);
 
  private:
-  // The function whose ranges are read; and, for an inlined call, where the ranges are that they must lie in.
+  // The function whose ranges are read; and, for an inlined call, where the ranges are
+  // that they must lie in.
   struct RangesInside {
     uint32_t function;
     bool inlined;

@@ -1,5 +1,5 @@
-// Huge pages for what is large and about to be filled: where memory is touched for the first time the
-// kernel's way to each page takes longer than what is then written there.
+// Huge pages for what is large and about to be filled: where memory is touched for the first time
+// the kernel's way to each page takes longer than what is then written there.
 
 #ifndef MEMTRACE_SYMBOLIZER_HUGE_PAGES_H_
 #define MEMTRACE_SYMBOLIZER_HUGE_PAGES_H_
@@ -18,7 +18,8 @@ inline constexpr size_t kHugeFromBytes = size_t{4} << 20;
 inline void PreferHugePages(void* begin, size_t bytes) {
   constexpr uintptr_t kPageBytes = 4096;
   if (bytes < kHugeFromBytes) return;
-  const uintptr_t first = (reinterpret_cast<uintptr_t>(begin) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uintptr_t first =
+      (reinterpret_cast<uintptr_t>(begin) + kPageBytes - 1) / kPageBytes * kPageBytes;
   const uintptr_t end = (reinterpret_cast<uintptr_t>(begin) + bytes) / kPageBytes * kPageBytes;
   madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }

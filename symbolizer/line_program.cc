@@ -103,7 +103,7 @@ class RowSink {
   static constexpr size_t kMostPassed = size_t{1} << 26;
 
   size_t missing_;
-  size_t passed_ = 0;     // wanted addresses that had a row, in all; a hostile table goes to and fro
+  size_t passed_ = 0;  // wanted addresses that had a row, in all; a hostile table goes to and fro
   bool in_sequence_ = false, is_code_ = false;
   size_t at_ = 0;         // the first wanted address that the row before reaches
   uint64_t address_ = 0;  // of the row before, in this sequence

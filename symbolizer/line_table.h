@@ -27,8 +27,8 @@ class LineTable {
     uint32_t line = 0;
   };
 
-  // `unit` is the DIE of the unit (the skeleton, of a split unit), `section` its file's .debug_line.
-  // `wanted` is sorted and without repetition.
+  // `unit` is the DIE of the unit (the skeleton, of a split unit), `section` its file's
+  // .debug_line. `wanted` is sorted and without repetition.
   LineTable(Dwarf_Die* unit, std::string_view section, const CodeRanges& code,
             std::span<const uint64_t> wanted);
   // The row of wanted[i].

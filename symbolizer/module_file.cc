@@ -20,7 +20,8 @@ bool IsNoFile(const std::string& path) {
   return path.empty() || path.front() == '[' || path.starts_with("linux-vdso") ||
          path.starts_with("linux-gate") ||
          // A descriptor of the traced process, which is another file in every process.
-         path.starts_with("/proc/self/fd/") || path.starts_with("/proc/thread-self/fd/") || path.starts_with("/dev/fd/");
+         path.starts_with("/proc/self/fd/") || path.starts_with("/proc/thread-self/fd/") ||
+         path.starts_with("/dev/fd/");
 }
 
 std::vector<std::string> PlacesOf(const std::string& sysroot, const Module& module) {
@@ -30,11 +31,13 @@ std::vector<std::string> PlacesOf(const std::string& sysroot, const Module& modu
   std::vector<std::string> names = {path};
   // The same file may also have these names.
   if (path != module.path) names.push_back(module.path);
-  if (path.find("\\012") != std::string::npos) names.push_back(absl::StrReplaceAll(path, {{"\\012", "\n"}}));
+  if (path.find("\\012") != std::string::npos)
+    names.push_back(absl::StrReplaceAll(path, {{"\\012", "\n"}}));
   std::vector<std::string> places;
   for (const std::string& name : names) places.push_back(ResolveInSysroot(sysroot, name));
   // Outside the sysroot only a file that can be proven to be the same.
-  if (!sysroot.empty() && !module.build_id.empty()) places.insert(places.end(), names.begin(), names.end());
+  if (!sysroot.empty() && !module.build_id.empty())
+    places.insert(places.end(), names.begin(), names.end());
   return places;
 }
 
@@ -59,9 +62,9 @@ std::optional<ModuleResult> AnswerWithoutFiles(const Options& options, const Mod
 
 namespace {
 
-// Whether this time of a file is later than when the program loaded it. Asked of a file that only its times tell apart
-// from others; copies in a sysroot have times of their own. (A file may also be written again as it was; that cannot be
-// told.)
+// Whether this time of a file is later than when the program loaded it. Asked of a file that only
+// its times tell apart from others; copies in a sysroot have times of their own. (A file may also
+// be written again as it was; that cannot be told.)
 bool IsLater(int64_t time_ns, const Module& module, const Options& options) {
   return module.build_id.empty() && module.loaded_ns != 0 && options.sysroot.empty() &&
          time_ns > module.loaded_ns;
@@ -94,10 +97,13 @@ std::unique_ptr<ElfFile> OpenModuleFile(const Options& options, const Module& mo
     } else {
       result->state = ModuleState::kSymbolsOnly;
       result->message.clear();
-      // It may be that file with another mode or place, or another one that was moved to where it was.
+      // It may be that file with another mode or place, or another one that was
+      // moved to where it was.
       if (IsLater((*file)->changed_ns(), module, options)) {
-        result->message = result->missed = absl::StrCat(place, ": moved there, or its attributes changed, since the trace, and without a "
-                                      "build-id: if it is another build, its names are wrong");
+        result->message = result->missed =
+            absl::StrCat(place,
+                         ": moved there, or its attributes changed, since the trace, and without a "
+                         "build-id: if it is another build, its names are wrong");
       }
       return *std::move(file);
     }

@@ -39,7 +39,8 @@ bool IsSymbolic(const ElfFile& file) {
     const size_t count = data->d_size / section.header.sh_entsize;
     for (size_t i = 0; i < count; ++i) {
       GElf_Dyn entry;
-      if (gelf_getdyn(data, static_cast<int>(i), &entry) == nullptr || entry.d_tag == DT_NULL) break;
+      if (gelf_getdyn(data, static_cast<int>(i), &entry) == nullptr || entry.d_tag == DT_NULL)
+        break;
       if (entry.d_tag == DT_SYMBOLIC ||
           (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_SYMBOLIC) != 0)) {
         return true;

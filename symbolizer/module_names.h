@@ -32,8 +32,8 @@ struct ModuleNames {
 
 // `texts` are looked for only in a module without a symbol table. The file is read by a child
 // process, which `ask` has answer: it may be anything. Where that fails the state is kUnreadable.
-using AskForNames = std::function<ChildAnswer(std::string_view question, std::chrono::milliseconds time,
-                                              size_t most_bytes)>;
+using AskForNames = std::function<ChildAnswer(std::string_view question,
+                                              std::chrono::milliseconds time, size_t most_bytes)>;
 ModuleNames FindNames(const AskForNames& ask, const Module& module, const std::string& sysroot,
                       std::span<const std::string_view> names,
                       std::span<const std::string_view> texts);

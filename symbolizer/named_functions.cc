@@ -26,9 +26,9 @@ std::string ReadFunctions(const Options& options, const Module& module,
   // Both: .symtab may have been reduced to a few names. What is exported stands in both.
   for (const uint32_t type : {uint32_t{SHT_SYMTAB}, uint32_t{SHT_DYNSYM}}) {
     ForEachSymbol(*file, type, [&](const GElf_Sym& symbol, std::string_view name) {
-      const bool wanted = std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
-        return name.starts_with(prefix);
-      });
+      const bool wanted =
+          std::any_of(prefixes.begin(), prefixes.end(),
+                      [&](std::string_view prefix) { return name.starts_with(prefix); });
       if (!wanted || GELF_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0) return;
       ranges.push_back({symbol.st_value, symbol.st_value + symbol.st_size});
     });

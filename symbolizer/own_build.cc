@@ -23,7 +23,8 @@ int ReadFirst(struct dl_phdr_info* info, size_t, void* result) {
       std::memcpy(&note, at, sizeof(note));
       const char* const name = at + sizeof(note);
       const char* const text = name + Aligned(note.n_namesz);
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+          std::memcmp(name, "GNU", 4) == 0) {
         static_cast<std::string*>(result)->assign(text, note.n_descsz);
         return 1;
       }

@@ -77,7 +77,8 @@ std::optional<uint64_t> SlotOf(std::string_view code, uint64_t address,
     if (index >= relocations.plt_slots.size()) return std::nullopt;
     return relocations.plt_slots[index];
   }
-  if (code.size() > at + 6 && code.substr(at, 2) == "\x41\xbb") at += 6;  // mold: the index into r11d
+  if (code.size() > at + 6 && code.substr(at, 2) == "\x41\xbb")
+    at += 6;                                         // mold: the index into r11d
   if (code.size() > at && code[at] == '\xf2') ++at;  // bnd
   if (code.size() > at + 7 && code.substr(at, 3) == "\x4c\x8b\x1d") {
     ++at;  // lld's -z retpolineplt: the word into r11, for a call that is not foreseen

@@ -84,8 +84,8 @@ bool WritePrivateFile(const std::string& path, std::string_view bytes) {
   return false;
 }
 
-void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind, uint64_t most_bytes,
-                          const std::string& kept) {
+void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind,
+                          uint64_t most_bytes, const std::string& kept) {
   struct Old {
     int64_t used_ns;
     uint64_t bytes;

@@ -42,8 +42,8 @@ bool IsOfKind(const std::string& path, const PrivateKind& kind);
 // Removes the files of a kind that were used least recently, when all of it in the directory are
 // more than `most_bytes`, and what killed writers have left. `kept` stays, and so does every file
 // of another kind: a user may have chosen a directory that holds what is dear to him.
-void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind, uint64_t most_bytes,
-                          const std::string& kept);
+void TrimPrivateDirectory(const std::string& directory, const PrivateKind& kind,
+                          uint64_t most_bytes, const std::string& kept);
 
 }  // namespace memtrace::symbolizer
 

@@ -10,7 +10,8 @@ namespace memtrace::symbolizer {
 SplitUnit SplitUnit::Of(Dwarf_Die* unit) {
   SplitUnit split;
   uint8_t type = 0;
-  if (dwarf_cu_info(unit->cu, nullptr, &type, nullptr, &split.die, nullptr, nullptr, nullptr) != 0 ||
+  if (dwarf_cu_info(unit->cu, nullptr, &type, nullptr, &split.die, nullptr, nullptr, nullptr) !=
+          0 ||
       type != DW_UT_skeleton) {
     return {};
   }
@@ -26,10 +27,13 @@ SplitUnit SplitUnit::Of(Dwarf_Die* unit) {
 
 std::string SplitUnit::Missing(Dwarf_Die* unit) const {
   const std::string file = name == nullptr ? "a .dwo file" : name;
-  // Compiled again since; or -gsplit-dwarf=single has left it in the object, beside the skeleton, which libdw takes for all of it.
+  // Compiled again since; or -gsplit-dwarf=single has left it in the object, beside the skeleton,
+  // which libdw takes for all of it.
   if (name != nullptr && access(SourcePaths(unit).Of(name).c_str(), R_OK) == 0) {
-    return file + " is there, but libdw finds nothing of this program in it (it is of another build, of -gsplit-dwarf=single, or has "
-                  "type units of gcc's DWARF 5)";
+    return file +
+           " is there, but libdw finds nothing of this program in it (it is of another build, of "
+           "-gsplit-dwarf=single, or has "
+           "type units of gcc's DWARF 5)";
   }
   return file + " was not found";
 }

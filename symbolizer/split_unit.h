@@ -1,4 +1,5 @@
-// SplitUnit: what a unit of split DWARF has in its .dwo file, which is beside the file that was linked, or gone.
+// SplitUnit: what a unit of split DWARF has in its .dwo file, which is beside the file
+// that was linked, or gone.
 
 #ifndef MEMTRACE_SYMBOLIZER_SPLIT_UNIT_H_
 #define MEMTRACE_SYMBOLIZER_SPLIT_UNIT_H_

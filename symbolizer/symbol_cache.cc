@@ -76,7 +76,8 @@ std::string SymbolCache::PathOf(const Options& options, const Module& module) co
   absl::StrAppend(&key, std::string(1, 0), options.sysroot, std::string(1, 0),
                   options.debuginfod ? "+" : "-", module.path, std::string(1, 0), OwnBuildId());
   return absl::StrCat(directory_, "/", HexOf(module.build_id), "-",
-                      absl::Hex(XXH3_64bits(key.data(), key.size()), absl::kZeroPad16), kKind.suffix);
+                      absl::Hex(XXH3_64bits(key.data(), key.size()), absl::kZeroPad16),
+                      kKind.suffix);
 }
 
 std::optional<SymbolCache::Entry> SymbolCache::Load(const std::string& path) const {
@@ -145,7 +146,8 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
   }
   ModuleResult found = ask(module, asked);
   const bool gone = found.state == ModuleState::kBuildIdDiffers ||
-                    found.state == ModuleState::kNotFound || found.state == ModuleState::kUnreadable;
+                    found.state == ModuleState::kNotFound ||
+                    found.state == ModuleState::kUnreadable;
   if (gone && before.has_value()) {
     // They are of this build, whatever lies in its place today.
     size_t lacks = 0;
@@ -162,19 +164,25 @@ ModuleResult SymbolCache::Symbolize(const Options& options, const Module& module
     CopyAllButFrames(before->result, &answer);
     answer.from_before = true;
     answer.missed = absl::StrCat(
-        module.path, found.state == ModuleState::kBuildIdDiffers ? " is another build now" : " is gone",
+        module.path,
+        found.state == ModuleState::kBuildIdDiffers ? " is another build now" : " is gone",
         ": its names are those of an earlier report",
-        lacks == 0 ? "" : absl::StrCat(", which ", lacks, " of its ", addresses.size(), " addresses lack"));
+        lacks == 0
+            ? ""
+            : absl::StrCat(", which ", lacks, " of its ", addresses.size(), " addresses lack"));
     return answer;
   }
-  // For what is called no debug information is opened: what there is of that says an answer with places.
+  // For what is called no debug information is opened: what there is of that says
+  // an answer with places.
   const bool has_places = AsksForPlaces(asked);
   if (!has_places && !known.has_value()) return found;
-  if (!MayBeKept(options, has_places ? found : known->result) || found.frames.size() != asked.size()) {
+  if (!MayBeKept(options, has_places ? found : known->result) ||
+      found.frames.size() != asked.size()) {
     return asked.size() == addresses.size() ? found : ask(module, addresses);
   }
   // The files were changed between the two looks at them.
-  if (has_places && known.has_value() && found.files != known->result.files) return ask(module, addresses);
+  if (has_places && known.has_value() && found.files != known->result.files)
+    return ask(module, addresses);
 
   Entry entry;
   std::vector<std::pair<uint64_t, std::vector<Frame>*>> merged;

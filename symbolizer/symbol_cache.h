@@ -4,8 +4,8 @@
 // stamp of every file that was looked at or for: the module, its debug file, and the places where
 // one could have been and was not. When any of them is another now, as after installing a
 // package of debug symbols, the entry says nothing; but when the module itself is gone, or another
-// build is in its place, the names that were found of it are still its names. Nor when it was written by another build of
-// this program, with other options, or does not match its checksum.
+// build is in its place, the names that were found of it are still its names. Nor when it was
+// written by another build of this program, with other options, or does not match its checksum.
 //
 // Nothing here is an error: a directory that cannot be made, read or written is no cache. Files
 // are written apart and renamed, so any number of processes may use one directory; of two that
@@ -42,7 +42,8 @@ class SymbolCache {
       : directory_(std::move(directory)), most_bytes_(most_bytes) {}
 
   using Ask = std::function<ModuleResult(const Module&, std::span<const Address>)>;
-  // Gives what Symbolizer::Symbolize() gives with these options; calls `ask` only for what is not known.
+  // Gives what Symbolizer::Symbolize() gives with these options; calls `ask` only
+  // for what is not known.
   ModuleResult Symbolize(const Options& options, const Module& module,
                          std::span<const Address> addresses, const Ask& ask);
 
@@ -54,7 +55,8 @@ class SymbolCache {
 
  private:
   struct Entry {
-    // Offsets of return addresses, those of what is called there with kCalled; sorted. `result` has their frames.
+    // Offsets of return addresses, those of what is called there with kCalled; sorted.
+    // `result` has their frames.
     std::vector<uint64_t> keys;
     ModuleResult result;
   };

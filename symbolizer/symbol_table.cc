@@ -29,8 +29,8 @@ std::optional<uint8_t> RankOf(const GElf_Sym& symbol, std::string_view name) {
   return static_cast<uint8_t>((function ? 0 : 2) + (local ? 1 : 0));
 }
 
-// gcc's crtbegin.o gives its functions no size. Where the compiler of what is behind them wrote no symbols (GHC), or
-// they were removed, the last of them would have all of it.
+// gcc's crtbegin.o gives its functions no size. Where the compiler of what is behind them wrote no
+// symbols (GHC), or they were removed, the last of them would have all of it.
 constexpr std::string_view kLastOfCrtBegin = "frame_dummy";
 constexpr uint64_t kMostBytesOfIt = 16;
 
@@ -106,7 +106,8 @@ std::vector<std::string_view> SymbolTable::NamesAt(uint64_t address) const {
 }
 
 bool SymbolTable::HasNamesThatBegin(std::string_view with) const {
-  return std::any_of(symbols_.begin(), symbols_.end(), [&](const Symbol& symbol) { return symbol.name.starts_with(with); });
+  return std::any_of(symbols_.begin(), symbols_.end(),
+                     [&](const Symbol& symbol) { return symbol.name.starts_with(with); });
 }
 
 const SymbolTable::Symbol* SymbolTable::Find(uint64_t address) const {

@@ -30,8 +30,8 @@ struct Options {
 struct Module {
   std::string path;      // as loaded in the traced process
   std::string build_id;  // raw bytes; a file with another one is refused. Empty: not checked
-  // When it was loaded, in ns of the wall clock of the machine that it ran on; 0: not known. Without
-  // a build-id a file that was written later is refused: nothing else tells of a rebuild.
+  // When it was loaded, in ns of the wall clock of the machine that it ran on; 0: not known.
+  // Without a build-id a file that was written later is refused: nothing else tells of a rebuild.
   int64_t loaded_ns = 0;
 };
 
@@ -48,7 +48,8 @@ struct Address {
 
 // Asks for more than what is called.
 inline bool AsksForPlaces(std::span<const Address> addresses) {
-  return std::any_of(addresses.begin(), addresses.end(), [](const Address& address) { return !address.called; });
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [](const Address& address) { return !address.called; });
 }
 
 struct Frame {
@@ -71,11 +72,12 @@ enum class ModuleState {
 struct ModuleResult {
   ModuleState state = ModuleState::kNotFound;
   std::string message;     // why, for a person; empty when all is well
-  // The part of `message` that says why there is no better answer although there was something to find one
-  // in: a debug file of another build, damage, servers that have none or were not named.
+  // The part of `message` that says why there is no better answer although there was something to
+  // find one in: a debug file of another build, damage, servers that have none or were not named.
   std::string missed;
   std::string debug_file;  // the separate debug file in use, if any
-  bool from_before = false;  // the names are of an earlier look, for the file is another or gone now
+  // The names are of an earlier look, for the file is another or gone now.
+  bool from_before = false;
   // For each address in the order asked: frames, innermost first; never empty of
   // frames for a mapped address of a readable module unless nothing is known.
   std::vector<std::vector<Frame>> frames;

@@ -100,7 +100,8 @@ ModuleNames SymbolizerProcess::FindNames(const Module& module,
 
 ModuleResult SymbolizerProcess::AskProcess(const Module& module,
                                            std::span<const Address> addresses) {
-  // A trace from another machine may be of modules whose files are all missing here, and a process costs milliseconds.
+  // A trace from another machine may be of modules whose files are all missing here, and a
+  // process costs milliseconds.
   if (std::optional<ModuleResult> none = AnswerWithoutFiles(options_, module, addresses.size())) {
     return *std::move(none);
   }

@@ -11,10 +11,11 @@
 // keeps nothing after its answer, dies with its parent, leaves no core, and its standard
 // error is closed to it. What it answers is checked like any other input.
 //
-// A module of which there is no file costs no child. With Options::cache_dir only what no cache knows is asked of a child (symbol_cache.h).
+// A module of which there is no file costs no child. With Options::cache_dir only what no cache
+// knows is asked of a child (symbol_cache.h).
 //
-// Threads: as Symbolizer; and, unless the fork server runs, no other thread of the process may be inside the
-// allocator, for the child allocates.
+// Threads: as Symbolizer; and, unless the fork server runs, no other thread of the process may be
+// inside the allocator, for the child allocates.
 
 #ifndef MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_
 #define MEMTRACE_SYMBOLIZER_SYMBOLIZER_PROCESS_H_

@@ -74,10 +74,11 @@ VariablesResult ReadVariables(const Options& options, const Module& module,
   } else if (!file->HasSymbolTable()) {
     debug = finder.FindFor(*file, module.path, &note);
   }
-  if ((file == nullptr || !file->HasSymbolTable()) && (debug == nullptr || !debug->HasSymbolTable())) {
-    result.message =
-        absl::StrCat(module.path, ": no symbol table, so of its variables only exported ones have names",
-                     note.empty() ? "" : "; ", note);
+  if ((file == nullptr || !file->HasSymbolTable()) &&
+      (debug == nullptr || !debug->HasSymbolTable())) {
+    result.message = absl::StrCat(
+        module.path, ": no symbol table, so of its variables only exported ones have names",
+        note.empty() ? "" : "; ", note);
   }
   VariableTable globals, locals;
   for (const auto& [table, type] : {std::pair(&globals, STT_OBJECT), std::pair(&locals, STT_TLS)}) {

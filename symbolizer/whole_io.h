@@ -37,8 +37,8 @@ inline bool WriteAllAt(int fd, std::string_view bytes, uint64_t* offset) {
   return true;
 }
 
-// `bytes` from a place of the file, or what there is up to its end. False, with errno: an error, behind
-// the first `*got`.
+// `bytes` from a place of the file, or what there is up to its end. False, with errno: an error,
+// behind the first `*got`.
 inline bool ReadUpTo(int fd, uint64_t offset, void* to, size_t bytes, size_t* got) {
   for (*got = 0; *got < bytes;) {
     const ssize_t n = pread(fd, static_cast<char*>(to) + *got, bytes - *got,
@@ -51,8 +51,8 @@ inline bool ReadUpTo(int fd, uint64_t offset, void* to, size_t bytes, size_t* go
   return true;
 }
 
-// Gives `see` what comes, part by part, up to the end or until it returns false. False, with errno: an
-// error.
+// Gives `see` what comes, part by part, up to the end or until it returns false. False,
+// with errno: an error.
 template <typename See>
 bool ReadParts(int fd, See see) {
   char buffer[1 << 16];

@@ -18,8 +18,9 @@ namespace memtrace::arch {
 // The counter that is the clock of events where the kernel has it as its own clock
 // source, under this name.
 inline constexpr char kClockSource[] = "tsc";
-// prctl() by which a thread, and what it forks, gives up reading the counter: it is a fault then, in the vDSO's
-// clocks too, but for the coarse ones. What it executes is over in ld.so, which reads it.
+// prctl() by which a thread, and what it forks, gives up reading the counter: it is a fault
+// then, in the vDSO's clocks too, but for the coarse ones. What it executes is over in
+// ld.so, which reads it.
 inline constexpr int kSetCounterFaults = PR_SET_TSC;
 inline constexpr unsigned long kCounterFaults = PR_TSC_SIGSEGV;
 // The name of clock_gettime in the kernel's vDSO.
@@ -226,8 +227,9 @@ inline long RawSystemCall(long number, long a = 0, long b = 0, long c = 0, long 
   return result;
 }
 
-// Makes a process with these flags of clone(), which calls `function` on the stack that ends at `top`,
-// a multiple of 16, and ends. Its number, or -errno. With CLONE_VFORK that is when it has ended.
+// Makes a process with these flags of clone(), which calls `function` on the stack that
+// ends at `top`, a multiple of 16, and ends. Its number, or -errno. With CLONE_VFORK that
+// is when it has ended.
 inline long CloneAndCall(long flags, void* top, void (*function)(void*), void* argument) {
   long result = SYS_clone;
   register long r10 asm("r10") = 0;
@@ -289,10 +291,12 @@ inline void SetUcontextRegister(void* ucontext, int dwarf, uint64_t value) {
 }
 
 inline uintptr_t UcontextPc(const void* ucontext) { return UcontextRegister(ucontext, 16); }
-// The result that the interrupted system call will return when the handler returns, if the signal interrupted one.
+// The result that the interrupted system call will return when the handler returns, if the
+// signal interrupted one.
 inline int64_t CallResult(const void* ucontext) { return static_cast<int64_t>(UcontextRegister(ucontext, 0)); }
-// The address behind that call; 0: there was none, or one that the kernel makes again by itself. `readable(address)`
-// says whether the word around an address is: code may begin at that of another page, or be for execution alone.
+// The address behind that call; 0: there was none, or one that the kernel makes again by itself.
+// `readable(address)` says whether the word around an address is: code may begin at that of another
+// page, or be for execution alone.
 template <typename Readable>
 uintptr_t InterruptedCall(const void* ucontext, Readable readable) {
   const uintptr_t pc = UcontextPc(ucontext);
@@ -326,8 +330,8 @@ inline void MakeCallAgain(void* ucontext, long number) {
   SetUcontextRegister(ucontext, 16, UcontextRegister(ucontext, 16) - 2);
 }
 
-// long name(void* owner, long number, const uint64_t* arguments): the call of the kernel. A handler that interrupts it
-// is at `behind`, and has CallAgainOwner().
+// long name(void* owner, long number, const uint64_t* arguments): the call of the kernel. A handler
+// that interrupts it is at `behind`, and has CallAgainOwner().
 #define MEMTRACE_DEFINE_CALL_AGAIN(name, behind) \
   asm(".pushsection .text\n"                     \
       ".balign 16\n"                             \
@@ -391,8 +395,8 @@ inline constexpr uint8_t kTrampolineCfa[] = {0x77, 0xa0, 0x01, 0x06};
 inline constexpr uint8_t kTrampolineRbp[] = {0x77, 0xf8, 0x00};
 inline constexpr uint8_t kTrampolineRip[] = {0x77, 0xa8, 0x01};
 
-// While it lives, this thread may read and write memory of every protection key, as the kernel may. Whether there
-// are keys is asked of the kernel: a program may have CPUID fault (arch_prctl).
+// While it lives, this thread may read and write memory of every protection key, as the kernel may.
+// Whether there are keys is asked of the kernel: a program may have CPUID fault (arch_prctl).
 class EveryProtectionKey {
  public:
   EveryProtectionKey() {
@@ -427,8 +431,8 @@ inline bool IsSignalTrampoline(const uint8_t* code) {
   return memcmp(code, kLong, sizeof(kLong)) == 0 || memcmp(code, kShort, sizeof(kShort)) == 0;
 }
 
-// Where a fiber's function would return to, in make_fcontext() of Boost.Context, which PHP and many others
-// have in them: xor %rdi, %rdi; call _exit, through the PLT or not; hlt. It has no CFI.
+// Where a fiber's function would return to, in make_fcontext() of Boost.Context, which PHP and many
+// others have in them: xor %rdi, %rdi; call _exit, through the PLT or not; hlt. It has no CFI.
 inline constexpr size_t kFiberEndBytes = 14;
 inline bool IsFiberEnd(const uint8_t* code) {
   if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) code += 4;  // endbr64

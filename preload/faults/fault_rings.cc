@@ -9,8 +9,8 @@
 namespace memtrace {
 namespace {
 
-// The bytes of all rings of minor faults together; on two processors each has 32 pages. A record is 40 bytes for
-// a page of 4096: 13 MiB of first touches on a processor while nobody allocates.
+// The bytes of all rings of minor faults together; on two processors each has 32 pages. A record is
+// 40 bytes for a page of 4096: 13 MiB of first touches on a processor while nobody allocates.
 constexpr size_t kBudgetBytes = 256 << 10;
 constexpr size_t kLargestRing = 128 << 10, kSmallestRing = 4 << 10;
 constexpr size_t kMajorRing = 8 << 10;

@@ -3,8 +3,9 @@
 // Two rings for each processor the process may run on, into which the kernel writes a record
 // for every minor and every major fault of the opening thread and of all threads it will start,
 // they and theirs. (One ring for both would be enough, but the second event would need its
-// descriptor: newer kernels do not map an event whose output goes elsewhere.) Fork children inherit nothing: neither the events nor the mappings. The
-// mappings alone keep the events alive, no descriptor is left open; an exec ends them.
+// descriptor: newer kernels do not map an event whose output goes elsewhere.) Fork children inherit
+// nothing: neither the events nor the mappings. The mappings alone keep the events alive, no
+// descriptor is left open; an exec ends them.
 //
 //   kernel   writes a record, then data_head          the record's processor
 //   Drain()  reads up to data_head, then stores data_tail; one thread at a time

@@ -13,7 +13,8 @@
 namespace memtrace {
 
 // Held by whoever writes kFaults blocks. Taken or not: nobody waits.
-// Within SignalsBlocked, and released before the signals are back: a handler that jumps would leave it taken.
+// Within SignalsBlocked, and released before the signals are back: a handler that jumps
+// would leave it taken.
 class FaultLock {
  public:
   FaultLock() : mine_(!taken_.exchange(true, std::memory_order_acquire)) {}
@@ -34,7 +35,8 @@ class FaultLock {
 
 class FaultWriter {
  public:
-  FaultWriter(void* buffer, size_t bytes) : out_(static_cast<uint8_t*>(buffer), bytes), bytes_(bytes) {}
+  FaultWriter(void* buffer, size_t bytes)
+      : out_(static_cast<uint8_t*>(buffer), bytes), bytes_(bytes) {}
   ~FaultWriter() { Flush(); }
   FaultWriter(const FaultWriter&) = delete;
   FaultWriter& operator=(const FaultWriter&) = delete;

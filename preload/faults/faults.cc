@@ -78,8 +78,8 @@ void ExplainRefusal(const FaultRings::Result& result, Sentence& why) {
   }
 }
 
-// Measures what a first touch costs here, on some pages of our own. The fastest but one counts, for the others may
-// have met an interrupt. This takes 10 us.
+// Measures what a first touch costs here, on some pages of our own. The fastest but one counts, for
+// the others may have met an interrupt. This takes 10 us.
 uint64_t MeasureFault() {
   constexpr size_t kPages = 8;
   auto* const memory =
@@ -245,8 +245,8 @@ void OpenFaults() {
     if (sys::Failed(result.error)) ExplainRefusal(result, why);
   }
   const uint64_t ns_per_fault = MeasureFault();
-  // Faults from before this moment are told as a count alone. If there are events of some of them, these are faults of
-  // our own, such as MeasureFault() takes.
+  // Faults from before this moment are told as a count alone. If there are events of some of them,
+  // these are faults of our own, such as MeasureFault() takes.
   const uint64_t ns = NowNs(CLOCK_MONOTONIC);
   rusage usage = {};
   sys::Getrusage(RUSAGE_SELF, &usage);

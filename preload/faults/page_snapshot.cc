@@ -23,7 +23,8 @@ using format::PageState;
 
 constexpr long kFirstGrowthKb = 16 << 10;
 constexpr uint32_t kMostAtMarks = 64;
-// The most pages of a snapshot: 64 GiB. A program with more has reserved memory and touched little of it.
+// The most pages of a snapshot: 64 GiB. A program with more has reserved memory and
+// touched little of it.
 constexpr uint64_t kMostPages = uint64_t{16} << 20;
 constexpr size_t kChunkPages = 4096;
 constexpr size_t kSmallestText = 256 << 10, kLargestText = 64 << 20;
@@ -213,9 +214,9 @@ class Snapshot {
       }
       return true;
     }
-    const long result =
-        sys::Call(SYS_mincore, static_cast<long>(address),
-                  static_cast<long>(pages * arch::kPageBytes), reinterpret_cast<long>(work_.resident));
+    const long result = sys::Call(SYS_mincore, static_cast<long>(address),
+                                  static_cast<long>(pages * arch::kPageBytes),
+                                  reinterpret_cast<long>(work_.resident));
     if (sys::Failed(result)) return false;
     for (size_t i = 0; i < pages; ++i) {
       work_.entries[i] = static_cast<uint64_t>((work_.resident[i] & 1) != 0 ? PageState::kResident
@@ -301,7 +302,8 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   // bytes of smaps for each mapping.
   constexpr size_t kBytesOfMapping = 768;
   const std::string_view maps = ReadText("maps", text, capacity);
-  if (maps.empty()) return true;  // no /proc, or no descriptor is to be had: nor will more room help
+  // No /proc, or no descriptor is to be had: nor will more room help.
+  if (maps.empty()) return true;
   size_t bytes = maps.size();
   for (const char c : maps) bytes += c == '\n' ? kBytesOfMapping : 0;
   if (bytes > capacity && capacity < kLargestText) return false;
@@ -323,8 +325,8 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   return whole;
 }
 
-// A fork child that touched less than a sixteenth of what is large: the rest is its parent's, which tells of it. Many
-// live for a moment, and to look through a gigabyte takes a quarter of a second.
+// A fork child that touched less than a sixteenth of what is large: the rest is its parent's, which
+// tells of it. Many live for a moment, and to look through a gigabyte takes a quarter of a second.
 bool IsInherited() {
   if (!g_is_fork_child.load(std::memory_order_relaxed)) return false;
   rusage usage = {};

@@ -2,10 +2,10 @@
 // /proc/self/smaps tells of them, and the pages of those that are writable, by
 // /proc/self/pagemap (else mincore), as runs.
 //
-// At the end (not of a fork child that touched little of what it has from its parent), when the peak
-// of the resident memory has grown by half (from 16 MiB on), and at marks. Other threads go on
-// meanwhile. What it costs grows with the resident pages, some 10 ns each, which their faults cost many
-// times over; the sum of all snapshots at growth is at most three times the last.
+// At the end (not of a fork child that touched little of what it has from its parent), when the
+// peak of the resident memory has grown by half (from 16 MiB on), and at marks. Other threads go on
+// meanwhile. What it costs grows with the resident pages, some 10 ns each, which their faults cost
+// many times over; the sum of all snapshots at growth is at most three times the last.
 //
 // Threads: any, inside a section. It never waits: where another thread writes faults or a
 // snapshot, this one is not taken.

@@ -35,7 +35,8 @@ class AddressBits {
   bool Has(uintptr_t granule) const {
     const Words* const words = Find(granule);
     return words != nullptr &&
-           (words[granule % kPageBits / 64].load(std::memory_order_relaxed) >> (granule % 64) & 1) != 0;
+           (words[granule % kPageBits / 64].load(std::memory_order_relaxed) >> (granule % 64) &
+            1) != 0;
   }
 
   // [first, end). What there is no memory for is not set.
@@ -59,7 +60,8 @@ class AddressBits {
     });
   }
 
-  // visit(begin, end) for each stretch of the addresses [begin, end) whose granules it has, ascending.
+  // visit(begin, end) for each stretch of the addresses [begin, end) whose
+  // granules it has, ascending.
   template <typename Visit>
   void ForEachStretch(uintptr_t begin, uintptr_t end, Visit visit) const {
     if (end > uintptr_t{1} << arch::kAddressBits) return;
@@ -83,7 +85,8 @@ class AddressBits {
   static constexpr uintptr_t kGranules = uintptr_t{1} << (arch::kAddressBits - kShift);
   static constexpr size_t kPageBits = arch::kPageBytes * 8;  // granules of a page
   static constexpr size_t kPagePages = arch::kPageBytes / sizeof(Pages);
-  static constexpr size_t kTop = (kGranules + kPageBits * kPagePages - 1) / (kPageBits * kPagePages);
+  static constexpr size_t kTop =
+      (kGranules + kPageBits * kPagePages - 1) / (kPageBits * kPagePages);
 
   // visit(begin, end) for each stretch of kBits, a power of two, that has some of [first, end).
   template <uintptr_t kBits, typename Visit>

@@ -24,19 +24,20 @@ namespace memtrace {
 namespace {
 
 constexpr uintptr_t kRoomBytes = 32 << 10;
-// The stack of the first thread grows. A stack pointer farther from its begin than this is on another stack, a
-// coroutine's.
+// The stack of the first thread grows. A stack pointer farther from its begin than this is on
+// another stack, a coroutine's.
 constexpr uintptr_t kMostOfFirstStack = 64 << 20;
 
 void SetMask(const void* mask, uint64_t* before) {
-  sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(mask), reinterpret_cast<long>(before), kMaskBytes);
+  sys::Call(SYS_rt_sigprocmask, SIG_SETMASK, reinterpret_cast<long>(mask),
+            reinterpret_cast<long>(before), kMaskBytes);
 }
 
 template <typename T>
 bool GetOption(long fd, int option, T* value) {
   socklen_t bytes = sizeof(*value);
-  return !sys::Failed(sys::Call(SYS_getsockopt, fd, SOL_SOCKET, option, reinterpret_cast<long>(value),
-                                reinterpret_cast<long>(&bytes)));
+  return !sys::Failed(sys::Call(SYS_getsockopt, fd, SOL_SOCKET, option,
+                                reinterpret_cast<long>(value), reinterpret_cast<long>(&bytes)));
 }
 
 }  // namespace
@@ -58,13 +59,15 @@ bool HasRoomToGoOn(const void* context) {
   const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
   const auto alternate_begin = reinterpret_cast<uintptr_t>(alternate.ss_sp);
-  if ((alternate.ss_flags & SS_DISABLE) == 0 && here - alternate_begin < alternate.ss_size) return false;
+  if ((alternate.ss_flags & SS_DISABLE) == 0 && here - alternate_begin < alternate.ss_size)
+    return false;
   if (sys::Gettid() != g_process.pid) {
     const uintptr_t descriptor = arch::ThreadPointer();
     const uintptr_t page = descriptor & ~(arch::kPageBytes - 1);
     const uintptr_t pages = unwind::ProbeWord(page + arch::kPageBytes) ? 2 : 1;
     uintptr_t begin, end, guard;
-    return unwind::FindStackBlock(descriptor, page + pages * arch::kPageBytes, &begin, &end, &guard) &&
+    return unwind::FindStackBlock(descriptor, page + pages * arch::kPageBytes, &begin, &end,
+                                  &guard) &&
            here < descriptor && here > begin + guard + kRoomBytes;
   }
   if (&__libc_stack_end == nullptr) return false;
@@ -78,7 +81,9 @@ bool HasRoomToGoOn(const void* context) {
 AsInterrupted::AsInterrupted(const void* context) { SetMask(MaskOf(context), &before_); }
 AsInterrupted::~AsInterrupted() { SetMask(&before_, nullptr); }
 
-const void* MaskOf(const void* context) { return &static_cast<const ucontext_t*>(context)->uc_sigmask; }
+const void* MaskOf(const void* context) {
+  return &static_cast<const ucontext_t*>(context)->uc_sigmask;
+}
 
 uint64_t NsOf(int64_t seconds, int64_t ns) {
   constexpr int64_t kMostSeconds = 1'000'000'000;
@@ -101,7 +106,8 @@ uint64_t SocketTimeNs(long fd, int option) {
   return GetOption(fd, option, &limit) ? NsOf(limit.tv_sec, limit.tv_usec * 1000) : 0;
 }
 
-long WaitForDescriptor(const void* context, long fd, short events, uint64_t deadline_ns, short* seen) {
+long WaitForDescriptor(const void* context, long fd, short events, uint64_t deadline_ns,
+                       short* seen) {
   while (MayCall()) {
     pollfd file = {static_cast<int>(fd), events, 0};
     const uint64_t now = NowNs(CLOCK_MONOTONIC);

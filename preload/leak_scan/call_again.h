@@ -1,9 +1,9 @@
-// CallAgain: a call of the kernel that the handler of a scan's signal makes in place of the one that it interrupted, and
-// that the signal of another scan may interrupt in turn.
+// CallAgain: a call of the kernel that the handler of a scan's signal makes in place of the one
+// that it interrupted, and that the signal of another scan may interrupt in turn.
 //
-// It is made with all signals blocked, so what waits takes the program's mask as an argument (ppoll, epoll_pwait): then
-// a signal of the program's ends it whenever it comes, as it would have ended the call itself. Where the kernel
-// has no such call, AsInterrupted unblocks them around it.
+// It is made with all signals blocked, so what waits takes the program's mask as an argument
+// (ppoll, epoll_pwait): then a signal of the program's ends it whenever it comes, as it would have
+// ended the call itself. Where the kernel has no such call, AsInterrupted unblocks them around it.
 //
 // Threads: the handlers of one thread.
 
@@ -34,15 +34,18 @@ struct CallArguments {
   void set(int i, const T* value) { at[i] = reinterpret_cast<uint64_t>(value); }
 };
 
-// Makes the call and returns its result. `*by_us`: if that is -EINTR, whether it was for a scan's signal.
+// Makes the call and returns its result. `*by_us`: if that is -EINTR, whether it
+// was for a scan's signal.
 long CallAgain(long number, const CallArguments& arguments, bool* by_us);
 
-// Whether the handler with this ucontext interrupted a CallAgain(); NoteScanInCallAgain() tells its caller.
+// Whether the handler with this ucontext interrupted a CallAgain();
+// NoteScanInCallAgain() tells its caller.
 bool IsInCallAgain(const void* context);
 void NoteScanInCallAgain(const void* context);
 
-// Whether the handler runs on the thread's own stack, with room for another one and for one of the program's.
-// Elsewhere, as on an alternate signal stack or a coroutine's, it is not known how much the program counts on.
+// Whether the handler runs on the thread's own stack, with room for another one and for one of the
+// program's. Elsewhere, as on an alternate signal stack or a coroutine's, it is not known how much
+// the program counts on.
 bool HasRoomToGoOn(const void* context);
 
 // While this object lives, the signals that the program has unblocked are unblocked.
@@ -72,10 +75,11 @@ int SocketOption(long fd, int option);
 // The time of SO_RCVTIMEO or SO_SNDTIMEO; 0: none, or `fd` is no socket.
 uint64_t SocketTimeNs(long fd, int option);
 
-// Waits until the descriptor is ready for `events`, or until `deadline_ns` (UINT64_MAX: for ever). Returns what poll()
-// returns: -EINTR is for a signal of the program's; -EPERM: no call may be made any more. `*seen`: the events that
-// are there.
-long WaitForDescriptor(const void* context, long fd, short events, uint64_t deadline_ns, short* seen);
+// Waits until the descriptor is ready for `events`, or until `deadline_ns` (UINT64_MAX: for ever).
+// Returns what poll() returns: -EINTR is for a signal of the program's; -EPERM: no call may be made
+// any more. `*seen`: the events that are there.
+long WaitForDescriptor(const void* context, long fd, short events, uint64_t deadline_ns,
+                       short* seen);
 
 }  // namespace memtrace
 

@@ -45,8 +45,8 @@ uintptr_t FreeChunks::Step(uintptr_t part_begin, uintptr_t part_end) {
   if (chunk % kAlignment != 0 || chunk >= part_end || part_end - chunk < kSmallest) return 0;
   const uint64_t word = Load(chunk + kSizeAt);
   const uint64_t size = word & ~GlibcChunk::kFlags;
-  if ((word & (GlibcChunk::kMapped | GlibcChunk::kOtherArena)) != 0 || size % kAlignment != 0 || size < kSmallest ||
-      size > break_ - chunk || chunk > break_) {
+  if ((word & (GlibcChunk::kMapped | GlibcChunk::kOtherArena)) != 0 || size % kAlignment != 0 ||
+      size < kSmallest || size > break_ - chunk || chunk > break_) {
     return 0;
   }
   const uintptr_t end = chunk + size;

@@ -9,9 +9,9 @@
 //   - or it is the last one and ends where the break is.
 //
 // Chunks in caches of threads and in fast bins look used, and are read. Where the chain of
-// chunks does not go on as it should (the program moved the break itself; it overwrote what is malloc's),
-// everything from there on is read. The threads stand, perhaps in the midst of malloc: a chunk that
-// is still in its list is no block yet, and one that is not fails the check.
+// chunks does not go on as it should (the program moved the break itself; it overwrote what is
+// malloc's), everything from there on is read. The threads stand, perhaps in the midst of malloc: a
+// chunk that is still in its list is no block yet, and one that is not fails the check.
 //
 // One pass over the heap, by ascending addresses. Reads the heap and libc's data, nothing else.
 

@@ -1,6 +1,6 @@
 // HeapTerritory: where blocks lie that are not glibc's: of another allocator, or of a pool that
-// the program told of (memtrace.h). A bit for each 64 KiB of the address space: what the program maps for
-// itself may lie right beside, and is a root.
+// the program told of (memtrace.h). A bit for each 64 KiB of the address space: what the program
+// maps for itself may lie right beside, and is a root.
 //
 // Where glibc's own lie is seen in the mappings: in anonymous memory that the program did not
 // map (program_mappings.h).

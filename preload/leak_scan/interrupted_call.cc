@@ -43,9 +43,12 @@ bool MayBeMadeAgain(long call) {
 // One that is ignored stays pending while it is blocked, and ends nothing.
 bool IsIgnored(int signal) {
   arch::KernelAction action = {};
-  if (sys::Failed(sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action), sizeof(uint64_t)))) return false;
+  if (sys::Failed(sys::Call(SYS_rt_sigaction, signal, 0, reinterpret_cast<long>(&action),
+                            sizeof(uint64_t))))
+    return false;
   if (action.handler == reinterpret_cast<void*>(SIG_IGN)) return true;
-  return action.handler == nullptr && (signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH);
+  return action.handler == nullptr &&
+         (signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH);
 }
 
 bool HasPendingSignal(const void* context) {
@@ -61,7 +64,8 @@ bool HasPendingSignal(const void* context) {
 // How long the call sleeps; 0: it is none, or one until a time.
 uint64_t SleepNs(const void* context, long call) {
   if (call != SYS_nanosleep && call != SYS_clock_nanosleep) return 0;
-  if (call == SYS_clock_nanosleep && (arch::CallArgument(context, 1) & TIMER_ABSTIME) != 0) return 0;
+  if (call == SYS_clock_nanosleep && (arch::CallArgument(context, 1) & TIMER_ABSTIME) != 0)
+    return 0;
   timespec time;
   const uint64_t at = arch::CallArgument(context, call == SYS_nanosleep ? 0 : 2);
   memcpy(&time, reinterpret_cast<const void*>(at), sizeof(time));
@@ -69,8 +73,8 @@ uint64_t SleepNs(const void* context, long call) {
 }
 
 // A program that is scanned without end must not sleep without end. How long the sleep had lasted
-// when it was interrupted first is not known: it is given all of its time again, counted from then. A
-// thread without a state, which never allocated, sleeps all of its time each time.
+// when it was interrupted first is not known: it is given all of its time again, counted from then.
+// A thread without a state, which never allocated, sleeps all of its time each time.
 bool HasSleptEnough(const void* context, uintptr_t pc, uint64_t length_ns) {
   if (t_slot.state == nullptr) return false;
   SleepMadeAgain& sleep = t_slot.state->sleep;
@@ -106,7 +110,8 @@ void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
       context, [](uintptr_t address) { return unwind::ProbeWord(address & ~uintptr_t{7}); });
   if (pc == 0) return;
   if (IsInCallAgain(context)) {
-    // A signal of the program's that is pending as well ends the next call: it is made with the program's mask.
+    // A signal of the program's that is pending as well ends the next call: it is made
+    // with the program's mask.
     if (result == -EINTR && !HasPendingSignal(context)) NoteScanInCallAgain(context);
     return;
   }
@@ -114,7 +119,8 @@ void MakeInterruptedCallAgain(void* context, const SeenCall& seen) {
       seen.pc == pc && seen.stack_pointer == arch::UcontextRegister(context, arch::kRsp);
   const long call = is_that ? seen.number : arch::CallNumberAt(pc);
   if (call < 0) return;
-  // A signal of the program's that is pending ends what takes its mask, if this thread is the one that takes it.
+  // A signal of the program's that is pending ends what takes its mask, if this thread is
+  // the one that takes it.
   if (result > 0) {
     if (arch::IsJustBehindCall(context)) GoOnTransferring(context, call);
     return;

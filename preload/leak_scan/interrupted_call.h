@@ -1,12 +1,13 @@
 // InterruptedCall: the call of the kernel that our signal ended, made once more.
 //
-// Many calls fail with EINTR when a handler has run, with SA_RESTART too: poll, epoll_wait, nanosleep,
-// pause. Others return what they have done so far. Programs that handle no signals need not expect it.
-// What the call was is known from /proc, where the thread was seen in it before it was sent the signal,
-// or from the instruction in front. What was done in part, or has a timeout that the kernel does not
-// shorten, is gone on with in the handler (partial_transfer.h, timed_wait.h). Where that cannot be, the timeout begins
-// anew, and a sleep that is interrupted again and again takes thrice as long at most. Where a signal of
-// the program's is pending as well, the result is right and stays.
+// Many calls fail with EINTR when a handler has run, with SA_RESTART too: poll, epoll_wait,
+// nanosleep, pause. Others return what they have done so far. Programs that handle no signals need
+// not expect it. What the call was is known from /proc, where the thread was seen in it before it
+// was sent the signal, or from the instruction in front. What was done in part, or has a timeout
+// that the kernel does not shorten, is gone on with in the handler (partial_transfer.h,
+// timed_wait.h). Where that cannot be, the timeout begins anew, and a sleep that is interrupted
+// again and again takes thrice as long at most. Where a signal of the program's is pending as well,
+// the result is right and stays.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_INTERRUPTED_CALL_H_
@@ -21,8 +22,9 @@ struct SeenCall {
   long number = -1;  // -1: in none
   uintptr_t stack_pointer = 0, pc = 0;
 
-  // Reads the text of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010", the number, the arguments,
-  // the stack pointer and the address behind the call. "-1 ..." in no call, "running".
+  // Reads the text of /proc/self/task/TID/syscall: "232 0x5 ... 0x7ffe0010 0x7f000010",
+  // the number, the arguments, the stack pointer and the address behind the call. "-1
+  // ..." in no call, "running".
   static SeenCall Parse(std::string_view text);
 };
 

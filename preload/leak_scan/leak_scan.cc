@@ -49,7 +49,8 @@ std::string_view WhyNever() {
     return "only a sample of the allocations is recorded (MEMTRACE_SAMPLE_BYTES)";
   }
   if (g_process.file.keeps_newest()) {
-    return "the oldest events are written over (MEMTRACE_KEEP=newest), so what is live is not known";
+    return "the oldest events are written over (MEMTRACE_KEEP=newest), so what is live is not "
+           "known";
   }
   return {};
 }
@@ -100,15 +101,18 @@ Begun Fail(uint32_t number, format::ScanReason reason, std::string_view label,
   return {{ScanResult::kFailed, number, why}, false};
 }
 
-// In a section, with g_beginning taken, signals blocked and no copy at work. `unblocked`: see AnswerScanRequest().
-Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reason, std::string_view label,
-                format::ScanShow show, bool wait, const ScanCaller& caller) {
+// In a section, with g_beginning taken, signals blocked and no copy at work. `unblocked`:
+// see AnswerScanRequest().
+Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reason,
+                std::string_view label, format::ScanShow show, bool wait,
+                const ScanCaller& caller) {
   const uint32_t number = g_last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   const auto fail = [&](std::string_view why) { return Fail(number, reason, label, show, why); };
   if (const std::string_view why = WhyNever(); !why.empty()) return fail(why);
   const OtherCalls calls;
   if (!calls) {
-    return fail("the program has installed a seccomp filter, which may not allow what a scan needs");
+    return fail(
+        "the program has installed a seccomp filter, which may not allow what a scan needs");
   }
   const OwnFaultsScope faults;
   auto* const memory = OwnMap(sizeof(ScanJob), /*touch=*/false);
@@ -150,7 +154,8 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
   }
 
   // Asked each time: it may have been closed since.
-  const bool must_not_clone = g_process.must_not_clone.load(std::memory_order_relaxed) || HasUserfaultfd();
+  const bool must_not_clone =
+      g_process.must_not_clone.load(std::memory_order_relaxed) || HasUserfaultfd();
 
   Begun begun = {{ScanResult::kFailed, number, {}}, false};
   long copy = 0;
@@ -172,7 +177,8 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
       if (!may_copy || sys::Failed(copy)) {
         failed = may_copy ? copy : -EPERM;
         if (IsAtEnd(reason) && stop.AllStand()) {
-          job.note = "no process could be made to scan: this one did, and its threads stood meanwhile";
+          job.note =
+              "no process could be made to scan: this one did, and its threads stood meanwhile";
           job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - stop_began);
           begun.result.state = ScanMemory(job) ? ScanResult::kComplete : ScanResult::kFailed;
           begun.result.why = "the scan was cut short";
@@ -188,13 +194,16 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");
     } else if (failed != 0 && IsAtEnd(reason)) {
-      begun = fail("no process could be made to scan, and this one cannot do it: a thread of it did not stop, "
-                   "and may change the memory meanwhile");
+      begun = fail(
+          "no process could be made to scan, and this one cannot do it: a thread of it did not "
+          "stop, "
+          "and may change the memory meanwhile");
     } else if (failed != 0) {
-      begun = fail(failed == -EAGAIN  ? "no process can be made to scan: too many processes"
-                   : failed == -EPERM ? "no process may be made to scan: it would be the first of a namespace, "
-                                        "or a userfaultfd would be told of it"
-                                      : "no process can be made to scan: no memory for it");
+      begun = fail(failed == -EAGAIN ? "no process can be made to scan: too many processes"
+                   : failed == -EPERM
+                       ? "no process may be made to scan: it would be the first of a namespace, "
+                         "or a userfaultfd would be told of it"
+                       : "no process can be made to scan: no memory for it");
     }
   }
   if (copy > 0) {
@@ -213,8 +222,8 @@ bool MayScan() {
   return !calls || g_process.pid == sys::Getpid();
 }
 
-// The right to begin a scan, one thread's at a time. A handler that came meanwhile and jumped out would keep it
-// for ever: so none runs until it is given back.
+// The right to begin a scan, one thread's at a time. A handler that came meanwhile and jumped out
+// would keep it for ever: so none runs until it is given back.
 class Beginning {
  public:
   Beginning() : mine_(!g_beginning.exchange(true, std::memory_order_acquire)) {}
@@ -243,7 +252,8 @@ Asked TryScan(format::ScanReason reason, std::string_view label, format::ScanSho
   ReapScan();
   if (g_scanning_copy.load(std::memory_order_acquire) != 0) return Asked::kCopyAtWork;
   if (section) {
-    *begun = BeginScan(section.state(), mine.unblocked(), reason, First(label, kMostLabelBytes), show, wait, caller);
+    *begun = BeginScan(section.state(), mine.unblocked(), reason, First(label, kMostLabelBytes),
+                       show, wait, caller);
   } else {
     begun->result.why = "nothing is recorded in this process";
   }
@@ -272,8 +282,9 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
     if (++pauses > kMostPauses) {
       constexpr std::string_view kWhy = "another scan was being begun, and did not come to it";
       if (!IsAtEnd(reason)) return {ScanResult::kFailed, 0, kWhy};
-      return Fail(g_last_number.fetch_add(1, std::memory_order_relaxed) + 1, reason, First(label, kMostLabelBytes),
-                  show, kWhy).result;
+      return Fail(g_last_number.fetch_add(1, std::memory_order_relaxed) + 1, reason,
+                  First(label, kMostLabelBytes), show, kWhy)
+          .result;
     }
     const timespec pause = {0, 1'000'000};
     const OtherCalls calls;
@@ -281,7 +292,8 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   }
   if (begun.copy && wait) {
     WaitForScanCopy(deadline, begun.result.number);
-    begun.result.state = g_scan_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
+    begun.result.state =
+        g_scan_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
     begun.result.why = "the scan was cut short";
   }
   return begun.result;
@@ -295,7 +307,9 @@ void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
     const ScanResult scan = RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, caller);
     uint64_t answered = g_answered.load();
     const uint64_t asked = g_process.file.status().scan_request();
-    if (scan.number == 0 || asked == answered || !g_answered.compare_exchange_strong(answered, asked)) return;
+    if (scan.number == 0 || asked == answered ||
+        !g_answered.compare_exchange_strong(answered, asked))
+      return;
     // Who asked from outside is told of this one: of one more nobody would wait for the end.
     Answer(asked, scan.number);
     g_process.file.NoteScanFinished(scan.number);
@@ -308,7 +322,8 @@ bool IsScanRequested() {
   return g_process.file.status().scan_request() != g_answered.load(std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted) {
+[[gnu::noinline]] void AnswerScanRequest(ThreadState& state, uint64_t unblocked,
+                                         const void* interrupted) {
   if (g_beginning.exchange(true, std::memory_order_acquire)) return;
   ReapScan();
   TraceStatus& status = g_process.file.status();

@@ -1,7 +1,7 @@
 // LeakScan: when memory is scanned, and by whom.
 //
-// The threads of the process stand for a moment, a copy of it is made by fork (scan_copy.h), they go on, and
-// the copy looks through its memory and writes to the trace which words point where
+// The threads of the process stand for a moment, a copy of it is made by fork (scan_copy.h), they
+// go on, and the copy looks through its memory and writes to the trace which words point where
 // (format/memory_scan.h). What is lost follows from that and the events; docs/leaks.md.
 //
 //   at exit      the process waits for the copy, a minute at most. Where no copy can be made
@@ -38,9 +38,9 @@ struct ScanCaller {
   uintptr_t stack_pointer = 0;
   bool has_registers = false;  // those a function must keep, if they are not on the stack
   arch::KeptRegisters registers = {};
-  // The ucontext of a signal that interrupted the program: it has all registers, the stack pointer among them.
-  // Between that and the handler's frame are frames of the kernel's and ours, and old words: the kernel
-  // leaves room for vector registers that it does not write.
+  // The ucontext of a signal that interrupted the program: it has all registers, the stack pointer
+  // among them. Between that and the handler's frame are frames of the kernel's and ours, and old
+  // words: the kernel leaves room for vector registers that it does not write.
   const void* interrupted = nullptr;
 };
 
@@ -54,10 +54,11 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
 // on request that is under way.
 void ScanAtExit(format::ScanReason reason, const ScanCaller& caller);
 
-// Whether another program asks for a scan (StatusArea). To be called in a section, where clocks are looked at.
+// Whether another program asks for a scan (StatusArea). To be called in a section, where
+// clocks are looked at.
 bool IsScanRequested();
-// Begins that scan. `unblocked`: the signals that the program does not block here; the caller blocks all.
-// `interrupted`: see ScanCaller; null: this is in a function that the program called.
+// Begins that scan. `unblocked`: the signals that the program does not block here; the caller
+// blocks all. `interrupted`: see ScanCaller; null: this is in a function that the program called.
 void AnswerScanRequest(ThreadState& state, uint64_t unblocked, const void* interrupted = nullptr);
 
 // At load: finds libc's exit(), and installs the handler of MEMTRACE_LEAK_SIGNAL.

@@ -206,7 +206,8 @@ void MemoryScanner::WriteHints() {
     if (call.allocates) write(format::ScanHint::kAllocatesUnseen)(begin, end);
     if (call.frees) write(format::ScanHint::kFreesUnseen)(begin, end);
   });
-  if (g_usable_sizes_asked.load(std::memory_order_relaxed)) write(format::ScanHint::kUsableSizes)(0, 0);
+  if (g_usable_sizes_asked.load(std::memory_order_relaxed))
+    write(format::ScanHint::kUsableSizes)(0, 0);
 }
 
 void MemoryScanner::WriteRegion(const ScanMapping& mapping, uintptr_t begin, uintptr_t end,
@@ -346,7 +347,8 @@ void MemoryScanner::ScanPart(const ScanMapping& mapping, uintptr_t begin, uintpt
       continue;
     }
     uintptr_t run = page;
-    while (run < end && run - page < kPiece && pages_[(run - first_page) / kPage] == PagePlan::kRead) {
+    while (run < end && run - page < kPiece &&
+           pages_[(run - first_page) / kPage] == PagePlan::kRead) {
       run += kPage;
     }
     const uintptr_t from = Up(page < begin ? begin : page, kWord);

@@ -18,14 +18,15 @@ namespace {
 
 // <linux/fs.h> has them since 6.7, kScanGuard since 6.16.
 struct PagemapScan {
-  uint64_t size = sizeof(PagemapScan), flags, start, end, walk_end, vec, vec_len, max_pages, category_inverted,
-           category_mask, category_anyof_mask, return_mask;
+  uint64_t size = sizeof(PagemapScan), flags, start, end, walk_end, vec, vec_len, max_pages,
+           category_inverted, category_mask, category_anyof_mask, return_mask;
 };
 struct PageRegion {
   uint64_t begin, end, categories;
 };
 constexpr long kPagemapScan = 0xc0606610;  // _IOWR('f', 16, PagemapScan)
-constexpr uint64_t kScanFile = 1 << 2, kScanPresent = 1 << 3, kScanSwapped = 1 << 4, kScanGuard = 1 << 8;
+constexpr uint64_t kScanFile = 1 << 2, kScanPresent = 1 << 3, kScanSwapped = 1 << 4,
+                   kScanGuard = 1 << 8;
 static_assert(sizeof(PagemapScan) == 0x60);
 
 }  // namespace
@@ -57,8 +58,8 @@ bool PagePlan::Pagemap(uintptr_t begin, size_t pages) {
   return true;
 }
 
-// Linux 6.7: one call that passes over what is not there, without which a reservation of 256 GiB takes
-// half a second.
+// Linux 6.7: one call that passes over what is not there, without which a reservation of 256
+// GiB takes half a second.
 bool PagePlan::PlanByScan(bool only_written, uintptr_t begin, size_t pages, bool* some_swapped) {
   if (!can_scan_) return false;
   memset(plan_, kAbsent, pages);
@@ -162,10 +163,11 @@ PagePlan::Result PagePlan::Make(const ScanMapping& mapping, uintptr_t begin, uin
     for (size_t i = 0; i < pages; ++i) plan_[i] = (plan_[i] & 1) != 0 ? kRead : kAbsent;
   }
   if (!in_copy_ && mapping.file) can_load_ = false;
-  // Pages that are the process's own can be loaded; but kernels before 6.14 tell of guard regions (madvise()) that
-  // they are swapped.
+  // Pages that are the process's own can be loaded; but kernels before 6.14 tell of guard regions
+  // (madvise()) that they are swapped.
   may_have_guards_ |= some_swapped;
-  if (some_swapped || (!can_load_ && (mapping.file || mapping.shared))) TestPages(begin, pages, mapping);
+  if (some_swapped || (!can_load_ && (mapping.file || mapping.shared)))
+    TestPages(begin, pages, mapping);
   can_load_ = can_load_ || mapping.anonymous();
   return kMade;
 }

@@ -23,7 +23,8 @@ class PagePlan {
     kGuard,       // a guard region (madvise()); kUnreadable on kernels that do not tell
   };
 
-  // `in_copy`: this is a copy of the process, which alone dies of a file that becomes shorter at this moment.
+  // `in_copy`: this is a copy of the process, which alone dies of a file that becomes
+  // shorter at this moment.
   PagePlan(ScanArena& arena, bool in_copy) : arena_(arena), in_copy_(in_copy) {}
   ~PagePlan();
   PagePlan(const PagePlan&) = delete;
@@ -42,10 +43,11 @@ class PagePlan {
   enum Result { kMade, kTooLarge, kNoMemory };
   Result Make(const ScanMapping& mapping, uintptr_t begin, uintptr_t end);
 
-  // The state of the i-th page of the part that Make() looked at last, counted from the page of `begin`.
+  // The state of the i-th page of the part that Make() looked at last, counted
+  // from the page of `begin`.
   State operator[](size_t i) const { return static_cast<State>(plan_[i]); }
-  // Whether kRead pages can be loaded, for they are the process's own; else they are to be asked for with
-  // process_vm_readv.
+  // Whether kRead pages can be loaded, for they are the process's own; else they are to be asked
+  // for with process_vm_readv.
   bool can_load() const { return can_load_; }
   bool may_have_guards() const { return may_have_guards_; }
   // Is it little work to look at memory of which little is there?

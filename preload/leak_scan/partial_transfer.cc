@@ -43,7 +43,8 @@ struct Transfer {
 
 bool IsRandomDevice(const struct stat& info) {
   constexpr unsigned kMemoryDevices = 1, kUrandom = 9;
-  return S_ISCHR(info.st_mode) && major(info.st_rdev) == kMemoryDevices && minor(info.st_rdev) == kUrandom;
+  return S_ISCHR(info.st_mode) && major(info.st_rdev) == kMemoryDevices &&
+         minor(info.st_rdev) == kUrandom;
 }
 
 // TCP, and AF_UNIX: others of this type have messages.
@@ -62,14 +63,17 @@ bool Blocks(long fd) {
 constexpr uint64_t kPlainSend = MSG_NOSIGNAL | MSG_MORE;
 constexpr uint64_t kPlainReceive = MSG_WAITALL | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC;
 
-bool IsPlainReceive(uint64_t flags) { return (flags & MSG_WAITALL) != 0 && (flags & ~kPlainReceive) == 0; }
+bool IsPlainReceive(uint64_t flags) {
+  return (flags & MSG_WAITALL) != 0 && (flags & ~kPlainReceive) == 0;
+}
 
 // False: it is none that an interruption alone makes short.
 bool Find(long call, const CallArguments& arguments, Transfer* transfer) {
   Transfer& t = *transfer;
   if (call == SYS_getrandom) {
     constexpr uint64_t kInsecure = 4;  // GRND_INSECURE
-    if ((arguments.at[2] & ~kInsecure) == 0 && arguments.at[1] <= kMostRandomBytes) t.kind = Transfer::kRandom;
+    if ((arguments.at[2] & ~kInsecure) == 0 && arguments.at[1] <= kMostRandomBytes)
+      t.kind = Transfer::kRandom;
     t.SetBuffer(arguments.at[0], arguments.at[1]);
   } else {
     const long fd = arguments.fd();
@@ -77,11 +81,14 @@ bool Find(long call, const CallArguments& arguments, Transfer* transfer) {
     const bool is_socket = IsStreamSocket(t.file, fd);
     switch (call) {
       case SYS_read:
-        if (IsRandomDevice(t.file) && arguments.at[2] <= kMostRandomBytes) t.kind = Transfer::kRandom;
+        if (IsRandomDevice(t.file) && arguments.at[2] <= kMostRandomBytes)
+          t.kind = Transfer::kRandom;
         t.SetBuffer(arguments.at[1], arguments.at[2]);
         break;
       case SYS_write: case SYS_writev:
-        t.kind = is_socket ? Transfer::kSend : S_ISFIFO(t.file.st_mode) ? Transfer::kPipe : Transfer::kNone;
+        t.kind = is_socket                  ? Transfer::kSend
+                 : S_ISFIFO(t.file.st_mode) ? Transfer::kPipe
+                                            : Transfer::kNone;
         if (call == SYS_write) {
           t.SetBuffer(arguments.at[1], arguments.at[2]);
         } else {
@@ -90,18 +97,22 @@ bool Find(long call, const CallArguments& arguments, Transfer* transfer) {
         }
         break;
       case SYS_sendto: case SYS_recvfrom:
-        if (is_socket && call == SYS_sendto && (arguments.at[3] & ~kPlainSend) == 0) t.kind = Transfer::kSend;
-        if (is_socket && call == SYS_recvfrom && IsPlainReceive(arguments.at[3])) t.kind = Transfer::kReceive;
+        if (is_socket && call == SYS_sendto && (arguments.at[3] & ~kPlainSend) == 0)
+          t.kind = Transfer::kSend;
+        if (is_socket && call == SYS_recvfrom && IsPlainReceive(arguments.at[3]))
+          t.kind = Transfer::kReceive;
         t.flags = static_cast<int>(arguments.at[3]);
         t.SetBuffer(arguments.at[1], arguments.at[2]);
         break;
       case SYS_sendmsg: case SYS_recvmsg: {
-        // Control data that is sent goes with the first bytes. Control data that is received may come with later bytes,
-        // and the room that there was for it is not known any more.
+        // Control data that is sent goes with the first bytes. Control data that is received may
+        // come with later bytes, and the room that there was for it is not known any more.
         const auto* const message = arguments.pointer<const msghdr>(1);
         const bool is_plain = call == SYS_sendmsg ? (arguments.at[2] & ~kPlainSend) == 0
-                                                  : IsPlainReceive(arguments.at[2]) && message->msg_control == nullptr;
-        if (is_socket && is_plain) t.kind = call == SYS_sendmsg ? Transfer::kSend : Transfer::kReceive;
+                                                  : IsPlainReceive(arguments.at[2]) &&
+                                                        message->msg_control == nullptr;
+        if (is_socket && is_plain)
+          t.kind = call == SYS_sendmsg ? Transfer::kSend : Transfer::kReceive;
         t.flags = static_cast<int>(arguments.at[2]);
         t.parts = message->msg_iov;
         t.part_count = message->msg_iovlen;
@@ -112,7 +123,8 @@ bool Find(long call, const CallArguments& arguments, Transfer* transfer) {
     }
   }
   if (t.kind == Transfer::kNone) return false;
-  for (size_t i = 0; i < t.part_count; ++i) t.bytes += std::min(t.parts[i].iov_len, kMostTransferred);
+  for (size_t i = 0; i < t.part_count; ++i)
+    t.bytes += std::min(t.parts[i].iov_len, kMostTransferred);
   t.bytes = std::min(t.bytes, kMostTransferred);
   return true;
 }
@@ -122,16 +134,19 @@ iovec RestOf(const Transfer& transfer, size_t done) {
   const iovec* part = transfer.parts;
   size_t before = done;
   for (; before >= part->iov_len; ++part) before -= part->iov_len;
-  return {static_cast<char*>(part->iov_base) + before, std::min(part->iov_len - before, transfer.bytes - done)};
+  return {static_cast<char*>(part->iov_base) + before,
+          std::min(part->iov_len - before, transfer.bytes - done)};
 }
 
 // Whether `fd` still is the file of the transfer.
 bool IsSameFile(const Transfer& transfer, long fd) {
   struct stat now;
-  return !sys::Failed(sys::Fstat(fd, &now)) && now.st_dev == transfer.file.st_dev && now.st_ino == transfer.file.st_ino;
+  return !sys::Failed(sys::Fstat(fd, &now)) && now.st_dev == transfer.file.st_dev &&
+         now.st_ino == transfer.file.st_ino;
 }
 
-// Moves what is behind `done`, as much as can be at once: nothing here waits, for all signals are blocked.
+// Moves what is behind `done`, as much as can be at once: nothing here waits, for
+// all signals are blocked.
 long Move(long call, const CallArguments& arguments, const Transfer& transfer, size_t done) {
   iovec rest = RestOf(transfer, done);
   const auto at = reinterpret_cast<long>(&rest);
@@ -149,7 +164,8 @@ long Move(long call, const CallArguments& arguments, const Transfer& transfer, s
       return sys::Call(SYS_pwritev2, arguments.fd(), at, 1, -1, -1, kNoWait);
     }
     case Transfer::kRandom: {
-      const auto to = reinterpret_cast<long>(rest.iov_base), bytes = static_cast<long>(rest.iov_len);
+      const auto to = reinterpret_cast<long>(rest.iov_base),
+                 bytes = static_cast<long>(rest.iov_len);
       if (call == SYS_read) return sys::Call(SYS_read, arguments.fd(), to, bytes);
       return sys::Call(SYS_getrandom, to, bytes, static_cast<long>(arguments.at[2]));
     }
@@ -165,12 +181,14 @@ bool WaitForMore(const void* context, const Transfer& transfer, long fd, uint64_
   short seen = 0;
   if (WaitForDescriptor(context, fd, events, deadline_ns, &seen) <= 0) return false;
   if ((seen & POLLNVAL) != 0) return false;
-  // The call ends at urgent bytes. The error of a socket is for the next call, behind the bytes that there are.
+  // The call ends at urgent bytes. The error of a socket is for the next call, behind the
+  // bytes that there are.
   if (receives) {
     if ((seen & POLLPRI) != 0) return false;
     int bytes = 0;
     if ((seen & POLLERR) == 0) return (seen & POLLIN) != 0;
-    return !sys::Failed(sys::Call(SYS_ioctl, fd, FIONREAD, reinterpret_cast<long>(&bytes))) && bytes > 0;
+    return !sys::Failed(sys::Call(SYS_ioctl, fd, FIONREAD, reinterpret_cast<long>(&bytes))) &&
+           bytes > 0;
   }
   // A pipe without readers is one for the signal, which comes by the call alone.
   return transfer.kind == Transfer::kPipe || ((seen & POLLERR) == 0 && (seen & POLLOUT) != 0);

@@ -16,7 +16,8 @@ void MappedGranules<kShift>::NoteMmap(uintptr_t begin, size_t bytes, int flags) 
     Forget(begin, bytes);
     return;
   }
-  // A mapping at a fixed place may leave parts of others at its ends: they are the same caller's as before.
+  // A mapping at a fixed place may leave parts of others at its ends: they are the
+  // same caller's as before.
   used_.store(true, std::memory_order_relaxed);
   bits_.Set(first, end);
 }

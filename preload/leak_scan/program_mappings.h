@@ -1,13 +1,14 @@
 // MappedGranules: of which granules of the address space it is known who mapped them, anonymous and
-// private. Those that one call mapped whole; of the rest it is not known. Nor is it of memory that was
-// moved, or unmapped in any way we saw.
+// private. Those that one call mapped whole; of the rest it is not known. Nor is it of memory that
+// was moved, or unmapped in any way we saw.
 //
 // ProgramMappings: what the program mapped for itself. libc's allocator has no blocks there, for it
-// maps what it needs by calls that never pass through us; so a word that points there is not written down
-// by a memory scan. A garbage collector's heap is full of such words: cc1plus has ten million.
+// maps what it needs by calls that never pass through us; so a word that points there is
+// not written down by a memory scan. A garbage collector's heap is full of such words:
+// cc1plus has ten million.
 //
-// AllocatorMappings: what another allocator than glibc's mapped. There it keeps its blocks and what it
-// knows of them, addresses of blocks among it: those make no block reachable.
+// AllocatorMappings: what another allocator than glibc's mapped. There it keeps its blocks and what
+// it knows of them, addresses of blocks among it: those make no block reachable.
 //
 // Threads: any, at any time. Async-signal-safe.
 

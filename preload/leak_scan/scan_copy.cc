@@ -30,13 +30,14 @@ void SetDefault(int signal) {
   sys::Call(SYS_rt_sigaction, signal, reinterpret_cast<long>(&action), 0, sizeof(uint64_t));
 }
 
-// Where close_range can do so, the copy has the program's table of descriptors and then none, and at no time one of its
-// own with what is in it: a lock of a file or an address that the program gives up is free then, and a pipe that
-// it closes is closed.
+// Where close_range can do so, the copy has the program's table of descriptors and then none, and
+// at no time one of its own with what is in it: a lock of a file or an address that the program
+// gives up is free then, and a pipe that it closes is closed.
 constexpr unsigned kUnshareFiles = 2;  // CLOSE_RANGE_UNSHARE
 bool CanLeaveFiles() {
 #ifdef SYS_close_range
-  return sys::Call(SYS_close_range, 1, 0, kUnshareFiles) == -EINVAL;  // an empty range; Linux before 5.9: ENOSYS
+  // An empty range; Linux before 5.9: ENOSYS.
+  return sys::Call(SYS_close_range, 1, 0, kUnshareFiles) == -EINVAL;
 #else
   return false;
 #endif
@@ -70,7 +71,8 @@ void CloseAll(bool shared) {
   // The limits are for the program, not for the tables of a scan: as high as they may be.
   for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
     uint64_t limit[2];
-    if (sys::Failed(sys::Call(SYS_prlimit64, 0, resource, 0, reinterpret_cast<long>(limit)))) continue;
+    if (sys::Failed(sys::Call(SYS_prlimit64, 0, resource, 0, reinterpret_cast<long>(limit))))
+      continue;
     limit[0] = limit[1];
     sys::Call(SYS_prlimit64, 0, resource, reinterpret_cast<long>(limit), 0);
   }
@@ -97,10 +99,12 @@ void CloseAll(bool shared) {
   for (;;) sys::Call(SYS_exit_group, 0);
 }
 
-// The copy is gone and did not say that it was over. Who waits for the scan, here and outside, learns of it.
+// The copy is gone and did not say that it was over. Who waits for the scan, here and
+// outside, learns of it.
 void TellOfDeath(const ScanProgress& progress, std::string_view why) {
   if (progress.blocks.load() == 0) {
-    WriteFailedScan(progress.number, progress.reason, progress.label.view(), progress.show, g_clock.Now(), why);
+    WriteFailedScan(progress.number, progress.reason, progress.label.view(), progress.show,
+                    g_clock.Now(), why);
   }
   g_process.file.NoteScanFinished(progress.number);
 }
@@ -115,9 +119,11 @@ void TellOfDeath(const ScanProgress& progress, int status) {
   TellOfDeath(progress, why.view());
 }
 
-// The copy of the scan `number` is gone. `status`: how it ended, if that is news here. Then the next one may begin.
+// The copy of the scan `number` is gone. `status`: how it ended, if that is news here. Then
+// the next one may begin.
 void IsOver(int copy, uint32_t number, const int* status) {
-  if (status != nullptr && g_scan_page->now.DidNotEnd(number)) TellOfDeath(g_scan_page->now, *status);
+  if (status != nullptr && g_scan_page->now.DidNotEnd(number))
+    TellOfDeath(g_scan_page->now, *status);
   g_scan_page->NoteLeftFiles(number);
   g_scanning_copy.compare_exchange_strong(copy, 0);
 }
@@ -136,12 +142,14 @@ bool HasScanPage() {
 
 long MakeScanCopy(ScanJob* job, bool hurry) {
   g_process.file.LetCopyAppend(true);
-  // First it says so, and then looks for execs; who execs, the other way round (WaitForSharedFiles).
+  // First it says so, and then looks for execs; who execs, the other way round
+  // (WaitForSharedFiles).
   g_scan_page->shares_files.store(job->number);
   job->shares_files = !IsExecUnderWay() && CanLeaveFiles();
   // This is a fork without what libc does about it; with no signal at its end, and nothing for who
   // traces this process: gdb would announce a new thread.
-  const long copy = sys::Call(SYS_clone, CLONE_UNTRACED | (job->shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
+  const long copy =
+      sys::Call(SYS_clone, CLONE_UNTRACED | (job->shares_files ? CLONE_FILES : 0), 0, 0, 0, 0);
   if (copy == 0) BeTheCopy(*job, hurry);
   if (sys::Failed(copy) || !job->shares_files) g_scan_page->NoteLeftFiles(job->number);
   g_process.file.LetCopyAppend(false);
@@ -159,7 +167,8 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {
   bool late = false;
   for (;;) {
     const bool over = late || progress->over.load() != 0;
-    reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), over ? __WALL : __WALL | WNOHANG, 0);
+    reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status),
+                       over ? __WALL : __WALL | WNOHANG, 0);
     if (reaped == copy || (reaped != 0 && reaped != -EINTR)) break;
     if (over) continue;
     if (progress->number.load() != number) return;
@@ -172,7 +181,8 @@ void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {
     sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
               reinterpret_cast<long>(&pause));
   }
-  if (reaped == copy && late && progress->DidNotEnd(number)) TellOfDeath(*progress, "it took longer than a minute");
+  if (reaped == copy && late && progress->DidNotEnd(number))
+    TellOfDeath(*progress, "it took longer than a minute");
   IsOver(copy, number, reaped == copy && !late ? &status : nullptr);
 }
 
@@ -183,14 +193,16 @@ void ReapScan() {
   if (!calls || g_process.pid != sys::Getpid()) return;
   const uint32_t number = g_scan_page->now.number.load();
   int status = 0;
-  const long reaped = sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
+  const long reaped =
+      sys::Call(SYS_wait4, copy, reinterpret_cast<long>(&status), __WALL | WNOHANG, 0);
   if (reaped == 0 || reaped == -EINTR) return;
   IsOver(copy, number, reaped == copy ? &status : nullptr);
 }
 
 void WaitForSharedFiles() {
   constexpr int kMostPauses = 10'000;  // a second
-  for (int i = 0; i < kMostPauses && g_scan_page != nullptr && g_scan_page->shares_files.load() != 0; ++i) {
+  for (int i = 0;
+       i < kMostPauses && g_scan_page != nullptr && g_scan_page->shares_files.load() != 0; ++i) {
     const OtherCalls calls;
     if (!calls || g_process.pid != sys::Getpid()) return;
     const timespec pause = {0, 100'000};

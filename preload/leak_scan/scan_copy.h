@@ -3,9 +3,9 @@
 //   HasScanPage(), MakeScanCopy() while the threads stand; then it is at work, and is the one that
 //   g_scanning_copy names, until somebody sees that it has ended: WaitForScanCopy(), ReapScan().
 //
-// It has no exit signal: the program's wait() and SIGCHLD know nothing of it. It is reaped where the tracer
-// looks at clocks anyway. What it says of itself is on a page that it shares with the process; of one that dies
-// before it is done the process writes that the scan failed.
+// It has no exit signal: the program's wait() and SIGCHLD know nothing of it. It is reaped where
+// the tracer looks at clocks anyway. What it says of itself is on a page that it shares with the
+// process; of one that dies before it is done the process writes that the scan failed.
 //
 // Threads: any; one copy at a time.
 
@@ -25,24 +25,25 @@ inline constexpr uint64_t kLongestScanWaitNs = 60'000'000'000;
 // The copy that is at work; 0: none.
 inline constinit std::atomic<int> g_scanning_copy{0};
 
-// The page that the process shares with g_scanning_copy. It is one page for the life of the process: a thread that
-// waits for a copy may find that another one has reaped it.
+// The page that the process shares with g_scanning_copy. It is one page for the life of the
+// process: a thread that waits for a copy may find that another one has reaped it.
 inline constinit ScanPage* g_scan_page = nullptr;
 // False: no memory for it.
 bool HasScanPage();
 
-// Makes the copy and returns its pid, or the error of clone. `hurry`: somebody waits for it. The caller has to put
-// the pid into g_scanning_copy when the threads go on.
+// Makes the copy and returns its pid, or the error of clone. `hurry`: somebody waits for it. The
+// caller has to put the pid into g_scanning_copy when the threads go on.
 long MakeScanCopy(ScanJob* job, bool hurry);
 
-// Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of any), and ends it then.
+// Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of
+// any), and ends it then.
 void WaitForScanCopy(uint64_t deadline, uint32_t wanted = 0);
 
 // Does not wait.
 void ReapScan();
 
-// To be called with an ExecUnderWay: waits until no copy has the table of descriptors that the program would leave
-// behind with its locks of files (fcntl), which are those of the table.
+// To be called with an ExecUnderWay: waits until no copy has the table of descriptors that the
+// program would leave behind with its locks of files (fcntl), which are those of the table.
 void WaitForSharedFiles();
 
 // To be called in a fork child: its parent's copy is not its own.

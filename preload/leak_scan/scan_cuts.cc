@@ -62,7 +62,8 @@ bool ScanCuts::WaitsInLibc(const StoppedThread& thread) const {
 // Where blocks lie close together: [heap], a heap of another arena, another allocator's memory.
 bool ScanCuts::IsInHeap(uintptr_t begin, uintptr_t end) const {
   const ScanMapping* const mapping = mappings_.Find(begin);
-  bool is = (mapping != nullptr && mapping->kind == ScanRegionKind::kHeap) || g_heap_territory.Has(begin);
+  bool is =
+      (mapping != nullptr && mapping->kind == ScanRegionKind::kHeap) || g_heap_territory.Has(begin);
   g_process.arena_heaps.ForEach([&](uintptr_t base, size_t bytes) {
     is |= base < end && begin < base + bytes;
   });
@@ -97,8 +98,8 @@ void ScanCuts::FindThread(int tid, uintptr_t control_block, uintptr_t stack_poin
     }
   }
   if (alternate_begin != 0) {
-    // Not in use it has nothing but what signals left there; ours, for one. But a stack that was a block may
-    // have been freed since, and be others now.
+    // Not in use it has nothing but what signals left there; ours, for one. But a stack that was a
+    // block may have been freed since, and be others now.
     const bool in_use = has_pointer(alternate_begin, alternate_end);
     const uintptr_t dead = in_use ? used : alternate_end;
     if (dead > alternate_begin && (in_use || !IsInHeap(alternate_begin, alternate_end))) {
@@ -163,8 +164,8 @@ void ScanCuts::FindDeadStacks(PagePlan& pages) {
         mapping.kind != ScanRegionKind::kAnonymous) {
       continue;
     }
-    // Stacks have a page without access at their lower end; since glibc 2.42 a guard region, and several may
-    // be one mapping.
+    // Stacks have a page without access at their lower end; since glibc 2.42 a guard region, and
+    // several may be one mapping.
     const bool is_behind_guard = below.end == mapping.begin && below.protection == 0;
     if (!is_behind_guard && !pages.is_quick()) continue;
     if (mapping.end - mapping.begin > PagePlan::kMostBytes) continue;

@@ -33,7 +33,8 @@ class ScanCuts {
   // until now; `pages` is used.
   void Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages);
 
-  // Visits the stacks of the thread, or with `tid` 0 of threads that have ended: visit(stack_begin, stack_end).
+  // Visits the stacks of the thread, or with `tid` 0 of threads that have ended:
+  // visit(stack_begin, stack_end).
   template <typename Visit>
   void ForEachStack(int tid, Visit visit) const {
     for (size_t i = 0; i < cuts_.size(); ++i) {
@@ -41,8 +42,8 @@ class ScanCuts {
     }
   }
 
-  // The cut that the memory from `at` on is in; lowers `*end` to where that changes. Null: in none, so it is what
-  // its mapping is. To be called with ascending addresses.
+  // The cut that the memory from `at` on is in; lowers `*end` to where that changes. Null: in none,
+  // so it is what its mapping is. To be called with ascending addresses.
   const Cut* At(uintptr_t at, uintptr_t* end);
 
  private:

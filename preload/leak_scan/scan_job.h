@@ -30,14 +30,15 @@ struct ScanProgress {
   format::ScanShow show = format::ScanShow::kAny;
   Text<256> label;
 
-  // Whether the scan with this number, whose copy is gone, did not say that it was over. Another thread may have begun
-  // the next scan here: that has another number, which is written before all else.
+  // Whether the scan with this number, whose copy is gone, did not say that it was over.
+  // Another thread may have begun the next scan here: that has another number, which is
+  // written before all else.
   bool DidNotEnd(uint32_t of) const { return over.load() == 0 && number.load() == of; }
 };
 
-// The data that the copy shares with the process that made it. Another thread may see the copy end, and begin the
-// next scan, before the thread that waits for it looks: so it is kept for longer which scans are complete, that is,
-// wrote kDone.
+// The data that the copy shares with the process that made it. Another thread may see the copy end,
+// and begin the next scan, before the thread that waits for it looks: so it is kept for longer
+// which scans are complete, that is, wrote kDone.
 struct ScanPage {
   ScanProgress now;
   std::atomic<uint32_t> complete[16] = {};  // numbers of scans, each at its remainder
@@ -46,7 +47,9 @@ struct ScanPage {
   void NoteLeftFiles(uint32_t of) { shares_files.compare_exchange_strong(of, 0); }
 
   void NoteComplete(uint32_t number) { complete[number % std::size(complete)].store(number); }
-  bool IsComplete(uint32_t number) const { return complete[number % std::size(complete)].load() == number; }
+  bool IsComplete(uint32_t number) const {
+    return complete[number % std::size(complete)].load() == number;
+  }
 };
 
 struct ScanJob {

@@ -75,7 +75,8 @@ bool ScanMappings::ReadText() {
   for (size_t capacity = 256 << 10; capacity <= size_t{256} << 20; capacity *= 4) {
     char* const text = arena_.Array<char>(capacity);
     if (text == nullptr) return false;
-    const long bytes = ReadOwnProc("maps", [&](const char* path) { return sys::ReadFile(path, text, capacity); });
+    const long bytes =
+        ReadOwnProc("maps", [&](const char* path) { return sys::ReadFile(path, text, capacity); });
     if (bytes <= 0) return false;
     if (static_cast<size_t>(bytes) < capacity) {
       text_ = {text, static_cast<size_t>(bytes)};
@@ -110,7 +111,8 @@ bool ScanMappings::Parse() {
     if (line_end == nullptr) return false;
     in.Skip(' ');
     if (in.p < line_end) mapping.path = {in.p, static_cast<size_t>(line_end - in.p)};
-    // glibc's blocks in huge pages (GLIBC_TUNABLES=glibc.malloc.hugetlb=2) have a file that nobody has.
+    // glibc's blocks in huge pages (GLIBC_TUNABLES=glibc.malloc.hugetlb=2) have a
+    // file that nobody has.
     if (!mapping.shared && mapping.path == "/anon_hugepage (deleted)") mapping.file = false;
     in.p = line_end + 1;
     if (!all_.Add(mapping)) return false;
@@ -119,8 +121,8 @@ bool ScanMappings::Parse() {
 }
 
 // An anonymous mapping may be the .bss of the module before it and, merged with that by the
-// kernel, something else behind it: it is parted where the module ends. Without randomized addresses that
-// may be the heap, and all of it is then called [heap].
+// kernel, something else behind it: it is parted where the module ends. Without randomized
+// addresses that may be the heap, and all of it is then called [heap].
 bool ScanMappings::Classify() {
   ScanArray<ScanMapping> parted(arena_);
   for (size_t i = 0; i < all_.size(); ++i) {
@@ -145,14 +147,17 @@ bool ScanMappings::Classify() {
       mapping.kind = ScanRegionKind::kStack;
     } else if (mapping.file && of_module) {
       mapping.kind = writable ? ScanRegionKind::kModuleData : ScanRegionKind::kRelro;
-      // In a mapping that is not writable, pages that were written once are read: relocated, then protected.
-      if (readable && !writable && (mapping.protection & PROT_EXEC) == 0) mapping.part = Part::kRead;
+      // In a mapping that is not writable, pages that were written once are read:
+      // relocated, then protected.
+      if (readable && !writable && (mapping.protection & PROT_EXEC) == 0)
+        mapping.part = Part::kRead;
     } else if (mapping.file) {
       mapping.kind = ScanRegionKind::kFile;
     } else if (of_module) {
       mapping.kind = ScanRegionKind::kModuleData;
       mapping.path = {};
-      for (size_t before = i; before-- > 0 && mapping.path.empty();) mapping.path = all_[before].path;
+      for (size_t before = i; before-- > 0 && mapping.path.empty();)
+        mapping.path = all_[before].path;
       const auto module_end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
       const uintptr_t end = (module_end + arch::kPageBytes - 1) & ~(arch::kPageBytes - 1);
       if (end < mapping.end) {
@@ -165,7 +170,8 @@ bool ScanMappings::Classify() {
       }
     } else {
       mapping.kind = ScanRegionKind::kAnonymous;
-      if (readable && (MayHaveBlocks(mapping) || HasRootRegion(mapping))) mapping.part = Part::kRead;
+      if (readable && (MayHaveBlocks(mapping) || HasRootRegion(mapping)))
+        mapping.part = Part::kRead;
     }
     if (mapping.part == Part::kRead && IsDevice(mapping.path)) mapping.part = Part::kNotRead;
     if (!parted.Add(mapping)) return false;

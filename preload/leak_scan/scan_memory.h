@@ -37,7 +37,8 @@ class ScanArena {
       failed_ = true;
       return nullptr;
     }
-    // A large table is touched at a word here and there: huge pages would take far more memory than that.
+    // A large table is touched at a word here and there: huge pages would take far
+    // more memory than that.
     if (bytes >= 2 << 20) sys::Madvise(memory, bytes, MADV_NOHUGEPAGE);
     const auto begin = reinterpret_cast<uintptr_t>(memory);
     ranges_[count_++] = {begin, begin + bytes};

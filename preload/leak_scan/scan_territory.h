@@ -1,7 +1,8 @@
 // ScanTerritory: where blocks of the heap may lie, and which words of it something points to.
 //
-// A value is looked up in two steps: a byte for each MiB of the address space (where there is no room for
-// 128 MiB of these, for each 64 MiB), which for nearly all values that are no pointers says no, then the list.
+// A value is looked up in two steps: a byte for each MiB of the address space (where there is no
+// room for 128 MiB of these, for each 64 MiB), which for nearly all values that are no pointers
+// says no, then the list.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_TERRITORY_H_
@@ -30,7 +31,8 @@ class ScanTerritory {
     int shift;
     uint8_t Flags(uint64_t value) const { return flags[value >> shift]; }
   };
-  // The tables for a loop over words, which keeps them in registers. They hold until the territory is found anew.
+  // The tables for a loop over words, which keeps them in registers. They hold until the
+  // territory is found anew.
   Granules granules() const { return {flags_, shift_}; }
 
   // True: `value` points into the territory; remembers that for WriteTargets().
@@ -45,8 +47,8 @@ class ScanTerritory {
   void NoteLoaded(uintptr_t begin, uintptr_t end);
 
   // kTargets: what stands before the places that something points to, which the heuristics about
-  // interior pointers ask for. Of other pages nothing is told: they may be guard regions, or userfaultfd's
-  // that nobody fills while the threads stand.
+  // interior pointers ask for. Of other pages nothing is told: they may be guard regions, or
+  // userfaultfd's that nobody fills while the threads stand.
   void WriteTargets(ScanWriter& out) const;
 
  private:

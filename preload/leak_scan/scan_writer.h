@@ -38,7 +38,8 @@ class ScanWriter {
   void Flush();
   bool failed() const { return failed_; }
 
-  // Lets all writers of a scan count their blocks in `blocks`, where the process that waits for the scan sees it.
+  // Lets all writers of a scan count their blocks in `blocks`, where the process that waits
+  // for the scan sees it.
   static void CountIn(std::atomic<uint32_t>& blocks) { blocks_ = &blocks; }
 
  private:

@@ -22,12 +22,13 @@ Text<17> Hex(uint64_t value) {
   Text<17> text;
   int shift = 60;
   while (shift > 0 && value >> shift == 0) shift -= 4;
-  for (; shift >= 0; shift -= 4) text << std::string_view(&"0123456789abcdef"[value >> shift & 15], 1);
+  for (; shift >= 0; shift -= 4)
+    text << std::string_view(&"0123456789abcdef"[value >> shift & 15], 1);
   return text;
 }
 
-// Opens the file of a mapping, if it is memory: to open another file may be noticed, or wait for the process that
-// serves it. Not everybody may open what is mapped (CAP_CHECKPOINT_RESTORE).
+// Opens the file of a mapping, if it is memory: to open another file may be noticed, or wait for
+// the process that serves it. Not everybody may open what is mapped (CAP_CHECKPOINT_RESTORE).
 long OpenMapped(const ScanMapping& mapping) {
   bool of_memory = false;
   for (const std::string_view begin : {"/memfd:", "/dev/shm/", "/dev/zero (deleted)", "/SYSV"}) {
@@ -55,7 +56,8 @@ bool SharedPages::Ask(uintptr_t begin, size_t pages, uint8_t* resident) {
   return true;
 }
 
-bool SharedPages::Find(const ScanMapping& mapping, uintptr_t begin, size_t pages, uint8_t* resident) {
+bool SharedPages::Find(const ScanMapping& mapping, uintptr_t begin, size_t pages,
+                       uint8_t* resident) {
   const long fd = pages >= kLeastOpened ? OpenMapped(mapping) : -1;
   if (sys::Failed(fd)) return Ask(begin, pages, resident);
   memset(resident, 0, pages);

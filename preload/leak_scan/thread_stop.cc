@@ -29,8 +29,8 @@ namespace memtrace {
 namespace {
 
 constexpr size_t kBufferBytes = 32 << 10;
-// For threads to come, and for each of those there are at first: a program may make them faster than they
-// are stopped.
+// For threads to come, and for each of those there are at first: a program may make them faster
+// than they are stopped.
 constexpr long kLongestWaitNs = 200'000'000;
 constexpr long kLongestOfThreadNs = 200'000;
 // After so long without one that came it is looked why, and again after twice as long.
@@ -39,15 +39,17 @@ constexpr long kLongestWaitForOneNs = 20'000'000;
 constexpr size_t kFew = 64;
 // How often a thread that blocks our signal is looked at again. One that is
 // being made, or that writes a block of the trace, does so for a moment, which on a busy machine is
-// several milliseconds: while a thread blocks glibc's own two signals as well, which sigfillset() leaves
-// out, it is libc or the tracer that does, and it is looked at until time is up, after longer and longer pauses.
-// But one that waits by a futex meanwhile, look after look, waits for one that stands with a lock of libc: a
-// thread that ends blocks signals, and then puts its stack where the next one that is made looks for one.
+// several milliseconds: while a thread blocks glibc's own two signals as well, which sigfillset()
+// leaves out, it is libc or the tracer that does, and it is looked at until time is up, after
+// longer and longer pauses. But one that waits by a futex meanwhile, look after look, waits for one
+// that stands with a lock of libc: a thread that ends blocks signals, and then puts its stack where
+// the next one that is made looks for one.
 constexpr int kLooks = 5;
 constexpr long kPauseNs = 100'000;
 constexpr int kLongestPause = 5;  // times two
 constexpr uint64_t kStuckNs = 2'000'000;
-// One that has made a child by vfork waits until that execs, which takes a moment, or ends, which may be long.
+// One that has made a child by vfork waits until that execs, which takes a moment, or
+// ends, which may be long.
 constexpr uint64_t kLongestOfVforkNs = 20'000'000;
 constexpr uint64_t kSignalsOfLibc = uint64_t{3} << 31;  // SIGCANCEL and SIGSETXID, 32 and 33
 
@@ -60,13 +62,14 @@ constinit std::atomic<bool> g_sending{false};
 // The signal whose action is ours now; 0: none.
 constinit std::atomic<int> g_taken_signal{0};
 
-// The state that the handlers see. A stop has a number; the handler of an earlier one, which comes late,
-// finds another number and goes.
+// The state that the handlers see. A stop has a number; the handler of an earlier one, which comes
+// late, finds another number and goes.
 constinit std::atomic<uint32_t> g_number{0};
 constinit std::atomic<StoppedThread*> g_threads{nullptr};
 constinit std::atomic<size_t> g_capacity{0};
 constinit std::atomic<uint32_t> g_parked{0};
-// How many threads are waited for. Only the last of them wakes the thread that waits, or that would run once for each.
+// How many threads are waited for. Only the last of them wakes the thread that waits, or that
+// would run once for each.
 constinit std::atomic<uint32_t> g_wanted{UINT32_MAX};
 constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop that is over
 // The table is kept for the next stop: a late handler may look at it.
@@ -79,7 +82,8 @@ long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
 }
 
 void Park(StoppedThread& self, uint32_t number, void* context) {
-  for (int i = 0; i < arch::kRegisterCount; ++i) self.registers[i] = arch::UcontextRegister(context, i);
+  for (int i = 0; i < arch::kRegisterCount; ++i)
+    self.registers[i] = arch::UcontextRegister(context, i);
   self.control_block = arch::ThreadPointer();
   const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
   if ((alternate.ss_flags & SS_DISABLE) == 0) {
@@ -209,7 +213,8 @@ bool ThreadStop::ChooseSignal() {
     if (sys::Failed(SetAction(signal, nullptr, &now)) || now.handler != nullptr) continue;
     arch::KernelAction ours = {};
     ours.handler = reinterpret_cast<void*>(&OnSignal);
-    // On the alternate stack where there is one: a coroutine's own may be small. But not all on one.
+    // On the alternate stack where there is one: a coroutine's own may be small.
+    // But not all on one.
     ours.flags = SA_SIGINFO | SA_RESTART | arch::kHasRestorer;
     if (AlternateStacksAreOfUse()) ours.flags |= SA_ONSTACK;
     ours.restorer = &memtrace_signal_restorer;
@@ -226,11 +231,13 @@ bool ThreadStop::ChooseSignal() {
   return false;
 }
 
-// io_uring's threads and the like (Linux 5.12) are listed, and never run the program's code: they have
-// nothing of its heap, and block all signals for ever. By the kernel's flags of it, the 9th field of "stat".
-// Before Linux 5.8 one of them was that of a thread that runs a virtual machine: then the name is none of io_uring's.
+// io_uring's threads and the like (Linux 5.12) are listed, and never run the program's code: they
+// have nothing of its heap, and block all signals for ever. By the kernel's flags of it, the 9th
+// field of "stat". Before Linux 5.8 one of them was that of a thread that runs a virtual machine:
+// then the name is none of io_uring's.
 bool ThreadStop::IsOfKernel(int tid) {
-  constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;  // PF_IO_WORKER; PF_USER_WORKER, Linux 6.4
+  // PF_IO_WORKER; PF_USER_WORKER, Linux 6.4.
+  constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;
   Text<64> path;
   path << process_.view() << "/task/" << tid << "/stat";
   const long bytes = ReadFile(path.c_str(), buffer_, kBufferBytes);
@@ -271,7 +278,8 @@ ThreadStop::Seen ThreadStop::LookAt(int tid) {
 void ThreadStop::NoteWaiting(const Seen& seen, StoppedThread* thread) {
   const long call = seen.call_known ? seen.call.number : -1;
   thread->blocks_briefly = (seen.blocked & kSignalsOfLibc) == kSignalsOfLibc;
-  thread->waits_for_child = seen.sleeps_deeply && (call == SYS_vfork || call == SYS_clone || call == kClone3);
+  thread->waits_for_child =
+      seen.sleeps_deeply && (call == SYS_vfork || call == SYS_clone || call == kClone3);
   if (!thread->waits_for_child && !(thread->blocks_briefly && call == SYS_futex)) {
     thread->waits_since_ns = 0;
   } else if (thread->waits_since_ns == 0) {
@@ -320,8 +328,8 @@ void ThreadStop::Send(size_t index) {
   }
 }
 
-// A thread that ended after it was sent the signal does not come, nor does one that blocked all meanwhile
-// and waits for one that stands: when there are few left it is looked for these.
+// A thread that ended after it was sent the signal does not come, nor does one that blocked all
+// meanwhile and waits for one that stands: when there are few left it is looked for these.
 void ThreadStop::GiveUpWhoDoesNotCome() {
   const bool are_few = sent_ - g_parked.load() <= kFew;
   for (size_t i = 0; i < count_; ++i) {
@@ -331,8 +339,8 @@ void ThreadStop::GiveUpWhoDoesNotCome() {
     bool has_ended = sys::Tgkill(sys::Getpid(), thread.tid, 0) == -ESRCH;
     if (!has_ended) {
       if (!are_few) continue;
-      // The call of this look must not go into thread.call, where the handler reads in which call the thread was seen
-      // before the signal was sent.
+      // The call of this look must not go into thread.call, where the handler reads in which call
+      // the thread was seen before the signal was sent.
       const Seen seen = LookAt(thread.tid);
       NoteWaiting(seen, &thread);
       has_ended = seen.ended;  // the first thread stays listed

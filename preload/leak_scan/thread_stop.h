@@ -9,9 +9,9 @@
 //
 // A call of the kernel that the signal ends is made again, or gone on with (interrupted_call.h).
 //
-// A thread that blocks our signal, or that waits for it by sigwait, is not sent any, nor is one whose
-// stack has no room for the frame of a signal. Threads that begin meanwhile are found by looking at
-// the list again until there are no new ones.
+// A thread that blocks our signal, or that waits for it by sigwait, is not sent any, nor is one
+// whose stack has no room for the frame of a signal. Threads that begin meanwhile are found by
+// looking at the list again until there are no new ones.
 //
 // Nor is any thread while one is about to exec (ExecUnderWay): a signal that is pending then
 // outlives the program and ends the next one, which has no handler for it.
@@ -122,8 +122,9 @@ class ThreadStop {
 // There is one of these now.
 bool IsExecUnderWay();
 
-// Lives from before the call of exec until that failed. Waits for a signal that is just being sent, so that
-// the calling thread takes it before its program is replaced. In a vfork child it does nothing.
+// Lives from before the call of exec until that failed. Waits for a signal that is just
+// being sent, so that the calling thread takes it before its program is replaced. In a
+// vfork child it does nothing.
 class ExecUnderWay {
  public:
   ExecUnderWay();

@@ -61,10 +61,12 @@ timespec* LeftOf(long call, const CallArguments& arguments) {
 }
 
 bool IsOfWallClock(uint64_t clock) {
-  return clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME || clock == CLOCK_TAI;
+  return clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME ||
+         clock == CLOCK_TAI;
 }
 
-// The kernel shortens the time of ppoll, select and pselect6 by itself, and absolute ones stay true.
+// The kernel shortens the time of ppoll, select and pselect6 by itself, and
+// absolute ones stay true.
 Wait WaitOf(long call, const CallArguments& arguments) {
   switch (call) {
     case SYS_poll: return {Wait::kPoll, MsAt(arguments, 2)};
@@ -78,7 +80,12 @@ Wait WaitOf(long call, const CallArguments& arguments) {
     case SYS_futex:
       if ((arguments.at[1] & static_cast<uint64_t>(FUTEX_CMD_MASK)) != FUTEX_WAIT) return {};
       return {Wait::kOther, NsAt(arguments, 3), -ETIMEDOUT, 3};
-    case SYS_read: case SYS_readv: case SYS_recvfrom: case SYS_recvmsg: case SYS_accept: case SYS_accept4:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_accept:
+    case SYS_accept4:
       return {Wait::kReadable, SocketTimeNs(arguments.fd(), SO_RCVTIMEO), -EAGAIN};
     // For all but stream sockets poll() does not tell what the call waits for.
     case SYS_write: case SYS_writev: case SYS_sendto: case SYS_sendmsg:
@@ -92,7 +99,8 @@ Wait WaitOf(long call, const CallArguments& arguments) {
 }
 
 // The call that waits in its place, for `left_ns`.
-long WaitFor(const void* context, long call, const CallArguments& from, const Wait& wait, uint64_t left_ns, bool* by_us) {
+long WaitFor(const void* context, long call, const CallArguments& from, const Wait& wait,
+             uint64_t left_ns, bool* by_us) {
   CallArguments arguments = from;
   const timespec left = TimeOf(left_ns);
   const auto set_mask = [&](int i) {
@@ -122,7 +130,8 @@ long WaitFor(const void* context, long call, const CallArguments& from, const Wa
 }
 
 // Waits, and returns what the call returns.
-long WaitUntil(uint64_t deadline_ns, const void* context, long call, const CallArguments& arguments, const Wait& wait) {
+long WaitUntil(uint64_t deadline_ns, const void* context, long call, const CallArguments& arguments,
+               const Wait& wait) {
   for (;;) {
     const uint64_t now = NowNs(CLOCK_MONOTONIC);
     const uint64_t left_ns = now < deadline_ns ? deadline_ns - now : 0;  // at least one look
@@ -144,7 +153,8 @@ long WaitUntil(uint64_t deadline_ns, const void* context, long call, const CallA
 bool GoOnWaiting(void* context, long call, bool with_mask) {
   const CallArguments arguments(context);
   const Wait wait = WaitOf(call, arguments);
-  if (wait.time_ns == 0 || (wait.kind != Wait::kOther) != with_mask || !HasRoomToGoOn(context)) return false;
+  if (wait.time_ns == 0 || (wait.kind != Wait::kOther) != with_mask || !HasRoomToGoOn(context))
+    return false;
   uint64_t time_ns = wait.time_ns;
   if (const timespec* const left = LeftOf(call, arguments); left != nullptr) {
     const timespec time = Load(left);

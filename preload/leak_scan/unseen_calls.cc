@@ -22,7 +22,8 @@ struct Known {
 
 constexpr AllocatorCall kAllocates = {true, false}, kFrees = {false, true}, kBoth = {true, true};
 
-// The functions by the names that programs call; each allocator has them under a name of its own as well.
+// The functions by the names that programs call; each allocator has them under a
+// name of its own as well.
 constexpr Known kFamily[] = {
     {"malloc", kAllocates},         {"calloc", kAllocates},        {"realloc", kBoth},
     {"reallocarray", kBoth},        {"free", kFrees},              {"free_sized", kFrees},
@@ -72,7 +73,9 @@ UnseenCalls::UnseenCalls(const ScanMappings& mappings, VtableTest& files)
 // A file may end before its mapping does: so the kernel is asked whether the page can be read.
 bool UnseenCalls::FindReadable(uintptr_t address, size_t bytes, Readable& last) {
   const ScanMapping* const mapping = mappings_.Find(address);
-  if (mapping == nullptr || (mapping->protection & PROT_READ) == 0 || mapping->end - address < bytes) return false;
+  if (mapping == nullptr || (mapping->protection & PROT_READ) == 0 ||
+      mapping->end - address < bytes)
+    return false;
   if (!mapping->file) {
     last = {mapping->begin, mapping->end};
     return true;
@@ -82,11 +85,12 @@ bool UnseenCalls::FindReadable(uintptr_t address, size_t bytes, Readable& last) 
   return true;
 }
 
-// DT_GNU_HASH: the second word is the index of the first symbol that it has, and it has what is defined. Of
-// a module that defines nothing ld writes 1 there.
+// DT_GNU_HASH: the second word is the index of the first symbol that it has, and it has what is
+// defined. Of a module that defines nothing ld writes 1 there.
 size_t UnseenCalls::ForeignIn(const uint32_t* hash_table) {
   Readable readable;
-  if (!IsReadable(reinterpret_cast<uintptr_t>(hash_table), 2 * sizeof(uint32_t), readable)) return SIZE_MAX;
+  if (!IsReadable(reinterpret_cast<uintptr_t>(hash_table), 2 * sizeof(uint32_t), readable))
+    return SIZE_MAX;
   return hash_table[1] > 1 ? hash_table[1] : SIZE_MAX;
 }
 
@@ -94,20 +98,26 @@ AllocatorCall UnseenCalls::CallsOf(const link_map& map, uintptr_t* begin, uintpt
   const auto dynamic = reinterpret_cast<uintptr_t>(map.l_ld);
   dl_find_object object;
   Readable readable;
-  if (!CanLoad(map.l_ld, readable) || _dl_find_object(reinterpret_cast<void*>(dynamic), &object) != 0) return {};
+  if (!CanLoad(map.l_ld, readable) ||
+      _dl_find_object(reinterpret_cast<void*>(dynamic), &object) != 0)
+    return {};
   *begin = reinterpret_cast<uintptr_t>(object.dlfo_map_start);
   *end = reinterpret_cast<uintptr_t>(object.dlfo_map_end);
   const auto is_of_module = [&](uintptr_t address) { return address >= *begin && address < *end; };
   // Ours and the allocator's own calls are their business.
-  if (is_of_module(allocator_begin_) || is_of_module(reinterpret_cast<uintptr_t>(&g_process))) return {};
+  if (is_of_module(allocator_begin_) || is_of_module(reinterpret_cast<uintptr_t>(&g_process)))
+    return {};
   Symbols symbols;
-  const ElfW(Rela)* slots[2] = {};  // of functions; of all else, of which those without a name come first
+  // Of functions; of all else, of which those without a name come first.
+  const ElfW(Rela)* slots[2] = {};
   size_t bytes[2] = {}, relative = 0;
-  for (const ElfW(Dyn)* entry = map.l_ld; CanLoad(entry, readable) && entry->d_tag != DT_NULL; ++entry) {
+  for (const ElfW(Dyn)* entry = map.l_ld; CanLoad(entry, readable) && entry->d_tag != DT_NULL;
+       ++entry) {
     const uintptr_t value = entry->d_un.d_ptr;
     if (entry->d_tag == DT_SYMTAB) symbols.table = reinterpret_cast<const ElfW(Sym)*>(value);
     if (entry->d_tag == DT_STRTAB) symbols.names = reinterpret_cast<const char*>(value);
-    if (entry->d_tag == DT_GNU_HASH) symbols.foreign = ForeignIn(reinterpret_cast<const uint32_t*>(value));
+    if (entry->d_tag == DT_GNU_HASH)
+      symbols.foreign = ForeignIn(reinterpret_cast<const uint32_t*>(value));
     if (entry->d_tag == DT_JMPREL) slots[0] = reinterpret_cast<const ElfW(Rela)*>(value);
     if (entry->d_tag == DT_PLTRELSZ) bytes[0] = value;
     if (entry->d_tag == DT_RELA) slots[1] = reinterpret_cast<const ElfW(Rela)*>(value);
@@ -121,14 +131,16 @@ AllocatorCall UnseenCalls::CallsOf(const link_map& map, uintptr_t* begin, uintpt
     bytes[1] -= relative * sizeof(ElfW(Rela));
   }
   for (const int i : {0, 1}) {
-    if (slots[i] != nullptr) LookAt(slots[i], bytes[i], /*of_calls=*/i == 0, symbols, map.l_addr, &calls);
+    if (slots[i] != nullptr)
+      LookAt(slots[i], bytes[i], /*of_calls=*/i == 0, symbols, map.l_addr, &calls);
   }
   return calls;
 }
 
-// A large module has 50,000 of them (virtual functions of its own, mostly), and few that are of interest.
-void UnseenCalls::LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const Symbols& symbols,
-                         uintptr_t bias, AllocatorCall* calls) {
+// A large module has 50,000 of them (virtual functions of its own, mostly), and few
+// that are of interest.
+void UnseenCalls::LookAt(const ElfW(Rela) * slots, size_t bytes, bool of_calls,
+                         const Symbols& symbols, uintptr_t bias, AllocatorCall* calls) {
   Readable in_table, in_slots, in_symbols, in_names;
   for (size_t i = 0; i < bytes / sizeof(*slots) && CanLoad(&slots[i], in_table); ++i) {
     const size_t index = ELF64_R_SYM(slots[i].r_info);

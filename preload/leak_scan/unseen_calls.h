@@ -1,13 +1,14 @@
-// UnseenCalls: which modules of the process call an allocator past this library, so that blocks are not in
-// the trace, or look live that were freed.
+// UnseenCalls: which modules of the process call an allocator past this library, so that blocks are
+// not in the trace, or look live that were freed.
 //
-// The loader's answers say it: a module has a slot for each function that it calls, in which the loader has
-// put where that is. A slot for malloc that leads to libc's, because the module was opened with
-// RTLD_DEEPBIND or linked with -Bsymbolic; one for __libc_malloc; one for mallocx or C++'s operator new that
-// leads to the allocator behind us. What is bound at the first call counts from that call on.
+// The loader's answers say it: a module has a slot for each function that it calls, in which the
+// loader has put where that is. A slot for malloc that leads to libc's, because the module was
+// opened with RTLD_DEEPBIND or linked with -Bsymbolic; one for __libc_malloc; one for mallocx or
+// C++'s operator new that leads to the allocator behind us. What is bound at the first call
+// counts from that call on.
 //
-// Not seen: what dlsym() found; calls within one module; modules that have been unloaded, or are in a
-// namespace of their own (dlmopen), which is another list of the loader's.
+// Not seen: what dlsym() found; calls within one module; modules that have been unloaded, or are in
+// a namespace of their own (dlmopen), which is another list of the loader's.
 //
 // In who scans: the copy of the process, or, while all other threads stand, the process. Reads the
 // loader's list and files that are mapped.
@@ -26,7 +27,8 @@
 
 namespace memtrace {
 
-// What a function of an allocator does. The library does not see it where it does not stand in for the function.
+// What a function of an allocator does. The library does not see it where it does not
+// stand in for the function.
 struct AllocatorCall {
   bool allocates = false, frees = false;
 };
@@ -40,10 +42,12 @@ class UnseenCalls {
   template <typename Visit>
   void ForEach(Visit visit) {
     if (allocator_bytes_ == 0 || &_r_debug == nullptr) return;
-    // Nobody goes on with the list while it is changed here; a limit, for what may be read is only memory.
+    // Nobody goes on with the list while it is changed here; a limit, for what may
+    // be read is only memory.
     int left = kMostModules;
     Readable list;
-    for (const link_map* map = _r_debug.r_map; left > 0 && CanLoad(map, list); map = map->l_next, --left) {
+    for (const link_map* map = _r_debug.r_map; left > 0 && CanLoad(map, list);
+         map = map->l_next, --left) {
       uintptr_t begin = 0, end = 0;
       const AllocatorCall call = CallsOf(*map, &begin, &end);
       if (call.allocates || call.frees) visit(begin, end, call);
@@ -60,11 +64,11 @@ class UnseenCalls {
     size_t foreign = SIZE_MAX;  // those from here on the module defines itself
   };
   size_t ForeignIn(const uint32_t* hash_table);
-  void LookAt(const ElfW(Rela)* slots, size_t bytes, bool of_calls, const Symbols& symbols, uintptr_t bias,
-              AllocatorCall* calls);
+  void LookAt(const ElfW(Rela) * slots, size_t bytes, bool of_calls, const Symbols& symbols,
+              uintptr_t bias, AllocatorCall* calls);
 
-  // The memory around the last place that was read which is known to be readable: the next place is mostly in it
-  // too.
+  // The memory around the last place that was read which is known to be readable: the next
+  // place is mostly in it too.
   struct Readable {
     uintptr_t begin = 0, end = 0;
   };

@@ -14,7 +14,8 @@ namespace {
 // 1 or 2, if there is one; 0: there are no descriptors, not even `directory`.
 long LookIn(long directory) {
   constexpr std::string_view kIs = "anon_inode:[userfaultfd]";
-  constexpr long kNameAt = 19;  // struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1
+  // Struct linux_dirent64: inode and offset of 8 bytes, length of 2, type of 1.
+  constexpr long kNameAt = 19;
   // If there are more descriptors than this, a look at each takes longer than a copy may save.
   constexpr int kMostLookedAt = 65536;
   int looked_at = 0;
@@ -30,8 +31,9 @@ long LookIn(long directory) {
       at += length;
       if (++looked_at > kMostLookedAt) return 2;
       char target[kIs.size() + 1];
-      const long size = sys::Call(SYS_readlinkat, directory, reinterpret_cast<long>(entry + kNameAt),
-                                  reinterpret_cast<long>(target), sizeof(target));
+      const long size =
+          sys::Call(SYS_readlinkat, directory, reinterpret_cast<long>(entry + kNameAt),
+                    reinterpret_cast<long>(target), sizeof(target));
       if (size > 0 && std::string_view(target, static_cast<size_t>(size)) == kIs) return 2;
     }
   }

@@ -23,8 +23,8 @@ class VtableTest {
   // Once, before the others. False: no memory.
   bool Prepare(ScanArena& arena);
 
-  // Whether `value` is aligned and in a mapped file, and the first two words there that are not 0 are addresses of
-  // code.
+  // Whether `value` is aligned and in a mapped file, and the first two words there that are not 0
+  // are addresses of code.
   bool LooksLikeVtable(uint64_t value);
 
   // Whether the kernel can read this part of a mapped file.

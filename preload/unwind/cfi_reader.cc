@@ -205,7 +205,9 @@ bool HeadersOfExecutable(uintptr_t bias, uintptr_t hdr, ProgramHeaders* headers)
 const Elf64_Phdr* SegmentOf(const ProgramHeaders& headers, uintptr_t bias, uintptr_t address) {
   for (size_t i = 0; i < headers.count; ++i) {
     const Elf64_Phdr& phdr = headers.first[i];
-    if (phdr.p_type == PT_LOAD && (phdr.p_flags & PF_R) && address - (bias + phdr.p_vaddr) < phdr.p_memsz) return &phdr;
+    if (phdr.p_type == PT_LOAD && (phdr.p_flags & PF_R) &&
+        address - (bias + phdr.p_vaddr) < phdr.p_memsz)
+      return &phdr;
   }
   return nullptr;
 }
@@ -259,7 +261,8 @@ bool LiveImage(const dl_find_object& object, CfiImage* image) {
       use(*of_hdr);
       ByteReader reader = image->HdrReader();
       uint64_t eh_frame;
-      if (!ReadEhFrame(*image, &reader, &eh_frame) || eh_frame - image->address < image->size) return true;
+      if (!ReadEhFrame(*image, &reader, &eh_frame) || eh_frame - image->address < image->size)
+        return true;
       if (const Elf64_Phdr* const of_frames = SegmentOf(headers, bias, eh_frame)) {
         image->hdr_bytes = image->address + image->size - image->hdr;
         use(*of_frames);
@@ -320,10 +323,12 @@ CfiStatus FindFde(const CfiImage& image, uintptr_t pc, Fde* fde) {
   const uintptr_t address = image.hdr + static_cast<uintptr_t>(int64_t{entry_at(low - 1).fde});
   EntryHead head;
   const CfiStatus status = ReadFde(image, address, pc, fde, &head);
-  const bool without_code = status == CfiStatus::kNoFde && !head.terminator && head.id != 0 && fde->start == fde->end;
+  const bool without_code =
+      status == CfiStatus::kNoFde && !head.terminator && head.id != 0 && fde->start == fde->end;
   if (!without_code) return status;
-  // If two FDEs begin at one address, lld keeps the first in its table: a function without code, as an endless loop
-  // that the compiler dropped, hides the one behind it, which is also the next one in .eh_frame or nearly so.
+  // If two FDEs begin at one address, lld keeps the first in its table: a function without code, as
+  // an endless loop that the compiler dropped, hides the one behind it, which is also the next one
+  // in .eh_frame or nearly so.
   const uintptr_t start = fde->start;
   uintptr_t at = head.next;
   for (int i = 0; i < kNeighbours && at - image.address < image.size; ++i, at = head.next) {

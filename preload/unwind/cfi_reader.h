@@ -29,8 +29,8 @@ struct CfiImage {
   uintptr_t address = 0;          // what the code calls the address of data[0]
   size_t size = 0;
   uintptr_t hdr = 0;              // address of .eh_frame_hdr
-  // From there to the end of its segment, where that is another one: one writable input makes all of .eh_frame
-  // writable. 0: it is inside this one.
+  // From there to the end of its segment, where that is another one: one writable input makes all
+  // of .eh_frame writable. 0: it is inside this one.
   size_t hdr_bytes = 0;
 
   ByteReader HdrReader() const;

@@ -105,7 +105,8 @@ StepResult CfiUnwinder::StepByRule(FrameRule rule) {
   return Leave(&outer, (rule.flags & kSignal) != 0);
 }
 
-// The same as FastWalk's. The reads of the frame may have moved the window to the other stack already.
+// The same as FastWalk's. The reads of the frame may have moved the window to the
+// other stack already.
 bool CfiUnwinder::LeavesStack(uintptr_t pc, uintptr_t sp) {
   if (stacks_left_ == 0) return false;
   --stacks_left_;
@@ -114,7 +115,8 @@ bool CfiUnwinder::LeavesStack(uintptr_t pc, uintptr_t sp) {
   if (reader_.Contains(sp - sizeof(uint64_t))) return false;
   reader_.Enter(sp);
   dl_find_object code;
-  return !(was_primary && reader_.on_primary_stack()) && _dl_find_object(reinterpret_cast<void*>(pc - 1), &code) == 0;
+  return !(was_primary && reader_.on_primary_stack()) &&
+         _dl_find_object(reinterpret_cast<void*>(pc - 1), &code) == 0;
 }
 
 StepResult CfiUnwinder::Leave(Registers* outer, bool over_signal) {

@@ -28,7 +28,8 @@ constexpr uint64_t FrameKey(uintptr_t pc, uint16_t tag) {
   return pc | static_cast<uint64_t>(tag) << 48;
 }
 
-// Where a step read words, besides the return address at sp - 8 of the outer frame; and the flags of its rule.
+// Where a step read words, besides the return address at sp - 8 of the outer frame; and
+// the flags of its rule.
 struct StepReads {
   uintptr_t rbp_slot = 0;  // where the outer frame's rbp was loaded from; 0: unchanged
   uintptr_t cfa_slot = 0;  // where the CFA was loaded from, bit 0 set if 8 was added; 0: computed
@@ -88,17 +89,21 @@ class FastWalk {
  private:
   [[gnu::noinline]] uint64_t Miss(uintptr_t pc, bool exact, uint64_t* key);
   [[gnu::noinline]] Next Unusual(FrameRule rule, State* state, StepReads* reads);
-  // A frame that was called on another stack (a stack that is made larger by pieces, a callback on a stack of its
-  // own) has its caller's in rbp or in memory, and that may lie below. Not within the thread's own stack: there it would be wrong.
+  // A frame that was called on another stack (a stack that is made larger by pieces, a callback on
+  // a stack of its own) has its caller's in rbp or in memory, and that may lie below. Not within
+  // the thread's own stack: there it would be wrong.
   [[gnu::noinline]] bool LeavesStack(FrameRule rule, uintptr_t slot) {
-    if ((rule.flags & (kCfaFromRbp | kCfaLoaded)) == 0 || slot % 8 != 0 || window_.Contains(slot)) return false;
+    if ((rule.flags & (kCfaFromRbp | kCfaLoaded)) == 0 || slot % 8 != 0 || window_.Contains(slot))
+      return false;
     if (stacks_left_ == 0) return false;
     --stacks_left_;
     const bool was_primary = bounds_->IsPrimary(window_);
     const StackWindow there = bounds_->Enter(slot);
     if (!there.Contains(slot) || (was_primary && bounds_->IsPrimary(there))) return false;
     dl_find_object code;
-    if (_dl_find_object(reinterpret_cast<void*>(*reinterpret_cast<const uint64_t*>(slot) - 1), &code) != 0) return false;
+    if (_dl_find_object(reinterpret_cast<void*>(*reinterpret_cast<const uint64_t*>(slot) - 1),
+                        &code) != 0)
+      return false;
     repeatable_ = false;
     window_ = there;
     return true;

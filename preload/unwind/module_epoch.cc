@@ -49,7 +49,8 @@ void ForgetCloses() {
 }
 
 void RetireTag(uint16_t tag) {
-  if (g_verified[tag].exchange(kRetired, std::memory_order_acq_rel) != kRetired) g_retired.fetch_add(1);
+  if (g_verified[tag].exchange(kRetired, std::memory_order_acq_rel) != kRetired)
+    g_retired.fetch_add(1);
 }
 
 bool IsRetired(uint16_t tag) { return g_verified[tag].load(std::memory_order_relaxed) == kRetired; }

@@ -8,9 +8,10 @@
 //     closing   dlclose calls under way: tagged rules are neither used nor kept
 //     epoch     real unloads so far: a tag verified in this epoch is current
 //
-// The wrapper of dlclose does  BeginClose(); real dlclose; EndClose(unloaded). A library that was opened with
-// RTLD_DEEPBIND, or in a namespace of its own, calls libc's instead: see ExpectUnseenCloses().
-// A dlopen changes nothing: it cannot make a rule wrong whose module is loaded.
+// The wrapper of dlclose does  BeginClose(); real dlclose; EndClose(unloaded). A
+// library that was opened with RTLD_DEEPBIND, or in a namespace of its own, calls
+// libc's instead: see ExpectUnseenCloses(). A dlopen changes nothing: it cannot make a
+// rule wrong whose module is loaded.
 //
 // Threads: any. No locks, no allocation, no loader calls but _dl_find_object.
 
@@ -35,8 +36,8 @@ inline constexpr uint16_t kNoTag = 0xffff;
 using InstanceOfFunction = uint16_t (*)(const dl_find_object* object, uintptr_t pc,
                                         bool* cacheable);
 
-// Sets the function that gives modules their instances; without one every module is permanent. To be called before
-// the first capture.
+// Sets the function that gives modules their instances; without one every module is permanent. To
+// be called before the first capture.
 void SetInstanceOf(InstanceOfFunction function);
 uint16_t InstanceOfModule(const dl_find_object* object, uintptr_t pc, bool* cacheable);
 
@@ -44,11 +45,13 @@ uint16_t InstanceOfModule(const dl_find_object* object, uintptr_t pc, bool* cach
 // instances must be brought up to date before EndClose().
 void BeginClose();
 void EndClose(bool unloaded);
-// To be called in a fork child: of the calls that were under way only the caller's own may still be.
+// To be called in a fork child: of the calls that were under way only the
+// caller's own may still be.
 void ForgetCloses();
 
-// To be called when modules may be unloaded unseen from now on, by code that calls libc's dlclose past the wrapper.
-// Then a tag is asked for each time, and no stack through such a module is taken again.
+// To be called when modules may be unloaded unseen from now on, by code that calls libc's
+// dlclose past the wrapper. Then a tag is asked for each time, and no stack through such a
+// module is taken again.
 void ExpectUnseenCloses();
 extern std::atomic<bool> g_unseen_closes;
 inline bool ClosesAreUnseen() { return g_unseen_closes.load(std::memory_order_relaxed); }

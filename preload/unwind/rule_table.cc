@@ -74,7 +74,8 @@ RuleTable::Inserted RuleTable::InsertInto(Table table, uint64_t key, uint64_t ru
     if (found == key) {
       // Who wrote the key may have left before it wrote the rule, which is the same.
       uint64_t none = 0;
-      entry.rule.compare_exchange_strong(none, rule, std::memory_order_release, std::memory_order_relaxed);
+      entry.rule.compare_exchange_strong(none, rule, std::memory_order_release,
+                                         std::memory_order_relaxed);
       return Inserted::kAlready;
     }
     if ((found ^ key) << 16 != 0 || !IsRetired(TagOf(found))) continue;
@@ -121,9 +122,11 @@ bool RuleTable::Grow(Table old) {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   uintptr_t other = 0;
   if (!g_instance.growing_.compare_exchange_strong(other, self, std::memory_order_acquire)) {
-    // A handler that struck there and jumped away has left it for good: then this thread is further out again. (On
-    // another stack that may be wrong: the rules that two such copies do not have are read once more.)
-    if (other != self || frame < g_instance.growing_frame_.load(std::memory_order_relaxed)) return false;
+    // A handler that struck there and jumped away has left it for good: then this thread is
+    // further out again. (On another stack that may be wrong: the rules that two such copies do
+    // not have are read once more.)
+    if (other != self || frame < g_instance.growing_frame_.load(std::memory_order_relaxed))
+      return false;
   }
   g_instance.growing_frame_.store(frame, std::memory_order_relaxed);
   bool grown = false;
@@ -145,7 +148,8 @@ bool RuleTable::Grow(Table old) {
           const Entry& entry = old.entries()[i];
           const uint64_t key = entry.key.load(std::memory_order_relaxed);
           const uint64_t rule = entry.rule.load(std::memory_order_acquire);
-          used += rule != 0 && !IsRetired(TagOf(key)) && InsertInto(table, key, rule) == Inserted::kYes;
+          used +=
+              rule != 0 && !IsRetired(TagOf(key)) && InsertInto(table, key, rule) == Inserted::kYes;
         }
         freed = old_entries * sizeof(Entry);
       }
@@ -161,7 +165,8 @@ bool RuleTable::Grow(Table old) {
   }
   uintptr_t own = self;
   g_instance.growing_frame_.store(UINTPTR_MAX, std::memory_order_relaxed);
-  g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release, std::memory_order_relaxed);
+  g_instance.growing_.compare_exchange_strong(own, 0, std::memory_order_release,
+                                              std::memory_order_relaxed);
   return grown;
 }
 

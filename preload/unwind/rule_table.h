@@ -7,9 +7,9 @@
 //
 // An entry is claimed by a compare-and-swap of its key, then its rule is stored
 // (release); a reader loads the key, then the rule (both acquire), and takes a rule of
-// zero for a miss. Neither changes afterwards, but where the module instance of the key is gone for good:
-// then an insertion for the same pc takes the entry over. It takes the rule away (whoever does that has
-// it), then changes the key, then stores its rule.
+// zero for a miss. Neither changes afterwards, but where the module instance of the key is gone for
+// good: then an insertion for the same pc takes the entry over. It takes the rule away (whoever
+// does that has it), then changes the key, then stores its rule.
 //
 // `exact` tells an interrupted instruction from a return address, for the same pc
 // may need two rules. `tag` is the module instance: entries of permanent modules
@@ -18,9 +18,9 @@
 //
 // A table that is more than 3/8 full is copied into one twice as big, up to
 // kLargestBits, or into one as big where that makes it half as full; an insertion that
-// the copy misses is simply made again at the next miss. The old one stays mapped, for a reader may be in it, but its pages are given
-// back: what it reads then are free entries, a miss. A probe that finds no room within
-// kMaxProbes does not keep the rule.
+// the copy misses is simply made again at the next miss. The old one stays mapped, for a reader may
+// be in it, but its pages are given back: what it reads then are free entries, a miss. A probe that
+// finds no room within kMaxProbes does not keep the rule.
 //
 // The pcs of 64 bytes of code share a cache line of the table while there is room.
 //
@@ -72,7 +72,9 @@ class RuleTable {
   static Inserted Insert(uint64_t lookup, uint16_t tag, FrameRule rule);
 
   // The bytes of all tables in memory.
-  static uint64_t memory_bytes() { return g_instance.memory_bytes_.load(std::memory_order_relaxed); }
+  static uint64_t memory_bytes() {
+    return g_instance.memory_bytes_.load(std::memory_order_relaxed);
+  }
   // The table that is used, and its bytes; nullptr: there is none yet.
   static const void* memory(size_t* bytes) {
     const Table table = g_instance.table_.load(std::memory_order_acquire);
@@ -81,11 +83,14 @@ class RuleTable {
     return table.entries();
   }
   // Page faults that the tables' own pages took: each is touched once, when its table is made.
-  static uint64_t minor_faults() { return g_instance.minor_faults_.load(std::memory_order_relaxed); }
+  static uint64_t minor_faults() {
+    return g_instance.minor_faults_.load(std::memory_order_relaxed);
+  }
 
   // To be called in a fork child: another thread of the parent may have been making a table.
   static void ForgetGrowth() { g_instance.growing_.store(0, std::memory_order_relaxed); }
-  // This thread has left for good whatever it did here: a handler that struck in it has jumped away.
+  // This thread has left for good whatever it did here: a handler that struck in
+  // it has jumped away.
   static void ForgetOwnGrowth() {
     uintptr_t own = arch::ThreadPointer();
     if (g_instance.growing_.load(std::memory_order_relaxed) != own) return;

@@ -70,7 +70,8 @@ bool ProbeByPopulating(uintptr_t address) {
 constinit std::atomic<uintptr_t> g_main_thread{0};
 
 bool IsMainThread() {
-  // The first thread of a fork child may be any thread of its parent, on the stack that it had there.
+  // The first thread of a fork child may be any thread of its parent, on the
+  // stack that it had there.
   const uintptr_t known = g_main_thread.load(std::memory_order_relaxed);
   const OtherCalls calls;
   if (known != 0 || !calls) return ThreadPointer() == known;
@@ -79,11 +80,12 @@ bool IsMainThread() {
   return true;
 }
 
-// Is there a mapping at each page of [begin, end)? Without looking at one, which below the main thread's stack
-// would make that grow: msync() does nothing here but walk over the mappings.
+// Is there a mapping at each page of [begin, end)? Without looking at one, which below the main
+// thread's stack would make that grow: msync() does nothing here but walk over the mappings.
 bool IsMapped(uintptr_t begin, uintptr_t end) {
   const OtherCalls calls;
-  return calls && RawSystemCall(SYS_msync, static_cast<long>(begin), static_cast<long>(end - begin), MS_ASYNC) == 0;
+  return calls && RawSystemCall(SYS_msync, static_cast<long>(begin), static_cast<long>(end - begin),
+                                MS_ASYNC) == 0;
 }
 
 // Keeps the compiler from moving the stores that a signal handler may see.
@@ -124,7 +126,8 @@ void StackBounds::FindPrimary() {
   if (page == 0 || !ProbeWord(page)) return;
   uintptr_t begin, end, guard;
   if (top == ThreadPointer() &&
-      FindStackBlock(top, page + (ProbeWord(page + kPageBytes) ? 2 : 1) * kPageBytes, &begin, &end, &guard)) {
+      FindStackBlock(top, page + (ProbeWord(page + kPageBytes) ? 2 : 1) * kPageBytes, &begin, &end,
+                     &guard)) {
     floor_ = begin + guard;
   }
   lo_ = page + kPageBytes;
@@ -134,15 +137,15 @@ void StackBounds::FindPrimary() {
   lo_ = page;
 }
 
-// Within the block that libc has mapped for a thread's stack. Below the main thread's own the kernel keeps 1 MiB free of
-// other mappings, so that what is mapped without a hole is its stack.
+// Within the block that libc has mapped for a thread's stack. Below the main thread's own the
+// kernel keeps 1 MiB free of other mappings, so that what is mapped without a hole is its stack.
 bool StackBounds::MayExtendFar(uintptr_t page) const {
   if (far_attempts_ >= kMaxFarAttempts) return false;
   return is_main_ || (floor_ != 0 && !floor_is_hole_ && page >= floor_);
 }
 
-// Extends the stack down to `page`, over what is mapped as a whole: so a look at a word here and there is enough. To
-// look at each page would bring in those that the program has not touched.
+// Extends the stack down to `page`, over what is mapped as a whole: so a look at a word here and
+// there is enough. To look at each page would bring in those that the program has not touched.
 bool StackBounds::ExtendFar(uintptr_t page) {
   if (!MayExtendFar(page)) return false;
   bool is_stack = !is_main_ || IsMapped(page, lo_);
@@ -166,7 +169,8 @@ bool StackBounds::ExtendFar(uintptr_t page) {
 bool StackBounds::ExtendPrimary(uintptr_t page) {
   if (page < lo_ && lo_ - page > kMaxGrowthBytes) return ExtendFar(page);
   if (page >= lo_ || page < floor_) {
-    // Stacks that are made of mappings often lie right below a thread's own. A hole may be filled since.
+    // Stacks that are made of mappings often lie right below a thread's own. A
+    // hole may be filled since.
     if (page >= lo_ || !floor_is_hole_ || !ProbeWord(floor_)) return false;
     floor_ = 0;
   }

@@ -36,8 +36,8 @@
 
 namespace memtrace::unwind {
 
-// Are the eight bytes at `address` readable now? One system call: rt_sigprocmask, which this argument
-// makes fail after it has read, or MADV_POPULATE_READ (allowed_calls.h).
+// Are the eight bytes at `address` readable now? One system call: rt_sigprocmask, which this
+// argument makes fail after it has read, or MADV_POPULATE_READ (allowed_calls.h).
 inline constexpr long kNoSuchHow = 0x7fffffff;
 bool ProbeWord(uintptr_t address);
 bool ProbePage(uintptr_t address);
@@ -53,9 +53,10 @@ struct StackWindow {
   bool ContainsAligned(uintptr_t address) const { return address - lo < hi - lo; }
 };
 
-// The marker for a return address of zero. Who makes a stack of its own puts a zero where the return address of the
-// first frame is, so the walk is complete there. On threads' own stacks CFI of libc, which makes them, tells where the
-// stack ends: a zero there means that the walk went astray.
+// The marker for a return address of zero. Who makes a stack of its own puts a zero where
+// the return address of the first frame is, so the walk is complete there. On threads' own
+// stacks CFI of libc, which makes them, tells where the stack ends: a zero there means that
+// the walk went astray.
 constexpr format::StackMarker MarkerOfNoReturn(bool on_primary_stack) {
   return on_primary_stack ? format::StackMarker::kNoUnwindInfo : format::StackMarker::kContextEnd;
 }
@@ -78,7 +79,8 @@ class StackBounds {
 
   uintptr_t primary_lo() const { return lo_; }
   uintptr_t primary_hi() const { return hi_; }
-  // False: `address` is not of the thread's own stack, nor will it be found to be. Looks at no memory.
+  // False: `address` is not of the thread's own stack, nor will it be found to
+  // be. Looks at no memory.
   bool MayBePrimary(uintptr_t address) const;
   // Is that the window of the thread's own stack?
   bool IsPrimary(const StackWindow& window) const { return window.hi == hi_; }
@@ -92,8 +94,8 @@ class StackBounds {
 
   uintptr_t lo_ = 0;  // equal to hi_: not known yet
   uintptr_t hi_ = 0;
-  // Below it nothing is of the primary stack: the begin of a stack that pthread_create made, behind its guard,
-  // or a hole that was met. 0: not known.
+  // Below it nothing is of the primary stack: the begin of a stack that pthread_create made, behind
+  // its guard, or a hole that was met. 0: not known.
   uintptr_t floor_ = 0;
   bool floor_is_hole_ = false;
   bool is_main_ = false;  // the stack is the one that the kernel made

@@ -122,7 +122,8 @@ StackJoin::Outcome StackJoin::Capture(const CallSite& site, StackBounds* bounds,
         const size_t same = FirstDifference(met);
         if (same == 0) {
           const size_t size = cursor + count;
-          if (size > capacity_ || (marker_ == format::StackMarker::kTruncated && size < kMaxFrames)) [[unlikely]] {
+          if (size > capacity_ || (marker_ == format::StackMarker::kTruncated && size < kMaxFrames))
+              [[unlikely]] {
             if (capacity_ == kUsual) return GiveUpForMemory();
             size_ = 0;  // and walk it anew
             return Capture(site, bounds, counters);

@@ -46,12 +46,13 @@ class StackJoin {
   StackJoin(const StackJoin&) = delete;  // its pointers are into itself
   StackJoin& operator=(const StackJoin&) = delete;
 
-  // The frames that there is room for at first. When a stack was deeper, the owner gives memory for more.
+  // The frames that there is room for at first. When a stack was deeper, the owner
+  // gives memory for more.
   static constexpr size_t kUsual = 512;
-  // The most frames that are recorded: for a stack that is deeper than kMaxFrames (kTruncated) some more than those.
-  // While the program recurses further, or comes back, the next stacks join the record, as long as they have
-  // kMaxFrames and no more than this: only once in some hundred levels a stack is walked anew. The reader takes stacks
-  // of 1280 nodes, with the marker.
+  // The most frames that are recorded: for a stack that is deeper than kMaxFrames (kTruncated) some
+  // more than those. While the program recurses further, or comes back, the next stacks join the
+  // record, as long as they have kMaxFrames and no more than this: only once in some hundred levels
+  // a stack is walked anew. The reader takes stacks of 1280 nodes, with the marker.
   static constexpr size_t kMaxRecorded = kMaxFrames + 255;
 
   enum class Outcome : uint8_t {
@@ -86,10 +87,14 @@ class StackJoin {
 
   void Forget() { size_ = 0; }
 
-  // The last Capture() gave up for want of room, and there can be more: UseMemory(), once, and again.
+  // The last Capture() gave up for want of room, and there can be more:
+  // UseMemory(), once, and again.
   bool wants_memory() const { return wants_memory_; }
-  static constexpr size_t memory_bytes() { return kMaxRecorded * (sizeof(Return) + sizeof(Frame) + sizeof(FreshFrame) + 1); }
-  void UseMemory(void* memory);  // zeroed, and never taken back; null: there is none, and it asks no more
+  static constexpr size_t memory_bytes() {
+    return kMaxRecorded * (sizeof(Return) + sizeof(Frame) + sizeof(FreshFrame) + 1);
+  }
+  // Zeroed, and never taken back; null: there is none, and it asks no more.
+  void UseMemory(void* memory);
 
   // Makes joins with the present record compare return addresses alone, which is unsound.
   void TrustReturnAddressesForTesting() {

@@ -9,7 +9,8 @@
 //
 // The same conditions as for the join hold for what may be kept (stack_join.h):
 // the thread's primary stack, complete stacks, no module unloaded since; and no
-// stack of a context (kContextEnd), whose memory may go away. The memo is filled from the join's record, at the second sight of a beginning.
+// stack of a context (kContextEnd), whose memory may go away. The memo is filled from the join's
+// record, at the second sight of a beginning.
 //
 // Many stacks may have the same beginning: a program's own wrapper of malloc, at the
 // same depth. When a third one comes to a set of two entries, a branch is made: where on
@@ -99,8 +100,9 @@ class StackMemo {
   // A new owner: its names mean nothing any more.
   void Forget();
 
-  // The page faults of a page of fresh memory that is read first and written then: 2 where the kernel maps
-  // its page of zeros for the reading, 1 where it gives a page at once. Written before the first event.
+  // The page faults of a page of fresh memory that is read first and written then: 2 where the
+  // kernel maps its page of zeros for the reading, 1 where it gives a page at once. Written
+  // before the first event.
   static inline constinit uint32_t faults_of_a_page_read_first = 2;
 
  private:

@@ -16,8 +16,8 @@ uintptr_t FindTidOffset(uintptr_t descriptor, int tid);
 
 // The stack that pthread_create made or was given, as the descriptor at its upper end says
 // (struct pthread: stackblock, stackblock_size, guardsize, reported_guardsize). Nothing at or
-// above `readable_end` is read. `*guard`: so many bytes at its begin are one. False: there is none, as for
-// the first thread.
+// above `readable_end` is read. `*guard`: so many bytes at its begin are one. False: there is none,
+// as for the first thread.
 bool FindStackBlock(uintptr_t descriptor, uintptr_t readable_end, uintptr_t* begin,
                     uintptr_t* end, uintptr_t* guard = nullptr);
 

@@ -41,8 +41,8 @@ void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const Compa
 
 // The options that say what is compared.
 absl::StatusOr<DiffOptions> ParseComparison(const ComparisonFlags& flags);
-// The options that say how the result is written, and where names come from. `formats`: those that the
-// command has.
+// The options that say how the result is written, and where names come from. `formats`: those
+// that the command has.
 absl::StatusOr<render::ReportOptions> ParseCommon(
     const ComparisonFlags& flags,
     const std::vector<std::string>& formats = {"text", "json", "csv"});

@@ -37,18 +37,19 @@ Json AmountsJson(const Amounts& amounts, bool scanned, bool sampled) {
 }
 
 Json RunJson(const RunSummary& run) {
-  return {{"name", run.name},
-          {"command", run.command},
-          {"end", run.end},
-          {"start_time", run.start_realtime_ns == 0 ? Json()  // of an imported log
-                                                    : Json(render::DateTimeIso(run.start_realtime_ns))},
-          {"duration_s", render::Seconds(run.duration_ns)},
-          {"processes", run.processes},
-          {"executables", run.executables},
-          {"estimated", run.sampled},
-          {"leaks_known", run.scanned},
-          {"notes", run.notes},
-          {"totals", AmountsJson(run.totals, run.scanned, run.sampled)}};
+  return {
+      {"name", run.name},
+      {"command", run.command},
+      {"end", run.end},
+      {"start_time", run.start_realtime_ns == 0 ? Json()  // of an imported log
+                                                : Json(render::DateTimeIso(run.start_realtime_ns))},
+      {"duration_s", render::Seconds(run.duration_ns)},
+      {"processes", run.processes},
+      {"executables", run.executables},
+      {"estimated", run.sampled},
+      {"leaks_known", run.scanned},
+      {"notes", run.notes},
+      {"totals", AmountsJson(run.totals, run.scanned, run.sampled)}};
 }
 
 Json SiteJson(const RunSite* site, const RunSummary& run) {

@@ -86,14 +86,16 @@ class DiffText {
     for (const auto& [label, run] : {std::pair<const char*, const RunSummary*>{"Old", &old_},
                                      {"New", &new_}}) {
       std::string line = absl::StrCat(style_.Name(run->command), ", ");
-      if (run->start_realtime_ns != 0) absl::StrAppend(&line, DateTime(run->start_realtime_ns), ", ");
+      if (run->start_realtime_ns != 0)
+        absl::StrAppend(&line, DateTime(run->start_realtime_ns), ", ");
       absl::StrAppend(&line, run->end, run->start_realtime_ns != 0 ? " after " : " of ",
                       Duration(run->duration_ns));
       if (run->processes > 1) absl::StrAppend(&line, ", ", Count(run->processes), " processes");
       lines.Add(label, line);
       for (size_t i = 0; i < run->notes.size(); ++i) {
         if (i == kNotesShown && !text_.full) {
-          lines.Add("", absl::StrCat("and ", Plural(run->notes.size() - i, "more note"), ": --full"),
+          lines.Add("",
+                    absl::StrCat("and ", Plural(run->notes.size() - i, "more note"), ": --full"),
                     Ink::kWarning);
           break;
         }
@@ -101,15 +103,18 @@ class DiffText {
       }
     }
     if (!new_.match.empty()) {
-      lines.Add("Only", absl::StrCat("sites that match /", style_.Name(new_.match),
-                                     "/, where sites are listed; the figures above these are of all"),
+      lines.Add("Only",
+                absl::StrCat("sites that match /", style_.Name(new_.match),
+                             "/, where sites are listed; the figures above these are of all"),
                 Ink::kWarning);
     }
     if (estimated_) {
-      const absl::string_view what = !new_.sampled   ? "the old run is of a sample: its amounts are estimates"
-                                     : !old_.sampled ? "the new run is of a sample: its amounts are estimates"
-                                                     : "of a sample: all amounts are estimates";
-      lines.Add("", absl::StrCat(what, ", and changes that chance explains are left out"), Ink::kWarning);
+      const absl::string_view what =
+          !new_.sampled   ? "the old run is of a sample: its amounts are estimates"
+          : !old_.sampled ? "the new run is of a sample: its amounts are estimates"
+                          : "of a sample: all amounts are estimates";
+      lines.Add("", absl::StrCat(what, ", and changes that chance explains are left out"),
+                Ink::kWarning);
     }
     return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace diff"), "  ",
                         style_.Name(old_.name), "  ", style_.Name(new_.name), "\n\n", lines.Take());
@@ -123,8 +128,10 @@ class DiffText {
       if (measure == Measure::kTemporary && estimated_) continue;
       // The largest heap there was does not add up over time.
       const bool rate = measure != Measure::kPeak;
-      const double before = static_cast<double>(old_.totals[measure]) / (rate ? diff_.old_divisor : 1);
-      const double after = static_cast<double>(new_.totals[measure]) / (rate ? diff_.new_divisor : 1);
+      const double before =
+          static_cast<double>(old_.totals[measure]) / (rate ? diff_.old_divisor : 1);
+      const double after =
+          static_cast<double>(new_.totals[measure]) / (rate ? diff_.new_divisor : 1);
       const Per per = rate ? diff_.options.per : Per::kRun;
       table.AddRow({std::string(Label(measure)), AmountText(measure, per, before, old_.sampled),
                     AmountText(measure, per, after, new_.sampled),
@@ -132,36 +139,45 @@ class DiffText {
                     before == after ? "" : Share(before, after - before)},
                    nullptr);
     }
-    table.AddRow({"duration", Duration(old_.duration_ns), Duration(new_.duration_ns), "", ""}, nullptr);
+    table.AddRow({"duration", Duration(old_.duration_ns), Duration(new_.duration_ns), "", ""},
+                 nullptr);
     const bool less = old_.without_exit_work || new_.without_exit_work;
-    return absl::StrCat("\n", table.Render(style_, 2),
-                        less ? Sentence(text_, "Durations are without memtrace's own work at the exit.",
-                                        Ink::kDim)
-                             : "");
+    return absl::StrCat(
+        "\n", table.Render(style_, 2),
+        less ? Sentence(text_, "Durations are without memtrace's own work at the exit.", Ink::kDim)
+             : "");
   }
 
   std::string Sites() const {
     std::string out;
-    for (const Verdict verdict : {Verdict::kNew, Verdict::kGrown, Verdict::kShrunk, Verdict::kGone}) {
+    for (const Verdict verdict :
+         {Verdict::kNew, Verdict::kGrown, Verdict::kShrunk, Verdict::kGone}) {
       absl::StrAppend(&out, Of(verdict));
     }
     if (out.empty()) {
-      const bool may_have = diff_.by_chance > 0;  // of a sample: nothing is known to be better or worse
+      // Of a sample: nothing is known to be better or worse.
+      const bool may_have = diff_.by_chance > 0;
       out = Heading(text_, "SITES", style_.Paint(may_have ? Ink::kPlain : Ink::kGood, absl::StrCat(
                                         new_.match.empty() ? "no site" : "no site that matches",
                                         " changed", may_have ? " beyond chance" : "", " in ",
                                         Title(diff_.options.measure))));
     }
     if (diff_.same > 0) {
-      absl::StrAppend(&out, style_.Paint(Ink::kDim, absl::StrCat(
-                                "\n  ", Plural(diff_.same, "more site"), " of both runs did not change")),
+      absl::StrAppend(&out,
+                      style_.Paint(Ink::kDim, absl::StrCat("\n  ", Plural(diff_.same, "more site"),
+                                                           " of both runs did not change")),
                       diff_.options.least.amount > 1 || diff_.options.least.share > 0
-                          ? style_.Paint(Ink::kDim, " as much") : "", "\n");
+                          ? style_.Paint(Ink::kDim, " as much")
+                          : "",
+                      "\n");
     }
     if (diff_.by_chance > 0) {
-      absl::StrAppend(&out, style_.Paint(Ink::kDim, absl::StrCat(
-                                "\n  ", Plural(diff_.by_chance, "more site"), diff_.by_chance == 1 ? " differs" : " differ",
-                                " by no more than another sample might")), "\n");
+      absl::StrAppend(
+          &out,
+          style_.Paint(Ink::kDim, absl::StrCat("\n  ", Plural(diff_.by_chance, "more site"),
+                                               diff_.by_chance == 1 ? " differs" : " differ",
+                                               " by no more than another sample might")),
+          "\n");
     }
     return out;
   }
@@ -183,11 +199,12 @@ class DiffText {
     const bool worse = verdict == Verdict::kNew || verdict == Verdict::kGrown;
     std::string out = Heading(
         text_, absl::AsciiStrToUpper(VerdictName(verdict)),
-        absl::StrCat(style_.Paint(worse ? Ink::kBad : Ink::kGood,
-                                  ChangeText(diff_.options.measure, diff_.options.per, sum, estimated_)),
-                     " in ", Title(diff_.options.measure),
-                     diff_.options.per == Per::kRun ? "" : absl::StrCat(" per ", PerName(diff_.options.per)),
-                     ", ", Plural(rows.size(), "site")));
+        absl::StrCat(
+            style_.Paint(worse ? Ink::kBad : Ink::kGood,
+                         ChangeText(diff_.options.measure, diff_.options.per, sum, estimated_)),
+            " in ", Title(diff_.options.measure),
+            diff_.options.per == Per::kRun ? "" : absl::StrCat(" per ", PerName(diff_.options.per)),
+            ", ", Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"change"}, {"old"}, {"new"}};
     if (wide_) columns.insert(columns.end(), {{""}, {"blocks"}, {"fingerprint", /*left=*/true}});
     TextTable table(std::move(columns), "caller");
@@ -205,9 +222,10 @@ class DiffText {
         const uint64_t before = blocks(row.in_old), after = blocks(row.in_new);
         cells.push_back(row.in_old != nullptr && row.in_new != nullptr
                             ? Share(row.old_value, row.change()) : "");
-        cells.push_back(before == after ? Count(after)
-                                        : absl::StrCat(Count(before), style_.utf8 ? " \u2192 " : " > ",
-                                                       Count(after)));
+        cells.push_back(
+            before == after
+                ? Count(after)
+                : absl::StrCat(Count(before), style_.utf8 ? " \u2192 " : " > ", Count(after)));
         cells.push_back(row.fingerprint);
       }
       table.AddRow(std::move(cells), [this, &row](size_t width) {
@@ -231,11 +249,16 @@ class DiffText {
       for (size_t f = 0; f < frames; ++f) {
         const std::string frame = style_.Name(site.stack[f]);
         absl::StrAppend(&out, "    ",
-                        text_.full ? frame : KeepEnd(frame, style_.width - 4, style_.ellipsis()), "\n");
+                        text_.full ? frame : KeepEnd(frame, style_.width - 4, style_.ellipsis()),
+                        "\n");
       }
       if (frames < site.stack.size()) {
-        absl::StrAppend(&out, "    ", style_.Paint(Ink::kDim, absl::StrCat(
-                                  "(", Plural(site.stack.size() - frames, "more frame"), ": --full)")), "\n");
+        absl::StrAppend(
+            &out, "    ",
+            style_.Paint(
+                Ink::kDim,
+                absl::StrCat("(", Plural(site.stack.size() - frames, "more frame"), ": --full)")),
+            "\n");
       }
     }
     return out;
@@ -268,7 +291,8 @@ std::string AmountText(Measure measure, Per per, double value, bool estimated) {
 
 std::string ChangeText(Measure measure, Per per, double change, bool estimated) {
   if (change == 0) return "0";
-  return absl::StrCat(change > 0 ? "+" : "-", AmountText(measure, per, std::fabs(change), estimated));
+  return absl::StrCat(change > 0 ? "+" : "-",
+                      AmountText(measure, per, std::fabs(change), estimated));
 }
 
 std::string CallerText(const RunSite& site, const std::string& executable, size_t width,
@@ -276,14 +300,16 @@ std::string CallerText(const RunSite& site, const std::string& executable, size_
   std::string prefix = executable.empty() ? "" : absl::StrCat(text.style.Name(executable), ": ");
   if (prefix.size() + 16 > width) prefix.clear();
   if (site.caller.empty()) {
-    return absl::StrCat(prefix, text.style.Paint(Ink::kDim, KeepBeginning("[no stack]", width - prefix.size(),
-                                                                          text.style.ellipsis())));
+    return absl::StrCat(
+        prefix, text.style.Paint(Ink::kDim, KeepBeginning("[no stack]", width - prefix.size(),
+                                                          text.style.ellipsis())));
   }
   Frame frame;
   frame.function = site.caller;
   frame.file = site.file;
   frame.line = site.line;
-  return absl::StrCat(prefix, FrameText("", frame, width - DisplayWidth(prefix), text, Ink::kPlain));
+  return absl::StrCat(prefix,
+                      FrameText("", frame, width - DisplayWidth(prefix), text, Ink::kPlain));
 }
 
 std::string RenderDiffText(const RunDiff& diff, const TextOptions& text) {

@@ -26,8 +26,8 @@ bool Counts(double change, double before, const Least& least) {
   return size > 0 && size >= least.amount && size >= least.share * before;
 }
 
-// By how many standard deviations two amounts differ that chance alone has so far apart once in 180 times, of few large
-// blocks in 70: what two 95 % intervals make that do not meet.
+// By how many standard deviations two amounts differ that chance alone has so far apart once in 180
+// times, of few large blocks in 70: what two 95 % intervals make that do not meet.
 constexpr double kApart = 2.772;
 
 // The sample distance of the executable's traces in that run; 0: none is a sample.
@@ -38,23 +38,26 @@ uint64_t SampleBytes(const RunSummary& run, const std::string& executable) {
   return found == run.sample_bytes.end() ? 0 : found->second;
 }
 
-// Where the true bytes of the site are likely to be: what full traces have, and what samples of every
-// `sample_bytes` estimate. `site`: nullptr where it is not there.
+// Where the true bytes of the site are likely to be: what full traces have, and what samples of
+// every `sample_bytes` estimate. `site`: nullptr where it is not there.
 Interval IntervalOf(const RunSite* site, uint64_t sample_bytes, Measure bytes, double z) {
   const uint64_t estimated = site == nullptr ? 0 : site->estimated[bytes];
   const uint64_t exact = site == nullptr ? 0 : site->amounts[bytes] - estimated;
   if (sample_bytes == 0) return {exact, exact};
   if (estimated == 0) {
-    // Nothing of it was sampled. If there had been as much as this, a sample would have had some of it, with the
-    // probability that goes with z.
+    // Nothing of it was sampled. If there had been as much as this, a sample would have had some of
+    // it, with the probability that goes with z.
     const double tail = std::erfc(z / std::sqrt(2.0)) / 2;
-    return {exact, exact + static_cast<uint64_t>(-std::log(tail) * static_cast<double>(sample_bytes))};
+    return {exact,
+            exact + static_cast<uint64_t>(-std::log(tail) * static_cast<double>(sample_bytes))};
   }
   SampledSum sum = bytes == Measure::kLive ? site->live_sample : site->bytes_sample;
   sum.exact = 0;  // is in `exact`
   if (bytes == Measure::kPeak) {
-    // No sum is kept of what was live at the peak: it is taken to be as exact as a part of what was allocated.
-    const double share = std::min(1.0, static_cast<double>(estimated) / std::max(sum.estimate, 1.0));
+    // No sum is kept of what was live at the peak: it is taken to be as exact as a part
+    // of what was allocated.
+    const double share =
+        std::min(1.0, static_cast<double>(estimated) / std::max(sum.estimate, 1.0));
     sum.seen *= share;
     sum.estimate *= share;
     sum.variance *= share;
@@ -76,9 +79,10 @@ double PerByte(const RunSite* site, Measure measure) {
   return bytes == 0 ? 0 : static_cast<double>(site->amounts[measure]) / static_cast<double>(bytes);
 }
 
-// Whether amounts that come from samples differ by no more than those of two samples of the same run may. For the
-// kinds of leaks that is not known. No sums are kept of counts: their intervals are those of their bytes in
-// proportion, which are too narrow where the sizes of a site's blocks differ.
+// Whether amounts that come from samples differ by no more than those of two samples of the
+// same run may. For the kinds of leaks that is not known. No sums are kept of counts: their
+// intervals are those of their bytes in proportion, which are too narrow where the sizes of a
+// site's blocks differ.
 bool MayBeChance(const RunDiff& diff, const DiffRow& row) {
   const Measure measure = diff.options.measure;
   const uint64_t every_before = SampleBytes(*diff.old_run, row.executable);

@@ -79,7 +79,8 @@ void NoteCoverage(absl::string_view file, uint64_t dropped, bool truncated,
   }
 }
 
-// The sites of a module that is gone or another build now have no functions: they would be others than they were.
+// The sites of a module that is gone or another build now have no functions: they would be
+// others than they were.
 void NoteNameless(const ReportView& view, RunSummary* run) {
   std::set<std::string> modules;
   for (const Site* site : view.sites()) modules.insert(view.NamelessModule(site->stack));
@@ -148,8 +149,9 @@ class Sites {
     site->line = caller.line;
     for (size_t i = cut.via; i < cut.end && site->stack.size() < kFramesKept; ++i) {
       const std::string place = render::PlaceText(*frames[i]);
-      site->stack.push_back(place.empty() ? render::FrameName(*frames[i])
-                                          : absl::StrCat(render::FrameName(*frames[i]), "  ", place));
+      site->stack.push_back(place.empty()
+                                ? render::FrameName(*frames[i])
+                                : absl::StrCat(render::FrameName(*frames[i]), "  ", place));
     }
   }
 
@@ -215,8 +217,8 @@ class TreeLosses {
   std::vector<size_t> not_scanned_;
 };
 
-// Collects which part of a tree's sites its samples gave, while each trace is there. Keeps nothing of a tree without
-// samples.
+// Collects which part of a tree's sites its samples gave, while each trace is there. Keeps nothing
+// of a tree without samples.
 class TreeSamples {
  public:
   void See(size_t image, const AnalyzedTrace& trace, MergedSites& sites) {
@@ -291,7 +293,8 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
                analysis.coverage.damage, PartText(analysis.coverage), &run);
   for (const std::string& note : analysis.coverage.notes) run.notes.push_back(note);
   // This is among the notes already.
-  if (analysis.coverage.live_until_ns != 0) run.incomplete.push_back(absl::StrCat(path, ": ", RunPartText(analysis.coverage)));
+  if (analysis.coverage.live_until_ns != 0)
+    run.incomplete.push_back(absl::StrCat(path, ": ", RunPartText(analysis.coverage)));
   for (const std::string& note : symbols.notes()) run.notes.push_back(note);
   NoteNameless(*view, &run);
   Sites sites(*view, run.executables.front(), options.measure, &run);
@@ -347,7 +350,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   for (const size_t image : losses.not_scanned()) {
     if (tree.images[image].process.end == ProcessInfo::End::kExec) continue;
     if (++not_scanned > kMostNamed) continue;
-    run.notes.push_back(absl::StrCat(tree.images[image].file, ": its memory was not scanned at its end"));
+    run.notes.push_back(
+        absl::StrCat(tree.images[image].file, ": its memory was not scanned at its end"));
   }
   run.scanned = not_scanned == 0;
   if (not_scanned > kMostNamed) {
@@ -356,7 +360,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const ProcessImage& image : tree.images) {
     begin = std::min(begin, image.process.start_realtime_ns);
-    end = std::max(end, image.process.start_realtime_ns + static_cast<int64_t>(image.process.own_duration_ns()));
+    end = std::max(end, image.process.start_realtime_ns +
+                            static_cast<int64_t>(image.process.own_duration_ns()));
     run.without_exit_work |= image.process.has_exit_work();
     NoteCoverage(image.file, image.dropped_events, image.truncated, image.damage, image.part, &run);
   }
@@ -418,7 +423,8 @@ void Amounts::Add(const Amounts& other) {
 
 absl::StatusOr<RunSummary> SummarizeRun(const std::vector<std::string>& paths,
                                         const SummaryOptions& options) {
-  if (paths.size() == 1 && !IsDirectory(paths.front())) return SummarizeTrace(paths.front(), options);
+  if (paths.size() == 1 && !IsDirectory(paths.front()))
+    return SummarizeTrace(paths.front(), options);
   return SummarizeTree(paths, options);
 }
 

@@ -51,9 +51,9 @@ struct RunSite {
   uint32_t line = 0;
   std::vector<std::string> stack;  // "function file:line", innermost first, what a person reads
   Amounts amounts;
-  Amounts estimated;               // the part of `amounts` that comes from samples; the rest is exact
-  // How much the site that gave the stack has: of SummaryOptions::measure, then of allocated bytes. The
-  // stack is that of the site with most.
+  Amounts estimated;  // the part of `amounts` that comes from samples; the rest is exact
+  // How much the site that gave the stack has: of SummaryOptions::measure, then of allocated bytes.
+  // The stack is that of the site with most.
   std::pair<uint64_t, uint64_t> weight;
   SampledSum bytes_sample, live_sample;  // what the intervals of `estimated` need
 };
@@ -67,15 +67,16 @@ struct RunSummary {
   bool without_exit_work = false;  // some of it was memtrace's at an exit, and is not in that
   uint64_t processes = 1;
   bool sampled = false;      // amounts are estimates, of one of its traces at least
-  // By the executables of which a trace is a sample: on the average from one sample to the next, the
-  // largest of its traces.
+  // By the executables of which a trace is a sample: on the average from one sample to the next,
+  // the largest of its traces.
   std::map<std::string, uint64_t> sample_bytes;
   bool scanned = false;      // the kinds of leaks are known
-  Amounts totals;            // of all sites, also those that do not match; peak: of the largest process
+  Amounts totals;  // of all sites, also those that do not match; peak: of the largest process
   std::vector<std::string> executables;  // file names
   std::vector<std::string> notes;        // what is missing in it
   std::vector<std::string> incomplete;   // those of the notes that tell of lost events
-  std::vector<std::string> nameless;     // modules that are gone or another build now, with frames of sites in them
+  std::vector<std::string>
+      nameless;  // modules that are gone or another build now, with frames of sites in them
   std::vector<std::string> skipped;      // traces that could not be read, and why
   std::string match;                     // of `sites`; empty: all are there
   std::map<SiteKey, RunSite> sites;
@@ -84,7 +85,8 @@ struct RunSummary {
 struct SummaryOptions {
   symbolizer::Options symbolizer;
   std::string match;  // as for ReportView
-  Measure measure = Measure::kLive;  // what the stack of a site is chosen by, where several have its fingerprint
+  // What the stack of a site is chosen by, where several have its fingerprint.
+  Measure measure = Measure::kLive;
   std::function<void(absl::string_view what, double share)> progress;  // may be empty
 };
 
@@ -96,7 +98,8 @@ absl::StatusOr<RunSummary> SummarizeRun(const std::vector<std::string>& paths,
 enum class Per { kRun, kSecond, kAllocation };
 absl::StatusOr<Per> ParsePer(absl::string_view name);
 absl::string_view PerName(Per per);
-// The number that amounts are divided by: 1, the seconds, or the allocations. nullopt: the run has none.
+// The number that amounts are divided by: 1, the seconds, or the allocations.
+// nullopt: the run has none.
 std::optional<double> Divisor(Per per, uint64_t duration_ns, const Amounts& totals);
 
 }  // namespace memtrace::report

@@ -14,7 +14,8 @@ bool IsKernels(std::string_view name) {
 AddressSpace::AddressSpace(const TraceMetadata& metadata) {
   for (const ModuleRecord& record : metadata.modules) {
     const ModuleInfo& info = record.info;
-    modules_.push_back({info.start, info.end, (info.flags & format::kModuleTracer) != 0, info.path});
+    modules_.push_back(
+        {info.start, info.end, (info.flags & format::kModuleTracer) != 0, info.path});
   }
   std::stable_sort(modules_.begin(), modules_.end(),
                    [](const Module& a, const Module& b) { return a.begin < b.begin; });

@@ -41,7 +41,8 @@ LaggedCorrelation Lagged(const std::vector<double>& x, const std::vector<double>
   found.best = found.now;
   for (size_t lag = 1; lag <= x.size() / kBinsOfLag; ++lag) {
     const double r = Pearson(x, y, lag);
-    if (std::isnan(r) || r < kStrong || r <= found.best + (found.lag_ns == 0 ? kClearlyBetter : 0)) {
+    if (std::isnan(r) || r < kStrong ||
+        r <= found.best + (found.lag_ns == 0 ? kClearlyBetter : 0)) {
       continue;
     }
     found.best = r;
@@ -79,7 +80,8 @@ FaultCorrelation CorrelateFaults(std::span<const UsageSample> samples) {
     }
     return added;
   };
-  const auto live = increments([](const UsageSample& s) { return static_cast<double>(s.live_bytes); });
+  const auto live =
+      increments([](const UsageSample& s) { return static_cast<double>(s.live_bytes); });
   const auto allocated =
       increments([](const UsageSample& s) { return static_cast<double>(s.bytes_allocated); });
   const auto minor = increments([](const UsageSample& s) {

@@ -1,7 +1,8 @@
-// FaultMarks: when the page faults of a run were taken, as far as each was told: at some thousand marks, however
-// many there are.
+// FaultMarks: when the page faults of a run were taken, as far as each was told: at some thousand
+// marks, however many there are.
 //
-// Usage samples have all faults, at a few times; what lies between two of them is shared out by these.
+// Usage samples have all faults, at a few times; what lies between two of them is
+// shared out by these.
 //
 // Single-threaded.
 
@@ -38,7 +39,8 @@ class FaultMarks {
   // All marks; the last one also counts the faults that came after the mark before it.
   std::vector<Mark> All() const {
     std::vector<Mark> all = marks_;
-    if (all.empty() || now_.minor + now_.major != all.back().minor + all.back().major) all.push_back(now_);
+    if (all.empty() || now_.minor + now_.major != all.back().minor + all.back().major)
+      all.push_back(now_);
     return all;
   }
 

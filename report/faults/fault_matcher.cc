@@ -90,7 +90,8 @@ void FaultMatcher::SortIn(const HeapModel& model) {
   clean_at_ = std::max<size_t>(1024, large_.size() * 2);
 }
 
-void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model, const MappingModel& mappings) {
+void FaultMatcher::Take(const Fault& fault, bool own, HeapModel& model,
+                        const MappingModel& mappings) {
   const Waiting waiting{fault.time_ns, fault.tid, CodeOf(fault), fault.major, fault.in_kernel, {}};
   told_.Add(fault.major);
   thrash_.Add(fault.time_ns, fault.address >> 12, fault.major);
@@ -142,7 +143,8 @@ void FaultMatcher::Claim(const HeldBlock& block, const HeapModel& model) {
     const auto [address, fault] = *at;
     at = waiting_.erase(at);
     const uint64_t page_end = (address | (kPage - 1)) + 1, here = std::min(end, page_end) - address;
-    // Within the block it was the allocator's work for it, calloc's for instance; but where it has been handed on.
+    // Within the block it was the allocator's work for it, calloc's for instance; but where
+    // it has been handed on.
     const bool within = address >= block.address() && fault.largest.page_bytes == 0;
     Waiting rest = fault;
     if (within || here >= rest.largest.page_bytes) rest.largest = ClaimantOf(block, model, here);
@@ -257,11 +259,12 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
     site.touchers = Sorted(state.touchers, kMostTouchers);
     details->sites.push_back(std::move(site));
   }
-  std::sort(details->sites.begin(), details->sites.end(), [](const FaultSite& a, const FaultSite& b) {
-    return a.faults.all() != b.faults.all()
-               ? More(a.faults, b.faults)
-               : std::pair(a.stack.value, a.function) < std::pair(b.stack.value, b.function);
-  });
+  std::sort(
+      details->sites.begin(), details->sites.end(), [](const FaultSite& a, const FaultSite& b) {
+        return a.faults.all() != b.faults.all()
+                   ? More(a.faults, b.faults)
+                   : std::pair(a.stack.value, a.function) < std::pair(b.stack.value, b.function);
+      });
   for (const auto& [key, state] : mappings_) {
     details->mappings.push_back(
         {StackId{key.first}, key.second, state.faults, Sorted(state.touchers, kMostTouchers)});
@@ -277,8 +280,9 @@ void FaultMatcher::Finish(HeapModel& model, const MappingModel& mappings, uint64
   }
   std::sort(details->places.begin(), details->places.end(),
             [](const FaultPlace& a, const FaultPlace& b) {
-              return a.faults.all() != b.faults.all() ? More(a.faults, b.faults)
-                                                      : std::pair(a.kind, a.name) < std::pair(b.kind, b.name);
+              return a.faults.all() != b.faults.all()
+                         ? More(a.faults, b.faults)
+                         : std::pair(a.kind, a.name) < std::pair(b.kind, b.name);
             });
   details->touchers = Sorted(touchers_, 1000);
 }

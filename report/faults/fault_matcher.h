@@ -52,7 +52,8 @@ class FaultMatcher {
   // The time of the next fault; UINT64_MAX: there is none.
   uint64_t next_ns() const { return next_ns_; }
   bool any() const { return stream_.log().known; }
-  // The modules that stacks may name; if there are faults, also those that only memory maps tell of.
+  // The modules that stacks may name; if there are faults, also those that only
+  // memory maps tell of.
   const std::vector<ModuleInfo>& modules() const { return modules_; }
 
   // Takes all faults before `time_ns`.
@@ -70,8 +71,9 @@ class FaultMatcher {
     }
     return MayWait(address - kHeader, address + bytes - 1);
   }
-  // The faults that waited for the block are its own, but where it has little of the page: the header that
-  // the allocator wrote may stand before many small blocks, and the page is whose most of it is.
+  // The faults that waited for the block are its own, but where it has little of the
+  // page: the header that the allocator wrote may stand before many small blocks, and the
+  // page is whose most of it is.
   void Claim(const HeldBlock& block, const HeapModel& model);
 
   // The marks of the program's own faults that were taken so far.
@@ -85,13 +87,14 @@ class FaultMatcher {
   // Writes the state into an archive, or reads it out of one (index/state_archive.h).
   template <typename Archive>
   void Fold(Archive& archive);
-  // Zeroes all figures and forgets the faults that wait for a block. See HeapModel::ForgetFigures().
+  // Zeroes all figures and forgets the faults that wait for a block. See
+  // HeapModel::ForgetFigures().
   void ForgetFigures();
 
  private:
   static constexpr uint64_t kSmall = 512;
-  // A number of which the addresses of all blocks are multiples: 16 with glibc, 8 where small blocks are
-  // closer to each other.
+  // A number of which the addresses of all blocks are multiples: 16 with glibc, 8 where small
+  // blocks are closer to each other.
   uint64_t Step() const { return (low_bits_ & 15) == 0 ? 16 : 8; }
   static constexpr uint64_t kHeader = 16;
   static constexpr size_t kMostWaiting = 1 << 16;

@@ -67,7 +67,8 @@ void FaultStream::ReadLog() {
           const uint64_t lost = body.Number(), ns = body.Number();
           if (lost == 0) break;
           log_.lost += lost;
-          log_.last_lost_ns = std::max(log_.last_lost_ns, ns == 0 ? UINT64_MAX : ns - std::min(ns, start));
+          log_.last_lost_ns =
+              std::max(log_.last_lost_ns, ns == 0 ? UINT64_MAX : ns - std::min(ns, start));
           break;
         }
         default:

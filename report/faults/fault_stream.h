@@ -1,8 +1,9 @@
 // FaultStream: the fault events of a trace (format/faults.h) in the order of time.
 //
 // Opening reads the rest of what kFaults blocks say: the source, usage, what was lost. Then
-// faults are given out one after the other (the few changes of the library's own memory are held); held are those of one turn, as many as the rings
-// have room for. A fault that comes later than its turn promised is given out at once.
+// faults are given out one after the other (the few changes of the library's own memory are held);
+// held are those of one turn, as many as the rings have room for. A fault that comes later than its
+// turn promised is given out at once.
 
 #ifndef MEMTRACE_REPORT_FAULTS_FAULT_STREAM_H_
 #define MEMTRACE_REPORT_FAULTS_FAULT_STREAM_H_

@@ -63,7 +63,8 @@ void PageOwners::Begin(const SnapshotMapping& mapping, bool has_blocks) {
   whole_ = PartOf(LastAt(regions_, mapping.begin, begin), mapping);
   anonymous_ = mapping.inode == 0 && mapping.permissions[3] == 'p' && mapping.writable();
   const bool arena = mapping.path.empty() && mapping.begin % kArenaBytes == 0;
-  if (whole_ == RssPart::kOther && anonymous_ && (mapping.path == "[heap]" || has_blocks || arena)) {
+  if (whole_ == RssPart::kOther && anonymous_ &&
+      (mapping.path == "[heap]" || has_blocks || arena)) {
     whole_ = RssPart::kRetained;
   }
 }

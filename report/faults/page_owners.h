@@ -1,8 +1,8 @@
 // PageOwners: whose the memory of a snapshot is, apart from the blocks of the heap that lie in it.
 //
-// Each address is in one RssPart: by who mapped it (the library, the program by a call that is known,
-// the allocator), else by what the mapping is. A mapping of /proc/self/smaps may be of several, for
-// the kernel merges neighbours that look the same.
+// Each address is in one RssPart: by who mapped it (the library, the program by a call that is
+// known, the allocator), else by what the mapping is. A mapping of /proc/self/smaps may be of
+// several, for the kernel merges neighbours that look the same.
 
 #ifndef MEMTRACE_REPORT_FAULTS_PAGE_OWNERS_H_
 #define MEMTRACE_REPORT_FAULTS_PAGE_OWNERS_H_
@@ -30,8 +30,8 @@ class PageOwners {
   // The part that the mapping is as a whole, and that its memory is where nothing more is known.
   RssPart whole() const { return whole_; }
 
-  // The part that the memory is from `address`, in the mapping, up to where the answer changes. Addresses
-  // may go down again within the mapping.
+  // The part that the memory is from `address`, in the mapping, up to where the answer changes.
+  // Addresses may go down again within the mapping.
   struct Stretch {
     RssPart part;
     uint64_t end;

@@ -38,7 +38,8 @@ class RunWalk {
   uint64_t Resident(uint64_t begin, uint64_t end) {
     uint64_t bytes = 0;
     In(begin, end, [&](const PageRun& run) {
-      if (run.state != format::PageState::kSwapped) bytes += OverlapOf(run.begin, run.end, begin, end);
+      if (run.state != format::PageState::kSwapped)
+        bytes += OverlapOf(run.begin, run.end, begin, end);
     });
     return bytes;
   }

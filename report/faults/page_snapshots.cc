@@ -26,8 +26,9 @@ uint64_t Sum(const Parts& parts) {
   return sum;
 }
 
-// Makes the parts add up to what smaps counts. The pages may tell something else, for other threads went on meanwhile:
-// smaps is right, and the bytes that are known to be of blocks are the last to give way.
+// Makes the parts add up to what smaps counts. The pages may tell something else, for other
+// threads went on meanwhile: smaps is right, and the bytes that are known to be of blocks are
+// the last to give way.
 void Fit(uint64_t rss, RssPart whole, Parts* parts) {
   const uint64_t sum = Sum(*parts);
   uint64_t& rest = (*parts)[static_cast<size_t>(whole)];
@@ -115,8 +116,9 @@ class Layer {
     return block.address() + std::max<uint64_t>(block.size() + block.waste(), 1);
   }
 
-  // The resident pages of the mapping, cut to it. The page of zeros is in no Rss: where smaps counts less than there
-  // are pages, by at least the pages that others have as well, those are that page.
+  // The resident pages of the mapping, cut to it. The page of zeros is in no Rss: where
+  // smaps counts less than there are pages, by at least the pages that others have as
+  // well, those are that page.
   std::vector<PageRun> PagesOf(const SnapshotMapping& mapping) {
     std::vector<PageRun> pages;
     uint64_t all = 0, shared = 0;
@@ -181,8 +183,8 @@ class Layer {
       ResidentSite& site = sites_[block.site];
       while (first_run < pages.size() && pages[first_run].end <= begin) ++first_run;
       for (size_t r = first_run; r < pages.size() && pages[r].begin < end; ++r) {
-        const uint64_t asked =
-            OverlapOf(pages[r].begin, pages[r].end, std::max(address, begin), std::min(asked_end, end));
+        const uint64_t asked = OverlapOf(pages[r].begin, pages[r].end, std::max(address, begin),
+                                         std::min(asked_end, end));
         const uint64_t there = OverlapOf(pages[r].begin, pages[r].end, begin, end);
         site.untouched_bytes -= std::min(asked, site.untouched_bytes);
         if (pages[r].state == PageState::kSwapped) {
@@ -248,7 +250,11 @@ struct PageSnapshots::Instant {
 };
 
 PageSnapshots::PageSnapshots(TraceReader* reader, const Range& range, bool beside)
-    : reader_(reader), range_(range), beside_(beside), space_(reader->metadata()), waiting_(FindSnapshots(reader)) {
+    : reader_(reader),
+      range_(range),
+      beside_(beside),
+      space_(reader->metadata()),
+      waiting_(FindSnapshots(reader)) {
   std::reverse(waiting_.begin(), waiting_.end());
   if (!waiting_.empty()) next_ticks_ = waiting_.back().head.ticks;
 }

@@ -9,8 +9,8 @@
 // its pages. A page that several blocks share is parted among them by bytes. Memory: the runs
 // of one snapshot, a copy of the mappings, and a sorted one of the live blocks.
 //
-// What is laid out is a copy, so that `beside` lets a thread of its own do that while the events go on:
-// one snapshot at a time, the next one waits for it. What comes out is the same.
+// What is laid out is a copy, so that `beside` lets a thread of its own do that while the events go
+// on: one snapshot at a time, the next one waits for it. What comes out is the same.
 
 #ifndef MEMTRACE_REPORT_FAULTS_PAGE_SNAPSHOTS_H_
 #define MEMTRACE_REPORT_FAULTS_PAGE_SNAPSHOTS_H_

@@ -1,12 +1,12 @@
 // Thrash: the same pages come in from disk again and again, while the heap does not grow.
 //
 // A *refault* is a major fault on a page that had faulted before: it was taken away meanwhile
-// (swapped out, or a page of a file given up) and was wanted after all. A minor fault on such a page is
-// none: that is memory that the program itself gave back.
+// (swapped out, or a page of a file given up) and was wanted after all. A minor fault on such a
+// page is none: that is memory that the program itself gave back.
 //
-// The run is looked at in steps of kStepNs. A step thrashes with kFewestRefaults or more, if the live
-// heap is not more than kMostGrowth larger at its end than at its begin. Steps that follow each
-// other are one stretch.
+// The run is looked at in steps of kStepNs. A step thrashes with kFewestRefaults or more, if the
+// live heap is not more than kMostGrowth larger at its end than at its begin. Steps that follow
+// each other are one stretch.
 //
 // Pages are remembered up to kMostPages; later ones are not looked at, and `limited` says so.
 
@@ -26,7 +26,8 @@ namespace memtrace::report {
 class ThrashDetector {
  public:
   static constexpr uint64_t kStepNs = 100'000'000;
-  static constexpr uint64_t kFewestRefaults = 20;  // 200 a second: 2 % of a disk's time at 100 us each
+  // 200 a second: 2 % of a disk's time at 100 us each.
+  static constexpr uint64_t kFewestRefaults = 20;
   static constexpr double kMostGrowth = 0.05;
   static constexpr size_t kMostPages = 32 << 20;
 

@@ -47,7 +47,8 @@ bool IsDate(absl::string_view text) {
   date.tm_mday = Digits(text.substr(8, 2));
   const std::tm given = date;
   timegm(&date);  // what is no day becomes another
-  return date.tm_year == given.tm_year && date.tm_mon == given.tm_mon && date.tm_mday == given.tm_mday;
+  return date.tm_year == given.tm_year && date.tm_mon == given.tm_mon &&
+         date.tm_mday == given.tm_mday;
 }
 
 // A word of a line: no blank, no control character, no %, but as %XX.
@@ -97,7 +98,8 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
   entry.kind = *kind;
   const absl::string_view fingerprint = next();
   if (!IsFingerprint(fingerprint)) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", fingerprint, "\" is no fingerprint, which is 16 digits and letters from a to f"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", fingerprint, "\" is no fingerprint, which is 16 digits and letters from a to f"));
   }
   entry.fingerprint = std::string(fingerprint);
   bool has_bytes = false, has_blocks = false;
@@ -107,8 +109,9 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
     if (absl::ConsumePrefix(&text, "caller=")) {
       for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \t"))) {
         if (!absl::StartsWith(word, "until=")) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("\"", word, "\" is a part of caller=, which takes the rest of the line: write it before that"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "\"", word,
+            "\" is a part of caller=, which takes the rest of the line: write it before that"));
       }
       entry.caller = std::string(text);
       break;
@@ -117,7 +120,8 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
     const std::pair<absl::string_view, absl::string_view> field =
         absl::StrSplit(word, absl::MaxSplits('=', 1));
     if (!fields.insert(field.first).second) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", word, "\": ", field.first, "= was there before"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", word, "\": ", field.first, "= was there before"));
     }
     bool good = true;
     if (field.first == "bytes") {
@@ -134,8 +138,9 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
     } else if (field.first == "program") {
       entry.program = FromWord(field.second);
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "\"", word, "\": there are bytes=, blocks=, lost_bytes=, lost_blocks=, until=, program= and caller="));
+      return absl::InvalidArgumentError(absl::StrCat("\"", word,
+                                                     "\": there are bytes=, blocks=, lost_bytes=, "
+                                                     "lost_blocks=, until=, program= and caller="));
     }
     if (!good) {
       return absl::InvalidArgumentError(
@@ -242,14 +247,16 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     const bool looked_for = kinds.Has(old.kind) && programs.contains(old.program);
     if (found != now.end()) {
       if (found->second.bytes == old.bytes && found->second.blocks == old.blocks &&
-          found->second.lost.bytes == old.lost.bytes && found->second.lost.blocks == old.lost.blocks) {
+          found->second.lost.bytes == old.lost.bytes &&
+          found->second.lost.blocks == old.lost.blocks) {
         lines.push_back(line.text);
       } else {
         BaselineEntry changed = old;
         changed.bytes = found->second.bytes;
         changed.blocks = found->second.blocks;
         changed.lost = found->second.lost;
-        lines.push_back(absl::StrCat(BaselineLine(changed), absl::EndsWith(line.text, "\r") ? "\r" : ""));
+        lines.push_back(
+            absl::StrCat(BaselineLine(changed), absl::EndsWith(line.text, "\r") ? "\r" : ""));
       }
       now.erase(found);
     } else if (!looked_for) {
@@ -260,7 +267,8 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     comments = 0;
   }
   // New lines end as the first one does.
-  const char* const end = !lines_.empty() && absl::EndsWith(lines_.front().text, "\r") ? "\r\n" : "\n";
+  const char* const end =
+      !lines_.empty() && absl::EndsWith(lines_.front().text, "\r") ? "\r\n" : "\n";
   std::string text = lines_.empty() ? std::string(kHeader) : "";
   for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
   std::vector<const BaselineEntry*> added;

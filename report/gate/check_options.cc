@@ -60,21 +60,25 @@ absl::Status ParsePolicy(const CheckFlags& flags, GatePolicy* policy) {
   const auto limit = [](absl::string_view option, bool counts) {
     return [option, counts](const std::string& text) { return ParseLimit(option, text, counts); };
   };
-  absl::Status status = ParseAll(flags.max_leaked, limit("--max-leaked", false), &policy->max_leaked);
+  absl::Status status =
+      ParseAll(flags.max_leaked, limit("--max-leaked", false), &policy->max_leaked);
   status.Update(ParseAll(flags.max_peak, limit("--max-peak", false), &policy->max_peak));
   status.Update(ParseAll(flags.max_allocations, limit("--max-allocations", true),
                          &policy->max_allocations));
   // What is said of all programs takes the place of none.
-  const auto frees = [&](const std::vector<std::string>& texts, absl::string_view option, std::vector<Limit>* limits) {
+  const auto frees = [&](const std::vector<std::string>& texts, absl::string_view option,
+                         std::vector<Limit>* limits) {
     std::vector<Limit> given;
     status.Update(ParseAll(texts, limit(option, true), &given));
-    if (std::ranges::any_of(given, [](const Limit& one) { return one.program.empty(); })) limits->clear();
+    if (std::ranges::any_of(given, [](const Limit& one) { return one.program.empty(); }))
+      limits->clear();
     limits->insert(limits->end(), given.begin(), given.end());
   };
   frees(flags.max_invalid_frees, "--max-invalid-frees", &policy->max_invalid_frees);
   frees(flags.max_mismatched_frees, "--max-mismatched-frees", &policy->max_mismatched_frees);
-  status.Update(ParseAll(flags.max_growth, [](const std::string& text) { return ParseGrowth(text); },
-                         &policy->max_growth));
+  status.Update(ParseAll(
+      flags.max_growth, [](const std::string& text) { return ParseGrowth(text); },
+      &policy->max_growth));
   return status;
 }
 
@@ -106,7 +110,8 @@ absl::Status ParseOutputs(const CheckFlags& flags, std::vector<OutputSpec>* outp
   bool plain = false;  // is --format taken up by a file?
   for (const std::string& text : flags.outputs) {
     const size_t equals = text.find('=');
-    // A file that has a = in its name is meant as it is, unless what is before it looks like a format.
+    // A file that has a = in its name is meant as it is, unless what is before it
+    // looks like a format.
     const auto named = equals == text.npos ? absl::StatusOr<GateFormat>(absl::NotFoundError(""))
                                            : ParseGateFormat(text.substr(0, equals));
     if (!named.ok() && equals != text.npos &&
@@ -146,7 +151,8 @@ absl::Status CheckDistinct(const CheckFlags& flags, const std::vector<OutputSpec
     document |= output.format != GateFormat::kText;
   }
   if (to_stdout > 1 && document) {
-    return absl::InvalidArgumentError("standard output would be written twice: give all but one output a file");
+    return absl::InvalidArgumentError(
+        "standard output would be written twice: give all but one output a file");
   }
   std::erase(written, "");
   std::erase(written, "-");
@@ -191,7 +197,8 @@ absl::Status ParseCheckFlags(const CheckFlags& flags, CheckOptions* parsed) {
     const auto text = ReadTextFile(flags.baseline);
     if (!text.ok() && !(absl::IsNotFound(text.status()) && flags.update_baseline)) {
       return absl::IsNotFound(text.status())
-                 ? absl::NotFoundError(absl::StrCat(text.status().message(), "; --update-baseline makes it"))
+                 ? absl::NotFoundError(
+                       absl::StrCat(text.status().message(), "; --update-baseline makes it"))
                  : text.status();
     }
     auto baseline = Baseline::Parse(text.ok() ? *text : "", flags.baseline);

@@ -1,6 +1,6 @@
-// What the words of `memtrace check` ask for, as values: policy, suppressions, baseline, outputs. The
-// files that they name are read, and those that are to be written are tried, so that a mistake is
-// told before anything runs.
+// What the words of `memtrace check` ask for, as values: policy, suppressions, baseline, outputs.
+// The files that they name are read, and those that are to be written are tried, so that a mistake
+// is told before anything runs.
 
 #ifndef MEMTRACE_REPORT_GATE_CHECK_OPTIONS_H_
 #define MEMTRACE_REPORT_GATE_CHECK_OPTIONS_H_

@@ -91,7 +91,8 @@ absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, CheckOptions& options) {
+absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence,
+                          CheckOptions& options) {
   LimitMemory();
   for (const TraceSet::File& file : evidence.set.files) {
     absl::Status status = RefuseToReplace(file.path, flags.gen_suppressions);
@@ -118,8 +119,10 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
   for (const std::string& why : evidence.missing) input.unreadable.push_back({"", why});
   if (flags.run && flags.traces.empty()) {
     // They are gone when this is read.
-    for (GateProcess& process : input.processes) process.file = std::string(render::FileNameOf(process.file));
-    for (GateInput::Unreadable& one : input.unreadable) one.file = std::string(render::FileNameOf(one.file));
+    for (GateProcess& process : input.processes)
+      process.file = std::string(render::FileNameOf(process.file));
+    for (GateInput::Unreadable& one : input.unreadable)
+      one.file = std::string(render::FileNameOf(one.file));
   }
   Analysis files = tree.sites.files();
   // What was called to end a block is looked up of these.
@@ -144,7 +147,8 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, Che
           absl::StrCat(flags.baseline, " is as it was: ", MissingEvidenceSentence(result)));
     }
     if (const absl::Status named = MayBecomeBaseline(result, *names); !named.ok()) {
-      return absl::FailedPreconditionError(absl::StrCat(flags.baseline, " is as it was: ", named.message()));
+      return absl::FailedPreconditionError(
+          absl::StrCat(flags.baseline, " is as it was: ", named.message()));
     }
     const std::set<std::string> programs(result.programs.begin(), result.programs.end());
     const std::string text =
@@ -204,8 +208,10 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
       Check(flags, EvidenceOfRun(directory, !scratch.has_value(), outcome), options);
   const int gate = verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
   if (status == 0) return gate;
-  std::fprintf(stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,
-               outcome.is_the_programs ? "is the program's" : "is that of a program that was not traced", gate);
+  std::fprintf(
+      stderr, "memtrace: exit status %d %s; the gate's alone would be %d\n", status,
+      outcome.is_the_programs ? "is the program's" : "is that of a program that was not traced",
+      gate);
   return status;
 }
 

@@ -21,7 +21,8 @@ struct CheckFlags {
   std::string gen_suppressions;
   std::string baseline, tolerance = "0";
   bool update_baseline = false;
-  std::vector<std::string> max_leaked, max_peak, max_allocations, max_growth, max_invalid_frees, max_mismatched_frees;
+  std::vector<std::string> max_leaked, max_peak, max_allocations, max_growth, max_invalid_frees,
+      max_mismatched_frees;
   std::string missing_evidence = "fail";
   std::string format;
   std::vector<std::string> outputs;  // FILE, or FORMAT=FILE

@@ -52,7 +52,9 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
                     "Write suppressions for what fails; - is standard\n"
                     "output")
       ->type_name("F");
-  check->add_option("--baseline", flags->baseline, "Leaks that are known: fail on new and grown ones")
+  check
+      ->add_option("--baseline", flags->baseline,
+                   "Leaks that are known: fail on new and grown ones")
       ->type_name("F");
   check->add_flag("--update-baseline", flags->update_baseline,
                   "Make the baseline what is found now");
@@ -65,8 +67,8 @@ void RegisterCheckCommand(CLI::App& app, int* exit_code) {
        "[PROG=]BYTES");
   list("--max-allocations", flags->max_allocations, "How often it may allocate; repeatable",
        "[PROG=]N");
-  list("--max-growth", flags->max_growth, "Bytes by which it may grow between two phases;\nrepeatable",
-       "[PROG=]A..B=BYTES");
+  list("--max-growth", flags->max_growth,
+       "Bytes by which it may grow between two phases;\nrepeatable", "[PROG=]A..B=BYTES");
   list("--max-invalid-frees", flags->max_invalid_frees,
        "Double frees, and frees inside of blocks, that it\nmay have; 0; repeatable", "[PROG=]N");
   list("--max-mismatched-frees", flags->max_mismatched_frees,

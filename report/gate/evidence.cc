@@ -37,11 +37,13 @@ Evidence EvidenceOfRun(const std::string& directory, bool kept, const RunOutcome
   } else {
     evidence.set = *std::move(set);
     std::set<std::string> of_run;
-    for (const std::string& path : outcome.traces) of_run.insert(std::string(render::FileNameOf(path)));
+    for (const std::string& path : outcome.traces)
+      of_run.insert(std::string(render::FileNameOf(path)));
     std::erase_if(evidence.set.files, [&](const TraceSet::File& file) {
       return !of_run.contains(std::string(render::FileNameOf(file.path)));
     });
-    if (evidence.set.files.empty()) none = absl::StrCat(directory, " has no trace but those of other runs");
+    if (evidence.set.files.empty())
+      none = absl::StrCat(directory, " has no trace but those of other runs");
   }
   if (!none.empty() && outcome.missing.empty()) {
     evidence.missing.push_back(absl::StrCat(

@@ -20,8 +20,8 @@ struct Evidence {
 
 Evidence EvidenceOf(const std::vector<std::string>& paths);
 
-// What a run left in a directory, which may have traces of earlier runs, and of others at the same time.
-// `kept`: the user knows the directory, which an error then names.
+// What a run left in a directory, which may have traces of earlier runs, and of others at the same
+// time. `kept`: the user knows the directory, which an error then names.
 Evidence EvidenceOfRun(const std::string& directory, bool kept, const RunOutcome& outcome);
 
 }  // namespace memtrace::report::gate

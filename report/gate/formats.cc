@@ -68,7 +68,8 @@ SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak) {
     if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
     // A name without a directory is relative to where the compiler ran: the project's root, or
     // it would have been told more.
-    std::string path = frame->file.front() == '/' ? BelowRoots(roots, frame->file) : WithoutDots(frame->file);
+    std::string path =
+        frame->file.front() == '/' ? BelowRoots(roots, frame->file) : WithoutDots(frame->file);
     if (!path.empty()) return {std::move(path), frame->line};
   }
   return {};
@@ -80,9 +81,10 @@ std::string Processes(uint64_t count) {
 
 std::string LeakSentence(const GateReport& report, const GateLeak& leak) {
   const Frame* caller = report.names->Caller(leak.stack);
-  std::string text = absl::StrCat(
-      KindPhrase(leak.kind), ": ", leak::AmountText(leak.total), ", allocated by ", render::AllocationName(*report.names, leak.stack, leak.function),
-      caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)));
+  std::string text =
+      absl::StrCat(KindPhrase(leak.kind), ": ", leak::AmountText(leak.total), ", allocated by ",
+                   render::AllocationName(*report.names, leak.stack, leak.function),
+                   caller == nullptr ? "" : absl::StrCat(" in ", render::FrameName(*caller)));
   if (leak.indirect.blocks > 0) {
     absl::StrAppend(&text, "; with it ", leak::AmountText(leak.indirect), " indirectly");
   }
@@ -95,13 +97,15 @@ std::vector<std::string> MissingEvidence(const GateResult& result) {
 }
 
 bool MissingEvidenceFails(const GateResult& result) {
-  return result.usable == 0 || (!result.missing_evidence.empty() && result.policy.missing_evidence_fails);
+  return result.usable == 0 ||
+         (!result.missing_evidence.empty() && result.policy.missing_evidence_fails);
 }
 
 std::string MissingEvidenceSentence(const GateResult& result) {
   const std::vector<std::string> missing = MissingEvidence(result);
-  return absl::StrCat("no usable evidence: ", missing.front(),
-                      missing.size() == 1 ? "" : absl::StrCat(" (and ", missing.size() - 1, " more)"));
+  return absl::StrCat(
+      "no usable evidence: ", missing.front(),
+      missing.size() == 1 ? "" : absl::StrCat(" (and ", missing.size() - 1, " more)"));
 }
 
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
@@ -110,8 +114,8 @@ std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
     case Verdict::kBudget: return "counted by --max-leaked";
     case Verdict::kNew: return report.baseline.empty() ? "" : "new: not in the baseline";
     case Verdict::kGrown:
-      return absl::StrCat("grown: ", leak::AmountText(leak.most), " in one process, the baseline allows ",
-                          leak::AmountText(leak.allowed));
+      return absl::StrCat("grown: ", leak::AmountText(leak.most),
+                          " in one process, the baseline allows ", leak::AmountText(leak.allowed));
     case Verdict::kExpired:
       return absl::StrCat("expired: the baseline accepted it until ", leak.until);
     case Verdict::kWithin:
@@ -120,12 +124,14 @@ std::string VerdictSentence(const GateReport& report, const GateLeak& leak) {
   return "";
 }
 
-std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report, const GateLeak& leak) {
+std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report,
+                                                           const GateLeak& leak) {
   std::vector<std::pair<std::string, LeakAmount>> places;
   std::map<std::string, size_t> known;
   for (const auto& [stack, amount] : leak.by_stack) {
     const Frame* const caller = report.names->Caller(stack);
-    const std::string place = caller != nullptr ? FrameLine(*caller, RootsOf(report, leak)) : "[no stack]";
+    const std::string place =
+        caller != nullptr ? FrameLine(*caller, RootsOf(report, leak)) : "[no stack]";
     const auto [at, is_new] = known.try_emplace(place, places.size());
     if (is_new) places.emplace_back(place, LeakAmount{});
     places[at->second].second.bytes += amount.bytes;

@@ -49,20 +49,22 @@ struct SourcePlace {
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
-// A line for each process or file that gives no usable evidence, or one that says that no process was looked at;
-// empty: all give some.
+// A line for each process or file that gives no usable evidence, or one that says that no process
+// was looked at; empty: all give some.
 std::vector<std::string> MissingEvidence(const GateResult& result);
 // Whether the gate fails because evidence is missing.
 bool MissingEvidenceFails(const GateResult& result);
 // "no usable evidence: FILE: why (and 2 more)".
 std::string MissingEvidenceSentence(const GateResult& result);
-// Whether the leak is gated, and why: "new: not in the baseline". Empty: it is, and there is no baseline.
+// Whether the leak is gated, and why: "new: not in the baseline". Empty: it is, and
+// there is no baseline.
 std::string VerdictSentence(const GateReport& report, const GateLeak& leak);
 // A text by which the leak is known in all runs and after rebuilds.
 std::string LeakIdentity(const GateLeak& leak);
-// The places of the callers that leak, "load  two.c:7", the one with most bytes first. A fingerprint has no
-// lines, so that a known leak may have a new place.
-std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report, const GateLeak& leak);
+// The places of the callers that leak, "load  two.c:7", the one with most bytes first. A
+// fingerprint has no lines, so that a known leak may have a new place.
+std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& report,
+                                                           const GateLeak& leak);
 // A line for each frame worth reading; not escaped.
 std::vector<std::string> StackLines(const GateReport& report, const GateLeak& leak);
 // "failed: 2 leaks, 1 limit".

@@ -21,7 +21,8 @@ namespace memtrace::report::gate {
 namespace {
 
 constexpr char kEndNotScanned[] =
-    "MEMTRACE_LEAK_CHECK=off, or it left by a way that is not seen, or by two threads at once, or MEMTRACE_MAX_BYTES "
+    "MEMTRACE_LEAK_CHECK=off, or it left by a way that is not seen, or by two threads at once, or "
+    "MEMTRACE_MAX_BYTES "
     "left no room for it";
 
 const LeakScan* LastScan(const Analysis& analysis) {
@@ -37,17 +38,19 @@ const LeakScan* LastCompleteScan(const Analysis& analysis) {
 
 // At a size limit, on a full disk, in a sandbox.
 std::string WhenItStopped(const Coverage& coverage) {
-  return absl::StrFormat("the recording stopped after %.3f s, before the process ended: memtrace report says why",
-                         static_cast<double>(*coverage.recording_end_ns) / 1e9);
+  return absl::StrFormat(
+      "the recording stopped after %.3f s, before the process ended: memtrace report says why",
+      static_cast<double>(*coverage.recording_end_ns) / 1e9);
 }
 
-// A phrase about events that are missing; empty: none are. Each missing event may be the free of a block
-// that looks like a leak, or the allocation of one that is.
+// A phrase about events that are missing; empty: none are. Each missing event may be the free of a
+// block that looks like a leak, or the allocation of one that is.
 std::string WhyEventsAreMissing(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   if (coverage.dropped_events > 0) {
-    return absl::StrCat(render::Plural(coverage.dropped_events, "event"), " could not be written",
-                        coverage.recording_end_ns.has_value() ? absl::StrCat("; ", WhenItStopped(coverage)) : "");
+    return absl::StrCat(
+        render::Plural(coverage.dropped_events, "event"), " could not be written",
+        coverage.recording_end_ns.has_value() ? absl::StrCat("; ", WhenItStopped(coverage)) : "");
   }
   if (!coverage.damage.empty()) return absl::StrCat("the trace is damaged: ", coverage.damage);
   if (coverage.lost_blocks > 0) return "parts of the trace are missing";
@@ -68,15 +71,16 @@ uint64_t JudgedBlocks(const LeakScan& scan) {
   return judged;
 }
 
-// A scan that looked at nothing although there was something proves nothing. What the program declared to
-// be no leak was looked at.
+// A scan that looked at nothing although there was something proves nothing. What the program
+// declared to be no leak was looked at.
 bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
   return JudgedBlocks(scan) == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
 }
 
 std::string HowItEnded(const ProcessInfo& process) {
   switch (process.end) {
-    case ProcessInfo::End::kSignal: return absl::StrCat("killed by ", render::SignalName(process.end_signal));
+    case ProcessInfo::End::kSignal:
+      return absl::StrCat("killed by ", render::SignalName(process.end_signal));
     case ProcessInfo::End::kCut: return "it was killed, or still runs";
     case ProcessInfo::End::kExec:
     case ProcessInfo::End::kExit: break;
@@ -106,18 +110,23 @@ std::vector<PhaseMark> MarksOf(const Analysis& analysis) {
 std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   const Analysis& analysis = trace.analysis;
   std::vector<ProcessEnds> found;
-  if (!WhyEventsAreMissing(analysis).empty()) return found;  // an allocation in between may be among them
+  // An allocation in between may be among them.
+  if (!WhyEventsAreMissing(analysis).empty()) return found;
   for (const InvalidFree* story : CertainInvalidFrees(analysis)) {
     const auto by = story->again.by_realloc ? BlockEnds::By::kRealloc : BlockEnds::By::kFree;
-    found.push_back({process, true, {story->allocated.stack, story->again.stack, story->function, by, story->times}});
+    found.push_back(
+        {process,
+         true,
+         {story->allocated.stack, story->again.stack, story->function, by, story->times}});
   }
-  // A realloc is a mistake if the block came from operator new. If that has a library of its own, only blocks from that
-  // library are kept: so the names of the many others are not needed.
+  // A realloc is a mistake if the block came from operator new. If that has a library of its own,
+  // only blocks from that library are kept: so the names of the many others are not needed.
   const bool has_cxx_runtime = render::CxxOperatorsOf(analysis).has_runtime;
   const ModuleIndex modules(analysis.modules);
   for (const BlockEnds& ends : analysis.block_ends) {
     if (ends.by == BlockEnds::By::kRealloc && has_cxx_runtime) {
-      const ModuleInfo* const module = ends.from ? modules.Find(trace.stacks->node(ends.from)) : nullptr;
+      const ModuleInfo* const module =
+          ends.from ? modules.Find(trace.stacks->node(ends.from)) : nullptr;
       if (module == nullptr || !SiteSymbols::IsCxxRuntime(module->path)) continue;
     }
     found.push_back({process, false, ends});
@@ -125,11 +134,12 @@ std::vector<ProcessEnds> EndsOf(uint32_t process, const AnalyzedTrace& trace) {
   return found;
 }
 
-// What the traces say of themselves. Processes of a program whose notes differ in their times alone say it without these, and
-// so once.
+// What the traces say of themselves. Processes of a program whose notes differ in their times alone
+// say it without these, and so once.
 class NotesOfPrograms {
  public:
-  void Add(size_t process, const std::string& program, const std::string& note, const std::string& of_many) {
+  void Add(size_t process, const std::string& program, const std::string& note,
+           const std::string& of_many) {
     const auto [at, is_new] = notes_.try_emplace({program, of_many}, Note{note, {}});
     if (at->second.text != note) at->second.text = of_many;
     at->second.processes.push_back(process);
@@ -227,8 +237,9 @@ std::vector<StackId> GateInput::Stacks() const {
   return stacks;
 }
 
-GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,
-                     const std::function<void(double)>& progress, TreeAnalysis* tree) {
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
+                     const FindModuleNames& find_names, const std::function<void(double)>& progress,
+                     TreeAnalysis* tree) {
   GateInput input;
   std::vector<std::string> events_missing;  // by process
   NotesOfPrograms notes;
@@ -271,17 +282,20 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
         stacks.push_back(record.stack);
       }
     }
-    // Events that were not recorded cannot fail the gate, but a reader who is told that it is clean must know.
+    // Events that were not recorded cannot fail the gate, but a reader who is told that
+    // it is clean must know.
     if (process.no_evidence.empty()) {
       for (const std::string& note : analysis.coverage.notes) {
-        notes.Add(input.processes.size() - 1, process.program, note, NoteOfMany(analysis.coverage, note));
+        notes.Add(input.processes.size() - 1, process.program, note,
+                  NoteOfMany(analysis.coverage, note));
       }
     }
     if (analysis.coverage.stops > 0) {
-      process.notes.push_back(absl::StrCat(
-          process.program, " (", process.pid, ") stopped the recording ",
-          render::Plural(analysis.coverage.stops, "time"), ": ",
-          render::Plural(analysis.coverage.stopped_allocations, "allocation"), " then are not looked at"));
+      process.notes.push_back(
+          absl::StrCat(process.program, " (", process.pid, ") stopped the recording ",
+                       render::Plural(analysis.coverage.stops, "time"), ": ",
+                       render::Plural(analysis.coverage.stopped_allocations, "allocation"),
+                       " then are not looked at"));
     }
     if (policy.looks_at_unfreed()) {
       for (const Site& site : analysis.sites) {
@@ -312,8 +326,8 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
       input.unreadable.push_back({skipped.file, skipped.why});
     }
   }
-  // Only the trace of what a process became may show that it replaced itself. Its heap went with it: as with memcheck,
-  // nobody looks for what it had lost until then.
+  // Only the trace of what a process became may show that it replaced itself. Its heap went with
+  // it: as with memcheck, nobody looks for what it had lost until then.
   for (size_t i = 0; i < input.processes.size(); ++i) {
     GateProcess& process = input.processes[i];
     if (tree->images[i].process.end != ProcessInfo::End::kExec) continue;
@@ -323,8 +337,10 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindMo
     // The trace of what it became must be there as well: that is a process of the run like others.
     if (tree->tree.nodes[i].replaced_by == kNoImage && process.no_evidence.empty()) {
       process.not_seen =
-          "it became another program (exec), which is not traced: statically linked, set-user-ID or set-group-ID, of "
-          "another architecture, started without LD_PRELOAD, or its trace was not given, or could not be created (by "
+          "it became another program (exec), which is not traced: statically linked, set-user-ID "
+          "or set-group-ID, of "
+          "another architecture, started without LD_PRELOAD, or its trace was not given, or could "
+          "not be created (by "
           "another user than before)";
     }
   }

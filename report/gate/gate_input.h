@@ -55,7 +55,9 @@ struct GateProcess {
   uint64_t duration_ns = 0;  // without memtrace's work at the exit
   std::vector<PhaseMark> phases;  // by time
 
-  bool IsNamed(absl::string_view name) const { return name == program || (!called_as.empty() && name == called_as); }
+  bool IsNamed(absl::string_view name) const {
+    return name == program || (!called_as.empty() && name == called_as);
+  }
 };
 
 // The leak of one process with one stack.
@@ -67,7 +69,8 @@ struct ProcessLoss {
   LeakAmount direct, indirect;
 };
 
-// How blocks of one process ended: by what was certainly an invalid free, or by what may not fit to where they came from.
+// How blocks of one process ended: by what was certainly an invalid free, or by what may not fit to
+// where they came from.
 struct ProcessEnds {
   uint32_t process = 0;  // element of GateInput::processes
   bool invalid = false;
@@ -88,8 +91,9 @@ struct GateInput {
 };
 
 // Reads all traces of `set`. `tree` gets what AnalyzeTree() returns.
-GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy, const FindModuleNames& find_names,
-                     const std::function<void(double)>& progress, TreeAnalysis* tree);
+GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
+                     const FindModuleNames& find_names, const std::function<void(double)>& progress,
+                     TreeAnalysis* tree);
 
 // Why an analysis is no evidence for such a policy; empty: it is.
 std::string WhyNoEvidence(const Analysis& analysis, const GatePolicy& policy);

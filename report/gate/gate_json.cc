@@ -36,7 +36,8 @@ Json LeakJson(const GateReport& report, const GateLeak& leak) {
   }
   json["places"] = Json::array();
   for (const auto& [place, amount] : LeakPlaces(report, leak)) {
-    json["places"].push_back({{"place", place}, {"bytes", amount.bytes}, {"blocks", amount.blocks}});
+    json["places"].push_back(
+        {{"place", place}, {"bytes", amount.bytes}, {"blocks", amount.blocks}});
   }
   json["stack"] = render::StackJson(*report.names, leak.stack);
   return json;
@@ -124,14 +125,14 @@ std::string RenderGateGitlab(const GateReport& report) {
     if (!IsGated(leak.verdict)) continue;
     const SourcePlace place = PlaceOf(report, leak);
     const std::string verdict = VerdictSentence(report, leak);
-    json.push_back(
-        {{"description", LeakSentence(report, leak) + (verdict.empty() ? "" : " (" + verdict + ")")},
-         {"check_name", "memtrace/" + std::string(KindName(leak.kind))},
-         {"fingerprint", LeakIdentity(leak)},
-         {"severity", SeverityOf(leak.kind)},
-         {"location",
-          {{"path", place.path.empty() ? leak.program : place.path},
-           {"lines", {{"begin", place.line == 0 ? 1 : place.line}}}}}});
+    json.push_back({{"description",
+                     LeakSentence(report, leak) + (verdict.empty() ? "" : " (" + verdict + ")")},
+                    {"check_name", "memtrace/" + std::string(KindName(leak.kind))},
+                    {"fingerprint", LeakIdentity(leak)},
+                    {"severity", SeverityOf(leak.kind)},
+                    {"location",
+                     {{"path", place.path.empty() ? leak.program : place.path},
+                      {"lines", {{"begin", place.line == 0 ? 1 : place.line}}}}}});
   }
   for (const GateExcess& excess : report.result->excesses) {
     const std::string name(ExcessName(excess.what));

@@ -1,6 +1,6 @@
-// JUnit, as Jenkins and GitLab read it: a test case for each leak that is gated and each limit that was
-// passed, for Jenkins shows one failure of a case; for a program that has none a case that passes; an error
-// where there is no evidence.
+// JUnit, as Jenkins and GitLab read it: a test case for each leak that is gated and each limit that
+// was passed, for Jenkins shows one failure of a case; for a program that has none a case that
+// passes; an error where there is no evidence.
 
 #include <algorithm>
 #include <map>
@@ -123,7 +123,8 @@ std::string RenderGateJunit(const GateReport& report) {
       one.accepted.push_back(absl::StrCat("known: ", LeakSentence(report, leak)));
     }
   }
-  for (const GateExcess& excess : result.excesses) programs[excess.program].excesses.push_back(&excess);
+  for (const GateExcess& excess : result.excesses)
+    programs[excess.program].excesses.push_back(&excess);
   const bool missing = !MissingEvidence(result).empty();
   const bool errors_fail = MissingEvidenceFails(result);
 

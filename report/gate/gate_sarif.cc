@@ -27,7 +27,8 @@ constexpr Rule kRules[] = {
     {"memtrace/indirect", "IndirectLeak", "Only lost blocks point to the block."},
     {"memtrace/possible", "PossibleLeak", "Only pointers into the middle of the block are left."},
     {"memtrace/reachable", "ReachableAtExit", "The block was still pointed to, and never freed."},
-    {"memtrace/unfreed", "NotFreed", "The block was never freed; nobody looked for pointers to it."},
+    {"memtrace/unfreed", "NotFreed",
+     "The block was never freed; nobody looked for pointers to it."},
     {"memtrace/limit-leaked", "LeakedBeyondLimit", "A process leaked more than --max-leaked."},
     {"memtrace/limit-peak", "PeakBeyondLimit", "A process used more than --max-peak at once."},
     {"memtrace/limit-allocations", "AllocationsBeyondLimit",
@@ -36,8 +37,10 @@ constexpr Rule kRules[] = {
     {"memtrace/limit-invalid-frees", "InvalidFree",
      "What was freed was no live block: a double free, or an address inside of a block."},
     {"memtrace/limit-mismatched-frees", "MismatchedFree",
-     "A block was ended by another kind of function than it came from: operator new and free, new[] and delete."},
-    {"memtrace/no-evidence", "NoEvidence", "What a process lost is not known: it is no proof that nothing was."},
+     "A block was ended by another kind of function than it came from: operator new and free, "
+     "new[] and delete."},
+    {"memtrace/no-evidence", "NoEvidence",
+     "What a process lost is not known: it is no proof that nothing was."},
 };
 
 // A URI reference: what is neither plain nor a slash is %XX.
@@ -141,10 +144,11 @@ std::string RenderGateSarif(const GateReport& report) {
         {{"ruleId", kRules[rule].id},
          {"ruleIndex", rule},
          {"level", "error"},
-         {"message", {{"text", absl::StrCat(excess.program, " ", ExcessText(excess), excess.details.empty() ? "" : ": ",
-                                             absl::StrJoin(excess.details, "; "), ".")}}},
-         {"locations",
-          Json::array({{{"physicalLocation", PhysicalLocation(excess.program, 1)}}})},
+         {"message",
+          {{"text", absl::StrCat(excess.program, " ", ExcessText(excess),
+                                 excess.details.empty() ? "" : ": ",
+                                 absl::StrJoin(excess.details, "; "), ".")}}},
+         {"locations", Json::array({{{"physicalLocation", PhysicalLocation(excess.program, 1)}}})},
          {"partialFingerprints",
           {{"memtraceLeak/v1",
             absl::StrCat(kRules[rule].id, "-", excess.phases, "-", excess.program)}}}});
@@ -152,12 +156,14 @@ std::string RenderGateSarif(const GateReport& report) {
   // A server takes no result for leaks that are all mended.
   if (MissingEvidenceFails(result)) {
     const size_t rule = std::size(kRules) - 1;
-    results.push_back({{"ruleId", kRules[rule].id},
-                       {"ruleIndex", rule},
-                       {"level", "error"},
-                       {"message", {{"text", absl::StrCat(MissingEvidenceSentence(result), ".")}}},
-                       {"locations", Json::array({{{"physicalLocation", PhysicalLocation("memtrace check", 1)}}})},
-                       {"partialFingerprints", {{"memtraceLeak/v1", "no-evidence"}}}});
+    results.push_back(
+        {{"ruleId", kRules[rule].id},
+         {"ruleIndex", rule},
+         {"level", "error"},
+         {"message", {{"text", absl::StrCat(MissingEvidenceSentence(result), ".")}}},
+         {"locations",
+          Json::array({{{"physicalLocation", PhysicalLocation("memtrace check", 1)}}})},
+         {"partialFingerprints", {{"memtraceLeak/v1", "no-evidence"}}}});
   }
   Json notifications = Json::array();
   for (const std::string& missing : result.missing_evidence) {

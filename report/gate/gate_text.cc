@@ -29,10 +29,10 @@ class Text {
     Line(absl::StrCat("memtrace check: ", absl::AsciiStrToUpper(std::string(
                           OutcomeName(result_.outcome))),
                       VerdictLine(report_).substr(OutcomeName(result_.outcome).size())));
-    Line(absl::StrCat("  ", Processes(result_.usable), " of ",
-                      render::Plural(result_.programs.size(), "program"), " looked at; fails on ",
-                      KindNames(result_.policy.fail_on),
-                      report_.baseline.empty() ? "" : absl::StrCat("; baseline ", report_.baseline)));
+    Line(absl::StrCat(
+        "  ", Processes(result_.usable), " of ", render::Plural(result_.programs.size(), "program"),
+        " looked at; fails on ", KindNames(result_.policy.fail_on),
+        report_.baseline.empty() ? "" : absl::StrCat("; baseline ", report_.baseline)));
     if (result_.frees_unseen && result_.policy.needs_scan()) {
       Line("  some frees are not seen: what is definitely lost may have been freed there");
     }
@@ -64,8 +64,9 @@ class Text {
   void Evidence() {
     List("no evidence", result_.missing_evidence);
     if (result_.missing_evidence.empty() || result_.policy.missing_evidence_fails) return;
-    Line(result_.usable == 0 ? "(--missing-evidence report: this would not fail, but no process proves anything)"
-                             : "(--missing-evidence report: this does not fail)");
+    Line(result_.usable == 0
+             ? "(--missing-evidence report: this would not fail, but no process proves anything)"
+             : "(--missing-evidence report: this does not fail)");
   }
 
   void Limits() {
@@ -81,7 +82,8 @@ class Text {
     size_t shown = 0, hidden = 0;
     for (const GateLeak& leak : result_.leaks) {
       const bool lost = leak.kind == LeakKind::kDefinite || leak.kind == LeakKind::kPossible;
-      // Leaks that are accepted, or not asked about, are in the totals; --full shows some of them here as well.
+      // Leaks that are accepted, or not asked about, are in the totals; --full shows some
+      // of them here as well.
       if (!IsGated(leak.verdict) && leak.verdict != Verdict::kBudget &&
           !(report_.full && (lost || leak.verdict == Verdict::kWithin))) {
         continue;
@@ -103,7 +105,8 @@ class Text {
   void Leak(const GateLeak& leak) {
     Line("");
     Line(absl::StrCat(leak::AmountText(leak.total), " ", KindPhrase(leak.kind), "  [", leak.program,
-                      leak.processes > 1 ? absl::StrCat(", ", Processes(leak.processes)) : "", "]"));
+                      leak.processes > 1 ? absl::StrCat(", ", Processes(leak.processes)) : "",
+                      "]"));
     const std::string verdict = VerdictSentence(report_, leak);
     if (!verdict.empty()) Line(absl::StrCat("  ", verdict));
     if (leak.indirect.blocks > 0) {
@@ -152,18 +155,20 @@ class Text {
     const size_t shown = report_.full ? places.size() : std::min(places.size(), kPlacesShown);
     for (size_t i = 0; i < shown; ++i) {
       const std::string amount = absl::StrCat("  ", leak::AmountText(places[i].second), " at ");
-      const size_t room = report_.style.width > amount.size() + 20 ? report_.style.width - amount.size() : 20;
+      const size_t room =
+          report_.style.width > amount.size() + 20 ? report_.style.width - amount.size() : 20;
       const std::string place = render::EscapeControls(places[i].first);
       Line(absl::StrCat(amount, report_.full ? place : render::KeepEnd(place, room, "...")));
     }
-    if (shown < places.size()) Line(absl::StrCat("  and ", places.size() - shown, " more places: --full"));
+    if (shown < places.size())
+      Line(absl::StrCat("  and ", places.size() - shown, " more places: --full"));
   }
 
   void Fixed() {
     std::vector<std::string> items;
     for (const BaselineEntry& entry : result_.fixed) {
-      items.push_back(absl::StrCat(report_.baseline, ":", entry.line, ": ", KindName(entry.kind), " ",
-                                   entry.fingerprint, " ", entry.caller));
+      items.push_back(absl::StrCat(report_.baseline, ":", entry.line, ": ", KindName(entry.kind),
+                                   " ", entry.fingerprint, " ", entry.caller));
     }
     List("fixed", items);
     if (!items.empty()) Line("These are gone: --update-baseline takes them out.");

@@ -37,9 +37,12 @@ std::string GeneratedSuppressions(const GateReport& report) {
           absl::StrCat(leak.program, " ", leak.fingerprint, " ",
                        CallerWithoutLine(*report.names, stack)),
           kind, function, report.names->Frames(stack));
-      // Of a deep stack an entry has the innermost frames: it may be another's, or one before it takes all of its.
+      // Of a deep stack an entry has the innermost frames: it may be another's, or one
+      // before it takes all of its.
       const absl::string_view body = WithoutName(one);
-      if (std::ranges::any_of(written, [&](const std::string& before) { return absl::StartsWith(body, before); })) continue;
+      if (std::ranges::any_of(
+              written, [&](const std::string& before) { return absl::StartsWith(body, before); }))
+        continue;
       written.emplace_back(body);
       absl::StrAppend(&text, one);
     }

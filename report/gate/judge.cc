@@ -95,8 +95,9 @@ struct Sum {
   }
 };
 
-// What --max-leaked adds up. A block that was lost is among those that were not freed, too: where these
-// are looked at they are all of it. A process that another program replaced has freed nothing.
+// What --max-leaked adds up. A block that was lost is among those that were not freed,
+// too: where these are looked at they are all of it. A process that another program
+// replaced has freed nothing.
 bool IsLeaked(const GatePolicy& policy, const GateProcess& process, LeakKind kind) {
   if (policy.looks_at_unfreed() && !process.replaced) return kind == LeakKind::kUnfreed;
   const LeakKindSet kinds = policy.fail_on.Without(LeakKind::kUnfreed).empty()
@@ -120,8 +121,8 @@ Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& base
   leak->allowed = {entry->bytes, entry->blocks};
   leak->until = entry->until;
   if (!entry->until.empty() && policy.today > entry->until) return Verdict::kExpired;
-  // Which of the lost blocks leads to the others is a matter of addresses and stale words: where no more
-  // are lost than before, it is the same leak.
+  // Which of the lost blocks leads to the others is a matter of addresses and stale words: where no
+  // more are lost than before, it is the same leak.
   const bool within =
       IsWithin(leak->allowed, leak->most, policy.tolerance) ||
       (entry->lost.blocks != 0 && IsWithin(entry->lost, leak->most_lost, policy.tolerance));
@@ -135,24 +136,28 @@ class Excesses {
 
   template <typename ValueOf>
   void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of) {
-    Check(what, limits, value_of, [](size_t) { return std::vector<std::string>(); }, /*needs_evidence=*/true);
+    Check(
+        what, limits, value_of, [](size_t) { return std::vector<std::string>(); },
+        /*needs_evidence=*/true);
   }
   // What is certain of any process.
   template <typename ValueOf, typename DetailsOf>
-  void CheckOfAny(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of, DetailsOf details_of) {
+  void CheckOfAny(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of,
+                  DetailsOf details_of) {
     Check(what, limits, value_of, details_of, /*needs_evidence=*/false);
   }
 
  private:
   template <typename ValueOf, typename DetailsOf>
-  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of, DetailsOf details_of,
-             bool needs_evidence) {
+  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of,
+             DetailsOf details_of, bool needs_evidence) {
     for (const Limit& limit : limits) {
       GateExcess worst;
       for (size_t i = 0; i < input_.processes.size(); ++i) {
         const GateProcess& process = input_.processes[i];
         if (needs_evidence && !process.no_evidence.empty()) continue;
-        if (!limit.program.empty() ? !process.IsNamed(limit.program) : HasOwnLimit(limits, process)) {
+        if (!limit.program.empty() ? !process.IsNamed(limit.program)
+                                   : HasOwnLimit(limits, process)) {
           continue;
         }
         const uint64_t value = value_of(i);
@@ -196,7 +201,8 @@ bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* gr
   return false;
 }
 
-bool HoldsFor(const GrowthLimit& limit, const std::vector<GrowthLimit>& all, const GateProcess& process) {
+bool HoldsFor(const GrowthLimit& limit, const std::vector<GrowthLimit>& all,
+              const GateProcess& process) {
   if (!limit.program.empty()) return process.IsNamed(limit.program);
   return std::none_of(all.begin(), all.end(), [&](const GrowthLimit& other) {
     return !other.program.empty() && process.IsNamed(other.program) && other.from == limit.from &&
@@ -224,8 +230,8 @@ void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* r
     const std::string phases = absl::StrCat(limit.from, "..", limit.to);
     if (!passed_both) {
       result->missing_evidence.push_back(
-          absl::StrCat("--max-growth ", limit.program, limit.program.empty() ? "" : "=", phases, ": no ",
-                       limit.program.empty() ? "process" : "process of it",
+          absl::StrCat("--max-growth ", limit.program, limit.program.empty() ? "" : "=", phases,
+                       ": no ", limit.program.empty() ? "process" : "process of it",
                        " has these phases or marks, in this order"));
     }
     if (worst.processes == 0) continue;
@@ -241,7 +247,8 @@ void NoteUnusedLimits(absl::string_view option, const std::vector<Limit>& limits
                       const std::set<std::string>& names, std::vector<std::string>* notes) {
   for (const Limit& limit : limits) {
     if (limit.program.empty() || names.contains(limit.program)) continue;
-    notes->push_back(absl::StrCat(option, " ", limit.program, "=...: no process of that name was looked at"));
+    notes->push_back(
+        absl::StrCat(option, " ", limit.program, "=...: no process of that name was looked at"));
   }
 }
 
@@ -252,8 +259,13 @@ class Judging {
  public:
   Judging(const GateInput& input, const render::ReportView& names, const GatePolicy& policy,
           const Baseline& baseline, Suppressions* suppressions)
-      : input_(input), names_(names), policy_(policy), baseline_(baseline), suppressions_(suppressions),
-        facts_(names, suppressions), leaked_(input.processes.size()) {}
+      : input_(input),
+        names_(names),
+        policy_(policy),
+        baseline_(baseline),
+        suppressions_(suppressions),
+        facts_(names, suppressions),
+        leaked_(input.processes.size()) {}
 
   GateResult Run() {
     result_.policy = policy_;
@@ -270,9 +282,11 @@ class Judging {
  private:
   // Which processes count, of what there is no evidence, and what was live at their ends.
   void CountProcesses();
-  // What the reader should know: the input's notes, limits that hold nothing, then those of scans and symbols.
+  // What the reader should know: the input's notes, limits that hold nothing, then those
+  // of scans and symbols.
   void CollectNotes();
-  // Losses become leaks: those of one program, kind and fingerprint are added up, suppressed ones apart.
+  // Losses become leaks: those of one program, kind and fingerprint are added up,
+  // suppressed ones apart.
   void SumLosses();
   // Each leak gets its verdict; those that fail the gate come first.
   void JudgeLeaks();
@@ -293,7 +307,8 @@ class Judging {
   std::set<std::string> names_of_programs_;  // and what they were called as
   std::set<std::string> notes_;     // of these, and of the symbols: each once
   std::map<std::tuple<std::string, LeakKind, std::string>, Sum> sums_;
-  std::map<std::pair<std::string, std::string>, MostOfAProcess> lost_;  // by program and fingerprint
+  // By program and fingerprint.
+  std::map<std::pair<std::string, std::string>, MostOfAProcess> lost_;
   std::vector<uint64_t> leaked_;  // for --max-leaked, by process
   GateResult result_;
 };
@@ -339,9 +354,12 @@ void Judging::CollectNotes() {
   for (const std::string& note : names_.symbols().notes()) notes_.insert(note);
   NoteUnusedLimits("--max-leaked", policy_.max_leaked, names_of_programs_, &result_.notes);
   NoteUnusedLimits("--max-peak", policy_.max_peak, names_of_programs_, &result_.notes);
-  NoteUnusedLimits("--max-allocations", policy_.max_allocations, names_of_programs_, &result_.notes);
-  NoteUnusedLimits("--max-invalid-frees", policy_.max_invalid_frees, names_of_programs_, &result_.notes);
-  NoteUnusedLimits("--max-mismatched-frees", policy_.max_mismatched_frees, names_of_programs_, &result_.notes);
+  NoteUnusedLimits("--max-allocations", policy_.max_allocations, names_of_programs_,
+                   &result_.notes);
+  NoteUnusedLimits("--max-invalid-frees", policy_.max_invalid_frees, names_of_programs_,
+                   &result_.notes);
+  NoteUnusedLimits("--max-mismatched-frees", policy_.max_mismatched_frees, names_of_programs_,
+                   &result_.notes);
   for (const std::string& note : notes_) {
     if (result_.notes.size() == kMostNotes) break;
     result_.notes.push_back(note);
@@ -388,7 +406,8 @@ void Judging::SumLosses() {
 void Judging::JudgeLeaks() {
   for (auto& [key, sum] : sums_) {
     GateLeak& leak = sum.leak;
-    if (leak.kind == LeakKind::kDefinite) leak.most_lost = lost_[{leak.program, leak.fingerprint}].most();
+    if (leak.kind == LeakKind::kDefinite)
+      leak.most_lost = lost_[{leak.program, leak.fingerprint}].most();
     leak.stacks = sum.by_stack.size();
     leak.by_stack.assign(sum.by_stack.begin(), sum.by_stack.end());
     std::stable_sort(leak.by_stack.begin(), leak.by_stack.end(), [](const auto& a, const auto& b) {
@@ -414,21 +433,24 @@ void Judging::FindFixed() {
     if (!policy_.fail_on.Has(entry.kind)) continue;
     // Of any program: some other may still have it.
     const bool looked_for = programs_.contains(entry.program);
-    const bool found = std::any_of(
-        result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
-          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint && leak.program == entry.program;
+    const bool found =
+        std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
+          return leak.kind == entry.kind && leak.fingerprint == entry.fingerprint &&
+                 leak.program == entry.program;
         });
     // Without names a leak has another fingerprint: it may be there.
-    const bool has_nameless = std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
-      return leak.program == entry.program && !names_.NamelessModule(leak.stack).empty();
-    });
+    const bool has_nameless =
+        std::any_of(result_.leaks.begin(), result_.leaks.end(), [&](const GateLeak& leak) {
+          return leak.program == entry.program && !names_.NamelessModule(leak.stack).empty();
+        });
     if (looked_for && !found && !has_nameless) result_.fixed.push_back(entry);
   }
 }
 
 void Judging::CheckLimits() {
   Excesses excesses(input_, &result_.excesses);
-  excesses.Check(GateExcess::What::kLeaked, policy_.max_leaked, [&](size_t i) { return leaked_[i]; });
+  excesses.Check(GateExcess::What::kLeaked, policy_.max_leaked,
+                 [&](size_t i) { return leaked_[i]; });
   excesses.Check(GateExcess::What::kPeak, policy_.max_peak,
                  [&](size_t i) { return input_.processes[i].peak_bytes; });
   excesses.Check(GateExcess::What::kAllocations, policy_.max_allocations,
@@ -484,7 +506,8 @@ absl::string_view ExcessName(GateExcess::What what) {
 
 std::string ExcessText(const GateExcess& excess) {
   // Two that round to the same are told exactly.
-  const bool alike = render::ExactOrHumanBytes(excess.value) == render::ExactOrHumanBytes(excess.limit);
+  const bool alike =
+      render::ExactOrHumanBytes(excess.value) == render::ExactOrHumanBytes(excess.limit);
   const auto bytes = [alike](uint64_t n) {
     return alike ? render::ExactBytes(n) : render::ExactOrHumanBytes(n);
   };
@@ -505,10 +528,12 @@ std::string ExcessText(const GateExcess& excess) {
                           bytes(excess.limit));
       break;
     case GateExcess::What::kInvalidFrees:
-      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ", render::Count(excess.limit));
+      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ",
+                          render::Count(excess.limit));
       break;
     case GateExcess::What::kMismatchedFrees:
-      text = absl::StrCat(render::Plural(excess.value, "mismatched free"), ", at most ", render::Count(excess.limit));
+      text = absl::StrCat(render::Plural(excess.value, "mismatched free"), ", at most ",
+                          render::Count(excess.limit));
       break;
   }
   if (excess.processes > 1) {

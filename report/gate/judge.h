@@ -79,8 +79,10 @@ struct GateResult {
   std::vector<std::string> notes;      // of the scans, each once
   std::array<LeakAmount, kLeakKinds> totals;  // without what is suppressed
   LeakAmount suppressed;
-  // Of a process that is looked at some frees are in no trace: what it lost may have been freed there.
-  bool all_scanned = true;     // of the processes that were looked at, and did not become another program
+  // Of a process that is looked at some frees are in no trace: what it lost may
+  // have been freed there.
+  // Of the processes that were looked at, and did not become another program.
+  bool all_scanned = true;
   bool frees_unseen = false;
   uint64_t processes = 0, usable = 0, replaced = 0;
   std::vector<std::string> programs;   // of usable processes

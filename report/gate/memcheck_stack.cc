@@ -53,15 +53,16 @@ bool IsCustom(AllocFunction function) {
   return function == AllocFunction::kPoolAlloc || function == AllocFunction::kBlockAlloc;
 }
 
-// memcheck's are its memalign by another name; that of posix_memalign calls it, and both are on the stack.
+// memcheck's are its memalign by another name; that of posix_memalign calls it, and
+// both are on the stack.
 bool ByMemalign(AllocFunction function) {
   return function == AllocFunction::kPosixMemalign || function == AllocFunction::kAlignedAlloc ||
          function == AllocFunction::kMemalign || function == AllocFunction::kValloc ||
          function == AllocFunction::kPvalloc;
 }
 
-// Where the digit of a constructor or destructor is, which have two names for one code: _ZN1AC1Ev and
-// _ZN1AC2Ev, of a template _ZN1AC1IiEET_. npos: it is none.
+// Where the digit of a constructor or destructor is, which have two names for one code: _ZN1AC1Ev
+// and _ZN1AC2Ev, of a template _ZN1AC1IiEET_. npos: it is none.
 size_t StructorDigit(absl::string_view mangled) {
   if (!absl::StartsWith(mangled, "_Z")) return mangled.npos;
   const auto at = [&](size_t i) { return i < mangled.size() ? mangled[i] : '\0'; };
@@ -77,15 +78,18 @@ size_t StructorDigit(absl::string_view mangled) {
     } else if (c == 'S' || c == 'T') {  // S_, S0_, T1_; St and others have two letters
       const size_t end = mangled.find('_', i);
       const absl::string_view digits = mangled.substr(i + 1, end == mangled.npos ? 0 : end - i - 1);
-      const bool is_reference = end != mangled.npos && std::all_of(digits.begin(), digits.end(), [](char d) {
-        return absl::ascii_isdigit(static_cast<unsigned char>(d)) || absl::ascii_isupper(static_cast<unsigned char>(d));
-      });
+      const bool is_reference =
+          end != mangled.npos && std::all_of(digits.begin(), digits.end(), [](char d) {
+            return absl::ascii_isdigit(static_cast<unsigned char>(d)) ||
+                   absl::ascii_isupper(static_cast<unsigned char>(d));
+          });
       i = is_reference ? end + 1 : i + 2;
     } else if (c == 'L' && absl::ascii_islower(static_cast<unsigned char>(at(i + 1)))) {  // Li5E
       i = std::min(mangled.find('E', i), mangled.size() - 1) + 1;
     } else if (c == 'C' && at(i + 1) == 'I' && is_either(at(i + 2))) {  // inherited
       return i + 2;
-    } else if ((c == 'C' || c == 'D') && is_either(at(i + 1)) && (at(i + 2) == 'E' || at(i + 2) == 'I')) {
+    } else if ((c == 'C' || c == 'D') && is_either(at(i + 1)) &&
+               (at(i + 2) == 'E' || at(i + 2) == 'I')) {
       return i + 1;
     } else {
       ++i;
@@ -111,8 +115,8 @@ absl::string_view WithoutInternalPrefix(absl::string_view name) {
   return name;
 }
 
-// The loader calls a file by the name by which it found it, and Valgrind by the one that it is mapped
-// by: /lib/libx.so.1 is /usr/lib/libx.so.1.2. As far as the file is here.
+// The loader calls a file by the name by which it found it, and Valgrind by the one that it is
+// mapped by: /lib/libx.so.1 is /usr/lib/libx.so.1.2. As far as the file is here.
 const std::string& RealPath(const std::string& module) {
   static auto& known = *new std::map<std::string, std::string>;
   const auto [at, is_new] = known.try_emplace(module, module);
@@ -156,9 +160,10 @@ MemcheckFrame Seen(const Frame& frame) {
   }
   // Under Valgrind there is no clone3, and glibc takes the older call.
   if (linkage == "clone3" || linkage == "__clone3") seen.functions.emplace_back("clone");
-  // Valgrind calls the outermost "(below main)", and the one that it calls by its name where that calls
-  // constructors and not main.
-  if (absl::StartsWith(linkage, "__libc_start_") || absl::StartsWith(linkage, "generic_start_main")) {
+  // Valgrind calls the outermost "(below main)", and the one that it calls by its name where that
+  // calls constructors and not main.
+  if (absl::StartsWith(linkage, "__libc_start_") ||
+      absl::StartsWith(linkage, "generic_start_main")) {
     seen.functions.emplace_back("(below main)");
     seen.functions.emplace_back("__libc_start_main");
   }
@@ -232,7 +237,9 @@ class SuppressionWriter {
     if (lines_.empty() || lines_.back() != "...") lines_.emplace_back("...");
   }
   // A control character, or a name that begins with a blank, could not be read back.
-  void Add(absl::string_view what, absl::string_view text) { lines_.push_back(absl::StrCat(what, ":", Safe(text))); }
+  void Add(absl::string_view what, absl::string_view text) {
+    lines_.push_back(absl::StrCat(what, ":", Safe(text)));
+  }
   void AddCallers(absl::Span<const Frame* const> frames, size_t begin);
   // `kind`: "Memcheck:Leak", and what further lines follow it.
   std::string Text(absl::string_view name, absl::string_view kind);
@@ -304,8 +311,9 @@ std::string SuppressionFor(absl::string_view name, absl::string_view kind, Alloc
     if (array || aligned) writer.Elide();  // its own frame
   }
   writer.AddCallers(frames, news);
-  return writer.Text(name, kind.empty() ? "Memcheck:Leak"
-                                        : absl::StrCat("Memcheck:Leak\n   match-leak-kinds: ", kind));
+  return writer.Text(name, kind.empty()
+                               ? "Memcheck:Leak"
+                               : absl::StrCat("Memcheck:Leak\n   match-leak-kinds: ", kind));
 }
 
 std::string SuppressionForFree(absl::string_view name, absl::string_view called,

@@ -32,7 +32,7 @@ namespace memtrace::report::gate {
 struct MemcheckFrame {
   std::vector<std::string> functions;  // mangled and not; "???" where it has no name
   std::string module;                  // "???" where it is not known
-  std::string real_module;             // without links, where the file is here; else the same or empty
+  std::string real_module;  // without links, where the file is here; else the same or empty
   std::string file;                    // empty: not known
   uint32_t line = 0;
   bool inlined = false;
@@ -48,7 +48,8 @@ struct MemcheckStack {
 MemcheckStack AsMemcheckSees(format::AllocFunction function,
                              absl::Span<const Frame* const> frames);
 
-// The stack of a free: `called` is what the program called, "free" or "_ZdlPvm", which memcheck stands in for too.
+// The stack of a free: `called` is what the program called, "free" or "_ZdlPvm", which
+// memcheck stands in for too.
 MemcheckStack AsMemcheckSeesFree(absl::string_view called, absl::Span<const Frame* const> frames);
 
 // A suppression in Valgrind's form that matches this stack, here and in memcheck; `kind` is

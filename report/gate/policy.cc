@@ -85,9 +85,11 @@ absl::StatusOr<GrowthLimit> ParseGrowth(absl::string_view text) {
   const size_t dots = text.find("..");
   const size_t program = std::min(text.find('='), dots);  // the end of its name, if there is one
   const size_t begin = program == dots ? 0 : program + 1;
-  if (equals == text.npos || dots == text.npos || dots == begin || program == 0 || dots + 2 >= equals) {
+  if (equals == text.npos || dots == text.npos || dots == begin || program == 0 ||
+      dots + 2 >= equals) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--max-growth: \"", text, "\" is not PHASE..PHASE=BYTES, such as warm..done=64K, nor PROGRAM=PHASE..PHASE=BYTES"));
+        "--max-growth: \"", text,
+        "\" is not PHASE..PHASE=BYTES, such as warm..done=64K, nor PROGRAM=PHASE..PHASE=BYTES"));
   }
   GrowthLimit limit;
   if (begin != 0) limit.program = std::string(text.substr(0, program));

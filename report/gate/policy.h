@@ -41,8 +41,8 @@ struct GatePolicy {
   Tolerance tolerance;
   std::vector<Limit> max_leaked, max_peak, max_allocations;
   std::vector<GrowthLimit> max_growth;
-  // A block that is freed twice, or by another kind of function, is a mistake in any program: none is allowed where
-  // nothing else is said.
+  // A block that is freed twice, or by another kind of function, is a mistake in any program: none
+  // is allowed where nothing else is said.
   std::vector<Limit> max_invalid_frees = {{}}, max_mismatched_frees = {{}};
   // A process whose trace shows nothing reliable: fails, or is only named.
   bool missing_evidence_fails = true;
@@ -53,8 +53,8 @@ struct GatePolicy {
            (!max_leaked.empty() && !fail_on.Has(LeakKind::kUnfreed));
   }
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
-  // Whether each leak of the program counts. With --max-leaked for it only the sum does, unless a baseline says how
-  // large each leak may be.
+  // Whether each leak of the program counts. With --max-leaked for it only the sum does, unless a
+  // baseline says how large each leak may be.
   bool gates_each_leak(absl::string_view of_program) const {
     if (has_baseline) return true;
     for (const Limit& limit : max_leaked) {

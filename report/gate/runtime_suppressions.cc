@@ -192,9 +192,11 @@ absl::string_view RuntimeSuppressions() {
   static const std::string& text = *new std::string([] {
     std::string all = kText;
     for (const RuntimeFunction& function : kRuntimeFunctions) {
-      absl::StrAppend(&all, "{\n   runtime: ", function.keeps,
-                      "\n   Memcheck:Leak\n   match-leak-kinds: possible,reachable\n   fun:*alloc*\n   ...\n"
-                      "   fun:", function.name, "\n}\n");
+      absl::StrAppend(
+          &all, "{\n   runtime: ", function.keeps,
+          "\n   Memcheck:Leak\n   match-leak-kinds: possible,reachable\n   fun:*alloc*\n   ...\n"
+          "   fun:",
+          function.name, "\n}\n");
     }
     return all;
   }());

@@ -30,7 +30,8 @@ class RecordOfBlock {
                 const leak::Resolution& resolution, LeakScan* scan)
       : held_(held), stacks_(stacks), resolution_(resolution) {
     for (LossRecord& record : scan->records) {
-      std::vector<uint64_t> key = leak::StackKey(stacks, {record.stack, record.function}, resolution);
+      std::vector<uint64_t> key =
+          leak::StackKey(stacks, {record.stack, record.function}, resolution);
       key.push_back(static_cast<uint64_t>(record.kind));
       records_[std::move(key)] = &record;
     }
@@ -145,7 +146,8 @@ void SuppressWhatTheyLeadTo(const leak::HeldScan& held, const StackTable& stacks
 std::vector<UsedSuppression> Used(const Suppressions& suppressions) {
   std::vector<UsedSuppression> used;
   for (const Suppression& each : suppressions.all()) {
-    if (each.records == 0 && (each.file.empty() || each.of_frees)) continue;  // built in, or of no leak
+    // Built in, or of no leak.
+    if (each.records == 0 && (each.file.empty() || each.of_frees)) continue;
     used.push_back({each.name, each.file, each.line, each.records, {each.bytes, each.blocks}});
   }
   return used;

@@ -21,8 +21,9 @@ namespace memtrace::report::gate {
 // matched. `view` gives the names.
 void SuppressRecords(const render::ReportView& view, Suppressions* suppressions, LeakScan* scan);
 
-// Marks the possibly lost records of `scan` that are the runtime's own, by the rules of `memtrace check`;
-// before, what the user suppresses is. (Of reachable ones nobody thinks that they are leaks.)
+// Marks the possibly lost records of `scan` that are the runtime's own, by the rules of
+// `memtrace check`; before, what the user suppresses is. (Of reachable ones nobody thinks
+// that they are leaks.)
 void MarkOfRuntime(const render::ReportView& view, LeakScan* scan);
 
 // Then: takes the lost blocks that suppressed ones lead to out of their records. `held` is the

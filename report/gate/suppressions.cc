@@ -63,8 +63,8 @@ bool IsMemcheck(absl::string_view tools) {
   return false;
 }
 
-// "f.constprop.0" is Valgrind's name, from the symbol table, for a copy of f that the compiler made: the
-// debug information calls it f. So are parts of coroutines, and "f.2" of Ada.
+// "f.constprop.0" is Valgrind's name, from the symbol table, for a copy of f that the compiler
+// made: the debug information calls it f. So are parts of coroutines, and "f.2" of Ada.
 absl::string_view OriginalOf(absl::string_view name) {
   name = WithoutCloneSuffix(name);
   for (const absl::string_view suffix : {".resume", ".destroy", ".actor"}) {
@@ -139,8 +139,8 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
 }
 
 // The patterns match the beginning of the frames from `begin` on. Like a wildcard match whose
-// letters are frames: what a "..." took is given back to the last one only. How many frames from the
-// innermost on were looked at; 0: they do not match.
+// letters are frames: what a "..." took is given back to the last one only. How many frames from
+// the innermost on were looked at; 0: they do not match.
 size_t FramesMatched(const std::vector<FramePattern>& patterns,
                      const std::vector<MemcheckFrame>& frames, size_t begin) {
   size_t pattern = 0, frame = begin;
@@ -162,10 +162,10 @@ size_t FramesMatched(const std::vector<FramePattern>& patterns,
   return frame;
 }
 
-// Whether other code than the runtime's runs in these frames: dlopen() and thread-local storage run the constructors of
-// plugins, a signal runs the program's handler, and the blocks that these allocate are theirs. `end` frames matched a
-// suppression that is built in. A frame of the module of the last one is the runtime's, which a static program has in
-// it.
+// Whether other code than the runtime's runs in these frames: dlopen() and thread-local storage run
+// the constructors of plugins, a signal runs the program's handler, and the blocks that these
+// allocate are theirs. `end` frames matched a suppression that is built in. A frame of the module
+// of the last one is the runtime's, which a static program has in it.
 bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size_t end) {
   const std::string& runtime = frames[end - 1].module;
   for (size_t i = begin + 1; i + 1 < end; ++i) {

@@ -1,5 +1,6 @@
-// Suppressions: leaks, and errors of frees, that somebody decided to live with, in the files of Valgrind and of
-// LeakSanitizer as they are. docs/gate.md says what of each syntax is taken and how it matches.
+// Suppressions: leaks, and errors of frees, that somebody decided to live with, in the files
+// of Valgrind and of LeakSanitizer as they are. docs/gate.md says what of each syntax is
+// taken and how it matches.
 //
 // Which syntax a file has is told by its first line that is neither empty nor a comment.
 // Single-threaded; a match is counted at the suppression that matched.
@@ -42,7 +43,8 @@ struct Suppression {
 
 class Suppressions {
  public:
-  // Adds suppressions for the blocks that the C and C++ runtime by design keeps until the process ends.
+  // Adds suppressions for the blocks that the C and C++ runtime by design keeps
+  // until the process ends.
   void AddBuiltIn();
   absl::Status AddFile(const std::string& path);
   // `file` is for messages.

@@ -22,11 +22,13 @@ std::string At(const render::ReportView& names, absl::string_view what, StackId 
 
 }  // namespace
 
-WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names, Suppressions* suppressions)
+WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names,
+                       Suppressions* suppressions)
     : processes_(input.processes.size()) {
   std::vector<const ProcessEnds*> order;
   for (const ProcessEnds& one : input.ends) order.push_back(&one);
-  std::ranges::stable_sort(order, std::ranges::greater(), [](const ProcessEnds* one) { return one->ends.times; });
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const ProcessEnds* one) { return one->ends.times; });
   for (const ProcessEnds* one : order) {
     const GateProcess& process = input.processes[one->process];
     const BlockEnds& ends = one->ends;
@@ -45,12 +47,13 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names, 
       match->records += ends.times;
       continue;
     }
-    Kind& kind = one->invalid ? processes_[one->process].invalid : processes_[one->process].mismatched;
+    Kind& kind =
+        one->invalid ? processes_[one->process].invalid : processes_[one->process].mismatched;
     kind.times += ends.times;
     if (kind.places.size() == kMostPlaces) continue;
-    kind.places.push_back(absl::StrCat(At(names, allocator, ends.from), ", ",
-                                       At(names, symbolizer::Demangle(called), ends.to),
-                                       ends.times > 1 ? absl::StrCat(", ", render::Count(ends.times), " times") : ""));
+    kind.places.push_back(absl::StrCat(
+        At(names, allocator, ends.from), ", ", At(names, symbolizer::Demangle(called), ends.to),
+        ends.times > 1 ? absl::StrCat(", ", render::Count(ends.times), " times") : ""));
   }
 }
 

@@ -1,5 +1,6 @@
-// WrongFrees: of each process the invalid and the mismatched frees that nobody suppresses, and where they were. These
-// are certain also of a process that was killed, of whose leaks nothing is known.
+// WrongFrees: of each process the invalid and the mismatched frees that nobody
+// suppresses, and where they were. These are certain also of a process that was killed,
+// of whose leaks nothing is known.
 
 #ifndef MEMTRACE_REPORT_GATE_WRONG_FREES_H_
 #define MEMTRACE_REPORT_GATE_WRONG_FREES_H_
@@ -19,8 +20,8 @@ class WrongFrees {
  public:
   struct Kind {
     uint64_t times = 0;
-    // "operator new at f() a.cc:3, free at g() a.cc:9, 3 times": those that came most often first, no more than are
-    // read.
+    // "operator new at f() a.cc:3, free at g() a.cc:9, 3 times": those that came most often first,
+    // no more than are read.
     std::vector<std::string> places;
   };
   struct OfProcess {

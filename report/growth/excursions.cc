@@ -20,8 +20,8 @@ double Quantile(std::vector<double> values, double q) {
 // each other: a deviation of the square root) does not come to differ by so much.
 bool IsLarge(double blocks, double usual) { return blocks >= kLeastHeight + 8 * std::sqrt(usual); }
 
-// The size of the block that a byte is in, on the average: by such steps the bytes move. A few large blocks among
-// many small ones move them by much more than the mean size.
+// The size of the block that a byte is in, on the average: by such steps the bytes move. A few
+// large blocks among many small ones move them by much more than the mean size.
 double StepBytes(const Site& site) {
   double blocks = 0, bytes = 0, squares = 0;
   for (size_t k = 0; k < kSiteSizeClasses; ++k) {

@@ -77,9 +77,9 @@ bool GrowthFinder::IsHeld(const SiteHistory& history, uint64_t first_free_ns) co
          lifetime >= static_cast<double>(end_ns_ - from_ns_) / 20;
 }
 
-// What came shortly before the end may have been set up once: its rate, over a moment, would be that of
-// nothing that goes on. Of held sites only levels are known, which must be so many that evenness is theirs and
-// not that of what is spread within an interval.
+// What came shortly before the end may have been set up once: its rate, over a moment, would be
+// that of nothing that goes on. Of held sites only levels are known, which must be so many that
+// evenness is theirs and not that of what is spread within an interval.
 bool GrowthFinder::IsTooNew(const SiteHistory& history) const {
   constexpr uint64_t kLeastNs = kLeastGrowthRunNs / 2;
   constexpr uint64_t kLeastShareOfRun = 32;
@@ -137,15 +137,16 @@ Growth GrowthFinder::Judge(size_t site, const Site& summary, uint32_t turns,
   }
   if (evidence.growing) {
     growth.verdict = Growth::Verdict::kGrowing;
-    growth.held_until_exit |= shutdown_ns_ != UINT64_MAX && !history.levels.empty() &&
-                              10 * static_cast<double>(summary.live_bytes) <= history.levels.back().live;
+    growth.held_until_exit |=
+        shutdown_ns_ != UINT64_MAX && !history.levels.empty() &&
+        10 * static_cast<double>(summary.live_bytes) <= history.levels.back().live;
     growth.bytes_per_s = evidence.bytes_per_s;
     growth.bytes_per_s_low = evidence.low;
     growth.bytes_per_s_high = evidence.high;
     // The rate is that of a part of the run; no allocation leaves more than it took.
-    growth.bytes_per_allocation =
-        std::min(evidence.bytes_per_s * history.seconds() / static_cast<double>(summary.allocations),
-                 history.mean_size());
+    growth.bytes_per_allocation = std::min(
+        evidence.bytes_per_s * history.seconds() / static_cast<double>(summary.allocations),
+        history.mean_size());
     growth.blocks_per_s = evidence.bytes_per_s / std::max(history.mean_size(), 1.0);
     growth.confidence = evidence.confidence;
   } else if (history.held) {

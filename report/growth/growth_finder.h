@@ -6,7 +6,8 @@
 //   AddLateFree  each that was live when the shutdown began, and is not any more
 //   Judge        each site
 //
-// Memory: half a kilobyte for each of these sites, a whole one for those of the latter kind. Single-threaded.
+// Memory: half a kilobyte for each of these sites, a whole one for those of the latter
+// kind. Single-threaded.
 
 #ifndef MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_
 #define MEMTRACE_REPORT_GROWTH_GROWTH_FINDER_H_
@@ -28,7 +29,8 @@ class GrowthFinder {
   void AddSite(size_t site, const Site& summary);
   void AddLive(size_t site, uint64_t time_ns, uint64_t bytes) { AddBirth(site, time_ns, 1, bytes); }
   // It stands for so many, of `bytes` each. One from before the shutdown is none.
-  void AddLateFree(size_t site, uint64_t born_ns, uint64_t freed_ns, uint64_t count, uint64_t bytes);
+  void AddLateFree(size_t site, uint64_t born_ns, uint64_t freed_ns, uint64_t count,
+                   uint64_t bytes);
   // `turns`: allocations with a free just before.
   Growth Judge(size_t site, const Site& summary, uint32_t turns, uint64_t first_free_ns) const;
 

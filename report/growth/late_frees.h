@@ -1,9 +1,11 @@
-// LateFrees: of the blocks that were freed lately, those that had lived long: when they came and went.
+// LateFrees: of the blocks that were freed lately, those that had lived long:
+// when they came and went.
 //
-// A program that ends by itself gives back what it has, and what it frees then says nothing of the run before.
-// When that began is known at the end alone (shutdown.h), so that the frees of the last tenth are kept until
-// then. Their number is bounded by that of the blocks that were live, and by kMost: beyond it half of them
-// stand for two each, and so on. Which ones, a hash of their number says: programs free in patterns.
+// A program that ends by itself gives back what it has, and what it frees then says nothing of the
+// run before. When that began is known at the end alone (shutdown.h), so that the frees of the last
+// tenth are kept until then. Their number is bounded by that of the blocks that were live, and by
+// kMost: beyond it half of them stand for two each, and so on. Which ones, a hash of their number
+// says: programs free in patterns.
 //
 // Hot: IsLong() is on the path of each free. Single-threaded.
 

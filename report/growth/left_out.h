@@ -1,5 +1,5 @@
-// LeftOut: when the blocks that a selection leaves out came and went, as far as the begin of the shutdown
-// wants to know it: that is one of the whole program, whatever is looked at.
+// LeftOut: when the blocks that a selection leaves out came and went, as far as the begin of the
+// shutdown wants to know it: that is one of the whole program, whatever is looked at.
 //
 // Counts are in the caller's unit. Single-threaded.
 

@@ -54,9 +54,9 @@ struct LifetimeHistogram {
     for (const uint32_t n : freed) sum += n;
     return sum;
   }
-  // The lifetime that the share `q` of the blocks did not outlive: of so many of one class each is taken to
-  // be in the middle of its part. Where all are of one class that is their mean, if `sum_ns` is known and not 0.
-  // 0: no block was freed.
+  // The lifetime that the share `q` of the blocks did not outlive: of so many of one class each is
+  // taken to be in the middle of its part. Where all are of one class that is their mean, if
+  // `sum_ns` is known and not 0. 0: no block was freed.
   double Quantile(double q, double sum_ns = 0) const;
   // The share of the freed blocks that lived longer than this.
   double ShareAbove(double ns) const;

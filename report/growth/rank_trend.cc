@@ -25,7 +25,8 @@ std::vector<int> Ranks(const std::vector<double>& series) {
 int64_t Score(const std::vector<int>& ranks) {
   int64_t s = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    for (size_t j = i + 1; j < ranks.size(); ++j) s += (ranks[j] > ranks[i]) - (ranks[j] < ranks[i]);
+    for (size_t j = i + 1; j < ranks.size(); ++j)
+      s += (ranks[j] > ranks[i]) - (ranks[j] < ranks[i]);
   }
   return s;
 }

@@ -34,8 +34,8 @@ double PoissonTail(int n, double mean) {
 }
 
 // Blocks that stay raise what is live. Where it does not rise though there is no noise to hide
-// it, they take the places of others: a cache that is full. One that is full stays so: a level that fell is
-// that of a program with less to do, whose other blocks went while these stayed.
+// it, they take the places of others: a cache that is full. One that is full stays so: a level that
+// fell is that of a program with less to do, whose other blocks went while these stayed.
 bool LiveRises(const SiteHistory& history, const SteadyFlow& flow, double bytes_of_later_half,
                double noise_bytes) {
   constexpr double kStillFull = 0.8;
@@ -49,11 +49,14 @@ bool LiveRises(const SiteHistory& history, const SteadyFlow& flow, double bytes_
     return Median(lows);
   };
   const double middle = low_at(n / 2), end = low_at(n - 2);
-  // Blocks that live long are noise that is small from one interval to the next, and large in the long run.
+  // Blocks that live long are noise that is small from one interval to the next, and
+  // large in the long run.
   const auto interval_ns = static_cast<double>(history.interval_ns);
-  const auto middle_ns = static_cast<double>(n / 2) * interval_ns, end_ns = static_cast<double>(n - 2) * interval_ns;
+  const auto middle_ns = static_cast<double>(n / 2) * interval_ns,
+             end_ns = static_cast<double>(n - 2) * interval_ns;
   const double of_interval = 2 * flow.Level(interval_ns);
-  const double of_half = flow.Level(middle_ns) + flow.Level(end_ns) - 2 * flow.Covariance(middle_ns, end_ns);
+  const double of_half =
+      flow.Level(middle_ns) + flow.Level(end_ns) - 2 * flow.Covariance(middle_ns, end_ns);
   if (of_half > of_interval) noise_bytes *= std::sqrt(of_half / of_interval);
   return end < kStillFull * middle || end - middle >= 0.3 * bytes_of_later_half - 2 * noise_bytes;
 }
@@ -86,7 +89,8 @@ GrowthEvidence RetentionEvidence(const SiteHistory& history) {
   const size_t parts = Births::kParts - tail_parts - kWarmUpParts;
   // At nearly every site too few blocks stay, however many of them the lifetimes explain.
   const auto first = history.births.blocks.begin() + kWarmUpParts;
-  if (std::accumulate(first, first + static_cast<std::ptrdiff_t>(parts), 0.0) < kFewestBlocks) return {};
+  if (std::accumulate(first, first + static_cast<std::ptrdiff_t>(parts), 0.0) < kFewestBlocks)
+    return {};
   const SteadyFlow flow(lifetimes, static_cast<double>(history.end_ns - history.first_ns));
 
   std::vector<double> blocks(parts), bytes(parts);

@@ -18,9 +18,9 @@ constexpr double kFloorSignificance = 0.01;
 constexpr double kLeastRise = 0.05;     // of the level at the end
 constexpr double kLeastGoingOn = 0.25;  // what the last third rises, of what the one before did
 
-// The lowest level that lasted for more than a moment: a program that frees all to build it anew holds nothing between
-// the two. When the interval ends the level is back, at what it was and near the most; in the teeth of a saw it is
-// still low then.
+// The lowest level that lasted for more than a moment: a program that frees all to build it anew
+// holds nothing between the two. When the interval ends the level is back, at what it was and near
+// the most; in the teeth of a saw it is still low then.
 double LowBesidesMoments(const SiteHistory& history, size_t i) {
   constexpr double kBack = 0.9;
   const Level& level = history.levels[i];

@@ -14,8 +14,8 @@ namespace memtrace::report {
 bool MayRise(const Site& site);
 
 GrowthEvidence FloorEvidence(const SiteHistory& history);
-// The evidence of a few large steps, each level a multiple of the one before: vectors and hash tables
-// that double.
+// The evidence of a few large steps, each level a multiple of the one before: vectors and
+// hash tables that double.
 GrowthEvidence StepEvidence(const SiteHistory& history);
 
 }  // namespace memtrace::report

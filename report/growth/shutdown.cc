@@ -14,8 +14,9 @@ uint64_t Earliest(uint64_t from_ns, uint64_t end_ns) {
 
 }  // namespace
 
-// The instants that come into question are those of a site's last allocation. Behind one there are at
-// most all allocations of the sites whose last is later, and at least all frees of those whose first is.
+// The instants that come into question are those of a site's last allocation. Behind one
+// there are at most all allocations of the sites whose last is later, and at least all frees
+// of those whose first is.
 uint64_t ShutdownBegin(std::vector<SiteEnds> sites, uint64_t from_ns, uint64_t end_ns) {
   const uint64_t earliest = Earliest(from_ns, end_ns);
   std::vector<SiteEnds> by_free;
@@ -32,7 +33,8 @@ uint64_t ShutdownBegin(std::vector<SiteEnds> sites, uint64_t from_ns, uint64_t e
   uint64_t begin = UINT64_MAX, frees = 0, allocations = 0;
   size_t next = 0;
   for (const SiteEnds& site : sites) {
-    for (; next < by_free.size() && by_free[next].first_free_ns >= site.last_allocation_ns; ++next) {
+    for (; next < by_free.size() && by_free[next].first_free_ns >= site.last_allocation_ns;
+         ++next) {
       frees += by_free[next].frees;
     }
     if (frees >= kFreesForAnAllocation * (allocations + 1)) begin = site.last_allocation_ns;

@@ -19,8 +19,8 @@ struct Frames {
   bool repeat = false;
 };
 
-// The frames of one stack after another as sets: the sum of what each hashes to. A stack has most of its outer
-// frames from the one before, and only what differs is looked at.
+// The frames of one stack after another as sets: the sum of what each hashes to. A stack has most
+// of its outer frames from the one before, and only what differs is looked at.
 class FrameSet {
  public:
   explicit FrameSet(const StackTable& stacks) : stacks_(stacks) {}
@@ -28,7 +28,8 @@ class FrameSet {
   Frames Of(const Site& site) {
     fresh_.clear();
     size_t depth = stacks_.DepthOf(site.stack);
-    for (StackId id = site.stack; id && !IsOnPath(id, depth); id = stacks_.node(id).parent, --depth) {
+    for (StackId id = site.stack; id && !IsOnPath(id, depth);
+         id = stacks_.node(id).parent, --depth) {
       fresh_.push_back(id);
     }
     while (path_.size() > depth) Leave();
@@ -77,9 +78,9 @@ class FrameSet {
   size_t repeats_ = 0;
 };
 
-// The sum of series, each of which stays where it was in intervals that it has no point of. What the sum went down to
-// within an interval is not known, where a block went from one site to the other: it is looked at where intervals
-// begin and end.
+// The sum of series, each of which stays where it was in intervals that it has no point of. What
+// the sum went down to within an interval is not known, where a block went from one site to the
+// other: it is looked at where intervals begin and end.
 class SeriesSum {
  public:
   void Add(const SeriesPoints& points) {
@@ -218,7 +219,8 @@ Site SiteFamilies::Together(size_t family, std::span<const Site> sites) const {
   }
   all.lifetimes = SiteLifetimes::Of(lifetimes.freed);
   all.series = series.Points();
-  for (const SeriesPoint& point : all.series) all.peak_bytes = std::max(all.peak_bytes, point.high_bytes);
+  for (const SeriesPoint& point : all.series)
+    all.peak_bytes = std::max(all.peak_bytes, point.high_bytes);
   return all;
 }
 

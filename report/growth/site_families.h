@@ -28,18 +28,19 @@ class SiteFamilies {
 
   static SiteFamilies ByRecursion(std::span<const Site> sites, const StackTable& stacks);
   // `moves`: sites that a block went from and to.
-  static SiteFamilies ByReallocs(size_t sites, std::span<const std::pair<uint32_t, uint32_t>> moves);
+  static SiteFamilies ByReallocs(size_t sites,
+                                 std::span<const std::pair<uint32_t, uint32_t>> moves);
 
   size_t size() const { return families_.size(); }
   uint32_t Of(size_t site) const { return family_of_.empty() ? kNone : family_of_[site]; }
   // Sites, in order; two at least.
   const std::vector<uint32_t>& members(size_t family) const { return families_[family]; }
 
-  // Makes one site of the members, for GrowthFinder::Judge(): times, amounts, lifetimes and the series, all
-  // of which `sites` must have by now.
+  // Makes one site of the members, for GrowthFinder::Judge(): times, amounts, lifetimes and the
+  // series, all of which `sites` must have by now.
   Site Together(size_t family, std::span<const Site> sites) const;
-  // The part of the family's growth that falls to `member`, in proportion to what it has of the live bytes or,
-  // where all blocks were freed at the exit, of all bytes allocated.
+  // The part of the family's growth that falls to `member`, in proportion to what it has of the
+  // live bytes or, where all blocks were freed at the exit, of all bytes allocated.
   static Growth ShareOf(Growth growth, const Site& together, const Site& member);
 
  private:

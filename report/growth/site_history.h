@@ -23,8 +23,8 @@
 
 namespace memtrace::report {
 
-// When the blocks were allocated that stayed until the end: by equal parts of the time from the site's first
-// allocation to there. Blocks that were freed in the shutdown stayed as well.
+// When the blocks were allocated that stayed until the end: by equal parts of the time from the
+// site's first allocation to there. Blocks that were freed in the shutdown stayed as well.
 struct Births {
   static constexpr size_t kParts = 32;
   std::array<double, kParts> blocks{}, bytes{};
@@ -54,8 +54,8 @@ struct SiteHistory {
 
   double seconds() const { return static_cast<double>(end_ns - first_ns) / 1e9; }
   double mean_size() const { return MeanSize(*site); }
-  // How many blocks each block of the trace stands for: 1, or more if the trace is of a sample. Chance
-  // works on the blocks that the trace has.
+  // How many blocks each block of the trace stands for: 1, or more if the trace is of a sample.
+  // Chance works on the blocks that the trace has.
   double blocks_of_one() const {
     const uint64_t samples = site->bytes_sample->samples;
     return samples == 0 ? 1

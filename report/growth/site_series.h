@@ -36,7 +36,8 @@ class SiteSeries {
  public:
   static constexpr uint32_t kMostIntervals = 128;
 
-  // The figures of a site now: totals, and the least and the most bytes since the site's last Open().
+  // The figures of a site now: totals, and the least and the most bytes since the
+  // site's last Open().
   struct Now {
     uint64_t allocations, frees, live_bytes, live_blocks;  // in all
     uint64_t low_bytes, high_bytes;

@@ -58,7 +58,8 @@ double SteadyFlow::Covariance(double a_ns, double b_ns) const {
   return std::max(Level(std::max(a_ns, b_ns)) - Level(std::fabs(a_ns - b_ns)), 0.0);
 }
 
-bool SteadyFlowExplains(const SiteHistory& history, const std::vector<double>& floor, double step_ns) {
+bool SteadyFlowExplains(const SiteHistory& history, const std::vector<double>& floor,
+                        double step_ns) {
   const Site& site = *history.site;
   const LifetimeHistogram lives = LifetimeHistogram::Of(site.lifetimes);
   const size_t n = floor.size();
@@ -75,7 +76,8 @@ bool SteadyFlowExplains(const SiteHistory& history, const std::vector<double>& f
     seen += floor[i];
     expected += flow.Level(at_ns[i]);
   }
-  // The blocks that live long may be smaller than the mean: the level itself says what they come to at most.
+  // The blocks that live long may be smaller than the mean: the level itself says what
+  // they come to at most.
   const double bytes_of_block =
       std::min(history.mean_size() * history.blocks_of_one(), seen / std::max(expected, 1e-9));
   double rise = 0, variance = 0;
@@ -85,8 +87,8 @@ bool SteadyFlowExplains(const SiteHistory& history, const std::vector<double>& f
       variance += weight[i] * weight[k] * flow.Covariance(at_ns[i], at_ns[k]);
     }
   }
-  // In bytes, and of what comes in batches, or takes the place of another at once: by how much the steps of the
-  // floor vary, and those of the flow would.
+  // In bytes, and of what comes in batches, or takes the place of another at once: by how much the
+  // steps of the floor vary, and those of the flow would.
   const double of_steps = 2 * flow.Level(step_ns);
   const double scale = of_steps == 0 ? 0 : VarianceOfSteps(floor) / of_steps;
   return rise <= kDeviations * std::sqrt(std::max(scale * variance, 0.0));

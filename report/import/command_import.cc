@@ -42,19 +42,21 @@ absl::Status Import(const Flags& flags) {
   const auto result = import::ImportFtrace(options);
   if (!result.ok()) return result.status();
   if (flags.quiet) return absl::OkStatus();
-  std::string said = absl::StrCat(
-      render::Plural(result->allocations, "allocation"), " and ", render::Plural(result->frees, "free"), " of ",
-      render::Plural(result->threads, "thread"), " from ", render::Plural(result->call_sites, "call site"));
+  std::string said = absl::StrCat(render::Plural(result->allocations, "allocation"), " and ",
+                                  render::Plural(result->frees, "free"), " of ",
+                                  render::Plural(result->threads, "thread"), " from ",
+                                  render::Plural(result->call_sites, "call site"));
   if (result->unnamed_call_sites > 0) {
     absl::StrAppend(&said, ", ", result->unnamed_call_sites, " without a name");
   }
   if (result->failed > 0) absl::StrAppend(&said, "; ", result->failed, " more got no memory");
   if (result->lost_events > 0) {
-    absl::StrAppend(&said, "; the log lost ", result->lost_more ? "at least " : "", render::Plural(result->lost_events, "event"));
+    absl::StrAppend(&said, "; the log lost ", result->lost_more ? "at least " : "",
+                    render::Plural(result->lost_events, "event"));
   }
   if (result->bad_lines > 0) {
-    absl::StrAppend(&said, "; ", render::Plural(result->bad_lines, "line"), " not understood, the first: ",
-                    result->first_bad);
+    absl::StrAppend(&said, "; ", render::Plural(result->bad_lines, "line"),
+                    " not understood, the first: ", result->first_bad);
   }
   std::fprintf(stderr, "memtrace: %s; next: memtrace report %s\n",
                render::EscapeControls(said).c_str(),
@@ -76,7 +78,9 @@ void RegisterImportCommand(CLI::App& app, int* exit_code) {
                       "System.map of the kernel, or a copy of its\n"
                       "/proc/kallsyms: names of call sites; repeatable")
       ->type_name("MAP")->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("-o,--output", flags->output, "The trace; LOG with the ending .mtr if not\ngiven")
+  command
+      ->add_option("-o,--output", flags->output,
+                   "The trace; LOG with the ending .mtr if not\ngiven")
       ->type_name("FILE");
   command->add_flag("-q,--quiet", flags->quiet, "No line at the end");
   command->footer(

@@ -202,24 +202,26 @@ void Importer::Finish(const std::string& log) {
                               " less than were written: its buffer was full."));
   }
   if (losses_ > kMostLossNotes) {
-    trace_->Note(absl::StrCat("It lost events ", render::Plural(losses_ - kMostLossNotes, "more time"), "."));
+    trace_->Note(absl::StrCat("It lost events ",
+                              render::Plural(losses_ - kMostLossNotes, "more time"), "."));
   }
   if (result_.bad_lines > 0) {
     trace_->Note(absl::StrCat(render::Plural(result_.bad_lines, "line"), " of the log ",
-                              result_.bad_lines == 1 ? "was" : "were", " not understood, the first: ",
-                              result_.first_bad));
+                              result_.bad_lines == 1 ? "was" : "were",
+                              " not understood, the first: ", result_.first_bad));
   }
   if (backwards_ > 0) {
     trace_->Note(absl::StrCat("The time of the log goes back ", render::Plural(backwards_, "time"),
                               ": it is taken in the order of its lines."));
   }
   if (result_.unnamed_call_sites > 0) {
-    trace_->Note(absl::StrCat(
-        render::Plural(result_.unnamed_call_sites, "call site"),
-        result_.unnamed_call_sites == 1 ? " is" : " are", " in no function of the ",
-        symbols_->empty() ? "log; --system-map names a System.map of the kernel that ran"
-                          : "system map: it is of another kernel, or that was loaded elsewhere "
-                            "(KASLR); a copy of /proc/kallsyms of the same boot has the addresses"));
+    trace_->Note(
+        absl::StrCat(render::Plural(result_.unnamed_call_sites, "call site"),
+                     result_.unnamed_call_sites == 1 ? " is" : " are", " in no function of the ",
+                     symbols_->empty()
+                         ? "log; --system-map names a System.map of the kernel that ran"
+                         : "system map: it is of another kernel, or that was loaded elsewhere "
+                           "(KASLR); a copy of /proc/kallsyms of the same boot has the addresses"));
   }
   trace_->Counter("dropped_events", result_.lost_events);
   trace_->Counter("import_lines", result_.lines);

@@ -87,7 +87,8 @@ bool ParseTask(string_view line, FtraceLine* out, Head* head) {
   line = absl::StripLeadingAsciiWhitespace(line);
   for (size_t hyphen = line.find('-'); hyphen != line.npos; hyphen = line.find('-', hyphen + 1)) {
     const size_t end = std::min(line.find_first_not_of("0123456789", hyphen + 1), line.size());
-    if (end == hyphen + 1 || !absl::SimpleAtoi(line.substr(hyphen + 1, end - hyphen - 1), &out->tid)) {
+    if (end == hyphen + 1 ||
+        !absl::SimpleAtoi(line.substr(hyphen + 1, end - hyphen - 1), &out->tid)) {
       continue;
     }
     if (ParseAfterTask(line.substr(end), head)) {
@@ -110,13 +111,15 @@ std::optional<string_view> Field(string_view text, string_view key) {
   return std::nullopt;
 }
 
-// Reads the caller of an event that begins with "(do_work+0x1c) ": trace-cmd knew the kernel's symbols.
+// Reads the caller of an event that begins with "(do_work+0x1c) ": trace-cmd knew
+// the kernel's symbols.
 void Caller(string_view text, FtraceLine* out) {
   if (!absl::ConsumePrefix(&text, "(")) return;
   const size_t end = text.find(')');
   if (end == text.npos) return;
   const string_view found = text.substr(0, end), name = found.substr(0, found.find('+'));
-  if (name.size() != found.size() && !Hex(found.substr(name.size() + 1), &out->caller_offset)) return;
+  if (name.size() != found.size() && !Hex(found.substr(name.size() + 1), &out->caller_offset))
+    return;
   if (name.empty() || absl::ascii_isdigit(name[0]) || name.size() == 16) {
     // An address, where it knew no function.
     if (uint64_t number; name.empty() || Hex(name, &number)) return;
@@ -285,7 +288,9 @@ FtraceLine ParseFtraceLine(string_view text) {
     return line;
   }
   if (HasTimeWithoutUnit(stripped)) {
-    return Bad(line, "its time is of a clock that counts, not in seconds; record with another trace_clock, e.g. mono");
+    return Bad(line,
+               "its time is of a clock that counts, not in seconds; record with another "
+               "trace_clock, e.g. mono");
   }
   return Bad(line, "it is no event of ftrace's");
 }

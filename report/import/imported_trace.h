@@ -34,7 +34,8 @@ class ImportedTrace {
   // Tells which process the trace is of: the words of its command line, and its executable.
   void SetProcess(std::vector<std::string> command, std::string executable);
 
-  // These return numbers from 1, the same again for the same arguments. A call site is a place in a module.
+  // These return numbers from 1, the same again for the same arguments. A call site
+  // is a place in a module.
   uint32_t CallSite(uint32_t module, uint64_t pc);
   uint32_t Module(absl::string_view path, uint64_t bias);
 

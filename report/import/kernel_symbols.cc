@@ -51,12 +51,14 @@ absl::Status KernelSymbols::Read(const std::string& path) {
   }
   if (symbols_.size() == before) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, zeros > 0 ? ": every address in it is 0; copy /proc/kallsyms as root"
-                        : " has no functions: it is neither a System.map nor a copy of /proc/kallsyms"));
+        path, zeros > 0
+                  ? ": every address in it is 0; copy /proc/kallsyms as root"
+                  : " has no functions: it is neither a System.map nor a copy of /proc/kallsyms"));
   }
   if (text_begin < text_end) code_.emplace_back(text_begin, text_end);
-  std::stable_sort(symbols_.begin(), symbols_.end(),
-                   [](const KernelSymbol& a, const KernelSymbol& b) { return a.address < b.address; });
+  std::stable_sort(
+      symbols_.begin(), symbols_.end(),
+      [](const KernelSymbol& a, const KernelSymbol& b) { return a.address < b.address; });
   by_name_.clear();
   for (const KernelSymbol& symbol : symbols_) {
     const auto [at, is_new] =

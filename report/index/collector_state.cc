@@ -148,8 +148,8 @@ void FaultMatcher::Fold(Archive& archive) {
   stream_.Fold(archive);
   thrash_.Fold(archive);
   marks_.Fold(archive);
-  archive(low_bits_, large_, clean_at_, waiting_, filter_, filtered_, told_, in_kernel_, by_kind_, sites_,
-          mappings_, places_, touchers_);
+  archive(low_bits_, large_, clean_at_, waiting_, filter_, filtered_, told_, in_kernel_, by_kind_,
+          sites_, mappings_, places_, touchers_);
   next_ns_ = stream_.done() ? UINT64_MAX : stream_.front().time_ns;
   const auto check = [&](const Touchers& touchers) {
     for (const auto& [code, faults] : touchers) archive.Check(code <= stacks_->size());

@@ -1,7 +1,7 @@
 // GroupingStore: the Grouping of a trace's sites on disk, beside its summary (summary_store.h).
 //
-// It is of a trace, of the options of the summary, and of the names that the frames had: it is taken
-// if those are the same, by the checksum of SiteSymbols.
+// It is of a trace, of the options of the summary, and of the names that the frames had: it is
+// taken if those are the same, by the checksum of SiteSymbols.
 //
 // One thread.
 

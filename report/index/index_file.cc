@@ -83,8 +83,8 @@ std::unique_ptr<IndexFile> IndexFile::Open(const std::string& path, const TraceI
 bool IndexFile::ReadDirectory(const TraceIdentity& identity) {
   Header header;
   if (!symbolizer::ReadAllAt(fd_, 0, &header, sizeof(header)) ||
-      memcmp(header.magic, kIndexKind.magic.data(), sizeof(header.magic)) != 0 || header.checksum != ChecksumOf(header) ||
-      header.build != OwnBuild() ||
+      memcmp(header.magic, kIndexKind.magic.data(), sizeof(header.magic)) != 0 ||
+      header.checksum != ChecksumOf(header) || header.build != OwnBuild() ||
       TraceIdentity{header.trace_id, header.trace_bytes, header.trace_modified_ns,
                     header.trace_sample_hash} != identity ||
       header.directory_bytes > kMostDirectoryBytes || header.directory_offset > end_ ||
@@ -197,7 +197,8 @@ absl::Status IndexFile::Finish(const TraceIdentity& identity, const std::string&
     header.checksum = ChecksumOf(header);
     uint64_t begin = 0;
     if (Write(out.bytes()) &&
-        !symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(&header), sizeof(header)}, &begin)) {
+        !symbolizer::WriteAllAt(fd_, {reinterpret_cast<const char*>(&header), sizeof(header)},
+                                &begin)) {
       error_ = errno;
     }
   }

@@ -5,14 +5,14 @@
 //   IndexFile::Open(...)                     one that is there
 //   IndexFile::Create(...), Add(...), Finish(...), then Place()      a new one
 //
-// A new one has no name until Place() gives it its own, whole, in place of the old one: a writer that
-// stops or is killed leaves nothing. Where the file system cannot do without a name it has one of its
-// own meanwhile. States can be asked for while it is being written.
+// A new one has no name until Place() gives it its own, whole, in place of the old one: a writer
+// that stops or is killed leaves nothing. Where the file system cannot do without a name it has one
+// of its own meanwhile. States can be asked for while it is being written.
 //
-// A file that is found is anybody's. It is taken when it is a regular one, no symbolic link, of this user
-// or of the trace's owner, who could as well change the trace; when it is of this trace, as it
-// is now, and of this build of the program; and each part of it when its checksum is right. All else is
-// as if it were not there.
+// A file that is found is anybody's. It is taken when it is a regular one, no symbolic link, of
+// this user or of the trace's owner, who could as well change the trace; when it is of this trace,
+// as it is now, and of this build of the program; and each part of it when its checksum is right.
+// All else is as if it were not there.
 //
 // One thread.
 

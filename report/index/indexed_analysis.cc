@@ -48,8 +48,8 @@ class IndexBuilder : public PassKeeper {
   }
 
  private:
-  // A state is at least this many times its own size behind the one before: so the index takes no more than a
-  // tenth of the trace.
+  // A state is at least this many times its own size behind the one before: so the index takes no
+  // more than a tenth of the trace.
   static constexpr uint64_t kTimes = 10;
 
   static uint64_t ItemsOf(const PassPoint& point) { return point.live_blocks + 8 * point.sites; }
@@ -70,7 +70,8 @@ class IndexBuilder : public PassKeeper {
 };
 
 std::string PathIn(const std::string& directory, const TraceIdentity& identity) {
-  return absl::StrCat(directory, "/", absl::Hex(identity.trace_id, absl::kZeroPad16), kIndexKind.suffix);
+  return absl::StrCat(directory, "/", absl::Hex(identity.trace_id, absl::kZeroPad16),
+                      kIndexKind.suffix);
 }
 
 // The part of an analysis that the series are shown with.
@@ -104,7 +105,8 @@ class Indexer {
     const auto identity = IdentifyTrace(trace_);
     if (!identity.ok()) return identity.status();
     identity_ = *identity;
-    if (identity_.bytes < index_.least_trace_bytes || stat(trace_.c_str(), &st_) != 0) return nullptr;
+    if (identity_.bytes < index_.least_trace_bytes || stat(trace_.c_str(), &st_) != 0)
+      return nullptr;
     for (const std::string& path : Places()) {
       auto file = IndexFile::Open(path, identity_, st_.st_uid);
       if (file != nullptr) return file;
@@ -153,7 +155,8 @@ class Indexer {
     whole.keeper = &builder;
     auto trace = AnalyzeTrace(**reader, whole);
     if (!trace.ok()) return trace.status();
-    // The part of the index that there is serves the question that was interrupted, and is then dropped.
+    // The part of the index that there is serves the question that was
+    // interrupted, and is then dropped.
     if (trace->analysis.coverage.interrupted) return file;
     const auto after = IdentifyTrace(trace_);
     if (!after.ok() || *after != identity_) return nullptr;  // it is being written

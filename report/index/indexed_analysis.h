@@ -1,12 +1,13 @@
 // AnalyzeByIndex: questions about an instant or a range of a trace, from an index beside it: the
 // next state before is taken up, and only what follows it is read.
 //
-// The index is made with the first such question, by one pass over the whole trace; with the next it is
-// there. States are taken so far apart that the index has about a tenth of the bytes of the events: a
-// question reads what lies between two states and its own range.
+// The index is made with the first such question, by one pass over the whole trace; with the next
+// it is there. States are taken so far apart that the index has about a tenth of the bytes of the
+// events: a question reads what lies between two states and its own range.
 //
-// No index is made of a small trace, which is read in no time; of one without an end, which may still be
-// written; nor for a question by lifetime or age, which asks for the whole of the trace anyway.
+// No index is made of a small trace, which is read in no time; of one without an end,
+// which may still be written; nor for a question by lifetime or age, which asks for the
+// whole of the trace anyway.
 //
 // Memory while it is made: as for a report, and the live blocks once more.
 

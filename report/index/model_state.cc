@@ -1,8 +1,8 @@
 // The state of the heap model and its parts, into and out of archives; and what is left of it
 // for a range that begins later.
 //
-// Sites and stacks are not in here: their tables only grow, so the analyzer keeps what is new of them
-// apart. A model that takes a state up has them already.
+// Sites and stacks are not in here: their tables only grow, so the analyzer keeps what is new of
+// them apart. A model that takes a state up has them already.
 
 #include <algorithm>
 #include <bit>
@@ -40,7 +40,8 @@ void FoldBlocks(Archive& archive, std::vector<HeldBlock>& blocks) {
     uint64_t flags = block.address_flags >> 48;
     archive(difference, flags);
     if constexpr (Archive::kReads) {
-      archive.Check(difference != 0 && difference <= format::kAddressMask - before && flags <= 0xffff);
+      archive.Check(difference != 0 && difference <= format::kAddressMask - before &&
+                    flags <= 0xffff);
       if (!archive.ok()) return;
       block.address_flags = (before + difference) | flags << 48;
     }
@@ -144,7 +145,8 @@ void HeapModel::Fold(Archive& archive) {
   }
   FoldBlocks(archive, blocks);
 
-  archive(threads_, leaks_were_disabled_, shadows_, debts_, look_through_debts_at_, spare_frees_, missing_frees_);
+  archive(threads_, leaks_were_disabled_, shadows_, debts_, look_through_debts_at_, spare_frees_,
+          missing_frees_);
   std::vector<std::pair<uint32_t, DoubtfulFree>> doubtful;
   if constexpr (!Archive::kReads) {
     for (size_t i = 0; i < doubtful_frees_.size(); ++i) {
@@ -205,7 +207,8 @@ void HeapModel::Fold(Archive& archive) {
       if (!archive.ok()) return;
       doubtful_frees_[at] = free;
     }
-    for (const auto& [site, moves] : usage_.moves()) archive.Check(site > 0 && site < sites_.size());
+    for (const auto& [site, moves] : usage_.moves())
+      archive.Check(site > 0 && site < sites_.size());
     for (const auto& [threads, exchange] : usage_.exchanges()) {
       archive.Check(std::max(threads.first, threads.second) < threads_.size());
     }

@@ -68,8 +68,8 @@ class PackedReader {
     at_ += bytes;
     return text;
   }
-  // The number of elements that follow. Each takes at least a byte, so a number that is larger than what is
-  // left is an error.
+  // The number of elements that follow. Each takes at least a byte, so a number that is larger than
+  // what is left is an error.
   size_t Count() {
     const uint64_t count = Number();
     if (count <= left()) return count;

@@ -21,7 +21,8 @@ using symbolizer::FileStamp;
 
 constexpr symbolizer::PrivateKind kSummaryKind = {kSummarySuffix, "MTSUMM01"};
 
-// All that the result depends on besides the trace. Empty: on something that cannot be written down.
+// All that the result depends on besides the trace. Empty: on something that
+// cannot be written down.
 std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
   if (options.leak_observer || options.filter.sites || options.stacks != nullptr ||
       symbolizer::OwnBuildId().empty()) {
@@ -47,7 +48,8 @@ std::string KeyOf(const AnalyzeOptions& options, const std::string& sysroot) {
   key.Number(options.leaks.leader_by_sequence ? 1 : 0);
   key.Number(options.leaks.resolution.frames);
   for (const leak::CodeRange& range : options.leaks.resolution.operator_new) {
-    for (const uint64_t number : {uint64_t{range.instance}, range.begin, range.end}) key.Number(number);
+    for (const uint64_t number : {uint64_t{range.instance}, range.begin, range.end})
+      key.Number(number);
   }
   key.Text(sysroot);
   return key.Take();

@@ -4,8 +4,8 @@
 // A summary is everything that AnalyzeTrace() and `complete` gave, for one trace (its identity),
 // one set of options, and one build of this program; together with stamps of the files of the
 // modules, which `complete` may have looked into. If any of them is another now, the trace is read
-// again. Summaries are private files of the cache directory (symbolizer/private_file.h): as they are
-// taken as they are, they are not looked for beside the trace, where they could be anybody's.
+// again. Summaries are private files of the cache directory (symbolizer/private_file.h): as they
+// are taken as they are, they are not looked for beside the trace, where they could be anybody's.
 //
 // Kept only of traces that have their end, for another one may still be written, and that were
 // read to it. Not of small ones,
@@ -33,15 +33,17 @@ inline constexpr char kSummarySuffix[] = ".sum";
 class SummaryStore {
  public:
   static constexpr uint64_t kLeastTraceBytes = 256 << 10;
-  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of one kind of files in the directory
+  // Of one kind of files in the directory.
+  static constexpr uint64_t kMostBytes = uint64_t{256} << 20;
 
   // `directory` empty: does nothing.
   explicit SummaryStore(std::string directory, uint64_t least_trace_bytes = kLeastTraceBytes)
       : directory_(std::move(directory)), least_trace_bytes_(least_trace_bytes) {}
 
   using Complete = std::function<void(Analysis*)>;
-  // Does what AnalyzeTrace() and then `complete` do, or recalls their result. The result of `complete` must
-  // depend on the analysis, and on the files of its modules below `sysroot`, and on nothing else.
+  // Does what AnalyzeTrace() and then `complete` do, or recalls their result. The result of
+  // `complete` must depend on the analysis, and on the files of its modules below
+  // `sysroot`, and on nothing else.
   absl::StatusOr<AnalyzedTrace> Analyze(const std::string& path, const AnalyzeOptions& options,
                                         const std::string& sysroot, const Complete& complete);
 

@@ -45,7 +45,8 @@ absl::StatusOr<TraceIdentity> IdentifyTrace(const std::string& path) {
   if (!source.ok()) return source.status();
   const auto header = ReadFileHeader(**source);
   if (!header.ok()) {
-    return absl::Status(header.status().code(), path + " " + std::string(header.status().message()));
+    return absl::Status(header.status().code(),
+                        path + " " + std::string(header.status().message()));
   }
   struct stat st;
   if (fstat((*source)->fd(), &st) != 0) return ErrnoStatus("cannot read", path, errno);

@@ -26,7 +26,8 @@ inline constexpr uint32_t kNoBlock = UINT32_MAX;
 class BlockIndex {
  public:
   BlockIndex() = default;
-  // The blocks may come in any order, at most 2^32 - 2 of them. `usable`: with all that malloc gave.
+  // The blocks may come in any order, at most 2^32 - 2 of them. `usable`: with
+  // all that malloc gave.
   explicit BlockIndex(std::vector<HeldBlock> blocks, bool usable = false);
 
   uint32_t size() const { return static_cast<uint32_t>(blocks_.size()); }

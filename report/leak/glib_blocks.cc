@@ -18,14 +18,16 @@ constexpr size_t kMostPointers = 256;  // supertypes and all
 
 class GLibBlocks {
  public:
-  explicit GLibBlocks(const HeapGraph& graph) : graph_(graph), is_(graph.size(), Pointer::kInterior) {}
+  explicit GLibBlocks(const HeapGraph& graph)
+      : graph_(graph), is_(graph.size(), Pointer::kInterior) {}
 
   void FindObjects() {
     const std::vector<bool> is_class = Classes();
     if (is_class.empty()) return;
     for (uint32_t block = 0; block < graph_.size(); ++block) {
       for (const HeapEdge& edge : graph_.EdgesOf(block)) {
-        if (edge.word != 0 && edge.how() == Pointer::kStart && is_class[edge.to]) is_[block] = Pointer::kGObject;
+        if (edge.word != 0 && edge.how() == Pointer::kStart && is_class[edge.to])
+          is_[block] = Pointer::kGObject;
       }
     }
   }
@@ -43,7 +45,8 @@ class GLibBlocks {
   Pointer Of(uint32_t block) const { return is_[block]; }
 
  private:
-  // From the nodes on, of which there are few: nearly no block leads to itself. Empty: there is none.
+  // From the nodes on, of which there are few: nearly no block leads to itself.
+  // Empty: there is none.
   std::vector<bool> Classes() const {
     std::vector<bool> is_class;
     for (uint32_t node = 0; node < graph_.size(); ++node) {
@@ -51,7 +54,9 @@ class GLibBlocks {
       for (const HeapEdge& to_data : Few(node)) {
         if (to_data.to == node || to_data.how() != Pointer::kStart) continue;
         for (const HeapEdge& to_class : Few(to_data.to)) {
-          if (to_class.to == node || to_class.how() != Pointer::kStart || !BeginsWith(to_class.to, node)) continue;
+          if (to_class.to == node || to_class.how() != Pointer::kStart ||
+              !BeginsWith(to_class.to, node))
+            continue;
           is_class.resize(graph_.size());
           is_class[to_class.to] = true;
         }
@@ -60,8 +65,8 @@ class GLibBlocks {
     return is_class;
   }
 
-  // The pointers of a block, if they are few enough to be GLib's data about a type. A large table is none, and would be
-  // gone through again and again.
+  // The pointers of a block, if they are few enough to be GLib's data about a type. A large table
+  // is none, and would be gone through again and again.
   std::span<const HeapEdge> Few(uint32_t block) const {
     const auto edges = graph_.EdgesOf(block);
     return edges.size() <= kMostPointers ? edges : edges.first(0);
@@ -85,13 +90,17 @@ class GLibBlocks {
   // 0: it is of another size or at another place.
   uint64_t SlabBytes(uint32_t block) const {
     const uint64_t bytes = graph_.blocks().bytes(block) + kPadding;
-    return bytes >= kLeastSlab && std::has_single_bit(bytes) && graph_.blocks().start(block) % bytes == 0 ? bytes : 0;
+    return bytes >= kLeastSlab && std::has_single_bit(bytes) &&
+                   graph_.blocks().start(block) % bytes == 0
+               ? bytes
+               : 0;
   }
 
   bool LeadsToSlab(uint32_t block, uint64_t offset) const {
     const auto edges = graph_.EdgesOf(block);
     return std::any_of(edges.begin(), edges.end(), [&](const HeapEdge& edge) {
-      return edge.word == offset / kPointer && edge.how() == Pointer::kInterior && SlabBytes(edge.to) != 0;
+      return edge.word == offset / kPointer && edge.how() == Pointer::kInterior &&
+             SlabBytes(edge.to) != 0;
     });
   }
 

@@ -69,7 +69,8 @@ bool HeapGraphBuilder::IsChunkHeader(uint32_t to, uint64_t value) const {
 uint32_t HeapGraphBuilder::BlockAt(uint64_t value) const {
   const uint32_t to = graph_.blocks_.Find(value);
   if (to == kNoBlock) return to;
-  const bool is_behind = value - graph_.blocks_.start(to) >= std::max<uint64_t>(graph_.blocks_.bytes(to), 1);
+  const bool is_behind =
+      value - graph_.blocks_.start(to) >= std::max<uint64_t>(graph_.blocks_.bytes(to), 1);
   return is_behind && IsChunkHeader(to, value) ? kNoBlock : to;
 }
 
@@ -98,15 +99,15 @@ void HeapGraphBuilder::Word(const ScanRegion& region, uint64_t address, uint64_t
     is_beside_blocks = basis_.all_roots && region.use == format::ScanRegionUse::kTerritory;
     if (!is_beside_blocks) return;
   }
-  if ((region_is_libc_ || (is_beside_blocks && basis_.is_glibc)) && value != graph_.blocks_.start(to) &&
-      IsChunkHeader(to, value)) {
+  if ((region_is_libc_ || (is_beside_blocks && basis_.is_glibc)) &&
+      value != graph_.blocks_.start(to) && IsChunkHeader(to, value)) {
     return;
   }
   Pointer how = How(to, value);
-  // The loader puts tables of its own at the first such address in a block, and keeps them as long as
-  // the process lives (_dlfo_mappings_segment_allocate).
-  if (region_is_loader_ && how == Pointer::kInterior && value - graph_.blocks_.start(to) < kLoaderAlignment &&
-      value % kLoaderAlignment == 0) {
+  // The loader puts tables of its own at the first such address in a block, and keeps them as long
+  // as the process lives (_dlfo_mappings_segment_allocate).
+  if (region_is_loader_ && how == Pointer::kInterior &&
+      value - graph_.blocks_.start(to) < kLoaderAlignment && value % kLoaderAlignment == 0) {
     how = Pointer::kStart;
   }
   graph_.roots_.push_back({to, how, RootEdge::Kind::kWord, region.number, address});
@@ -152,7 +153,8 @@ HeapGraph HeapGraphBuilder::Finish() {
     }
     // This interior pointer makes the block possibly lost if it would be lost otherwise.
     if (block.site < basis_.freed_unseen.size() && basis_.freed_unseen[block.site]) {
-      graph_.roots_.push_back({i, Pointer::kInterior, RootEdge::Kind::kFreedUnseen, 0, block.address()});
+      graph_.roots_.push_back(
+          {i, Pointer::kInterior, RootEdge::Kind::kFreedUnseen, 0, block.address()});
     }
   }
 

@@ -46,13 +46,14 @@ static_assert(sizeof(HeapEdge) == 8);
 
 struct RootEdge {
   // kRealloc: a block whose realloc was under way, and so was its pointer. kIgnored: the
-  // program declared it no leak (memtrace.h), or had stopped the recording. kSignalStack: the kernel
-  // has it, for a thread. kFreedUnseen: it may have been freed by who frees past the library.
+  // program declared it no leak (memtrace.h), or had stopped the recording.
+  // kSignalStack: the kernel has it, for a thread. kFreedUnseen: it may have been freed
+  // by who frees past the library.
   enum class Kind : uint8_t { kWord, kRegister, kRealloc, kIgnored, kSignalStack, kFreedUnseen };
   uint32_t to = 0;
   Pointer how = Pointer::kStart;
   Kind kind = Kind::kWord;
-  uint32_t source = 0;   // kWord: number of the region; kRegister, kSignalStack: index of the thread
+  uint32_t source = 0;  // kWord: number of the region; kRegister, kSignalStack: index of the thread
   uint64_t place = 0;    // kWord: address of the word; kRegister: index of the register
 };
 static_assert(sizeof(RootEdge) == 24);
@@ -64,14 +65,15 @@ class HeapGraph {
   std::span<const HeapEdge> EdgesOf(uint32_t block) const {
     return {edges_.data() + first_[block], edges_.data() + first_[block + 1]};
   }
-  // The offset in `block` of the word that `edge` comes from. Words lie at multiples of 8; blocks of the program's own
-  // allocators need not.
+  // The offset in `block` of the word that `edge` comes from. Words lie at multiples of 8; blocks
+  // of the program's own allocators need not.
   uint64_t OffsetOf(uint32_t block, const HeapEdge& edge) const {
     return uint64_t{edge.word} * 8 + (-blocks_.start(block) & 7);
   }
   std::span<const RootEdge> roots() const { return roots_; }
   size_t edge_count() const { return edges_.size(); }
-  // Interior pointers are what `of(block that they point into)` says: a heuristic, or kInterior as before.
+  // Interior pointers are what `of(block that they point into)` says: a heuristic,
+  // or kInterior as before.
   template <typename Of>
   void TakeInteriorPointers(Of of) {
     for (HeapEdge& edge : edges_) {
@@ -96,7 +98,8 @@ struct GraphBasis {
   // the trace does not know.
   bool all_roots = false;
   bool is_glibc = true;  // the allocator whose heap it is
-  std::vector<bool> freed_unseen;  // by HeldBlock::site: its blocks may have been freed; may be shorter
+  // By HeldBlock::site: its blocks may have been freed; may be shorter.
+  std::vector<bool> freed_unseen;
 };
 
 // Takes the words of a scan and makes the graph of them. The scan's regions, threads and
@@ -121,7 +124,8 @@ class HeapGraphBuilder : public ScanVisitor {
   const Heuristics& heuristics_;
   const Scan& scan_;
   const GraphBasis basis_;
-  // The stack pointer of the thread that asked for the scan: it was in a call, so it uses nothing below.
+  // The stack pointer of the thread that asked for the scan: it was in a call, so
+  // it uses nothing below.
   uint64_t caller_stack_pointer_ = 0;
   HeapGraph graph_;
   std::vector<uint32_t> from_;  // by edge

@@ -91,7 +91,8 @@ std::vector<KeepPaths::Step> KeepPaths::ChainOf(uint32_t block) const {
     const HeapEdge* found = nullptr;
     for (const HeapEdge& edge : graph_.EdgesOf(from)) {
       if (edge.to != at) continue;
-      if (found == nullptr || (found->how() == Pointer::kInterior && edge.how() != Pointer::kInterior)) {
+      if (found == nullptr ||
+          (found->how() == Pointer::kInterior && edge.how() != Pointer::kInterior)) {
         found = &edge;
       }
     }

@@ -19,8 +19,8 @@
 
 namespace memtrace::report::leak {
 
-// For each block the definitely lost block that it hangs on in the end, itself or another; kNoBlock if it
-// is not lost.
+// For each block the definitely lost block that it hangs on in the end, itself or another;
+// kNoBlock if it is not lost.
 std::vector<uint32_t> FinalLeaders(const Marks& marks);
 
 class KeepPaths {
@@ -29,9 +29,11 @@ class KeepPaths {
 
   KeepPaths(const HeapGraph& graph, const Marks& marks, const RootGroups& roots);
 
-  // The root that the chain to `block` begins at (index in HeapGraph::roots()); kNone for a lost block.
+  // The root that the chain to `block` begins at (index in HeapGraph::roots());
+  // kNone for a lost block.
   uint32_t RootOf(uint32_t block) const { return is_lost_[block] ? kNone : begin_[block]; }
-  // The block that the chain to a lost block begins at, which may be itself; kNone if it is not lost.
+  // The block that the chain to a lost block begins at, which may be itself;
+  // kNone if it is not lost.
   uint32_t LeaderOf(uint32_t block) const { return is_lost_[block] ? begin_[block] : kNone; }
 
   // The blocks of the chain, from the first to `block`; each but the first is pointed to by

@@ -44,7 +44,11 @@ std::string Plural(uint64_t n, absl::string_view noun) {
 
 LeakCheck::LeakCheck(TraceReader* reader, const StackTable* stacks, const LeakOptions& options,
                      Range range, Observer observer)
-    : reader_(reader), stacks_(stacks), options_(options), range_(range), observer_(std::move(observer)),
+    : reader_(reader),
+      stacks_(stacks),
+      options_(options),
+      range_(range),
+      observer_(std::move(observer)),
       records_(stacks, options.resolution) {
   for (const uint32_t number : ScanNumbers(*reader)) {
     const Scan scan = ReadScan(*reader, number, nullptr, /*only_begin=*/true);
@@ -76,10 +80,12 @@ void LeakCheck::TakeOne(const HeapModel& model, uint32_t number, bool after_last
   blocks_looked_at_ += model.live_table_size();
   if (reader_->metadata().process.sample_bytes != 0) {
     found.state = LeakScan::State::kFailed;
-    found.failure = "only a sample of the blocks was recorded: what the others point to is not known";
+    found.failure =
+        "only a sample of the blocks was recorded: what the others point to is not known";
   } else if (EventsAreDamaged(after_last_event)) {
     found.state = LeakScan::State::kFailed;
-    found.failure = "the trace is damaged, see Coverage: which blocks were live at the scan is not known";
+    found.failure =
+        "the trace is damaged, see Coverage: which blocks were live at the scan is not known";
   } else if (blocks_looked_at_ > kMostBlocksLookedAt) {
     found.state = LeakScan::State::kFailed;
     found.failure = "there are more scans of more blocks than can be looked at; --from and --to "
@@ -119,11 +125,12 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
                  .heap_bytes = scan.done->territory_bytes,
                  .in_process = scan.begin.scanner_pid == 0};
   std::vector<BlockSite> sites(model.site_count());
-  for (uint32_t i = 0; i < sites.size(); ++i) sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
+  for (uint32_t i = 0; i < sites.size(); ++i)
+    sites[i] = {model.SiteStack(i), model.SiteFunction(i)};
   const UnseenCode unseen(scan, reader_->metadata());
-  const bool usable_sizes = std::any_of(scan.hints.begin(), scan.hints.end(), [](const ScanHintRange& hint) {
-    return hint.kind == format::ScanHint::kUsableSizes;
-  });
+  const bool usable_sizes = std::any_of(
+      scan.hints.begin(), scan.hints.end(),
+      [](const ScanHintRange& hint) { return hint.kind == format::ScanHint::kUsableSizes; });
   HeapGraphBuilder builder(
       BlockIndex(model.CopyLive(), usable_sizes), heuristics, scan,
       {.all_roots = !WhyBlocksAreUnknown(unseen).empty(),
@@ -142,11 +149,14 @@ void LeakCheck::Classify(const HeapModel& model, Scan& scan, LeakScan* found) {
   if (observer_) observer_({scan, graph, marks, sites, *found});
 }
 
-// Whether the process has GLib as a library. A program that is linked with it statically is treated as all others.
+// Whether the process has GLib as a library. A program that is linked with it statically is
+// treated as all others.
 bool LeakCheck::HasGLib() const {
   const auto& modules = reader_->metadata().modules;
   return std::any_of(modules.begin(), modules.end(), [](const ModuleRecord& module) {
-    return absl::StartsWith(absl::string_view(module.info.path).substr(module.info.path.rfind('/') + 1), "libglib-2.0.so");
+    return absl::StartsWith(
+        absl::string_view(module.info.path).substr(module.info.path.rfind('/') + 1),
+        "libglib-2.0.so");
   });
 }
 
@@ -160,7 +170,8 @@ std::string LeakCheck::WhyBlocksAreUnknown(const UnseenCode& unseen) const {
   }
   if (EventsWereLost()) return "events were lost, and with them blocks";
   if (unseen.who_allocates().empty()) return "";
-  return absl::StrCat("what ", unseen.who_allocates(), " allocated past the functions that are recorded is not known");
+  return absl::StrCat("what ", unseen.who_allocates(),
+                      " allocated past the functions that are recorded is not known");
 }
 
 // By the library.
@@ -169,8 +180,9 @@ bool LeakCheck::EventsWereLost() const {
              reader_->metadata().losses.missed_events != 0;
 }
 
-// By the file: allocations and frees from before the scan are missing. A packed file that was cut is
-// whole up to the last event that it has; of a raw one, whose writer was killed or still runs, the rings have the rest.
+// By the file: allocations and frees from before the scan are missing. A packed file that was cut
+// is whole up to the last event that it has; of a raw one, whose writer was killed or still runs,
+// the rings have the rest.
 bool LeakCheck::EventsAreDamaged(bool after_last_event) const {
   const bool packed = (reader_->header().flags & format::kFilePacked) != 0;
   return reader_->statistics().lost_blocks != 0 || !reader_->damage().empty() ||
@@ -186,10 +198,11 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
     unparked += thread.state == format::ScanThreadState::kUnparked;
   }
   if (unparked != 0) {
-    note(absl::StrCat(Plural(unparked, "thread"), " did not stop, as ",
-                      unparked == 1 ? "it blocks signals or was" : "they block signals or were", " not in time: ",
-                      unparked == 1 ? "its whole stack was" : "their whole stacks were",
-                      " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
+    note(absl::StrCat(
+        Plural(unparked, "thread"), " did not stop, as ",
+        unparked == 1 ? "it blocks signals or was" : "they block signals or were",
+        " not in time: ", unparked == 1 ? "its whole stack was" : "their whole stacks were",
+        " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
   }
   std::vector<std::string> names;
   uint64_t not_scanned = 0, bytes = 0, failed = 0;
@@ -215,11 +228,14 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
   }
   found->allocations_unseen = !unseen.who_allocates().empty();
   if (found->frees_unseen = !unseen.who_frees().empty(); found->frees_unseen) {
-    note(absl::StrCat("what ", unseen.who_frees(), " freed past the functions that are recorded counts as live: of "
-                      "that, what was allocated by way of it counts as possibly lost, not definitely; what others "
+    note(absl::StrCat("what ", unseen.who_frees(),
+                      " freed past the functions that are recorded counts as live: of "
+                      "that, what was allocated by way of it counts as possibly lost, not "
+                      "definitely; what others "
                       "allocated may count as definitely lost"));
   }
-  if (EventsWereLost()) note("a block whose free is among the lost events counts as live, and may count as lost");
+  if (EventsWereLost())
+    note("a block whose free is among the lost events counts as live, and may count as lost");
   if (reader_->metadata().process.stamp_rule != format::StampRule::kChangeOfOwner) {
     note("the trace is of an older version: what was live at the instant was inferred");
   }

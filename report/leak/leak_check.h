@@ -35,8 +35,8 @@ namespace memtrace::report::leak {
 
 class LeakCheck {
  public:
-  // All that is known while a scan is examined, for an observer that wants more than its records. The
-  // observer may move it away.
+  // All that is known while a scan is examined, for an observer that wants more than its records.
+  // The observer may move it away.
   struct Result {
     Scan& scan;
     HeapGraph& graph;

@@ -45,7 +45,8 @@ const LeakScan* ChooseScan(const Analysis& analysis, uint32_t number) {
 }
 
 std::string AmountText(const LeakAmount& amount) {
-  return absl::StrCat(render::ExactBytes(amount.bytes), " in ", render::Plural(amount.blocks, "block"));
+  return absl::StrCat(render::ExactBytes(amount.bytes), " in ",
+                      render::Plural(amount.blocks, "block"));
 }
 
 std::string WhyNoScan(const Analysis& analysis) {
@@ -54,13 +55,15 @@ std::string WhyNoScan(const Analysis& analysis) {
     return absl::StrCat("scan ", scan.number, ": ", scan.failure);
   }
   if (analysis.coverage.live_until_ns != 0) {
-    return absl::StrCat("the process is at work: memtrace leaks ", analysis.process.pid, " asks it for one");
+    return absl::StrCat("the process is at work: memtrace leaks ", analysis.process.pid,
+                        " asks it for one");
   }
   if (!analysis.range.whole()) return "none was taken in this range";
   if (analysis.process.imported()) return "an imported log has none";
   switch (analysis.process.end) {
     case ProcessInfo::End::kSignal:
-      return absl::StrCat("the program was killed by ", render::SignalName(analysis.process.end_signal),
+      return absl::StrCat("the program was killed by ",
+                          render::SignalName(analysis.process.end_signal),
                           " before it could be scanned");
     case ProcessInfo::End::kExec:
       return "the program became another one";
@@ -69,7 +72,8 @@ std::string WhyNoScan(const Analysis& analysis) {
     case ProcessInfo::End::kExit:
       break;
   }
-  if (analysis.coverage.recording_end_ns.has_value()) return "the recording ended before the program did";
+  if (analysis.coverage.recording_end_ns.has_value())
+    return "the recording ended before the program did";
   return "none was asked for (MEMTRACE_LEAK_CHECK), or the program ended without a call of exit";
 }
 

@@ -20,8 +20,8 @@ inline bool IsAtExit(const LeakScan& scan) {
          scan.reason == format::ScanReason::kExitEarly;
 }
 
-// There are complete scans, but none at the exit, in a report on all of the run: what was lost after the last of
-// them is not known.
+// There are complete scans, but none at the exit, in a report on all of the run: what was lost
+// after the last of them is not known.
 bool EndWasNotScanned(const Analysis& analysis);
 inline constexpr char kEndWasNotScanned[] =
     "the end of the program was not scanned: nothing is known of what it lost after its last scan";

@@ -34,8 +34,8 @@ std::vector<uint64_t> StackKey(const StackTable& stacks, const BlockSite& site,
 }
 
 uint32_t LossRecords::GroupOf(const BlockSite& site) {
-  const auto [at, is_new] =
-      by_stack_.try_emplace({site.stack.value, site.function}, static_cast<uint32_t>(groups_.size()));
+  const auto [at, is_new] = by_stack_.try_emplace({site.stack.value, site.function},
+                                                  static_cast<uint32_t>(groups_.size()));
   if (!is_new) return at->second;
   if (resolution_.frames != 0) {
     const auto [known, first] = by_frames_.try_emplace(StackKey(*stacks_, site, resolution_),
@@ -114,10 +114,11 @@ void LossRecords::Fill(const HeapGraph& graph, const Marks& marks,
   before_ = std::move(now);
   // memcheck's order: by all bytes, the worse kind last, by blocks. Then, so that a trace
   // has one order, by stack.
-  std::sort(scan->records.begin(), scan->records.end(), [](const LossRecord& a, const LossRecord& b) {
-    return std::tuple(a.bytes + a.indirect_bytes, b.kind, a.blocks, a.stack, a.function) <
-           std::tuple(b.bytes + b.indirect_bytes, a.kind, b.blocks, b.stack, b.function);
-  });
+  std::sort(scan->records.begin(), scan->records.end(),
+            [](const LossRecord& a, const LossRecord& b) {
+              return std::tuple(a.bytes + a.indirect_bytes, b.kind, a.blocks, a.stack, a.function) <
+                     std::tuple(b.bytes + b.indirect_bytes, a.kind, b.blocks, b.stack, b.function);
+            });
 }
 
 bool IsShown(const LossRecord& record, format::ScanShow show) {

@@ -29,7 +29,8 @@ struct Marks {
   std::vector<Pointer> heuristic;    // by block: of a reachable one, what it is reachable by;
                                      //   kStart: by pointers to starts alone
   std::vector<uint32_t> leader;      // by block, of an indirect one: who leads to it; or kNoBlock
-  std::vector<LeakAmount> indirect;  // by block, of a definite one: its clique, without itself and what is not counted
+  // By block, of a definite one: its clique, without itself and what is not counted.
+  std::vector<LeakAmount> indirect;
 };
 
 // Leaders by ascending address, or with `by_sequence` by the time of allocation.

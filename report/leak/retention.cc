@@ -77,7 +77,8 @@ std::vector<uint32_t> CommonDominators(const RetentionGraph& graph, const Domina
     below[tree.of[tree.order[i]]] += below[tree.order[i]];
   }
   std::vector<uint32_t> nodes;
-  // The nodes that dominate all of the blocks form a chain, in which the last of the order is the nearest.
+  // The nodes that dominate all of the blocks form a chain, in which the last of the
+  // order is the nearest.
   for (size_t i = tree.order.size(); i-- > 1 && nodes.size() < most;) {
     const uint32_t node = tree.order[i];
     if (below[node] == blocks.size() && !is_one[node]) nodes.push_back(node);

@@ -39,7 +39,8 @@ class RetentionGraph {
     return graph_.EdgesOf(BlockOf(node)).size();
   }
   uint32_t next(uint32_t node, uint64_t i) const {
-    if (node == 0) return i < groups_ ? static_cast<uint32_t>(i) + 1 : NodeOf(leaders_[i - groups_]);
+    if (node == 0)
+      return i < groups_ ? static_cast<uint32_t>(i) + 1 : NodeOf(leaders_[i - groups_]);
     if (node <= groups_) return NodeOf(of_groups_[first_[node - 1] + i]);
     const uint32_t block = BlockOf(node), to = graph_.EdgesOf(block)[i].to;
     return is_lost_[block] && !is_lost_[to] ? node : NodeOf(to);  // to itself is no way
@@ -67,7 +68,8 @@ struct Retention {
 
 Retention FindRetention(const RetentionGraph& graph);
 
-// The amount of the blocks that no way leads to when those for which `is_taken` is true are not there; these included.
+// The amount of the blocks that no way leads to when those for which `is_taken` is true are not
+// there; these included.
 LeakAmount RetainedWithout(const RetentionGraph& graph,
                            const std::function<bool(uint32_t block)>& is_taken);
 

@@ -168,7 +168,8 @@ RootGroups::Raw RootGroups::Examine(const RootEdge& root) const {
       if (address < thread.stack_begin || address >= thread.stack_end) continue;
       raw.group.kind = Kind::kStack;
       raw.group.thread = i;
-      raw.offset = address - (thread.stack_pointer != 0 ? thread.stack_pointer : thread.stack_begin);
+      raw.offset =
+          address - (thread.stack_pointer != 0 ? thread.stack_pointer : thread.stack_begin);
       return raw;
     }
   }

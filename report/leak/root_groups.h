@@ -31,7 +31,8 @@ struct Variable {
   uint64_t start = 0;  // offset of its first byte
 };
 struct VariableQuery {
-  // Counted from the module's load bias; for a thread-local variable from the begin of the module's block.
+  // Counted from the module's load bias; for a thread-local variable from the begin
+  // of the module's block.
   uint64_t offset = 0;
   bool thread_local_ = false;
 };

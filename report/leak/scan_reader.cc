@@ -169,8 +169,9 @@ Scan ReadScan(TraceReader& reader, uint32_t number, ScanVisitor* visitor, bool o
   uint32_t next = 1;
   // By scan and sequence: a program may have asked for thousands.
   const auto& blocks = reader.scan_blocks();
-  auto at = std::lower_bound(blocks.begin(), blocks.end(), number,
-                             [](const ScanBlockRef& block, uint32_t scan) { return block.scan < scan; });
+  auto at =
+      std::lower_bound(blocks.begin(), blocks.end(), number,
+                       [](const ScanBlockRef& block, uint32_t scan) { return block.scan < scan; });
   for (; at != blocks.end() && at->scan == number; ++at) {
     const ScanBlockRef& block = *at;
     if (block.sequence < next) continue;  // twice in the file

@@ -53,9 +53,9 @@ class Finder {
  private:
   static constexpr size_t kBits = 64;
 
-  // Adds up what the blocks of each site retain, without those blocks that another block of the site retains.
-  // Needs for each node whether its site is on its way up the tree: that is known of each
-  // site by a count while the tree is walked from the top.
+  // Adds up what the blocks of each site retain, without those blocks that another block of the
+  // site retains. Needs for each node whether its site is on its way up the tree: that is known of
+  // each site by a count while the tree is walked from the top.
   void AddOneByOne() {
     const std::vector<uint32_t>& order = retention_.tree.order;
     // The tree as lists of children.

@@ -72,7 +72,8 @@ UnseenCode::UnseenCode(const Scan& scan, const TraceMetadata& metadata) {
   who_frees_ = Enumerate(free);
 }
 
-std::vector<bool> UnseenCode::MayHaveFreed(const std::vector<BlockSite>& sites, const StackTable& stacks) const {
+std::vector<bool> UnseenCode::MayHaveFreed(const std::vector<BlockSite>& sites,
+                                           const StackTable& stacks) const {
   std::vector<bool> may;
   if (frees_.empty()) return may;
   const auto is_there = [this](const StackNode& node) {

@@ -1,8 +1,9 @@
-// UnseenCode: the modules of a process that call an allocator past the library, so that blocks are in its
-// heap that the trace does not have, or look live that were freed.
+// UnseenCode: the modules of a process that call an allocator past the library, so that blocks are
+// in its heap that the trace does not have, or look live that were freed.
 //
-// By the scan, which looked where the calls of each module led (ScanHint::kAllocatesUnseen, kFreesUnseen);
-// and by the library's note on what was opened with RTLD_DEEPBIND, which may be unloaded by then.
+// By the scan, which looked where the calls of each module led
+// (ScanHint::kAllocatesUnseen, kFreesUnseen); and by the library's note on what was
+// opened with RTLD_DEEPBIND, which may be unloaded by then.
 
 #ifndef MEMTRACE_REPORT_LEAK_UNSEEN_CODE_H_
 #define MEMTRACE_REPORT_LEAK_UNSEEN_CODE_H_
@@ -26,9 +27,10 @@ class UnseenCode {
   const std::string& who_allocates() const { return who_allocates_; }
   const std::string& who_frees() const { return who_frees_; }
 
-  // For each site whether its stack passes through a module that frees unseen, which then may have freed
-  // its blocks. Empty: there is no such module.
-  std::vector<bool> MayHaveFreed(const std::vector<BlockSite>& sites, const StackTable& stacks) const;
+  // For each site whether its stack passes through a module that frees unseen, which then may have
+  // freed its blocks. Empty: there is no such module.
+  std::vector<bool> MayHaveFreed(const std::vector<BlockSite>& sites,
+                                 const StackTable& stacks) const;
 
  private:
   struct Code {

@@ -97,17 +97,17 @@ void Collector::ReadPages(ProcessPages* process) {
   for (MappedRegion& region : process->mappings) {
     const Mapping& m = region.mapping;
     const uint64_t expected = (m.rss + m.swap + m.hugetlb) / snapshot_.page_bytes;
-    const auto whole = table->Read(m.start, m.end, expected, [&](uint64_t address, PageEntry entry) {
-      Page page;
-      page.address = address;
-      page.frame = entry.frame();
-      page.bits = static_cast<uint8_t>((entry.present() ? Page::kPresent : 0) |
-                                       (entry.swapped() ? Page::kSwapped : 0) |
-                                       (entry.of_file() ? Page::kOfFile : 0) |
-                                       (entry.exclusive() ? Page::kExclusive : 0));
-      frames_seen_ |= page.frame != 0;
-      region.pages.push_back(page);
-    });
+    const auto whole =
+        table->Read(m.start, m.end, expected, [&](uint64_t address, PageEntry entry) {
+          Page page;
+          page.address = address;
+          page.frame = entry.frame();
+          page.bits = static_cast<uint8_t>(
+              (entry.present() ? Page::kPresent : 0) | (entry.swapped() ? Page::kSwapped : 0) |
+              (entry.of_file() ? Page::kOfFile : 0) | (entry.exclusive() ? Page::kExclusive : 0));
+          frames_seen_ |= page.frame != 0;
+          region.pages.push_back(page);
+        });
     if (!whole.ok()) {
       process->problem = absl::IsNotFound(whole.status())
                              ? "it ended while it was read"
@@ -158,7 +158,8 @@ void Collector::AskCounts() {
 }
 
 absl::StatusOr<PagesSnapshot> Collector::Run() {
-  const std::vector<uint32_t> pids = options_.pids.empty() ? pressure::KernelFiles().Pids() : options_.pids;
+  const std::vector<uint32_t> pids =
+      options_.pids.empty() ? pressure::KernelFiles().Pids() : options_.pids;
   for (const uint32_t pid : pids) {
     ProcessPages process;
     const auto read = One(pid, &process);
@@ -166,10 +167,11 @@ absl::StatusOr<PagesSnapshot> Collector::Run() {
       if (absl::IsNotFound(read.status())) {
         return absl::NotFoundError(absl::StrCat("there is no process ", pid, ", or it has ended"));
       }
-      return absl::Status(read.status().code(),
-                          absl::StrCat("process ", pid, " cannot be read (", read.status().message(),
-                                       "): it is another user's, or it may not be looked into; run "
-                                       "memtrace pages as root"));
+      return absl::Status(
+          read.status().code(),
+          absl::StrCat("process ", pid, " cannot be read (", read.status().message(),
+                       "): it is another user's, or it may not be looked into; run "
+                       "memtrace pages as root"));
     }
     if (!read.ok()) {
       snapshot_.skipped.push_back({pid, process.name, std::string(read.status().message())});
@@ -184,9 +186,9 @@ absl::StatusOr<PagesSnapshot> Collector::Run() {
       return absl::InvalidArgumentError(
           absl::StrCat("process ", options_.pids[0], " is a kernel thread: it has no user pages"));
     }
-    return absl::NotFoundError(
-        absl::StrCat("no process could be read",
-                     snapshot_.skipped.empty() ? "" : absl::StrCat(": ", snapshot_.skipped[0].why)));
+    return absl::NotFoundError(absl::StrCat(
+        "no process could be read",
+        snapshot_.skipped.empty() ? "" : absl::StrCat(": ", snapshot_.skipped[0].why)));
   }
   AskCounts();
   return std::move(snapshot_);

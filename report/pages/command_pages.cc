@@ -59,11 +59,12 @@ absl::StatusOr<CollectOptions> ParseTargets(const PagesFlags& flags) {
     if (!absl::SimpleAtoi(target, &pid) || pid == 0) {
       std::error_code error;
       if (std::filesystem::exists(target, error)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("'", target, "': a trace is looked at alone, without others and without process ids"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "'", target, "': a trace is looked at alone, without others and without process ids"));
       }
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", target, "' is no process id and no file; memtrace pages takes numbers, a trace, or --all"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", target,
+          "' is no process id and no file; memtrace pages takes numbers, a trace, or --all"));
     }
     options.pids.push_back(pid);
   }
@@ -149,9 +150,12 @@ void RegisterPagesCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<PagesFlags>();
   CLI::App* pages = app.add_subcommand("pages", "The pages of processes: whose, shared by whom");
   pages->footer(kFooter);
-  pages->add_option("PID", flags->targets, "Processes, by number; or a trace with snapshots\n(memtrace run --faults auto)")
+  pages
+      ->add_option("PID", flags->targets,
+                   "Processes, by number; or a trace with snapshots\n(memtrace run --faults auto)")
       ->type_name("");
-  pages->add_option("--snapshot", flags->snapshot, "Of a trace: which, by number; default: the last")
+  pages
+      ->add_option("--snapshot", flags->snapshot, "Of a trace: which, by number; default: the last")
       ->type_name("N")
       ->check(PositiveNumber, "");
   pages->add_flag("--all", flags->all, "Every process");

@@ -42,7 +42,8 @@ std::optional<uint64_t> HashAt(int fd, uint64_t at, uint64_t bytes) {
   return format::Checksum(page.data(), bytes);
 }
 
-// Whether the page is a copy of the process's own. A page that processes share since a fork is one page, no copy.
+// Whether the page is a copy of the process's own. A page that processes share since a fork
+// is one page, no copy.
 bool IsOwnCopy(const Page& page) {
   if (page.is(Page::kOfFile) || page.is(Page::kZero) || !page.is(Page::kPresent)) return false;
   return page.is(Page::kCounted) ? page.mapped == 1 : page.is(Page::kExclusive);
@@ -53,7 +54,8 @@ UniqueFd OpenFile(uint32_t pid, const Mapping& m) {
   UniqueFd fd(open(absl::StrCat("/proc/", pid, "/root", m.name).c_str(),
                    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat info;
-  if (fd.ok() && (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_ino != m.inode)) {
+  if (fd.ok() &&
+      (fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_ino != m.inode)) {
     fd.Close();
   }
   return fd;
@@ -100,7 +102,8 @@ Copies CompareCopies(const PagesSnapshot& snapshot) {
   };
   std::map<std::tuple<std::string, Region, Alert::Kind>, Sum> sums;
   for (const auto& [place, copies_there] : copies) {
-    const std::vector<Copy>& of_page = copies_there;  // clang 14's lambdas see no structured binding
+    // Clang 14's lambdas see no structured binding.
+    const std::vector<Copy>& of_page = copies_there;
     for (const Copy& copy : of_page) {
       if (!copy.unchanged) continue;
       Sum& sum = sums[{place.unit, place.region, Alert::Kind::kUnchanged}];

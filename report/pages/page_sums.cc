@@ -106,7 +106,8 @@ std::string AlertSentence(const Alert& alert, uint64_t page_bytes) {
     case Alert::Kind::kEqualCopies:
       return absl::StrCat(pages, " of ", RegionName(alert.region), " are private copies", in,
                           " with the same content: ", alert.could_be, " would do (",
-                          render::HumanBytes((alert.pages - alert.could_be) * page_bytes), " less)");
+                          render::HumanBytes((alert.pages - alert.could_be) * page_bytes),
+                          " less)");
     case Alert::Kind::kUnchanged:
       return absl::StrCat(pages, " of ", RegionName(alert.region), " are private copies", in,
                           " of what the file holds anyway: written to without a change");

@@ -35,14 +35,16 @@ struct PageEntry {
 
 class PageTable {
  public:
-  static constexpr uint64_t kMostEntries = uint64_t{1} << 26;  // of a mapping: 256 GiB of 4 KiB pages
+  // Of a mapping: 256 GiB of 4 KiB pages.
+  static constexpr uint64_t kMostEntries = uint64_t{1} << 26;
 
   enum class Scan { kIfThere, kNever };
   static absl::StatusOr<PageTable> Open(const std::string& file, uint64_t page_bytes,
                                         Scan scan = Scan::kIfThere);
 
-  // Calls `take(address, entry)` for pages of [start, end) that are present or swapped out, in order,
-  // until `expected` of them were taken. True: everything was looked at, or all that was expected is found.
+  // Calls `take(address, entry)` for pages of [start, end) that are present or swapped out,
+  // in order, until `expected` of them were taken. True: everything was looked at, or all
+  // that was expected is found.
   absl::StatusOr<bool> Read(uint64_t start, uint64_t end, uint64_t expected,
                             const std::function<void(uint64_t, PageEntry)>& take) const;
 

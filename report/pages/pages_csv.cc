@@ -49,7 +49,8 @@ void WriteMappings(const PagesReport& report, render::Sink& out) {
                                 m.inode, OwnerName(region.owner), RegionName(region.region)));
       out.Write(absl::StrCat(FigureFields(figures), ",", states.own, ",", states.file_own, ",",
                              states.shared, ",", states.swapped, ",", states.zero, ",", states.huge,
-                             ",", region.pages_known ? 1 : 0, ",", render::CsvField(m.name), "\r\n"));
+                             ",", region.pages_known ? 1 : 0, ",", render::CsvField(m.name),
+                             "\r\n"));
     }
     if (out.done()) return;
   }

@@ -92,9 +92,9 @@ void RenderPagesJson(const PagesReport& report, render::Sink& out) {
   member("counted", s.counted);
   member("notes", report.notes);
   out.Write(",\n  \"processes\": ");
-  render::WriteArray(s.processes, static_cast<size_t>(-1),
-                     [&](const ProcessPages& process) { return ProcessJson(process, s.page_bytes); },
-                     out);
+  render::WriteArray(
+      s.processes, static_cast<size_t>(-1),
+      [&](const ProcessPages& process) { return ProcessJson(process, s.page_bytes); }, out);
   out.Write(",\n  \"units\": ");
   render::WriteArray(report.units, static_cast<size_t>(-1),
                      [&](const Unit& unit) { return UnitJson(unit, s.counted); }, out);
@@ -108,11 +108,12 @@ void RenderPagesJson(const PagesReport& report, render::Sink& out) {
                      },
                      out);
   out.Write(",\n  \"skipped\": ");
-  render::WriteArray(s.skipped, static_cast<size_t>(-1),
-                     [](const Skipped& skipped) {
-                       return Json{{"pid", skipped.pid}, {"name", skipped.name}, {"why", skipped.why}};
-                     },
-                     out);
+  render::WriteArray(
+      s.skipped, static_cast<size_t>(-1),
+      [](const Skipped& skipped) {
+        return Json{{"pid", skipped.pid}, {"name", skipped.name}, {"why", skipped.why}};
+      },
+      out);
   member("kernel_threads", s.kernel_threads);
   out.Write("\n}\n");
 }

@@ -103,9 +103,11 @@ std::string StripSvg(const Strip& strip, size_t y) {
   for (size_t i = 0; i < cells.size();) {
     size_t end = i;
     while (end < cells.size() && std::string(ClassOf(cells[end])) == ClassOf(cells[i])) ++end;
-    absl::StrAppend(&out, absl::StrFormat("<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>",
-                                          ClassOf(cells[i]), static_cast<double>(kLabel) + each * static_cast<double>(i),
-                                          y + 1, each * static_cast<double>(end - i), kRow - 4));
+    absl::StrAppend(
+        &out, absl::StrFormat(
+                  "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>",
+                  ClassOf(cells[i]), static_cast<double>(kLabel) + each * static_cast<double>(i),
+                  y + 1, each * static_cast<double>(end - i), kRow - 4));
     i = end;
   }
   return out + "</g>\n";
@@ -121,19 +123,21 @@ std::string BarsSvg(const ProcessPages& process, size_t* y) {
     const Figures& f = row.figures;
     const uint64_t resident = f.rss + f.hugetlb;
     if (resident == 0) continue;
-    absl::StrAppend(&out, "<g><title>", RowName(row.owner, row.region), ": resident ", HumanBytes(resident),
-                    ", private dirty ", HumanBytes(f.private_dirty), ", private clean ",
-                    HumanBytes(f.private_clean), ", shared ", HumanBytes(f.shared_bytes()),
-                    "</title><text x=\"8\" y=\"", *y + 11, "\">", RowName(row.owner, row.region),
-                    "  ", HumanBytes(resident), "</text>");
+    absl::StrAppend(&out, "<g><title>", RowName(row.owner, row.region), ": resident ",
+                    HumanBytes(resident), ", private dirty ", HumanBytes(f.private_dirty),
+                    ", private clean ", HumanBytes(f.private_clean), ", shared ",
+                    HumanBytes(f.shared_bytes()), "</title><text x=\"8\" y=\"", *y + 11, "\">",
+                    RowName(row.owner, row.region), "  ", HumanBytes(resident), "</text>");
     double x = kLabel;
     const std::pair<uint64_t, const char*> parts[] = {
         {f.private_dirty, "a"}, {f.private_clean, "f"}, {f.shared_bytes(), "s"}, {f.hugetlb, "H"}};
     for (const auto& [bytes, color] : parts) {
       const double width = static_cast<double>(kWidth - kLabel - 10) * static_cast<double>(bytes) /
                            static_cast<double>(most);
-      absl::StrAppend(&out, absl::StrFormat("<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>",
-                                            color, x, *y + 1, width, kRow - 4));
+      absl::StrAppend(
+          &out,
+          absl::StrFormat("<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>",
+                          color, x, *y + 1, width, kRow - 4));
       x += width;
     }
     out += "</g>\n";
@@ -151,8 +155,8 @@ std::string Legend(size_t y) {
   size_t x = 8;
   for (const auto& [color, name] : kEntries) {
     absl::StrAppend(&out, "<rect class=\"", color, "\" x=\"", x, "\" y=\"", y + 2,
-                    "\" width=\"10\" height=\"10\"/><text x=\"", x + 14, "\" y=\"", y + 11, "\">", name,
-                    "</text>\n");
+                    "\" width=\"10\" height=\"10\"/><text x=\"", x + 14, "\" y=\"", y + 11, "\">",
+                    name, "</text>\n");
     x += 34 + 6 * std::string(name).size();
   }
   return out;
@@ -231,7 +235,8 @@ td:first-child, th:first-child { text-align: left; } .alert { color: var(--own);
       HumanBytes(report.user_pages.pages * s.page_bytes), "), ",
       report.user_pages.by_frames ? "different physical pages" : "the sum of proportional shares",
       ", ", render::DateTime(s.realtime_ns), "</p>\n"));
-  for (const std::string& note : report.notes) out.Write(absl::StrCat("<p>", Escaped(note), "</p>\n"));
+  for (const std::string& note : report.notes)
+    out.Write(absl::StrCat("<p>", Escaped(note), "</p>\n"));
   if (!report.alerts.empty()) {
     out.Write("<h2>Alerts</h2>\n<ul>\n");
     for (const Alert& alert : report.alerts) {
@@ -246,8 +251,9 @@ td:first-child, th:first-child { text-align: left; } .alert { color: var(--own);
     for (const RegionRow& row : RegionRows(process)) {
       const Figures& f = row.figures;
       rows.push_back({absl::StrCat(process.pid, " ", process.name), RowName(row.owner, row.region),
-                      HumanBytes(f.virtual_bytes), HumanBytes(f.rss + f.hugetlb), HumanBytes(f.pss + f.hugetlb),
-                      HumanBytes(f.private_dirty), HumanBytes(f.shared_bytes()), HumanBytes(f.swap)});
+                      HumanBytes(f.virtual_bytes), HumanBytes(f.rss + f.hugetlb),
+                      HumanBytes(f.pss + f.hugetlb), HumanBytes(f.private_dirty),
+                      HumanBytes(f.shared_bytes()), HumanBytes(f.swap)});
     }
   }
   out.Write("<h2>Processes</h2>\n" +

@@ -14,8 +14,8 @@ std::string SkippedNote(const PagesSnapshot& snapshot) {
   std::string note = absl::StrCat(count, count == 1 ? " process was" : " processes were",
                                   " not read: ");
   for (size_t i = 0; i < count && i < kMostSkippedNamed; ++i) {
-    absl::StrAppend(&note, i == 0 ? "" : "; ", snapshot.skipped[i].pid, " ", snapshot.skipped[i].name,
-                    " (", snapshot.skipped[i].why, ")");
+    absl::StrAppend(&note, i == 0 ? "" : "; ", snapshot.skipped[i].pid, " ",
+                    snapshot.skipped[i].name, " (", snapshot.skipped[i].why, ")");
   }
   if (count > kMostSkippedNamed) absl::StrAppend(&note, "; and others");
   return absl::StrCat(note, ".");

@@ -1,4 +1,5 @@
-// `memtrace pages` as text: the alerts, a table of regions for each process, on request its mappings, and the units.
+// `memtrace pages` as text: the alerts, a table of regions for each process, on request its
+// mappings, and the units.
 
 #include <algorithm>
 #include <utility>
@@ -123,7 +124,8 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
   }
   for (const ProcessPages& process : snapshot.processes) {
     if (out.done()) return;
-    const std::string command = style.Name(process.command.empty() ? process.name : process.command);
+    const std::string command =
+        style.Name(process.command.empty() ? process.name : process.command);
     heading(absl::StrCat("PROCESS ", process.pid),
             KeepBeginning(command, style.width > 30 ? style.width - 20 : 10, style.ellipsis()));
     if (!process.problem.empty()) {
@@ -140,12 +142,13 @@ void RenderPagesText(const PagesReport& report, const PagesTextOptions& options,
     const size_t shown = std::min(options.top, report.units.size());
     for (size_t i = 0; i < shown; ++i) {
       const Unit& unit = report.units[i];
-      table.AddRow({absl::StrCat(unit.pids.size()), Cell(unit.figures.rss), Cell(unit.figures.pss),
-                    Cell(unit.figures.private_dirty), Cell(unit.by_region[0].rss),
-                    unit.physical_pages == 0 ? "-" : HumanBytes(unit.physical_pages * snapshot.page_bytes)},
-                   [&unit, &style](size_t width) {
-                     return KeepEnd(style.Name(unit.name), width, style.ellipsis());
-                   });
+      table.AddRow(
+          {absl::StrCat(unit.pids.size()), Cell(unit.figures.rss), Cell(unit.figures.pss),
+           Cell(unit.figures.private_dirty), Cell(unit.by_region[0].rss),
+           unit.physical_pages == 0 ? "-" : HumanBytes(unit.physical_pages * snapshot.page_bytes)},
+          [&unit, &style](size_t width) {
+            return KeepEnd(style.Name(unit.name), width, style.ellipsis());
+          });
     }
     out.Write(table.Render(style, 2));
     if (shown < report.units.size()) {

@@ -39,7 +39,8 @@ std::string Unescaped(absl::string_view text) {
 bool TakeHex(absl::string_view* text, char after, uint64_t* value) {
   size_t n = 0;
   *value = 0;
-  while (n < text->size() && n < 16 && absl::ascii_isxdigit(static_cast<unsigned char>((*text)[n]))) {
+  while (n < text->size() && n < 16 &&
+         absl::ascii_isxdigit(static_cast<unsigned char>((*text)[n]))) {
     const char c = (*text)[n++];
     *value = *value << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
   }
@@ -51,7 +52,8 @@ bool TakeHex(absl::string_view* text, char after, uint64_t* value) {
 // "7f0000000000-7f0000001000 r-xp 00001000 fe:01 1234   /usr/lib/x.so"
 bool ParseHead(absl::string_view line, Mapping* mapping) {
   Mapping m;
-  if (!TakeHex(&line, '-', &m.start) || !TakeHex(&line, ' ', &m.end) || m.end < m.start) return false;
+  if (!TakeHex(&line, '-', &m.start) || !TakeHex(&line, ' ', &m.end) || m.end < m.start)
+    return false;
   if (line.size() < 5 || line[4] != ' ') return false;
   m.readable = line[0] == 'r';
   m.writable = line[1] == 'w';
@@ -144,8 +146,9 @@ void MapsParser::Finish() {
 
 absl::Status ReadMaps(const std::string& file, std::vector<Mapping>* mappings) {
   const auto failed = [&file](int error) {
-    return absl::Status(error == ESRCH ? absl::StatusCode::kNotFound : absl::ErrnoToStatusCode(error),
-                        absl::StrCat(file, ": ", strerror(error)));
+    return absl::Status(
+        error == ESRCH ? absl::StatusCode::kNotFound : absl::ErrnoToStatusCode(error),
+        absl::StrCat(file, ": ", strerror(error)));
   };
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.ok()) return failed(errno);

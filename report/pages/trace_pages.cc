@@ -21,8 +21,19 @@ using format::PageState;
 
 // The order of the figures in FaultTag::kMapping.
 enum Kib : size_t {
-  kRss, kPss, kSharedClean, kSharedDirty, kPrivateClean, kPrivateDirty, kAnonymous, kAnonHuge, kSwap,
-  kSwapPss, kLocked, kShmemHuge, kFileHuge,
+  kRss,
+  kPss,
+  kSharedClean,
+  kSharedDirty,
+  kPrivateClean,
+  kPrivateDirty,
+  kAnonymous,
+  kAnonHuge,
+  kSwap,
+  kSwapPss,
+  kLocked,
+  kShmemHuge,
+  kFileHuge,
 };
 
 constexpr uint64_t kMostPagesOfMapping = uint64_t{16} << 20;  // as many as the library asks for
@@ -87,9 +98,10 @@ void AddPages(const RawSnapshot& snapshot, uint64_t page_bytes, MappedRegion* re
 }
 
 std::string Moment(const SnapshotHead& head, uint64_t time_ns) {
-  const std::string why = head.reason == format::SnapshotReason::kEnd    ? "at its end"
-                          : head.reason == format::SnapshotReason::kMark ? absl::StrCat("at the mark ", head.name)
-                                                                         : "while it grew";
+  const std::string why = head.reason == format::SnapshotReason::kEnd ? "at its end"
+                          : head.reason == format::SnapshotReason::kMark
+                              ? absl::StrCat("at the mark ", head.name)
+                              : "while it grew";
   return absl::StrCat("snapshot ", head.number, ", ", why, " (", render::Duration(time_ns), ")");
 }
 

@@ -119,8 +119,9 @@ Kill OomWatch::Judge() {
     return say(format::KillVerdict::kOomKiller, absl::StrCat(rise, "."));
   }
   if (system_rose && !killed_.empty()) {
-    return say(format::KillVerdict::kNotOomKiller,
-               "The kernel log names other processes that the OOM killer killed, and not this one.");
+    return say(
+        format::KillVerdict::kNotOomKiller,
+        "The kernel log names other processes that the OOM killer killed, and not this one.");
   }
   if (system_rose) {
     return say(format::KillVerdict::kNotKnown,

@@ -44,8 +44,8 @@ class OomWatch {
   // After a SIGKILL.
   Kill Judge();
 
-  // How many processes the OOM killer ended in the program's control group since the program was first seen
-  // there, whatever became of the program; 0: none, or it is not known.
+  // How many processes the OOM killer ended in the program's control group since the program was
+  // first seen there, whatever became of the program; 0: none, or it is not known.
   uint64_t kills_in_group() const;
 
   // "/dev/kmsg" for those who see the first pid namespace's ids, else empty.

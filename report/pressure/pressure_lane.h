@@ -44,7 +44,8 @@ struct PressureLane {
   std::vector<std::string> columns;
   std::vector<Point> points;  // by time
   std::vector<std::string> notes;
-  uint64_t samples = 0;  // that were taken since the process began, or in the range; points are some of them
+  // That were taken since the process began, or in the range; points are some of them.
+  uint64_t samples = 0;
 
   bool empty() const { return points.empty(); }
   std::optional<size_t> Find(std::string_view column) const;

@@ -75,7 +75,8 @@ void PressureProbe::ReadProcess(PressureSample* sample) {
 }
 
 void PressureProbe::ReadSystem(PressureSample* sample) {
-  if (const auto memory = ReadOf("/proc/meminfo", "/proc/meminfo", "no memory left of the system")) {
+  if (const auto memory =
+          ReadOf("/proc/meminfo", "/proc/meminfo", "no memory left of the system")) {
     sample->Set(Column::kAvailable, NumberAfter(*memory, "MemAvailable:"));
     sample->Set(Column::kSwapFree, NumberAfter(*memory, "SwapFree:"));
   }
@@ -147,8 +148,9 @@ void PressureProbe::ReadCostly(PressureSample* sample) {
     sample->Set(Column::kRollupLocked, number("Locked:"));
   }
   if (cgroup_.has_value()) {
-    if (const auto stat = ReadOf(cgroup_->directory + "/memory.stat", "memory.stat of the control group",
-                                 "no refaults of the control group")) {
+    if (const auto stat =
+            ReadOf(cgroup_->directory + "/memory.stat", "memory.stat of the control group",
+                   "no refaults of the control group")) {
       sample->Set(Column::kCgroupMajorFaults, NumberAfter(*stat, "pgmajfault"));
       sample->Set(Column::kCgroupRefaultAnon, NumberAfter(*stat, "workingset_refault_anon"));
       sample->Set(Column::kCgroupRefaultFile, NumberAfter(*stat, "workingset_refault_file"));

@@ -107,10 +107,18 @@ void WriteThreads(const ReportView& view, Sink& out) {
             "first_time_s,last_time_s,in_signal_handlers\r\n");
   for (const ThreadSummary& thread : view.analysis().threads) {
     CsvRecord()
-        .Number(thread.tid).Text(thread.name).Number(thread.allocations).Number(thread.frees)
-        .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
-        .Temporary(view, thread.temporary).Seconds(thread.first_time_ns).Seconds(thread.last_time_ns)
-        .Number(thread.in_signal_handlers).WriteTo(out);
+        .Number(thread.tid)
+        .Text(thread.name)
+        .Number(thread.allocations)
+        .Number(thread.frees)
+        .Number(thread.bytes_allocated)
+        .Number(thread.live_bytes)
+        .Number(thread.live_blocks)
+        .Temporary(view, thread.temporary)
+        .Seconds(thread.first_time_ns)
+        .Seconds(thread.last_time_ns)
+        .Number(thread.in_signal_handlers)
+        .WriteTo(out);
   }
 }
 
@@ -136,7 +144,8 @@ void WriteSizes(const SizeHistogram& sizes, Sink& out) {
   }
 }
 
-// Writes what `memtrace run` saw from outside; empty fields: not known then. The names of columns are the trace's.
+// Writes what `memtrace run` saw from outside; empty fields: not known then. The names of
+// columns are the trace's.
 void WritePressure(const PressureLane& lane, Sink& out) {
   std::string head = "time_s";
   for (const std::string& column : lane.columns) absl::StrAppend(&head, ",", CsvField(column));

@@ -67,7 +67,8 @@ class CsvRecord {
       Number(faults == nullptr ? 0 : faults->faults.minor);
       Number(faults == nullptr ? 0 : faults->faults.major);
     }
-    if (view.analysis().resident.End() == nullptr || !KnowsPagesOfSites(view.analysis())) return Text("");
+    if (view.analysis().resident.End() == nullptr || !KnowsPagesOfSites(view.analysis()))
+      return Text("");
     const ResidentSite* resident = view.ResidentOf(site.stack, site.function);
     return Number(resident == nullptr ? 0 : resident->resident_bytes);
   }

@@ -72,11 +72,18 @@ void RenderDhat(const ReportView& view, Sink& out) {
 
   // The viewer shows no other text: behind the command as a comment of the shell's.
   const std::string only = SelectionText(view);
-  Json head = {{"dhatFileVersion", 2}, {"mode", "heap"}, {"verb", "Allocated"},
-               {"bklt", true}, {"bkacc", false}, {"tu", "us"}, {"Mtu", "s"},
+  Json head = {{"dhatFileVersion", 2},
+               {"mode", "heap"},
+               {"verb", "Allocated"},
+               {"bklt", true},
+               {"bkacc", false},
+               {"tu", "us"},
+               {"Mtu", "s"},
                {"tuth", kShortLivedUs},
-               {"cmd", absl::StrCat(ShellCommand(analysis.process.command), only.empty() ? "" : "  # ", only)},
-               {"pid", analysis.process.pid}, {"te", end_ns / 1000},
+               {"cmd", absl::StrCat(ShellCommand(analysis.process.command),
+                                    only.empty() ? "" : "  # ", only)},
+               {"pid", analysis.process.pid},
+               {"te", end_ns / 1000},
                {"tg", analysis.totals.peak_time_ns / 1000}};
   std::string text = Dump(head);
   text.pop_back();  // the brace: the arrays follow

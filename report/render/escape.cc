@@ -17,7 +17,8 @@ bool IsReordering(char32_t c) {
 
 bool IsControl(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
-// Whether the code point is one that never is a character. XML does not allow U+FFFE and U+FFFF, which are such.
+// Whether the code point is one that never is a character. XML does not allow U+FFFE and
+// U+FFFF, which are such.
 bool IsNoncharacter(char32_t c) { return (c & 0xfffe) == 0xfffe || (c >= 0xfdd0 && c <= 0xfdef); }
 
 // Columns of a code point: the ranges that terminals agree upon, no more.

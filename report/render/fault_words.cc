@@ -114,9 +114,10 @@ std::vector<std::string> FaultSentences(
         caller == nullptr ? std::string("an unknown caller")
                           : name(FrameName(*caller), FileNameOf(PlaceText(*caller))),
         ", from ", Duration(site.first_time_ns), " to ", Duration(site.last_time_ns),
-        !over      ? ""
-        : all_seen ? absl::StrCat("; none in the ", Duration(left), " after that")
-                   : absl::StrCat("; of what came in the ", Duration(left), " after that some was lost")));
+        !over ? ""
+        : all_seen
+            ? absl::StrCat("; none in the ", Duration(left), " after that")
+            : absl::StrCat("; of what came in the ", Duration(left), " after that some was lost")));
   }
   for (const auto& [pair, what] :
        {std::pair(&details.correlation.live_minor, "the growth of the live heap"),

@@ -18,10 +18,10 @@ absl::string_view FaultSourceName(const Analysis& analysis);  // "perf", "pagema
 absl::string_view RssPartText(RssPart part);  // "requested bytes of live blocks"
 absl::string_view RssPartName(RssPart part);  // "live"
 
-// Sentences that say which faults were found: "256 of 257 faults came when memset touched the block allocated by
-// main first_touch.c:33, from 6.1 ms to 6.3 ms; none in the 9.2 ms after that", and how much later
-// than the heap grows faults come. `name` makes of a function and its place a text that fits where the sentences
-// are shown.
+// Sentences that say which faults were found: "256 of 257 faults came when memset touched the block
+// allocated by main first_touch.c:33, from 6.1 ms to 6.3 ms; none in the 9.2 ms after that", and
+// how much later than the heap grows faults come. `name` makes of a function and its place a text
+// that fits where the sentences are shown.
 std::vector<std::string> FaultSentences(
     const ReportView& view,
     const std::function<std::string(absl::string_view function, absl::string_view place)>& name);

@@ -19,8 +19,8 @@ class GraphView;
 inline constexpr size_t kAllRows = SIZE_MAX;
 
 // "memtrace-report/1". `top` bounds "leaks" and "sites"; "leaks_total" and
-// "sites_total" say how many there are. `graph`: what was asked about the heap graph, or nullptr. `sort`: of
-// the sites.
+// "sites_total" say how many there are. `graph`: what was asked about the heap graph, or nullptr.
+// `sort`: of the sites.
 void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph = nullptr,
                 SortColumn sort = SortColumn::kTotal);
 // Unless the user says otherwise: a stack in JSON takes kilobytes, and a large

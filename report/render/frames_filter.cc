@@ -160,8 +160,9 @@ namespace {
 // The libraries of glibc and musl in which a program and its threads start.
 bool IsStartModule(absl::string_view path) {
   const absl::string_view file = path.substr(path.rfind('/') + 1);
-  return IsLibc(path) || absl::StartsWith(file, "libpthread") || absl::StartsWith(file, "libc.musl") ||
-         absl::StartsWith(file, "ld-") || absl::StartsWith(file, "ld.so");
+  return IsLibc(path) || absl::StartsWith(file, "libpthread") ||
+         absl::StartsWith(file, "libc.musl") || absl::StartsWith(file, "ld-") ||
+         absl::StartsWith(file, "ld.so");
 }
 
 bool IsStart(const Frame& frame) { return IsStartOf(frame.function, frame.module); }
@@ -214,7 +215,8 @@ namespace {
 
 // Whether the program is of a package; IsSystemModule() says the same of libraries.
 bool IsInstalledProgram(absl::string_view path) {
-  for (const absl::string_view prefix : {"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/games/"}) {
+  for (const absl::string_view prefix :
+       {"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/games/"}) {
     if (absl::StartsWith(path, prefix)) return true;
   }
   return IsSystemModule(path);
@@ -223,9 +225,9 @@ bool IsInstalledProgram(absl::string_view path) {
 // Whether it is a library that every program is built on.
 bool IsBaseLibrary(absl::string_view path) {
   const absl::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  for (const absl::string_view name : {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl.", "libdl-", "librt.",
-                                       "libpthread", "libresolv", "libstdc++.", "libgcc_s.", "libc++",
-                                       "linux-vdso", "[vdso]"}) {
+  for (const absl::string_view name :
+       {"ld-", "ld.so", "libc.", "libc-", "libm.", "libm-", "libdl.", "libdl-", "librt.",
+        "libpthread", "libresolv", "libstdc++.", "libgcc_s.", "libc++", "linux-vdso", "[vdso]"}) {
     if (absl::StartsWith(file, name)) return true;
   }
   return false;

@@ -21,20 +21,21 @@ FrameRole RoleOf(const Frame& frame, uint32_t module_flags);
 
 // Names that allocate for their callers, whatever file they are in.
 bool IsAllocatorFunction(absl::string_view demangled);
-// Whether it starts a program or a thread, by its name alone, which a function of the program may have as well:
-// RoleOf() knows more.
+// Whether it starts a program or a thread, by its name alone, which a function of the program may
+// have as well: RoleOf() knows more.
 bool IsStartFunction(absl::string_view demangled);
-// Whether `function` of this module starts a program or a thread: a clone() or start_thread() of the program's own
-// does not.
+// Whether `function` of this module starts a program or a thread: a clone() or start_thread() of
+// the program's own does not.
 bool IsStartOf(absl::string_view function, absl::string_view module);
 bool IsSystemModule(absl::string_view path);
 // glibc's libc, by the name of the file.
 bool IsLibc(absl::string_view path);
-// Whether the loader runs constructors by this function: frames further in are not the loader's own.
+// Whether the loader runs constructors by this function: frames further in are
+// not the loader's own.
 bool RunsConstructors(absl::string_view function);
 
-// The index of the first frame of libc's start code, which runs main or a thread's function; all frames
-// outside of it belong to that code. The size of the stack: there is none.
+// The index of the first frame of libc's start code, which runs main or a thread's function; all
+// frames outside of it belong to that code. The size of the stack: there is none.
 size_t StartBegin(absl::Span<const Frame* const> stack);
 
 // The part [begin, end) of a stack that is worth reading.
@@ -48,11 +49,12 @@ struct Cut {
 };
 Cut CutStack(absl::Span<const Frame* const> stack);
 
-// A frame of a library of the system, but none of those that every program is built on (libc, libstdc++).
+// A frame of a library of the system, but none of those that every program is built
+// on (libc, libstdc++).
 bool IsOfLibrary(const Frame& frame);
 
-// An installed program may be no more than a main() around its package's library (ruby, LibreOffice): the
-// only frame of the project is its own, and its places are the library's.
+// An installed program may be no more than a main() around its package's library (ruby,
+// LibreOffice): the only frame of the project is its own, and its places are the library's.
 bool IsAroundItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut);
 
 }  // namespace memtrace::report::render

@@ -12,9 +12,11 @@ namespace memtrace::report::render {
 namespace {
 
 // `called`: what the program called there, as its linker knows it.
-std::vector<LossFrame> FreeStack(const ReportView& view, StackId stack, absl::string_view called, size_t callers) {
+std::vector<LossFrame> FreeStack(const ReportView& view, StackId stack, absl::string_view called,
+                                 size_t callers) {
   const std::vector<const Frame*> frames = view.Frames(stack);
-  std::vector<LossFrame> shown = {TracerFrame(view.analysis(), symbolizer::Demangle({called.data(), called.size()}))};
+  std::vector<LossFrame> shown = {
+      TracerFrame(view.analysis(), symbolizer::Demangle({called.data(), called.size()}))};
   // Valgrind replaces operator delete; the free in it is then not called.
   AppendCallers(view, frames, OperatorDeleteFrames(frames), callers - 1, &shown);
   return shown;
@@ -27,15 +29,18 @@ FreeError OfInvalid(const ReportView& view, const InvalidFree& story, size_t cal
   error.called = CalledAtEnd(view.symbols(), story.again.stack, story.again.by_realloc);
   error.stack = FreeStack(view, story.again.stack, error.called, callers);
   const bool was_freed = story.kind != InvalidFree::Kind::kInsideLive;
-  error.block = absl::StrFormat("Address 0x%x is %s bytes inside a block of size %s %s", story.address,
-                                Count(story.offset), Count(story.block_bytes), was_freed ? "free'd" : "alloc'd");
-  std::vector<LossFrame> allocated = LossStack(view, story.allocated.stack, story.function, callers).stack;
+  error.block = absl::StrFormat("Address 0x%x is %s bytes inside a block of size %s %s",
+                                story.address, Count(story.offset), Count(story.block_bytes),
+                                was_freed ? "free'd" : "alloc'd");
+  std::vector<LossFrame> allocated =
+      LossStack(view, story.allocated.stack, story.function, callers).stack;
   if (!was_freed) {
     error.block_stack = std::move(allocated);
     return error;
   }
-  error.block_stack = FreeStack(view, story.freed.stack,
-                                CalledAtEnd(view.symbols(), story.freed.stack, story.freed.by_realloc), callers);
+  error.block_stack =
+      FreeStack(view, story.freed.stack,
+                CalledAtEnd(view.symbols(), story.freed.stack, story.freed.by_realloc), callers);
   error.allocated_stack = std::move(allocated);
   return error;
 }
@@ -56,7 +61,8 @@ FreeError OfMismatch(const ReportView& view, const Mismatch& pair, size_t caller
 
 size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames) {
   size_t count = 0;
-  while (count < frames.size() && absl::StartsWith(frames[count]->function, "operator delete")) ++count;
+  while (count < frames.size() && absl::StartsWith(frames[count]->function, "operator delete"))
+    ++count;
   return count;
 }
 

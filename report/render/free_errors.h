@@ -1,8 +1,9 @@
-// Errors of frees as memcheck tells them: invalid frees, and those of blocks that came from another kind of
-// function (mismatched ones). What they are is in InvalidFree and mismatches.h; here they get the words and
-// the stacks that Valgrind would print.
+// Errors of frees as memcheck tells them: invalid frees, and those of blocks that came from another
+// kind of function (mismatched ones). What they are is in InvalidFree and mismatches.h; here they
+// get the words and the stacks that Valgrind would print.
 //
-// Where a free was is known of traces that have the stacks of frees (MEMTRACE_FREE_STACKS). Pure functions; one thread.
+// Where a free was is known of traces that have the stacks of frees (MEMTRACE_FREE_STACKS). Pure
+// functions; one thread.
 
 #ifndef MEMTRACE_REPORT_RENDER_FREE_ERRORS_H_
 #define MEMTRACE_REPORT_RENDER_FREE_ERRORS_H_
@@ -22,7 +23,7 @@ struct FreeError {
   enum class Kind { kInvalid, kMismatched } kind = Kind::kInvalid;
   uint64_t times = 0;
   std::vector<LossFrame> stack;            // of the free, innermost first
-  std::string block;                       // "Address 0x4a44040 is 0 bytes inside a block of size 2,000 free'd"
+  std::string block;  // "Address 0x4a44040 is 0 bytes inside a block of size 2,000 free'd"
   std::vector<LossFrame> block_stack;      // of what `block` says last
   std::vector<LossFrame> allocated_stack;  // of a block that was freed
   bool suppressed = false;
@@ -32,7 +33,8 @@ struct FreeError {
   std::string called;
 };
 
-absl::string_view Phrase(FreeError::Kind kind);   // memcheck's, "Mismatched free() / delete / delete []"
+absl::string_view Phrase(
+    FreeError::Kind kind);  // memcheck's, "Mismatched free() / delete / delete []"
 absl::string_view XmlKind(FreeError::Kind kind);  // "MismatchedFree"
 
 // How many of the innermost frames are in operator delete.
@@ -41,8 +43,8 @@ size_t OperatorDeleteFrames(absl::Span<const Frame* const> frames);
 // The function that the program called at `stack` to end a block: "free", "realloc", "_ZdlPvm".
 std::string CalledAtEnd(const SiteSymbols& symbols, StackId stack, bool by_realloc);
 
-// The errors, invalid frees first. Only certain ones: if the trace lacks allocations, the others may be no
-// errors. `callers`: as in LossOptions.
+// The errors, invalid frees first. Only certain ones: if the trace lacks allocations, the others
+// may be no errors. `callers`: as in LossOptions.
 std::vector<FreeError> CollectFreeErrors(const ReportView& view, size_t callers);
 
 }  // namespace memtrace::report::render

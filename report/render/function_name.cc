@@ -21,16 +21,17 @@ bool BeginsWithOperator(absl::string_view text) {
          !IsOfWord(text[kOperator.size()]);
 }
 
-// The bytes of "operator<<", "operator std::string", "operator()": it has brackets and spaces of its own, and
-// ends at its parameters or, where those were left out, at what is in it.
+// The bytes of "operator<<", "operator std::string", "operator()": it has brackets and spaces of
+// its own, and ends at its parameters or, where those were left out, at what is in it.
 size_t OperatorBytes(absl::string_view text) {
-  const size_t call = kOperator.size() + (absl::StartsWith(text.substr(kOperator.size()), "()") ? 2 : 0);
+  const size_t call =
+      kOperator.size() + (absl::StartsWith(text.substr(kOperator.size()), "()") ? 2 : 0);
   if (call > kOperator.size() && absl::StartsWith(text.substr(call), "::")) return call;
   return std::min(text.find('(', call), text.size());
 }
 
-// The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function that the
-// rest is in; 0: nothing is in it.
+// The bytes of "(int) const" in "(int) const::{lambda()#1}::operator()", parameters of a function
+// that the rest is in; 0: nothing is in it.
 size_t ScopeBytes(absl::string_view parameters) {
   const size_t close = Closing(parameters, 0);
   if (close == absl::string_view::npos) return 0;
@@ -54,7 +55,8 @@ absl::string_view QualifiedName(absl::string_view demangled) {
     }
     if ((i == 0 || !IsOfWord(demangled[i - 1])) && BeginsWithOperator(rest)) {
       i += OperatorBytes(rest);
-      const size_t scope = i < demangled.size() && demangled[i] == '(' ? ScopeBytes(demangled.substr(i)) : 0;
+      const size_t scope =
+          i < demangled.size() && demangled[i] == '(' ? ScopeBytes(demangled.substr(i)) : 0;
       if (i == demangled.size() || (scope == 0 && demangled[i] == '(')) {
         end = i;
         break;
@@ -65,8 +67,8 @@ absl::string_view QualifiedName(absl::string_view demangled) {
     const char c = demangled[i];
     if (c == '(') {
       const absl::string_view before = demangled.substr(begin, i - begin);
-      // In "decltype (x)", which is a return type, the blank was taken for the end of it. In D the bracket may be
-      // that of a template's arguments: "main.leak!(int).leak(int)".
+      // In "decltype (x)", which is a return type, the blank was taken for the end of it. In D the
+      // bracket may be that of a template's arguments: "main.leak!(int).leak(int)".
       if (before != "decltype" && i > begin && before.back() != '!') {
         const size_t scope = ScopeBytes(rest);
         if (scope == 0) {
@@ -98,7 +100,8 @@ std::string WithoutTemplates(absl::string_view name, absl::string_view instead) 
       } else {
         while (end < name.size() && absl::string_view("<>=-!").find(name[end]) != name.npos) ++end;
       }
-      // "operator<<int>" is operator< of int, or << without an argument list; all tools write it alike.
+      // "operator<<int>" is operator< of int, or << without an argument list; all
+      // tools write it alike.
       absl::StrAppend(&out, name.substr(i, end - i));
       i = end - 1;
       continue;

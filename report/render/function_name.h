@@ -15,8 +15,8 @@ namespace memtrace::report::render {
 // the name without return type, parameters and what follows them.
 absl::string_view QualifiedName(absl::string_view demangled);
 
-// The name with `instead` in the place of each <...>, except where that is the name of an operator. If a bracket
-// does not close, the name stays as it is.
+// The name with `instead` in the place of each <...>, except where that is the name of an operator.
+// If a bracket does not close, the name stays as it is.
 std::string WithoutTemplates(absl::string_view name, absl::string_view instead = "");
 
 // "get" of "ns::S<a::B>::get", as QualifiedName() has it: without the scopes.

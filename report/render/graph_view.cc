@@ -40,8 +40,9 @@ absl::Status NoBlockAt(absl::string_view option, const GraphReport& report, uint
     near = absl::StrFormat("; the nearest before it is 0x%x, %s", blocks.start(i),
                            ExactBytes(blocks.bytes(i)));
   }
-  return absl::NotFoundError(absl::StrFormat("%s: no block was live at 0x%x at the instant of scan %d%s",
-                                             option, address, report.held().scan.number, near));
+  return absl::NotFoundError(
+      absl::StrFormat("%s: no block was live at 0x%x at the instant of scan %d%s", option, address,
+                      report.held().scan.number, near));
 }
 
 bool IsFingerprint(absl::string_view text) {
@@ -51,7 +52,8 @@ bool IsFingerprint(absl::string_view text) {
 
 // The blocks that `site` means.
 absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const ReportView& view,
-                                               const StackTable& stacks, const leak::Resolution& resolution,
+                                               const StackTable& stacks,
+                                               const leak::Resolution& resolution,
                                                const GraphReport& report) {
   const uint32_t count = report.graph().size();
   std::vector<uint32_t> blocks;
@@ -89,8 +91,9 @@ absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const Re
   }
   if (rank == 0 || rank > losses.size()) {
     return absl::NotFoundError(absl::StrCat(
-        "--why: ", rank, ": ", losses.empty() ? "no loss record is shown"
-                                              : absl::StrCat("the loss records shown are 1 to ", losses.size()),
+        "--why: ", rank, ": ",
+        losses.empty() ? "no loss record is shown"
+                       : absl::StrCat("the loss records shown are 1 to ", losses.size()),
         "; --show-leak-kinds=all shows every kind"));
   }
   const LossRecord& record = *losses[rank - 1].record;
@@ -99,7 +102,8 @@ absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const Re
   for (uint32_t block = 0; block < count; ++block) {
     if (report.KindOf(block) != record.kind) continue;
     const HeldBlock& held = report.graph().blocks().block(block);
-    if (held.has(HeldBlock::kUncounted) || held.has(HeldBlock::kIgnored)) continue;  // as in records
+    // As in records.
+    if (held.has(HeldBlock::kUncounted) || held.has(HeldBlock::kIgnored)) continue;
     int8_t& match = matches[held.site];
     if (match < 0) {
       match = leak::StackKey(stacks, report.SiteOf(block), resolution) == wanted;
@@ -107,7 +111,8 @@ absl::StatusOr<std::vector<uint32_t>> BlocksOf(const std::string& site, const Re
     if (match != 0) blocks.push_back(block);
   }
   if (!blocks.empty()) return blocks;
-  return absl::NotFoundError(absl::StrCat("--why: ", rank, ": the loss record has no blocks any more"));
+  return absl::NotFoundError(
+      absl::StrCat("--why: ", rank, ": the loss record has no blocks any more"));
 }
 
 std::string ThreadText(const leak::RootGroups& roots, const leak::RootGroup& group) {
@@ -170,16 +175,18 @@ std::string Describe(const leak::RootGroups& roots, const leak::RootGroup& group
     case Kind::kSignalStack:
       return absl::StrCat("the kernel: it is the signal stack of ", ThreadText(roots, group));
     case Kind::kFreedUnseen:
-      return "nothing that is known; a library that it was allocated by frees unseen, and may have freed it";
+      return "nothing that is known; a library that it was allocated by frees unseen, and may have "
+             "freed it";
   }
   return "";
 }
 
 }  // namespace
 
-absl::StatusOr<GraphView> GraphView::Create(const GraphQuestions& questions,
-                                            const ReportView& view, const StackTable& stacks,
-                                            const leak::Resolution& resolution, GraphReport* report) {
+absl::StatusOr<GraphView> GraphView::Create(const GraphQuestions& questions, const ReportView& view,
+                                            const StackTable& stacks,
+                                            const leak::Resolution& resolution,
+                                            GraphReport* report) {
   GraphView graph;
   graph.questions_ = questions;
   graph.view_ = &view;

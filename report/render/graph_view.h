@@ -23,7 +23,8 @@ class GraphView {
   // NotFound, InvalidArgument: a question is about nothing that is there; the message says
   // what can be asked.
   static absl::StatusOr<GraphView> Create(const GraphQuestions& questions, const ReportView& view,
-                                          const StackTable& stacks, const leak::Resolution& resolution,
+                                          const StackTable& stacks,
+                                          const leak::Resolution& resolution,
                                           leak::GraphReport* report);
 
   const ReportView& view() const { return *view_; }

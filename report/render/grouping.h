@@ -1,7 +1,7 @@
 // Grouping: the sites of a report in their order, and which of them read alike.
 //
-// Two sites whose stacks have the same names are one leak to a reader, and sites with the same caller
-// are one row of a table. To find that out takes a walk over the frames of every stack; a
+// Two sites whose stacks have the same names are one leak to a reader, and sites with the same
+// caller are one row of a table. To find that out takes a walk over the frames of every stack; a
 // report of the same trace with the same names can have it from the one before
 // (report/index/grouping_store.h).
 
@@ -33,8 +33,8 @@ struct Grouping {
   bool IsOf(const Analysis& analysis) const;
 };
 
-// A copy of what groups are sorted by, which are large; stack and function are those of the site that
-// has most. More of `figure` comes first; a tie has the same order every time.
+// A copy of what groups are sorted by, which are large; stack and function are those of the site
+// that has most. More of `figure` comes first; a tie has the same order every time.
 struct GroupKey {
   uint64_t figure = 0, bytes_allocated = 0, allocations = 0;
   StackId stack;

@@ -35,9 +35,9 @@ void WriteSeries(const ReportView& view, size_t top, Sink& out) {
   out.Write("]}");
 }
 
-// "samples": of a sampled trace, for each site of the document what its estimates are made of, from which the page
-// has the interval of any sum of them: rows of the bytes that were seen, the estimate, its variance, and the most that
-// one more sample could have added.
+// "samples": of a sampled trace, for each site of the document what its estimates are made of, from
+// which the page has the interval of any sum of them: rows of the bytes that were seen, the
+// estimate, its variance, and the most that one more sample could have added.
 void WriteSamples(const ReportView& view, size_t top, Sink& out) {
   if (!view.sampled()) return;
   const size_t count = std::min(top, view.sites().size());
@@ -52,7 +52,8 @@ void WriteSamples(const ReportView& view, size_t top, Sink& out) {
   };
   member(",\n\"samples\":{\"bytes_allocated\":[",
          [](const Site& site) -> const SampledSum& { return site.bytes_sample; });
-  member(",\"live_bytes\":[", [](const Site& site) -> const SampledSum& { return site.live_sample; });
+  member(",\"live_bytes\":[",
+         [](const Site& site) -> const SampledSum& { return site.live_sample; });
   out.Write("}");
 }
 

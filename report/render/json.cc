@@ -114,35 +114,37 @@ Json CoverageJson(const ReportView& view) {
   if (leak::EndWasNotScanned(view.analysis())) notes.push_back(leak::kEndWasNotScanned);
   Json counters = Json::object();
   for (const auto& [name, value] : coverage.counters) counters[name] = value;
-  return {{"events", coverage.events},
-          {"dropped_events", coverage.dropped_events},
-          {"recovered_events", coverage.recovered_events},
-          {"unordered_events", coverage.unordered_events},
-          {"marked_stacks", coverage.marked_stacks},
-          {"cross_checked", coverage.cross_checked},
-          {"cross_check_differences", coverage.cross_check_differences},
-          {"tool_memory_bytes", coverage.tool_memory_bytes},
-          {"notes", std::move(notes)},
-          {"inherited_frees", coverage.inherited_frees},
-          {"unknown_frees", coverage.unknown_frees},
-          {"unseen_frees", coverage.unseen_frees},
-          {"window_begin_s", coverage.window_begin_ns == 0
-                                 ? Json() : Json(Seconds(coverage.window_begin_ns))},
-          {"lost_blocks", coverage.lost_blocks},
-          {"recording_end_s", coverage.recording_end_ns.has_value()
-                                  ? Json(Seconds(*coverage.recording_end_ns)) : Json()},
-          {"stops", coverage.stops},
-          {"stopped_s", Seconds(coverage.stopped_ns)},
-          {"stopped_allocations", coverage.stopped_allocations},
-          {"stopped_frees", coverage.stopped_frees},
-          {"live_until_s", coverage.live_until_ns == 0 ? Json() : Json(Seconds(coverage.live_until_ns))},
-          {"truncated", coverage.truncated},
-          {"interrupted", coverage.interrupted},
-          {"all_recorded", AllRecorded(coverage)},
-          {"read_share", coverage.read_share},
-          {"unseen_allocators", UnseenAllocatorsJson(coverage)},
-          {"modules_not_examined", coverage.modules_not_examined},
-          {"counters", std::move(counters)}};
+  return {
+      {"events", coverage.events},
+      {"dropped_events", coverage.dropped_events},
+      {"recovered_events", coverage.recovered_events},
+      {"unordered_events", coverage.unordered_events},
+      {"marked_stacks", coverage.marked_stacks},
+      {"cross_checked", coverage.cross_checked},
+      {"cross_check_differences", coverage.cross_check_differences},
+      {"tool_memory_bytes", coverage.tool_memory_bytes},
+      {"notes", std::move(notes)},
+      {"inherited_frees", coverage.inherited_frees},
+      {"unknown_frees", coverage.unknown_frees},
+      {"unseen_frees", coverage.unseen_frees},
+      {"window_begin_s",
+       coverage.window_begin_ns == 0 ? Json() : Json(Seconds(coverage.window_begin_ns))},
+      {"lost_blocks", coverage.lost_blocks},
+      {"recording_end_s",
+       coverage.recording_end_ns.has_value() ? Json(Seconds(*coverage.recording_end_ns)) : Json()},
+      {"stops", coverage.stops},
+      {"stopped_s", Seconds(coverage.stopped_ns)},
+      {"stopped_allocations", coverage.stopped_allocations},
+      {"stopped_frees", coverage.stopped_frees},
+      {"live_until_s",
+       coverage.live_until_ns == 0 ? Json() : Json(Seconds(coverage.live_until_ns))},
+      {"truncated", coverage.truncated},
+      {"interrupted", coverage.interrupted},
+      {"all_recorded", AllRecorded(coverage)},
+      {"read_share", coverage.read_share},
+      {"unseen_allocators", UnseenAllocatorsJson(coverage)},
+      {"modules_not_examined", coverage.modules_not_examined},
+      {"counters", std::move(counters)}};
 }
 
 // Adds, for a sampled trace, how many samples an estimate is made of, and its 95 % interval.
@@ -155,21 +157,22 @@ void AddSample(Json* json, absl::string_view of, const SampledSum& sum) {
 
 Json TotalsJson(const ReportView& view) {
   const Totals& totals = view.analysis().totals;
-  Json json = {{"allocations", totals.allocations},
-          {"frees", totals.frees},
-          {"bytes_allocated", totals.bytes_allocated},
-          {"live_bytes", totals.live_bytes},
-          {"live_blocks", totals.live_blocks},
-          {"peak_live_bytes", totals.peak_live_bytes},
-          {"peak_time_s", Seconds(totals.peak_time_ns)},
-          {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(totals.wasted_bytes) : Json()},
-          {"temporary_allocations",
-           view.sampled() ? Json() : Json(totals.temporary_allocations)},
-          {"peak_live_blocks", totals.peak_live_blocks},
-          {"reallocations", view.sampled() ? Json() : Json(totals.reallocations)},
-          {"failed_allocations", totals.failed_allocations},
-          {"earlier_frees", totals.earlier_frees},
-          {"estimated", view.sampled()}};
+  Json json = {
+      {"allocations", totals.allocations},
+      {"frees", totals.frees},
+      {"bytes_allocated", totals.bytes_allocated},
+      {"live_bytes", totals.live_bytes},
+      {"live_blocks", totals.live_blocks},
+      {"peak_live_bytes", totals.peak_live_bytes},
+      {"peak_time_s", Seconds(totals.peak_time_ns)},
+      {"wasted_bytes",
+       view.analysis().process.waste_is_known() ? Json(totals.wasted_bytes) : Json()},
+      {"temporary_allocations", view.sampled() ? Json() : Json(totals.temporary_allocations)},
+      {"peak_live_blocks", totals.peak_live_blocks},
+      {"reallocations", view.sampled() ? Json() : Json(totals.reallocations)},
+      {"failed_allocations", totals.failed_allocations},
+      {"earlier_frees", totals.earlier_frees},
+      {"estimated", view.sampled()}};
   if (view.sampled()) {
     AddSample(&json, "bytes_allocated", totals.bytes_sample);
     AddSample(&json, "live_bytes", totals.live_sample);
@@ -419,42 +422,48 @@ Json GrowthRateJson(const Growth& growth) {
 
 Json SiteJson(const ReportView& view, const Site& site) {
   const bool judged = site.growth.verdict != Growth::Verdict::kUnknown;
-  const bool snapshot = view.analysis().resident.End() != nullptr && KnowsPagesOfSites(view.analysis());
+  const bool snapshot =
+      view.analysis().resident.End() != nullptr && KnowsPagesOfSites(view.analysis());
   const bool counted = KnowsFaultsOfSites(view.analysis());
   const FaultSite* faults = counted ? view.FaultsOf(site.stack, site.function) : nullptr;
   const ResidentSite* resident = snapshot ? view.ResidentOf(site.stack, site.function) : nullptr;
-  Json json = {{"allocations", site.allocations},
-          {"frees", site.frees},
-          {"bytes_allocated", site.bytes_allocated},
-          {"live_bytes", site.live_bytes},
-          {"live_blocks", site.live_blocks},
-          {"peak_bytes", site.peak_bytes},
-          {"temporary", view.sampled() ? Json() : Json(site.temporary)},
-          {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(site.wasted_bytes) : Json()},
-          {"growth", judged ? Json(std::string(VerdictName(site.growth.verdict))) : Json()},
-          {"resident_bytes", resident != nullptr ? Json(resident->resident_bytes)
-                             : snapshot          ? Json(0)
-                                                 : Json()},
-          {"minor_faults", faults != nullptr ? Json(faults->faults.minor) : counted ? Json(0) : Json()},
-          {"major_faults", faults != nullptr ? Json(faults->faults.major) : counted ? Json(0) : Json()},
-          {"untouched_bytes", resident != nullptr ? Json(resident->untouched_bytes) : Json()},
-          {"pinned_bytes", resident != nullptr ? Json(resident->pinned_bytes) : Json()},
-          {"enclosed_bytes", resident != nullptr ? Json(resident->enclosed_bytes) : Json()},
-          {"allocator", std::string(FunctionName(site.function))},
-          {"fingerprint", view.Fingerprint(site.stack, site.function)},
-          {"bytes_at_peak", site.bytes_at_peak},
-          {"blocks_at_peak", site.blocks_at_peak},
-          {"largest_bytes", site.largest_bytes},
-          {"freed_by_other_thread", site.freed_by_other_thread},
-          {"first_time_s", Seconds(site.first_time_ns)},
-          {"last_time_s", Seconds(site.last_time_ns)},
-          {"strict_fingerprint", view.StrictFingerprint(site.stack, site.function)},
-          {"growth_rate", GrowthRateJson(site.growth)},
-          {"held_until_exit", judged ? Json(site.growth.held_until_exit) : Json()},
-          {"lifetime", SiteLifetimeJson(view, site)},
-          {"moves", SiteMovesJson(site)},
-          {"sizes", SiteSizesJson(site)},
-          {"stack", StackJson(view, site.stack)}};
+  Json json = {
+      {"allocations", site.allocations},
+      {"frees", site.frees},
+      {"bytes_allocated", site.bytes_allocated},
+      {"live_bytes", site.live_bytes},
+      {"live_blocks", site.live_blocks},
+      {"peak_bytes", site.peak_bytes},
+      {"temporary", view.sampled() ? Json() : Json(site.temporary)},
+      {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(site.wasted_bytes) : Json()},
+      {"growth", judged ? Json(std::string(VerdictName(site.growth.verdict))) : Json()},
+      {"resident_bytes", resident != nullptr ? Json(resident->resident_bytes)
+                         : snapshot          ? Json(0)
+                                             : Json()},
+      {"minor_faults", faults != nullptr ? Json(faults->faults.minor)
+                       : counted         ? Json(0)
+                                         : Json()},
+      {"major_faults", faults != nullptr ? Json(faults->faults.major)
+                       : counted         ? Json(0)
+                                         : Json()},
+      {"untouched_bytes", resident != nullptr ? Json(resident->untouched_bytes) : Json()},
+      {"pinned_bytes", resident != nullptr ? Json(resident->pinned_bytes) : Json()},
+      {"enclosed_bytes", resident != nullptr ? Json(resident->enclosed_bytes) : Json()},
+      {"allocator", std::string(FunctionName(site.function))},
+      {"fingerprint", view.Fingerprint(site.stack, site.function)},
+      {"bytes_at_peak", site.bytes_at_peak},
+      {"blocks_at_peak", site.blocks_at_peak},
+      {"largest_bytes", site.largest_bytes},
+      {"freed_by_other_thread", site.freed_by_other_thread},
+      {"first_time_s", Seconds(site.first_time_ns)},
+      {"last_time_s", Seconds(site.last_time_ns)},
+      {"strict_fingerprint", view.StrictFingerprint(site.stack, site.function)},
+      {"growth_rate", GrowthRateJson(site.growth)},
+      {"held_until_exit", judged ? Json(site.growth.held_until_exit) : Json()},
+      {"lifetime", SiteLifetimeJson(view, site)},
+      {"moves", SiteMovesJson(site)},
+      {"sizes", SiteSizesJson(site)},
+      {"stack", StackJson(view, site.stack)}};
   if (view.sampled()) {
     AddSample(&json, "bytes_allocated", site.bytes_sample);
     AddSample(&json, "live_bytes", site.live_sample);
@@ -462,7 +471,8 @@ Json SiteJson(const ReportView& view, const Site& site) {
   return json;
 }
 
-void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph, SortColumn sort) {
+void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph,
+                SortColumn sort) {
   const Analysis& analysis = view.analysis();
   const MemberWriter member(&out);
   out.Write("{\n  \"schema\": \"memtrace-report/1\"");
@@ -498,7 +508,8 @@ void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* 
   member("leak_scan", view.leak_scan() != nullptr ? Json(view.leak_scan()->number) : Json());
   member("no_leak_scan", view.leak_scan() != nullptr ? Json() : Json(leak::WhyNoScan(analysis)));
   out.Write(",\n  \"sites\": ");
-  WriteArray(SortedSites(view, sort), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
+  WriteArray(
+      SortedSites(view, sort), top, [&](const Site* site) { return SiteJson(view, *site); }, out);
   member("sites_total", view.sites().size());
   member("growing", GrowingJson(view));
   out.Write(absl::StrCat(",\n  \"timeline\": { \"interval_s\": ",

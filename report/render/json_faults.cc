@@ -71,18 +71,19 @@ Json FaultsJson(const ReportView& view, size_t top) {
   const auto known = [&](double r) { return faults.correlation_known ? Json(r) : Json(); };
   const bool told = !view.analysis().process.imported();  // a log has none
   const bool counted = told && faults.counted;
-  Json json = {{"source", told ? Json(FaultSourceName(view.analysis())) : Json()},
-               {"minor", counted ? Json(faults.minor) : Json()},
-               {"major", counted ? Json(faults.major) : Json()},
-               {"attributed_minor", details.source == format::FaultSource::kNone
-                                         ? Json() : Json(details.told.minor)},
-               {"tool_minor", faults.tool_minor},
-               {"correlation",
-                {{"live_bytes_vs_minor", known(faults.correlation_live)},
-                 {"allocated_bytes_vs_minor", known(faults.correlation_allocated)},
-                 {"lagged", LaggedJson(details.correlation)}}},
-               {"thrash", ThrashJson(details)},
-               {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
+  Json json = {
+      {"source", told ? Json(FaultSourceName(view.analysis())) : Json()},
+      {"minor", counted ? Json(faults.minor) : Json()},
+      {"major", counted ? Json(faults.major) : Json()},
+      {"attributed_minor",
+       details.source == format::FaultSource::kNone ? Json() : Json(details.told.minor)},
+      {"tool_minor", faults.tool_minor},
+      {"correlation",
+       {{"live_bytes_vs_minor", known(faults.correlation_live)},
+        {"allocated_bytes_vs_minor", known(faults.correlation_allocated)},
+        {"lagged", LaggedJson(details.correlation)}}},
+      {"thrash", ThrashJson(details)},
+      {"peak_rss_bytes", faults.peak_rss_bytes == 0 ? Json() : Json(faults.peak_rss_bytes)}};
   json["why_not_perf"] = details.why.empty() ? Json() : Json(details.why);
   if (details.source == format::FaultSource::kNone) return json;
   json["with_kernel"] = details.source == format::FaultSource::kAllEvents;
@@ -109,7 +110,8 @@ Json FaultsJson(const ReportView& view, size_t top) {
     for (size_t i = 0; i < rows.size() && i < top; ++i) array.push_back(to_json(rows[i]));
     return array;
   };
-  json["sites"] = list(details.sites, [&](const FaultSite& site) { return FaultSiteJson(view, site); });
+  json["sites"] =
+      list(details.sites, [&](const FaultSite& site) { return FaultSiteJson(view, site); });
   json["mappings"] = list(details.mappings, [&](const FaultMapping& mapping) {
     Json each = SumsJson(mapping.faults);
     each["file"] = mapping.file.empty() ? Json() : Json(mapping.file);

@@ -147,9 +147,10 @@ class GraphJsonWriter {
     const leak::RootGroup& group = roots.group(place.group);
     Json json = GroupJson(place.group);
     const bool in_register = group.kind == leak::RootGroup::Kind::kRegisters;
-    json["register"] = in_register ? Json(leak::RegisterName(
-                                         *roots.ThreadOf(group), static_cast<uint64_t>(place.offset)))
-                                   : Json();
+    json["register"] =
+        in_register
+            ? Json(leak::RegisterName(*roots.ThreadOf(group), static_cast<uint64_t>(place.offset)))
+            : Json();
     json["offset"] = place.address == 0 ? Json() : Json(place.offset);
     json["address"] = place.address == 0 ? Json() : Json(Hex(place.address));
     json["text"] = RootText(roots, root);
@@ -167,7 +168,8 @@ void WriteGraphJson(const GraphView& graph, size_t top, Sink& out) {
   const MemberWriter member(&out);
   if (graph.summary().has_value()) member("graph", writer.Summary(*graph.summary(), top));
   if (graph.why().has_value()) member("why", writer.Why(*graph.why(), top));
-  if (graph.pointers().has_value()) member("who_points_at", writer.Pointers(*graph.pointers(), top));
+  if (graph.pointers().has_value())
+    member("who_points_at", writer.Pointers(*graph.pointers(), top));
   member("unnamed_variables", Json(graph.report().roots().unnamed()));
 }
 

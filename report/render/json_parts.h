@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 inline double Seconds(double ns) { return ns / 1e9; }
 inline double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-// The text of `json`, on one line, in ASCII; names that are not UTF-8 have their bad bytes replaced.
+// The text of `json`, on one line, in ASCII; names that are not UTF-8 have their
+// bad bytes replaced.
 std::string Dump(const Json& json);
 
 // "end", "exit_status" and "end_signal", null where they are not known, as of an imported log.

@@ -33,8 +33,8 @@ void WritePressure(const PressureLane& lane, Sink& out) {
     return;
   }
   out.Write(",\n  \"pressure\": { \"samples\": " + std::to_string(lane.samples) +
-            ", \"columns\": " + Dump(Json(lane.columns)) + ", \"notes\": " + Dump(Json(lane.notes)) +
-            ", \"points\": ");
+            ", \"columns\": " + Dump(Json(lane.columns)) +
+            ", \"notes\": " + Dump(Json(lane.notes)) + ", \"points\": ");
   WriteArray(lane.points, static_cast<size_t>(-1),
              [&](const PressureLane::Point& point) { return PressurePointJson(lane, point); }, out);
   out.Write(" }");

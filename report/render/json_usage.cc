@@ -65,7 +65,8 @@ Json ModulesJson(const ReportView& view) {
                     {"live_bytes", module.live_bytes},
                     {"live_blocks", module.live_blocks},
                     {"bytes_at_peak", module.bytes_at_peak},
-                    {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(module.wasted_bytes) : Json()},
+                    {"wasted_bytes",
+                     view.analysis().process.waste_is_known() ? Json(module.wasted_bytes) : Json()},
                     {"temporary", view.sampled() ? Json() : Json(module.temporary)}});
   }
   return json;

@@ -29,7 +29,8 @@ class Lines {
     const Style& style = options_.style;
     const size_t room = options_.full ? SIZE_MAX - 1 : style.width - kIndent;
     for (const std::string& line : Wrapped(text, room)) {
-      absl::StrAppend(&out_, "  ", style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth, label)),
+      absl::StrAppend(&out_, "  ",
+                      style.Paint(Ink::kDim, absl::StrFormat("%-*s", kLabelWidth, label)),
                       style.Paint(ink, line), "\n");
       label = "";
     }

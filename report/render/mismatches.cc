@@ -28,8 +28,8 @@ constexpr std::pair<absl::string_view, HeapCall> kFunctions[] = {
     {"_Zda", HeapCall::kDeleteArray},
 };
 
-// The texts that may follow the first four letters of an operator: the forms that the standard knows. A program
-// may have others, whose blocks end as it likes: operator new(size_t, Arena&).
+// The texts that may follow the first four letters of an operator: the forms that the standard
+// knows. A program may have others, whose blocks end as it likes: operator new(size_t, Arena&).
 constexpr absl::string_view kForms[] = {
     "m", "mRKSt9nothrow_t", "mSt11align_val_t", "mSt11align_val_tRKSt9nothrow_t",
     "Pv", "Pvm", "PvSt11align_val_t", "PvmSt11align_val_t", "PvRKSt9nothrow_t",
@@ -112,8 +112,8 @@ HeapCall AllocatedBy(const std::vector<SiteSymbols::Call>& calls, bool has_cxx_r
   const HeapCall found = Classify(calls, HeapCall::kMalloc, HeapCall::kNew, HeapCall::kNewArray,
                                   HeapCall::kNewEither, &in_operator);
   if (found == HeapCall::kMalloc || found == HeapCall::kUnknown) return found;
-  // An operator new of the runtime is on the stack. One that is not, or is another's, is the program's
-  // own, and so is what ends its blocks.
+  // An operator new of the runtime is on the stack. One that is not, or is another's, is the
+  // program's own, and so is what ends its blocks.
   const bool is_runtimes =
       in_operator != nullptr && (in_operator->in_cxx_runtime || !has_cxx_runtime);
   return is_runtimes ? found : HeapCall::kUnknown;
@@ -141,26 +141,31 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls) {
 
 // By what a scan found, or where there is none by the note that the library left.
 static bool BlocksPassBy(const Analysis& analysis) {
-  return std::ranges::any_of(analysis.leak_scans,
-                             [](const LeakScan& scan) { return scan.allocations_unseen && scan.frees_unseen; }) ||
-         std::ranges::any_of(analysis.coverage.notes,
-                             [](const std::string& note) { return absl::StrContains(note, " opened with RTLD_DEEPBIND"); });
+  return std::ranges::any_of(
+             analysis.leak_scans,
+             [](const LeakScan& scan) { return scan.allocations_unseen && scan.frees_unseen; }) ||
+         std::ranges::any_of(analysis.coverage.notes, [](const std::string& note) {
+           return absl::StrContains(note, " opened with RTLD_DEEPBIND");
+         });
 }
 
 CxxOperators CxxOperatorsOf(const Analysis& analysis) {
-  return {std::ranges::any_of(analysis.modules,
-                              [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); }),
-          analysis.coverage.own_operator_delete,
-          BlocksPassBy(analysis)};
+  return {std::ranges::any_of(
+              analysis.modules,
+              [](const ModuleInfo& module) { return SiteSymbols::IsCxxRuntime(module.path); }),
+          analysis.coverage.own_operator_delete, BlocksPassBy(analysis)};
 }
 
-std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, const CxxOperators& operators) {
+std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols,
+                                   const CxxOperators& operators) {
   if (operators.passed_by) return std::nullopt;
   const HeapCall allocated = AllocatedBy(symbols.InnermostCalls(ends.from), operators.has_runtime);
-  const HeapCall ended = ends.by == BlockEnds::By::kRealloc ? HeapCall::kRealloc
-                                                            : FreedBy(symbols.InnermostCalls(ends.to));
+  const HeapCall ended = ends.by == BlockEnds::By::kRealloc
+                             ? HeapCall::kRealloc
+                             : FreedBy(symbols.InnermostCalls(ends.to));
   const bool by_delete = ended != HeapCall::kRealloc && ended != HeapCall::kFree;
-  if (!AreMismatched(allocated, ended) || (by_delete && operators.has_other_deletes)) return std::nullopt;
+  if (!AreMismatched(allocated, ended) || (by_delete && operators.has_other_deletes))
+    return std::nullopt;
   return Mismatch{ends.from, ends.to,
                   std::string(allocated == HeapCall::kMalloc ? FunctionName(ends.from_function)
                                                              : NameOf(allocated)),

@@ -5,9 +5,9 @@
 // frees (MEMTRACE_FREE_STACKS). What a place called is told by the stack, and by the call
 // instruction where the called function had jumped on (symbolizer/call_targets.h): libstdc++'s
 // operator new[] jumps to operator new, its operators delete to free. Where neither says it (calls
-// through pointers, a function of the program's own that jumps on) a pair is not called mismatched, nor are
-// blocks of an operator new that the program has replaced: it has replaced what ends them, too. What an operator
-// delete of its own ends may come from anywhere.
+// through pointers, a function of the program's own that jumps on) a pair is not called mismatched,
+// nor are blocks of an operator new that the program has replaced: it has replaced what ends them,
+// too. What an operator delete of its own ends may come from anywhere.
 //
 // Pure functions of a ReportView.
 
@@ -50,8 +50,8 @@ std::string CalledToFree(const std::vector<SiteSymbols::Call>& calls);
 struct CxxOperators {
   bool has_runtime = false;         // libstdc++ or libc++ is a module of its own
   bool has_other_deletes = false;   // Coverage::own_operator_delete
-  // Something allocates and frees blocks unseen (a plugin with RTLD_DEEPBIND): then the block that ends at an address may be
-  // another one than the last that was seen there.
+  // Something allocates and frees blocks unseen (a plugin with RTLD_DEEPBIND): then the block that
+  // ends at an address may be another one than the last that was seen there.
   bool passed_by = false;
 };
 CxxOperators CxxOperatorsOf(const Analysis& analysis);
@@ -64,7 +64,8 @@ struct Mismatch {
   format::AllocFunction function = format::AllocFunction::kMalloc;  // interposed
 };
 // Nothing: they fit, or are not known.
-std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols, const CxxOperators& operators);
+std::optional<Mismatch> MismatchOf(const BlockEnds& ends, const SiteSymbols& symbols,
+                                   const CxxOperators& operators);
 // Most times first.
 std::vector<Mismatch> Mismatches(const ReportView& view);
 

@@ -39,7 +39,8 @@ void RenderMtrace(const ReportView& view, Sink& out) {
   std::sort(blocks.begin(), blocks.end(),
             [](const LiveBlock* a, const LiveBlock* b) { return a->address < b->address; });
   const std::vector<std::string> selection = SelectionLinesWithRange(view);
-  for (const std::string& only : selection) out.Write(absl::StrCat("Only ", EscapeControls(only), ".\n"));
+  for (const std::string& only : selection)
+    out.Write(absl::StrCat("Only ", EscapeControls(only), ".\n"));
   if (view.sampled()) {
     out.Write(absl::StrCat("Sampled every ", view.analysis().process.sample_bytes,
                            " bytes: most blocks are not in this list.\n"));

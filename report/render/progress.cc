@@ -24,8 +24,9 @@ Progress::Progress()
 std::string ProgressLine(absl::string_view what, double share, uint64_t events, double seconds) {
   const double clamped = std::clamp(share, 0.0, 1.0);
   const int full = static_cast<int>(clamped * kBarWidth);
-  std::string line = absl::StrFormat("memtrace: %-11s [%s%s] %3.0f %%", what, std::string(full, '#'),
-                                     std::string(kBarWidth - full, ' '), clamped * 100);
+  std::string line =
+      absl::StrFormat("memtrace: %-11s [%s%s] %3.0f %%", what, std::string(full, '#'),
+                      std::string(kBarWidth - full, ' '), clamped * 100);
   if (seconds < 1) return line;
   if (events != 0) {
     absl::StrAppendFormat(&line, ", %.1f M events/s", static_cast<double>(events) / seconds / 1e6);
@@ -35,7 +36,8 @@ std::string ProgressLine(absl::string_view what, double share, uint64_t events, 
     const double left = std::min(seconds * (1 - clamped) / clamped, 359999.0);
     const auto whole = static_cast<int>(std::ceil(left));
     if (whole >= 3600) {
-      absl::StrAppendFormat(&line, ", %d:%02d:%02d left", whole / 3600, whole / 60 % 60, whole % 60);
+      absl::StrAppendFormat(&line, ", %d:%02d:%02d left", whole / 3600, whole / 60 % 60,
+                            whole % 60);
     } else {
       absl::StrAppendFormat(&line, ", %d:%02d left", whole / 60, whole % 60);
     }

@@ -24,14 +24,15 @@ bool BeginsInRustsCrates(absl::string_view name) {
 bool IsInternalTrait(absl::string_view trait) {
   for (const absl::string_view path :
        {"alloc::slice::", "alloc::vec::", "alloc::str::", "alloc::rc::", "alloc::sync::",
-        "alloc::boxed::", "core::array::", "core::iter::adapters::", "core::slice::", "core::tuple::"}) {
+        "alloc::boxed::", "core::array::", "core::iter::adapters::", "core::slice::",
+        "core::tuple::"}) {
     if (absl::StartsWith(trait, path)) return true;
   }
   return false;
 }
 
-// Whether the file is of Rust's own library: under the name that rustc has for it, among rustup's sources, of the
-// crates that come with them, or among a distribution's sources.
+// Whether the file is of Rust's own library: under the name that rustc has for it, among rustup's
+// sources, of the crates that come with them, or among a distribution's sources.
 bool IsRustsSource(absl::string_view file) {
   static constexpr absl::string_view kRustc = "/rustc/";
   if (absl::StartsWith(file, kRustc)) {
@@ -51,7 +52,8 @@ std::pair<absl::string_view, absl::string_view> TypeAndTrait(absl::string_view n
   const size_t close = Closing(name, 0);
   absl::string_view inside = name.substr(1, close == name.npos ? name.npos : close - 1);
   for (size_t i = 0; i < inside.size(); ++i) {
-    if (absl::StartsWith(inside.substr(i), " as ")) return {inside.substr(0, i), inside.substr(i + 4)};
+    if (absl::StartsWith(inside.substr(i), " as "))
+      return {inside.substr(0, i), inside.substr(i + 4)};
     if (absl::string_view("<([{").find(inside[i]) == inside.npos) continue;
     i = Closing(inside, i);
     if (i == inside.npos) break;
@@ -59,12 +61,13 @@ std::pair<absl::string_view, absl::string_view> TypeAndTrait(absl::string_view n
   return {inside, ""};
 }
 
-// A slice, a pointer, a tuple, u8, or a parameter: no type that a crate has. Only Rust's library gives these
-// functions of their own, and its own traits.
+// A slice, a pointer, a tuple, u8, or a parameter: no type that a crate has. Only Rust's library
+// gives these functions of their own, and its own traits.
 bool IsBuiltIn(absl::string_view type) {
   if (type.empty() || absl::string_view("[(*").find(type[0]) != type.npos) return true;
   size_t word = 0;
-  while (word < type.size() && (absl::ascii_isalnum(static_cast<unsigned char>(type[word])) || type[word] == '_')) {
+  while (word < type.size() &&
+         (absl::ascii_isalnum(static_cast<unsigned char>(type[word])) || type[word] == '_')) {
     ++word;
   }
   return !absl::StartsWith(type.substr(word), "::");

@@ -1,7 +1,7 @@
 // Which functions are of Rust's own library, that a reader of a report is not looking for.
 //
-// Generic ones are compiled with the program that uses them, and lie in its module under names that begin with
-// the program's types. Pure functions, any thread.
+// Generic ones are compiled with the program that uses them, and lie in its module under names that
+// begin with the program's types. Pure functions, any thread.
 
 #ifndef MEMTRACE_REPORT_RENDER_RUST_NAMES_H_
 #define MEMTRACE_REPORT_RENDER_RUST_NAMES_H_

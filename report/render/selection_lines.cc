@@ -26,9 +26,9 @@ std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_al
   const BlockSelection& selection = view.analysis().selection;
   std::vector<std::string> lines;
   if (view.filtered()) {
-    lines.push_back(absl::StrCat("sites ", view.filter().Text(), ": ",
-                                 Count(view.sites().size()),
-                                 selection.sites || of_sites_alone ? "" : "; the figures here are of all"));
+    lines.push_back(
+        absl::StrCat("sites ", view.filter().Text(), ": ", Count(view.sites().size()),
+                     selection.sites || of_sites_alone ? "" : "; the figures here are of all"));
   }
   if (!view.analysis().only_thread.empty()) {
     lines.push_back(absl::StrCat("blocks that threads called ", view.analysis().only_thread,
@@ -52,16 +52,18 @@ std::vector<std::string> SelectionLinesWithRange(const ReportView& view, bool of
   const Analysis& analysis = view.analysis();
   if (!analysis.range.whole()) {
     const uint64_t end = analysis.process.duration_ns;
-    lines.insert(lines.begin(), absl::StrCat("blocks allocated from ",
-                                             Duration(std::min(analysis.range.from_ns, end)), " to ",
-                                             Duration(std::min(analysis.range.to_ns, end))));
+    lines.insert(
+        lines.begin(),
+        absl::StrCat("blocks allocated from ", Duration(std::min(analysis.range.from_ns, end)),
+                     " to ", Duration(std::min(analysis.range.to_ns, end))));
   }
   return lines;
 }
 
 std::string SelectionText(const ReportView& view, bool of_sites_alone) {
   const std::vector<std::string> lines = SelectionLinesWithRange(view, of_sites_alone);
-  return lines.empty() ? "" : absl::StrCat("only ", EscapeControls(absl::StrJoin(lines, "; only ")));
+  return lines.empty() ? ""
+                       : absl::StrCat("only ", EscapeControls(absl::StrJoin(lines, "; only ")));
 }
 
 }  // namespace memtrace::report::render

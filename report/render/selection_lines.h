@@ -14,8 +14,10 @@ namespace memtrace::report::render {
 // `of_sites_alone`: the figures are those of the sites of the view, whatever was analyzed.
 std::vector<std::string> SelectionLines(const ReportView& view, bool of_sites_alone = false);
 // The range of time before these, where there is one.
-std::vector<std::string> SelectionLinesWithRange(const ReportView& view, bool of_sites_alone = true);
-// The same as one line, made safe for one: "only sites ...; only blocks ...". Empty: all was looked at.
+std::vector<std::string> SelectionLinesWithRange(const ReportView& view,
+                                                 bool of_sites_alone = true);
+// The same as one line, made safe for one: "only sites ...; only blocks ...".
+// Empty: all was looked at.
 std::string SelectionText(const ReportView& view, bool of_sites_alone = true);
 
 }  // namespace memtrace::report::render

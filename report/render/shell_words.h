@@ -1,4 +1,5 @@
-// Commands and paths as one would type them: for "next: memtrace report ...", for the program that was traced.
+// Commands and paths as one would type them: for "next: memtrace report ...", for the
+// program that was traced.
 //
 // Nothing in them reaches the terminal as a control character. Pure functions, any thread.
 
@@ -12,7 +13,8 @@
 
 namespace memtrace::report::render {
 
-// `text` as one word: quoted only where it must be, with $'...' where it has what is not to be seen.
+// `text` as one word: quoted only where it must be, with $'...' where it has what
+// is not to be seen.
 std::string ShellWord(absl::string_view text);
 // The same of a file's name, which no command takes for an option.
 std::string ShellFile(absl::string_view path);

@@ -13,12 +13,12 @@
 
 namespace memtrace::report::render {
 
-// The name in at most `width` columns, for a terminal: whole, else without what it returns and takes, else
-// without arguments of templates, else without scopes.
+// The name in at most `width` columns, for a terminal: whole, else without what it returns and
+// takes, else without arguments of templates, else without scopes.
 std::string ShortName(absl::string_view function, size_t width, const Style& style);
 
-// Shortens a name whose template arguments are "<..>" to `width` columns, for a terminal: it loses its scopes,
-// outer ones first, and then its end.
+// Shortens a name whose template arguments are "<..>" to `width` columns, for a terminal: it loses
+// its scopes, outer ones first, and then its end.
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style);
 
 }  // namespace memtrace::report::render

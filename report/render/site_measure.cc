@@ -74,7 +74,8 @@ std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis) {
   const bool pages_are_known = KnowsPagesOfSites(analysis);
   std::vector<SiteMeasure> known;
   for (const SiteMeasure measure : kAllSiteMeasures) {
-    const bool of_pages = measure == SiteMeasure::kResident || measure == SiteMeasure::kPeakResident;
+    const bool of_pages =
+        measure == SiteMeasure::kResident || measure == SiteMeasure::kPeakResident;
     if ((of_pages && !pages_are_known) ||
         (measure == SiteMeasure::kWasted && !analysis.process.waste_is_known()) ||
         (measure == SiteMeasure::kTemporary && analysis.process.sample_bytes != 0)) {
@@ -88,11 +89,13 @@ std::vector<SiteMeasure> MeasuresOf(const Analysis& analysis) {
 absl::Status CheckMeasure(const Analysis& analysis, SiteMeasure measure) {
   if (measure == SiteMeasure::kWasted && !analysis.process.waste_is_known()) {
     return absl::FailedPreconditionError(
-        "--measure wasted: the program's allocator is not glibc's, and does not tell what a block can hold");
+        "--measure wasted: the program's allocator is not glibc's, and does not tell what a block "
+        "can hold");
   }
   if (measure == SiteMeasure::kTemporary && analysis.process.sample_bytes != 0) {
     return absl::FailedPreconditionError(
-        "--measure temporary: the trace is of a sample, which does not tell what comes between two events");
+        "--measure temporary: the trace is of a sample, which does not tell what comes between two "
+        "events");
   }
   const std::vector<SiteMeasure> known = MeasuresOf(analysis);
   if (std::find(known.begin(), known.end(), measure) != known.end()) return absl::OkStatus();

@@ -42,8 +42,9 @@ absl::StatusOr<SiteMeasure> ParseSiteMeasure(absl::string_view name);
 absl::string_view SiteMeasureName(SiteMeasure measure);
 
 bool IsBytes(SiteMeasure measure);
-// Whether the faults and the resident pages of sites are known. They are known for all blocks of a site
-// together, but not for a choice of its blocks, and pages not for another time than the snapshot's.
+// Whether the faults and the resident pages of sites are known. They are known for all
+// blocks of a site together, but not for a choice of its blocks, and pages not for another
+// time than the snapshot's.
 bool KnowsFaultsOfSites(const Analysis& analysis);
 bool KnowsPagesOfSites(const Analysis& analysis);
 // The measures that the trace has.

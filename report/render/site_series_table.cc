@@ -82,7 +82,8 @@ std::string SeriesText(const ReportView& view, const TextOptions& options) {
       caller = KeepBeginning(caller, room, options.style.ellipsis());
     }
     text += absl::StrCat("\n  ", caller, "  ", fingerprint, "\n");
-    TextTable table({{"until"}, {"live"}, {"blocks"}, {"allocated"}, {"allocations"}, {"frees"}}, "");
+    TextTable table({{"until"}, {"live"}, {"blocks"}, {"allocated"}, {"allocations"}, {"frees"}},
+                    "");
     for (const SeriesStep& step :
          StepsOf(analysis, *site, options.full ? SIZE_MAX : kTextSteps)) {
       table.AddRow({Duration(step.time_ns), numbers.Bytes(step.live_bytes), Count(step.live_blocks),

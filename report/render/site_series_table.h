@@ -1,5 +1,5 @@
-// Sites over time, in equal steps: what each held at the end of a step, and allocated and freed in it.
-// (`memtrace report --series`)
+// Sites over time, in equal steps: what each held at the end of a step, and allocated and freed in
+// it. (`memtrace report --series`)
 
 #ifndef MEMTRACE_REPORT_RENDER_SITE_SERIES_TABLE_H_
 #define MEMTRACE_REPORT_RENDER_SITE_SERIES_TABLE_H_

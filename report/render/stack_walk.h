@@ -54,7 +54,8 @@ class StackWalk {
   struct KeyStep {
     uint32_t identity, key;
   };
-  std::vector<KeyStep> keys_;  // of the outer frames of the latest stack that was asked, outermost first
+  // Of the outer frames of the latest stack that was asked, outermost first.
+  std::vector<KeyStep> keys_;
   size_t keys_good_ = 0;       // as many of keys_ are of this stack
 };
 

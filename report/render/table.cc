@@ -38,7 +38,8 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
   const size_t wanted = named ? kGoodLast : kMinLast;
   const size_t gap = crowded || used + 2 * columns_.size() + wanted > style.width ? 1 : 2;
   used += gap * columns_.size() + (gap == 1 && named ? 1 : 0);  // one more before the name
-  const size_t last_width = std::max(named ? kMinLast : 0, style.width > used ? style.width - used : 0);
+  const size_t last_width =
+      std::max(named ? kMinLast : 0, style.width > used ? style.width - used : 0);
 
   std::string out;
   const std::string margin(indent, ' ');
@@ -48,7 +49,8 @@ std::string TextTable::Render(const Style& style, size_t indent) const {
         columns_[i].header, columns_[i].sorted_by ? (style.utf8 ? "\u25be" : "v") : "");
     absl::StrAppend(&header, Pad(text, widths[i], columns_[i].left), std::string(gap, ' '));
   }
-  absl::StrAppend(&header, gap == 1 && named ? " " : "", KeepBeginning(last_header_, last_width, style.ellipsis()));
+  absl::StrAppend(&header, gap == 1 && named ? " " : "",
+                  KeepBeginning(last_header_, last_width, style.ellipsis()));
   absl::StripTrailingAsciiWhitespace(&header);
   absl::StrAppend(&out, margin, style.Paint(Ink::kDim, header), "\n");
   for (const Row& row : rows_) {

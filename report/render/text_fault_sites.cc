@@ -46,8 +46,9 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
           : absl::StrCat("each with its address and instruction; of these ",
                          Sums(details.in_kernel), " in the kernel on the program's behalf"));
   if (details.lost != 0) {
-    lines.Add("Lost", absl::StrCat(Plural(details.lost, "event"),
-                                   " while nothing was allocated that would have emptied the rings"),
+    lines.Add("Lost",
+              absl::StrCat(Plural(details.lost, "event"),
+                           " while nothing was allocated that would have emptied the rings"),
               Ink::kWarning);
   }
   if (details.not_told.all() != 0) {
@@ -55,14 +56,16 @@ std::string AccountText(const FaultDetails& details, const TextOptions& options)
               absl::StrCat(Sums(details.not_told), ": ",
                            details.source == format::FaultSource::kUserEvents
                                ? "taken by the kernel in system calls of the program (a read into "
-                                 "fresh memory), which were not asked for or may not be seen, or behind the last look"
+                                 "fresh memory), which were not asked for or may not be seen, or "
+                                 "behind the last look"
                                : "behind the last look, or by pages that the kernel filled in "
                                  "without a fault of the program's"));
   }
   return lines.Take();
 }
 
-// The width of the column of those who touched. The rest, for those who allocated, must be worth reading.
+// The width of the column of those who touched. The rest, for those who allocated,
+// must be worth reading.
 size_t ToucherWidth(const TextOptions& options) {
   const size_t width = options.style.width;
   return width < 70 ? 11 : width < 100 ? 20 : 28;
@@ -97,8 +100,8 @@ std::string SitesTable(const ReportView& view, const TextOptions& options) {
       cells.push_back(Duration(site.faults.minor * details.ns_per_fault));
     }
     cells.push_back(Count(site.by_allocator));
-    cells.push_back(KeepBeginning(MainToucher(view, site.touchers, site.faults, options), ToucherWidth(options),
-                                  options.style.ellipsis()));
+    cells.push_back(KeepBeginning(MainToucher(view, site.touchers, site.faults, options),
+                                  ToucherWidth(options), options.style.ellipsis()));
     table.AddRow(std::move(cells), [&view, &site, &options](size_t width) {
       return CallerCell(view, site.stack, width, options);
     });
@@ -122,10 +125,13 @@ std::string Words(const ReportView& view, const TextOptions& options) {
   }
   for (const ThrashStretch& stretch : details.thrash) {
     Lines lines(options);
-    lines.Add("Thrash", absl::StrCat(
-        "from ", Duration(stretch.begin_ns), " to ", Duration(stretch.end_ns), " ",
-        Plural(stretch.refaults, "page"), " came in from disk that had been there before, while the "
-        "heap stayed at ", HumanBytes(stretch.live_bytes)), Ink::kBad);
+    lines.Add("Thrash",
+              absl::StrCat("from ", Duration(stretch.begin_ns), " to ", Duration(stretch.end_ns),
+                           " ", Plural(stretch.refaults, "page"),
+                           " came in from disk that had been there before, while the "
+                           "heap stayed at ",
+                           HumanBytes(stretch.live_bytes)),
+              Ink::kBad);
     absl::StrAppend(&out, lines.Take());
     if (++said >= kMostThrash + options.top) break;
   }
@@ -142,8 +148,8 @@ std::string MappingsTable(const ReportView& view, const TextOptions& options) {
   for (size_t i = 0; i < shown; ++i) {
     const FaultMapping& mapping = details.mappings[i];
     table.AddRow({Count(mapping.faults.minor), Count(mapping.faults.major),
-                  KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options), ToucherWidth(options),
-                                options.style.ellipsis())},
+                  KeepBeginning(MainToucher(view, mapping.touchers, mapping.faults, options),
+                                ToucherWidth(options), options.style.ellipsis())},
                  [&](size_t width) {
                    if (mapping.file.empty()) return CallerCell(view, mapping.stack, width, options);
                    return KeepEnd(options.style.Name(mapping.file), width,
@@ -187,7 +193,9 @@ std::string FaultSitesText(const ReportView& view, const TextOptions& options) {
           : absl::StrCat("a minor fault took ", Duration(details.ns_per_fault),
                          " here, events included"));
   if (!KnowsFaultsOfSites(view.analysis())) {
-    absl::StrAppend(&out, Sentence(options, "Of all blocks: which of them are of the selected ones is not known."));
+    absl::StrAppend(
+        &out,
+        Sentence(options, "Of all blocks: which of them are of the selected ones is not known."));
   }
   return absl::StrCat(out, AccountText(details, options), Words(view, options),
                       SitesTable(view, options),

@@ -45,10 +45,10 @@ class GraphTextWriter {
   void Line(size_t indent, absl::string_view text, Ink ink = Ink::kPlain) {
     const size_t width = style().width - indent;
     const std::string name = style().Name(text);
-    absl::StrAppend(&out_, std::string(indent, ' '),
-                    style().Paint(ink, options_.full ? name
-                                                     : KeepBeginning(name, width, style().ellipsis())),
-                    "\n");
+    absl::StrAppend(
+        &out_, std::string(indent, ' '),
+        style().Paint(ink, options_.full ? name : KeepBeginning(name, width, style().ellipsis())),
+        "\n");
   }
   std::string Root(size_t root) const { return RootText(report_.roots(), root); }
   std::string Block(uint32_t block) const {
@@ -75,8 +75,8 @@ class GraphTextWriter {
 
 void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
   Title("HEAP GRAPH",
-        absl::StrCat("scan ", report_.held().scan.number, ": ", Plural(summary.blocks, "block"), ", ",
-                     Plural(summary.pointers, "pointer"), " between them, ",
+        absl::StrCat("scan ", report_.held().scan.number, ": ", Plural(summary.blocks, "block"),
+                     ", ", Plural(summary.pointers, "pointer"), " between them, ",
                      Plural(summary.root_words, "pointer"), " from roots"));
   Lines lines(options_);
   lines.Add("shared", absl::StrCat(InBlocks(summary.shared), " that no root keeps alone"));
@@ -99,7 +99,8 @@ void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
   absl::StrAppend(&out_, roots.Render(style(), 2),
                   MoreLine(options_, keeping, shown_roots, "root"));
 
-  Title("RETAINED BY SITE", "what would go with all its blocks; --why FINGERPRINT says what keeps them");
+  Title("RETAINED BY SITE",
+        "what would go with all its blocks; --why FINGERPRINT says what keeps them");
   TextTable sites({{"retained"}, {"own"}, {"blocks"}, {"fingerprint", true}}, "caller");
   const size_t shown_sites = options_.Shown(summary.sites.size());
   for (size_t i = 0; i < shown_sites; ++i) {
@@ -166,7 +167,9 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
                             absl::StrJoin(kinds, ", ")));
   absl::StrAppend(&out_, StackText(graph_.view(), site.stack, 4, options_));
   Lines lines(options_);
-  const auto are = [&](LeakKind kind) { return answer.kinds[static_cast<size_t>(kind)].blocks != 0; };
+  const auto are = [&](LeakKind kind) {
+    return answer.kinds[static_cast<size_t>(kind)].blocks != 0;
+  };
   // Blocks that are lost already cannot become unreachable.
   const bool lost = !are(LeakKind::kReachable) && !are(LeakKind::kPossible);
   lines.Add("retained",
@@ -208,8 +211,8 @@ void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
         absl::StrFormat("0x%x%s", start,
                         answer.address == start
                             ? ""
-                            : absl::StrFormat(" (0x%x is %d bytes behind its begin)", answer.address,
-                                              answer.address - start)));
+                            : absl::StrFormat(" (0x%x is %d bytes behind its begin)",
+                                              answer.address, answer.address - start)));
   Line(2, absl::StrCat(Block(answer.block), ", ", KindPhrase(report_.KindOf(answer.block))));
   const auto how = [](leak::Pointer pointer) {
     return pointer == leak::Pointer::kStart ? std::string("to its start")

@@ -122,12 +122,14 @@ absl::string_view Follow(double r) {
 
 std::string CorrelationSentence(const TextOptions& options, const Faults& faults) {
   if (!faults.correlation_known) {
-    return Sentence(options, "Too few samples, or too little change, to say what the faults go with.");
+    return Sentence(options,
+                    "Too few samples, or too little change, to say what the faults go with.");
   }
-  std::string out = Sentence(options, absl::StrFormat(
-      "Minor faults %s the growth of the live heap (r = %.2f) and %s the bytes allocated (r = %.2f).",
-      Follow(faults.correlation_live), faults.correlation_live,
-      Follow(faults.correlation_allocated), faults.correlation_allocated));
+  std::string out = Sentence(
+      options, absl::StrFormat("Minor faults %s the growth of the live heap (r = %.2f) and %s the "
+                               "bytes allocated (r = %.2f).",
+                               Follow(faults.correlation_live), faults.correlation_live,
+                               Follow(faults.correlation_allocated), faults.correlation_allocated));
   if (faults.correlation_allocated >= 0.5 &&
       faults.correlation_allocated - faults.correlation_live >= 0.3) {
     out += Sentence(options, "Memory is given back and faulted in again: look at the sites that "
@@ -156,14 +158,16 @@ std::string GrowthText(const ReportView& view, const TextOptions& options) {
   heap.top_label = HumanBytes(totals.peak_live_bytes);
   heap.middle_label = HumanBytes(totals.peak_live_bytes / 2);
   heap.bottom_label = "live  0 B";
-  std::string out = Heading(options, "HEAP OVER TIME",
-                            absl::StrCat("live bytes", view.sampled() ? ", estimates of a sample" : ""));
-  absl::StrAppend(&out,
-                  PeakLine(axis, peak,
-                           absl::StrCat("peak ", Numbers(view, options).Amount(totals.peak_live_bytes),
-                                        " at ", Duration(totals.peak_time_ns)),
-                           style),
-                  ChartText(heap, kMargin, style));
+  std::string out =
+      Heading(options, "HEAP OVER TIME",
+              absl::StrCat("live bytes", view.sampled() ? ", estimates of a sample" : ""));
+  absl::StrAppend(
+      &out,
+      PeakLine(axis, peak,
+               absl::StrCat("peak ", Numbers(view, options).Amount(totals.peak_live_bytes), " at ",
+                            Duration(totals.peak_time_ns)),
+               style),
+      ChartText(heap, kMargin, style));
   uint64_t most_rss = 0;
   for (const TimelinePoint& point : analysis.timeline) {
     most_rss = std::max(most_rss, point.rss_bytes);
@@ -186,7 +190,8 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   const Analysis& analysis = view.analysis();
   const Faults& faults = analysis.faults;
   if (faults.minor == 0 && faults.major == 0) {
-    return Heading(options, "PAGE FAULTS", faults.counted ? "none were seen" : "not known: none were counted");
+    return Heading(options, "PAGE FAULTS",
+                   faults.counted ? "none were seen" : "not known: none were counted");
   }
   const Style& style = options.style;
   std::string out = Heading(options, "PAGE FAULTS",
@@ -242,9 +247,11 @@ std::string FaultsText(const ReportView& view, const TextOptions& options) {
   }
   const Burst burst = BusiestStretch(analysis);
   if (burst.faults >= kFewestBusyFaults) {
-    out += Sentence(options, absl::StrCat(
-        "Busiest: ", Plural(burst.faults, "minor fault"), " between ", Duration(burst.begin_ns), " and ",
-        Duration(burst.end_ns), " (", HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
+    out += Sentence(
+        options,
+        absl::StrCat("Busiest: ", Plural(burst.faults, "minor fault"), " between ",
+                     Duration(burst.begin_ns), " and ", Duration(burst.end_ns), " (",
+                     HumanBytes(burst.faults * analysis.process.page_bytes), " of pages)."));
   }
   const uint64_t minor_left = faults.minor - std::min(in_timeline, faults.minor);
   const uint64_t major_left = faults.major - std::min(major_in_timeline, faults.major);

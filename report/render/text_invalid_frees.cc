@@ -34,8 +34,9 @@ std::string MomentText(const ReportView& view, absl::string_view what,
   std::string out = absl::StrCat(
       "     ", options.style.Paint(Ink::kStrong, what), " at ", Duration(moment.time_ns),
       with_thread && thread != nullptr
-          ? absl::StrCat(", thread ", thread->tid,
-                         thread->name.empty() ? "" : absl::StrCat(" ", options.style.Name(thread->name)))
+          ? absl::StrCat(
+                ", thread ", thread->tid,
+                thread->name.empty() ? "" : absl::StrCat(" ", options.style.Name(thread->name)))
           : "",
       "\n");
   if (moment.stack) absl::StrAppend(&out, StackText(view, moment.stack, 7, options));
@@ -78,23 +79,24 @@ std::string InvalidFreesText(const ReportView& view, const TextOptions& options)
                     options.style.Paint(Ink::kBad, Told(story)),
                     story.times > 1 ? absl::StrCat(", ", Count(story.times), " times; the first:")
                                     : "", "\n");
-    absl::StrAppend(&out,
-                    MomentText(view,
-                               absl::StrCat("allocated by ", AllocationName(view, story.allocated.stack,
-                                                                            story.function)),
-                               story.allocated, threads, options));
+    absl::StrAppend(
+        &out, MomentText(view,
+                         absl::StrCat("allocated by ",
+                                      AllocationName(view, story.allocated.stack, story.function)),
+                         story.allocated, threads, options));
     const auto verb = [](const InvalidFree::Moment& moment, absl::string_view freed) {
       return moment.by_realloc ? absl::StrCat("given to realloc", absl::StripPrefix(freed, "freed"))
                                : std::string(freed);
     };
     if (story.kind != InvalidFree::Kind::kInsideLive) {
-      absl::StrAppend(&out, MomentText(view, verb(story.freed, "freed"), story.freed, threads, options));
+      absl::StrAppend(&out,
+                      MomentText(view, verb(story.freed, "freed"), story.freed, threads, options));
     }
-    absl::StrAppend(&out,
-                    MomentText(view, verb(story.again,
-                                          story.kind == InvalidFree::Kind::kFreedBefore ? "freed again"
-                                                                                        : "freed"),
-                               story.again, threads, options));
+    absl::StrAppend(&out, MomentText(view,
+                                     verb(story.again, story.kind == InvalidFree::Kind::kFreedBefore
+                                                           ? "freed again"
+                                                           : "freed"),
+                                     story.again, threads, options));
   }
   absl::StrAppend(&out, MoreLine(options, frees.stories.size(), shown, "kind of them"));
   if (view.analysis().frees_with_stack == 0) {
@@ -102,14 +104,18 @@ std::string InvalidFreesText(const ReportView& view, const TextOptions& options)
                                             "--free-stacks (MEMTRACE_FREE_STACKS=on).", Ink::kDim));
   }
   if (!AllAllocationsSeen(view.analysis())) {
-    absl::StrAppend(&out, Sentence(options, "Not all allocations are in the trace, see Coverage: a block "
-                                            "that one of the others gave out in between looks the same.",
+    absl::StrAppend(&out, Sentence(options,
+                                   "Not all allocations are in the trace, see Coverage: a block "
+                                   "that one of the others gave out in between looks the same.",
                                    Ink::kWarning));
   }
   if (frees.not_looked_for != 0) {
-    absl::StrAppend(&out, Sentence(options, absl::StrCat("Of ", Plural(frees.not_looked_for, "more free"),
-                                                         " of no live block nothing was looked up: these were "
-                                                         "the first."), Ink::kDim));
+    absl::StrAppend(&out,
+                    Sentence(options,
+                             absl::StrCat("Of ", Plural(frees.not_looked_for, "more free"),
+                                          " of no live block nothing was looked up: these were "
+                                          "the first."),
+                             Ink::kDim));
   }
   return out;
 }

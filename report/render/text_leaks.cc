@@ -28,8 +28,9 @@ std::string When(const SiteGroup& group) {
 std::string NoScanText(const ReportView& view, const TextOptions& options) {
   Lines lines(options);
   if (const LeakScan* scan = view.leak_scan(); scan != nullptr) {
-    lines.Add("Later", absl::StrCat("scan ", scan->number, " above was at ", Duration(scan->time_ns),
-                                    ": which of these can be reached is known as of then"));
+    lines.Add("Later",
+              absl::StrCat("scan ", scan->number, " above was at ", Duration(scan->time_ns),
+                           ": which of these can be reached is known as of then"));
     return lines.Take();
   }
   lines.Add("No scan", absl::StrCat(EscapeControls(leak::WhyNoScan(view.analysis())),

@@ -42,9 +42,11 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     const LeakAmount& amount = scan.totals[static_cast<size_t>(kind)];
     const bool bad = kind != LeakKind::kReachable && amount.blocks != 0;
     absl::StrAppend(&out, absl::StrFormat("  %15s: ", KindPhrase(kind)),
-                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)), "\n");
+                    options.style.Paint(bad ? Ink::kBad : Ink::kPlain, leak::AmountText(amount)),
+                    "\n");
     if (kind == LeakKind::kPossible && scan.of_runtime.blocks != 0) {
-      const std::string line = absl::StrCat("of which the runtime's own: ", leak::AmountText(scan.of_runtime));
+      const std::string line =
+          absl::StrCat("of which the runtime's own: ", leak::AmountText(scan.of_runtime));
       const size_t room = options.style.width - std::min(options.style.width, line.size());
       absl::StrAppend(&out, std::string(std::min<size_t>(19, room), ' '), line, "\n");
     }
@@ -54,21 +56,24 @@ std::string SummaryOf(const ReportView& view, const TextOptions& options) {
     const LeakAmount& amount = scan.by_heuristic[i];
     if (amount.blocks == 0) continue;
     if (!std::exchange(any, true)) out += "                   of which reachable via heuristic:\n";
-    absl::StrAppend(&out, std::string(21, ' '), leak::HeuristicName(static_cast<leak::Pointer>(i)), ": ",
-                    leak::AmountText(amount), "\n");
+    absl::StrAppend(&out, std::string(21, ' '), leak::HeuristicName(static_cast<leak::Pointer>(i)),
+                    ": ", leak::AmountText(amount), "\n");
   }
   if (!scan.suppressions.empty() || scan.suppressed.blocks != 0) {
-    absl::StrAppend(&out, absl::StrFormat("  %15s: ", "suppressed"), leak::AmountText(scan.suppressed), "\n");
+    absl::StrAppend(&out, absl::StrFormat("  %15s: ", "suppressed"),
+                    leak::AmountText(scan.suppressed), "\n");
   }
   Lines lines(options);
   if (scan.by_heuristic[static_cast<size_t>(leak::Pointer::kGSlice)].blocks != 0) {
-    lines.Add("", "gslice: slabs of GLib's slices. A slice in them that is lost is not seen: with "
-                  "G_SLICE=always-malloc in the program's environment each slice is a block, as Valgrind sees it");
+    lines.Add("",
+              "gslice: slabs of GLib's slices. A slice in them that is lost is not seen: with "
+              "G_SLICE=always-malloc in the program's environment each slice is a block, as "
+              "Valgrind sees it");
   }
   for (const UsedSuppression& each : scan.suppressions) {
     if (each.records != 0) continue;
-    lines.Add("", EscapeControls(absl::StrCat("suppression ", each.name, " matched nothing (", each.file,
-                                              ":", each.line, ")")));
+    lines.Add("", EscapeControls(absl::StrCat("suppression ", each.name, " matched nothing (",
+                                              each.file, ":", each.line, ")")));
   }
   for (const LeakScan& other : view.analysis().leak_scans) {
     if (other.state == LeakScan::State::kDone) continue;
@@ -150,9 +155,10 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
   if (scan.records.empty()) {
     return absl::StrCat(out, Heading(options, "LOSS RECORDS", WhyNone(view)));
   }
-  absl::StrAppend(&out, Heading(options, "LOSS RECORDS",
-                                absl::StrCat(Count(losses.size()), " of ",
-                                             Count(scan.records.size()), WhyNotAll(view, losses.size()))));
+  absl::StrAppend(&out,
+                  Heading(options, "LOSS RECORDS",
+                          absl::StrCat(Count(losses.size()), " of ", Count(scan.records.size()),
+                                       WhyNotAll(view, losses.size()))));
   const size_t shown = options.full ? losses.size() : std::min(options.top, losses.size());
   const size_t number_width = absl::StrCat(shown).size();
   for (size_t i = 0; i < shown; ++i) {
@@ -180,7 +186,8 @@ std::string LossRecordsText(const ReportView& view, const TextOptions& options) 
                                            : absl::StrCat(", from ", first, " to ", last);
     const size_t used = number.size() + amount.size() + what.size() + remark.size();
     if (used + when.size() <= options.style.width) remark += when;
-    const std::string below = absl::StrCat("\n", std::string(number.size() + 2, ' '));  // as the stack is
+    const std::string below =
+        absl::StrCat("\n", std::string(number.size() + 2, ' '));  // as the stack is
     if (used > options.style.width || by_below) {
       what.resize(what.size() - 2);
       remark.insert(0, below);

@@ -143,12 +143,16 @@ std::string CallerCell(const ReportView& view, StackId stack, size_t width,
   return FrameText(view, *frame, width, options, Ink::kPlain);
 }
 
-std::string NameInSentence(absl::string_view function, absl::string_view place, const TextOptions& options) {
-  const std::string whole = options.style.Name(absl::StrCat(function, place.empty() ? "" : " ", place));
+std::string NameInSentence(absl::string_view function, absl::string_view place,
+                           const TextOptions& options) {
+  const std::string whole =
+      options.style.Name(absl::StrCat(function, place.empty() ? "" : " ", place));
   const size_t room = 3 * (options.style.width - Lines::kIndent);
   if (options.full || FitsWidth(whole, room)) return whole;
-  const std::string end = KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
-  return absl::StrCat(ShortName(function, room - DisplayWidth(end) - 1, options.style), end.empty() ? "" : " ", end);
+  const std::string end =
+      KeepEnd(options.style.Name(FileNameOf(place)), room / 2, options.style.ellipsis());
+  return absl::StrCat(ShortName(function, room - DisplayWidth(end) - 1, options.style),
+                      end.empty() ? "" : " ", end);
 }
 
 std::string CallerInSentence(const ReportView& view, StackId stack, const TextOptions& options) {

@@ -104,8 +104,10 @@ std::string StackText(const ReportView& view, StackId stack, size_t indent,
 // The caller of a stack in a table; "[no stack]" where there is none.
 std::string CallerCell(const ReportView& view, StackId stack, size_t width,
                        const TextOptions& options);
-// A function and its place within a sentence, which is wrapped: no more than three lines of it. And the caller's of a stack.
-std::string NameInSentence(absl::string_view function, absl::string_view place, const TextOptions& options);
+// A function and its place within a sentence, which is wrapped: no more than three lines of it. And
+// the caller's of a stack.
+std::string NameInSentence(absl::string_view function, absl::string_view place,
+                           const TextOptions& options);
 std::string CallerInSentence(const ReportView& view, StackId stack, const TextOptions& options);
 // "malloc", "operator new[]": what the program called.
 std::string AllocationName(const ReportView& view, StackId stack,

@@ -90,8 +90,8 @@ std::string ResidentText(const ReportView& view, const TextOptions& options) {
                                  BridgeTable(peak, end, options));
   const uint64_t highest = std::max(view.analysis().faults.peak_rss_bytes, peak->peak_rss);
   if (highest > peak->rss + peak->rss / 10) {
-    out += Sentence(options, absl::StrCat("The most that was ever resident is ", HumanBytes(highest),
-                                          ", between two snapshots."));
+    out += Sentence(options, absl::StrCat("The most that was ever resident is ",
+                                          HumanBytes(highest), ", between two snapshots."));
   }
   absl::StrAppend(&out, SitesTable(view, *peak, "at the peak", options));
   if (end != nullptr && end != peak) {

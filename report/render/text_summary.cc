@@ -53,8 +53,9 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
   }
   if (coverage.dropped_events > 0) {
     bad.push_back(absl::StrCat(Plural(coverage.dropped_events, "event"),
-                               analysis.process.imported() ? " lost, as the log says"
-                                                           : " lost: the library could not write them"));
+                               analysis.process.imported()
+                                   ? " lost, as the log says"
+                                   : " lost: the library could not write them"));
   }
   if (coverage.truncated) {
     bad.push_back(absl::StrCat("the trace is incomplete",
@@ -101,9 +102,9 @@ void AddCoverage(const Analysis& analysis, const SiteSymbols& symbols, const Num
                                    lost == 1 ? " was" : " were", " lost: whose, nobody knows"));
   }
   if (coverage.inherited_frees > 0) {
-    remarks.push_back(absl::StrCat(Plural(coverage.inherited_frees, "free"),
-                                   " of blocks that the parent process allocated",
-                                   invalid.not_looked_for == 0 ? "" : ", or, of a few, that were freed before"));
+    remarks.push_back(absl::StrCat(
+        Plural(coverage.inherited_frees, "free"), " of blocks that the parent process allocated",
+        invalid.not_looked_for == 0 ? "" : ", or, of a few, that were freed before"));
   }
   if (coverage.cross_checked > 0 && coverage.cross_check_differences == 0) {
     remarks.push_back(absl::StrCat(Plural(coverage.cross_checked, "stack"),
@@ -129,12 +130,12 @@ void AddUnfreed(const Analysis& analysis, const Numbers& numbers, Lines* lines) 
   const Coverage& coverage = analysis.coverage;
   const bool all_recorded = AllRecorded(coverage);
   if (totals.live_blocks > 0) {
-    lines->Add("Unfreed", absl::StrCat(numbers.Amount(totals.live_bytes),
-                                       numbers.Interval(totals.live_sample), " in ",
-                                       numbers.Plural(totals.live_blocks, "block"),
-                                       !analysis.range.whole() ? " at the end of the range"
-                                       : coverage.recording_end_ns.has_value() ? " when the recording ended"
-                                                                               : " at the end"),
+    lines->Add("Unfreed",
+               absl::StrCat(numbers.Amount(totals.live_bytes), numbers.Interval(totals.live_sample),
+                            " in ", numbers.Plural(totals.live_blocks, "block"),
+                            !analysis.range.whole()                 ? " at the end of the range"
+                            : coverage.recording_end_ns.has_value() ? " when the recording ended"
+                                                                    : " at the end"),
                Ink::kBad);
   } else if (numbers.estimated()) {
     lines->Add("Unfreed", "nothing of what was sampled, which is little of all", Ink::kWarning);
@@ -155,7 +156,8 @@ void AddLost(const ReportView& view, Lines* lines) {
   const LeakScan* scan = view.leak_scan();
   if (scan == nullptr) {
     if (view.analysis().totals.live_blocks > 0) {
-      lines->Add("Lost", absl::StrCat("not known: no scan told what is reachable, see ", UnfreedTitle(view)));
+      lines->Add("Lost", absl::StrCat("not known: no scan told what is reachable, see ",
+                                      UnfreedTitle(view)));
     }
     return;
   }
@@ -175,18 +177,21 @@ void AddLost(const ReportView& view, Lines* lines) {
     lines->Add("Lost", "not known: no allocation was recorded, see Coverage", Ink::kWarning);
     return;
   }
-  lines->Add("Lost", absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
-                                  leak::IsAtExit(*scan) ? "the exit"
-                                                        : absl::StrCat("scan ", scan->number),
-                                  scan->of_runtime.blocks == 0
-                                      ? ""
-                                      : absl::StrCat("; ", ExactOrHumanBytes(scan->of_runtime.bytes),
-                                                     " that look so are the runtime's own"),
-                                  scan->frees_unseen && scan->totals[static_cast<size_t>(LeakKind::kDefinite)].blocks > 0
-                                      ? "; some frees are not seen"
-                                      : "",
-                                  all_recorded ? "" : "; not all was recorded: see Coverage"),
-             !parts.empty() ? Ink::kBad : all_recorded ? Ink::kPlain : Ink::kWarning);
+  lines->Add("Lost",
+             absl::StrCat(parts.empty() ? "nothing" : absl::StrJoin(parts, ", "), " at ",
+                          leak::IsAtExit(*scan) ? "the exit" : absl::StrCat("scan ", scan->number),
+                          scan->of_runtime.blocks == 0
+                              ? ""
+                              : absl::StrCat("; ", ExactOrHumanBytes(scan->of_runtime.bytes),
+                                             " that look so are the runtime's own"),
+                          scan->frees_unseen &&
+                                  scan->totals[static_cast<size_t>(LeakKind::kDefinite)].blocks > 0
+                              ? "; some frees are not seen"
+                              : "",
+                          all_recorded ? "" : "; not all was recorded: see Coverage"),
+             !parts.empty() ? Ink::kBad
+             : all_recorded ? Ink::kPlain
+                            : Ink::kWarning);
 }
 
 void AddVerdicts(const ReportView& view, const TextOptions& options, Lines* lines) {
@@ -216,14 +221,17 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     const bool cut = process.end == ProcessInfo::End::kCut;
     const std::optional<uint64_t> recording_end = analysis.coverage.recording_end_ns;
     const absl::string_view after = cut ? "; the last event is after "
-                                    : recording_end.has_value() ? "; the recording, before it, after "
-                                                                : ", after ";
+                                    : recording_end.has_value()
+                                        ? "; the recording, before it, after "
+                                        : ", after ";
     const bool live = analysis.coverage.live_until_ns != 0;
-    lines.Add("Ended", absl::StrCat(live ? "not yet: it is at work" : EndPhrase(process), after,
-                                    Duration(cut ? process.duration_ns
-                                                 : recording_end.value_or(process.duration_ns)),
-                                    recording_end.has_value() ? "" : ExitWork(process)),
-              (cut && !live) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
+    lines.Add(
+        "Ended",
+        absl::StrCat(
+            live ? "not yet: it is at work" : EndPhrase(process), after,
+            Duration(cut ? process.duration_ns : recording_end.value_or(process.duration_ns)),
+            recording_end.has_value() ? "" : ExitWork(process)),
+        (cut && !live) || process.end == ProcessInfo::End::kSignal ? Ink::kWarning : Ink::kPlain);
   }
   AddKill(analysis, Numbers(view, options), &lines);
   if (process.start_realtime_ns != 0) {  // 0: of an imported trace it is not known
@@ -246,9 +254,10 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   }
   const Numbers numbers(view, options);
   if (numbers.estimated()) {
-    lines.Add("Sampled", absl::StrCat("every ", HumanBytes(process.sample_bytes), ": estimates from ",
-                                      Plural(totals.bytes_sample.samples, "sample"),
-                                      ", marked ~; 95 % intervals in brackets"));
+    lines.Add("Sampled",
+              absl::StrCat("every ", HumanBytes(process.sample_bytes), ": estimates from ",
+                           Plural(totals.bytes_sample.samples, "sample"),
+                           ", marked ~; 95 % intervals in brackets"));
   }
   lines.Add("Heap", absl::StrCat(numbers.Plural(totals.allocations, "allocation"), ", ",
                                  numbers.Plural(totals.frees, "free"), ", ",
@@ -264,9 +273,10 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
   const auto share = [](uint64_t part, uint64_t whole) {
     return part == 0 ? std::string() : absl::StrCat(" (", Percent(part, whole), ")");
   };
-  if (!numbers.estimated()) lines.Add("Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
-                                      share(totals.temporary_allocations, totals.allocations),
-                                      " freed before the thread's next"));
+  if (!numbers.estimated())
+    lines.Add("Temporary", absl::StrCat(Plural(totals.temporary_allocations, "allocation"),
+                                        share(totals.temporary_allocations, totals.allocations),
+                                        " freed before the thread's next"));
   lines.Add("Wasted", process.waste_is_known()
                           ? absl::StrCat(numbers.Amount(totals.wasted_bytes),
                                          share(totals.wasted_bytes, totals.bytes_allocated),
@@ -276,19 +286,21 @@ std::string SummaryText(const ReportView& view, const TextOptions& options) {
     lines.Add("Failed", absl::StrCat(numbers.Plural(totals.failed_allocations, "allocation"),
                                      " returned NULL"), Ink::kWarning);
   }
-  lines.Add("Faults", process.imported()          ? "not in the log"
-                      : !analysis.faults.counted ? "not known: the trace ends before they were counted"
-                          : absl::StrCat(Count(analysis.faults.minor), " minor, ",
-                                         Count(analysis.faults.major),
-                                         " major, without memtrace's own ",
-                                         Count(analysis.faults.tool_minor), " minor"));
+  lines.Add("Faults",
+            process.imported() ? "not in the log"
+            : !analysis.faults.counted
+                ? "not known: the trace ends before they were counted"
+                : absl::StrCat(Count(analysis.faults.minor), " minor, ",
+                               Count(analysis.faults.major), " major, without memtrace's own ",
+                               Count(analysis.faults.tool_minor), " minor"));
   lines.Add("Memory", absl::StrCat(
       analysis.faults.peak_rss_bytes == 0
           ? std::string("peak RSS not known")
           : absl::StrCat("peak RSS ", HumanBytes(analysis.faults.peak_rss_bytes)),
       analysis.coverage.tool_memory_bytes == 0
           ? ""
-          // memtrace's own memory is counted in address space, which may be more than all that is resident.
+          // memtrace's own memory is counted in address space, which may be more than
+          // all that is resident.
           : analysis.coverage.tool_memory_bytes <= analysis.faults.peak_rss_bytes
               ? absl::StrCat(", of which memtrace's own at most ",
                              HumanBytes(analysis.coverage.tool_memory_bytes))

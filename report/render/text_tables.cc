@@ -57,8 +57,9 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
     return Heading(options, "MEMORY MAP", "not known: the trace has no map of the end");
   }
   const bool narrow = options.style.width < 80;
-  TextTable table({{"what", true}, {narrow ? "end" : "at the end"}, {narrow ? "start" : "at the start"}},
-                  "of it");
+  TextTable table(
+      {{"what", true}, {narrow ? "end" : "at the end"}, {narrow ? "start" : "at the start"}},
+      "of it");
   const auto say = [](std::string text) {
     return [text = std::move(text)](size_t width) { return KeepBeginning(text, width, ".."); };
   };

@@ -35,10 +35,10 @@ std::vector<Mismatch> MismatchesByCallers(const ReportView& view, const TextOpti
   std::vector<Mismatch> rows;
   std::map<std::tuple<std::string, std::string, std::string, std::string>, size_t> known;
   for (const Mismatch& one : Mismatches(view)) {
-    const auto [at, is_new] =
-        known.try_emplace({one.allocator, one.ended_by, CallerCell(view, one.allocated, kWhole, options),
-                           CallerCell(view, one.ended, kWhole, options)},
-                          rows.size());
+    const auto [at, is_new] = known.try_emplace(
+        {one.allocator, one.ended_by, CallerCell(view, one.allocated, kWhole, options),
+         CallerCell(view, one.ended, kWhole, options)},
+        rows.size());
     if (is_new) {
       rows.push_back(one);
     } else {
@@ -149,8 +149,9 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     }
     out = absl::StrCat(
         Heading(options, "REALLOCS AND CONTAINERS",
-                absl::StrCat(Plural(reallocs, "realloc"), view.sampled() ? " in the sample" : "", ", ", Plural(growths, "block"),
-                             " replaced by larger ones, ", HumanBytes(copied), " copied")),
+                absl::StrCat(Plural(reallocs, "realloc"), view.sampled() ? " in the sample" : "",
+                             ", ", Plural(growths, "block"), " replaced by larger ones, ",
+                             HumanBytes(copied), " copied")),
         table.Render(options.style, 2), MoreLine(options, rows.size(), shown, "caller"));
   }
   if (!mismatches.empty()) {
@@ -159,7 +160,8 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     const size_t shown = options.Shown(mismatches.size());
     for (size_t i = 0; i < shown; ++i) {
       const Mismatch& one = mismatches[i];
-      table.AddRow({ShortCount(one.times), one.allocator, one.ended_by}, [&view, &options, one](size_t width) {
+      table.AddRow({ShortCount(one.times), one.allocator, one.ended_by}, [&view, &options,
+                                                                          one](size_t width) {
         const size_t half = width > 4 ? (width - 4) / 2 : 0;
         return absl::StrCat(CallerCell(view, one.allocated, half, options), " -> ",
                             CallerCell(view, one.ended, half, options));
@@ -167,10 +169,11 @@ std::string ReallocsText(const ReportView& view, const TextOptions& options) {
     }
     absl::StrAppend(
         &out,
-        Heading(options, "MISMATCHED PAIRS",
-                view.analysis().frees_with_stack != 0
-                    ? "blocks that ended by another kind of function than they came from"
-                    : "blocks of operator new that realloc took; frees were recorded without stacks"),
+        Heading(
+            options, "MISMATCHED PAIRS",
+            view.analysis().frees_with_stack != 0
+                ? "blocks that ended by another kind of function than they came from"
+                : "blocks of operator new that realloc took; frees were recorded without stacks"),
         table.Render(options.style, 2), MoreLine(options, mismatches.size(), shown, "pair"));
   }
   return out;

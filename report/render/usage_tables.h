@@ -42,7 +42,8 @@ struct Lifetimes {
 Lifetimes LifetimesOf(const ReportView& view);
 Lifetimes LifetimesOf(const SiteGroup& group);
 Lifetimes LifetimesOf(const Site& site);
-// The quantile in ns; 0: no block was freed. No block lived longer than the run, though its class goes on.
+// The quantile in ns; 0: no block was freed. No block lived longer than the run,
+// though its class goes on.
 double LifetimeQuantile(const ReportView& view, const Lifetimes& lifetimes, double q);
 
 // The moves of a caller's sites together.

@@ -90,7 +90,8 @@ const LeakScan* LastScan(const Analysis& analysis, std::string* why) {
   for (const UnseenAllocator& unseen : analysis.coverage.unseen_allocators) {
     if (unseen.way != UnseenAllocator::Way::kComesFirst) continue;
     if (why != nullptr) {
-      *why = absl::StrCat("its memory is not recorded: ", unseen.module, " has a malloc of its own");
+      *why =
+          absl::StrCat("its memory is not recorded: ", unseen.module, " has a malloc of its own");
     }
     return nullptr;
   }
@@ -120,7 +121,8 @@ std::vector<std::string> RemarksOn(const LeakScan& scan) {
   return remarks;
 }
 
-// The function that was interposed is the innermost frame of all, where Valgrind has its replacement.
+// The function that was interposed is the innermost frame of all, where Valgrind
+// has its replacement.
 LossFrame TracerFrame(const Analysis& analysis, absl::string_view function) {
   LossFrame frame;
   frame.function = std::string(function);
@@ -133,8 +135,8 @@ LossFrame TracerFrame(const Analysis& analysis, absl::string_view function) {
   return frame;
 }
 
-bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& frames, size_t from, size_t addresses,
-                   std::vector<LossFrame>* stack) {
+bool AppendCallers(const ReportView& view, const std::vector<const Frame*>& frames, size_t from,
+                   size_t addresses, std::vector<LossFrame>* stack) {
   for (size_t i = from; i < frames.size(); ++i) {
     const Frame& frame = *frames[i];
     if (frame.role == FrameRole::kMarker || addresses == 0) return true;
@@ -160,9 +162,12 @@ Loss LossStack(const ReportView& view, StackId stack, format::AllocFunction func
     loss.stack.front() = FrameOf(view, *frames[i++]);
   }
   // The nothrow form of new[] calls the usual one, and is on the stack.
-  if (const std::string_view array = view.symbols().NewArrayCalled(stack); i == 1 && !array.empty()) {
+  if (const std::string_view array = view.symbols().NewArrayCalled(stack);
+      i == 1 && !array.empty()) {
     LossFrame& front = loss.stack.front();
-    front = {.ip = front.ip, .object = front.object, .function = symbolizer::Demangle(std::string(array))};
+    front = {.ip = front.ip,
+             .object = front.object,
+             .function = symbolizer::Demangle(std::string(array))};
   }
   loss.cut = AppendCallers(view, frames, i, callers - 1, &loss.stack);
   return loss;

@@ -95,7 +95,8 @@ void AddSummary(const LossList& list, const ValgrindStyle& style, ValgrindLines&
     if (reached.blocks == 0) continue;
     if (!any) lines.Add("                     of which reachable via heuristic:");
     any = true;
-    lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks", leak::HeuristicName(static_cast<leak::Pointer>(i)),
+    lines.Add(absl::StrFormat("                       %-19s: %s bytes in %s blocks",
+                              leak::HeuristicName(static_cast<leak::Pointer>(i)),
                               Count(reached.bytes), Count(reached.blocks)));
   }
   amount("suppressed", list.suppressed);
@@ -129,7 +130,8 @@ std::vector<std::string> Remarks(const ReportView& view, const LossList& list,
   if (list.scan != nullptr) {
     const uint64_t live = view.analysis().totals.live_blocks;
     if (list.losses.empty() && live > 0 && !view.filtered()) {
-      remarks.push_back(absl::StrCat(Count(live), " blocks that are live at the end are not in the scan"));
+      remarks.push_back(
+          absl::StrCat(Count(live), " blocks that are live at the end are not in the scan"));
     }
     for (std::string& note : RemarksOn(*list.scan)) remarks.push_back(std::move(note));
   }
@@ -207,8 +209,9 @@ std::string XmlSuppression(absl::string_view text) {
     }
   }
   head.resize(2);
-  return absl::StrCat("  <suppression>\n    ", Element("sname", head[0]), "\n    ", Element("skind", head[1]), "\n",
-                      more, frames, "    <rawtext>\n<![CDATA[\n", absl::StrReplaceAll(text, {{"]]>", "]]]]><![CDATA[>"}}),
+  return absl::StrCat("  <suppression>\n    ", Element("sname", head[0]), "\n    ",
+                      Element("skind", head[1]), "\n", more, frames, "    <rawtext>\n<![CDATA[\n",
+                      absl::StrReplaceAll(text, {{"]]>", "]]]]><![CDATA[>"}}),
                       "]]>\n    </rawtext>\n  </suppression>\n");
 }
 
@@ -219,25 +222,30 @@ std::string XmlStack(const std::vector<LossFrame>& stack) {
 }
 
 std::string XmlHead(uint64_t unique, absl::string_view kind) {
-  return absl::StrFormat("<error>\n  <unique>0x%x</unique>\n  <tid>1</tid>\n  %s\n", unique, Element("kind", kind));
+  return absl::StrFormat("<error>\n  <unique>0x%x</unique>\n  <tid>1</tid>\n  %s\n", unique,
+                         Element("kind", kind));
 }
 
 std::string XmlError(const FreeError& error, uint64_t unique, const ValgrindStyle& style) {
-  std::string out = absl::StrCat(XmlHead(unique, XmlKind(error.kind)), "  ", Element("what", Phrase(error.kind)), "\n",
-                                 XmlStack(error.stack), "  ", Element("auxwhat", error.block), "\n",
-                                 XmlStack(error.block_stack));
+  std::string out =
+      absl::StrCat(XmlHead(unique, XmlKind(error.kind)), "  ", Element("what", Phrase(error.kind)),
+                   "\n", XmlStack(error.stack), "  ", Element("auxwhat", error.block), "\n",
+                   XmlStack(error.block_stack));
   if (!error.allocated_stack.empty()) {
-    absl::StrAppend(&out, "  ", Element("auxwhat", kAllocatedAt), "\n", XmlStack(error.allocated_stack));
+    absl::StrAppend(&out, "  ", Element("auxwhat", kAllocatedAt), "\n",
+                    XmlStack(error.allocated_stack));
   }
   if (style.suppression_for_free) out += XmlSuppression(style.suppression_for_free(error));
   return absl::StrCat(out, "</error>\n\n");
 }
 
-std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of, const ValgrindStyle& style) {
-  std::string out = absl::StrCat(
-      XmlHead(unique, XmlKind(loss.kind)), "  <xwhat>\n    ", Element("text", LossText(loss, number, of)),
-      "\n    <leakedbytes>", loss.total_bytes(), "</leakedbytes>\n    <leakedblocks>", loss.blocks,
-      "</leakedblocks>\n  </xwhat>\n", XmlStack(loss.stack));
+std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of,
+                     const ValgrindStyle& style) {
+  std::string out =
+      absl::StrCat(XmlHead(unique, XmlKind(loss.kind)), "  <xwhat>\n    ",
+                   Element("text", LossText(loss, number, of)), "\n    <leakedbytes>",
+                   loss.total_bytes(), "</leakedbytes>\n    <leakedblocks>", loss.blocks,
+                   "</leakedblocks>\n  </xwhat>\n", XmlStack(loss.stack));
   if (style.suppression_for) out += XmlSuppression(style.suppression_for(loss));
   return absl::StrCat(out, "</error>\n\n");
 }
@@ -314,16 +322,19 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
   const ValgrindErrors errors = CountErrors(list, style);
   if (style.verbosity > 1 && !style.suppressions.empty()) {
     for (const UsedSuppression& used : style.suppressions) {
-      const std::string of = used.of_frees ? "" : absl::StrCat(" suppressed: ", Count(used.bytes), " bytes in ",
-                                                               Count(used.blocks), " blocks");
-      out.Write(absl::StrFormat("--%d-- used_suppression: %6d %s%s\n", analysis.process.pid, used.count,
-                                EscapeControls(used.name), of));
+      const std::string of = used.of_frees
+                                 ? ""
+                                 : absl::StrCat(" suppressed: ", Count(used.bytes), " bytes in ",
+                                                Count(used.blocks), " blocks");
+      out.Write(absl::StrFormat("--%d-- used_suppression: %6d %s%s\n", analysis.process.pid,
+                                used.count, EscapeControls(used.name), of));
     }
     lines.Add();
   }
   lines.Add(absl::StrCat("ERROR SUMMARY: ", Count(errors.errors), " errors from ",
-                         Count(errors.contexts), " contexts (suppressed: ",
-                         Count(errors.suppressed), " from ", Count(errors.suppressed_contexts), ")"));
+                         Count(errors.contexts),
+                         " contexts (suppressed: ", Count(errors.suppressed), " from ",
+                         Count(errors.suppressed_contexts), ")"));
   return absl::OkStatus();
 }
 
@@ -352,7 +363,8 @@ absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
   std::string counts;
   for (const FreeError& error : style.free_errors) {
     if (error.suppressed || out.done()) continue;
-    absl::StrAppendFormat(&counts, "  <pair>\n    <count>%d</count>\n    <unique>0x%x</unique>\n  </pair>\n",
+    absl::StrAppendFormat(&counts,
+                          "  <pair>\n    <count>%d</count>\n    <unique>0x%x</unique>\n  </pair>\n",
                           error.times, unique);
     out.Write(XmlError(error, unique++, style));
   }

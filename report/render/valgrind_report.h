@@ -1,5 +1,5 @@
-// The report of leaks and of errors of frees in memcheck's two shapes: lines that begin with ==PID==, and XML of
-// protocol 4. Whatever reads Valgrind's reads these.
+// The report of leaks and of errors of frees in memcheck's two shapes: lines that begin with
+// ==PID==, and XML of protocol 4. Whatever reads Valgrind's reads these.
 //
 // Only what a scan found is written in these shapes: they have no words for "not known",
 // and nothing lost in them reads as no leaks. Pure functions; names are escaped.
@@ -44,14 +44,16 @@ struct ValgrindStyle {
   std::string user_comment;
 };
 
-// Loss records that count as errors, and errors of frees with how often they were made; and the suppressed ones.
+// Loss records that count as errors, and errors of frees with how often they were made;
+// and the suppressed ones.
 struct ValgrindErrors {
   uint64_t errors = 0, contexts = 0;
   uint64_t suppressed = 0, suppressed_contexts = 0;
 };
 ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style);
 
-// Errors of frees alone, in memcheck's text: of a program that was ended before it could be scanned they are known.
+// Errors of frees alone, in memcheck's text: of a program that was ended before it could be
+// scanned they are known.
 void RenderFreeErrors(const ReportView& view, const ValgrindStyle& style, Sink& out);
 
 // FailedPrecondition when the memory was not scanned or that failed; nothing is written then.

@@ -29,7 +29,8 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
   }
   return absl::StrCat(
       HumanBytes(direct.bytes + indirect.bytes),
-      scan->frees_unseen ? " lost, if it was not freed where frees are not seen" : " lost for certain",
+      scan->frees_unseen ? " lost, if it was not freed where frees are not seen"
+                         : " lost for certain",
       indirect.blocks == 0 ? "" : absl::StrCat(", ", HumanBytes(direct.bytes), " of it directly"),
       leak::IsAtExit(*scan) ? "" : absl::StrCat(", at scan ", scan->number),
       most == nullptr ? ""
@@ -39,9 +40,10 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
 std::string InvalidFreesVerdict(const ReportView& view, const TextOptions& options) {
   const InvalidFrees& frees = view.analysis().invalid_frees;
   if (frees.stories.empty()) return "";
-  return absl::StrCat(InvalidFreesPhrase(frees), AllAllocationsSeen(view.analysis()) ? "" : ", if all allocations are in the trace",
-                      ": a block of ",
-                      CallerInSentence(view, frees.stories.front().allocated.stack, options));
+  return absl::StrCat(
+      InvalidFreesPhrase(frees),
+      AllAllocationsSeen(view.analysis()) ? "" : ", if all allocations are in the trace",
+      ": a block of ", CallerInSentence(view, frees.stories.front().allocated.stack, options));
 }
 
 }  // namespace

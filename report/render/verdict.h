@@ -11,8 +11,8 @@
 
 namespace memtrace::report::render {
 
-// Sentences about invalid frees, about blocks that a scan found to be lost, and about sites that grow. Empty:
-// nothing of the kind is known.
+// Sentences about invalid frees, about blocks that a scan found to be lost, and about sites that
+// grow. Empty: nothing of the kind is known.
 std::vector<std::string> Verdicts(const ReportView& view, const TextOptions& options);
 
 }  // namespace memtrace::report::render

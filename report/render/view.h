@@ -98,10 +98,11 @@ class ReportView {
     const LossRecord* record;
     size_t number;
   };
-  // `everything`: records of every kind, unless the user chose kinds, and suppressed ones as well. Records of
-  // the runtime are among them with `everything`, or where the user chose kinds.
+  // `everything`: records of every kind, unless the user chose kinds, and suppressed ones as well.
+  // Records of the runtime are among them with `everything`, or where the user chose kinds.
   std::vector<Loss> Losses(bool everything) const;
-  // How many records match but are left out by Losses(false), by the first of these reasons that holds.
+  // How many records match but are left out by Losses(false), by the first of
+  // these reasons that holds.
   struct HiddenLosses {
     size_t suppressed = 0, by_change = 0, by_kind = 0, of_runtime = 0;
   };
@@ -111,7 +112,8 @@ class ReportView {
   uint64_t unfreed_bytes() const { return unfreed_bytes_; }
   uint64_t unfreed_blocks() const { return unfreed_blocks_; }
 
-  // The number that is added to an offset in a module to get an address, of its first load; 0: not known.
+  // The number that is added to an offset in a module to get an address, of its
+  // first load; 0: not known.
   uint64_t BiasOf(const std::string& module) const {
     const auto known = biases_.find(module);
     return known == biases_.end() ? 0 : known->second;
@@ -126,8 +128,8 @@ class ReportView {
   // The same with lines, so that it holds for one build only.
   std::string StrictFingerprint(StackId stack, format::AllocFunction function) const;
 
-  // The module of a frame that has no function because its file is gone or another build now; empty:
-  // there is none. Such a stack is another than it was when the functions had names.
+  // The module of a frame that has no function because its file is gone or another build now;
+  // empty: there is none. Such a stack is another than it was when the functions had names.
   std::string NamelessModule(StackId stack) const;
 
   bool Matches(StackId stack) const;

@@ -16,11 +16,16 @@ using render::Sink;
 
 // The same keys as in the JSON of a report.
 constexpr std::pair<SiteMeasure, const char*> kKeys[] = {
-    {SiteMeasure::kLive, "live_bytes"},         {SiteMeasure::kBlocks, "live_blocks"},
-    {SiteMeasure::kAllocated, "bytes_allocated"}, {SiteMeasure::kAllocations, "allocations"},
-    {SiteMeasure::kPeak, "bytes_at_peak"},      {SiteMeasure::kPeakBlocks, "blocks_at_peak"},
-    {SiteMeasure::kWasted, "wasted_bytes"},     {SiteMeasure::kTemporary, "temporary"},
-    {SiteMeasure::kResident, "resident_bytes"}, {SiteMeasure::kPeakResident, "resident_bytes_at_peak"}};
+    {SiteMeasure::kLive, "live_bytes"},
+    {SiteMeasure::kBlocks, "live_blocks"},
+    {SiteMeasure::kAllocated, "bytes_allocated"},
+    {SiteMeasure::kAllocations, "allocations"},
+    {SiteMeasure::kPeak, "bytes_at_peak"},
+    {SiteMeasure::kPeakBlocks, "blocks_at_peak"},
+    {SiteMeasure::kWasted, "wasted_bytes"},
+    {SiteMeasure::kTemporary, "temporary"},
+    {SiteMeasure::kResident, "resident_bytes"},
+    {SiteMeasure::kPeakResident, "resident_bytes_at_peak"}};
 
 const char* KindName(Node::Kind kind) {
   switch (kind) {
@@ -79,10 +84,10 @@ void WriteRows(const Node& node, const std::string& path, const RingsOptions& op
 void RenderRingsJson(const SourceTree& tree, const Node& start, const std::string& trace,
                      const RingsOptions& options, Sink& out) {
   const std::string name = tree.PathOf(start);
-  out.Write(absl::StrCat("{\"schema\": \"memtrace-rings/1\", \"trace\": ", render::Dump(Json(trace)),
-                         ", \"measure\": \"", WeightName(options.weight), "\", \"notes\": ",
-                         render::Dump(Json(options.notes)), ", \"only\": ", render::Dump(Json(options.only)),
-                         ",\n \"tree\": "));
+  out.Write(absl::StrCat("{\"schema\": \"memtrace-rings/1\", \"trace\": ",
+                         render::Dump(Json(trace)), ", \"measure\": \"", WeightName(options.weight),
+                         "\", \"notes\": ", render::Dump(Json(options.notes)),
+                         ", \"only\": ", render::Dump(Json(options.only)), ",\n \"tree\": "));
   WriteNode(start, name, options, " ", out);
   out.Write("}\n");
 }

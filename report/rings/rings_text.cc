@@ -30,8 +30,10 @@ class Tree {
          {SiteMeasure::kLive, SiteMeasure::kPeak, SiteMeasure::kAllocated, SiteMeasure::kWasted}) {
       if (fixed || options.weight.measure != measure) columns_.push_back({measure});
     }
-    for (const Weight::Fixed one : {Weight::Fixed::kText, Weight::Fixed::kData, Weight::Fixed::kBss}) {
-      if (options.footprints && options.weight.fixed != one) columns_.push_back({SiteMeasure::kLive, one});
+    for (const Weight::Fixed one :
+         {Weight::Fixed::kText, Weight::Fixed::kData, Weight::Fixed::kBss}) {
+      if (options.footprints && options.weight.fixed != one)
+        columns_.push_back({SiteMeasure::kLive, one});
     }
     const size_t most = wide_ ? columns_.size() : options.style.width < 80 ? 4 : 7;
     columns_.resize(std::min(columns_.size(), most));
@@ -85,7 +87,8 @@ class Tree {
             const std::function<std::string(size_t room)>& name) {
     const size_t used = 2 + columns_.size() * static_cast<size_t>(cell_ + 1) + 1;
     const size_t room = options_.style.width - used;
-    // If the tree is so deep that the lines leave no room, the number of the level stands in place of them.
+    // If the tree is so deep that the lines leave no room, the number of the level
+    // stands in place of them.
     constexpr size_t kShortestName = 8;
     const size_t level = render::DisplayWidth(lead) / 2;
     if (2 * level + kShortestName > room) lead = absl::StrCat(level, ": ");
@@ -129,12 +132,14 @@ class Tree {
 
 std::string RenderRingsText(const SourceTree& tree, const Node& start, const std::string& title,
                             const RingsOptions& options) {
-  std::string out = absl::StrCat(
-      options.style.Paint(render::Ink::kHeading, "memtrace rings"), "  ", render::KeepEnd(options.style.Name(title), options.style.width - 16,
-                      options.style.ellipsis()),
-      "\n\n");
+  std::string out =
+      absl::StrCat(options.style.Paint(render::Ink::kHeading, "memtrace rings"), "  ",
+                   render::KeepEnd(options.style.Name(title), options.style.width - 16,
+                                   options.style.ellipsis()),
+                   "\n\n");
   for (const std::string& only : options.only) {
-    absl::StrAppend(&out, "  Only ", options.style.Paint(render::Ink::kWarning, options.style.Name(only)), "\n");
+    absl::StrAppend(&out, "  Only ",
+                    options.style.Paint(render::Ink::kWarning, options.style.Name(only)), "\n");
   }
   if (!options.only.empty()) out += "\n";
   absl::StrAppend(&out, Tree(options).Render(start, tree.PathOf(start)));

@@ -17,8 +17,10 @@ constexpr absl::string_view kNoSource = "[no source]";
 constexpr size_t kMostFolders = 256;  // of a path; a hostile one has as many as fit
 
 using Fixed = Weight::Fixed;
-constexpr std::pair<Fixed, absl::string_view> kFixed[] = {
-    {Fixed::kText, "text"}, {Fixed::kData, "data"}, {Fixed::kBss, "bss"}, {Fixed::kStatic, "static"}};
+constexpr std::pair<Fixed, absl::string_view> kFixed[] = {{Fixed::kText, "text"},
+                                                          {Fixed::kData, "data"},
+                                                          {Fixed::kBss, "bss"},
+                                                          {Fixed::kStatic, "static"}};
 
 Node* Child(Node* parent, absl::string_view name, Node::Kind kind) {
   std::unique_ptr<Node>& child = parent->children[std::string(name)];
@@ -186,16 +188,18 @@ absl::StatusOr<const Node*> SourceTree::Find(absl::string_view branch,
     if (found->size() == 1) return found->front().first;
     if (found->empty()) continue;
     std::vector<std::string> some;
-    for (size_t i = 0; i < std::min<size_t>(found->size(), 3); ++i) some.push_back((*found)[i].second);
-    return absl::NotFoundError(absl::StrCat("--start: ", found->size(), " branches end in \"", branch,
-                                            "\": ", absl::StrJoin(some, ", "),
+    for (size_t i = 0; i < std::min<size_t>(found->size(), 3); ++i)
+      some.push_back((*found)[i].second);
+    return absl::NotFoundError(absl::StrCat("--start: ", found->size(), " branches end in \"",
+                                            branch, "\": ", absl::StrJoin(some, ", "),
                                             found->size() > 3 ? ", ..." : ""));
   }
   std::vector<std::string> first;
   for (const auto& [name, child] : root_.children) {
     if (first.size() < 3) first.push_back(Append("/", *child));
   }
-  return absl::NotFoundError(absl::StrCat("--start: no branch \"", branch, "\" in the tree; it has ",
+  return absl::NotFoundError(absl::StrCat("--start: no branch \"", branch,
+                                          "\" in the tree; it has ",
                                           first.empty() ? "nothing" : absl::StrJoin(first, ", ")));
 }
 

@@ -87,7 +87,8 @@ class SourceTree {
   Node root_;
 };
 
-// The children by weight, the heaviest first; equal ones by name. Those without any amount are left out.
+// The children by weight, the heaviest first; equal ones by name. Those without
+// any amount are left out.
 std::vector<const Node*> SortedChildren(const Node& node, const Weight& weight);
 
 }  // namespace memtrace::report::rings

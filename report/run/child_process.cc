@@ -160,13 +160,13 @@ void ChildProcess::HandleSignal(const siginfo_t& info) {
       if (info.si_code == SI_KERNEL) return;
       break;
     case SIGHUP:
-      // The whole group is told as well when its session's leader ends; but only the leader is told that the
-      // terminal is gone.
+      // The whole group is told as well when its session's leader ends; but only the leader is told
+      // that the terminal is gone.
       if (info.si_code == SI_KERNEL && getsid(0) != getpid()) return;
       break;
     case SIGCONT:
-      // After a stop of the job, a shell sends SIGCONT to the whole group; a program that handles it must
-      // not be told twice.
+      // After a stop of the job, a shell sends SIGCONT to the whole group; a program that handles
+      // it must not be told twice.
       if (std::exchange(stopped_, false) && !ProgramIsStopped()) return;
       break;
   }

@@ -47,8 +47,8 @@ class ChildProcess {
   // Forks and executes. When execve() fails, its errno is in *exec_error and the
   // status is FailedPrecondition; nothing runs then.
   static absl::StatusOr<ChildProcess> Start(const Command& command, int* exec_error);
-  // Takes signals as before Start() again, for a caller that goes on when the program is done. Signals that came
-  // meanwhile were for the program.
+  // Takes signals as before Start() again, for a caller that goes on when the program is done.
+  // Signals that came meanwhile were for the program.
   void TakeSignalsAgain();
 
   pid_t pid() const { return pid_; }

@@ -19,7 +19,8 @@ namespace {
 
 std::string Allocations(const FinishedTrace& trace) {
   if (trace.counts.newest) return "the newest events";
-  return absl::StrCat(render::Plural(trace.counts.allocations, "allocation"), trace.counts.sampled ? " sampled" : "");
+  return absl::StrCat(render::Plural(trace.counts.allocations, "allocation"),
+                      trace.counts.sampled ? " sampled" : "");
 }
 
 std::string KillText(const KillFacts& facts) {
@@ -39,7 +40,8 @@ std::string KillText(const KillFacts& facts) {
   return "ended by SIGKILL, perhaps by the OOM killer";
 }
 
-// Are there files of other runs that the pattern would take in? Of another one with the same FILE, or FILE.1.
+// Are there files of other runs that the pattern would take in? Of another one with the
+// same FILE, or FILE.1.
 bool HasOthers(const RunResult& result, absl::string_view stem, absl::string_view extension) {
   const std::filesystem::path directory = std::filesystem::path(std::string(stem)).parent_path();
   std::error_code error;
@@ -50,12 +52,14 @@ bool HasOthers(const RunResult& result, absl::string_view stem, absl::string_vie
         path.size() <= stem.size() + extension.size()) {
       continue;
     }
-    if (std::ranges::find(result.traces, path, &FinishedTrace::path) == result.traces.end()) return true;
+    if (std::ranges::find(result.traces, path, &FinishedTrace::path) == result.traces.end())
+      return true;
   }
   return false;
 }
 
-// The files to name for a report of all processes: each, or those with the names of children by a pattern.
+// The files to name for a report of all processes: each, or those with the names of
+// children by a pattern.
 std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
   constexpr size_t kNamed = 2, kMost = 20;  // beyond it no pattern is there, and no line to read
   std::string files = render::ShellFile(main.path);
@@ -68,8 +72,9 @@ std::string FilesOf(const RunResult& result, const FinishedTrace& main) {
       return &trace == &main || (absl::StartsWith(trace.path, absl::StrCat(stem, ".")) &&
                                  absl::EndsWith(trace.path, extension));
     });
-    if (all_fit && !HasOthers(result, stem, extension)) return absl::StrCat(files, " ", render::ShellFile(stem), ".*",
-                                      extension.empty() ? "" : render::ShellWord(extension));
+    if (all_fit && !HasOthers(result, stem, extension))
+      return absl::StrCat(files, " ", render::ShellFile(stem), ".*",
+                          extension.empty() ? "" : render::ShellWord(extension));
   }
   if (others > kMost) return files;
   for (const FinishedTrace& trace : result.traces) {
@@ -120,12 +125,14 @@ std::string ClosingLine(const RunResult& result, const ProgramEnd* end, const Ki
     absl::StrAppend(&line, biggest->path, " (", Allocations(*biggest), ")");
   }
   if (untraced_exec) {
-    absl::StrAppend(&line, "; it then became a program that is not traced (static, setuid, another user "
-                           "or another environment?)");
+    absl::StrAppend(&line,
+                    "; it then became a program that is not traced (static, setuid, another user "
+                    "or another environment?)");
   }
   if (limit) absl::StrAppend(&line, "; recording stopped at the size limit");
   if (dropped > 0) {
-    absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost", limit ? " on the way there" : "");
+    absl::StrAppend(&line, "; ", render::Count(dropped), " events were lost",
+                    limit ? " on the way there" : "");
   }
   if (dropped > 0 && error != 0) absl::StrAppend(&line, " (", strerror(error), ")");
   absl::StrAppend(&line, "; next: memtrace report ", FilesOf(result, main));

@@ -78,7 +78,8 @@ class Reader {
     while (text.size() < kMaxString) {
       if (offset > INT64_MAX - sizeof(part)) return std::nullopt;
       size_t got;
-      if (!symbolizer::ReadUpTo(fd_, offset, part, sizeof(part), &got) || got == 0) return std::nullopt;
+      if (!symbolizer::ReadUpTo(fd_, offset, part, sizeof(part), &got) || got == 0)
+        return std::nullopt;
       const size_t length = strnlen(part, got);
       text.append(part, length);
       if (length < got) return text;
@@ -151,7 +152,8 @@ class DynamicImage {
     return symbol && symbol->st_shndx != SHN_UNDEF && Name(symbol->st_name) == name;
   }
 
-  // Looks a name up as the dynamic loader does, by its hash table, for which the number of symbols need not be known.
+  // Looks a name up as the dynamic loader does, by its hash table, for which the number of
+  // symbols need not be known.
   bool GnuDefines(absl::string_view name) const {
     struct Header { uint32_t buckets, first_symbol, bloom_words, bloom_shift; };
     const auto header = reader_.Get<Header>(*gnu_hash_);

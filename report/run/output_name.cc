@@ -67,13 +67,16 @@ std::string ChildOutputName(absl::string_view root_output, absl::string_view pro
                             uint32_t pid) {
   const size_t extension = ExtensionAt(root_output);
   const std::string tail =
-      absl::StrCat(".", std::string(format::NameForAFile({program.data(), program.size()})), ".", pid,
-                   root_output.substr(extension));
+      absl::StrCat(".", std::string(format::NameForAFile({program.data(), program.size()})), ".",
+                   pid, root_output.substr(extension));
   absl::string_view stem = root_output.substr(0, extension);
   // Only the beginning of a long name is kept: the pid tells it from others.
-  const auto within_a_letter = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  const auto within_a_letter = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+  };
   constexpr size_t kNumber = 6;  // ".99999" of NumberedName()
-  for (size_t name = Basename(stem).size(); name > 1 && name + tail.size() + kNumber > NAME_MAX; --name) {
+  for (size_t name = Basename(stem).size(); name > 1 && name + tail.size() + kNumber > NAME_MAX;
+       --name) {
     while (within_a_letter(stem.back()) && name > 1) {
       stem.remove_suffix(1);
       --name;

@@ -15,7 +15,8 @@ inline constexpr absl::string_view kDefaultOutput = "memtrace.%e.%p.mtr";
 
 struct OutputFields {
   std::string program;    // %e, without its directory
-  // %p; 0: not known yet, and then left out together with a dot before it, where it is not the whole name.
+  // %p; 0: not known yet, and then left out together with a dot before it, where it
+  // is not the whole name.
   uint32_t pid = 0;
   uint64_t start_ns = 0;  // %t, CLOCK_REALTIME
 };

@@ -10,8 +10,8 @@
 
 namespace memtrace::report {
 
-// The line from field 3, the state, on ("S 1 4242 ..."): the name before it may hold anything. Nothing: the
-// process is gone, or /proc is not there.
+// The line from field 3, the state, on ("S 1 4242 ..."): the name before it may hold anything.
+// Nothing: the process is gone, or /proc is not there.
 std::optional<std::string> StatFromState(pid_t pid);
 
 }  // namespace memtrace::report

@@ -22,9 +22,9 @@ class ProcessWatch {
   // `raw_fd` is open for reading on the trace, and stays the caller's.
   ProcessWatch(uint32_t pid, int raw_fd);
 
-  // Sets the inode of the process's pid namespace, as the trace has it. In another namespace than ours the
-  // pid is somebody else's, and only the file tells whether the process is gone; where the kernel grants no
-  // leases on it, the process never counts as gone.
+  // Sets the inode of the process's pid namespace, as the trace has it. In another namespace than
+  // ours the pid is somebody else's, and only the file tells whether the process is gone; where the
+  // kernel grants no leases on it, the process never counts as gone.
   void SetPidNamespace(uint64_t inode);
 
   // Whether the process is in another pid namespace than ours, and in which; 0: not known, or ours.

@@ -85,7 +85,8 @@ std::string CheckOutput(const std::string& output) {
     return absl::StrCat("cannot write '", output, "': it names no file; give one with -o");
   }
   if (Basename(output).size() > NAME_MAX) {
-    return absl::StrCat("cannot write ", output, ": its name is longer than ", NAME_MAX, " bytes; give a shorter one with -o");
+    return absl::StrCat("cannot write ", output, ": its name is longer than ", NAME_MAX,
+                        " bytes; give a shorter one with -o");
   }
   if (stat(output.c_str(), &info) != 0) return "";
   if (S_ISDIR(info.st_mode)) {
@@ -154,12 +155,16 @@ bool HasRoomForTheNewest(const RunOptions& options) {
                                                       : "0";
   char* unit = nullptr;
   const uint64_t number = strtoull(size.c_str(), &unit, 10);
-  const size_t power = *unit == '\0' ? 0 : absl::string_view("KMGT").find(
-                                               absl::ascii_toupper(static_cast<unsigned char>(*unit))) + 1;
+  const size_t power =
+      *unit == '\0'
+          ? 0
+          : absl::string_view("KMGT").find(absl::ascii_toupper(static_cast<unsigned char>(*unit))) +
+                1;
   return number >= kSmallestFlightRecorder >> std::min<size_t>(10 * power, 20);
 }
 
-// Says what the heap held when the OOM killer came. That is worth reading the trace for, unless it takes long.
+// Says what the heap held when the OOM killer came. That is worth reading the trace for,
+// unless it takes long.
 std::string HeapThen(const RunResult& result, const pressure::Kill& kill) {
   constexpr uint64_t kLargest = 64 << 20;
   if (kill.verdict != format::KillVerdict::kOomKiller) return "";
@@ -204,8 +209,10 @@ class Watcher {
     if (kill_.has_value()) {
       pressure::AppendKill(*kill_, &records);
     } else if (const uint64_t others = watch_.kills_in_group(); others != 0) {
-      pressure::AppendNote(absl::StrCat("The OOM killer killed ", others, others == 1 ? " process" : " processes",
-                                        " of the program's control group; not the program."), &records);
+      pressure::AppendNote(
+          absl::StrCat("The OOM killer killed ", others, others == 1 ? " process" : " processes",
+                       " of the program's control group; not the program."),
+          &records);
     }
     ended_ = false;  // told
     return records;
@@ -224,7 +231,8 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
   std::string left;
   // Who runs on may still begin a trace there.
   if (!result.still_running.empty() || !spool.RemoveIfEmpty()) {
-    const std::string finish = absl::StrCat("memtrace run --finish ", render::ShellWord(spool.path()));
+    const std::string finish =
+        absl::StrCat("memtrace run --finish ", render::ShellWord(spool.path()));
     if (!result.failures.empty()) {
       left = absl::StrJoin(result.failures, "; ");
       if (!options.passing) {
@@ -232,7 +240,8 @@ bool Close(const RunOptions& options, const SpoolDirectory& spool, const RunResu
       }
     } else if (!result.still_running.empty()) {
       left = absl::StrCat("still running: ", absl::StrJoin(result.still_running, ", "));
-      absl::StrAppend(&left, options.passing ? ": not looked at" : absl::StrCat("; when ended: ", finish));
+      absl::StrAppend(&left,
+                      options.passing ? ": not looked at" : absl::StrCat("; when ended: ", finish));
     }
   } else if (!result.failures.empty()) {
     left = absl::StrJoin(result.failures, "; ");
@@ -329,8 +338,10 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   const std::string directory = slash == pattern.npos ? "" : pattern.substr(0, slash);
   OutputFields some = fields;
   some.pid = 1;
-  if (fields.pid == 0 && ExpandOutputName(directory + "/x", fields) != ExpandOutputName(directory + "/x", some)) {
-    return Fail(absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
+  if (fields.pid == 0 &&
+      ExpandOutputName(directory + "/x", fields) != ExpandOutputName(directory + "/x", some)) {
+    return Fail(
+        absl::StrCat("-o ", pattern, ": %p can be in the name of the file, not of its directory"));
   }
   // A link stays one.
   const auto behind = BehindLinks(ExpandOutputName(pattern, fields));
@@ -338,7 +349,8 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
   const std::string near = *behind;
   if (const std::string problem = CheckOutput(near); !problem.empty()) return Fail(problem);
   some.pid = 1 << 22;  // as long as they become
-  if (const std::string problem = CheckOutput(ExpandOutputName(pattern, some)); !problem.empty()) return Fail(problem);
+  if (const std::string problem = CheckOutput(ExpandOutputName(pattern, some)); !problem.empty())
+    return Fail(problem);
   const auto spool = SpoolDirectory::Create(near);
   if (!spool.ok()) return Fail(spool.status().message());
   const UniqueFd lock = Lock(*spool);
@@ -388,7 +400,8 @@ int RunSession(const RunOptions& options, RunOutcome* outcome) {
     outcome->missing = result.failures;
     outcome->failed = !result.failures.empty();
     for (const std::string& process : result.still_running) {
-      outcome->missing.push_back(absl::StrCat(process, ": it still runs, and no trace of its end is there"));
+      outcome->missing.push_back(
+          absl::StrCat(process, ": it still runs, and no trace of its end is there"));
     }
   }
   return traced ? end.exit_status() : kExitNotTraceable;

@@ -8,7 +8,8 @@
 
 namespace memtrace::report {
 
-// The options as the user gave them; empty: not given, so that the variables of the environment hold.
+// The options as the user gave them; empty: not given, so that the variables of
+// the environment hold.
 struct RunOptions {
   std::string output;
   std::string stacks, children, leak_check, sample_bytes, max_bytes, keep, cross_check;

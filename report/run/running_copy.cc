@@ -21,8 +21,9 @@
 namespace memtrace::report {
 namespace {
 
-// Threads write their blocks one after the other, and take their places in that order. So a block whose predecessor
-// is missing in the copy shows that the predecessor is whole by now, at a place before it.
+// Threads write their blocks one after the other, and take their places in that order. So a
+// block whose predecessor is missing in the copy shows that the predecessor is whole by now,
+// at a place before it.
 //
 // 1. Everything is copied, and then once more the rings, each until it did not change meanwhile.
 // 2. Then what has come behind the last block, for a ring was filled anew when its blocks before had been written;
@@ -38,7 +39,8 @@ class RunningCopy {
     if (absl::Status status = CopyFrom(0); !status.ok()) return status;
     const auto header = ReadFileHeader(target_);
     if (!header.ok()) return absl::OkStatus();  // its reader says why
-    if ((header->flags & format::kFilePacked) != 0) return absl::OkStatus();  // from its begin to its end
+    // From its begin to its end.
+    if ((header->flags & format::kFilePacked) != 0) return absl::OkStatus();
     uint64_t from = AlignToBlock(header->header_bytes);
     for (int i = 0; i < kMostEnds; ++i) {
       uint64_t end = from;
@@ -54,7 +56,8 @@ class RunningCopy {
  private:
   static constexpr int kMostEnds = 10;    // looks at what has come
   static constexpr int kMostTries = 100;  // for a ring
-  static constexpr int kMostIdle = 20;    // looks at places, one after the other, that changed nothing
+  // Looks at places, one after the other, that changed nothing.
+  static constexpr int kMostIdle = 20;
   static constexpr timespec kPause = {0, 1'000'000};
 
   struct Range {
@@ -65,12 +68,14 @@ class RunningCopy {
   absl::Status CopyFrom(uint64_t begin) {
     const uint64_t end = source_.Size();
     if (absl::Status status = CopySparse({begin, end}); !status.ok()) return status;
-    return ftruncate(target_.fd(), static_cast<off_t>(end)) == 0 ? absl::OkStatus()
-                                                                 : ErrnoStatus("cannot write", to_, errno);
+    return ftruncate(target_.fd(), static_cast<off_t>(end)) == 0
+               ? absl::OkStatus()
+               : ErrnoStatus("cannot write", to_, errno);
   }
 
   absl::Status CopySparse(Range range) {
-    for (auto at = static_cast<off_t>(range.begin), end = static_cast<off_t>(range.end); at < end;) {
+    for (auto at = static_cast<off_t>(range.begin), end = static_cast<off_t>(range.end);
+         at < end;) {
       const off_t data = lseek(source_.fd(), at, SEEK_DATA);
       if (data < 0 || data >= end) break;  // the rest is a hole
       off_t hole = lseek(source_.fd(), data, SEEK_HOLE);
@@ -122,7 +127,9 @@ class RunningCopy {
       if (status.ok()) status = CopyRange(range);
       if (status.ok()) status = ReadRing(source_, block, /*events=*/false, &after);
       if (!status.ok()) return status;
-      if (before.header.thread == after.header.thread && before.header.sequence == after.header.sequence) break;
+      if (before.header.thread == after.header.thread &&
+          before.header.sequence == after.header.sequence)
+        break;
     }
     return absl::OkStatus();
   }
@@ -140,9 +147,11 @@ class RunningCopy {
       }
       const ScannedBlock& found = **block;
       if (found.offset > range.begin) bad.push_back({range.begin, found.offset});
-      if (found.header.kind != format::BlockKind::kRing && found.header.kind != format::BlockKind::kStatus) {
+      if (found.header.kind != format::BlockKind::kRing &&
+          found.header.kind != format::BlockKind::kStatus) {
         const absl::Status status = payload_.Read(target_, found, &content_);
-        if (status.code() == absl::StatusCode::kDataLoss) bad.push_back({found.offset, found.end()});
+        if (status.code() == absl::StatusCode::kDataLoss)
+          bad.push_back({found.offset, found.end()});
       }
       range.begin = found.end();
     }
@@ -159,7 +168,8 @@ class RunningCopy {
         if (!status.ok()) return status;
         auto here = FindBad(range);
         if (!here.ok()) return here.status();
-        changed |= here->size() != 1 || here->front().begin != range.begin || here->front().end != range.end;
+        changed |= here->size() != 1 || here->front().begin != range.begin ||
+                   here->front().end != range.end;
         still_bad.insert(still_bad.end(), here->begin(), here->end());
       }
       *bad = std::move(still_bad);

@@ -1,8 +1,8 @@
 // CopyRunningFile: a copy of a raw trace, or of a packed one, that its writer goes on writing.
 //
-// A file is not copied in an instant. Of a raw one the copy has, of each thread, all that was written before the
-// copy was begun, and what is in it of later events is without holes: nothing is missing or torn in it that was
-// whole in the file.
+// A file is not copied in an instant. Of a raw one the copy has, of each thread, all that was
+// written before the copy was begun, and what is in it of later events is without holes: nothing is
+// missing or torn in it that was whole in the file.
 //
 // One thread. Errors: the file cannot be read, the copy not be written or is there already.
 

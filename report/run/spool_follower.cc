@@ -43,8 +43,8 @@ void SpoolFollower::Start() {
   try {
     thread_ = std::thread(&SpoolFollower::Loop, this);
   } catch (const std::system_error&) {
-    // No more tasks for this user, or none for a process whose children are of another PID namespace:
-    // the program runs all the same, and what it writes is packed when it has ended.
+    // No more tasks for this user, or none for a process whose children are of another PID
+    // namespace: the program runs all the same, and what it writes is packed when it has ended.
   }
 }
 
@@ -156,14 +156,15 @@ void SpoolFollower::FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool
   follower.reset();
 }
 
-// A process that is gone, whose trace is held by nobody but children that it forked, which record nothing there: it
-// is whole. They run on, and what they record later goes to the spool.
+// A process that is gone, whose trace is held by nobody but children that it forked, which record
+// nothing there: it is whole. They run on, and what they record later goes to the spool.
 void SpoolFollower::FinishThoseOfForkedChildren(const ProgramEnd* end) {
   for (auto& follower : following_) {
     if (!follower->ProcessGone()) continue;
     const std::vector<TraceHolder> holders = HoldersOf(follower->raw_path());
-    if (holders.empty() || std::any_of(holders.begin(), holders.end(),
-                                       [](const TraceHolder& holder) { return holder.may_write; })) {
+    if (holders.empty() ||
+        std::any_of(holders.begin(), holders.end(),
+                    [](const TraceHolder& holder) { return holder.may_write; })) {
       continue;
     }
     FinishIfEnded(follower, true, true, end);

@@ -37,7 +37,8 @@ struct FinishedTrace {
 
 struct RunResult {
   std::vector<FinishedTrace> traces;
-  std::vector<std::string> still_running;  // "PROGRAM (pid)", their traces are in the spool, or will be
+  std::vector<std::string>
+      still_running;  // "PROGRAM (pid)", their traces are in the spool, or will be
   std::vector<std::string> failures;       // one sentence each
 };
 
@@ -72,7 +73,8 @@ class SpoolFollower {
   bool IsRoot(const TraceFollower& follower) const;
   bool IsNewestOfItsProcess(const TraceFollower& follower) const;
   void FinishOne(TraceFollower& follower, bool main, const ProgramEnd* end);
-  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final, const ProgramEnd* end);
+  void FinishIfEnded(std::unique_ptr<TraceFollower>& follower, bool ended, bool final,
+                     const ProgramEnd* end);
   void FinishThoseOfForkedChildren(const ProgramEnd* end);
   void AddRunning(const TraceHolder& process);
   void RemoveStillborn();

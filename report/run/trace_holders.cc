@@ -45,7 +45,8 @@ bool HasOpen(const pressure::KernelFiles& files, uint32_t pid, const std::string
 std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
   struct stat trace;
   if (stat(raw_path.c_str(), &trace) != 0) return {};
-  const auto first_page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));  // of the trace: its header and status
+  // Of the trace: its header and status.
+  const auto first_page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const pressure::KernelFiles files;
   std::vector<TraceHolder> holders;
   for (const uint32_t pid : files.Pids()) {
@@ -55,8 +56,8 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
     TraceHolder holder{.pid = pid};
     bool holds = false;
     for (const pages::Mapping& mapping : mappings) {
-      // On some file systems maps have another device number than stat: the name, in which are the pid and the
-      // time, is as good.
+      // On some file systems maps have another device number than stat: the name, in which are the
+      // pid and the time, is as good.
       if (mapping.inode != trace.st_ino || Basename(mapping.name) != Basename(raw_path)) continue;
       holds = true;
       holder.may_write |= mapping.offset + mapping.bytes() > first_page;
@@ -72,8 +73,8 @@ std::vector<TraceHolder> HoldersOf(const std::string& raw_path) {
 std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
   const pressure::KernelFiles files;
   const std::string wanted = absl::StrCat("MEMTRACE_OUT=", spool.OutPattern());
-  // A forked child that has recorded nothing has its parent's trace mapped, also when the file has been removed.
-  // It is known by that where it has written a title over its environment.
+  // A forked child that has recorded nothing has its parent's trace mapped, also when the file has
+  // been removed. It is known by that where it has written a title over its environment.
   const std::string below = absl::StrCat(spool.path(), "/");
   const auto has_trace_mapped = [&](uint32_t pid) {
     std::vector<pages::Mapping> mappings;
@@ -87,8 +88,9 @@ std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool) {
     if (pid == static_cast<uint32_t>(getpid())) continue;
     const auto environment = files.Read(pressure::ProcPath(pid, "environ"));
     // Each variable ends with a zero.
-    const std::string all = absl::StrCat(absl::string_view("\0", 1), environment.ok() ? *environment : "",
-                                         absl::string_view("\0", 1));
+    const std::string all =
+        absl::StrCat(absl::string_view("\0", 1), environment.ok() ? *environment : "",
+                     absl::string_view("\0", 1));
     const std::string variable =
         absl::StrCat(absl::string_view("\0", 1), wanted, absl::string_view("\0", 1));
     if (all.find(variable) == std::string::npos && !has_trace_mapped(pid)) continue;

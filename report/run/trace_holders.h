@@ -1,9 +1,9 @@
 // Which processes still hold a raw trace whose own process is gone?
 //
-// A forked child has its parent's trace until it records something itself: then it begins one of its
-// own. Until then it has the first page of the file mapped, for the kernel copied that, and nothing else: not the
-// rings (MADV_DONTFORK), no descriptor. A child that shares its parent's memory has what that had, and
-// writes there.
+// A forked child has its parent's trace until it records something itself: then it begins one of
+// its own. Until then it has the first page of the file mapped, for the kernel copied that, and
+// nothing else: not the rings (MADV_DONTFORK), no descriptor. A child that shares its parent's
+// memory has what that had, and writes there.
 //
 // Any thread.
 
@@ -24,11 +24,12 @@ struct TraceHolder {
   bool may_write = false;  // it has more of the file than a forked child
 };
 
-// The processes that have the file open or mapped, without those that may not be looked at, as other users'.
+// The processes that have the file open or mapped, without those that may not be
+// looked at, as other users'.
 std::vector<TraceHolder> HoldersOf(const std::string& raw_path);
 
-// The processes that may still begin a trace in the directory: they were started with its MEMTRACE_OUT, or
-// forked by one that had a trace in it.
+// The processes that may still begin a trace in the directory: they were started with its
+// MEMTRACE_OUT, or forked by one that had a trace in it.
 std::vector<TraceHolder> ProcessesOf(const SpoolDirectory& spool);
 
 }  // namespace memtrace::report

@@ -9,13 +9,18 @@
 
 namespace memtrace::report {
 
-absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std::string& directory) {
-  const std::string copy = absl::StrCat(directory, "/", std::filesystem::path(trace).filename().string());
-  // The raw file is copied first. Blocks that are packed meanwhile are then in both copies, and none is in neither.
+absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace,
+                                             const std::string& directory) {
+  const std::string copy =
+      absl::StrCat(directory, "/", std::filesystem::path(trace).filename().string());
+  // The raw file is copied first. Blocks that are packed meanwhile are then in both copies,
+  // and none is in neither.
   if (absl::Status status = CopyRunningFile(trace, copy); !status.ok()) return status;
   const std::string packed = absl::StrCat(trace, kPackedSuffix);
   if (!std::filesystem::exists(packed)) return copy;
-  if (absl::Status status = CopyRunningFile(packed, absl::StrCat(copy, kPackedSuffix)); !status.ok()) return status;
+  if (absl::Status status = CopyRunningFile(packed, absl::StrCat(copy, kPackedSuffix));
+      !status.ok())
+    return status;
   auto follower = TraceFollower::Resume(copy);
   if (!follower.ok()) return follower.status();
   if (absl::Status status = (*follower)->Finish(nullptr); !status.ok()) return status;

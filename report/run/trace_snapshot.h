@@ -11,7 +11,8 @@ namespace memtrace::report {
 
 // Copies the raw trace, which its process goes on writing, into `directory`, and with it what
 // `memtrace run` has packed of it already. The path of the copy.
-absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace, const std::string& directory);
+absl::StatusOr<std::string> CopyRunningTrace(const std::string& trace,
+                                             const std::string& directory);
 
 }  // namespace memtrace::report
 

@@ -18,13 +18,14 @@ struct sqlite3_stmt;
 
 namespace memtrace::report::sqlite {
 
-// The text as Insert::Text() writes it: valid UTF-8 without NUL. A name from a trace may be any bytes, but
-// SQL's functions count on UTF-8, and stop at a NUL.
+// The text as Insert::Text() writes it: valid UTF-8 without NUL. A name from a trace may be any
+// bytes, but SQL's functions count on UTF-8, and stop at a NUL.
 std::string Utf8(absl::string_view text);
 
 class Database {
  public:
-  // Makes a database in the empty file at `path`. Nothing is safe before Close(): a crash leaves rubbish.
+  // Makes a database in the empty file at `path`. Nothing is safe before Close(): a
+  // crash leaves rubbish.
   explicit Database(const std::string& path);
   ~Database();
   Database(const Database&) = delete;

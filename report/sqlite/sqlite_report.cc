@@ -111,14 +111,17 @@ void Writer::WriteMeta() {
   row.Text("schema").Text(kSchemaName).Row();
   row.Text("trace").Text(analysis().file).Row();
   const render::FrameFilter& filter = view_.filter();
-  for (const auto& [key, value] : {std::pair("match", &filter.match), {"function", &filter.function},
-                                   {"file", &filter.file}, {"module", &filter.module}}) {
+  for (const auto& [key, value] : {std::pair("match", &filter.match),
+                                   {"function", &filter.function},
+                                   {"file", &filter.file},
+                                   {"module", &filter.module}}) {
     if (!value->empty()) row.Text(key).Text(*value).Row();
   }
   if (!analysis().only_thread.empty()) row.Text("thread").Text(analysis().only_thread).Row();
   const BlockSelection& selection = analysis().selection;
-  for (const auto& [name, range] : {std::pair("size", &selection.sizes), std::pair("lifetime_ns", &selection.lifetimes),
-                                    std::pair("age_ns", &selection.ages)}) {
+  for (const auto& [name, range] :
+       {std::pair("size", &selection.sizes), std::pair("lifetime_ns", &selection.lifetimes),
+        std::pair("age_ns", &selection.ages)}) {
     if (range->low != 0) row.Text(absl::StrCat("min_", name)).Number(range->low).Row();
     if (range->high != UINT64_MAX) row.Text(absl::StrCat("max_", name)).Number(range->high).Row();
   }
@@ -207,10 +210,19 @@ void Writer::WriteModules() {
 void Writer::WriteThreads() {
   Insert row(database_, "threads", 12);
   for (const ThreadSummary& thread : analysis().threads) {
-    row.Number(thread.id.value).NumberOrNull(thread.tid).TextOrNull(thread.name)
-        .Number(thread.in_signal_handlers).Number(thread.allocations).Number(thread.frees)
-        .Number(thread.bytes_allocated).Number(thread.live_bytes).Number(thread.live_blocks)
-        .NumberIf(!view_.sampled(), thread.temporary).Number(thread.first_time_ns).Number(thread.last_time_ns).Row();
+    row.Number(thread.id.value)
+        .NumberOrNull(thread.tid)
+        .TextOrNull(thread.name)
+        .Number(thread.in_signal_handlers)
+        .Number(thread.allocations)
+        .Number(thread.frees)
+        .Number(thread.bytes_allocated)
+        .Number(thread.live_bytes)
+        .Number(thread.live_blocks)
+        .NumberIf(!view_.sampled(), thread.temporary)
+        .Number(thread.first_time_ns)
+        .Number(thread.last_time_ns)
+        .Row();
   }
 }
 
@@ -268,13 +280,22 @@ void Writer::WriteSites() {
     row.Number(id);
     Stack(site->stack, &row);
     row.Text(render::FunctionName(site->function))
-        .Text(view_.Fingerprint(site->stack, site->function)).Number(site->allocations)
-        .Number(site->frees).Number(site->bytes_allocated).Number(site->live_bytes)
-        .Number(site->live_blocks).Number(site->peak_bytes).Number(site->bytes_at_peak)
+        .Text(view_.Fingerprint(site->stack, site->function))
+        .Number(site->allocations)
+        .Number(site->frees)
+        .Number(site->bytes_allocated)
+        .Number(site->live_bytes)
+        .Number(site->live_blocks)
+        .Number(site->peak_bytes)
+        .Number(site->bytes_at_peak)
         .Number(site->blocks_at_peak)
-        .NumberIf(waste, site->wasted_bytes).NumberIf(waste, site->live_wasted_bytes)
-        .NumberIf(!view_.sampled(), site->temporary).Number(site->freed_by_other_thread).Number(site->largest_bytes)
-        .Number(site->first_time_ns).Number(site->last_time_ns);
+        .NumberIf(waste, site->wasted_bytes)
+        .NumberIf(waste, site->live_wasted_bytes)
+        .NumberIf(!view_.sampled(), site->temporary)
+        .Number(site->freed_by_other_thread)
+        .Number(site->largest_bytes)
+        .Number(site->first_time_ns)
+        .Number(site->last_time_ns);
     if (site->live_blocks > 0) {
       row.Number(site->live_first_time_ns).Number(site->live_last_time_ns);
     } else {

@@ -58,7 +58,8 @@ absl::StatusOr<std::vector<TreeTable>> ParseTables(const std::vector<std::string
 }
 
 // A table of whole processes that a choice of sites would not change. The text says what is of all.
-absl::Status RefuseIdleFilters(const render::ReportFlags& flags, ReportFormat format, TreeTable table) {
+absl::Status RefuseIdleFilters(const render::ReportFlags& flags, ReportFormat format,
+                               TreeTable table) {
   if (format != ReportFormat::kCsv || table == TreeTable::kLeaks || table == TreeTable::kSites) {
     return absl::OkStatus();
   }
@@ -150,7 +151,8 @@ bool MeansATree(const render::ReportFlags& flags) {
   return flags.files.size() > 1 || (!flags.files.empty() && IsDirectory(flags.files.front()));
 }
 
-TraceSet FindThose(const std::vector<std::string>& paths, std::vector<TreeAnalysis::Skipped>* not_there) {
+TraceSet FindThose(const std::vector<std::string>& paths,
+                   std::vector<TreeAnalysis::Skipped>* not_there) {
   TraceSet all;
   for (const std::string& path : paths) {
     auto set = FindTraces({path});

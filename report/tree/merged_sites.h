@@ -49,7 +49,8 @@ struct MergedExecutable {
   uint64_t most_live_bytes = 0;  // at the end of one image
   uint64_t most_peak_bytes = 0;  // of one image
   // `sites`, `totals` (sums; peaks are sums of the images' own), `process` as the first image's,
-  // but for sample_bytes, the largest, and the allocator: one whose waste is not known, if any has it.
+  // but for sample_bytes, the largest, and the allocator: one whose waste is not
+  // known, if any has it.
   Analysis analysis;
   std::vector<NumberRuns> images_of;  // of the sites: images by number, 0, 1, ...
   absl::flat_hash_map<std::pair<StackId, uint32_t>, size_t> index;  // (stack, function) -> site
@@ -62,7 +63,8 @@ class MergedSites {
  public:
   // The element of executables() that the trace was added to.
   size_t Add(const AnalyzedTrace& trace);
-  // Call it when all traces are added. Notes how much of the sampled sites comes from traces of everything.
+  // Call it when all traces are added. Notes how much of the sampled sites comes from
+  // traces of everything.
   void CompleteSamples();
   // The ids in stacks() of stacks of a trace, whether they are of sites or not.
   std::vector<StackId> Translate(const AnalyzedTrace& trace, std::span<const StackId> stacks);

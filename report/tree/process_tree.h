@@ -45,8 +45,8 @@ struct ProcessImage {
   std::string part;              // of the run's time that it is of (coverage.h); empty: of all
   std::string damage;
   bool events_missing = false;   // Coverage::events_missing
-  // The leaks that the scan at the exit found, or the last scan; `no_scan` says why there is none; empty:
-  // there is one.
+  // The leaks that the scan at the exit found, or the last scan; `no_scan` says why there is
+  // none; empty: there is one.
   std::array<LeakAmount, kLeakKinds> leaks;
   std::string no_scan;
   size_t executable = 0;         // element of TreeAnalysis::sites.executables()

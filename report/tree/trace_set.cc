@@ -38,7 +38,8 @@ absl::Status AddDirectory(const std::string& path, TraceSet* set) {
       continue;
     }
     if (S_ISDIR(info.st_mode) && IsSpool(name, file)) set->spools.push_back(file);
-    // A file that is named as a trace and is none, for instance a pipe, is reported where it is opened.
+    // A file that is named as a trace and is none, for instance a pipe, is
+    // reported where it is opened.
     const bool named = absl::EndsWith(name, ".mtr") && !S_ISDIR(info.st_mode);
     if (named || (S_ISREG(info.st_mode) && BeginsAsATrace(file))) {
       found.push_back({file, static_cast<uint64_t>(info.st_size)});

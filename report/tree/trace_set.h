@@ -23,9 +23,9 @@ struct TraceSet {
 
 bool IsDirectory(const std::string& path);
 
-// The traces at `paths`. Of a directory it takes the regular files that end in .mtr or begin as a trace does,
-// but none in directories below it. A file that is named is taken whatever it is. An error: a path
-// that is not there, or a directory that cannot be read or has no trace.
+// The traces at `paths`. Of a directory it takes the regular files that end in .mtr or begin as a
+// trace does, but none in directories below it. A file that is named is taken whatever it is. An
+// error: a path that is not there, or a directory that cannot be read or has no trace.
 absl::StatusOr<TraceSet> FindTraces(const std::vector<std::string>& paths);
 
 }  // namespace memtrace::report

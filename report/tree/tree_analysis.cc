@@ -28,8 +28,8 @@ void Shorten(std::vector<std::string>* command) {
   command->shrink_to_fit();
 }
 
-// Notes by their text, for which there is nothing else to know them by. The times in it are told where they are those of
-// one trace.
+// Notes by their text, for which there is nothing else to know them by. The times in it are told
+// where they are those of one trace.
 class Notes {
  public:
   explicit Notes(std::vector<TreeAnalysis::Note>* notes) : notes_(*notes) {}
@@ -54,8 +54,8 @@ class Notes {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
-// What is added up of a trace besides its image, which is the next one: its notes, what is wrong with
-// it, and what it lost.
+// What is added up of a trace besides its image, which is the next one: its notes, what is wrong
+// with it, and what it lost.
 void AddFindings(const Analysis& analysis, TreeAnalysis* tree, Notes* notes) {
   const size_t image = tree->images.size();
   for (const std::string& note : analysis.coverage.notes) {
@@ -117,8 +117,9 @@ void MarkExecs(TreeAnalysis* tree) {
 }  // namespace
 
 std::string NoteText(const TreeAnalysis& tree, const TreeAnalysis::Note& note) {
-  return absl::StrCat(note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ",
-                      note.text);
+  return absl::StrCat(
+      note.images == 1 ? tree.images[note.first].file : render::Plural(note.images, "trace"), ": ",
+      note.text);
 }
 
 TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>& progress,
@@ -148,7 +149,8 @@ TreeAnalysis AnalyzeTree(const TraceSet& set, const std::function<void(double)>&
       continue;
     }
     const format::FileHeader header = (*reader)->header();
-    if (const auto one = fullest.find(header.trace_id); one != fullest.end() && one->second != number) {
+    if (const auto one = fullest.find(header.trace_id);
+        one != fullest.end() && one->second != number) {
       skip(absl::StrCat("the same trace as ", set.files[one->second].path), true);
       continue;
     }

@@ -39,7 +39,8 @@ struct TreeAnalysis {
   std::array<LeakAmount, kLeakKinds> leaks;  // sums over the images that were scanned
   uint64_t scanned_early = 0;  // of those, images whose end was not: leak::EndWasNotScanned()
   uint64_t scanned = 0;             // images
-  // What a report on one trace says that it lacks, or that there is to know of it. The first kMostNotes that differ.
+  // What a report on one trace says that it lacks, or that there is to know of it. The first
+  // kMostNotes that differ.
   struct Note {
     std::string text;
     uint64_t images = 0;

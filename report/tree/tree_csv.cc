@@ -76,7 +76,8 @@ void WriteExecutables(const TreeView& view, size_t top, render::Sink& out) {
 }
 
 // Writes the `top` largest groups of each executable.
-void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColumn sort, render::Sink& out) {
+void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColumn sort,
+                 render::Sink& out) {
   out.Write(leaks ? "executable,traces,traces_of,bytes,blocks,allocator,fingerprint,caller,file,"
                     "line,stack\r\n"
                   : "executable,traces,traces_of,allocations,frees,bytes_allocated,live_bytes,"
@@ -85,23 +86,36 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColum
     const MergedExecutable& one = view.executable(index);
     const render::ReportView& sites = view.sites_of(index);
     const size_t rows = leaks ? sites.unfreed().size() : sites.sites().size();
-    const std::vector<const Site*> sorted = leaks ? std::vector<const Site*>() : SortedSites(sites, sort);
+    const std::vector<const Site*> sorted =
+        leaks ? std::vector<const Site*>() : SortedSites(sites, sort);
     for (size_t i = 0; i < std::min(top, rows) && !out.done(); ++i) {
       CsvRecord record;
       record.Text(one.path);
       if (leaks) {
         const render::SiteGroup& group = sites.unfreed()[i];
-        record.Number(one.ImagesOf(group.sites)).Number(one.images).Number(group.live_bytes)
-            .Number(group.live_blocks).Text(render::FunctionName(group.function))
-            .Text(sites.Fingerprint(group.stack, group.function)).CallerInItsModule(sites, group.stack).Stack(sites, group.stack);
+        record.Number(one.ImagesOf(group.sites))
+            .Number(one.images)
+            .Number(group.live_bytes)
+            .Number(group.live_blocks)
+            .Text(render::FunctionName(group.function))
+            .Text(sites.Fingerprint(group.stack, group.function))
+            .CallerInItsModule(sites, group.stack)
+            .Stack(sites, group.stack);
       } else {
         const Site* const group[] = {sorted[i]};
         const Site& site = *group[0];
-        record.Number(one.ImagesOf(group)).Number(one.images).Number(site.allocations)
-            .Number(site.frees).Number(site.bytes_allocated).Number(site.live_bytes)
-            .Number(site.live_blocks).Wasted(sites, site.wasted_bytes)
+        record.Number(one.ImagesOf(group))
+            .Number(one.images)
+            .Number(site.allocations)
+            .Number(site.frees)
+            .Number(site.bytes_allocated)
+            .Number(site.live_bytes)
+            .Number(site.live_blocks)
+            .Wasted(sites, site.wasted_bytes)
             .Text(render::FunctionName(site.function))
-            .Text(sites.Fingerprint(site.stack, site.function)).CallerInItsModule(sites, site.stack).Stack(sites, site.stack);
+            .Text(sites.Fingerprint(site.stack, site.function))
+            .CallerInItsModule(sites, site.stack)
+            .Stack(sites, site.stack);
       }
       record.WriteTo(out);
     }
@@ -110,7 +124,8 @@ void WriteGroups(const TreeView& view, bool leaks, size_t top, render::SortColum
 
 }  // namespace
 
-void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort, render::Sink& out) {
+void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort,
+                   render::Sink& out) {
   switch (table) {
     case TreeTable::kSummary: return;
     case TreeTable::kProcesses: return WriteProcesses(view, top, out);

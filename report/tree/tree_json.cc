@@ -64,7 +64,8 @@ void WriteExecutable(const TreeView& view, size_t index, size_t top, render::Sor
                      render::Sink& out) {
   const MergedExecutable& one = view.executable(index);
   const render::ReportView& sites = view.sites_of(index);
-  Json totals = TotalsJson(one.analysis.totals, sites.sampled(), one.analysis.process.waste_is_known());
+  Json totals =
+      TotalsJson(one.analysis.totals, sites.sampled(), one.analysis.process.waste_is_known());
   totals["most_live_bytes"] = one.most_live_bytes;
   totals["most_peak_live_bytes"] = one.most_peak_bytes;
   out.Write(absl::StrCat("{\"executable\": ", render::Dump(Json(one.path)),
@@ -111,7 +112,8 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
   for (const TreeAnalysis::Note& note : analysis.notes) notes.push_back(NoteText(analysis, note));
   for (const std::string& note : view.symbols().notes()) notes.push_back(note);
   if (analysis.scanned_early > 0) {
-    notes.push_back(absl::StrCat(render::Plural(analysis.scanned_early, "trace"), ": ", leak::kEndWasNotScanned));
+    notes.push_back(absl::StrCat(render::Plural(analysis.scanned_early, "trace"), ": ",
+                                 leak::kEndWasNotScanned));
   }
   member("coverage", {{"traces", analysis.images.size()},
                       {"events", analysis.events},
@@ -131,10 +133,12 @@ void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, r
   const render::FrameFilter& filter = view.filter();
   Json only = Json::array();
   if (!filter.all()) {
-    only.push_back(absl::StrCat("leaks and sites of executables: those ", filter.Text(), "; all else is of all"));
+    only.push_back(absl::StrCat("leaks and sites of executables: those ", filter.Text(),
+                                "; all else is of all"));
   }
   if (!view.only_executable().empty()) {
-    only.push_back(absl::StrCat("executables: ", view.only_executable(), "; processes and totals are of all"));
+    only.push_back(
+        absl::StrCat("executables: ", view.only_executable(), "; processes and totals are of all"));
   }
   member("selection", {{"match", filter.match},
                        {"function", filter.function},

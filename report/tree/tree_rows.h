@@ -21,8 +21,8 @@ struct TreeRow {
   uint64_t more_images = 0;  // with those below them
   uint64_t allocations = 0, bytes = 0, live = 0, peak = 0;  // of all of them; the largest peak
   size_t depth = 0;         // 0: a root
-  // For each of the first kDrawnDepth ancestors, outermost first: whether its line goes on below this
-  // row.
+  // For each of the first kDrawnDepth ancestors, outermost first: whether its line
+  // goes on below this row.
   std::vector<bool> goes_on;
   bool last = false;        // of its siblings
   bool replaces = false;    // by an exec: the image above it at the same depth

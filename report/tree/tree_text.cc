@@ -46,7 +46,9 @@ class TreeText {
   std::string Events(uint64_t n, absl::string_view about) const {
     return absl::StrCat(n == 0 ? "" : about, wide_ && about.empty() ? Count(n) : ShortCount(n));
   }
-  static absl::string_view AboutOf(const ProcessInfo& process) { return process.sample_bytes != 0 ? "~" : ""; }
+  static absl::string_view AboutOf(const ProcessInfo& process) {
+    return process.sample_bytes != 0 ? "~" : "";
+  }
   std::string Amount(uint64_t n) const {
     return about_.empty() ? ExactOrHumanBytes(n) : absl::StrCat(about_, HumanBytes(n));
   }
@@ -107,14 +109,16 @@ std::string TreeText::Lost() const {
                                  Plural(amount.blocks, "block"), " ", KindPhrase(kind)));
   }
   const uint64_t unknown = analysis_.images.size() - analysis_.scanned;
-  return absl::StrCat(absl::StrJoin(parts, ", "), " in ", Plural(analysis_.scanned, "trace"),
-                      analysis_.scanned_early == 0
-                          ? ""
-                          : absl::StrCat("; of ", analysis_.scanned_early, " only until the last scan, for the end was not scanned"),
-                      unknown == 0 ? "" : absl::StrCat("; not known of ", unknown,
-                                                       unknown == 1 ? " that was" : " that were",
-                                                       " not scanned"),
-                      analysis_.not_all_recorded == 0 ? "" : "; not all was recorded: see Coverage");
+  return absl::StrCat(
+      absl::StrJoin(parts, ", "), " in ", Plural(analysis_.scanned, "trace"),
+      analysis_.scanned_early == 0
+          ? ""
+          : absl::StrCat("; of ", analysis_.scanned_early,
+                         " only until the last scan, for the end was not scanned"),
+      unknown == 0 ? ""
+                   : absl::StrCat("; not known of ", unknown,
+                                  unknown == 1 ? " that was" : " that were", " not scanned"),
+      analysis_.not_all_recorded == 0 ? "" : "; not all was recorded: see Coverage");
 }
 
 std::string TreeText::Summary() const {
@@ -166,7 +170,8 @@ std::string TreeText::Summary() const {
                          "trace for their intervals");
   }
   const bool none_lost = std::ranges::none_of(images, &ProcessImage::events_missing);
-  lines.Add("Coverage", absl::StrCat(Plural(analysis_.events, "event"), none_lost ? ", none lost" : ""));
+  lines.Add("Coverage",
+            absl::StrCat(Plural(analysis_.events, "event"), none_lost ? ", none lost" : ""));
   if (analysis_.dropped_events > 0) {
     uint64_t with_losses = 0;
     for (const ProcessImage& image : images) with_losses += image.dropped_events > 0;
@@ -178,28 +183,32 @@ std::string TreeText::Summary() const {
   const ProcessImage* example = nullptr;
   for (const ProcessImage& image : images) {
     // The trace of a process that was killed, or still runs, may have all events.
-    if (!image.truncated || (image.process.end == ProcessInfo::End::kCut && !image.events_missing)) {
+    if (!image.truncated ||
+        (image.process.end == ProcessInfo::End::kCut && !image.events_missing)) {
       continue;
     }
     ++damaged;
     if (example == nullptr) example = &image;
   }
   if (example != nullptr) {
-    lines.Add("", absl::StrCat(Plural(damaged, "trace"), " incomplete: ",
-                               style_.Name(example->file),
-                               example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
-                               damaged > 1 ? "; ..." : ""),
+    lines.Add("",
+              absl::StrCat(
+                  Plural(damaged, "trace"), " incomplete: ", style_.Name(example->file),
+                  example->damage.empty() ? "" : absl::StrCat(": ", style_.Name(example->damage)),
+                  damaged > 1 ? "; ..." : ""),
               Ink::kWarning);
   }
   if (analysis_.invalid_frees > 0) {
-    lines.Add("", absl::StrCat("! ", Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
-                               Plural(analysis_.with_invalid_frees, "trace"),
-                               ": INVALID FREES in the report of each shows of what"),
+    lines.Add("",
+              absl::StrCat("! ", Plural(analysis_.invalid_frees, "free"), " of no live block, in ",
+                           Plural(analysis_.with_invalid_frees, "trace"),
+                           ": INVALID FREES in the report of each shows of what"),
               Ink::kWarning);
   }
   for (size_t i = 0; i < analysis_.notes.size(); ++i) {
     if (i == kNotesShown && !options_.text.full) {
-      lines.Add("", absl::StrCat("and ", Plural(analysis_.notes.size() - i, "more note"), ": --full"));
+      lines.Add("",
+                absl::StrCat("and ", Plural(analysis_.notes.size() - i, "more note"), ": --full"));
       break;
     }
     lines.Add("", EscapeControls(NoteText(analysis_, analysis_.notes[i])));
@@ -268,8 +277,8 @@ std::string TreeText::RowText(const TreeRow& row, size_t width) const {
   }
   if (used > width) return KeepBeginning(own, width, ellipsis);
   if (arguments.empty() || used + 6 > width) return own;
-  return absl::StrCat(own, "  ", style_.Paint(Ink::kDim,
-                                              KeepBeginning(arguments, width - used - 2, ellipsis)));
+  return absl::StrCat(
+      own, "  ", style_.Paint(Ink::kDim, KeepBeginning(arguments, width - used - 2, ellipsis)));
 }
 
 std::string TreeText::Processes() const {
@@ -326,9 +335,9 @@ std::string TreeText::Executables() const {
     const MergedExecutable& one = view_.executable(view_.executables()[i]);
     const Totals& totals = one.analysis.totals;
     const absl::string_view about = AboutOf(one.analysis.process);
-    table.AddRow({Count(one.images), Events(totals.allocations, about), Bytes(totals.bytes_allocated, about),
-                  Bytes(totals.live_bytes, about), Bytes(one.most_live_bytes, about),
-                  Bytes(one.most_peak_bytes, about)},
+    table.AddRow({Count(one.images), Events(totals.allocations, about),
+                  Bytes(totals.bytes_allocated, about), Bytes(totals.live_bytes, about),
+                  Bytes(one.most_live_bytes, about), Bytes(one.most_peak_bytes, about)},
                  [this, &one](size_t width) {
                    const std::string name = style_.Name(NameOf(one));
                    return options_.text.full ? name : KeepEnd(name, width, style_.ellipsis());

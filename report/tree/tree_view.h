@@ -24,8 +24,8 @@ namespace memtrace::report {
 
 class TreeView {
  public:
-  // `executable`: only the sites of executables of this path or file name; empty: all. `frames` as for
-  // ReportView. The processes and the totals stay those of all.
+  // `executable`: only the sites of executables of this path or file name; empty: all. `frames` as
+  // for ReportView. The processes and the totals stay those of all.
   static absl::StatusOr<TreeView> Create(const TreeAnalysis& analysis,
                                          const SymbolizeModule& symbolize,
                                          const std::function<void(double)>& progress,
@@ -63,10 +63,12 @@ struct TreeTextOptions {
 };
 
 std::string RenderTreeText(const TreeView& view, const TreeTextOptions& options);
-// "memtrace-tree/1". `top` bounds the leaks and the sites of each executable, `sort` is of the sites.
+// "memtrace-tree/1". `top` bounds the leaks and the sites of each executable,
+// `sort` is of the sites.
 void RenderTreeJson(const TreeView& view, size_t top, render::SortColumn sort, render::Sink& out);
 // RFC 4180 with a header record. Not kSummary.
-void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort, render::Sink& out);
+void RenderTreeCsv(const TreeView& view, TreeTable table, size_t top, render::SortColumn sort,
+                   render::Sink& out);
 
 // "exec", "fork", "parent", "time"; empty: none.
 absl::string_view LinkName(ImageLink link);

@@ -36,17 +36,20 @@ absl::Status RefuseKnownNight(const std::string& directory, const RunSummary& ru
   const auto history = ReadHistory(directory);
   if (!history.ok() || run.start_realtime_ns == 0) return absl::OkStatus();
   for (const Night& night : history->nights) {
-    if (night.run.start_realtime_ns != run.start_realtime_ns || night.run.command != run.command) continue;
-    return absl::AlreadyExistsError(absl::StrCat(
-        run.name, ": its run, started ", render::DateTimeIso(run.start_realtime_ns), ", is a night of ",
-        HistoryFile(directory), " already", night.label.empty() ? "" : ", ", night.label));
+    if (night.run.start_realtime_ns != run.start_realtime_ns || night.run.command != run.command)
+      continue;
+    return absl::AlreadyExistsError(
+        absl::StrCat(run.name, ": its run, started ", render::DateTimeIso(run.start_realtime_ns),
+                     ", is a night of ", HistoryFile(directory), " already",
+                     night.label.empty() ? "" : ", ", night.label));
   }
   return absl::OkStatus();
 }
 
 absl::Status Add(const Flags& flags, bool* skipped) {
   if (flags.paths.size() < 2) {
-    return absl::InvalidArgumentError("trend --add: traces, and behind them the history's directory");
+    return absl::InvalidArgumentError(
+        "trend --add: traces, and behind them the history's directory");
   }
   LimitMemory();
   const auto common = ParseCommon(flags);
@@ -68,11 +71,13 @@ absl::Status Add(const Flags& flags, bool* skipped) {
   }
   // A night whose sites have other names than those of the nights before would do so too.
   if (!run->nameless.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        run->nameless.front(), " is gone or another build now, so that the functions that allocate have no "
-        "names; the night was not added: add it before the program is built anew"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(run->nameless.front(),
+                     " is gone or another build now, so that the functions that allocate have no "
+                     "names; the night was not added: add it before the program is built anew"));
   }
-  if (const absl::Status known = RefuseKnownNight(flags.paths.back(), *run); !known.ok()) return known;
+  if (const absl::Status known = RefuseKnownNight(flags.paths.back(), *run); !known.ok())
+    return known;
   Night night;
   night.label = flags.label;
   timespec now;
@@ -84,7 +89,8 @@ absl::Status Add(const Flags& flags, bool* skipped) {
 
 absl::Status Show(const Flags& flags, int* verdict) {
   if (flags.paths.size() != 1) {
-    return absl::InvalidArgumentError("trend: one directory of a history; --add puts traces into it");
+    return absl::InvalidArgumentError(
+        "trend: one directory of a history; --add puts traces into it");
   }
   if (!flags.label.empty()) {
     return absl::InvalidArgumentError("--label needs --add");
@@ -97,7 +103,8 @@ absl::Status Show(const Flags& flags, int* verdict) {
   options.measure = compared->measure;
   options.per = compared->per;
   options.least = compared->least;
-  if (!absl::SimpleAtod(flags.chance, &options.chance) || !(options.chance > 0) || options.chance > 0.5) {
+  if (!absl::SimpleAtod(flags.chance, &options.chance) || !(options.chance > 0) ||
+      options.chance > 0.5) {
     return absl::InvalidArgumentError(
         absl::StrCat("--chance: \"", flags.chance, "\" is no share above 0 and up to 0.5"));
   }
@@ -121,7 +128,8 @@ absl::Status Show(const Flags& flags, int* verdict) {
        [&](const render::TextOptions& text) { return RenderTrendText(*trend, directory, text); }});
   if (status.ok() && flags.exit_code && *verdict == kExitFailed) {
     std::fprintf(stderr, "memtrace: %zu %s: %zu are needed to tell growth from chance\n",
-                 trend->nights.size(), trend->nights.size() == 1 ? "night" : "nights", options.fewest);
+                 trend->nights.size(), trend->nights.size() == 1 ? "night" : "nights",
+                 options.fewest);
   }
   return status;
 }

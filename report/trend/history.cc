@@ -97,23 +97,24 @@ std::string NightLine(const Night& night, size_t most_sites) {
     one["amounts"] = AmountsJson(site.amounts);
     sites.push_back(std::move(one));
   }
-  const Json json = {{"schema", std::string(kSchema)},
-                     {"label", night.label},
-                     {"added_ns", night.added_realtime_ns},
-                     {"start_time", run.start_realtime_ns == 0
-                                        ? Json() : Json(render::DateTimeIso(run.start_realtime_ns))},
-                     {"start_ns", run.start_realtime_ns},
-                     {"duration_ns", run.duration_ns},
-                     {"command", run.command},
-                     {"end", run.end},
-                     {"processes", run.processes},
-                     {"executables", run.executables},
-                     {"estimated", run.sampled},
-                     {"leaks_known", run.scanned},
-                     {"notes", run.notes},
-                     {"totals", AmountsJson(run.totals)},
-                     {"sites_left_out", left_out},
-                     {"sites", std::move(sites)}};
+  const Json json = {
+      {"schema", std::string(kSchema)},
+      {"label", night.label},
+      {"added_ns", night.added_realtime_ns},
+      {"start_time",
+       run.start_realtime_ns == 0 ? Json() : Json(render::DateTimeIso(run.start_realtime_ns))},
+      {"start_ns", run.start_realtime_ns},
+      {"duration_ns", run.duration_ns},
+      {"command", run.command},
+      {"end", run.end},
+      {"processes", run.processes},
+      {"executables", run.executables},
+      {"estimated", run.sampled},
+      {"leaks_known", run.scanned},
+      {"notes", run.notes},
+      {"totals", AmountsJson(run.totals)},
+      {"sites_left_out", left_out},
+      {"sites", std::move(sites)}};
   return render::Dump(json);
 }
 
@@ -190,7 +191,9 @@ absl::StatusOr<History> ReadHistory(const std::string& directory) {
     const int error = errno;
     return absl::NotFoundError(absl::StrCat(
         path, ": ", strerror(error),
-        error == ENOENT ? absl::StrCat("; memtrace trend --add TRACE ", directory, " begins a history") : ""));
+        error == ENOENT
+            ? absl::StrCat("; memtrace trend --add TRACE ", directory, " begins a history")
+            : ""));
   }
   History history;
   for (std::string line; std::getline(in, line);) {
@@ -203,9 +206,10 @@ absl::StatusOr<History> ReadHistory(const std::string& directory) {
     history.nights.push_back(std::move(night));
   }
   if (in.bad()) return Failed("read", path);
-  std::stable_sort(history.nights.begin(), history.nights.end(), [](const Night& a, const Night& b) {
-    return a.run.start_realtime_ns < b.run.start_realtime_ns;
-  });
+  std::stable_sort(history.nights.begin(), history.nights.end(),
+                   [](const Night& a, const Night& b) {
+                     return a.run.start_realtime_ns < b.run.start_realtime_ns;
+                   });
   return history;
 }
 

@@ -31,8 +31,8 @@ struct History {
 
 std::string HistoryFile(const std::string& directory);
 
-// The night on one line, without the newline. Sites that allocated and hold nothing are kept for the
-// `most_sites` that allocated most; those that hold something are all kept.
+// The night on one line, without the newline. Sites that allocated and hold nothing are kept for
+// the `most_sites` that allocated most; those that hold something are all kept.
 std::string NightLine(const Night& night, size_t most_sites);
 inline constexpr size_t kSitesKept = 2000;
 // False: this is no night.

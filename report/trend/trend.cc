@@ -109,7 +109,8 @@ absl::StatusOr<Trend> FindTrends(const History& history, const TrendOptions& opt
   }
   trend.total_trend = FindTrend(trend.totals);
   for (auto& [key, row] : rows) {
-    const bool any = std::any_of(row.series.begin(), row.series.end(), [](double v) { return v > 0; });
+    const bool any =
+        std::any_of(row.series.begin(), row.series.end(), [](double v) { return v > 0; });
     if (!any || !matches(*row.site)) continue;
     row.executable = key.first;
     row.fingerprint = key.second;

@@ -79,7 +79,8 @@ void RenderTrendJson(const Trend& trend, size_t top, render::Sink& out) {
   }
   member("counts", counts);
   out.Write(",\n  \"sites\": ");
-  render::WriteArray(trend.rows, top, [&](const TrendRow& row) { return RowJson(trend, row); }, out);
+  render::WriteArray(
+      trend.rows, top, [&](const TrendRow& row) { return RowJson(trend, row); }, out);
   member("sites_total", trend.rows.size());
   out.Write("\n}\n");
 }

@@ -42,8 +42,9 @@ class TrendText {
                                      "/, where sites are listed; the total is of all"),
                 Ink::kWarning);
     }
-    lines.Add("Total", absl::StrCat(Amount(trend_.totals.front()), " to ", Amount(trend_.totals.back()),
-                                    "  ", Sparkline(trend_.totals, columns_, style_.utf8)));
+    lines.Add("Total",
+              absl::StrCat(Amount(trend_.totals.front()), " to ", Amount(trend_.totals.back()),
+                           "  ", Sparkline(trend_.totals, columns_, style_.utf8)));
     if (trend_.nights_left_out > 0) {
       lines.Add("", absl::StrCat(Plural(trend_.nights_left_out, "night"),
                                  " left out: not known of them"), Ink::kWarning);
@@ -55,19 +56,21 @@ class TrendText {
     }
     if (estimated_) lines.Add("", "some are samples: their amounts are estimates", Ink::kWarning);
     if (!trend_.enough) {
-      lines.Add("", absl::StrCat("too few nights to tell growth from chance: ", trend_.options.fewest,
-                                 " are needed"),
+      lines.Add("",
+                absl::StrCat("too few nights to tell growth from chance: ", trend_.options.fewest,
+                             " are needed"),
                 Ink::kWarning);
     }
-    return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace trend"), "  ", style_.Name(name), "\n\n",
-                        lines.Take());
+    return absl::StrCat(style_.Paint(Ink::kHeading, "memtrace trend"), "  ", style_.Name(name),
+                        "\n\n", lines.Take());
   }
 
   std::string Sites() const {
     std::string out;
     for (const TrendVerdict verdict : kTrendVerdicts) absl::StrAppend(&out, Of(verdict));
     if (trend_.enough && !trend_.grows()) {
-      out.insert(0, Heading(text_, "GROWING", style_.Paint(Ink::kGood, "no site grows from night to night")));
+      out.insert(0, Heading(text_, "GROWING",
+                            style_.Paint(Ink::kGood, "no site grows from night to night")));
     }
     return out;
   }
@@ -84,8 +87,8 @@ class TrendText {
     return AmountText(trend_.options.measure, trend_.options.per, value, estimated_);
   }
   std::string Change(double value) const {
-    if (IsBytes(trend_.options.measure) || trend_.options.per != Per::kRun || std::fabs(value) >= 1 ||
-        value == 0) {
+    if (IsBytes(trend_.options.measure) || trend_.options.per != Per::kRun ||
+        std::fabs(value) >= 1 || value == 0) {
       return ChangeText(trend_.options.measure, trend_.options.per, value, estimated_);
     }
     return absl::StrFormat("%+.2g", value);  // less than one a night
@@ -102,12 +105,16 @@ class TrendText {
     if (rows.empty()) return "";
     // Steady sites are listed only with --full, or when there are too few nights to say more.
     if (verdict == TrendVerdict::kSteady && !text_.full && trend_.enough) {
-      return absl::StrCat("\n", style_.Paint(Ink::kDim, absl::StrCat("  ", Plural(rows.size(), "steady site"),
-                                                                     ": --full")), "\n");
+      return absl::StrCat(
+          "\n",
+          style_.Paint(Ink::kDim,
+                       absl::StrCat("  ", Plural(rows.size(), "steady site"), ": --full")),
+          "\n");
     }
     const bool bad = verdict == TrendVerdict::kGrowing;
     std::string out = Heading(
-        text_, verdict == TrendVerdict::kUnknown ? "SITES" : absl::AsciiStrToUpper(TrendName(verdict)),
+        text_,
+        verdict == TrendVerdict::kUnknown ? "SITES" : absl::AsciiStrToUpper(TrendName(verdict)),
         style_.Paint(bad ? Ink::kBad : Ink::kPlain, Plural(rows.size(), "site")));
     std::vector<TextTable::Column> columns = {{"a night"}, {"now"}, {"nights", /*left=*/true}};
     if (wide_) columns.insert(columns.begin() + 1, {{"first"}, {"chance"}});

@@ -30,7 +30,8 @@ struct HeldSeries {
   // Makes one interval of every two, with the value at the end of the second.
   void MergePairs() {
     HeldSeries merged;
-    for (uint32_t i = first / 2; 2 * i + 1 < first + values.size(); ++i) merged.Set(i, At(2 * i + 1));
+    for (uint32_t i = first / 2; 2 * i + 1 < first + values.size(); ++i)
+      merged.Set(i, At(2 * i + 1));
     *this = std::move(merged);
   }
 };

@@ -11,7 +11,8 @@
 
 namespace memtrace::report {
 
-// Invalid frees that tell the same story, from the same stacks. Times and addresses are of the first.
+// Invalid frees that tell the same story, from the same stacks. Times and
+// addresses are of the first.
 struct InvalidFree {
   enum class Kind : uint8_t {
     kFreedBefore,  // the block at the address was freed, and none allocated there since
@@ -43,7 +44,8 @@ struct InvalidFrees {
   uint64_t not_looked_for = 0;       // there are more than are looked for
 };
 
-// A free for which the pass over the heap found no block: nobody can have allocated one at the address by then.
+// A free for which the pass over the heap found no block: nobody can have allocated one
+// at the address by then.
 struct UnknownFree {
   uint64_t address = 0;
   uint64_t stream = 0;

@@ -33,11 +33,12 @@ class UsageFold {
     exchange.bytes += bytes;
   }
 
-  // The realloc of a block of `old_site` gave one of `site`; `copied`: elsewhere, other than by mremap. Of a
-  // sample not weighted. `chain`: how many have given this block now.
+  // The realloc of a block of `old_site` gave one of `site`; `copied`: elsewhere, other than by
+  // mremap. Of a sample not weighted. `chain`: how many have given this block now.
   void Reallocated(uint32_t old_site, uint32_t site, bool copied, uint64_t old_size, uint64_t size,
                    uint32_t chain);
-  // These keep the numbers of reallocs that are HeldBlock::kLongChain or more, which a HeldBlock cannot hold.
+  // These keep the numbers of reallocs that are HeldBlock::kLongChain or more, which a
+  // HeldBlock cannot hold.
   void KeepChain(uint64_t address, uint32_t chain) { chains_[address] = chain; }
   uint32_t TakeChain(uint64_t address) {
     const auto chain = chains_.find(address);

@@ -43,8 +43,11 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   if (BeginsAsATrace(flags.xml)) {
     return absl::InvalidArgumentError(
         BeginsAsATrace(flags.trace)
-            ? absl::StrCat(flags.xml, ": this is a trace, no XML of Valgrind's; memtrace diff compares two traces")
-            : absl::StrCat(flags.xml, ": this is the trace; it comes first: memtrace compare TRACE XML"));
+            ? absl::StrCat(
+                  flags.xml,
+                  ": this is a trace, no XML of Valgrind's; memtrace diff compares two traces")
+            : absl::StrCat(flags.xml,
+                           ": this is the trace; it comes first: memtrace compare TRACE XML"));
   }
   const absl::StatusOr<ValgrindRun> there = ReadValgrindXml(flags.xml);
   if (!there.ok()) return there.status();

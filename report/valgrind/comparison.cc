@@ -67,8 +67,8 @@ class Pairing {
 
   void Add(const Loss* loss, bool is_here) {
     StackWords stack = WordsOf(*loss, stage_);
-    // By the project's own functions alone, what a runtime keeps would be joined with the block that
-    // the same function allocated.
+    // By the project's own functions alone, what a runtime keeps would be joined with the block
+    // that the same function allocated.
     const bool is_runtimes = stage_ == MatchStage::kProject && IsOfARuntime(loss->stack);
     if (is_runtimes || (stack.words.empty() && stage_ != MatchStage::kLines)) {
       (is_here ? no_words_here_ : no_words_there_).push_back(loss);
@@ -141,16 +141,19 @@ std::vector<std::string> NotesOn(const Analysis& analysis, const LossList& here,
   if (here.scan == nullptr) {
     std::string why;
     render::LastScan(analysis, &why);
-    notes.push_back(absl::StrCat("here ", why, "; unfreed blocks are compared with Valgrind's of all "
+    notes.push_back(absl::StrCat("here ", why,
+                                 "; unfreed blocks are compared with Valgrind's of all "
                                  "kinds together"));
   } else {
-    for (const std::string& note : render::RemarksOn(*here.scan)) notes.push_back(absl::StrCat("here: ", note));
+    for (const std::string& note : render::RemarksOn(*here.scan))
+      notes.push_back(absl::StrCat("here: ", note));
   }
   if (!there.damage.empty()) notes.push_back(absl::StrCat("there: ", there.damage));
   for (const std::string& note : there.notes) notes.push_back(absl::StrCat("there: ", note));
   if (there.shown != LeakKindSet::OfScans()) {
-    notes.push_back("there, only some kinds of leaks were asked for; --show-leak-kinds=all has them "
-                    "all");
+    notes.push_back(
+        "there, only some kinds of leaks were asked for; --show-leak-kinds=all has them "
+        "all");
   }
   if (there.other_errors > 0) {
     notes.push_back(absl::StrCat(there.other_errors == 1 ? "there is " : "there are ",

@@ -72,8 +72,8 @@ bool AnyProjectFrame(const std::vector<LossFrame>& stack) {
   return std::any_of(stack.begin() + (stack.empty() ? 0 : 1), stack.end(), IsProjectFrame);
 }
 
-// Frame `owner` is of the runtime. dlopen() and thread-local storage run the constructors of plugins, and
-// what these allocate is theirs; in a static program all is of one object.
+// Frame `owner` is of the runtime. dlopen() and thread-local storage run the constructors of
+// plugins, and what these allocate is theirs; in a static program all is of one object.
 bool RunsOthersCode(const std::vector<LossFrame>& stack, size_t owner) {
   return std::any_of(stack.begin() + 1, stack.begin() + static_cast<ptrdiff_t>(owner),
                      [&](const LossFrame& frame) {
@@ -153,7 +153,8 @@ bool IsOfACircle(const ComparedLeak& leak) {
     return side.kinds[static_cast<size_t>(kind)];
   };
   const auto lost = [&](const LostOnASide& side) {
-    const LeakAmount definite = at(side, LeakKind::kDefinite), indirect = at(side, LeakKind::kIndirect);
+    const LeakAmount definite = at(side, LeakKind::kDefinite),
+                     indirect = at(side, LeakKind::kIndirect);
     return std::pair(definite.bytes + indirect.bytes, definite.blocks + indirect.blocks);
   };
   const auto same = [&](LeakKind kind) {
@@ -181,21 +182,26 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
   if (HasFound(a) && HasLost(b) && (less(LeakKind::kDefinite) || less(LeakKind::kIndirect)) &&
       (more(LeakKind::kReachable) || more(LeakKind::kPossible))) {
-    reasons.push_back("something here still leads to it, and memtrace report --why shows what: a word that memcheck does "
-                      "not follow, for it was never initialised or is a stale one on a stack; the kernel, which has a "
-                      "signal stack; or a pointer of the C library that Valgrind has cleared");
+    reasons.push_back(
+        "something here still leads to it, and memtrace report --why shows what: a word that "
+        "memcheck does "
+        "not follow, for it was never initialised or is a stale one on a stack; the kernel, which "
+        "has a "
+        "signal stack; or a pointer of the C library that Valgrind has cleared");
   }
   if (HasLost(a) && HasFound(b) && (more(LeakKind::kDefinite) || more(LeakKind::kIndirect)) &&
       (less(LeakKind::kReachable) || less(LeakKind::kPossible))) {
     const bool partly = here.scan != nullptr && !here.scan->notes.empty();
-    reasons.push_back(partly ? absl::StrCat("memory that points at it was perhaps not scanned here: ",
-                                            absl::StrJoin(here.scan->notes, "; "))
-                             : "what pointed at it there was gone when the memory was scanned here");
+    reasons.push_back(partly
+                          ? absl::StrCat("memory that points at it was perhaps not scanned here: ",
+                                         absl::StrJoin(here.scan->notes, "; "))
+                          : "what pointed at it there was gone when the memory was scanned here");
   }
   if (more(LeakKind::kDefinite) && less(LeakKind::kPossible)) {
-    reasons.push_back("perhaps a number looks like an address of it there, where memory lies low: a "
-                      "larger block is hit more often; valgrind --aspace-minaddr=0x100000000 puts it "
-                      "where no number of 32 bits is");
+    reasons.push_back(
+        "perhaps a number looks like an address of it there, where memory lies low: a "
+        "larger block is hit more often; valgrind --aspace-minaddr=0x100000000 puts it "
+        "where no number of 32 bits is");
   }
   if (!IsOfACircle(*leak) && ((more(LeakKind::kDefinite) && less(LeakKind::kIndirect)) ||
                               (less(LeakKind::kDefinite) && more(LeakKind::kIndirect)))) {
@@ -203,8 +209,9 @@ void ExplainKinds(const render::LossList& here, ComparedLeak* leak) {
   }
   if ((more(LeakKind::kReachable) && less(LeakKind::kPossible)) ||
       (less(LeakKind::kReachable) && more(LeakKind::kPossible))) {
-    reasons.push_back("only one of the two saw a pointer to the start of it, not into it: stale words, "
-                      "or the C library's own pointers to free memory beside it");
+    reasons.push_back(
+        "only one of the two saw a pointer to the start of it, not into it: stale words, "
+        "or the C library's own pointers to free memory beside it");
   }
 }
 
@@ -226,16 +233,20 @@ void ExplainOwner(const ValgrindRun& there, ComparedLeak* leak) {
         Expect(leak, "memory of the C library's own, which Valgrind has freed before it searches "
                      "(--run-libc-freeres)");
       } else if (!IsOnlyThere(*leak)) {
-        Expect(leak, "memory of the C library's own: the two runs have different files and streams open");
+        Expect(leak,
+               "memory of the C library's own: the two runs have different files and streams open");
       }
       break;
     case Owner::kDtv:
-      Expect(leak, "a thread's table of TLS blocks: its size depends on the libraries that are loaded, and "
-                   "each tool brings its own; only a pointer into it exists");
+      Expect(
+          leak,
+          "a thread's table of TLS blocks: its size depends on the libraries that are loaded, and "
+          "each tool brings its own; only a pointer into it exists");
       break;
     case Owner::kTls:
-      Expect(leak, "a library's TLS block of a thread, allocated when it was first used: only a pointer "
-                   "into it exists");
+      Expect(leak,
+             "a library's TLS block of a thread, allocated when it was first used: only a pointer "
+             "into it exists");
       break;
     case Owner::kLoader:
       Expect(leak, "of the dynamic loader: each tool brings libraries of its own");
@@ -248,17 +259,23 @@ void ExplainOperatorNew(ComparedLeak* leak) {
   if (leak->verdict == Verdict::kAmountDiffers &&
       leak->here.total().blocks == leak->there.total().blocks &&
       leak->here.total().bytes > leak->there.total().bytes && IsAlignedNew(leak->stack)) {
-    Expect(leak, "another size, from aligned operator new: libstdc++ rounds up to the alignment before it "
-                 "allocates, which is what is seen here, and memcheck stands in for operator new itself");
+    Expect(
+        leak,
+        "another size, from aligned operator new: libstdc++ rounds up to the alignment before it "
+        "allocates, which is what is seen here, and memcheck stands in for operator new itself");
   }
   if (IsOwnNew(leak->stack)) {
     const std::string why =
-        "from an operator new of the program's own: what that takes from malloc is seen here, with what it puts in "
-        "front, so that pointers to the objects point into it; memcheck stands in for it and has the objects";
+        "from an operator new of the program's own: what that takes from malloc is seen here, with "
+        "what it puts in "
+        "front, so that pointers to the objects point into it; memcheck stands in for it and has "
+        "the objects";
     const bool same_blocks = leak->here.total().blocks == leak->there.total().blocks;
-    const bool interior = Blocks(leak->here, LeakKind::kPossible) > Blocks(leak->there, LeakKind::kPossible) &&
-                          !HasMoreLost(*leak);
-    if (same_blocks && leak->here.total().bytes >= leak->there.total().bytes && (interior || HasSameKinds(*leak))) {
+    const bool interior =
+        Blocks(leak->here, LeakKind::kPossible) > Blocks(leak->there, LeakKind::kPossible) &&
+        !HasMoreLost(*leak);
+    if (same_blocks && leak->here.total().bytes >= leak->there.total().bytes &&
+        (interior || HasSameKinds(*leak))) {
       Expect(leak, why);
     } else {
       leak->reasons.push_back(why);
@@ -267,7 +284,8 @@ void ExplainOperatorNew(ComparedLeak* leak) {
 }
 
 // What one of the two did not look for, or does not show.
-void ExplainWhatWasAsked(const render::LossList& here, const ValgrindRun& there, ComparedLeak* leak) {
+void ExplainWhatWasAsked(const render::LossList& here, const ValgrindRun& there,
+                         ComparedLeak* leak) {
   if (IsOnlyHere(*leak) && OnlyKindsOutside(leak->here, there.shown)) {
     Expect(leak, "leaks of this kind are not in the file: Valgrind was not asked for them "
                  "(--show-leak-kinds=all)");
@@ -287,21 +305,25 @@ void ExplainWhatWasAsked(const render::LossList& here, const ValgrindRun& there,
 }
 
 // What the program, or its GLib, does for one of the tools only.
-void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& here, ComparedLeak* leak) {
+void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& here,
+                              ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
   if (IsOnlyThere(*leak) && here.scan != nullptr && here.scan->ignored.blocks != 0) {
-    reasons.push_back(absl::StrCat("perhaps of the ", render::Plural(here.scan->ignored.blocks, "block"), " (",
-                                   render::ExactBytes(here.scan->ignored.bytes),
-                                   ") that the program declared to be no leaks (memtrace.h), which Valgrind does not know"));
+    reasons.push_back(absl::StrCat(
+        "perhaps of the ", render::Plural(here.scan->ignored.blocks, "block"), " (",
+        render::ExactBytes(here.scan->ignored.bytes),
+        ") that the program declared to be no leaks (memtrace.h), which Valgrind does not know"));
   }
   if (IsOnlyThere(*leak) && analysis.coverage.stopped_allocations != 0) {
-    reasons.push_back("perhaps allocated while the program had stopped the recording (memtrace_stop())");
+    reasons.push_back(
+        "perhaps allocated while the program had stopped the recording (memtrace_stop())");
   }
   if (std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
         return absl::StartsWith(frame.function, "g_slice_");
       })) {
-    reasons.push_back("GLib takes each of its slices from malloc under Valgrind, and slabs of them here; with "
-                      "G_SLICE=always-malloc it does so here too");
+    reasons.push_back(
+        "GLib takes each of its slices from malloc under Valgrind, and slabs of them here; with "
+        "G_SLICE=always-malloc it does so here too");
   }
 }
 
@@ -315,10 +337,12 @@ void ExplainStacks(const ValgrindRun& there, bool here_cut, bool there_cut, Comp
                           : "the stack there is not complete");
   }
   if (here_cut) reasons.push_back("the stack here is not complete");
-  if (IsOnlyThere(*leak) && std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
+  if (IsOnlyThere(*leak) &&
+      std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
         return frame.object.empty() && frame.function.empty();
       })) {
-    reasons.push_back("a library that was unloaded has no names there: valgrind --keep-debuginfo=yes keeps them");
+    reasons.push_back(
+        "a library that was unloaded has no names there: valgrind --keep-debuginfo=yes keeps them");
   }
 }
 
@@ -381,7 +405,8 @@ void ExplainCircles(std::vector<ComparedLeak>* leaks) {
   for (ComparedLeak& leak : *leaks) {
     if (!IsOfACircle(leak)) continue;
     leak.reasons.push_back(
-        "of lost blocks that lead to one another, perhaps in a circle, the one with the lowest address is "
+        "of lost blocks that lead to one another, perhaps in a circle, the one with the lowest "
+        "address is "
         "taken for the first, and addresses differ");
     leak.expected |= more_definite == 0;
   }

@@ -146,12 +146,14 @@ class Driver {
     signal(SIGPIPE, SIG_DFL);
     RunOutcome outcome;
     const int exit_status = RunSession(run, &outcome);
-    // A process that still runs may have begun by an exec, which does not matter without trace_children.
+    // A process that still runs may have begun by an exec, which does not matter
+    // without trace_children.
     unknown_ |= options_.trace_children ? !outcome.missing.empty() : outcome.failed;
     signal(SIGPIPE, SIG_IGN);
     LimitMemory();
 
-    for (const std::string& trace : TracesToReport(TracesIn(scratch.path()), run.output, options_)) {
+    for (const std::string& trace :
+         TracesToReport(TracesIn(scratch.path()), run.output, options_)) {
       Report(trace);
       ++reported_;
     }
@@ -200,10 +202,11 @@ class Driver {
       status = options_.xml ? xml_.Write(process.pid, xml_text.text())
                             : log_.Write(process.pid, log_text.text());
       if (status.ok()) {
-        const bool unknown =
-            options_.leak_check != render::ValgrindStyle::LeakCheck::kNo && leak::EndWasNotScanned(analysis);
+        const bool unknown = options_.leak_check != render::ValgrindStyle::LeakCheck::kNo &&
+                             leak::EndWasNotScanned(analysis);
         unknown_ |= unknown;
-        if (unknown && options_.xml) Say(absl::StrCat(absl::StrJoin(process.command, " "), ": ", leak::kEndWasNotScanned));
+        if (unknown && options_.xml)
+          Say(absl::StrCat(absl::StrJoin(process.command, " "), ": ", leak::kEndWasNotScanned));
         return;
       }
       Say(status.message());
@@ -215,7 +218,8 @@ class Driver {
           absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
                        absl::StrJoin(process.command, " "), " are not known: ", why);
       render::RenderFreeErrors((*trace)->view(), style, log_text);
-      status = log_.Write(process.pid, absl::StrCat(log_text.text(), render::EscapeControls(line), "\n"));
+      status = log_.Write(process.pid,
+                          absl::StrCat(log_text.text(), render::EscapeControls(line), "\n"));
       if (!status.ok()) Say(status.message());
     }
     unknown_ = true;
@@ -224,7 +228,8 @@ class Driver {
   std::vector<render::FreeError> FreeErrors(const render::ReportView& view) const {
     std::vector<render::FreeError> errors = render::CollectFreeErrors(view, options_.callers);
     if (!options_.mismatched_frees) {
-      std::erase_if(errors, [](const auto& one) { return one.kind == render::FreeError::Kind::kMismatched; });
+      std::erase_if(
+          errors, [](const auto& one) { return one.kind == render::FreeError::Kind::kMismatched; });
     }
     return errors;
   }

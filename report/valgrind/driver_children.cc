@@ -12,8 +12,9 @@ namespace memtrace::report::valgrind {
 namespace {
 
 bool MatchesAny(const std::vector<std::string>& patterns, absl::string_view text) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return gate::WildcardMatches(pattern, text); });
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return gate::WildcardMatches(pattern, text);
+  });
 }
 
 // Valgrind has the name that exec was given; here are the file, and what the program was called.
@@ -21,15 +22,16 @@ bool IsSkipped(const ProcessInfo& process, const DriverOptions& options) {
   if (!options.trace_children || MatchesAny(options.skip_children, process.executable)) return true;
   if (process.command.empty()) return false;
   if (MatchesAny(options.skip_children, process.command.front())) return true;
-  return std::any_of(process.command.begin() + 1, process.command.end(), [&](const std::string& argument) {
-    return MatchesAny(options.skip_children_by_argument, argument);
-  });
+  return std::any_of(process.command.begin() + 1, process.command.end(),
+                     [&](const std::string& argument) {
+                       return MatchesAny(options.skip_children_by_argument, argument);
+                     });
 }
 
 }  // namespace
 
-std::vector<std::string> TracesToReport(const std::vector<std::string>& traces, const std::string& program,
-                                        const DriverOptions& options) {
+std::vector<std::string> TracesToReport(const std::vector<std::string>& traces,
+                                        const std::string& program, const DriverOptions& options) {
   std::vector<ProcessImage> images;
   size_t root = kNoImage;
   for (const std::string& file : traces) {
@@ -46,7 +48,8 @@ std::vector<std::string> TracesToReport(const std::vector<std::string>& traces, 
     image.process.end = ProcessInfo::End::kCut;  // when it ended is not looked for
   }
   const ProcessTree tree = LinkProcesses(images);
-  while (root != kNoImage && tree.nodes[root].link == ImageLink::kExec) root = tree.nodes[root].parent;
+  while (root != kNoImage && tree.nodes[root].link == ImageLink::kExec)
+    root = tree.nodes[root].parent;
   std::vector<bool> stays(images.size());
   for (const size_t i : tree.order) {  // parents first
     const ImageNode& node = tree.nodes[i];
@@ -61,9 +64,10 @@ std::vector<std::string> TracesToReport(const std::vector<std::string>& traces, 
   }
   std::vector<std::string> left;
   for (const std::string& file : traces) {
-    const auto image =
-        std::find_if(images.begin(), images.end(), [&](const ProcessImage& one) { return one.file == file; });
-    if (image == images.end() || stays[static_cast<size_t>(image - images.begin())]) left.push_back(file);
+    const auto image = std::find_if(images.begin(), images.end(),
+                                    [&](const ProcessImage& one) { return one.file == file; });
+    if (image == images.end() || stays[static_cast<size_t>(image - images.begin())])
+      left.push_back(file);
   }
   return left;
 }

@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kMostBytes = 1 << 20;
 
-// Empty when there is none that may be read. `is_ours`: the user's own, and nobody else may write to it.
+// Empty when there is none that may be read. `is_ours`: the user's own, and nobody
+// else may write to it.
 absl::StatusOr<std::string> TextOf(const std::string& path, bool is_ours) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {

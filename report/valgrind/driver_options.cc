@@ -18,30 +18,88 @@ using LeakCheck = render::ValgrindStyle::LeakCheck;
 // Valgrind's and memcheck's, up to 3.26. They change how programs are run there, or are
 // about errors that are found by other means.
 constexpr absl::string_view kIgnored[] = {
-    "-d", "-s", "--aspace-minaddr", "--alignment", "--allow-mismatched-debuginfo",
-    "--debuginfo-server", "--demangle", "--dsymutil", "--error-limit", "--error-markers",
-    "--exit-on-first-error", "--expensive-definedness-checks", "--extra-debuginfo-path",
-    "--fair-sched", "--free-fill", "--freelist-big-blocks", "--freelist-vol", "--fullpath-after",
-    "--ignore-range-below-sp", "--ignore-ranges", "--input-fd", "--keep-debuginfo",
-    "--keep-stacktraces", "--kernel-variant", "--main-stacksize",
-    "--malloc-fill", "--max-stackframe", "--max-threads", "--merge-recursive-frames",
-    "--modify-fds", "--num-transtab-sectors", "--partial-loads-ok", "--progress-interval",
-    "--px-default", "--px-file-backed", "--read-inline-info", "--read-var-info",
-    "--realloc-zero-bytes-frees", "--redzone-size", "--require-text-symbol", "--resync-filter",
-    "--run-cxx-freeres", "--run-libc-freeres", "--scheduling-quantum", "--show-below-main",
-    "--show-emwarns", "--show-error-list", "--show-realloc-size-zero",
-    "--sigill-diagnostics", "--sim-hints", "--smc-check", "--soname-synonyms", "--stats",
-    "--sym-offsets", "--time-stamp", "--track-fds", "--track-origins", "--unaligned-loads", "--undef-value-errors",
-    "--unw-stack-scan-frames", "--unw-stack-scan-thresh", "--valgrind-stacksize", "--vgdb",
-    "--vgdb-error", "--vgdb-poll", "--vgdb-prefix", "--vgdb-shadow-registers",
-    "--vgdb-stop-at", "--wait-for-gdb", "--workaround-gcc296-bugs",
-    "--xtree-compress-strings", "--xtree-leak", "--xtree-leak-file", "--xtree-memory",
+    "-d",
+    "-s",
+    "--aspace-minaddr",
+    "--alignment",
+    "--allow-mismatched-debuginfo",
+    "--debuginfo-server",
+    "--demangle",
+    "--dsymutil",
+    "--error-limit",
+    "--error-markers",
+    "--exit-on-first-error",
+    "--expensive-definedness-checks",
+    "--extra-debuginfo-path",
+    "--fair-sched",
+    "--free-fill",
+    "--freelist-big-blocks",
+    "--freelist-vol",
+    "--fullpath-after",
+    "--ignore-range-below-sp",
+    "--ignore-ranges",
+    "--input-fd",
+    "--keep-debuginfo",
+    "--keep-stacktraces",
+    "--kernel-variant",
+    "--main-stacksize",
+    "--malloc-fill",
+    "--max-stackframe",
+    "--max-threads",
+    "--merge-recursive-frames",
+    "--modify-fds",
+    "--num-transtab-sectors",
+    "--partial-loads-ok",
+    "--progress-interval",
+    "--px-default",
+    "--px-file-backed",
+    "--read-inline-info",
+    "--read-var-info",
+    "--realloc-zero-bytes-frees",
+    "--redzone-size",
+    "--require-text-symbol",
+    "--resync-filter",
+    "--run-cxx-freeres",
+    "--run-libc-freeres",
+    "--scheduling-quantum",
+    "--show-below-main",
+    "--show-emwarns",
+    "--show-error-list",
+    "--show-realloc-size-zero",
+    "--sigill-diagnostics",
+    "--sim-hints",
+    "--smc-check",
+    "--soname-synonyms",
+    "--stats",
+    "--sym-offsets",
+    "--time-stamp",
+    "--track-fds",
+    "--track-origins",
+    "--unaligned-loads",
+    "--undef-value-errors",
+    "--unw-stack-scan-frames",
+    "--unw-stack-scan-thresh",
+    "--valgrind-stacksize",
+    "--vgdb",
+    "--vgdb-error",
+    "--vgdb-poll",
+    "--vgdb-prefix",
+    "--vgdb-shadow-registers",
+    "--vgdb-stop-at",
+    "--wait-for-gdb",
+    "--workaround-gcc296-bugs",
+    "--xtree-compress-strings",
+    "--xtree-leak",
+    "--xtree-leak-file",
+    "--xtree-memory",
     "--xtree-memory-file",
 };
 
-// Those of these options that ask for something that is not done here: a user who gave them waits for it.
-constexpr absl::string_view kMissed[] = {"--xtree-leak=yes", "--xtree-memory=allocs", "--xtree-memory=full",
-                                         "--track-fds=yes", "--track-fds=all", "--exit-on-first-error=yes"};
+// Those of these options that ask for something that is not done here: a user who
+// gave them waits for it.
+constexpr absl::string_view kMissed[] = {"--xtree-leak=yes",    "--xtree-memory=allocs",
+                                         "--xtree-memory=full", "--track-fds=yes",
+                                         "--track-fds=all",     "--exit-on-first-error=yes"};
 
 absl::Status Wrong(absl::string_view word, absl::string_view takes) {
   return absl::InvalidArgumentError(absl::StrCat(word, ": takes ", takes));
@@ -105,7 +163,8 @@ class OptionReader {
       status = YesNo([&](bool yes) { options_.default_suppressions = yes; });
     } else if (name == "--gen-suppressions") {
       // "yes" asks for each error while the program runs; here it has ended by then.
-      if (value_ != "no" && value_ != "yes" && value_ != "all") return Wrong(word, "no, yes or all");
+      if (value_ != "no" && value_ != "yes" && value_ != "all")
+        return Wrong(word, "no, yes or all");
       options_.gen_suppressions = value_ == "no" ? DriverOptions::GenSuppressions::kNo
                                                  : DriverOptions::GenSuppressions::kAll;
     } else if (name == "--error-exitcode") {
@@ -197,7 +256,8 @@ class OptionReader {
 
   // Several may be given at once, and the option more than once.
   void AddPatterns(std::vector<std::string>* patterns) {
-    for (absl::string_view pattern : absl::StrSplit(value_, ',', absl::SkipEmpty())) patterns->emplace_back(pattern);
+    for (absl::string_view pattern : absl::StrSplit(value_, ',', absl::SkipEmpty()))
+      patterns->emplace_back(pattern);
   }
 
   absl::Status File(std::string* file) {
@@ -238,18 +298,21 @@ absl::StatusOr<DriverOptions> ParseDriverOptions(const std::vector<std::string>&
     const absl::StatusOr<bool> known = reader.Read(*plain);
     if (!known.ok()) return known.status();
     if (*known) return absl::OkStatus();
-    if (!IsIgnored(*plain)) return absl::InvalidArgumentError(absl::StrCat("unknown option ", word));
+    if (!IsIgnored(*plain))
+      return absl::InvalidArgumentError(absl::StrCat("unknown option ", word));
     options.ignored.push_back(*plain);
     const std::string name = plain->substr(0, plain->find('='));
-    std::erase_if(options.missed, [&](const std::string& one) { return one.substr(0, one.find('=')) == name; });
+    std::erase_if(options.missed,
+                  [&](const std::string& one) { return one.substr(0, one.find('=')) == name; });
     if (std::ranges::find(kMissed, *plain) != std::end(kMissed)) options.missed.push_back(*plain);
     return absl::OkStatus();
   };
   for (const ConfiguredOptions& source : configured) {
     for (const std::string& word : source.words) {
       const absl::Status status =
-          absl::StartsWith(word, "-") ? take(word)
-                                      : absl::InvalidArgumentError(absl::StrCat(word, " is no option"));
+          absl::StartsWith(word, "-")
+              ? take(word)
+              : absl::InvalidArgumentError(absl::StrCat(word, " is no option"));
       if (!status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(source.place, ": ", status.message()));
       }

@@ -50,8 +50,8 @@ struct DriverOptions {
   bool help = false, version = false;
 };
 
-// `words`: without the name of the driver. `configured` come before them. InvalidArgument says which word
-// is wrong, and where it was set.
+// `words`: without the name of the driver. `configured` come before them. InvalidArgument says
+// which word is wrong, and where it was set.
 absl::StatusOr<DriverOptions> ParseDriverOptions(
     const std::vector<std::string>& words, const std::vector<ConfiguredOptions>& configured = {});
 

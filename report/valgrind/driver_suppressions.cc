@@ -35,7 +35,8 @@ void DriverSuppressions::Apply(const render::ReportView& view, render::LossList*
   losses->Count();
   for (render::FreeError& error : *free_errors) {
     const std::vector<const Frame*> frames = view.Frames(error.site_stack);
-    gate::Suppression* match = suppressions_.MatchFree(gate::AsMemcheckSeesFree(error.called, frames));
+    gate::Suppression* match =
+        suppressions_.MatchFree(gate::AsMemcheckSeesFree(error.called, frames));
     if (match == nullptr) continue;
     error.suppressed = true;
     match->records += error.times;
@@ -51,7 +52,8 @@ std::vector<render::UsedSuppression> DriverSuppressions::Used() const {
   return used;
 }
 
-std::string DriverSuppressions::For(const render::ReportView& view, const render::FreeError& error) const {
+std::string DriverSuppressions::For(const render::ReportView& view,
+                                    const render::FreeError& error) const {
   return gate::SuppressionForFree(kNoName, error.called, view.Frames(error.site_stack));
 }
 

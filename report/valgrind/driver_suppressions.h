@@ -19,7 +19,8 @@ class DriverSuppressions {
   absl::Status Load(const DriverOptions& options);
 
   // Sets Loss::suppressed and FreeError::suppressed, and counts.
-  void Apply(const render::ReportView& view, render::LossList* losses, std::vector<render::FreeError>* free_errors);
+  void Apply(const render::ReportView& view, render::LossList* losses,
+             std::vector<render::FreeError>* free_errors);
   // The suppressions that matched in the latest Apply().
   std::vector<render::UsedSuppression> Used() const;
   // The text of a suppression that would match this loss, or this error.

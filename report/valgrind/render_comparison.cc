@@ -128,8 +128,9 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   std::string out = absl::StrCat(style.Paint(Ink::kHeading, "memtrace compare"), "  ",
                                  style.Name(analysis.file), "\n\n");
   const auto row = [&](absl::string_view label, absl::string_view here, absl::string_view there) {
-    for (const auto& [name, text] : {std::pair(label, absl::StrCat("here   ", here)),
-                                     std::pair(absl::string_view(), absl::StrCat("there  ", there))}) {
+    for (const auto& [name, text] :
+         {std::pair(label, absl::StrCat("here   ", here)),
+          std::pair(absl::string_view(), absl::StrCat("there  ", there))}) {
       // Text that does not fit goes on in the next line, below the text behind "here" or "there".
       bool first = true;
       for (const std::string& line : render::Wrapped(text, style.width - 13 - 7)) {
@@ -174,15 +175,16 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
     if (unfreed != comparison.scanned_here) {
       here.push_back(absl::StrCat(name, " ", leak::AmountText(comparison.here[kind])));
     }
-    if (!unfreed) there.push_back(absl::StrCat(name, " ", leak::AmountText(comparison.there[kind])));
+    if (!unfreed)
+      there.push_back(absl::StrCat(name, " ", leak::AmountText(comparison.there[kind])));
   }
   row("Lost", absl::StrJoin(here, "; "), absl::StrJoin(there, "; "));
   for (const std::string& note : comparison.notes) {
     const std::string name = style.Name(note);
     bool first = true;
     for (const std::string& line : render::Wrapped(name, style.width - 13)) {
-      absl::StrAppend(&out, "  ", style.Paint(Ink::kDim, first ? "Note       " : "           "), line,
-                      "\n");
+      absl::StrAppend(&out, "  ", style.Paint(Ink::kDim, first ? "Note       " : "           "),
+                      line, "\n");
       first = false;
     }
   }
@@ -195,9 +197,10 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   for (size_t verdict = 0; verdict < kVerdicts; ++verdict) {
     if (comparison.counts[verdict] == 0) continue;
     const auto which = static_cast<Verdict>(verdict);
-    counts.push_back(absl::StrCat(
-        Count(comparison.counts[verdict]), " ",
-        which == Verdict::kAgree && comparison.counts[verdict] == 1 ? "agrees" : VerdictName(which)));
+    counts.push_back(absl::StrCat(Count(comparison.counts[verdict]), " ",
+                                  which == Verdict::kAgree && comparison.counts[verdict] == 1
+                                      ? "agrees"
+                                      : VerdictName(which)));
   }
   if (comparison.expected > 0) {
     counts.push_back(absl::StrCat(Count(comparison.expected), " as expected"));
@@ -235,10 +238,12 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
       absl::StrAppend(&out, "        ", FrameLine(leak.stack[i], style, style.width - 8), "\n");
     }
     if (shown < leak.stack.size()) {
-      absl::StrAppend(&out, "        ",
-                      style.Paint(Ink::kDim, absl::StrCat("(", render::Plural(leak.stack.size() - shown,
-                                                                              "more frame"),
-                                                          ": --full)")), "\n");
+      absl::StrAppend(
+          &out, "        ",
+          style.Paint(Ink::kDim,
+                      absl::StrCat("(", render::Plural(leak.stack.size() - shown, "more frame"),
+                                   ": --full)")),
+          "\n");
     }
   }
   return out;
@@ -259,18 +264,19 @@ void RenderComparisonJson(const Analysis& analysis, const ValgrindRun& run,
   for (const auto& [name, count] : run.suppressions) {
     suppressions.push_back({{"name", name}, {"count", count}});
   }
-  Json there = {{"version", run.version},
-                {"protocol", run.protocol},
-                {"options", run.options},
-                {"command", run.command},
-                {"duration_s", run.duration_ns.has_value() ? Json(seconds(*run.duration_ns)) : Json()},
-                {"peak_rss_bytes", nullptr},
-                {"allocations", run.heap.has_value() ? Json(run.heap->allocations) : Json()},
-                {"frees", run.heap.has_value() ? Json(run.heap->frees) : Json()},
-                {"other_errors", run.other_errors},
-                {"suppressions", std::move(suppressions)},
-                {"damage", run.damage.empty() ? Json() : Json(run.damage)},
-                {"leaks", TotalsJson(comparison.there)}};
+  Json there = {
+      {"version", run.version},
+      {"protocol", run.protocol},
+      {"options", run.options},
+      {"command", run.command},
+      {"duration_s", run.duration_ns.has_value() ? Json(seconds(*run.duration_ns)) : Json()},
+      {"peak_rss_bytes", nullptr},
+      {"allocations", run.heap.has_value() ? Json(run.heap->allocations) : Json()},
+      {"frees", run.heap.has_value() ? Json(run.heap->frees) : Json()},
+      {"other_errors", run.other_errors},
+      {"suppressions", std::move(suppressions)},
+      {"damage", run.damage.empty() ? Json() : Json(run.damage)},
+      {"leaks", TotalsJson(comparison.there)}};
   Json counts = Json::object();
   for (size_t verdict = 0; verdict < kVerdicts; ++verdict) {
     counts[std::string(VerdictName(static_cast<Verdict>(verdict)))] = comparison.counts[verdict];

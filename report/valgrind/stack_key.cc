@@ -20,8 +20,8 @@ absl::string_view FileName(absl::string_view path) { return render::FileNameOf(p
 
 bool HasNoName(const LossFrame& frame) { return frame.function.empty() || frame.function == "???"; }
 
-// Where the kernel starts the loader, whose code there calls the constructors of libraries: Valgrind has
-// no name for it.
+// Where the kernel starts the loader, whose code there calls the constructors of libraries:
+// Valgrind has no name for it.
 bool IsStartOfLoader(const LossFrame& frame) {
   if (frame.function == "_dl_start_user") return true;
   const absl::string_view file = FileName(frame.object);
@@ -53,8 +53,9 @@ bool IsMemchecks(const LossFrame& frame) {
   return absl::StrContains(FileName(frame.object), "vgpreload_");
 }
 
-// The name without what compilers of other languages put around it and debug information does not have: gfortran's
-// module, GNAT's library procedure, and the number of a function within another one.
+// The name without what compilers of other languages put around it and debug information
+// does not have: gfortran's module, GNAT's library procedure, and the number of a
+// function within another one.
 absl::string_view WithoutDecoration(absl::string_view name) {
   if (absl::StartsWith(name, "__")) {
     if (const size_t module = name.find("_MOD_"); module != name.npos && module + 5 < name.size()) {
@@ -146,9 +147,10 @@ StackWords WordsOf(const render::Loss& loss, MatchStage stage) {
               absl::StrCat(name, "\t", FileName(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kPlaces:
-          out.words.push_back(innermost.file.empty() || innermost.line == 0
-                                  ? name
-                                  : absl::StrCat("\t", FileName(innermost.file), "\t", innermost.line));
+          out.words.push_back(
+              innermost.file.empty() || innermost.line == 0
+                  ? name
+                  : absl::StrCat("\t", FileName(innermost.file), "\t", innermost.line));
           break;
         case MatchStage::kFunctions:
           out.words.push_back(name);

@@ -17,14 +17,15 @@ namespace memtrace::report::valgrind {
 
 // "push_back" of "std::vector<int, std::allocator<int> >::push_back(int&&)", of its mangled
 // name, and of "push_back" (Valgrind gives inlined functions no more): no scope, template
-// arguments, parameters, versions, or the compiler's suffixes. Of a lambda "operator()"; of Fortran's
-// "__m_MOD_f", Ada's "_ada_f" and GNU C's "f.0" of a function within another "f".
+// arguments, parameters, versions, or the compiler's suffixes. Of a lambda "operator()"; of
+// Fortran's "__m_MOD_f", Ada's "_ada_f" and GNU C's "f.0" of a function within another "f".
 std::string BareFunction(absl::string_view function);
 
-// How stacks were found to be the same, the strictest first. kCalls: of the machine's calls, each the
-// function that was not inlined and the innermost line; which functions were inlined there one side
-// may not know, as Valgrind 3.19 of clang's DWARF 5. kPlaces: of these calls the file and line alone; a
-// Fortran program is MAIN__ for the linker and has the name that it was given in its debug information.
+// How stacks were found to be the same, the strictest first. kCalls: of the machine's calls, each
+// the function that was not inlined and the innermost line; which functions were inlined there
+// one side may not know, as Valgrind 3.19 of clang's DWARF 5. kPlaces: of these calls the file
+// and line alone; a Fortran program is MAIN__ for the linker and has the name that it was given
+// in its debug information.
 enum class MatchStage { kNone, kLines, kCalls, kPlaces, kFunctions, kProject };
 
 // A stack as a list of words, one for each frame that counts, innermost first. What allocates,
@@ -35,7 +36,8 @@ struct StackWords {
 };
 StackWords WordsOf(const render::Loss& loss, MatchStage stage);
 
-// Whether the frame is of the program or its libraries, and not of the system, an allocator or a thread's start.
+// Whether the frame is of the program or its libraries, and not of the system, an
+// allocator or a thread's start.
 bool IsProjectFrame(const render::LossFrame& frame);
 
 }  // namespace memtrace::report::valgrind

@@ -207,13 +207,16 @@ class Parser {
           std::min<uint64_t>(Number(Text(from.child("line"))), UINT32_MAX));
       // Inlined functions have the address that they were inlined at. The same ones once more are
       // another call: of a function by itself.
-      if (calls.empty() || loss->stack.back().ip != frame.ip || loss->stack[calls.back()] == frame) {
+      if (calls.empty() || loss->stack.back().ip != frame.ip ||
+          loss->stack[calls.back()] == frame) {
         calls.push_back(loss->stack.size());
       }
       loss->stack.push_back(std::move(frame));
     }
     // Behind the loader's first code Valgrind reads on in what the kernel left there.
-    const auto is_nowhere = [](const LossFrame& frame) { return frame.object.empty() && frame.function.empty(); };
+    const auto is_nowhere = [](const LossFrame& frame) {
+      return frame.object.empty() && frame.function.empty();
+    };
     size_t end = loss->stack.size();
     while (end > 0 && is_nowhere(loss->stack[end - 1])) --end;
     if (end > 0) loss->stack.resize(end);
@@ -221,8 +224,8 @@ class Parser {
     const size_t most = run_->resolution == LeakResolution::kLow   ? 2
                         : run_->resolution == LeakResolution::kMed ? 4
                                                                    : SIZE_MAX;
-    // A stack that reached main, or what a thread begins with, goes no further. Another was cut, at so
-    // many callers or where Valgrind found no way on.
+    // A stack that reached main, or what a thread begins with, goes no further. Another was cut, at
+    // so many callers or where Valgrind found no way on.
     loss->cut = !loss->stack.empty() && !IsOutermost(loss->stack.back().function);
     if (calls.size() > most) {
       // Records that differ further out are one: only what is common to them counts.
@@ -259,8 +262,8 @@ class Parser {
   bool told_limit_ = false;
 };
 
-// The part before `end` that is whole, up to the last error or status that has its end, and behind it the end of
-// the document.
+// The part before `end` that is whole, up to the last error or status that has its end, and behind
+// it the end of the document.
 std::string Mended(absl::string_view text, size_t end) {
   const absl::string_view before = text.substr(0, end);
   size_t keep = 0;
@@ -322,7 +325,8 @@ absl::StatusOr<ValgrindRun> ReadValgrindXml(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
   };
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.ok()) return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
+  if (!fd.ok())
+    return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
   std::string text;
   const ValgrindXmlLimits limits;
   const bool read = symbolizer::ReadParts(fd.get(), [&](std::string_view part) {

@@ -32,7 +32,8 @@ struct ValgrindRun {
 
   std::vector<render::Loss> losses;  // in the order of the file
   uint64_t other_errors = 0;         // that are not leaks
-  std::vector<std::pair<std::string, uint64_t>> suppressions;  // used ones, and how often: over all kinds
+  // Used ones, and how often: over all kinds.
+  std::vector<std::pair<std::string, uint64_t>> suppressions;
 
   // Protocol 6 alone.
   struct Heap {

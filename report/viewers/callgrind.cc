@@ -2,8 +2,9 @@
 // callgrind_annotate and KCachegrind.
 //
 // The file format is that of Valgrind's manual, "Callgrind Format Specification". Names are
-// written once and then by number. What a stack allocated counts once for each function that it goes through, by the
-// outermost call of it: callgrind_annotate sums up the calls that lead to a function, and recursion has several.
+// written once and then by number. What a stack allocated counts once for each function that it
+// goes through, by the outermost call of it: callgrind_annotate sums up the calls that lead to a
+// function, and recursion has several.
 
 #include <algorithm>
 #include <array>

@@ -79,8 +79,10 @@ class Profile {
                       String(absl::StrCat("memtrace: ", analysis.file)));
     writer_.add_int64(ProfileField::kComment,
                       String(render::ShellCommand(analysis.process.command)));
-    // A string of protobuf's must be UTF-8, and go tool pprof writes control characters as they are.
-    for (const std::string& text : strings_) writer_.add_string(ProfileField::kString, render::EscapeControls(text));
+    // A string of protobuf's must be UTF-8, and go tool pprof writes control
+    // characters as they are.
+    for (const std::string& text : strings_)
+      writer_.add_string(ProfileField::kString, render::EscapeControls(text));
     return std::move(data_);
   }
 
@@ -182,7 +184,8 @@ class Profile {
     pbf_writer function(writer_, ProfileField::kFunction);
     function.add_uint64(FunctionField::kId, at->second);
     function.add_int64(FunctionField::kName, std::get<0>(key));
-    // Empty where it is the same: a name that equals it pprof takes for one to be demangled and shortened.
+    // Empty where it is the same: a name that equals it pprof takes for one to be
+    // demangled and shortened.
     function.add_int64(FunctionField::kSystemName, std::get<1>(key));
     function.add_int64(FunctionField::kFileName, std::get<2>(key));
     return at->second;

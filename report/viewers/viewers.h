@@ -38,8 +38,8 @@ bool HasPprof();
 // sort by that. Costs are at the line of the innermost frame, calls have inclusive costs.
 void RenderCallgrind(const ReportView& view, SiteMeasure measure, Sink& out);
 
-// Writes what heaptrack_interpret writes: every event, read from `file` again. `stacks` are those of
-// the view. InvalidArgument: the trace does not have every event.
+// Writes what heaptrack_interpret writes: every event, read from `file` again. `stacks` are those
+// of the view. InvalidArgument: the trace does not have every event.
 absl::Status RenderHeaptrack(const ReportView& view, const std::string& file, StackTable* stacks,
                              Sink& out);
 
