@@ -27,8 +27,8 @@ inline constinit std::atomic<bool> g_memory_calls_only{false};
 // The filter forbids MADV_POPULATE_READ, and lets rt_sigprocmask through: for ProbeWord().
 inline constinit std::atomic<bool> g_probe_by_mask{false};
 inline constinit std::atomic<uint32_t> g_other_calls{0};  // OtherCalls that live and said yes
-inline thread_local constinit uint32_t t_other_calls __attribute__((tls_model("initial-exec"))) =
-    0;  // of these, this thread's
+// Of these, this thread's.
+inline thread_local constinit uint32_t t_other_calls __attribute__((tls_model("initial-exec"))) = 0;
 
 // Both operations are sequentially consistent, as are those of the thread that sets
 // g_memory_calls_only and then reads g_other_calls: one of the two sees the other.

@@ -19,7 +19,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <type_traits>
 
 namespace memtrace {
 

@@ -19,7 +19,6 @@
 #define MEMTRACE_PRELOAD_OPEN_NUMBERS_H_
 
 #include <atomic>
-#include <cstddef>
 
 namespace memtrace {
 

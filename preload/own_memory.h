@@ -7,7 +7,6 @@
 #ifndef MEMTRACE_PRELOAD_OWN_MEMORY_H_
 #define MEMTRACE_PRELOAD_OWN_MEMORY_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 

@@ -10,7 +10,6 @@
 #ifndef MEMTRACE_PRELOAD_SPOOL_BUFFERS_H_
 #define MEMTRACE_PRELOAD_SPOOL_BUFFERS_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "format/word_codec.h"

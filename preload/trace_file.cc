@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "format/checksum.h"
 #include "preload/allowed_calls.h"

@@ -16,7 +16,6 @@
 #define MEMTRACE_PRELOAD_TRACE_STATUS_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "format/records.h"

@@ -1,7 +1,6 @@
 #include "report/analyzer_pass.h"
 
 #include <algorithm>
-#include <span>
 
 #include "report/heap_events.h"
 #include "report/heap_run.h"

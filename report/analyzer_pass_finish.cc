@@ -2,7 +2,6 @@
 // Analysis, together with the process, the threads and the coverage that the trace tells of.
 
 #include <algorithm>
-#include <utility>
 
 #include "report/analyzer_pass.h"
 #include "report/checked_stacks.h"

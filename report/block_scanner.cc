@@ -1,6 +1,5 @@
 #include "report/block_scanner.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "format/checksum.h"

@@ -23,7 +23,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "format/event_words.h"
 #include "report/event_block.h"

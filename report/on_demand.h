@@ -5,7 +5,6 @@
 #define MEMTRACE_REPORT_ON_DEMAND_H_
 
 #include <memory>
-#include <utility>
 
 namespace memtrace::report {
 

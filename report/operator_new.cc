@@ -1,6 +1,5 @@
 #include "report/operator_new.h"
 
-#include <iterator>
 #include <string_view>
 
 #include "format/trace_format.h"

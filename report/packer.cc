@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "format/checksum.h"
 #include "format/event_words.h"
 #include "format/record_encoder.h"

@@ -13,7 +13,6 @@
 #ifndef MEMTRACE_REPORT_PASS_STATE_H_
 #define MEMTRACE_REPORT_PASS_STATE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

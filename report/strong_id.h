@@ -6,7 +6,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
 
 namespace memtrace::report {
 

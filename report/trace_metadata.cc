@@ -1,7 +1,5 @@
 #include "report/trace_metadata.h"
 
-#include <algorithm>
-
 #include "format/record_decoder.h"
 #include "format/varint.h"
 #include "report/record_text.h"

@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <link.h>
 
-#include <cstdint>
 #include <cstring>
 
 namespace memtrace::symbolizer {

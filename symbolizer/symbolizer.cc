@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "symbolizer/call_targets.h"
 #include "symbolizer/debug_file_finder.h"

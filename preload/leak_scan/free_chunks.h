@@ -18,7 +18,6 @@
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_FREE_CHUNKS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_FREE_CHUNKS_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "preload/leak_scan/scan_mappings.h"

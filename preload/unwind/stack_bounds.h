@@ -29,7 +29,6 @@
 #ifndef MEMTRACE_PRELOAD_UNWIND_STACK_BOUNDS_H_
 #define MEMTRACE_PRELOAD_UNWIND_STACK_BOUNDS_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "format/trace_format.h"

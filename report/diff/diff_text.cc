@@ -6,7 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "report/diff/diff_formats.h"
 #include "report/render/escape.h"
 #include "report/render/lines.h"

@@ -5,7 +5,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "report/gate/formats.h"
 #include "report/leak/leak_scans.h"
 #include "report/leak_kinds.h"

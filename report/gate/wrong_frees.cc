@@ -1,7 +1,6 @@
 #include "report/gate/wrong_frees.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "report/gate/memcheck_stack.h"

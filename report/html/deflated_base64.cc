@@ -1,6 +1,5 @@
 #include "report/html/deflated_base64.h"
 
-#include <algorithm>
 #include <climits>
 #include <new>
 

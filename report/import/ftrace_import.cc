@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"

@@ -1,9 +1,6 @@
 // The state of what the analyzer has beside the heap model: see model_state.cc.
 
-#include <algorithm>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "report/event_cursor.h"
 #include "report/faults.h"

@@ -1,7 +1,5 @@
 #include "report/index/grouping_store.h"
 
-#include <string_view>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "report/index/packed_bytes.h"

@@ -1,6 +1,5 @@
 #include "report/index/summary_store.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 

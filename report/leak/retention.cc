@@ -1,7 +1,5 @@
 #include "report/leak/retention.h"
 
-#include <utility>
-
 namespace memtrace::report::leak {
 
 RetentionGraph::RetentionGraph(const HeapGraph& graph, const Marks& marks, const RootGroups& roots)

@@ -5,7 +5,6 @@
 #define MEMTRACE_REPORT_PAGES_COLLECT_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

@@ -6,7 +6,6 @@
 #define MEMTRACE_REPORT_PAGES_PAGE_COUNTS_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 

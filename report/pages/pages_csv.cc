@@ -1,7 +1,5 @@
 // CSV and the raw dump.
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"

@@ -17,7 +17,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "format/records.h"
 #include "report/pressure/kernel_files.h"

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"

@@ -1,7 +1,6 @@
 #include "report/render/free_errors.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "report/invalid_frees.h"
 #include "report/render/mismatches.h"

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

@@ -6,7 +6,6 @@
 #ifndef MEMTRACE_REPORT_RENDER_STACK_NUMBERS_H_
 #define MEMTRACE_REPORT_RENDER_STACK_NUMBERS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -7,7 +7,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "report/render/escape.h"
 #include "report/render/plot.h"
 #include "report/render/stacked_timeline.h"

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/leaks.h"
 #include "report/render/view.h"

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <set>
-#include <memory>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "report/run/child_process.h"
 #include "report/run/spool_directory.h"
 #include "report/run/trace_follower.h"

@@ -10,10 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "format/event_words.h"
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"

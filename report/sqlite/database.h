@@ -7,7 +7,6 @@
 #define MEMTRACE_REPORT_SQLITE_DATABASE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"

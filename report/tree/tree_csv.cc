@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "report/render/csv_record.h"
 #include "report/render/process_end.h"
 #include "report/render/shell_words.h"

@@ -1,6 +1,5 @@
 // --format json of several processes: "memtrace-tree/1". Keys are only ever added.
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"

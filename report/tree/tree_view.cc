@@ -1,7 +1,6 @@
 #include "report/tree/tree_view.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>

@@ -7,7 +7,6 @@
 #define MEMTRACE_REPORT_TREE_TREE_VIEW_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

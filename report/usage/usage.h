@@ -4,7 +4,6 @@
 #ifndef MEMTRACE_REPORT_USAGE_USAGE_H_
 #define MEMTRACE_REPORT_USAGE_USAGE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 

@@ -7,7 +7,6 @@
 #ifndef MEMTRACE_REPORT_USAGE_USAGE_FOLD_H_
 #define MEMTRACE_REPORT_USAGE_USAGE_FOLD_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "report/valgrind/named_trace.h"
 
 #include <utility>
-#include <vector>
 
 #include "report/unseen_allocators.h"
 #include "symbolizer/symbolizer_process.h"

@@ -6,7 +6,6 @@
 #ifndef MEMTRACE_REPORT_VALGRIND_STACK_KEY_H_
 #define MEMTRACE_REPORT_VALGRIND_STACK_KEY_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -6,7 +6,6 @@
 // goes through, by the outermost call of it: callgrind_annotate sums up the calls that lead to a
 // function, and recursion has several.
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
