@@ -320,7 +320,7 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
   // is installed beside it.
   const auto add_of_library = [&](const Frame& frame) {
     if (render::IsOfLibrary(frame) && !frame.function.empty()) {
-      add_line(FunctionIdentity(frame.function));
+      add_line(FunctionIdentity(frame.function.substr(0, frame.function.find('@'))));
     }
   };
   const bool around_library = render::IsAroundItsLibrary(stack, cut);
