@@ -123,10 +123,7 @@ void AddReportOptions(CLI::App* command, render::ReportFlags* flags) {
                       "Every pointer into the block at that address")
       ->type_name("0xADDRESS");
   command->add_flag("--full", flags->full, "Every row, every frame, nothing shortened");
-  command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
-  command->add_option("--width", flags->width, "Columns of text, 60 to 200")
-      ->type_name("N")
-      ->check(TextColumns, "");
+  AddTextOptions(command, &flags->color, &flags->width);
   command->add_option("--jobs", flags->jobs, "Threads that read the trace: one a processor")
       ->type_name("N")
       ->check(WholeNumber, "");

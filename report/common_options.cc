@@ -59,16 +59,6 @@ std::string WholeNumber(const std::string& text) {
   return absl::StrCat("\"", text, "\" is ", digits ? "too large" : "not a whole number");
 }
 
-std::string TextColumns(const std::string& text) {
-  const std::string wrong = WholeNumber(text);
-  size_t columns = 0;
-  if (!wrong.empty() || (absl::SimpleAtoi(text, &columns) && columns >= render::kMinWidth &&
-                         columns <= render::kMaxWidth)) {
-    return wrong;
-  }
-  return absl::StrCat(text, " is not from ", render::kMinWidth, " to ", render::kMaxWidth);
-}
-
 std::string PositiveNumber(const std::string& text) {
   const std::string wrong = WholeNumber(text);
   return wrong.empty() && text.find_first_not_of('0') == text.npos ? "0 is too few" : wrong;
@@ -76,6 +66,22 @@ std::string PositiveNumber(const std::string& text) {
 
 std::string ThreadName(const std::string& text) {
   return text.empty() ? "a thread has a name or a tid, and this is empty" : "";
+}
+
+void AddTextOptions(CLI::App* command, std::string* color, size_t* width) {
+  const auto columns = [](const std::string& text) -> std::string {
+    const std::string wrong = WholeNumber(text);
+    size_t number = 0;
+    if (!wrong.empty() || (absl::SimpleAtoi(text, &number) && number >= render::kMinWidth &&
+                           number <= render::kMaxWidth)) {
+      return wrong;
+    }
+    return absl::StrCat(text, " is not from ", render::kMinWidth, " to ", render::kMaxWidth);
+  };
+  command->add_option("--color", *color, "auto (default), always, never")->type_name("WHEN");
+  command->add_option("--width", *width, "Columns of text, 60 to 200")
+      ->type_name("N")
+      ->check(columns, "");
 }
 
 }  // namespace memtrace::report

@@ -3,6 +3,7 @@
 #ifndef MEMTRACE_REPORT_COMMON_OPTIONS_H_
 #define MEMTRACE_REPORT_COMMON_OPTIONS_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,14 @@ struct NameFlags {
 // `when` begins their descriptions: "With --add: ".
 void AddNameOptions(CLI::App* command, const NameFlags& flags, absl::string_view when = "");
 
+// How text is printed: --color, --width. What --color is given is parsed by the command.
+void AddTextOptions(CLI::App* command, std::string* color, size_t* width);
+
 // For CLI11: empty when there is such a directory.
 std::string Directory(const std::string& path);
 // For CLI11, which takes "-1" for a large number, and whose own check has an unreadable
 // message: empty when `text` is a whole number.
 std::string WholeNumber(const std::string& text);
-std::string TextColumns(const std::string& text);  // of --width
 // For CLI11: empty when `text` is a whole number that is not 0.
 std::string PositiveNumber(const std::string& text);
 // For CLI11: empty when `text` may be the value of --thread, which is anything but empty.

@@ -27,9 +27,7 @@ void AddComparisonOptions(CLI::App* command, ComparisonFlags* flags, const Compa
   command->add_option("--top", flags->top, words.top)
       ->type_name("N")->check(WholeNumber, "");
   command->add_flag("--full", flags->full, words.full);
-  command->add_option("--color", flags->color, "auto (default), always, never")->type_name("WHEN");
-  command->add_option("--width", flags->width, "Columns of text, 60 to 200")
-      ->type_name("N")->check(TextColumns, "");
+  AddTextOptions(command, &flags->color, &flags->width);
   AddNameOptions(command, {&flags->debug_dirs, &flags->sysroot, &flags->debuginfod}, words.names);
 }
 

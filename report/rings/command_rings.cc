@@ -177,9 +177,7 @@ void RegisterRingsCommand(CLI::App& app, int* exit_code) {
   command->add_option("--match", common.match,
                       "Only sites with a frame whose function, file or\nmodule matches")
       ->type_name("REGEX");
-  command->add_option("--color", common.color, "auto (default), always, never")->type_name("WHEN");
-  command->add_option("--width", common.width, "Columns of text, 60 to 200")
-      ->type_name("N")->check(TextColumns, "");
+  AddTextOptions(command, &common.color, &common.width);
   AddNameOptions(command, {&common.debug_dirs, &common.sysroot, &common.debuginfod});
   command->footer(
       "Examples:\n"
