@@ -240,7 +240,9 @@ describe('an ordinary page', () => {
     assert.match(await page.locator('.timeline .u-legend').last().textContent(), /2 others.*Last/);
     for (const view of ['summary', 'flame', 'sources']) {
       await show(page, view);
-      assert.match(await page.locator(`#panel-${view}`).innerText(), /Not drawn: 800 KiB by which others shrank; all together shrank by 160 KiB\./, view);
+      assert.match(await page.locator(`#panel-${view}`).innerText(), view === 'flame'
+        ? /Not drawn: 800 KiB by which other stacks shrank, which may be of functions that are drawn; all together shrank by 160 KiB\./
+        : /Not drawn: 800 KiB by which others shrank; all together shrank by 160 KiB\./, view);
     }
   }));
 
@@ -986,5 +988,51 @@ describe('names that would be something else', () => {
     const answer = await page.evaluate(() => fetch('https://example.org/').then(() => 'fetched', () => 'refused'));
     assert.equal(answer, 'refused');
     await page.context().close();
+  });
+});
+
+describe('figures that are added up, and paper', () => {
+  test('says of a caller what all of its stacks grew by', async () => {
+    // Put by one way has 300 KiB less, and by another 200 KiB more.
+    altered('told.html', 'moved.html', (document) => {
+      const point = (interval, live) => [interval, 1, 0, 1, live << 10];
+      document.series = { begin_s: 0, interval_s: 0.02, points: [[...point(0, 300), ...point(60, 0)], point(60, 200), [...point(0, 10), ...point(60, 60)]] };
+    });
+    await on('moved.html', '#from=1&to=1.5', async (page) => {
+      const panel = page.locator('#panel-summary');
+      const bars = await panel.locator('.bars li').allInnerTexts();
+      assert.equal(bars.length, 1);
+      assert.match(bars[0], /^50\.0 KiB 100\.0 %.*Get/s);
+      assert.match(await panel.innerText(), /Not drawn: 100 KiB by which others shrank; all together shrank by 50\.0 KiB\./);
+      await show(page, 'sites');
+      assert.deepEqual((await rows(page, 'sites').locator('td:first-child').allTextContents()).map((text) => text.slice(1)), ['50.0 KiB', '-100 KiB']);
+      await show(page, 'flame');
+      assert.match(await page.locator('#panel-flame').innerText(), /Not drawn: 300 KiB by which other stacks shrank, which may be of functions that are drawn/);
+      // What has more in it is there, though it is not drawn itself.
+      await show(page, 'sources');
+      const sources = page.locator('#panel-sources');
+      assert.equal(await sources.locator('.rings').isVisible(), false);
+      assert.match(await sources.locator('.bars li').innerText(), /^-50\.0 KiB\s+work\/src\/cache\.cc$/);
+      await sources.locator('.bars button').click();
+      assert.match(await sources.locator('.bars li').innerText(), /^50\.0 KiB 100\.0 %.*Get/s);
+      assert.match(await sources.locator('.details').innerText(), /cache\.cc: -50\.0 KiB\. Not drawn: 100 KiB by which others shrank/);
+    });
+  });
+
+  test('draws in a ring no more than there is room for', async () => {
+    // A folder that grew by 900 KiB, with files in it that grew by 1200 KiB.
+    altered('ordinary.html', 'rings.html', ({ series }) => {
+      const point = (interval, live) => [interval, 1, 0, 1, live << 10];
+      series.points = series.points.map((_, i) => [...point(0, i === 0 ? 300 : 0), ...point(60, i === 0 ? 0 : 400)]);
+    });
+    await on('rings.html', '#view=sources&from=1&to=1.5', async (page) => {
+      const sources = page.locator('#panel-sources');
+      assert.match(await sources.locator('.bars li').innerText(), /^900 KiB 100\.0 %\s+work\/src$/);
+      const middles = await sources.locator('.rings path').evaluateAll((paths) => paths.map(({ style }) => Number(style.getPropertyValue('--hue'))));
+      assert.ok(middles.length >= 5 && middles.every((degrees) => degrees > 0 && degrees < 360), String(middles));
+      await sources.locator('.bars button').click();
+      assert.deepEqual((await sources.locator('.bars small').allInnerTexts()).map((text) => text.trim()), ['33.3 %', '33.3 %', '33.3 %']);
+      assert.match(await sources.locator('.details').innerText(), /: 900 KiB\. Not drawn: 300 KiB by which others shrank; all together grew by 900 KiB/);
+    });
   });
 });
