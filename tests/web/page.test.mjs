@@ -1035,4 +1035,22 @@ describe('figures that are added up, and paper', () => {
       assert.match(await sources.locator('.details').innerText(), /: 900 KiB\. Not drawn: 300 KiB by which others shrank; all together grew by 900 KiB/);
     });
   });
+
+  test('breaks a long name on paper, so that all columns are there', async () => {
+    const long = `ns::${'VeryLongTemplate<'.repeat(20)}int${'>'.repeat(20)}::${'operation_'.repeat(40)}end`;
+    altered('ordinary.html', 'long_name.html', ({ strings }) => { strings[strings.indexOf('Keep')] = long; });
+    await on('long_name.html', '', async (page) => {
+      await page.emulateMedia({ media: 'print' });
+      await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+      await drawn(page);
+      const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+      assert.ok(wide <= room, `${wide} in ${room}`);
+      for (const view of ['leaks', 'growth', 'sites']) {
+        for (const box of await page.locator(`#panel-${view} th`).all()) {
+          const { x, width } = await box.boundingBox();
+          assert.ok(width > 10 && x + width <= room, `${view}: ${x} ${width}`);
+        }
+      }
+    }, { viewport: { width: 718, height: 1000 } });
+  });
 });
