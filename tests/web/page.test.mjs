@@ -1053,4 +1053,25 @@ describe('figures that are added up, and paper', () => {
       }
     }, { viewport: { width: 718, height: 1000 } });
   });
+
+  test('has whole words in the heads of short tables, where there is little room', async () => {
+    for (const width of [320, 400]) {
+      for (const [name, view] of [['ordinary.html', 'threads'], ['ordinary.html', 'faults'], ['ordinary.html', 'mappings'], ['mismatched.html', 'leaks']]) {
+        await on(name, `#view=${view}`, async (page) => {
+          const heads = page.locator(`#panel-${view} .plain thead th`);
+          assert.ok(await heads.count() > 0, view);
+          // In as many lines as the longest word alone has: one for each word at most.
+          const broken = await heads.evaluateAll((all) => all.filter((head) => {
+            const range = document.createRange();
+            range.selectNodeContents(head);
+            const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+            return lines > head.textContent.split(' ').length;
+          }).map((head) => head.textContent));
+          assert.deepEqual(broken, [], `${view} at ${width}`);
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+          assert.ok(wide <= width, `${view}: ${wide}`);
+        }, { viewport: { width, height: 800 } });
+      }
+    }
+  });
 });
