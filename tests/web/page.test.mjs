@@ -1099,4 +1099,14 @@ describe('figures that are added up, and paper', () => {
       assert.deepEqual(await page.locator('#panel-leaks th[aria-sort=descending]').allTextContents(), ['Bytes']);
     });
   });
+
+  test('says of the table of growth that a chosen time narrows no figure of it', () => on('ordinary.html', '#view=growth', async (page) => {
+    const figures = () => rows(page, 'growth').filter({ hasText: 'Keep' }).locator('td.number').allTextContents();
+    const before = await figures();
+    await page.evaluate(() => { location.hash = '#view=growth&from=0.5&to=0.6'; });
+    await page.waitForFunction(() => document.querySelector('.chip').classList.contains('active'));
+    await drawn(page);
+    assert.deepEqual(await figures(), before);
+    assert.match(await page.locator('#panel-growth .note').textContent(), /; verdicts, rates, live bytes and peaks are of the whole run$/);
+  }));
 });
