@@ -48,6 +48,7 @@ Json RunJson(const RunSummary& run) {
       {"executables", run.executables},
       {"estimated", run.sampled},
       {"leaks_known", run.scanned},
+      {"all_recorded", run.all_recorded},
       {"notes", run.notes},
       {"totals", AmountsJson(run.totals, run.scanned, run.sampled)}};
 }

@@ -286,6 +286,7 @@ absl::StatusOr<RunSummary> SummarizeTrace(const std::string& path, const Summary
   run.sampled = analysis.process.sample_bytes != 0;
   run.match = options.match;
   run.scanned = scan != nullptr;
+  run.all_recorded = AllRecorded(analysis.coverage);
   run.executables = {std::string(render::FileNameOf(analysis.process.executable))};
   if (run.sampled) run.sample_bytes[run.executables.front()] = analysis.process.sample_bytes;
   run.totals = AmountsOf(analysis.totals);
@@ -342,6 +343,7 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   run.end = EndOf(first.process);
   run.processes = tree.tree.processes;
   run.sampled = tree.sample_bytes != 0;
+  run.all_recorded = tree.not_all_recorded == 0 && std::ranges::all_of(tree.skipped, &TreeAnalysis::Skipped::is_copy);
   run.match = options.match;
   run.totals = AmountsOf(tree.totals);
   run.totals.Add(losses.totals());

@@ -71,6 +71,7 @@ struct RunSummary {
   // the largest of its traces.
   std::map<std::string, uint64_t> sample_bytes;
   bool scanned = false;      // the kinds of leaks are known
+  bool all_recorded = true;  // AllRecorded() of each of its traces, and each could be read
   Amounts totals;  // of all sites, also those that do not match; peak: of the largest process
   std::vector<std::string> executables;  // file names
   std::vector<std::string> notes;        // what is missing in it

@@ -301,6 +301,7 @@ TEST(DiffTextTest, SaysThatOnlySomeSitesWereLookedAt) {
 TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {
   RunSummary before = MadeRun("old", 1, 10), after = MadeRun("new", 1, 10);
   Site(&before, "a", 5), Site(&after, "a", 9), Site(&after, "b\x1b", 1);
+  after.all_recorded = false;
   render::StringSink out;
   const auto diff = CompareRuns(before, after, {});
   RenderDiffJson(*diff, SIZE_MAX, out);
@@ -314,6 +315,8 @@ TEST(DiffJsonTest, HasTheSchemaAndBothAmounts) {
   EXPECT_EQ(json["sites"][1]["change"], 4);
   EXPECT_EQ(json["sites"][1]["old_amounts"]["live_bytes"], 5);
   EXPECT_TRUE(json["old"]["totals"]["definite_bytes"].is_null()) << "not known is not 0";
+  EXPECT_EQ(json["old"]["all_recorded"], true);
+  EXPECT_EQ(json["new"]["all_recorded"], false);
   render::StringSink one;
   RenderDiffJson(*diff, 1, one);
   EXPECT_EQ(nlohmann::json::parse(one.text())["sites"].size(), 1u);

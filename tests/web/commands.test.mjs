@@ -226,6 +226,38 @@ describe('memtrace diff --format html of samples', () => {
   });
 });
 
+describe('memtrace diff --format html of what may not be all', () => {
+  test('has no good news where something is missing, or of samples, and says which', async () => {
+    const made = memtrace('diff', trace('leaks'), trace('leaks'), '--format', 'html', '-o', page('same.html'));
+    assert.equal(made.status, 0, made.stderr);
+    for (const [name, key, value, title] of [['lacking.html', 'all_recorded', false, 'Nothing of what was recorded is new or grew'],
+                                             ['samples.html', 'estimated', true, 'Nothing of what was sampled is new or grew']]) {
+      altered('same.html', name, ({ diff }) => {
+        assert.deepEqual([diff.old.all_recorded, diff.old.estimated], [true, false]);
+        diff.new[key] = value;
+      });
+      await on(name, '', async (shown) => {
+        assert.equal(await shown.locator('.verdict.good').count(), 0);
+        assert.equal(await shown.locator('.verdict.unknown h2').first().innerText(), title);
+        assert.equal(await shown.getByRole('heading', { name: 'Not everything was recorded' }).count(), key === 'all_recorded' ? 1 : 0);
+      });
+    }
+  });
+
+  test('does not take every note for one of something that is missing', async () => {
+    const made = memtrace('diff', trace('leaks'), trace('leaks'), '--format', 'html', '-o', page('same.html'));
+    assert.equal(made.status, 0, made.stderr);
+    altered('same.html', 'remark.html', ({ diff }) => {
+      diff.old.notes = ['app is not the file that ran'];
+      diff.new.notes = ['app is not the file that ran', 'nor is its library'];
+    });
+    await on('remark.html', '', async (shown) => {
+      assert.deepEqual(await shown.locator('.verdict h2').allInnerTexts(), ['Nothing is new, nothing grew', '0 B in all', 'Note', 'Notes']);
+      assert.equal(await shown.locator('.verdict.good').count(), 1);
+    });
+  });
+});
+
 describe('memtrace compare --format html', () => {
   before(() => {
     const made = memtrace('compare', trace('leaks'), join(source, 'tests/fuzz/valgrind_xml/protocol6.xml'), '--format', 'html', '-o', page('compare.html'));

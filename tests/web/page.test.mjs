@@ -11,3 +11,4 @@ import './page_address.mjs';
 import './page_look.mjs';
 import './page_large.mjs';
 import './page_hostile.mjs';
+import './page_sums.mjs';

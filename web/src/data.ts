@@ -188,7 +188,7 @@ export interface DiffRow {
   allocator: string; caller: string; file: string | null; line: number | null; stack: string[];
 }
 interface DiffRun {
-  name: string; estimated: boolean; command: string; end: string; start_time: string | null; duration_s: number; processes: number;
+  name: string; estimated: boolean; all_recorded: boolean; command: string; end: string; start_time: string | null; duration_s: number; processes: number;
   notes: string[]; totals: { [key: string]: number | null };
 }
 export interface DiffDocument {

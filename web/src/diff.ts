@@ -71,18 +71,22 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
   // Nor is what another sample might have shown.
   const chance = counts.by_chance === 0 ? ''
     : ` ${plural(counts.by_chance, 'more site')} ${counts.by_chance === 1 ? 'differs' : 'differ'} by no more than another sample might.`;
-  const nothing = !part && !chance ? 'Nothing is new, nothing grew'
-    : `Nothing${part ? ' that matches' : ''} is new or grew${chance ? ' by more than chance' : ''}`;
+  // Nor is it where not everything was recorded, or of a sample.
+  const recorded = [diff.old, diff.new].every((one) => one.all_recorded);
+  const ofWhat = estimated ? ' of what was sampled' : recorded ? '' : ' of what was recorded';
+  const sure = !part && !chance && !ofWhat;
+  const nothing = sure ? 'Nothing is new, nothing grew'
+    : `Nothing${part ? ' that matches' : ofWhat} is new or grew${chance ? ' by more than chance' : ''}`;
   root.replaceChildren(h('div', { class: 'page' },
     h('header', {}, h('h1', {}, 'memtrace diff', h('small', {}, ' ', name(diff.old.name), ' → ', name(diff.new.name))), theme.button),
     h('section', { class: 'verdicts', 'aria-label': 'Verdict' },
-      card({ kind: diff.grew ? 'bad' : part || chance ? 'unknown' : 'good',
+      card({ kind: diff.grew ? 'bad' : sure ? 'good' : 'unknown',
              title: diff.grew ? `${plural(grew, 'site')} new or grown` : nothing,
              text: `By ${diff.by}${unit}: ${counts.new} new, ${counts.grown} grown, ${counts.shrunk} shrunk, ${counts.gone} gone, ${counts.same} the same.${chance}${part}` }),
       card(whole ? { kind: 'unknown', title: `${signed(after - before)} in all`, text: `From ${amount(before)} to ${amount(after)}; the ${shown}: ${signed(change)}.` }
         : { kind: 'unknown', title: `${signed(change)} over the sites below`, text: `These are the ${shown}, not all.` }),
-      ...[diff.old, diff.new].filter((one) => one.notes.length > 0).map((one) =>
-        card({ kind: 'warning', title: 'Not everything was recorded', text: `${one.name}: ${one.notes.map((note) => without(`${one.name}: `, note)).join('; ')}` }))),
+      ...[diff.old, diff.new].filter((one) => one.notes.length > 0 || !one.all_recorded).map((one) =>
+        card({ kind: 'warning', title: !one.all_recorded ? 'Not everything was recorded' : one.notes.length > 1 ? 'Notes' : 'Note', text: `${one.name}: ${one.notes.map((note) => without(`${one.name}: `, note)).join('; ')}` }))),
     h('main', {},
       h('h2', {}, 'Runs'),
       besides([diff.old.name, diff.new.name], [

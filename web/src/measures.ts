@@ -9,10 +9,10 @@ export interface Measure {
   id: string;
   title: string;
   text: (value: number) => string;
-  of: (site: Site) => number;
+  of: (site: Site) => number;  // less than nothing of one that shrank: such values are added up before they are compared
   all: () => number | null;  // of all sites, also of those that are not in the page; null where that is not known
-  // What cannot be drawn beside it, in words; empty where there is none.
-  besides?: (sites: Site[]) => string;
+  // What of the values of all that could be drawn is less than nothing, in words; empty where there is none. `who`: has it.
+  besides?: (values: number[], who?: string) => string;
 }
 
 type Row = [id: string, title: string, text: 'bytes' | 'count', of?: 'kernel'];
@@ -55,9 +55,9 @@ export function measuresOf(report: Report, figures: Figures): Measure[] {
 }
 
 export function rangedMeasures(inRange: (site: Site) => InRange, points: () => Point[], figures: Figures): Measure[] {
-  return RANGED.map(([id, title, text]) => ({ id, title, text: figures[text], of: (site) => Math.max(0, inRange(site)[id]),
+  return RANGED.map(([id, title, text]) => ({ id, title, text: figures[text], of: (site) => inRange(site)[id],
     all: () => ofPoints(points(), id),
-    ...(id === 'growth_bytes' ? { besides: (sites: Site[]) => shrunk(sites, inRange, figures) } : {}) }));
+    ...(id === 'growth_bytes' ? { besides: (values: number[], who?: string) => shrunk(values, figures, who) } : {}) }));
 }
 
 // What the timeline tells of all sites. How much those grew that did not shrink it does not.
@@ -66,10 +66,9 @@ function ofPoints(points: Point[], id: keyof InRange): number | null {
   return id === 'live_bytes' || id === 'live_blocks' ? points[points.length - 1][id] : points.reduce((sum, point) => sum + point[id], 0);
 }
 
-function shrunk(sites: Site[], inRange: (site: Site) => InRange, figures: Figures): string {
-  const changes = sites.map((site) => inRange(site).growth_bytes);
+function shrunk(changes: number[], figures: Figures, who = 'others shrank'): string {
   const sum = (some: number[]) => some.reduce((total, one) => total + one, 0);
   const down = changes.filter((change) => change < 0);
   return down.length === 0 ? ''
-    : `Not drawn: ${figures.bytes(-sum(down))} by which others shrank; all together ${sum(changes) < 0 ? 'shrank' : 'grew'} by ${figures.bytes(Math.abs(sum(changes)))}.`;
+    : `Not drawn: ${figures.bytes(-sum(down))} by which ${who}; all together ${sum(changes) < 0 ? 'shrank' : 'grew'} by ${figures.bytes(Math.abs(sum(changes)))}.`;
 }

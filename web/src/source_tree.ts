@@ -7,7 +7,7 @@ import { baseName } from './text';
 export interface SourceNode {
   name: string;
   path: string;   // from the root on, with "/"; tells a node from all others
-  value: number;
+  value: number;  // of all that is in it, also of what is left out
   children: Map<string, SourceNode>;
 }
 
@@ -24,12 +24,13 @@ function child(of: SourceNode, name: string): SourceNode {
   return found;
 }
 
-// By the frame that a table names; where no file is known, by module.
+// By the frame that a table names; where no file is known, by module. What shrank is left out, but for folders and files in
+// which something grew.
 export function sourceTree(stacks: Stacks, sites: Site[], of: (site: Site) => number): SourceNode {
   const root = node('all', '');
   for (const site of sites) {
     const value = of(site);
-    if (value <= 0) continue;
+    if (value === 0) continue;
     const caller = stacks.caller(site.stack);
     const file = caller < 0 ? '' : stacks.file(caller);
     const parts = caller < 0 ? ['[no stack]']
@@ -43,7 +44,20 @@ export function sourceTree(stacks: Stacks, sites: Site[], of: (site: Site) => nu
       at.value += value;
     }
   }
+  leaveOut(root);
   return joined(root);
+}
+
+function leaveOut(at: SourceNode): void {
+  for (const [name, each] of at.children) {
+    leaveOut(each);
+    if (each.value <= 0 && each.children.size === 0) at.children.delete(name);
+  }
+}
+
+// What the parts of it that can be drawn have together: more than it has itself, where others of them shrank.
+export function drawnOf(at: SourceNode): number {
+  return [...at.children.values()].reduce((sum, each) => sum + Math.max(0, each.value), 0);
 }
 
 // Folders that have one folder and nothing else in them are one.

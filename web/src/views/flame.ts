@@ -52,10 +52,12 @@ export class FlameView implements View {
     const { state, stacks, measure } = model;
     const callers = state.get('direction') === 'callers';
     for (const [value, input] of this.buttons) input.checked = (value === 'callers') === callers;
-    const besides = measure?.besides?.(model.sites()) ?? '';
+    const changes = measure ? model.sites().map((site) => ({ stack: site.stack, value: measure.of(site) })) : [];
+    // No box can be narrower than nothing, so that what shrank is left out stack by stack.
+    const besides = measure?.besides?.(changes.map(({ value }) => value), 'other stacks shrank, which may be of functions that are drawn') ?? '';
     this.besides.textContent = besides;
     this.besides.hidden = besides === '';
-    const sites = measure ? model.sites().map((site) => ({ stack: site.stack, value: measure.of(site) })) : [];
+    const sites = changes.map(({ stack, value }) => ({ stack, value: Math.max(0, value) }));
     const sum = added(sites);
     this.chart.element.hidden = this.leftOut.hidden = sum === 0;
     this.empty.hidden = sum > 0;

@@ -55,7 +55,7 @@ export class GrowthView implements View {
     // The text counts these: a caller once, whatever called it.
     const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
     this.table.setRows(sites, `${plural(sites.length, 'stack')}, ${count(growing.length)} growing` +
-      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts and rates are of ${this.model.extent}` +
+      (growing.length > callers ? ` at ${plural(callers, 'call site')}` : '') + `; verdicts, rates, live bytes and peaks are of ${this.model.extent}` +
       moreText(more), this.model.state.sortOf(this.id));
   }
 

@@ -31,12 +31,19 @@ export class LeaksView implements View {
     this.notes = [new WholeNote(model), new WholeNote(model)];
     const scanned = report.leak_scan !== null;
     this.title = scanned ? 'Leaks' : 'Unfreed';
+    // As everywhere, first is what most was lost with: the head of a list may have few bytes itself.
+    const leads = report.leaks.some((leak) => leak.indirect_bytes);
+    const withIndirect = (leak: Leak) => leak.bytes + (leak.indirect_bytes ?? 0);
     const time = (id: 'first_time_s' | 'last_time_s', title: string): Column<Leak> => ({
       id, title, number: true, width: '6.5em', value: (leak) => leak[id], cell: (leak) => seconds(leak[id]),
     });
     const columns: Column<Leak>[] = [
       { id: 'kind', title: 'Kind', width: report.leaks.some((leak) => leak.of_runtime) ? '16em' : '10em', value: (leak) => KINDS[leak.kind] ?? leak.kind,
         cell: (leak) => h('span', { class: `tag ${leak.of_runtime ? 'reachable' : leak.kind}` }, KINDS[leak.kind] ?? leak.kind, leak.of_runtime && ', the runtime’s') },
+      ...(leads ? [{
+        id: 'all', title: 'In all', help: 'Bytes, and those of the blocks that only these lead to', number: true, width: '7em',
+        value: withIndirect, cell: (leak: Leak) => figures.bytes(withIndirect(leak)),
+      }] : []),
       { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (leak) => leak.bytes, cell: (leak) => figures.bytes(leak.bytes) },
       ...(figures.estimated ? [{
         id: 'interval', title: '95 % interval', number: true, width: '13em', value: (leak: Leak) => leak.bytes_high ?? 0,
@@ -55,7 +62,7 @@ export class LeaksView implements View {
         cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
     ];
     this.table = new Table<Leak>({
-      label: this.title, columns, sort: '-bytes',
+      label: this.title, columns, sort: leads ? '-all' : '-bytes',
       onSort: (sort) => state.set({ sort }),
       key: (leak) => `${leak.kind} ${leak.fingerprint} ${leak.stack} ${leak.record ?? ''}`,
       detail: (leak) => h('div', {},

@@ -4,8 +4,9 @@
 import { hierarchy, partition, type HierarchyRectangularNode } from 'd3-hierarchy';
 import { arc } from 'd3-shape';
 import { h, name, svg } from '../dom';
+import type { Measure } from '../measures';
 import type { Model, View } from '../model';
-import { find, sourceTree, type SourceNode } from '../source_tree';
+import { drawnOf, find, sourceTree, type SourceNode } from '../source_tree';
 import { PartNote } from '../part_note';
 import { share } from '../text';
 
@@ -48,15 +49,15 @@ export class SourcesView implements View {
     this.path.replaceChildren(...way.map((each, i) => i === way.length - 1
       ? h('span', { 'aria-current': 'location' }, name(each.name))
       : this.button(each)));
-    this.drawRings(at, measure.text, measure.title);
-    const children = [...at.children.values()].sort((a, b) => b.value - a.value);
+    const children = [...at.children.values()].sort((a, b) => b.value - a.value), drawn = drawnOf(at);
     this.list.replaceChildren(...children.slice(0, 200).map((each) => h('li', {},
-      h('span', { class: 'bar', style: { width: `${(100 * each.value) / children[0].value}%` } }),
-      h('span', { class: 'value' }, measure.text(each.value), h('small', {}, ` ${share(each.value, at.value)}`)),
+      h('span', { class: 'bar', style: { width: `${each.value > 0 ? (100 * each.value) / children[0].value : 0}%` } }),
+      h('span', { class: 'value' }, measure.text(each.value), each.value > 0 && h('small', {}, ` ${share(each.value, drawn)}`)),
       h('span', { class: 'what' }, each.children.size > 0 ? this.button(each) : name(each.name)))));
-    this.rings.toggleAttribute('hidden', children.length === 0);
+    this.rings.toggleAttribute('hidden', drawn === 0);
+    if (drawn > 0) this.drawRings(at, drawn, measure);
     if (children.length === 0) this.list.append(nothing('No site has anything of it.'));
-    const besides = measure.besides?.(model.sites()) ?? '';
+    const besides = measure.besides?.([drawn, at.value - drawn]) ?? '';
     this.details.textContent = `${at.name}: ${measure.text(at.value)}${besides && `. ${besides}`}`;
   }
 
@@ -78,9 +79,12 @@ export class SourcesView implements View {
 
   private go(to: SourceNode): void { this.model.state.set({ folder: to.path }, true); }
 
-  private drawRings(at: SourceNode, text: (value: number) => string, title: string): void {
-    const root = hierarchy(at, (each) => [...each.children.values()].filter((one) => one.value >= at.value * NARROWEST))
-      .each((each: any) => { each.value = each.data.value; })
+  private drawRings(at: SourceNode, drawn: number, { text, title, besides }: Measure): void {
+    const root = hierarchy(at, (each) => [...each.children.values()].filter((one) => one.value > 0 && one.value >= drawn * NARROWEST))
+      // Where some of a folder shrank, the others have its part of the ring by what they have of all that grew in it.
+      .eachBefore((each: any) => {
+        each.value = each.parent ? (each.parent.value * each.data.value) / Math.max(each.parent.data.value, drawnOf(each.parent.data)) : 1;
+      })
       .sort((a, b) => b.data.value - a.data.value) as Ring;
     partition<SourceNode>().size([2 * Math.PI, root.height + 1])(root);
     const levels = Math.min(root.height + 1, RINGS);
@@ -95,7 +99,7 @@ export class SourcesView implements View {
         style: { '--hue': String(hue), '--depth': String(each.depth) },
         on: {
           click: () => { if (each.data.children.size > 0) this.go(each.data); },
-          pointerover: () => { this.details.textContent = `${each.data.path || 'all'}: ${text(each.data.value)}, ${share(each.data.value, at.value)}`; },
+          pointerover: () => { this.details.textContent = `${each.data.path || 'all'}: ${text(each.data.value)}${besides ? '' : `, ${share(each.data.value, drawn)}`}`; },
         },
       });
       path.append(svg('title', {}, `${each.data.path || 'all'}: ${text(each.data.value)}`));

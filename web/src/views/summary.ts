@@ -116,20 +116,20 @@ export class SummaryView implements View {
     const { measure } = model;
     if (!measure) return h('section', {}, h('h3', {}, 'Sites'), h('p', {}, 'No site allocated.'));
     const byCaller = new Map<number, { value: number; sites: Site[] }>();
-    let sum = 0;
     for (const site of model.sites()) {
       const caller = model.stacks.caller(site.stack), value = measure.of(site);
       const group = byCaller.get(caller) ?? { value: 0, sites: [] };
       group.value += value;
       group.sites.push(site);
       byCaller.set(caller, group);
-      sum += value;
     }
+    const values = [...byCaller.values()].map(({ value }) => value);
+    const sum = values.reduce((total, value) => total + Math.max(0, value), 0);
     const known = model.all(measure), all = Math.max(sum, known ?? 0);
     const part = partText(model, known === null ? 'these' : 'all');
     const largest = [...byCaller].filter(([, { value }]) => value > 0).sort((a, b) => b[1].value - a[1].value).slice(0, 8);
     const interval = (sites: Site[]) => (!model.figuresOfRange && (measure.id === 'bytes_allocated' || measure.id === 'live_bytes') ? model.interval(sites, measure.id) : '');
-    const besides = measure.besides?.(model.sites());
+    const besides = measure.besides?.(values);
     return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), part && h('p', { class: 'note' }, part), besides && h('p', { class: 'note' }, besides),
       h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
