@@ -343,7 +343,8 @@ absl::StatusOr<RunSummary> SummarizeTree(const std::vector<std::string>& paths,
   run.end = EndOf(first.process);
   run.processes = tree.tree.processes;
   run.sampled = tree.sample_bytes != 0;
-  run.all_recorded = tree.not_all_recorded == 0 && std::ranges::all_of(tree.skipped, &TreeAnalysis::Skipped::is_copy);
+  run.all_recorded = tree.not_all_recorded == 0 &&
+                     std::ranges::all_of(tree.skipped, &TreeAnalysis::Skipped::is_copy);
   run.match = options.match;
   run.totals = AmountsOf(tree.totals);
   run.totals.Add(losses.totals());

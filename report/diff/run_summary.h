@@ -76,8 +76,8 @@ struct RunSummary {
   std::vector<std::string> executables;  // file names
   std::vector<std::string> notes;        // what is missing in it
   std::vector<std::string> incomplete;   // those of the notes that tell of lost events
-  std::vector<std::string>
-      nameless;  // modules that are gone or another build now, with frames of sites in them
+  // Modules that are gone or another build now, with frames of sites in them.
+  std::vector<std::string> nameless;
   std::vector<std::string> skipped;      // traces that could not be read, and why
   std::string match;                     // of `sites`; empty: all are there
   std::map<SiteKey, RunSite> sites;

@@ -36,8 +36,8 @@ struct FinishedTrace {
 
 struct RunResult {
   std::vector<FinishedTrace> traces;
-  std::vector<std::string>
-      still_running;  // "PROGRAM (pid)", their traces are in the spool, or will be
+  // "PROGRAM (pid)", their traces are in the spool, or will be.
+  std::vector<std::string> still_running;
   std::vector<std::string> failures;       // one sentence each
 };
 
