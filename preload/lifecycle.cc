@@ -135,7 +135,8 @@ std::string_view WithoutFilling(std::string_view arguments) {
   return arguments;
 }
 
-void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_ticks) {
+void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_ticks,
+                  bool forked) {
   const ProcFile command("/proc/self/cmdline", 4 << 20);
   utsname system = {};
   sys::Call(SYS_uname, reinterpret_cast<long>(&system));
@@ -144,7 +145,8 @@ void WriteProcess(uint64_t start_realtime_ns, uint64_t start_ns, uint64_t start_
     out.Bytes(kVersion);
     out.Bytes(g_process.executable.view());
     out.Bytes("");  // the build-id is in the executable's kModule record
-    std::string_view arguments = WithoutFilling(command.text());
+    // Of a program that only begins they are as they were given.
+    std::string_view arguments = forked ? WithoutFilling(command.text()) : command.text();
     uint64_t count = 0;
     for (char c : arguments) count += c == 0;
     out.Number(count);
@@ -221,7 +223,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   g_process.next_sample_stream.store(1, std::memory_order_relaxed);
   g_process.first_break = static_cast<uintptr_t>(sys::Call(SYS_brk));
   g_process.seen_break.store(reinterpret_cast<uintptr_t>(__curbrk), std::memory_order_relaxed);
-  WriteProcess(realtime, start_ns, ticks);
+  WriteProcess(realtime, start_ns, ticks, /*forked=*/parent_trace_id != 0);
   RestartCrossCheck(/*forked=*/parent_trace_id != 0);
   return true;
 }

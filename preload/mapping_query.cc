@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "preload/descriptor_table.h"
 #include "preload/own_memory.h"
 #include "preload/own_proc.h"
 #include "preload/signals_blocked.h"
@@ -71,7 +72,7 @@ bool NameOfMapping(uintptr_t start, Text<8192>& path) {
     return true;
   }
   const long bytes =
-      ReadOwnProc("maps", [&](const char* file) { return sys::ReadFile(file, maps, kMost); });
+      ReadOwnProc("maps", [&](const char* file) { return ReadFile(file, maps, kMost); });
   std::string_view rest(maps, bytes > 0 ? static_cast<size_t>(bytes) : 0);
   bool found = false;
   while (!rest.empty() && !found) {

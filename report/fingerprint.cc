@@ -307,32 +307,13 @@ std::string FingerprintText(absl::Span<const Frame* const> stack, AllocFunction 
                             bool with_lines) {
   std::vector<std::string> lines;
   const render::Cut cut = stack.empty() ? render::Cut() : render::CutStack(stack);
-  const auto add_line = [&](std::string line) {
-    if (std::find(lines.begin(), lines.end(), line) == lines.end())
-      lines.push_back(std::move(line));
-  };
   const auto add = [&](const Frame& frame) {
     std::string line = absl::StrCat(NameOf(frame), "\t", BaseName(frame.file));
     if (with_lines && frame.line != 0) absl::StrAppend(&line, ":", frame.line);
-    add_line(std::move(line));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   };
-  // Of a library's function the name: whether its file is known depends on what
-  // is installed beside it.
-  const auto add_of_library = [&](const Frame& frame) {
-    if (render::IsOfLibrary(frame) && !frame.function.empty()) {
-      add_line(FunctionIdentity(frame.function.substr(0, frame.function.find('@'))));
-    }
-  };
-  const bool around_library = render::IsAroundItsLibrary(stack, cut);
-  bool any_of_project = false;
   for (size_t i = cut.begin; i < cut.end && lines.size() < kFingerprintFrames; ++i) {
-    if (stack[i]->role == FrameRole::kProject && !IsSystemHeader(stack[i]->file)) {
-      if (!any_of_project && i > cut.begin) add_of_library(*stack[i - 1]);
-      any_of_project = true;
-      add(*stack[i]);
-    } else if (around_library) {
-      add_of_library(*stack[i]);
-    }
+    if (stack[i]->role == FrameRole::kProject && !IsSystemHeader(stack[i]->file)) add(*stack[i]);
   }
   if (lines.empty()) {  // nothing of the project: what there is
     for (size_t i = cut.begin; i < cut.end && lines.size() < kFingerprintFrames; ++i) {

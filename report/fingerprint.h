@@ -7,10 +7,6 @@
 //   the project's own frames       each a function and the base name of its file, from the
 //                                  innermost; the first kFingerprintFrames different ones.
 //                                  Without a name: the module and the place in it
-//   what the project called        the function of a library of the system, but libc, libstdc++
-//                                  and their like, that the innermost of them called; of an
-//                                  installed program that is a main() around its library the
-//                                  library's functions as the project's
 //
 // Left out is what differs from build to build: lines, addresses where there are names, sizes,
 // directories; frames of libc, libstdc++, the loader and other modules of the system, and of
@@ -35,7 +31,7 @@
 
 namespace memtrace::report {
 
-inline constexpr int kFingerprintVersion = 3;
+inline constexpr int kFingerprintVersion = 2;
 inline constexpr size_t kFingerprintFrames = 8;  // deeper ones change with the program's structure
 
 // A function as all compilers name it: "app::{lambda}::operator()(int)" of

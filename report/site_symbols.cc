@@ -149,6 +149,7 @@ SiteSymbols::SiteSymbols(const Analysis& analysis, const StackTable& stacks,
       for (const uint64_t pc : pcs) {  // code outside of every file: made at run time
         Frame frame;
         frame.offset = pc;
+        frame.role = render::RoleOf(frame, 0);
         const uint32_t begin = next_frame();
         AddFrame(std::move(frame));
         SetRun({instance, pc}, begin);

@@ -13,15 +13,6 @@ using format::RecordTag;
 // The library tells 16; a hostile trace might tell millions.
 constexpr size_t kMostConfinements = 64;
 
-// A process that sets its title (setproctitle) leaves NULs in the rest of the place of
-// its arguments, which libraries wrote down as empty arguments, dozens of them. One
-// alone may be an argument.
-void DropRestOfTitle(std::vector<std::string>* command) {
-  size_t words = command->size();
-  while (words > 1 && (*command)[words - 1].empty()) --words;
-  if (command->size() - words > 1) command->resize(words);
-}
-
 void ReadProcess(RecordBody& body, TraceMetadata* out) {
   ProcessInfo& p = out->process;
   p.library_version = RecordText(body);
@@ -31,7 +22,6 @@ void ReadProcess(RecordBody& body, TraceMetadata* out) {
   for (uint64_t n = body.Number(); n > 0 && !body.at_end(); --n) {
     p.command.push_back(RecordText(body, TraceMetadata::kLongestArgument));
   }
-  DropRestOfTitle(&p.command);
   p.start_realtime_ns = static_cast<int64_t>(body.Number());
   out->start_monotonic_ns = body.Number();
   out->start_ticks = body.Number();

@@ -106,6 +106,13 @@ bool IsLeaked(const GatePolicy& policy, const GateProcess& process, LeakKind kin
   return kinds.Has(kind) || (kind == LeakKind::kIndirect && kinds.Has(LeakKind::kDefinite));
 }
 
+// With --max-leaked for a process only the sum of its leaks counts, and not each of them.
+bool HasBudget(const GatePolicy& policy, const GateProcess& process) {
+  return std::any_of(policy.max_leaked.begin(), policy.max_leaked.end(), [&](const Limit& limit) {
+    return limit.program.empty() || process.IsNamed(limit.program);
+  });
+}
+
 bool IsWithin(const LeakAmount& allowed, const LeakAmount& leaked, const Tolerance& tolerance) {
   const bool bytes = tolerance.Allows(allowed.bytes, leaked.bytes);
   // A tolerance in bytes is about bytes; blocks then may be as many as they make.
@@ -115,7 +122,7 @@ bool IsWithin(const LeakAmount& allowed, const LeakAmount& leaked, const Toleran
 
 Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& baseline) {
   if (!policy.fail_on.Has(leak->kind)) return Verdict::kReported;
-  if (!policy.gates_each_leak(leak->program)) return Verdict::kBudget;
+  if (leak->has_budget && !policy.has_baseline) return Verdict::kBudget;
   const BaselineEntry* entry = baseline.Find(leak->kind, leak->fingerprint, leak->program);
   if (entry == nullptr) return Verdict::kNew;
   leak->allowed = {entry->bytes, entry->blocks};
@@ -397,6 +404,7 @@ void Judging::SumLosses() {
       sum.leak.working_directory = process.working_directory;
     }
     sum.Add(loss);
+    sum.leak.has_budget &= HasBudget(policy_, process);
     if (loss.kind == LeakKind::kDefinite || loss.kind == LeakKind::kIndirect) {
       lost_[{process.program, fingerprint}].Add(loss);
     }

@@ -50,6 +50,7 @@ struct GateLeak {
   LeakAmount most;            // of one process: bytes, and blocks, each the largest
   LeakAmount most_lost;       // kDefinite: the same with what is indirectly lost there
   uint64_t processes = 0;
+  bool has_budget = true;     // --max-leaked holds for each of them
   std::string working_directory;  // of one of them
   Verdict verdict = Verdict::kReported;
   LeakAmount allowed;         // kGrown, kWithin, kExpired: by the baseline

@@ -53,15 +53,6 @@ struct GatePolicy {
            (!max_leaked.empty() && !fail_on.Has(LeakKind::kUnfreed));
   }
   bool looks_at_unfreed() const { return fail_on.Has(LeakKind::kUnfreed); }
-  // Whether each leak of the program counts. With --max-leaked for it only the sum does, unless a
-  // baseline says how large each leak may be.
-  bool gates_each_leak(absl::string_view of_program) const {
-    if (has_baseline) return true;
-    for (const Limit& limit : max_leaked) {
-      if (limit.program.empty() || limit.program == of_program) return false;
-    }
-    return true;
-  }
 };
 
 // "4096", "512K", "1.5M", "2G", "2GiB", "64 KB": binary units.

@@ -82,10 +82,11 @@ bool GrowthFinder::IsHeld(const SiteHistory& history, uint64_t first_free_ns) co
 // evenness is theirs and not that of what is spread within an interval.
 bool GrowthFinder::IsTooNew(const SiteHistory& history) const {
   constexpr uint64_t kLeastNs = kLeastGrowthRunNs / 2;
-  constexpr uint64_t kLeastShareOfRun = 32;
+  constexpr uint64_t kLeastShareOfRun = 32, kEnoughNs = 10'000'000'000;
   constexpr uint64_t kFewestIntervals = 9;
   const uint64_t time_ns = end_ns_ - std::min(history.first_ns, end_ns_);
-  return time_ns < kLeastNs || time_ns < (end_ns_ - from_ns_) / kLeastShareOfRun ||
+  const uint64_t share_ns = std::min((end_ns_ - from_ns_) / kLeastShareOfRun, kEnoughNs);
+  return time_ns < std::max(kLeastNs, share_ns) ||
          (history.held && time_ns < kFewestIntervals * interval_ns_);
 }
 

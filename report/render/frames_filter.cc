@@ -233,30 +233,21 @@ bool IsBaseLibrary(absl::string_view path) {
   return false;
 }
 
-}  // namespace
-
-bool IsOfLibrary(const Frame& frame) {
-  return frame.role == FrameRole::kSystem && !frame.module.empty() && !IsBaseLibrary(frame.module);
-}
-
-bool IsAroundItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
+// An installed program may be no more than a main() around its package's library: its places are
+// the library's. Else what was found.
+size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
   const auto is_project = [](const Frame* frame) { return frame->role == FrameRole::kProject; };
   const auto begin = stack.begin() + static_cast<ptrdiff_t>(cut.begin);
-  const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
-  const auto innermost = std::find_if(begin, end, is_project);
-  return innermost != end && IsInstalledProgram((*innermost)->module) &&
-         std::none_of(innermost + 1, end, is_project);
-}
-
-namespace {
-
-// Of a program around its library: the first of the library's frames. Else what was found.
-size_t CallerInItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut) {
-  if (!IsAroundItsLibrary(stack, cut)) return cut.caller;
-  const auto begin = stack.begin() + static_cast<ptrdiff_t>(cut.begin);
   const auto caller = stack.begin() + static_cast<ptrdiff_t>(cut.caller);
-  const auto library =
-      std::find_if(begin, caller, [](const Frame* frame) { return IsOfLibrary(*frame); });
+  const auto end = stack.begin() + static_cast<ptrdiff_t>(cut.end);
+  if (caller == end || !is_project(*caller) || !IsInstalledProgram((*caller)->module) ||
+      std::any_of(caller + 1, end, is_project)) {
+    return cut.caller;
+  }
+  const auto library = std::find_if(begin, caller, [](const Frame* frame) {
+    return frame->role == FrameRole::kSystem && !frame->module.empty() &&
+           !IsBaseLibrary(frame->module);
+  });
   return static_cast<size_t>(library - stack.begin());
 }
 

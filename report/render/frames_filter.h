@@ -48,14 +48,6 @@ struct Cut {
 };
 Cut CutStack(absl::Span<const Frame* const> stack);
 
-// A frame of a library of the system, but none of those that every program is built
-// on (libc, libstdc++).
-bool IsOfLibrary(const Frame& frame);
-
-// An installed program may be no more than a main() around its package's library (ruby,
-// LibreOffice): the only frame of the project is its own, and its places are the library's.
-bool IsAroundItsLibrary(absl::Span<const Frame* const> stack, const Cut& cut);
-
 }  // namespace memtrace::report::render
 
 #endif  // MEMTRACE_REPORT_RENDER_FRAMES_FILTER_H_

@@ -275,6 +275,14 @@ TEST(CheckEvidenceTest, LimitsHoldForTheNameThatAProgramWasStartedBy) {
   const Result within = peak("server=1G");
   EXPECT_EQ(within.exit_status, 0) << within.out;
   EXPECT_THAT(within.out, Not(HasSubstr("no process of that name")));
+  // Only the sum counts then, by either name.
+  for (const char* name : {"server", "leaks"}) {
+    const auto leaked = [&](const std::string& most) {
+      return Check({"--run", "--max-leaked", name + ("=" + most), "--", server});
+    };
+    EXPECT_EQ(leaked("1G").exit_status, 0) << leaked("1G").out;
+    EXPECT_EQ(leaked("1").exit_status, 1);
+  }
 }
 
 // One ends within the other.

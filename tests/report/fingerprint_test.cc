@@ -172,57 +172,18 @@ TEST(FingerprintTest, FunctionsWithoutANameAreToldByTheirPlace) {
   EXPECT_EQ(at("", 0x7f0012340000), at("", 0x7f0056780000)) << "code that was made, at a place by chance";
 }
 
-Frame Named(const char* function, const char* module, FrameRole role) {
-  Frame frame;
-  frame.function = function;
-  frame.module = module;
-  frame.role = role;
-  return frame;
-}
-
-std::string Of(const std::vector<Frame>& frames) {
-  std::vector<const Frame*> stack;
-  for (const Frame& frame : frames) stack.push_back(&frame);
-  return Fingerprint(stack, kMalloc);
-}
-
-// A new leak by another library's function passed a gate that knew one of the same main().
-TEST(FingerprintTest, WhatTheProjectCalledOfALibraryTellsItsCallSitesApart) {
-  const Frame main = Named("main", "/work/app", FrameRole::kProject);
-  const auto called = [&](const char* function, const char* module) {
-    return Of({Named("deep_inside", module, FrameRole::kSystem), Named(function, module, FrameRole::kSystem), main});
-  };
-  constexpr char kGlib[] = "/usr/lib/x86_64-linux-gnu/libglib-2.0.so.0";
-  EXPECT_NE(called("g_strsplit", kGlib), called("g_base64_encode", kGlib));
-  EXPECT_EQ(called("g_strsplit", kGlib), called("g_strsplit", "/opt/lib/libglib-2.0.so.0"));
-  EXPECT_EQ(called("g_strsplit", kGlib), Of({Named("g_strsplit", kGlib, FrameRole::kSystem), main}))
-      << "what the library does inside is its own";
-  // Compilers choose among these: strdup() or malloc() and memcpy().
-  constexpr char kC[] = "/lib/x86_64-linux-gnu/libc.so.6";
-  EXPECT_EQ(called("strdup", kC), called("getline", kC));
-  EXPECT_EQ(called("", kGlib), Of({main})) << "no name, no line";
-}
-
-// LibreOffice's, of which nearly all call sites were one.
-TEST(FingerprintTest, OfAProgramAroundItsLibraryTheLibraryIsTheProject) {
-  constexpr char kLibrary[] = "/usr/lib/libruby-3.1.so.3.1";
-  const auto called = [&](const char* program, const char* function) {
-    return Of({Named(function, kLibrary, FrameRole::kSystem), Named("rb_eval", kLibrary, FrameRole::kSystem),
-               Named("ruby_run_node", kLibrary, FrameRole::kSystem), Named("main", program, FrameRole::kProject)});
-  };
-  EXPECT_NE(called("/usr/bin/ruby3.1", "rb_ary_new"), called("/usr/bin/ruby3.1", "rb_str_new"));
-  EXPECT_EQ(called("/work/embeds_ruby", "rb_ary_new"), called("/work/embeds_ruby", "rb_str_new"));
-}
-
-// What a just-in-time compiler made was the only frame that counted: the stacks of all of it were one.
+// What a just-in-time compiler made was the only frame that counted: the stacks below it were one, and a new
+// leak there passed a gate that knew another.
 TEST(FingerprintTest, CodeThatWasMadeIsNoneOfTheProject) {
-  const Frame made = Named("", "", render::RoleOf(Frame{}, 0));
-  const auto below = [&](const char* function) {
-    return Of({Named(function, "/usr/lib/jvm/lib/server/libjvm.so", FrameRole::kSystem), made, made});
-  };
-  EXPECT_NE(below("CompiledIC::compute"), below("CodeCache::allocate"));
-  const Frame own = Named("Native()", "/work/libown.so", FrameRole::kProject);
-  EXPECT_EQ(Of({own, made}), Of({own}));
+  MadeUp trace;
+  const Step made = {"", "", 0, kMadeCode};
+  const auto below = [&](const char* function) { return Of(trace, {Libc("malloc"), Libc(function), made, made}); };
+  EXPECT_NE(below("setlocale"), below("tzset"));
+  const Step own = {"Native()", "native.cc", 3};
+  EXPECT_EQ(Of(trace, {own, made}), Of(trace, {own}));
+  const StackId stack = trace.Stack({Libc("malloc"), Libc("setlocale"), made});
+  trace.AddSite(stack, 1, 1, 1);
+  EXPECT_EQ(trace.View().Caller(stack)->function, "setlocale") << "and no caller: it is an address";
 }
 
 TEST(FingerprintTest, OfAStackWithoutTheProjectIsOfWhatThereIs) {

@@ -24,6 +24,7 @@ namespace memtrace::report {
 inline constexpr uint32_t kApp = 1;   // module instances of MadeUp
 inline constexpr uint32_t kLibc = 2;
 inline constexpr uint32_t kPlugin = 3;
+inline constexpr uint32_t kMadeCode = 99;  // a just-in-time compiler's, in no module
 
 struct Step {
   std::string function;
@@ -156,7 +157,9 @@ class MadeUp {
     return StackTable::FromNodes(std::move(nodes));
   }
 
-  uint64_t BiasOf(uint32_t module) const { return analysis.modules[module - 1].bias; }
+  uint64_t BiasOf(uint32_t module) const {
+    return module == kMadeCode ? 0x7e0000000000 : analysis.modules[module - 1].bias;
+  }
 
   symbolizer::ModuleResult Symbolize(const symbolizer::Module& module,
                                      std::span<const symbolizer::Address> asked) {

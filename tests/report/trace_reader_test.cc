@@ -477,23 +477,6 @@ TEST(TraceReaderTest, DroppedEventsAreCounted) {
   EXPECT_EQ(Analyze(trace.Build()).analysis.coverage.dropped_events, 20u);
 }
 
-TEST(TraceReaderTest, WhatATitleLeftOfTheArgumentsIsNone) {
-  using Words = std::vector<std::string>;
-  const auto read = [](const Words& command) {
-    TraceBuilder::Options options;
-    options.command = command;
-    auto reader = Read(TraceBuilder(options).Build());
-    EXPECT_TRUE(reader.ok()) << reader.status();
-    return (*reader)->metadata().process.command;
-  };
-  EXPECT_EQ(read({"server: worker", "", "", "", ""}), Words({"server: worker"}));
-  EXPECT_EQ(read({"app", "", "x", "", ""}), Words({"app", "", "x"}));
-  EXPECT_EQ(read({"app", "x", ""}), Words({"app", "x", ""}));
-  EXPECT_EQ(read({"app", ""}), Words({"app", ""}));
-  EXPECT_EQ(read({"", "", ""}), Words({""}));
-  EXPECT_EQ(read({}), Words());
-}
-
 TEST(TraceReaderTest, ATraceWithoutItsProcessRecordIsRead) {
   TraceBuilder::Options options;
   options.process_record = false;
