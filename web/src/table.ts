@@ -269,7 +269,7 @@ export class Table<T> {
     });
     const place = this.narrow ? this.options.columns.find((column) => column.names === 'place') : undefined;
     this.columns.forEach((column, i) => {
-      const cell = h('td', { role: 'gridcell', class: column.number ? 'number' : column.names === 'row' ? 'who' : '' });
+      const cell = h('td', { role: 'gridcell', class: column.number ? 'number' : column.names === 'row' ? 'who' : column.names === 'place' ? 'where' : '' });
       if (i === 0 && expandable) cell.append(h('span', { class: 'twist', 'aria-hidden': 'true' }, open ? '▾' : '▸'));
       append(cell, [column.cell(row.original)]);
       if (place && column.names === 'row') append(cell, [h('div', { class: 'below' }, place.cell(row.original))]);
