@@ -249,8 +249,8 @@ std::string FunctionIdentity(absl::string_view demangled) {
     } else if (c == '{') {
       const size_t close = Closing(name, i);
       if (!absl::StartsWith(rest, "{default arg")) {
-        out +=
-            "{lambda}";  // a type without a name: of lambdas GCC's debug information says no more
+        // A type without a name: of lambdas GCC's debug information says no more.
+        out += "{lambda}";
       }
       i = close == absl::string_view::npos ? name.size() : close + 1;
     } else if (c == '<') {
