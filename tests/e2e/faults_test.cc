@@ -373,11 +373,13 @@ TEST(FaultsTest, ThrashingIsShownWhereItHappens) {
   EXPECT_THAT(ReportText(trace, {"--table", "faults"}), HasSubstr("Thrash"));
 }
 
-// The list is freed by the interpreter's end: then its pages are the allocator's.
+// The list is freed by the interpreter's end: then its pages are the allocator's. It waits for
+// the thread that samples, which comes late where others are at work.
 TEST(FaultsTest, ABlockIsInTheBridgeForAsLongAsItLives) {
   TempDir traces;
   const Result run = RunCommand(
-      Under({.arguments = {"perl", "-e", "my @a = map { 'x' x 2000 } 1..20000; print scalar @a"}},
+      Under({.arguments = {"perl", "-e",
+                           "my @a = map { 'x' x 2000 } 1..20000; print scalar @a; sleep 3"}},
             traces.path(), "snapshots"));
   ASSERT_EQ(run.Outcome(), "exit 0") << run.err;
   const Json report = Report(TraceOf(traces.path(), "perl", run.pid));
