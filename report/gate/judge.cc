@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "report/gate/memcheck_stack.h"
 #include "report/gate/wrong_frees.h"
-#include "report/render/units.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -106,13 +105,6 @@ bool IsLeaked(const GatePolicy& policy, const GateProcess& process, LeakKind kin
   return kinds.Has(kind) || (kind == LeakKind::kIndirect && kinds.Has(LeakKind::kDefinite));
 }
 
-// With --max-leaked for a process only the sum of its leaks counts, and not each of them.
-bool HasBudget(const GatePolicy& policy, const GateProcess& process) {
-  return std::any_of(policy.max_leaked.begin(), policy.max_leaked.end(), [&](const Limit& limit) {
-    return limit.program.empty() || process.IsNamed(limit.program);
-  });
-}
-
 bool IsWithin(const LeakAmount& allowed, const LeakAmount& leaked, const Tolerance& tolerance) {
   const bool bytes = tolerance.Allows(allowed.bytes, leaked.bytes);
   // A tolerance in bytes is about bytes; blocks then may be as many as they make.
@@ -134,129 +126,6 @@ Verdict VerdictOf(GateLeak* leak, const GatePolicy& policy, const Baseline& base
       IsWithin(leak->allowed, leak->most, policy.tolerance) ||
       (entry->lost.blocks != 0 && IsWithin(entry->lost, leak->most_lost, policy.tolerance));
   return within ? Verdict::kWithin : Verdict::kGrown;
-}
-
-// Which processes are beyond a limit; the one that is furthest stands for them.
-class Excesses {
- public:
-  Excesses(const GateInput& input, std::vector<GateExcess>* out) : input_(input), out_(out) {}
-
-  template <typename ValueOf>
-  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of) {
-    Check(
-        what, limits, value_of, [](size_t) { return std::vector<std::string>(); },
-        /*needs_evidence=*/true);
-  }
-  // What is certain of any process.
-  template <typename ValueOf, typename DetailsOf>
-  void CheckOfAny(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of,
-                  DetailsOf details_of) {
-    Check(what, limits, value_of, details_of, /*needs_evidence=*/false);
-  }
-
- private:
-  template <typename ValueOf, typename DetailsOf>
-  void Check(GateExcess::What what, const std::vector<Limit>& limits, ValueOf value_of,
-             DetailsOf details_of, bool needs_evidence) {
-    for (const Limit& limit : limits) {
-      GateExcess worst;
-      for (size_t i = 0; i < input_.processes.size(); ++i) {
-        const GateProcess& process = input_.processes[i];
-        if (needs_evidence && !process.no_evidence.empty()) continue;
-        if (!limit.program.empty() ? !process.IsNamed(limit.program)
-                                   : HasOwnLimit(limits, process)) {
-          continue;
-        }
-        const uint64_t value = value_of(i);
-        if (value <= limit.most) continue;
-        ++worst.processes;
-        if (value < worst.value) continue;
-        worst.program = process.program;
-        worst.file = process.file;
-        worst.pid = process.pid;
-        worst.value = value;
-        worst.details = details_of(i);
-      }
-      if (worst.processes == 0) continue;
-      worst.what = what;
-      worst.limit = limit.most;
-      out_->push_back(worst);
-    }
-  }
-
-  static bool HasOwnLimit(const std::vector<Limit>& limits, const GateProcess& process) {
-    return std::any_of(limits.begin(), limits.end(), [&](const Limit& limit) {
-      return !limit.program.empty() && process.IsNamed(limit.program);
-    });
-  }
-
-  const GateInput& input_;
-  std::vector<GateExcess>* const out_;
-};
-
-// From the first mark `from` to the last mark `to` behind it, or to itself.
-bool GrowthOf(const GateProcess& process, const GrowthLimit& limit, uint64_t* growth) {
-  const auto from = std::find_if(process.phases.begin(), process.phases.end(),
-                                 [&](const PhaseMark& mark) { return mark.name == limit.from; });
-  if (from == process.phases.end()) return false;
-  for (auto to = process.phases.end(); to != from;) {
-    --to;
-    if (to->name != limit.to) continue;
-    *growth = to->live_bytes > from->live_bytes ? to->live_bytes - from->live_bytes : 0;
-    return true;
-  }
-  return false;
-}
-
-bool HoldsFor(const GrowthLimit& limit, const std::vector<GrowthLimit>& all,
-              const GateProcess& process) {
-  if (!limit.program.empty()) return process.IsNamed(limit.program);
-  return std::none_of(all.begin(), all.end(), [&](const GrowthLimit& other) {
-    return !other.program.empty() && process.IsNamed(other.program) && other.from == limit.from &&
-           other.to == limit.to;
-  });
-}
-
-void CheckGrowth(const GateInput& input, const GatePolicy& policy, GateResult* result) {
-  for (const GrowthLimit& limit : policy.max_growth) {
-    GateExcess worst;
-    bool passed_both = false;
-    for (const GateProcess& process : input.processes) {
-      uint64_t growth = 0;
-      if (!process.no_evidence.empty() || !GrowthOf(process, limit, &growth)) continue;
-      passed_both |= limit.program.empty() || process.IsNamed(limit.program);
-      if (!HoldsFor(limit, policy.max_growth, process)) continue;
-      if (growth <= limit.most) continue;
-      ++worst.processes;
-      if (growth < worst.value) continue;
-      worst.program = process.program;
-      worst.file = process.file;
-      worst.pid = process.pid;
-      worst.value = growth;
-    }
-    const std::string phases = absl::StrCat(limit.from, "..", limit.to);
-    if (!passed_both) {
-      result->missing_evidence.push_back(
-          absl::StrCat("--max-growth ", limit.program, limit.program.empty() ? "" : "=", phases,
-                       ": no ", limit.program.empty() ? "process" : "process of it",
-                       " has these phases or marks, in this order"));
-    }
-    if (worst.processes == 0) continue;
-    worst.what = GateExcess::What::kGrowth;
-    worst.limit = limit.most;
-    worst.phases = phases;
-    result->excesses.push_back(worst);
-  }
-}
-
-// A limit of a program that did not run holds nothing: its name may be misspelt.
-void NoteUnusedLimits(absl::string_view option, const std::vector<Limit>& limits,
-                      const std::set<std::string>& names, std::vector<std::string>* notes) {
-  for (const Limit& limit : limits) {
-    if (limit.program.empty() || names.contains(limit.program)) continue;
-    notes->push_back(
-        absl::StrCat(option, " ", limit.program, "=...: no process of that name was looked at"));
-  }
 }
 
 int Severity(LeakKind kind) { return static_cast<int>(kind); }
@@ -359,14 +228,7 @@ void Judging::CountProcesses() {
 void Judging::CollectNotes() {
   result_.notes = input_.notes;
   for (const std::string& note : names_.symbols().notes()) notes_.insert(note);
-  NoteUnusedLimits("--max-leaked", policy_.max_leaked, names_of_programs_, &result_.notes);
-  NoteUnusedLimits("--max-peak", policy_.max_peak, names_of_programs_, &result_.notes);
-  NoteUnusedLimits("--max-allocations", policy_.max_allocations, names_of_programs_,
-                   &result_.notes);
-  NoteUnusedLimits("--max-invalid-frees", policy_.max_invalid_frees, names_of_programs_,
-                   &result_.notes);
-  NoteUnusedLimits("--max-mismatched-frees", policy_.max_mismatched_frees, names_of_programs_,
-                   &result_.notes);
+  NoteUnusedLimits(policy_, names_of_programs_, &result_.notes);
   for (const std::string& note : notes_) {
     if (result_.notes.size() == kMostNotes) break;
     result_.notes.push_back(note);
@@ -404,7 +266,7 @@ void Judging::SumLosses() {
       sum.leak.working_directory = process.working_directory;
     }
     sum.Add(loss);
-    sum.leak.has_budget &= HasBudget(policy_, process);
+    sum.leak.has_budget &= IsLimited(policy_.max_leaked, process);
     if (loss.kind == LeakKind::kDefinite || loss.kind == LeakKind::kIndirect) {
       lost_[{process.program, fingerprint}].Add(loss);
     }
@@ -456,21 +318,9 @@ void Judging::FindFixed() {
 }
 
 void Judging::CheckLimits() {
-  Excesses excesses(input_, &result_.excesses);
-  excesses.Check(GateExcess::What::kLeaked, policy_.max_leaked,
-                 [&](size_t i) { return leaked_[i]; });
-  excesses.Check(GateExcess::What::kPeak, policy_.max_peak,
-                 [&](size_t i) { return input_.processes[i].peak_bytes; });
-  excesses.Check(GateExcess::What::kAllocations, policy_.max_allocations,
-                 [&](size_t i) { return input_.processes[i].allocations; });
-  CheckGrowth(input_, policy_, &result_);
   const WrongFrees frees(input_, names_, suppressions_);
-  excesses.CheckOfAny(GateExcess::What::kInvalidFrees, policy_.max_invalid_frees,
-                      [&](size_t i) { return frees.of(i).invalid.times; },
-                      [&](size_t i) { return frees.of(i).invalid.places; });
-  excesses.CheckOfAny(GateExcess::What::kMismatchedFrees, policy_.max_mismatched_frees,
-                      [&](size_t i) { return frees.of(i).mismatched.times; },
-                      [&](size_t i) { return frees.of(i).mismatched.places; });
+  result_.excesses =
+      FindExcesses(input_, policy_, leaked_, frees, &result_.missing_evidence);
 }
 
 void Judging::ConcludeOutcome() {
@@ -498,56 +348,6 @@ absl::string_view VerdictName(Verdict verdict) {
 
 bool IsGated(Verdict verdict) {
   return verdict == Verdict::kNew || verdict == Verdict::kGrown || verdict == Verdict::kExpired;
-}
-
-absl::string_view ExcessName(GateExcess::What what) {
-  switch (what) {
-    case GateExcess::What::kLeaked: return "leaked";
-    case GateExcess::What::kPeak: return "peak";
-    case GateExcess::What::kAllocations: return "allocations";
-    case GateExcess::What::kGrowth: return "growth";
-    case GateExcess::What::kInvalidFrees: return "invalid-frees";
-    case GateExcess::What::kMismatchedFrees: return "mismatched-frees";
-  }
-  return "";
-}
-
-std::string ExcessText(const GateExcess& excess) {
-  // Two that round to the same are told exactly.
-  const bool alike =
-      render::ExactOrHumanBytes(excess.value) == render::ExactOrHumanBytes(excess.limit);
-  const auto bytes = [alike](uint64_t n) {
-    return alike ? render::ExactBytes(n) : render::ExactOrHumanBytes(n);
-  };
-  std::string text;
-  switch (excess.what) {
-    case GateExcess::What::kLeaked:
-      text = absl::StrCat("leaked ", bytes(excess.value), ", at most ", bytes(excess.limit));
-      break;
-    case GateExcess::What::kPeak:
-      text = absl::StrCat("peak of ", bytes(excess.value), ", at most ", bytes(excess.limit));
-      break;
-    case GateExcess::What::kAllocations:
-      text = absl::StrCat(render::Count(excess.value), " allocations, at most ",
-                          render::Count(excess.limit));
-      break;
-    case GateExcess::What::kGrowth:
-      text = absl::StrCat("grew by ", bytes(excess.value), " in ", excess.phases, ", at most ",
-                          bytes(excess.limit));
-      break;
-    case GateExcess::What::kInvalidFrees:
-      text = absl::StrCat(render::Plural(excess.value, "invalid free"), ", at most ",
-                          render::Count(excess.limit));
-      break;
-    case GateExcess::What::kMismatchedFrees:
-      text = absl::StrCat(render::Plural(excess.value, "mismatched free"), ", at most ",
-                          render::Count(excess.limit));
-      break;
-  }
-  if (excess.processes > 1) {
-    absl::StrAppend(&text, " (and ", excess.processes - 1, " more)");
-  }
-  return text;
 }
 
 absl::string_view OutcomeName(GateResult::Outcome outcome) {

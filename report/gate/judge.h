@@ -20,6 +20,7 @@
 
 #include "report/gate/baseline.h"
 #include "report/gate/gate_input.h"
+#include "report/gate/limits.h"
 #include "report/gate/policy.h"
 #include "report/gate/suppressions.h"
 #include "report/render/view.h"
@@ -56,21 +57,6 @@ struct GateLeak {
   LeakAmount allowed;         // kGrown, kWithin, kExpired: by the baseline
   std::string until;          // the baseline's, if it says so
 };
-
-// A limit that was passed.
-struct GateExcess {
-  enum class What {
-    kLeaked, kPeak, kAllocations, kGrowth, kInvalidFrees, kMismatchedFrees
-  } what = What::kLeaked;
-  std::string program, file;  // of the process that is furthest beyond it
-  uint32_t pid = 0;
-  uint64_t limit = 0, value = 0;
-  uint64_t processes = 0;     // how many are beyond it
-  std::string phases;         // kGrowth: "warm..done"
-  std::vector<std::string> details;  // of frees: where, those that came most often first
-};
-absl::string_view ExcessName(GateExcess::What what);  // "leaked"
-std::string ExcessText(const GateExcess& excess);     // a sentence
 
 struct GateResult {
   std::vector<GateLeak> leaks;     // gated ones first, then by kind and size

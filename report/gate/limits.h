@@ -1,0 +1,52 @@
+// Limits: which processes are beyond what the policy allows them in all: bytes leaked, the peak,
+// allocations, growth between phases, wrong frees. A limit of a program holds for it in place of
+// the general one.
+//
+// Pure functions.
+
+#ifndef MEMTRACE_REPORT_GATE_LIMITS_H_
+#define MEMTRACE_REPORT_GATE_LIMITS_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "report/gate/gate_input.h"
+#include "report/gate/policy.h"
+#include "report/gate/wrong_frees.h"
+
+namespace memtrace::report::gate {
+
+// A limit that was passed.
+struct GateExcess {
+  enum class What {
+    kLeaked, kPeak, kAllocations, kGrowth, kInvalidFrees, kMismatchedFrees
+  } what = What::kLeaked;
+  std::string program, file;  // of the process that is furthest beyond it
+  uint32_t pid = 0;
+  uint64_t limit = 0, value = 0;
+  uint64_t processes = 0;     // how many are beyond it
+  std::string phases;         // kGrowth: "warm..done"
+  std::vector<std::string> details;  // of frees: where, those that came most often first
+};
+absl::string_view ExcessName(GateExcess::What what);  // "leaked"
+std::string ExcessText(const GateExcess& excess);     // a sentence
+
+// Of each limit that was passed, in the order of the policy's. `leaked`: for --max-leaked, the bytes
+// of each process. What phases no process has goes to `missing`, a sentence each.
+std::vector<GateExcess> FindExcesses(const GateInput& input, const GatePolicy& policy,
+                                     const std::vector<uint64_t>& leaked, const WrongFrees& frees,
+                                     std::vector<std::string>* missing);
+
+// One of these limits holds for the process.
+bool IsLimited(const std::vector<Limit>& limits, const GateProcess& process);
+
+// A note of each limit for a program that none of `names` is: it may be misspelt.
+void NoteUnusedLimits(const GatePolicy& policy, const std::set<std::string>& names,
+                      std::vector<std::string>* notes);
+
+}  // namespace memtrace::report::gate
+
+#endif  // MEMTRACE_REPORT_GATE_LIMITS_H_
