@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "preload/leak_scan/arena_lists.h"
 #include "preload/leak_scan/heap_territory.h"
 #include "preload/leak_scan/program_mappings.h"
 #include "preload/leak_scan/scan_words.h"
@@ -17,6 +18,16 @@ extern void* __libc_stack_end __attribute__((weak));
 namespace memtrace {
 
 using format::ScanRegionKind;
+
+namespace {
+
+bool IsLibc(const ScanMapping& mapping) {
+  if (!mapping.file) return false;
+  const std::string_view name = From(mapping.path, mapping.path.rfind('/') + 1);  // npos + 1 is 0
+  return name.starts_with("libc.so.") || name.starts_with("libc-");
+}
+
+}  // namespace
 
 uint32_t SerialOf(int tid) {
   uint32_t serial = 0;
@@ -54,9 +65,7 @@ void ScanCuts::FindOwnMemory(OwnRange scanner, const ScanArena& arena) {
 bool ScanCuts::WaitsInLibc(const StoppedThread& thread) const {
   if (thread.call.number < 0 || thread.call.stack_pointer != thread.stack_pointer()) return false;
   const ScanMapping* const code = mappings_.Find(thread.call.pc);
-  if (code == nullptr || !code->file) return false;
-  const std::string_view name = From(code->path, code->path.rfind('/') + 1);  // npos + 1 is 0
-  return name.starts_with("libc.so.") || name.starts_with("libc-");
+  return code != nullptr && IsLibc(*code);
 }
 
 // Where blocks lie close together: [heap], a heap of another arena, another allocator's memory.
@@ -216,10 +225,26 @@ void ScanCuts::FindHeaps() {
   });
 }
 
+void ScanCuts::FindAllocatorLists() {
+  if (!g_process.allocator_is_glibc) return;
+  for (size_t i = 0; i < mappings_.size(); ++i) {
+    const ScanMapping& mapping = mappings_[i];
+    if (mapping.kind != ScanRegionKind::kModuleData || mapping.part != ScanMapping::Part::kRead ||
+        !IsLibc(mapping)) {
+      continue;
+    }
+    const OwnRange lists = FindArenaLists(mapping, mappings_);
+    if (lists.begin == lists.end) continue;
+    Add(Cut::kOwn, lists.begin, lists.end);
+    return;
+  }
+}
+
 void ScanCuts::Find(OwnRange scanner, const ScanArena& arena, PagePlan& pages) {
   FindOwnMemory(scanner, arena);
   FindThreads();
   FindHeaps();
+  FindAllocatorLists();
   FindDeadStacks(pages);
   if (cuts_.size() == 0) return;
   std::sort(&cuts_[0], &cuts_[0] + cuts_.size(),

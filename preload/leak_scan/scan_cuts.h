@@ -1,5 +1,6 @@
 // ScanCuts: the parts of the address space that are something else than the mapping they lie in:
-// the tracer's own memory, stacks and what is dead of them, heaps of other arenas than [heap].
+// the tracer's own memory, malloc's own lists, stacks and what is dead of them, heaps of other arenas
+// than [heap].
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
@@ -15,7 +16,8 @@
 namespace memtrace {
 
 struct Cut {
-  enum What : uint8_t { kOwn, kDead, kStack, kTerritory } what;  // the first wins over the others
+  // The first wins over the others. kOwn: nothing of the program's, but the tracer's or malloc's.
+  enum What : uint8_t { kOwn, kDead, kStack, kTerritory } what;
   uintptr_t begin, end;
   uint32_t serial;  // of a thread's stack, as in the trace; 0: the trace does not know it
   int tid;          // of a thread's stack; 0: of one that has ended
@@ -61,6 +63,7 @@ class ScanCuts {
   void FindDeadStack(uintptr_t descriptor, uintptr_t begin, uintptr_t end, uintptr_t readable_end,
                      uintptr_t tid_offset);
   void FindHeaps();
+  void FindAllocatorLists();
   bool IsTask(int tid) const;
 
   const ScanJob& job_;

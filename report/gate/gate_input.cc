@@ -49,7 +49,8 @@ std::string WhyEventsAreMissing(const Analysis& analysis) {
   const Coverage& coverage = analysis.coverage;
   if (coverage.dropped_events > 0) {
     return absl::StrCat(
-        render::Plural(coverage.dropped_events, "event"), " could not be written",
+        render::Plural(coverage.dropped_events, "event"),
+        analysis.process.imported() ? " are missing in the log" : " could not be written",
         coverage.recording_end_ns.has_value() ? absl::StrCat("; ", WhenItStopped(coverage)) : "");
   }
   if (!coverage.damage.empty()) return absl::StrCat("the trace is damaged: ", coverage.damage);

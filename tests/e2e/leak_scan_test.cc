@@ -101,6 +101,8 @@ TEST_F(LeakScanTest, WhatWasFreedCostsNothing) {
   EXPECT_LT(raw_.back().done->territory_bytes, 6'000'000u);
 }
 
+TEST_F(LeakScanTest, ABlockThatGrewOverTheRemainderOfASplit) { RUN_AND_CHECK("remainder"); }
+
 TEST_F(LeakScanTest, ABreakThatTheProgramMoved) { RUN_AND_CHECK("own_break"); }
 
 // Without randomized addresses, as under a debugger, the heap follows the .bss: all of it was taken for heap,

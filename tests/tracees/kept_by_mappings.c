@@ -125,6 +125,26 @@ static int FreedHeap(void) {
   return 0;
 }
 
+// A block that grew over what malloc had split it off from, whose address libc keeps for ever: it
+// points to the middle of what grew, and to nothing of the program's.
+static NOINLINE void GrowOverRemainder(void) {
+  char* const text = malloc(5000);
+  in_bss = Block("reachable");
+  free(text);
+  char* line = malloc(1000);
+  Expect(4900, "definite");
+  line = realloc(line, 4900);
+  memset(line, 'x', 4900);
+  if (line != text) exit(77);
+  *(void**)line = Block("indirect");
+}
+static int Remainder(void) {
+  GrowOverRemainder();
+  CleanStack();
+  Lose();
+  return 0;
+}
+
 // Memory of the program's own amid libc's heap, and blocks behind it.
 static int OwnBreak(void) {
   in_bss = Block("reachable");
@@ -237,6 +257,7 @@ const struct Case kMappingsCases[] = {
     {"sparse_shared", SparseShared},
     {"own_heap", OwnHeap},
     {"freed_heap", FreedHeap},
+    {"remainder", Remainder},
     {"own_break", OwnBreak},
     {"heap_behind_bss", HeapBehindBss},
     {"mapped_before", MappedBefore},
