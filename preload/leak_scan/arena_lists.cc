@@ -10,7 +10,7 @@ namespace {
 // are there: their addresses are two words before these.
 constexpr uintptr_t kFastBins = 10;
 constexpr uintptr_t kBins = 127;
-constexpr uintptr_t kForward = 2 * kWord, kBackward = 3 * kWord;
+constexpr uintptr_t kNextAt = 2 * kWord, kLastAt = 3 * kWord;
 constexpr uintptr_t kBinBytes = 2 * kWord;
 // The threads stand, perhaps in the midst of malloc: a few lists may not be rings.
 constexpr uintptr_t kFewestRings = kBins - 7;
@@ -21,13 +21,13 @@ class Lists {
 
   // Whether the bin at the address is an empty list. Its words can be read.
   static bool IsEmpty(uintptr_t bin) {
-    return Load(bin + kForward) == bin && Load(bin + kBackward) == bin;
+    return Load(bin + kNextAt) == bin && Load(bin + kLastAt) == bin;
   }
 
   // How many are rings if the bins begin there; 0: they do not.
   uintptr_t RingsFrom(uintptr_t first) const {
     if (first < data_.begin + kFastBins * kWord || first >= data_.end ||
-        data_.end - first < kBins * kBinBytes + kForward) {
+        data_.end - first < kBins * kBinBytes + kNextAt) {
       return 0;
     }
     uintptr_t rings = 0;
@@ -41,16 +41,16 @@ class Lists {
 
  private:
   bool IsRing(uintptr_t bin) const {
-    const uintptr_t forward = Load(bin + kForward), backward = Load(bin + kBackward);
-    return IsReadable(forward) && IsReadable(backward) && Load(forward + kBackward) == bin &&
-           Load(backward + kForward) == bin;
+    const uintptr_t forward = Load(bin + kNextAt), backward = Load(bin + kLastAt);
+    return IsReadable(forward) && IsReadable(backward) && Load(forward + kLastAt) == bin &&
+           Load(backward + kNextAt) == bin;
   }
   // Chunks of the main arena are in [heap], or where there was no room for it.
   bool IsReadable(uintptr_t chunk) const {
     if (chunk % kWord != 0 || chunk >= kAddresses) return false;
     const ScanMapping* const mapping = mappings_.Find(chunk);
     return mapping != nullptr && mapping->part == ScanMapping::Part::kRead &&
-           mapping->anonymous() && mapping->end - chunk >= kBackward + kWord;
+           mapping->anonymous() && mapping->end - chunk >= kLastAt + kWord;
   }
 
   const ScanMapping& data_;
@@ -61,8 +61,8 @@ class Lists {
 
 OwnRange FindArenaLists(const ScanMapping& data, const ScanMappings& mappings) {
   const Lists lists(data, mappings);
-  if (data.end - data.begin < kForward + kBinBytes) return {};
-  const uintptr_t last = data.end - kForward - kBinBytes;
+  if (data.end - data.begin < kNextAt + kBinBytes) return {};
+  const uintptr_t last = data.end - kNextAt - kBinBytes;
   for (uintptr_t at = Up(data.begin, kWord); at <= last; at += kWord) {
     if (!Lists::IsEmpty(at)) continue;
     // The first of them that is empty. Which it is, the others tell: from the right one on most
@@ -77,7 +77,7 @@ OwnRange FindArenaLists(const ScanMapping& data, const ScanMappings& mappings) {
     }
     if (most == 0) continue;
     // The last chunk and the remainder lie where the first bin begins: in front of its words.
-    return {first - kFastBins * kWord, first + kForward + kBins * kBinBytes};
+    return {first - kFastBins * kWord, first + kNextAt + kBins * kBinBytes};
   }
   return {};
 }
