@@ -33,11 +33,10 @@ TEST(ArenaListsTest, AreWhereAFreedChunkPointsTo) {
   // Too large for a thread's cache; and the chunk behind them stays in use.
   void* const freed = malloc(5000);
   void* const behind = malloc(5000);
+  const volatile auto at = reinterpret_cast<uintptr_t>(freed);
   free(freed);
   // malloc's list of unsorted chunks, or of chunks of this size.
-  uintptr_t list;
-  const void* volatile hidden = freed;
-  list = *static_cast<const volatile uintptr_t*>(const_cast<const void*>(hidden));
+  const uintptr_t list = *reinterpret_cast<const volatile uintptr_t*>(at);
   ScanArena arena;
   ScanMappings mappings(arena);
   ASSERT_TRUE(mappings.Read());
