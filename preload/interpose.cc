@@ -22,6 +22,7 @@
 #include "preload/call_site.h"
 #include "preload/exported.h"
 #include "preload/interpose_allocation.h"
+#include "preload/leak_scan/kept_from_forks.h"
 #include "preload/leak_scan/leak_scan.h"
 #include "preload/lifecycle.h"
 #include "preload/module_map.h"
@@ -323,6 +324,21 @@ EXPORTED void* mremap(void* old, size_t old_length, size_t length, int flags, ..
     memtrace::RecordMremap(old, old_length, address, length, flags, CALL_SITE());
   }
   return address;
+}
+
+// No event: only what a scan has to ask for is noted. By a system call, as libc's, until the next
+// definition is known.
+EXPORTED int madvise(void* address, size_t length, int advice) noexcept {
+  if (advice == MADV_DONTFORK) {
+    memtrace::g_keeps_from_forks.store(true, std::memory_order_relaxed);
+  }
+  if (memtrace::g_next_found.load(std::memory_order_acquire)) [[likely]] {
+    return memtrace::g_next.madvise(address, length, advice);
+  }
+  const long result = memtrace::sys::Madvise(address, length, advice);
+  if (!memtrace::sys::Failed(result)) return 0;
+  errno = static_cast<int>(-result);
+  return -1;
 }
 
 namespace {

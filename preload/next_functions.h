@@ -49,6 +49,7 @@ namespace memtrace {
   X(setrlimit64, int(int, const struct rlimit64*))                                   \
   X(prlimit, int(pid_t, int, const struct rlimit*, struct rlimit*))                  \
   X(prlimit64, int(pid_t, int, const struct rlimit64*, struct rlimit64*))            \
+  X(madvise, int(void*, size_t, int))                                                \
   X(brk, int(void*))                                                                 \
   X(sbrk, void*(intptr_t))                                                           \
   X(shmat, void*(int, const void*, int))                                             \

@@ -12,6 +12,7 @@
 #include "preload/bootstrap_arena.h"
 #include "preload/clock.h"
 #include "preload/leak_scan/exit_call.h"
+#include "preload/leak_scan/kept_from_forks.h"
 #include "preload/leak_scan/scan_copy.h"
 #include "preload/leak_scan/scan_job.h"
 #include "preload/leak_scan/thread_stop.h"
@@ -171,7 +172,10 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
       FindOwnMemory(job);
       const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
       const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
-      if (may_copy) copy = MakeScanCopy(&job, /*hurry=*/wait);
+      if (may_copy) {
+        const KeptFromForks kept(job);
+        copy = MakeScanCopy(&job, /*hurry=*/wait);
+      }
       const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;
       job.progress->fork_ns.store(fork_ns);
       if (!may_copy || sys::Failed(copy)) {

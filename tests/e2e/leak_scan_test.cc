@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/personality.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
+#include <utility>
 
 #include "tests/e2e/leak_scan.h"
 
@@ -118,6 +121,16 @@ TEST_F(LeakScanTest, AHeapThatIsOneMappingWithTheBss) {
 TEST_F(LeakScanTest, BlocksWhereTheProgramHadAMapping) {
   RUN_AND_CHECK("mapped_before");
   EXPECT_EQ(out_.find("elsewhere"), std::string::npos) << out_;
+}
+
+// V8 has its heap there: what only that pointed to was lost.
+TEST_F(LeakScanTest, MemoryThatForkChildrenDoNotGet) {
+  utsname system;
+  ASSERT_EQ(uname(&system), 0);
+  int major = 0, minor = 0;
+  ASSERT_EQ(sscanf(system.release, "%d.%d", &major, &minor), 2);
+  if (std::pair(major, minor) < std::pair(5, 10)) GTEST_SKIP() << "Linux " << system.release;
+  RUN_AND_CHECK("kept_from_forks");
 }
 
 TEST_F(LeakScanTest, GuardPages) { RUN_AND_CHECK("guard_pages"); }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "memtrace.h"
@@ -211,6 +212,33 @@ static int GuardPages(void) {
   return 0;
 }
 
+// Memory that fork children do not get: a scan sees it, and they do not get it behind a scan either.
+static int KeptFromForks(void) {
+  const size_t bytes = 64 * kPage;
+  char* const pages =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (madvise(pages + kPage, bytes - 2 * kPage, MADV_DONTFORK) != 0) return 77;
+  *(void**)(pages + 5 * kPage) = Block("reachable");
+  *(void**)(pages + bytes - kPage - 8) = Block("reachable");
+  *(void**)(pages + bytes - 8) = Block("reachable");
+  memtrace_leak_check("while it runs", 0, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    unsigned char states[64];
+    const int has_ends = mincore(pages, kPage, states) == 0 &&
+                         mincore(pages + bytes - kPage, kPage, states) == 0;
+    int has_others = 0;
+    for (size_t at = kPage; at < bytes - kPage; at += kPage) {
+      has_others += mincore(pages + at, kPage, states) == 0;
+    }
+    _exit(has_ends && has_others == 0 ? 0 : 1);
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status != 0) return 1;
+  Lose();
+  return 0;
+}
+
 static int ReadOnly(void) {
   // Protected when it was filled: what a global variable points to, and what that leads to.
   Expect(3 * kPage + 8, "reachable");
@@ -262,6 +290,7 @@ const struct Case kMappingsCases[] = {
     {"heap_behind_bss", HeapBehindBss},
     {"mapped_before", MappedBefore},
     {"guard_pages", GuardPages},
+    {"kept_from_forks", KeptFromForks},
     {"read_only", ReadOnly},
     {"usable_size", UsableSize},
     {NULL, NULL},

@@ -1,0 +1,60 @@
+// KeptFromForks: memory that the program keeps from its fork children (MADV_DONTFORK). The copy
+// that a scan is done by is one: without that memory all that only it points to would be lost. V8
+// maps its heap so.
+//
+// While it lives such memory is forked like any other. The threads stand meanwhile; nobody but
+// who makes the copy should fork. Which memory it is the kernel says (/proc/self/smaps), and it is asked
+// only where the program has called madvise() so: it looks at every page for that.
+//
+// Not before Linux 5.10: until then who writes to a page after a fork may get another one, and a
+// device that was told of the page (which is what the advice was made for) goes on with the old.
+
+#ifndef MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
+#define MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "preload/leak_scan/scan_job.h"
+#include "preload/own_memory.h"
+
+namespace memtrace {
+
+// The program has kept memory from its children at some time.
+inline constinit std::atomic<bool> g_keeps_from_forks{false};
+
+class KeptFromForks {
+ public:
+  // Private mappings, and none of the tracer's own.
+  explicit KeptFromForks(const ScanJob& job);
+  ~KeptFromForks();
+  KeptFromForks(const KeptFromForks&) = delete;
+  KeptFromForks& operator=(const KeptFromForks&) = delete;
+
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kMost = 1 << 16;
+
+  OwnRange* ranges_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Takes the lines of /proc/self/smaps, one after the other.
+class SmapsFlags {
+ public:
+  // True: the mapping at begin() and end() is private, and has the flag "dc".
+  bool Take(std::string_view line);
+  uintptr_t begin() const { return begin_; }
+  uintptr_t end() const { return end_; }
+
+ private:
+  uintptr_t begin_ = 0, end_ = 0;
+  bool is_private_ = false;
+};
+
+}  // namespace memtrace
+
+#endif  // MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_

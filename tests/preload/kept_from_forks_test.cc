@@ -1,0 +1,112 @@
+// Which mappings are kept from fork children: by lines as the kernel writes them, and by asking
+// it of a mapping of this process.
+
+#include "preload/leak_scan/kept_from_forks.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memtrace {
+namespace {
+
+using Ranges = std::vector<std::pair<uintptr_t, uintptr_t>>;
+
+Ranges Of(std::istream& smaps) {
+  Ranges ranges;
+  SmapsFlags flags;
+  for (std::string line; std::getline(smaps, line);) {
+    if (flags.Take(line)) ranges.emplace_back(flags.begin(), flags.end());
+  }
+  return ranges;
+}
+Ranges Of(const std::string& text) {
+  std::istringstream lines(text);
+  return Of(lines);
+}
+
+bool IsKept(const void* at) {
+  std::ifstream smaps("/proc/self/smaps");
+  const auto address = reinterpret_cast<uintptr_t>(at);
+  for (const auto& [begin, end] : Of(smaps)) {
+    if (begin <= address && address < end) return true;
+  }
+  return false;
+}
+
+TEST(SmapsFlagsTest, APrivateMappingWithTheFlag) {
+  EXPECT_EQ(Of("7f0000001000-7f0000003000 rw-p 00000000 00:00 0 \n"
+               "Size:                  8 kB\n"
+               "VmFlags: rd wr mr mw me dc ac sd \n"
+               "7f0000004000-7f0000005000 rw-p 00000000 00:00 0   [anon: dc]\n"
+               "VmFlags: rd wr mr mw me ac \n"
+               "7f0000006000-7f0000007000 rw-s 00000000 00:05 9   /dev/zero (deleted)\n"
+               "VmFlags: rd wr sh mr mw me ms dc sd \n"
+               "ffff600000-ffff601000 r--p 00000000 00:00 0\n"
+               "VmFlags: rd dc\n"),
+            (Ranges{{0x7f0000001000, 0x7f0000003000}, {0xffff600000, 0xffff601000}}));
+}
+
+TEST(SmapsFlagsTest, NoLinesOfAMapping) {
+  EXPECT_EQ(Of(""), Ranges());
+  EXPECT_EQ(Of("\n\nVmFlags: rd dc\n"), Ranges()) << "of no mapping";
+}
+
+class KeptFromForksTest : public testing::Test {
+ protected:
+  static constexpr size_t kBytes = 64 << 10;
+
+  KeptFromForksTest()
+      : pages_(static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    g_keeps_from_forks = true;
+  }
+  ~KeptFromForksTest() override {
+    munmap(pages_, kBytes);
+    g_keeps_from_forks = false;
+  }
+
+  char* const pages_;
+  const std::unique_ptr<ScanJob> job_ = std::make_unique<ScanJob>();
+};
+
+TEST_F(KeptFromForksTest, IsForkedWhileItLivesAndNotBehindIt) {
+  ASSERT_EQ(madvise(pages_ + 4096, 4096, MADV_DONTFORK), 0);
+  ASSERT_TRUE(IsKept(pages_ + 4096));
+  {
+    const KeptFromForks kept(*job_);
+    if (kept.size() == 0) GTEST_SKIP() << "not on this kernel";
+    EXPECT_FALSE(IsKept(pages_ + 4096));
+  }
+  EXPECT_TRUE(IsKept(pages_ + 4096));
+  EXPECT_FALSE(IsKept(pages_));
+  EXPECT_FALSE(IsKept(pages_ + 8192));
+}
+
+TEST_F(KeptFromForksTest, TheTracersOwnStaysAsItIs) {
+  ASSERT_EQ(madvise(pages_, kBytes, MADV_DONTFORK), 0);
+  const auto begin = reinterpret_cast<uintptr_t>(pages_);
+  job_->own[job_->own_count++] = {begin + 100, begin + 200};
+  const KeptFromForks kept(*job_);
+  EXPECT_TRUE(IsKept(pages_));
+}
+
+TEST_F(KeptFromForksTest, NobodyIsAskedWhereTheProgramKeepsNothing) {
+  ASSERT_EQ(madvise(pages_, kBytes, MADV_DONTFORK), 0);
+  g_keeps_from_forks = false;
+  const KeptFromForks kept(*job_);
+  EXPECT_EQ(kept.size(), 0u);
+  EXPECT_TRUE(IsKept(pages_));
+}
+
+}  // namespace
+}  // namespace memtrace
