@@ -6,8 +6,8 @@ namespace memtrace {
 namespace {
 
 // From the lowest: ten fast bins; the last chunk of the heap and the remainder of the last split;
-// two words for each bin, of which number 0 does not exist. Bins are chunks whose lists' words alone
-// are there: their addresses are two words before these.
+// two words for each bin, of which number 0 does not exist. Bins are chunks of which the words of
+// the list alone are there: their addresses are two words before these.
 constexpr uintptr_t kFastBins = 10;
 constexpr uintptr_t kBins = 127;
 constexpr uintptr_t kNextAt = 2 * kWord, kLastAt = 3 * kWord;

@@ -1,8 +1,8 @@
-// The lists of malloc's main arena in libc's data: fast bins, the chunk at the end of the heap, what
-// a chunk was split off from last, and the bins (glibc, malloc/malloc.c, "struct malloc_state").
-// They have addresses of free chunks, and one of them that of a chunk which may be part of a block
-// by now: what was split last is never forgotten, and a realloc that grows over it leaves a word
-// there that points into the middle of the block. None of them is the program's.
+// The lists of malloc's main arena in libc's data: fast bins, the chunk at the end of the heap,
+// what remained of the chunk that was split last, and the bins (glibc, malloc/malloc.c, "struct
+// malloc_state"). They have addresses of free chunks, and one of them that of a chunk which may be
+// part of a block by now: the remainder is never forgotten, and a realloc that grows over it leaves
+// a word there that points into the middle of the block. None of them is the program's.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_ARENA_LISTS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_ARENA_LISTS_H_
@@ -14,10 +14,10 @@
 
 namespace memtrace {
 
-// Where they are in `data`, a part of libc's that can be read; empty: not found there. They are known
-// by the bins, of which there are as many in each version and which are rings of chunks: the head
-// of an empty one points to itself, that of another is pointed to by its neighbours. Where none is
-// empty they are not found.
+// Where they are in `data`, a part of libc's that can be read; empty: not found there. They are
+// known by the bins, of which there are as many in each version and which are rings of chunks: the
+// head of an empty one points to itself, that of another is pointed to by its neighbours. Where none
+// is empty they are not found.
 OwnRange FindArenaLists(const ScanMapping& data, const ScanMappings& mappings);
 
 }  // namespace memtrace

@@ -3,8 +3,8 @@
 // maps its heap so.
 //
 // While it lives such memory is forked like any other. The threads stand meanwhile; nobody but
-// who makes the copy should fork. Which memory it is the kernel says (/proc/self/smaps), and it is asked
-// only where the program has called madvise() so: it looks at every page for that.
+// who makes the copy should fork. Which memory it is the kernel says (/proc/self/smaps), and it is
+// asked only where the program has called madvise() so: it looks at every page for that.
 //
 // Not before Linux 5.10: until then who writes to a page after a fork may get another one, and a
 // device that was told of the page (which is what the advice was made for) goes on with the old.
