@@ -16,8 +16,8 @@ namespace memtrace {
 
 // Where they are in `data`, a part of libc's that can be read; empty: not found there. They are
 // known by the bins, of which there are as many in each version and which are rings of chunks: the
-// head of an empty one points to itself, that of another is pointed to by its neighbours. Where none
-// is empty they are not found.
+// head of an empty one points to itself, that of another is pointed to by its neighbours. Where
+// none is empty they are not found.
 OwnRange FindArenaLists(const ScanMapping& data, const ScanMappings& mappings);
 
 }  // namespace memtrace

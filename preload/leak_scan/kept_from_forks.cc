@@ -101,8 +101,8 @@ bool SmapsFlags::Take(std::string_view line) {
          From(line, kFlags.size()).find(" dc") != std::string_view::npos;
 }
 
-KeptFromForks::KeptFromForks(const ScanJob& job) {
-  if (!g_keeps_from_forks.load(std::memory_order_relaxed) || !CopiesPinnedPages()) return;
+void KeptFromForks::Lend(const ScanJob& job) {
+  if (!CopiesPinnedPages()) return;
   ranges_ = static_cast<OwnRange*>(OwnMap(kMost * sizeof(OwnRange), /*touch=*/false));
   auto* const buffer = static_cast<char*>(OwnMap(kBufferBytes, /*touch=*/false));
   if (ranges_ != nullptr && buffer != nullptr) {

@@ -2,9 +2,10 @@
 // that a scan is done by is one: without that memory all that only it points to would be lost. V8
 // maps its heap so.
 //
-// While it lives such memory is forked like any other. The threads stand meanwhile; nobody but
-// who makes the copy should fork. Which memory it is the kernel says (/proc/self/smaps), and it is
-// asked only where the program has called madvise() so: it looks at every page for that.
+// Lend() lets such memory be forked like any other until the object's end. Nobody should run
+// meanwhile but who makes the copy: memory that comes in the place of such is none of it. Which
+// memory it is the kernel says (/proc/self/smaps), and it should be asked only where the program
+// has called madvise() so: the kernel looks at every page for that.
 //
 // Not before Linux 5.10: until then who writes to a page after a fork may get another one, and a
 // device that was told of the page (which is what the advice was made for) goes on with the old.
@@ -27,12 +28,13 @@ inline constinit std::atomic<bool> g_keeps_from_forks{false};
 
 class KeptFromForks {
  public:
-  // Private mappings, and none of the tracer's own.
-  explicit KeptFromForks(const ScanJob& job);
+  KeptFromForks() = default;
   ~KeptFromForks();
   KeptFromForks(const KeptFromForks&) = delete;
   KeptFromForks& operator=(const KeptFromForks&) = delete;
 
+  // Private mappings, and none of the tracer's own. Once.
+  void Lend(const ScanJob& job);
   size_t size() const { return size_; }
 
  private:

@@ -173,7 +173,12 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
       const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
       const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
       if (may_copy) {
-        const KeptFromForks kept(job);
+        KeptFromForks kept;
+        // A process that ends may be left as it comes.
+        if (g_keeps_from_forks.load(std::memory_order_relaxed) &&
+            (IsAtEnd(reason) || stop.NoneRuns())) {
+          kept.Lend(job);
+        }
         copy = MakeScanCopy(&job, /*hurry=*/wait);
       }
       const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;

@@ -1,6 +1,6 @@
 // ScanCuts: the parts of the address space that are something else than the mapping they lie in:
-// the tracer's own memory, malloc's own lists, stacks and what is dead of them, heaps of other arenas
-// than [heap].
+// the tracer's own memory, malloc's own lists, stacks and what is dead of them, heaps of other
+// arenas than [heap].
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_SCAN_CUTS_H_

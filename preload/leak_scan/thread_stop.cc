@@ -454,6 +454,17 @@ bool ThreadStop::AllStand() const {
   return true;
 }
 
+bool ThreadStop::NoneRuns() {
+  for (size_t i = 0; i < count_; ++i) {
+    const StoppedThread& thread = threads_[i];
+    if (thread.tid == 0 || thread.state.load() == StoppedThread::kParked) continue;
+    const Seen seen = LookAt(thread.tid);
+    const bool waits = seen.call_known && seen.call.number >= 0;
+    if (!seen.ended && !waits && sys::Tgkill(sys::Getpid(), thread.tid, 0) != -ESRCH) return false;
+  }
+  return true;
+}
+
 void ThreadStop::Release() {
   if (!standing_) return;
   standing_ = false;

@@ -76,6 +76,8 @@ class ThreadStop {
 
   // None goes on.
   bool AllStand() const;
+  // Those that do not stand wait in a call of the kernel's, as it tells. Before Release().
+  bool NoneRuns();
 
   // All others, those that did not stop too.
   size_t size() const { return count_; }

@@ -67,13 +67,8 @@ class KeptFromForksTest : public testing::Test {
 
   KeptFromForksTest()
       : pages_(static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-    g_keeps_from_forks = true;
-  }
-  ~KeptFromForksTest() override {
-    munmap(pages_, kBytes);
-    g_keeps_from_forks = false;
-  }
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  ~KeptFromForksTest() override { munmap(pages_, kBytes); }
 
   char* const pages_;
   const std::unique_ptr<ScanJob> job_ = std::make_unique<ScanJob>();
@@ -83,7 +78,8 @@ TEST_F(KeptFromForksTest, IsForkedWhileItLivesAndNotBehindIt) {
   ASSERT_EQ(madvise(pages_ + 4096, 4096, MADV_DONTFORK), 0);
   ASSERT_TRUE(IsKept(pages_ + 4096));
   {
-    const KeptFromForks kept(*job_);
+    KeptFromForks kept;
+    kept.Lend(*job_);
     if (kept.size() == 0) GTEST_SKIP() << "not on this kernel";
     EXPECT_FALSE(IsKept(pages_ + 4096));
   }
@@ -96,15 +92,8 @@ TEST_F(KeptFromForksTest, TheTracersOwnStaysAsItIs) {
   ASSERT_EQ(madvise(pages_, kBytes, MADV_DONTFORK), 0);
   const auto begin = reinterpret_cast<uintptr_t>(pages_);
   job_->own[job_->own_count++] = {begin + 100, begin + 200};
-  const KeptFromForks kept(*job_);
-  EXPECT_TRUE(IsKept(pages_));
-}
-
-TEST_F(KeptFromForksTest, NobodyIsAskedWhereTheProgramKeepsNothing) {
-  ASSERT_EQ(madvise(pages_, kBytes, MADV_DONTFORK), 0);
-  g_keeps_from_forks = false;
-  const KeptFromForks kept(*job_);
-  EXPECT_EQ(kept.size(), 0u);
+  KeptFromForks kept;
+  kept.Lend(*job_);
   EXPECT_TRUE(IsKept(pages_));
 }
 
