@@ -5,10 +5,9 @@
 namespace memtrace {
 namespace {
 
-// From the lowest: ten fast bins; the last chunk of the heap and the remainder of the last split;
-// two words for each bin, of which number 0 does not exist. Bins are chunks of which the words of
-// the list alone are there: their addresses are two words before these.
-constexpr uintptr_t kFastBins = 10;
+// From the lowest: the last chunk of the heap, and the remainder of the last split; two words for
+// each bin, of which number 0 does not exist. Bins are chunks of which the words of the list alone
+// are there: their addresses are two words before these.
 constexpr uintptr_t kBins = 127;
 constexpr uintptr_t kNextAt = 2 * kWord, kLastAt = 3 * kWord;
 constexpr uintptr_t kBinBytes = 2 * kWord;
@@ -26,7 +25,7 @@ class Lists {
 
   // How many are rings if the bins begin there; 0: they do not.
   uintptr_t RingsFrom(uintptr_t first) const {
-    if (first < data_.begin + kFastBins * kWord || first >= data_.end ||
+    if (first < data_.begin || first >= data_.end ||
         data_.end - first < kBins * kBinBytes + kNextAt) {
       return 0;
     }
@@ -77,7 +76,7 @@ OwnRange FindArenaLists(const ScanMapping& data, const ScanMappings& mappings) {
     }
     if (most == 0) continue;
     // The last chunk and the remainder lie where the first bin begins: in front of its words.
-    return {first - kFastBins * kWord, first + kNextAt + kBins * kBinBytes};
+    return {first, first + kNextAt + kBins * kBinBytes};
   }
   return {};
 }
