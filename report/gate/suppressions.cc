@@ -1,6 +1,7 @@
 #include "report/gate/suppressions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -78,6 +79,35 @@ absl::string_view OriginalOf(absl::string_view name) {
   return name;
 }
 
+// Whether the * at `at` of a function's name is a character of a C++ type, as debug information
+// writes it, and no wildcard: "int*", "void (*)(int)", "int S::*".
+bool IsPointer(absl::string_view text, size_t at) {
+  const auto is_of_name = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
+  const absl::string_view before = absl::StripTrailingAsciiWhitespace(text.substr(0, at));
+  const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+  if (before.empty() || !absl::StrContains(">,)*&[ ", absl::string_view(&next, 1))) return false;
+  if (before.back() == '(') return next == ')' || next == '*' || next == '&';
+  if (!absl::EndsWith(before, "::")) {
+    return is_of_name(before.back()) || absl::StrContains(">)*]", before.substr(before.size() - 1));
+  }
+  if (next == ')') return true;
+  size_t scope = before.size();
+  while (scope > 0 && (is_of_name(before[scope - 1]) || before[scope - 1] == ':')) --scope;
+  return scope > 0 && before[scope - 1] == ' ';  // behind the type of the member
+}
+
+// Whether nothing in a function's name is meant as a wildcard.
+bool IsPlainName(absl::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '?') return false;
+    if (text[i] != '*' || absl::EndsWith(text.substr(0, i), "operator")) continue;
+    if (!IsPointer(text, i)) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lines) {
   FramePattern frame;
   if (text == "...") {
@@ -103,7 +133,7 @@ absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lin
     frame.original = std::string(OriginalOf(text));
   }
   if (frame.what == FramePattern::What::kFunction && absl::StrContains(text, '<') &&
-      text.find_first_of("*?") == text.npos) {
+      IsPlainName(text)) {
     frame.bare = render::WithoutTemplates(text);
   }
   return frame;
@@ -179,6 +209,15 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
     if (std::any_of(frame.functions.begin(), frame.functions.end(), runs_others)) return true;
   }
   return false;
+}
+
+// The frames of a program whose debug information Valgrind does not read, as 3.19 does not read
+// that of clang (DWARF 5): functions that were inlined are not among them.
+std::vector<MemcheckFrame> WithoutInlined(const std::vector<MemcheckFrame>& frames) {
+  std::vector<MemcheckFrame> called;
+  std::ranges::copy_if(frames, std::back_inserter(called),
+                       [](const MemcheckFrame& frame) { return !frame.inlined; });
+  return called;
 }
 
 bool LsanMatches(const std::string& pattern, const MemcheckStack& stack) {
@@ -327,6 +366,8 @@ void Suppressions::ForgetMatches() {
 }
 
 Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
+  const std::vector<MemcheckFrame> called = WithoutInlined(stack.frames);
+  const bool has_inlined = called.size() != stack.frames.size();
   for (Suppression& one : all_) {
     if (one.of_frees) continue;
     const bool of_kind = kind == LeakKind::kUnfreed ? !one.kinds.empty() : one.kinds.Has(kind);
@@ -337,16 +378,24 @@ Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
     }
     for (size_t begin = 0; begin <= stack.also_begins; ++begin) {
       const size_t end = FramesMatched(one.frames, stack.frames, begin);
-      if (end == 0 || (one.built_in && RunsOthersCode(stack.frames, begin, end))) continue;
-      return &one;
+      if (end != 0 && !(one.built_in && RunsOthersCode(stack.frames, begin, end))) return &one;
+      // The frames before `begin` are the allocator's, and none of them is inlined.
+      if (has_inlined && !one.built_in && FramesMatched(one.frames, called, begin) != 0) {
+        return &one;
+      }
     }
   }
   return nullptr;
 }
 
 Suppression* Suppressions::MatchFree(const MemcheckStack& stack) {
+  const std::vector<MemcheckFrame> called = WithoutInlined(stack.frames);
   for (Suppression& one : all_) {
-    if (one.of_frees && FramesMatched(one.frames, stack.frames, 0) != 0) return &one;
+    if (!one.of_frees) continue;
+    if (FramesMatched(one.frames, stack.frames, 0) != 0) return &one;
+    if (called.size() != stack.frames.size() && FramesMatched(one.frames, called, 0) != 0) {
+      return &one;
+    }
   }
   return nullptr;
 }

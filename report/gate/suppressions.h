@@ -51,7 +51,8 @@ class Suppressions {
   absl::Status Add(absl::string_view text, const std::string& file);
 
   // The first that matches a leak of this kind with this stack; nullptr: none does. An
-  // unfreed block may be of any kind: it matches whatever kinds a suppression is for.
+  // unfreed block may be of any kind: it matches whatever kinds a suppression is for. Valgrind may
+  // have seen the stack with its inlined frames or without.
   Suppression* Match(LeakKind kind, const MemcheckStack& stack);
 
   // The first that matches an invalid or mismatched free with this stack.

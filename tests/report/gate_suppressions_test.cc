@@ -358,6 +358,73 @@ TEST(ValgrindSuppressionTest, OfInlinedTemplatesTheArgumentsDoNotCount) {
   EXPECT_FALSE(Matches(Valgrind("fun:malloc\nfun:Create<>"), called.Seen()));
 }
 
+// The * of a pointer is a wildcard to Valgrind, which writes it all the same.
+TEST(ValgrindSuppressionTest, APointerAmongTemplateArgumentsIsNoWildcard) {
+  const auto matches = [](std::string function, absl::string_view pattern) {
+    Frame inlined = Named(std::move(function), "_Z1x");
+    inlined.inlined = true;
+    const Frames frames = {inlined, Main()};
+    return Matches(Valgrind(absl::StrCat("fun:malloc\nfun:", pattern, "\nfun:main")),
+                   frames.Seen());
+  };
+  const std::string string =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+  EXPECT_TRUE(matches("void* buffer_for<unsigned long*>(unsigned long*)",
+                      "buffer_for<long unsigned int*>"));
+  EXPECT_TRUE(matches("char* buffer_for<" + string + "*>(" + string + "*)",
+                      "buffer_for<std::__cxx11::basic_string<char>*>"));
+  EXPECT_TRUE(matches(string + "* std::__uninitialized_fill_n<false>::__uninit_fill_n<" + string +
+                          "*, unsigned long, " + string + " >(" + string + "*, unsigned long)",
+                      "__uninit_fill_n<std::__cxx11::basic_string<char>*, long unsigned int, "
+                      "std::__cxx11::basic_string<char> >"));
+  EXPECT_TRUE(
+      matches("void* ns::member2<void (ns::S::*)(B<void ()>*)>(void (ns::S::*)(B<void ()>*))",
+              "member2<void (ns::S::*)(B<void()>*)>"));
+  EXPECT_TRUE(matches("void* ns::fn<B<void ()>* (*)(int)>(B<void ()>* (*)(int))",
+                      "fn<B<void()>* (*)(int)>"));
+  EXPECT_TRUE(matches("void* of<unsigned long S::*>(unsigned long S::*)",
+                      "of<long unsigned int S::*>"));
+  EXPECT_FALSE(matches("void* other<unsigned long*>(unsigned long*)",
+                       "buffer_for<long unsigned int*>"));
+}
+
+// What is meant as a wildcard matches what it did.
+TEST(ValgrindSuppressionTest, WildcardsAmongTemplateArgumentsStay) {
+  Frame inlined = Named("void* ns::of<std::Map<int>*>(std::Map<int>*)", "_Z1x");
+  inlined.inlined = true;
+  const Frames frames = {inlined, Main()};
+  const auto matches = [&](absl::string_view pattern) {
+    return Matches(Valgrind(absl::StrCat("fun:malloc\nfun:", pattern)), frames.Seen());
+  };
+  EXPECT_TRUE(matches("of<*>"));
+  EXPECT_TRUE(matches("of<std::*>"));
+  EXPECT_TRUE(matches("o?<std::Map<int>*>"));
+  EXPECT_TRUE(matches("*<std::Map<int>*>"));
+  EXPECT_FALSE(matches("of<*Set*>"));
+  EXPECT_FALSE(matches("of<boost::*>"));
+  EXPECT_FALSE(matches("o?<std::Set<int>*>"));
+  EXPECT_FALSE(matches("*<std::Set<int>*>"));
+}
+
+// Valgrind 3.19 reads no inlined functions of DWARF 5 that clang wrote.
+TEST(ValgrindSuppressionTest, InlinedFramesMayBeMissing) {
+  Frame inlined = Named("inl");
+  inlined.inlined = true;
+  const Frames frames = {inlined, Named("leak"), inlined, Main(), Below()};
+  const auto matches = [&](absl::string_view text) {
+    return Matches(Valgrind(text), frames.Seen());
+  };
+  EXPECT_TRUE(matches("fun:malloc\nfun:inl\nfun:leak\nfun:inl\nfun:main"));
+  EXPECT_TRUE(matches("fun:malloc\nfun:leak\nfun:main\nfun:(below main)"));
+  EXPECT_FALSE(matches("fun:malloc\nfun:inl\nfun:leak\nfun:main")) << "all of them, or none";
+  EXPECT_FALSE(matches("fun:malloc\nfun:main"));
+  Suppressions of_memalign = Read(Valgrind("fun:memalign\nfun:leak\nfun:main"));
+  EXPECT_NE(of_memalign.Match(LeakKind::kDefinite, frames.Seen(AllocFunction::kMemalign)), nullptr);
+  Suppressions of_frees =
+      Read("{\n  n\n  Memcheck:Free\n  fun:free\n  fun:leak\n  fun:main\n}\n");
+  EXPECT_NE(of_frees.MatchFree(AsMemcheckSeesFree("free", frames.pointers())), nullptr);
+}
+
 // As Valgrind writes the stack of a static constructor.
 TEST(ValgrindSuppressionTest, WhatRunsStaticConstructors) {
   const Frames frames = {Named("S::S()", "_ZN1SC2Ev"), Named("call_init"),
