@@ -78,6 +78,28 @@ bool JudgedNothing(const LeakScan& scan, const Analysis& analysis) {
   return JudgedBlocks(scan) == 0 && leak::IsAtExit(scan) && analysis.totals.live_blocks > 0;
 }
 
+// The blocks that are live at the end and were allocated after a scan.
+struct Later {
+  uint64_t blocks = 0;
+  bool exact = true;  // else there are as many at least
+};
+
+// What is known of each site is how many of its blocks are live, and when the first and the last of
+// these were allocated. Of one that has some of both sides at least one block is later.
+Later AllocatedLater(const LeakScan& scan, const Analysis& analysis) {
+  uint64_t least = 0, most = 0;
+  for (const Site& site : analysis.sites) {
+    if (site.live_blocks == 0 || site.live_last_time_ns <= scan.time_ns) continue;
+    const bool all = site.live_first_time_ns > scan.time_ns;
+    least += all ? site.live_blocks : 1;
+    most += all ? site.live_blocks : site.live_blocks - 1;
+  }
+  // What is there beside as many as there were then is later, too.
+  const uint64_t judged = JudgedBlocks(scan), live = analysis.totals.live_blocks;
+  const uint64_t beside = live > judged ? live - judged : 0;
+  return {std::clamp(beside, least, most), least == most};
+}
+
 std::string HowItEnded(const ProcessInfo& process) {
   switch (process.end) {
     case ProcessInfo::End::kSignal:
@@ -213,15 +235,15 @@ std::string CalledAs(const ProcessInfo& process) {
   return name == render::FileNameOf(process.executable) ? "" : std::string(name);
 }
 
-// A scan at exit() comes before what the program does there.
 std::string WhatCameBehindTheScan(const LeakScan& scan, const Analysis& analysis) {
   if (scan.reason != format::ScanReason::kExitEarly) return "";
-  const uint64_t judged = JudgedBlocks(scan);
-  if (analysis.totals.live_blocks <= judged) return "";
+  const Later later = AllocatedLater(scan, analysis);
+  if (later.blocks == 0) return "";
   return absl::StrCat(render::FileNameOf(analysis.process.executable), " (", analysis.process.pid,
                       ") was scanned before its exit handlers and destructors (exit-early), and ",
-                      render::Plural(analysis.totals.live_blocks - judged, "block"),
-                      " more than it judged then were not freed at its end");
+                      later.exact ? "" : "at least ", render::Plural(later.blocks, "block"),
+                      " allocated after that ", later.blocks == 1 ? "was" : "were",
+                      " not freed at its end");
 }
 
 std::vector<StackId> GateInput::Stacks() const {

@@ -7,6 +7,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -56,6 +57,46 @@ TEST(GateInputTest, NotesOfAProgramThatDifferInTheirTimesAreOne) {
   EXPECT_THAT(notes, testing::ElementsAre(
                          testing::StartsWith("helper: The program gave up rights by setuid at 0.007 s: the trace went on"),
                          testing::StartsWith("server: The program gave up rights by setuid: the trace went on")));
+}
+
+Site LiveBetween(uint64_t blocks, uint64_t first_ns, uint64_t last_ns) {
+  Site site;
+  site.live_blocks = blocks;
+  site.live_first_time_ns = first_ns;
+  site.live_last_time_ns = last_ns;
+  return site;
+}
+
+// Exit handlers may free as much as they lose.
+TEST(GateInputTest, WhatWasAllocatedBehindAnEarlyScanIsTold) {
+  Analysis analysis;
+  analysis.process.executable = "/opt/app";
+  analysis.process.pid = 7;
+  LeakScan scan;
+  scan.reason = format::ScanReason::kExitEarly;
+  scan.time_ns = 1000;
+  const auto told = [&](std::vector<Site> sites, uint64_t judged) {
+    analysis.sites = std::move(sites);
+    analysis.totals.live_blocks = 0;
+    for (const Site& site : analysis.sites) analysis.totals.live_blocks += site.live_blocks;
+    scan.totals[static_cast<size_t>(LeakKind::kReachable)] = {judged * 8, judged};
+    return WhatCameBehindTheScan(scan, analysis);
+  };
+  EXPECT_EQ(told({LiveBetween(3, 10, 1000)}, 3), "");
+  EXPECT_EQ(told({LiveBetween(2, 10, 900)}, 3), "") << "one was freed";
+  EXPECT_EQ(told({LiveBetween(1, 1001, 1001)}, 1),
+            "app (7) was scanned before its exit handlers and destructors (exit-early), and 1 "
+            "block allocated after that was not freed at its end");
+  EXPECT_THAT(told({LiveBetween(2, 10, 20), LiveBetween(3, 1001, 1007)}, 9),
+              testing::HasSubstr("and 3 blocks allocated after that were not freed"));
+  EXPECT_THAT(told({LiveBetween(2, 10, 1007)}, 9),
+              testing::HasSubstr("and 1 block allocated after that"));
+  EXPECT_THAT(told({LiveBetween(5, 10, 1007)}, 9),
+              testing::HasSubstr("and at least 1 block allocated after that"));
+  EXPECT_THAT(told({LiveBetween(5, 10, 1007)}, 3),
+              testing::HasSubstr("and at least 2 blocks allocated after that"));
+  scan.reason = format::ScanReason::kExitLate;
+  EXPECT_EQ(told({LiveBetween(1, 1001, 1001)}, 1), "");
 }
 
 }  // namespace
