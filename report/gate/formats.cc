@@ -39,6 +39,20 @@ std::string WithoutDots(absl::string_view path) {
   return std::string(path);
 }
 
+// The first frame of the project whose file is below one of the roots.
+SourcePlace PlaceOfStack(const GateReport& report, StackId stack,
+                         const std::vector<std::string>& roots) {
+  for (const Frame* frame : report.names->Frames(stack)) {
+    if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
+    // A name without a directory is relative to where the compiler ran: the project's root, or
+    // it would have been told more.
+    std::string path =
+        frame->file.front() == '/' ? BelowRoots(roots, frame->file) : WithoutDots(frame->file);
+    if (!path.empty()) return {std::move(path), frame->line};
+  }
+  return {};
+}
+
 }  // namespace
 
 absl::StatusOr<GateFormat> ParseGateFormat(absl::string_view name) {
@@ -63,16 +77,20 @@ std::string RenderGate(GateFormat format, const GateReport& report) {
 }
 
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak) {
-  const std::vector<std::string> roots = RootsOf(report, leak);
-  for (const Frame* frame : report.names->Frames(leak.stack)) {
-    if (frame->role != FrameRole::kProject || frame->file.empty()) continue;
-    // A name without a directory is relative to where the compiler ran: the project's root, or
-    // it would have been told more.
-    std::string path =
-        frame->file.front() == '/' ? BelowRoots(roots, frame->file) : WithoutDots(frame->file);
-    if (!path.empty()) return {std::move(path), frame->line};
+  return PlaceOfStack(report, leak.stack, RootsOf(report, leak.working_directory));
+}
+
+SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess) {
+  const std::vector<std::string> roots = RootsOf(report, excess.working_directory);
+  for (const StackId stack : excess.stacks) {
+    if (SourcePlace place = PlaceOfStack(report, stack, roots); !place.path.empty()) return place;
   }
   return {};
+}
+
+std::string ExcessSentence(const GateExcess& excess) {
+  return absl::StrCat(excess.program, " ", ExcessText(excess), excess.details.empty() ? "" : ": ",
+                      absl::StrJoin(excess.details, "; "));
 }
 
 std::string Processes(uint64_t count) {
@@ -128,10 +146,10 @@ std::vector<std::pair<std::string, LeakAmount>> LeakPlaces(const GateReport& rep
                                                            const GateLeak& leak) {
   std::vector<std::pair<std::string, LeakAmount>> places;
   std::map<std::string, size_t> known;
+  const std::vector<std::string> roots = RootsOf(report, leak.working_directory);
   for (const auto& [stack, amount] : leak.by_stack) {
     const Frame* const caller = report.names->Caller(stack);
-    const std::string place =
-        caller != nullptr ? FrameLine(*caller, RootsOf(report, leak)) : "[no stack]";
+    const std::string place = caller != nullptr ? FrameLine(*caller, roots) : "[no stack]";
     const auto [at, is_new] = known.try_emplace(place, places.size());
     if (is_new) places.emplace_back(place, LeakAmount{});
     places[at->second].second.bytes += amount.bytes;
@@ -153,7 +171,7 @@ std::vector<std::string> StackLines(const GateReport& report, const GateLeak& le
   std::vector<std::string> lines;
   const size_t begin = report.full ? 0 : cut.via;
   const size_t end = report.full ? frames.size() : cut.end;
-  const std::vector<std::string> roots = RootsOf(report, leak);
+  const std::vector<std::string> roots = RootsOf(report, leak.working_directory);
   for (size_t i = begin; i < end; ++i) {
     lines.push_back(FrameLine(*frames[i], roots));
   }

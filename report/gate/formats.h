@@ -47,6 +47,11 @@ struct SourcePlace {
 };
 // The place of the first frame whose file is below a root of the leak (source_root.h).
 SourcePlace PlaceOf(const GateReport& report, const GateLeak& leak);
+// Of wrong frees the same of the first that has such a frame: where it was freed, else where it
+// was allocated. Other limits have no place.
+SourcePlace PlaceOf(const GateReport& report, const GateExcess& excess);
+// "app 1 invalid free, at most 0: malloc at f() a.c:2, free at g() a.c:9".
+std::string ExcessSentence(const GateExcess& excess);
 // "definitely lost: 256 bytes in 1 block, allocated by calloc in LeakOneTable".
 std::string LeakSentence(const GateReport& report, const GateLeak& leak);
 // A line for each process or file that gives no usable evidence, or one that says that no process

@@ -136,11 +136,14 @@ std::string RenderGateGitlab(const GateReport& report) {
   }
   for (const GateExcess& excess : report.result->excesses) {
     const std::string name(ExcessName(excess.what));
-    json.push_back({{"description", excess.program + " " + ExcessText(excess)},
+    const SourcePlace place = PlaceOf(report, excess);
+    json.push_back({{"description", ExcessSentence(excess)},
                     {"check_name", "memtrace/limit-" + name},
                     {"fingerprint", "limit-" + name + "-" + excess.phases + "-" + excess.program},
                     {"severity", "major"},
-                    {"location", {{"path", excess.program}, {"lines", {{"begin", 1}}}}}});
+                    {"location",
+                     {{"path", place.path.empty() ? excess.program : place.path},
+                      {"lines", {{"begin", place.line == 0 ? 1 : place.line}}}}}});
   }
   // A server takes an empty file for leaks that are all mended.
   if (MissingEvidenceFails(*report.result)) {

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "report/gate/formats.h"
 #include "report/gate/source_root.h"
 #include "report/render/json_parts.h"
@@ -87,7 +86,7 @@ Json ResultOf(const GateReport& report, const GateLeak& leak) {
   json["locations"] = Json::array(
       {{{"physicalLocation",
          PhysicalLocation(place.path.empty() ? leak.program : place.path, place.line)}}});
-  const std::vector<std::string> roots = RootsOf(report, leak);
+  const std::vector<std::string> roots = RootsOf(report, leak.working_directory);
   Json frames = Json::array(), steps = Json::array();
   for (const Frame* frame : report.names->Frames(leak.stack)) {
     if (frame->role == FrameRole::kMarker) continue;
@@ -140,15 +139,16 @@ std::string RenderGateSarif(const GateReport& report) {
   }
   for (const GateExcess& excess : result.excesses) {
     const size_t rule = kLeakKinds + static_cast<size_t>(excess.what);
+    const SourcePlace place = PlaceOf(report, excess);
     results.push_back(
         {{"ruleId", kRules[rule].id},
          {"ruleIndex", rule},
          {"level", "error"},
-         {"message",
-          {{"text", absl::StrCat(excess.program, " ", ExcessText(excess),
-                                 excess.details.empty() ? "" : ": ",
-                                 absl::StrJoin(excess.details, "; "), ".")}}},
-         {"locations", Json::array({{{"physicalLocation", PhysicalLocation(excess.program, 1)}}})},
+         {"message", {{"text", absl::StrCat(ExcessSentence(excess), ".")}}},
+         {"locations",
+          Json::array({{{"physicalLocation", PhysicalLocation(place.path.empty() ? excess.program
+                                                                                 : place.path,
+                                                              place.line)}}})},
          {"partialFingerprints",
           {{"memtraceLeak/v1",
             absl::StrCat(kRules[rule].id, "-", excess.phases, "-", excess.program)}}}});

@@ -57,6 +57,7 @@ class Worst {
     excess_.program = process.program;
     excess_.file = process.file;
     excess_.pid = process.pid;
+    excess_.working_directory = process.working_directory;
     excess_.value = value;
     return true;
   }
@@ -95,7 +96,9 @@ class Finder {
       Worst worst(what, limit.most);
       ForEach(limit, limits, [&](size_t i, const GateProcess& process) {
         const WrongFrees::Kind& frees = frees_of(i);
-        if (worst.Add(process, frees.times)) worst.excess().details = frees.places;
+        if (!worst.Add(process, frees.times)) return;
+        worst.excess().details = frees.places;
+        worst.excess().stacks = frees.stacks;
       });
       worst.AddTo(out_);
     }

@@ -16,6 +16,7 @@
 #include "report/gate/gate_input.h"
 #include "report/gate/policy.h"
 #include "report/gate/wrong_frees.h"
+#include "report/strong_id.h"
 
 namespace memtrace::report::gate {
 
@@ -30,6 +31,8 @@ struct GateExcess {
   uint64_t processes = 0;     // how many are beyond it
   std::string phases;         // kGrowth: "warm..done"
   std::vector<std::string> details;  // of frees: where, those that came most often first
+  std::vector<StackId> stacks;       // of these, in that order
+  std::string working_directory;     // of that process
 };
 absl::string_view ExcessName(GateExcess::What what);  // "leaked"
 std::string ExcessText(const GateExcess& excess);     // a sentence

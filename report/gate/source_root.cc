@@ -22,26 +22,36 @@ std::vector<std::string> SourceRoots(const std::string& given) {
 
 std::string WhyNothingIsBelow(const GateReport& report, const std::string& given) {
   std::string elsewhere, root;
-  for (const GateLeak& leak : report.result->leaks) {
-    const std::vector<std::string> roots = RootsOf(report, leak);
-    for (const Frame* frame : report.names->Frames(leak.stack)) {
+  const auto is_below = [&](StackId stack, const std::string& working_directory) {
+    const std::vector<std::string> roots = RootsOf(report, working_directory);
+    for (const Frame* frame : report.names->Frames(stack)) {
       if (frame->role != FrameRole::kProject || !absl::StartsWith(frame->file, "/")) continue;
-      if (!BelowRoots(roots, frame->file).empty()) return "";
+      if (!BelowRoots(roots, frame->file).empty()) return true;
       if (elsewhere.empty()) elsewhere = frame->file;
       root = roots.back();
+    }
+    return false;
+  };
+  for (const GateLeak& leak : report.result->leaks) {
+    if (is_below(leak.stack, leak.working_directory)) return "";
+  }
+  for (const GateExcess& excess : report.result->excesses) {
+    for (const StackId stack : excess.stacks) {
+      if (is_below(stack, excess.working_directory)) return "";
     }
   }
   if (elsewhere.empty() || root.empty()) return "";
   if (given.empty()) {
-    return render::EscapeControls(absl::StrCat("no source of a leak was below ", root,
+    return render::EscapeControls(absl::StrCat("no source of a leak or wrong free was below ", root,
                                                ", where the program ran; one was ", elsewhere,
                                                ": --source-root DIR says where they are"));
   }
   std::error_code ignored;
   const bool is_there = std::filesystem::is_directory(given, ignored);
-  return render::EscapeControls(absl::StrCat("--source-root: no source of a leak was below ", root,
-                                             is_there ? "" : ", which is no directory here",
-                                             ", when it was compiled; one was ", elsewhere));
+  return render::EscapeControls(absl::StrCat(
+      "--source-root: no source of a leak or wrong free was below ", root,
+      is_there ? "" : ", which is no directory here", ", when it was compiled; one was ",
+      elsewhere));
 }
 
 std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path) {
@@ -67,8 +77,8 @@ std::string BelowRoot(const std::string& root, const std::string& path) {
   return std::string(rest);
 }
 
-std::vector<std::string> RootsOf(const GateReport& report, const GateLeak& leak) {
-  return report.source_roots.empty() ? std::vector<std::string>{leak.working_directory}
+std::vector<std::string> RootsOf(const GateReport& report, const std::string& working_directory) {
+  return report.source_roots.empty() ? std::vector<std::string>{working_directory}
                                      : report.source_roots;
 }
 

@@ -14,15 +14,15 @@ namespace memtrace::report::gate {
 // what the compiler was told, which may be either. It need not be a directory of this machine.
 std::vector<std::string> SourceRoots(const std::string& given);
 
-// Nobody has to find out from a server that shows no leak in any file: why no source of a leak is
-// below --source-root. Empty: some are, or there is none to judge by.
+// Nobody has to find out from a server that shows no leak in any file: why no source of a leak, or
+// of a wrong free, is below --source-root. Empty: some are, or there is none to judge by.
 std::string WhyNothingIsBelow(const GateReport& report, const std::string& given);
 
 // `path` relative to the first root that it is below of; empty: it is below none.
 std::string BelowRoots(const std::vector<std::string>& roots, const std::string& path);
 std::string BelowRoot(const std::string& root, const std::string& path);
 // --source-root, else the directory the program ran in.
-std::vector<std::string> RootsOf(const GateReport& report, const GateLeak& leak);
+std::vector<std::string> RootsOf(const GateReport& report, const std::string& working_directory);
 
 }  // namespace memtrace::report::gate
 

@@ -53,6 +53,9 @@ WrongFrees::WrongFrees(const GateInput& input, const render::ReportView& names,
     kind.places.push_back(absl::StrCat(
         At(names, allocator, ends.from), ", ", At(names, symbolizer::Demangle(called), ends.to),
         ends.times > 1 ? absl::StrCat(", ", render::Count(ends.times), " times") : ""));
+    for (const StackId stack : {ends.to, ends.from}) {
+      if (stack) kind.stacks.push_back(stack);
+    }
   }
 }
 

@@ -23,6 +23,8 @@ class WrongFrees {
     // "operator new at f() a.cc:3, free at g() a.cc:9, 3 times": those that came most often first,
     // no more than are read.
     std::vector<std::string> places;
+    // Of these: the stack of each free, then that of the allocation, as far as there are such.
+    std::vector<StackId> stacks;
   };
   struct OfProcess {
     Kind invalid, mismatched;

@@ -259,6 +259,41 @@ TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
   EXPECT_THAT(WhyNothingIsBelow(report, "/"), Not(HasSubstr("no directory here")));
 }
 
+TEST_F(FormatsTest, WrongFreesAreShownWhereTheyAre) {
+  MadeUpGate wrong;
+  const uint32_t app = wrong.AddProcess("app");
+  const StackId elsewhere = wrong.made_up.Stack({{"Made", "/usr/src/made.c", 4}});
+  wrong.made_up.AddSite(elsewhere, 1, 1, 0);
+  const auto freed_at = [&](StackId from, StackId to) {
+    wrong.input.ends = {{app,
+                         true,
+                         {from, to, format::AllocFunction::kMalloc, BlockEnds::By::kFree, 1}}};
+    wrong.Judge();
+  };
+  const auto place = [&] {
+    return Json::parse(RenderGateGitlab(wrong.Report())).at(0).at("location").dump();
+  };
+  const StackId make = wrong.Stack("Make", 3), drop = wrong.Stack("Drop", 9);
+  freed_at(make, drop);
+  EXPECT_EQ(place(), R"({"lines":{"begin":9},"path":"src/Drop.c"})");
+  EXPECT_THAT(Json::parse(RenderGateGitlab(wrong.Report())).at(0).at("description"),
+              testing::AllOf(StartsWith("app 1 invalid free, at most 0: malloc at Make"),
+                             HasSubstr("free at Drop")));
+  const Json sarif = Json::parse(RenderGateSarif(wrong.Report()));
+  EXPECT_EQ(sarif.at("runs")[0].at("results")[0].at("locations")[0].at("physicalLocation").dump(),
+            R"({"artifactLocation":{"uri":"src/Drop.c","uriBaseId":"%SRCROOT%"},)"
+            R"("region":{"startLine":9}})");
+  EXPECT_EQ(validator.Json(RenderGateSarif(wrong.Report()), "sarif.json"), "");
+  freed_at(make, {});
+  EXPECT_EQ(place(), R"({"lines":{"begin":3},"path":"src/Make.c"})") << "no stacks of frees";
+  freed_at(make, elsewhere);
+  EXPECT_EQ(place(), R"({"lines":{"begin":3},"path":"src/Make.c"})");
+  freed_at(elsewhere, elsewhere);
+  EXPECT_EQ(place(), R"({"lines":{"begin":1},"path":"app"})");
+  EXPECT_THAT(WhyNothingIsBelow(wrong.Report(), ""),
+              HasSubstr("wrong free was below /work, where the program ran; one was /usr/src/"));
+}
+
 // -ffile-prefix-map=DIR=. makes such names, which no repository has.
 TEST_F(FormatsTest, RelativePlacesBeginWithTheirFolder) {
   MadeUpGate relative;
