@@ -1,6 +1,7 @@
 #include "report/gate/baseline.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <map>
 #include <set>
@@ -12,9 +13,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "report/render/escape.h"
+#include "report/render/units.h"
 
 namespace memtrace::report::gate {
 namespace {
@@ -157,7 +160,42 @@ absl::StatusOr<BaselineEntry> ParseEntry(absl::string_view text) {
   return entry;
 }
 
+// The numbers of an entry.
+std::array<uint64_t, 4> NumbersOf(const BaselineEntry& entry) {
+  return {entry.bytes, entry.blocks, entry.lost.bytes, entry.lost.blocks};
+}
+
+bool IsMoreThan(const BaselineEntry& entry, const BaselineEntry& other) {
+  const auto numbers = NumbersOf(entry), others = NumbersOf(other);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] > others[i]) return true;
+  }
+  return false;
+}
+
+// Makes each number of `entry` at least that of `other`.
+void Raise(const BaselineEntry& other, BaselineEntry* entry) {
+  entry->bytes = std::max(entry->bytes, other.bytes);
+  entry->blocks = std::max(entry->blocks, other.blocks);
+  entry->lost.bytes = std::max(entry->lost.bytes, other.lost.bytes);
+  entry->lost.blocks = std::max(entry->lost.blocks, other.lost.blocks);
+}
+
 }  // namespace
+
+std::string ChangesText(const BaselineChanges& changes) {
+  std::vector<std::string> parts;
+  const auto add = [&](uint64_t count, absl::string_view what) {
+    if (count != 0) parts.push_back(absl::StrCat(render::Count(count), " ", what));
+  };
+  add(changes.added, "added");
+  add(changes.raised, "raised");
+  add(changes.lowered, "lowered");
+  add(changes.removed, "removed");
+  if (parts.empty()) parts.emplace_back(changes.is_new ? "written, without a leak" : "unchanged");
+  add(changes.kept, "kept, for the program failed");
+  return absl::StrJoin(parts, ", ");
+}
 
 std::string BaselineLine(const BaselineEntry& entry) {
   std::string line = absl::StrCat(KindName(entry.kind), " ", entry.fingerprint, " bytes=",
@@ -215,7 +253,9 @@ const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint
 }
 
 std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
-                             const std::set<std::string>& programs, LeakKindSet kinds) const {
+                             const std::set<std::string>& programs, LeakKindSet kinds,
+                             bool only_more, BaselineChanges* changes) const {
+  BaselineChanges done = {.is_new = lines_.empty()};
   std::map<std::tuple<std::string, LeakKind, std::string>, BaselineEntry> now;
   for (const BaselineEntry& leak : leaks) {
     const BaselineEntry* known = Find(leak.kind, leak.fingerprint, leak.program);
@@ -223,10 +263,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     if (known != nullptr) std::get<0>(key) = known->program;
     // An entry of any program allows the most of each.
     const auto [at, is_new] = now.try_emplace(key, leak);
-    at->second.bytes = std::max(at->second.bytes, leak.bytes);
-    at->second.blocks = std::max(at->second.blocks, leak.blocks);
-    at->second.lost.bytes = std::max(at->second.lost.bytes, leak.lost.bytes);
-    at->second.lost.blocks = std::max(at->second.lost.blocks, leak.lost.blocks);
+    Raise(leak, &at->second);
   }
   std::vector<std::string> lines;
   size_t comments = 0;  // at the end of `lines`, directly above what comes
@@ -238,19 +275,16 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     }
     const BaselineEntry& old = entries_[line.entry];
     const auto found = now.find(KeyOf(old));
-    if (found != now.end() && old.program == "*") {  // others may need as much as there was
-      found->second.bytes = std::max(found->second.bytes, old.bytes);
-      found->second.blocks = std::max(found->second.blocks, old.blocks);
-      found->second.lost.bytes = std::max(found->second.lost.bytes, old.lost.bytes);
-      found->second.lost.blocks = std::max(found->second.lost.blocks, old.lost.blocks);
-    }
+    const bool is_any = old.program == "*";  // others may need as much as there was
+    const bool is_less = found != now.end() && !is_any && IsMoreThan(old, found->second);
+    if (found != now.end() && (is_any || only_more)) Raise(old, &found->second);
     const bool looked_for = kinds.Has(old.kind) && programs.contains(old.program);
     if (found != now.end()) {
-      if (found->second.bytes == old.bytes && found->second.blocks == old.blocks &&
-          found->second.lost.bytes == old.lost.bytes &&
-          found->second.lost.blocks == old.lost.blocks) {
+      if (NumbersOf(found->second) == NumbersOf(old)) {
+        done.kept += is_less;
         lines.push_back(line.text);
       } else {
+        ++(IsMoreThan(found->second, old) ? done.raised : done.lowered);
         BaselineEntry changed = old;
         changed.bytes = found->second.bytes;
         changed.blocks = found->second.blocks;
@@ -259,9 +293,11 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
             absl::StrCat(BaselineLine(changed), absl::EndsWith(line.text, "\r") ? "\r" : ""));
       }
       now.erase(found);
-    } else if (!looked_for) {
+    } else if (!looked_for || only_more) {
+      done.kept += looked_for;
       lines.push_back(line.text);
     } else {
+      ++done.removed;
       lines.resize(lines.size() - comments);
     }
     comments = 0;
@@ -278,6 +314,8 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
            std::tie(b->program, b->caller, b->kind, b->fingerprint);
   });
   for (const BaselineEntry* leak : added) absl::StrAppend(&text, BaselineLine(*leak), end);
+  done.added = added.size();
+  if (changes != nullptr) *changes = done;
   return text;
 }
 

@@ -41,6 +41,18 @@ struct BaselineEntry {
   uint32_t line = 0;    // in the file
 };
 
+// What an update did to the file: so many leaks each.
+struct BaselineChanges {
+  bool is_new = false;  // there was no file, or an empty one
+  uint64_t added = 0;
+  uint64_t raised = 0;   // at least one number of it
+  uint64_t lowered = 0;  // and none raised
+  uint64_t removed = 0;
+  uint64_t kept = 0;     // that would have been lowered or removed, but for `only_more`
+};
+// "2 added, 1 raised", "unchanged".
+std::string ChangesText(const BaselineChanges& changes);
+
 class Baseline {
  public:
   // `file` is for messages, which name the line.
@@ -52,9 +64,11 @@ class Baseline {
   const std::vector<BaselineEntry>& entries() const { return entries_; }
 
   // The text of the file when `leaks` are what there is now. Entries of other programs than
-  // `programs`, and of other kinds than `kinds`, were not looked for: they stay.
+  // `programs`, and of other kinds than `kinds`, were not looked for: they stay. `only_more`: what
+  // is not found may be there all the same, so that nothing is lowered or removed.
   std::string Update(const std::vector<BaselineEntry>& leaks, const std::set<std::string>& programs,
-                     LeakKindSet kinds) const;
+                     LeakKindSet kinds, bool only_more = false,
+                     BaselineChanges* changes = nullptr) const;
 
  private:
   struct Line {

@@ -91,7 +91,8 @@ absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence,
+// `program_failed`: of --run. What it leaks on its usual way it may not have come to.
+absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, bool program_failed,
                           CheckOptions& options) {
   LimitMemory();
   for (const TraceSet::File& file : evidence.set.files) {
@@ -140,6 +141,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence,
 
   GateResult result =
       Judge(input, *names, options.policy, options.baseline, &options.suppressions);
+  GateReport report;
   if (flags.update_baseline) {
     // Of what was not seen nothing is known: a baseline without it would be wrong tomorrow.
     if (MissingEvidenceFails(result)) {
@@ -151,21 +153,23 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence,
           absl::StrCat(flags.baseline, " is as it was: ", named.message()));
     }
     const std::set<std::string> programs(result.programs.begin(), result.programs.end());
-    const std::string text =
-        options.baseline.Update(BaselineOf(result, *names), programs, options.policy.fail_on);
+    BaselineChanges changes;
+    const std::string text = options.baseline.Update(
+        BaselineOf(result, *names), programs, options.policy.fail_on, program_failed, &changes);
     const absl::Status status = WriteFile(flags.baseline, text);
     if (!status.ok()) return status;
     auto updated = Baseline::Parse(text, flags.baseline);
     if (!updated.ok()) return updated.status();
     options.baseline = *std::move(updated);
+    report.baseline_changes = ChangesText(changes);
     options.suppressions.ForgetMatches();
     result = Judge(input, *names, options.policy, options.baseline, &options.suppressions);
   }
-  GateReport report;
   report.result = &result;
   report.names = &*names;
   report.suppressions = &options.suppressions;
   report.baseline = flags.baseline;
+  report.program_failed = program_failed;
   report.source_roots = SourceRoots(flags.source_root);
   const bool has_places = absl::c_any_of(options.outputs, [](const OutputSpec& output) {
     return output.format == GateFormat::kSarif || output.format == GateFormat::kGitlab;
@@ -204,8 +208,8 @@ int RunAndCheck(const CheckFlags& flags, CheckOptions& options) {
   run.passing = scratch.has_value();
   RunOutcome outcome;
   const int status = RunSession(run, &outcome);
-  absl::StatusOr<int> verdict =
-      Check(flags, EvidenceOfRun(directory, !scratch.has_value(), outcome), options);
+  absl::StatusOr<int> verdict = Check(
+      flags, EvidenceOfRun(directory, !scratch.has_value(), outcome), status != 0, options);
   const int gate = verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
   if (status == 0) return gate;
   std::fprintf(
@@ -223,7 +227,8 @@ int CheckSession(const CheckFlags& flags) {
     return FailWithout(options.outputs, status);
   }
   if (flags.run) return RunAndCheck(flags, options);
-  const absl::StatusOr<int> verdict = Check(flags, EvidenceOf(flags.words), options);
+  const absl::StatusOr<int> verdict =
+      Check(flags, EvidenceOf(flags.words), /*program_failed=*/false, options);
   return verdict.ok() ? *verdict : FailWithout(options.outputs, verdict.status());
 }
 

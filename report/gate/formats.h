@@ -25,6 +25,8 @@ struct GateReport {
   const render::ReportView* names = nullptr;
   const Suppressions* suppressions = nullptr;
   std::string baseline;     // file; empty: none
+  std::string baseline_changes;  // kText: what an update did to it; empty: there was none
+  bool program_failed = false;   // of --run: it may not have come to all that it leaks
   std::vector<std::string> source_roots;  // files below one are the project's, and named from there
   render::Style style;      // kText
   bool full = false;        // kText: whole stacks, every leak

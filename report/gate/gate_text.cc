@@ -170,7 +170,14 @@ class Text {
                                    " ", entry.fingerprint, " ", entry.caller));
     }
     List("fixed", items);
-    if (!items.empty()) Line("These are gone: --update-baseline takes them out.");
+    if (!items.empty()) {
+      Line(report_.program_failed
+               ? "These may be gone, or the program, which failed, did not come to them."
+               : "These are gone: --update-baseline takes them out.");
+    }
+    if (report_.baseline_changes.empty()) return;
+    Line("");
+    Line(absl::StrCat("Baseline ", report_.baseline, ": ", report_.baseline_changes));
   }
 
   void Totals() {

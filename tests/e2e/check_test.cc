@@ -238,7 +238,9 @@ TEST(CheckTest, ABaselineGoesThroughItsLife) {
   Trace(traces.path(), {ExamplePath("leaks")});
   const std::string baseline = work / "leaks.baseline";
   EXPECT_EQ(Check({"--baseline", baseline, traces.path()}).exit_status, 2) << "it is not there";
-  EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", traces.path()}).exit_status, 0);
+  const Result made = Check({"--baseline", baseline, "--update-baseline", traces.path()});
+  EXPECT_EQ(made.exit_status, 0);
+  EXPECT_THAT(made.out, HasSubstr("\nBaseline " + baseline + ": 2 added\n"));
   const std::string first = ReadFile(baseline);
   EXPECT_THAT(first, HasSubstr("bytes=256 blocks=1 program=leaks caller=LeakOneTable  leaks.c\n"));
   EXPECT_EQ(Check({"--baseline", baseline, traces.path()}).exit_status, 0);
@@ -267,6 +269,35 @@ TEST(CheckTest, ABaselineGoesThroughItsLife) {
   TraceWithoutScan(blind.path(), {ExamplePath("leaks")});
   EXPECT_EQ(Check({"--baseline", baseline, "--update-baseline", blind.path()}).exit_status, 2);
   EXPECT_EQ(ReadFile(baseline), smaller);
+}
+
+// It may have ended before it came to what it leaks on its usual way.
+TEST(CheckTest, OfAProgramThatFailedTheBaselineForgetsNothing) {
+  TempDir work;
+  const std::string program = Compile(work, "early", R"(#include <stdlib.h>
+static void* volatile lost;
+int main(int argc, char** argv) {
+  if (argc > 1) return atoi(argv[1]);
+  lost = malloc(40);
+  lost = NULL;
+  return 0;
+})");
+  const std::string baseline = work / "leaks.baseline";
+  const auto update = [&](const char* status) {
+    Words words = {"--baseline", baseline, "--update-baseline", "--run", "--", program};
+    if (status != nullptr) words.push_back(status);
+    return Check(words);
+  };
+  EXPECT_THAT(update(nullptr).out, HasSubstr(": 1 added\n"));
+  const std::string known = ReadFile(baseline);
+  EXPECT_THAT(known, HasSubstr("bytes=40 blocks=1 program=early"));
+  const Result failed = update("3");
+  EXPECT_EQ(failed.exit_status, 3);
+  EXPECT_THAT(failed.out, HasSubstr(": unchanged, 1 kept, for the program failed\n"));
+  EXPECT_THAT(failed.out, Not(HasSubstr("These are gone")));
+  EXPECT_EQ(ReadFile(baseline), known);
+  EXPECT_THAT(update("0").out, HasSubstr(": 1 removed\n"));
+  EXPECT_THAT(ReadFile(baseline), Not(HasSubstr("early")));
 }
 
 TEST(CheckTest, WritesSeveralFormatsAtOnce) {

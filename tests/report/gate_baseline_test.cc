@@ -151,6 +151,48 @@ TEST(BaselineTest, AFixedLeakGoesWithItsComment) {
             "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n");
 }
 
+TEST(BaselineTest, AnUpdateTellsWhatItDid) {
+  const Baseline baseline = Parsed("definite aa bytes=10 blocks=1 program=app\n"
+                                   "definite bb bytes=10 blocks=1 program=app\n"
+                                   "definite cc bytes=10 blocks=9 program=app\n"
+                                   "definite dd bytes=10 blocks=1 program=app\n"
+                                   "definite ee bytes=10 blocks=1 program=other\n"
+                                   "definite ff bytes=10 blocks=5 program=*\n");
+  const auto told = [&](const std::vector<BaselineEntry>& leaks, bool only_more = false) {
+    BaselineChanges changes;
+    baseline.Update(leaks, {"app"}, kDefinite, only_more, &changes);
+    return ChangesText(changes);
+  };
+  EXPECT_EQ(told(baseline.entries()), "unchanged");
+  EXPECT_EQ(told({Leak(LeakKind::kDefinite, "aa", 10, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "bb", 20, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "cc", 10, 8, "app", ""),
+                  Leak(LeakKind::kDefinite, "ff", 9, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "gg", 1, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "hh", 1, 1, "app", "")}),
+            "2 added, 1 raised, 1 lowered, 1 removed");
+  EXPECT_EQ(told({}, true), "unchanged, 4 kept, for the program failed");
+  BaselineChanges changes;
+  Baseline().Update({}, {"app"}, kDefinite, false, &changes);
+  EXPECT_EQ(ChangesText(changes), "written, without a leak");
+}
+
+// It may have ended before it came to what it leaks on its usual way.
+TEST(BaselineTest, OfAProgramThatFailedNothingIsFixed) {
+  BaselineChanges changes;
+  EXPECT_EQ(Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 1, "app", "")}, {"app"},
+                                 kDefinite.With(LeakKind::kPossible), true, &changes),
+            kText);
+  EXPECT_EQ(changes.kept, 2u);
+  const std::string raised =
+      Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 6, "app", ""),
+                            Leak(LeakKind::kDefinite, "dddd", 5, 1, "app", "Four")},
+                           {"app"}, kDefinite, true, &changes);
+  EXPECT_THAT(raised, HasSubstr("# BUG-1: the cache\ndefinite aaaa bytes=48 blocks=6 until="));
+  EXPECT_THAT(raised, HasSubstr("definite dddd bytes=5 blocks=1 program=app caller=Four\n"));
+  EXPECT_EQ(ChangesText(changes), "1 added, 1 raised");
+}
+
 TEST(BaselineTest, ANewFileHasAHeaderAndAnOrder) {
   const std::string text = Baseline().Update(
       {Leak(LeakKind::kDefinite, "2", 1, 1, "b", "x"), Leak(LeakKind::kDefinite, "1", 1, 1, "a b", "y"),

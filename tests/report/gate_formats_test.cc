@@ -141,6 +141,31 @@ TEST_F(FormatsTest, TextNamesWhatWasFixed) {
   EXPECT_THAT(text, HasSubstr("--update-baseline"));
 }
 
+TEST_F(FormatsTest, TextAloneTellsWhatBecameOfTheBaseline) {
+  GateReport report = gate.Report();
+  EXPECT_THAT(RenderGateText(report), Not(HasSubstr("Baseline ")));
+  report.baseline_changes = "2 added, 1 removed";
+  EXPECT_THAT(RenderGateText(report), HasSubstr("\n\nBaseline known: 2 added, 1 removed\n\n"));
+  for (const GateFormat other :
+       {GateFormat::kJson, GateFormat::kJunit, GateFormat::kSarif, GateFormat::kGitlab}) {
+    EXPECT_THAT(RenderGate(other, report), Not(HasSubstr("2 added")));
+  }
+}
+
+TEST_F(FormatsTest, OfAProgramThatFailedNothingIsSurelyFixed) {
+  MadeUpGate fixed;
+  const uint32_t app = fixed.AddProcess("app");
+  fixed.AddLeak(app, LeakKind::kDefinite, fixed.Stack("Known"), 30, 3);
+  fixed.AcceptAll();
+  fixed.input.losses.clear();
+  fixed.Judge();
+  GateReport report = fixed.Report();
+  EXPECT_THAT(RenderGateText(report), HasSubstr("These are gone: --update-baseline"));
+  report.program_failed = true;
+  EXPECT_THAT(RenderGateText(report), Not(HasSubstr("These are gone")));
+  EXPECT_THAT(RenderGateText(report), HasSubstr("These may be gone, or the program, which failed"));
+}
+
 TEST_F(FormatsTest, JsonHasEverything) {
   const Json json = Json::parse(RenderGateJson(gate.Report()));
   EXPECT_EQ(json.at("schema"), "memtrace-check/1");
