@@ -1,6 +1,7 @@
 #include "report/gate/suppressions.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -212,13 +213,27 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
 }
 
 // The frames of a program whose debug information Valgrind does not read, as 3.19 does not read
-// that of clang (DWARF 5): functions that were inlined are not among them.
-std::vector<MemcheckFrame> WithoutInlined(const std::vector<MemcheckFrame>& frames) {
-  std::vector<MemcheckFrame> called;
-  std::ranges::copy_if(frames, std::back_inserter(called),
-                       [](const MemcheckFrame& frame) { return !frame.inlined; });
-  return called;
-}
+// that of clang (DWARF 5): functions that were inlined are not among them. Made when first asked.
+class CalledFrames {
+ public:
+  explicit CalledFrames(const std::vector<MemcheckFrame>& frames)
+      : frames_(frames), has_inlined_(std::ranges::any_of(frames, &MemcheckFrame::inlined)) {}
+
+  // As FramesMatched(), where these frames are others.
+  bool Match(const std::vector<FramePattern>& patterns, size_t begin) {
+    if (!has_inlined_) return false;
+    if (called_.empty()) {
+      std::ranges::copy_if(frames_, std::back_inserter(called_), std::logical_not<>(),
+                           &MemcheckFrame::inlined);
+    }
+    return FramesMatched(patterns, called_, begin) != 0;
+  }
+
+ private:
+  const std::vector<MemcheckFrame>& frames_;
+  const bool has_inlined_;
+  std::vector<MemcheckFrame> called_;
+};
 
 bool LsanMatches(const std::string& pattern, const MemcheckStack& stack) {
   for (size_t i = stack.also_begins; i < stack.frames.size(); ++i) {
@@ -366,8 +381,7 @@ void Suppressions::ForgetMatches() {
 }
 
 Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
-  const std::vector<MemcheckFrame> called = WithoutInlined(stack.frames);
-  const bool has_inlined = called.size() != stack.frames.size();
+  CalledFrames called(stack.frames);
   for (Suppression& one : all_) {
     if (one.of_frees) continue;
     const bool of_kind = kind == LeakKind::kUnfreed ? !one.kinds.empty() : one.kinds.Has(kind);
@@ -380,22 +394,17 @@ Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
       const size_t end = FramesMatched(one.frames, stack.frames, begin);
       if (end != 0 && !(one.built_in && RunsOthersCode(stack.frames, begin, end))) return &one;
       // The frames before `begin` are the allocator's, and none of them is inlined.
-      if (has_inlined && !one.built_in && FramesMatched(one.frames, called, begin) != 0) {
-        return &one;
-      }
+      if (!one.built_in && called.Match(one.frames, begin)) return &one;
     }
   }
   return nullptr;
 }
 
 Suppression* Suppressions::MatchFree(const MemcheckStack& stack) {
-  const std::vector<MemcheckFrame> called = WithoutInlined(stack.frames);
+  CalledFrames called(stack.frames);
   for (Suppression& one : all_) {
     if (!one.of_frees) continue;
-    if (FramesMatched(one.frames, stack.frames, 0) != 0) return &one;
-    if (called.size() != stack.frames.size() && FramesMatched(one.frames, called, 0) != 0) {
-      return &one;
-    }
+    if (FramesMatched(one.frames, stack.frames, 0) != 0 || called.Match(one.frames, 0)) return &one;
   }
   return nullptr;
 }
