@@ -31,10 +31,9 @@ void AnalyzerPass::ApplyExtended(size_t stream, const EventCursor& cursor) {
       call.anonymous = (event.high(3) & 0x20) != 0;  // MAP_ANONYMOUS on Linux
       // A call that began the recording was made before the memory map was read.
       if (std::exchange(before_first_mapping_, false) && call.anonymous &&
-          reader_->metadata().map_at_start.has_value() &&
-          MapHasAnonymous(reader_->metadata().map_at_start->text, event.word(1),
-                          event.word(1) + event.word(2))) {
-        mapped_at_start_ = event.word(2);
+          reader_->metadata().map_at_start.has_value()) {
+        mapped_at_start_ = AnonymousBytesIn(reader_->metadata().map_at_start->text, event.word(1),
+                                            event.word(1) + WholePages(event.word(2)));
       }
       mappings_.Map(event.word(1), event.word(2), call);
       break;

@@ -1,6 +1,7 @@
 #include "report/mapping_model.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "report/memory_map.h"
 
@@ -8,9 +9,6 @@ namespace memtrace::report {
 namespace {
 
 constexpr uint64_t kAddressEnd = uint64_t{1} << 56;
-
-// The length as the kernel takes it: in whole pages.
-constexpr uint64_t WholePages(uint64_t bytes) { return (bytes + 4095) & ~uint64_t{4095}; }
 
 }  // namespace
 
@@ -176,14 +174,17 @@ void MappingModel::Finish(std::string_view map_at_end, Analysis* analysis) const
   MemoryMapSummary& summary = analysis->memory_map;
   summary.heap_growth_seen_bytes = static_cast<int64_t>(break_growth_) > 0 ? break_growth_ : 0;
   const OtherParts other(map_at_end);
+  uint64_t counted_to = 0;  // a range may end within a page, and what it grew by begin there
   for (const auto& [begin, range] : ranges_) {
     if (range.site == UINT32_MAX) continue;
     const Kind kind = sites_[range.site].kind;
     if (kind == Kind::kArenaGrowth) summary.arena_bytes += range.end - begin;
     if (kind != Kind::kMmap || !range.anonymous) continue;
-    const uint64_t other_bytes = other.BytesIn(begin, range.end);
+    const uint64_t from = std::max(begin, std::exchange(counted_to, WholePages(range.end)));
+    if (from >= counted_to) continue;
+    const uint64_t other_bytes = other.BytesIn(from, counted_to);
     summary.program_other_mmap_bytes += other_bytes;
-    summary.program_mmap_bytes += range.end - begin - other_bytes;
+    summary.program_mmap_bytes += counted_to - from - other_bytes;
   }
   analysis->mappings.insert(analysis->mappings.end(), sites_.begin(), sites_.end());
 }

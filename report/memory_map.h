@@ -4,6 +4,7 @@
 #define MEMTRACE_REPORT_MEMORY_MAP_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,9 @@
 #include "report/trace_metadata.h"
 
 namespace memtrace::report {
+
+// A heap of one of glibc's other arenas has at most so many bytes, and begins at a multiple of it.
+inline constexpr uint64_t kArenaBytes = uint64_t{64} << 20;
 
 struct MapSums {
   uint64_t heap_bytes = 0;          // [heap]
@@ -42,11 +46,15 @@ void ForEachMapLine(std::string_view text, Visit visit) {
   }
 }
 
+std::vector<MapLine> LinesOf(std::string_view text);
+
+// Bytes as the kernel maps them.
+constexpr uint64_t WholePages(uint64_t bytes) { return (bytes + 4095) & ~uint64_t{4095}; }
+
 // Whether the line is a ring of the tracer's.
 bool IsTraceMapping(const MapLine& line);
-// Whether the mapping is behind a guard page, as pthreads maps stacks; `before`
-// is the line before it.
-bool IsGuarded(const MapLine& before, const MapLine& line);
+// Whether the mapping lines[at] is behind a guard page, as pthreads maps stacks.
+bool IsGuarded(const std::vector<MapLine>& lines, size_t at);
 
 // Lines that are not understood are skipped.
 MapSums SumUpMap(std::string_view text);
@@ -63,8 +71,8 @@ class OtherParts {
   std::vector<std::pair<uint64_t, uint64_t>> parts_;  // ascending
 };
 
-// Whether the range lies in one anonymous mapping.
-bool MapHasAnonymous(std::string_view text, uint64_t begin, uint64_t end);
+// How many bytes of [begin, end) MapSums has among its anonymous ones.
+uint64_t AnonymousBytesIn(std::string_view text, uint64_t begin, uint64_t end);
 
 // Fills in what the maps at the start and at the end say; what the events explain
 // must be there already.

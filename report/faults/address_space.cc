@@ -31,8 +31,9 @@ const AddressSpace::Module* AddressSpace::ModuleOf(uint64_t address) const {
   return address < module.end ? &module : nullptr;
 }
 
-void AddressSpace::AddLine(const MapLine& before, const MapLine& line,
+void AddressSpace::AddLine(const std::vector<MapLine>& lines, size_t at,
                            std::vector<Region>* regions) const {
+  const MapLine& line = lines[at];
   Region region{line.begin, line.end, MemoryKind::kUnknown, std::string(line.name)};
   const bool writable = line.permissions[1] == 'w', code = line.permissions[2] == 'x';
   const bool shared = line.permissions[3] == 's';
@@ -56,7 +57,7 @@ void AddressSpace::AddLine(const MapLine& before, const MapLine& line,
                              : MemoryKind::kReadOnly;
     // The kernel merges what follows the .bss with it.
     if (line.anonymous && region.end > module->end) {
-      const uint64_t page_end = (module->end + 4095) & ~uint64_t{4095};
+      const uint64_t page_end = WholePages(module->end);
       if (page_end < region.end) {
         regions->push_back({page_end, region.end, MemoryKind::kAllocator, ""});
         region.end = page_end;
@@ -64,7 +65,7 @@ void AddressSpace::AddLine(const MapLine& before, const MapLine& line,
     }
   } else if (!line.anonymous) {
     region.kind = MemoryKind::kFile;
-  } else if (IsGuarded(before, line)) {
+  } else if (IsGuarded(lines, at)) {
     region.kind = MemoryKind::kStack;
   } else if (writable) {
     region.kind = MemoryKind::kAllocator;
@@ -74,20 +75,14 @@ void AddressSpace::AddLine(const MapLine& before, const MapLine& line,
 
 std::vector<AddressSpace::Region> AddressSpace::Classify(const std::vector<MapLine>& lines) const {
   std::vector<Region> regions;
-  MapLine before;
-  for (const MapLine& line : lines) {
-    AddLine(before, line, &regions);
-    before = line;
-  }
+  for (size_t i = 0; i < lines.size(); ++i) AddLine(lines, i, &regions);
   std::stable_sort(regions.begin(), regions.end(),
                    [](const Region& a, const Region& b) { return a.begin < b.begin; });
   return regions;
 }
 
 void AddressSpace::AddMap(std::string_view text) {
-  std::vector<MapLine> lines;
-  ForEachMapLine(text, [&lines](const MapLine& line) { lines.push_back(line); });
-  maps_.push_back(Classify(lines));
+  maps_.push_back(Classify(LinesOf(text)));
 }
 
 const AddressSpace::Region* AddressSpace::FindIn(const std::vector<Region>& regions,

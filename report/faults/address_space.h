@@ -18,9 +18,6 @@
 
 namespace memtrace::report {
 
-// The heaps of glibc's other arenas begin at multiples of this.
-inline constexpr uint64_t kArenaBytes = uint64_t{64} << 20;
-
 class AddressSpace {
  public:
   struct Region {
@@ -43,7 +40,7 @@ class AddressSpace {
 
  private:
   void AddMap(std::string_view text);
-  void AddLine(const MapLine& before, const MapLine& line, std::vector<Region>* regions) const;
+  void AddLine(const std::vector<MapLine>& lines, size_t at, std::vector<Region>* regions) const;
   const Region* FindIn(const std::vector<Region>& regions, uint64_t address) const;
 
   struct Module {

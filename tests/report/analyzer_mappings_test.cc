@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analyzer.h"
+#include "report/memory_map.h"
 #include "tests/report/test_util.h"
 #include "tests/report/trace_builder.h"
 
@@ -26,6 +27,74 @@ TEST(MemoryMapTest, ReservedAndSharedMemoryIsNoGrowth) {
   EXPECT_EQ(map.program_mmap_bytes, 0x13000u);
   EXPECT_EQ(map.program_other_mmap_bytes, 0x40000000u - 0x10000 + 0x20000);
   EXPECT_EQ(map.unexplained_bytes, 0);
+}
+
+// As with a jemalloc: its reservation begins the recording, so that the map of the start has it.
+TEST(MemoryMapTest, WhatBeganTheRecordingIsAtTheStartOnlyWhereItIsWritable) {
+  constexpr uint64_t kReserved = 0x7f0000000000, kWritable = 0x7f0000010000;
+  const auto summary = [&](uint64_t address, uint64_t bytes, const char* at_end) {
+    TraceBuilder trace;
+    trace.MemoryMap(format::MapReason::kStart,
+                    "7f0000000000-7f0000010000 ---p 00000000 00:00 0 \n"
+                    "7f0000010000-7f0000014000 rw-p 00000000 00:00 0 \n");
+    trace.Thread(1, 100, "main").At(1).Mmap(address, bytes);
+    trace.MemoryMap(format::MapReason::kEnd, at_end, 2);
+    trace.End(0, 3);
+    return Analyze(trace.Build()).analysis.memory_map;
+  };
+  const char* const as_it_was =
+      "7f0000000000-7f0000010000 ---p 00000000 00:00 0 \n"
+      "7f0000010000-7f0000014000 rw-p 00000000 00:00 0 \n";
+  const char* const written_to = "7f0000000000-7f0000014000 rw-p 00000000 00:00 0 \n";
+  EXPECT_EQ(summary(kReserved, 0x10000, as_it_was).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kReserved, 0x14000, as_it_was).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kReserved, 0x10000, written_to).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kWritable, 0x4000, as_it_was).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kWritable, 0x4000, as_it_was).program_mmap_at_start_bytes, 0x4000u);
+}
+
+TEST(MemoryMapTest, GrowthIsOfWholePages) {
+  TraceBuilder trace;
+  trace.MemoryMap(format::MapReason::kStart,
+                  "00500000-00501000 rw-p 00000000 00:00 0 [heap]\n"
+                  "7f0000000000-7f0000003000 rw-p 00000000 00:00 0 \n", 0, 0x1800);
+  trace.Thread(1, 100, "main").At(1)
+      .Brk(0x501000, 0x501064).Mmap(0x7f1000000000, 5000)
+      .Mremap(0x7f1000000000, 5000, 0x7f2000000000, 9000);
+  trace.MemoryMap(format::MapReason::kEnd,
+                  "00500000-00502000 rw-p 00000000 00:00 0 [heap]\n"
+                  "7f0000000000-7f0000004000 rw-p 00000000 00:00 0 \n"
+                  "7f2000000000-7f2000003000 rw-p 00000000 00:00 0 \n", 2, 0x2048);
+  trace.End(0, 3);
+  const MemoryMapSummary map = Analyze(trace.Build()).analysis.memory_map;
+  EXPECT_EQ(map.program_mmap_bytes, 0x3000u);
+  EXPECT_EQ(map.tool_bytes, 0x3000u);
+  EXPECT_EQ(map.anonymous_bytes, 0x4000u);
+  EXPECT_EQ(map.unexplained_bytes, 0);
+}
+
+// As rust-lld has them: stacks of 64 MiB, one of them where a heap of an arena could begin.
+TEST(MemoryMapTest, AStackMayBeginWhereAHeapOfAnArenaCould) {
+  const auto stacks = [](const char* map) { return SumUpMap(map).thread_stack_bytes; };
+  EXPECT_EQ(stacks("7fd4a8000000-7fd4a8021000 rw-p 00000000 00:00 0 \n"   // a heap
+                   "7fd4a8021000-7fd4ac000000 ---p 00000000 00:00 0 \n"
+                   "7fd4affff000-7fd4b0000000 ---p 00000000 00:00 0 \n"
+                   "7fd4b0000000-7fd4b4000000 rw-p 00000000 00:00 0 \n"   // a stack
+                   "7fd4b4000000-7fd4b417b000 rw-p 00000000 00:00 0 \n"   // a heap
+                   "7fd4b417b000-7fd4b8000000 ---p 00000000 00:00 0 \n"
+                   "7fd4b8000000-7fd4b8113000 rw-p 00000000 00:00 0 \n"   // a heap
+                   "7fd4b8113000-7fd4bc000000 ---p 00000000 00:00 0 \n"
+                   "7fd4bc027000-7fd4bc028000 ---p 00000000 00:00 0 \n"
+                   "7fd4bc028000-7fd4c0028000 rw-p 00000000 00:00 0 \n"),  // a stack
+            uint64_t{128} << 20);
+  EXPECT_EQ(stacks("7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \n"
+                   "7f0000021000-7f0004000000 ---p 00000000 00:00 0 \n"
+                   "7f0004000000-7f0008000000 rw-p 00000000 00:00 0 \n"), 0u)
+      << "a heap that is used up, behind what another has not used";
+  EXPECT_EQ(stacks("7f0002000000-7f0004000000 ---p 00000000 00:00 0 \n"
+                   "7f0004000000-7f0004021000 rw-p 00000000 00:00 0 \n"
+                   "7f0004021000-7f0008000000 ---p 00000000 00:00 0 \n"), 0u)
+      << "a heap behind address space that somebody reserved";
 }
 
 TEST(AnalyzerTest, MappingsAreFollowedThroughPartialUnmapsAndMoves) {

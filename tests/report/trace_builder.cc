@@ -304,12 +304,13 @@ TraceBuilder& TraceBuilder::ModuleUnload(uint32_t instance, uint64_t time_ns) {
 }
 
 TraceBuilder& TraceBuilder::MemoryMap(format::MapReason reason, std::string_view text,
-                                      uint64_t time_ns) {
+                                      uint64_t time_ns, uint64_t tool_bytes) {
   return Record([&](format::RecordEncoder& r) {
     r.Begin(RecordTag::kMemoryMap);
     r.Number(static_cast<uint64_t>(reason));
     r.Number(TicksAt(time_ns));
     r.Bytes(text);
+    if (tool_bytes != 0) r.Number(tool_bytes);
     r.End();
   });
 }

@@ -143,7 +143,8 @@ class TraceBuilder {
                        uint64_t bias, std::string_view path, std::string_view build_id = "",
                        uint64_t time_ns = 0);
   TraceBuilder& ModuleUnload(uint32_t instance, uint64_t time_ns);
-  TraceBuilder& MemoryMap(format::MapReason reason, std::string_view text, uint64_t time_ns = 0);
+  TraceBuilder& MemoryMap(format::MapReason reason, std::string_view text, uint64_t time_ns = 0,
+                          uint64_t tool_bytes = 0);
   TraceBuilder& End(int exit_status, uint64_t time_ns,
                     format::EndReason reason = format::EndReason::kExit, bool doubtful = false);
   TraceBuilder& ObservedEnd(format::ObservedEndKind kind, int status_or_signal);
