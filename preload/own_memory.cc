@@ -4,6 +4,7 @@
 
 #include "preload/allowed_calls.h"
 #include "preload/clock.h"
+#include "preload/rounding.h"
 #include "preload/sys.h"
 #include "preload/unwind/rule_table.h"
 
@@ -85,6 +86,7 @@ int64_t ThreadMinorFaults() {
 }  // namespace
 
 void* OwnMap(size_t bytes, bool touch) {
+  bytes = Up(bytes, arch::kPageBytes);  // as the kernel maps it, and the memory map has it
   const uint64_t ns = g_watched.load(std::memory_order_relaxed) ? NowNs(CLOCK_MONOTONIC) : 0;
   void* memory = sys::Mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | (touch ? MAP_POPULATE : 0));
@@ -97,6 +99,7 @@ void* OwnMap(size_t bytes, bool touch) {
 }
 
 void OwnUnmap(void* address, size_t bytes) {
+  bytes = Up(bytes, arch::kPageBytes);
   Forget(address);
   // Told before: when it is gone it may be anybody's.
   if (g_watched.load(std::memory_order_relaxed)) {
@@ -167,7 +170,8 @@ uint32_t FaultsOfPageReadFirst() {
   return before >= 0 && after == before ? 1 : kUsual;
 }
 uint64_t own_private_bytes() {
-  return own_bytes() - g_ring_bytes.load(std::memory_order_relaxed);
+  return own_bytes() + unwind::RuleTable::former_bytes() -
+         g_ring_bytes.load(std::memory_order_relaxed);
 }
 void CountRingBytes(int64_t bytes) {
   g_ring_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);

@@ -42,7 +42,8 @@ class OwnMemoryChanges {
 
 uint64_t own_bytes();  // mapped
 uint64_t own_minor_faults();
-// The part of own_bytes() that is private memory: all but the rings, which are the trace file's.
+// What is private memory of ours in the memory map: all but the rings, which are the trace file's,
+// and with the tables of the stack engine that were given back but stay mapped.
 uint64_t own_private_bytes();
 void CountOwnBytes(int64_t bytes);
 void CountRingBytes(int64_t bytes);

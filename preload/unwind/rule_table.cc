@@ -160,6 +160,7 @@ bool RuleTable::Grow(Table old) {
                       MADV_DONTNEED);
       }
       g_instance.memory_bytes_.fetch_add(bytes - freed, std::memory_order_relaxed);
+      g_instance.former_bytes_.fetch_add(freed, std::memory_order_relaxed);
       g_instance.minor_faults_.fetch_add(bytes / kPageBytes, std::memory_order_relaxed);
     }
   }

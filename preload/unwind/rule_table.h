@@ -75,6 +75,10 @@ class RuleTable {
   static uint64_t memory_bytes() {
     return g_instance.memory_bytes_.load(std::memory_order_relaxed);
   }
+  // Those of tables that a larger one followed: mapped still, with no memory behind them.
+  static uint64_t former_bytes() {
+    return g_instance.former_bytes_.load(std::memory_order_relaxed);
+  }
   // The table that is used, and its bytes; nullptr: there is none yet.
   static const void* memory(size_t* bytes) {
     const Table table = g_instance.table_.load(std::memory_order_acquire);
@@ -130,6 +134,7 @@ class RuleTable {
   std::atomic<uintptr_t> growing_frame_{UINTPTR_MAX};  // and where on its stack
   std::atomic<uint32_t> retired_{0};  // tags, when it was copied or looked through last
   std::atomic<uint64_t> memory_bytes_{0};
+  std::atomic<uint64_t> former_bytes_{0};
   std::atomic<uint64_t> minor_faults_{0};
 };
 

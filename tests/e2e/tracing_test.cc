@@ -472,6 +472,7 @@ TEST(TracingTest, HeapGrowthIsThatOfTheMemoryMapOrTheRestIsStated) {
   const int64_t growth = number("anonymous_bytes") - number("anonymous_at_start_bytes");
   const int64_t rest = number("unexplained_bytes");
   EXPECT_LT(std::abs(rest), growth / 20);
+  EXPECT_EQ(rest % 4096, 0) << "the kernel maps whole pages";
   if (rest != 0) {  // the text says how much it is
     const std::string text = ReportText(trace);
     std::smatch stated;

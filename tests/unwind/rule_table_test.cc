@@ -63,6 +63,7 @@ TEST_F(RuleTableTest, SaysWhenItIsFull) {
 TEST_F(RuleTableTest, GrowsAndKeepsWhatItHas) {
   RuleTable::Insert(RuleTable::Lookup(0x401000, false), 0, RuleWith(0));
   const size_t entries = RuleTable::entries();
+  const uint64_t former_bytes = RuleTable::former_bytes();
   const auto pc_of = [](size_t i) { return 0x401000 + i * 24; };
   for (size_t i = 1; i < entries; ++i) {
     ASSERT_EQ(RuleTable::Insert(RuleTable::Lookup(pc_of(i), false), 0, RuleWith(static_cast<int>(i))),
@@ -70,6 +71,9 @@ TEST_F(RuleTableTest, GrowsAndKeepsWhatItHas) {
   }
   EXPECT_GE(RuleTable::entries(), 2 * entries);
   EXPECT_EQ(RuleTable::memory_bytes(), RuleTable::entries() * sizeof(RuleTable::Entry));
+  EXPECT_EQ(RuleTable::former_bytes() - former_bytes,
+            (RuleTable::entries() - entries) * sizeof(RuleTable::Entry))
+      << "each table but the last, and they doubled";
   for (size_t i = 0; i < entries; ++i) ASSERT_EQ(OffsetOf(pc_of(i)), static_cast<int>(i));
 }
 
