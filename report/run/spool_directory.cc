@@ -111,6 +111,8 @@ std::vector<std::string> SpoolDirectory::RawTraces() const {
 }
 
 bool SpoolDirectory::RemoveIfEmpty() const {
+  // Without a record it need not be looked into, for which there may be no descriptor.
+  if (rmdir(path_.c_str()) == 0) return true;
   // With the record gone but something else there, --finish would not work.
   DIR* directory = opendir(path_.c_str());
   if (directory == nullptr) return false;

@@ -182,7 +182,9 @@ TEST(PreflightTest, RefusesOtherMachines) {
   ElfFacts library = LibraryFacts();
   library.machine = EM_X86_64;
   WriteProgram(directory / "i386", ElfHeader(ELFCLASS32, EM_386));
-  EXPECT_THAT(Message(CheckTraceable(directory / "i386", library)), HasSubstr("32-bit program"));
+  EXPECT_THAT(Message(CheckTraceable(directory / "i386", library)),
+              HasSubstr("it is a 32-bit program, and there is a libmemtrace.so for 64-bit ones "
+                        "only; build it for x86-64"));
   WriteProgram(directory / "arm", ElfHeader(ELFCLASS64, EM_AARCH64));
   EXPECT_THAT(Message(CheckTraceable(directory / "arm", library)),
               HasSubstr("it is for ARM64 and this libmemtrace.so is for x86-64"));
@@ -332,6 +334,22 @@ TEST(SpoolDirectoryTest, IsPrivateHiddenAndGoneAfterwards) {
   EXPECT_TRUE(spool->ReadRunRecord().ok()) << "still needed";
   unlink((spool->path() + "/a.1.2.mtr").c_str());
   EXPECT_TRUE(spool->RemoveIfEmpty());
+  EXPECT_TRUE(FilesIn(directory).empty());
+}
+
+TEST(SpoolDirectoryTest, IsRemovedWhereThereIsNoDescriptorForItsRecord) {
+  TempDir directory;
+  const auto spool = SpoolDirectory::Create(directory / "out.mtr");
+  ASSERT_TRUE(spool.ok()) << spool.status();
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status written = spool->WriteRunRecord({"/x/out.mtr", 42});
+  const bool removed = spool->RemoveIfEmpty();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(std::string(written.message()), HasSubstr("Too many open files"));
+  EXPECT_TRUE(removed);
   EXPECT_TRUE(FilesIn(directory).empty());
 }
 
