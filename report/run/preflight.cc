@@ -89,11 +89,12 @@ std::optional<Refusal> CheckElf(const std::string& path, const ElfFacts& program
                                 const ElfFacts& library) {
   const std::string ours = MachineName(library.machine);
   if (program.elf_class != library.elf_class) {
-    const int bits = program.elf_class == ELFCLASS32 ? 32 : 64;
     return CannotTrace(
-        path, absl::StrCat("it is a ", bits, "-bit program and this libmemtrace.so is for ",
-                           96 - bits, "-bit ", ours, "; give one for ", bits, "-bit ",
-                           MachineName(program.machine), " with --library"));
+        path, program.elf_class == ELFCLASS32
+                  ? absl::StrCat("it is a 32-bit program, and there is a libmemtrace.so for 64-bit "
+                                 "ones only; build it for ", ours)
+                  : absl::StrCat("it is a 64-bit program and this libmemtrace.so is for 32-bit ",
+                                 ours, "; leave --library out"));
   }
   if (program.machine != library.machine || program.byte_order != library.byte_order) {
     return CannotTrace(path, absl::StrCat("it is for ", MachineName(program.machine),
