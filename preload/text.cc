@@ -14,6 +14,7 @@ std::string_view ErrorText(long error) {
     case EIO: return "Input/output error";
     case EISDIR: return "Is a directory";
     case ELOOP: return "Too many levels of symbolic links";
+    case EMEDIUMTYPE: return "Not a regular file";  // of TraceName::CreateFile()
     case EMFILE: return "Too many open files";
     case ENAMETOOLONG: return "File name too long";
     case ENFILE: return "Too many open files in system";

@@ -43,10 +43,14 @@ void TraceName::Append(const char* pattern, const Values& values) {
 
 long TraceName::CreateFile(const Values& values) {
   long fd = Create();
-  if ((fd == -EEXIST || fd == -EISDIR) && IsDirectory()) {
+  if (fd != -EEXIST && fd != -EISDIR) return fd;
+  const mode_t mode = ModeBehindLinks();
+  if (S_ISDIR(mode)) {
     if (!path_.view().ends_with('/')) path_ << "/";
     Append(kDefaultTraceName, values);
     fd = Create();
+  } else if (mode != 0 && !S_ISREG(mode)) {
+    return -EMEDIUMTYPE;  // who names /dev/null wants no /dev/null.1
   }
   return fd == -EEXIST ? CreateNumbered() : fd;
 }
@@ -57,9 +61,9 @@ long TraceName::Create() const {
       sys::Open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, 0600));
 }
 
-bool TraceName::IsDirectory() const {
+mode_t TraceName::ModeBehindLinks() const {
   struct stat info;
-  return !sys::Failed(sys::Stat(path_.c_str(), &info)) && S_ISDIR(info.st_mode);
+  return sys::Failed(sys::Stat(path_.c_str(), &info)) ? 0 : info.st_mode;
 }
 
 bool TraceName::Exists() {

@@ -6,6 +6,8 @@
 #ifndef MEMTRACE_PRELOAD_TRACE_NAME_H_
 #define MEMTRACE_PRELOAD_TRACE_NAME_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string_view>
 
@@ -29,7 +31,8 @@ class TraceName {
   void Clear() { path_.Clear(); }
 
   // A new file of this name, or of one with a number, for reading and writing: its descriptor, or
-  // -errno. Nothing that exists is opened, and no link followed.
+  // -errno; -EMEDIUMTYPE where a device or a pipe has the name. Nothing that exists is opened, and
+  // no link followed.
   long CreateFile(const Values& values);
 
   const char* c_str() const { return path_.c_str(); }
@@ -38,7 +41,7 @@ class TraceName {
   using Path = Text<4352>;
 
   void Append(const char* pattern, const Values& values);
-  bool IsDirectory() const;
+  mode_t ModeBehindLinks() const;  // 0: there is nothing
   long Create() const;
   long CreateNumbered();
   // path_ becomes `wanted` with `number` before its extension.

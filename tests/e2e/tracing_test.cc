@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -223,6 +224,17 @@ TEST(TracingTest, WhatGoesWrongIsSaidOfTheFirstProcessOnly) {
              work.path()));
   EXPECT_EQ(children.Outcome(), "exit 3");
   EXPECT_EQ(children.err, "");
+}
+
+TEST(TracingTest, ADeviceIsNoTrace) {
+  const Result run = RunCommand({.arguments = {"true"},
+                                 .environment = {{"LD_PRELOAD", LibraryPath()},
+                                                 {"MEMTRACE_OUT", "/dev/full"}}});
+  EXPECT_EQ(run.Outcome(), "exit 0");
+  EXPECT_THAT(run.err, ::testing::MatchesRegex(
+                           "memtrace: cannot create the trace /dev/full: Not a regular file "
+                           "[^\n]*; the program runs untraced [^\n]*\n"));
+  EXPECT_FALSE(std::filesystem::exists("/dev/full.1"));
 }
 
 TEST(TracingTest, ReallocarrayIsOneEventThoughGlibcMakesItOfRealloc) {

@@ -131,6 +131,22 @@ TEST_F(TraceFileTest, TellsWhyItCannotBeCreated) {
   EXPECT_EQ(Create(file, long_name.c_str()), -ENAMETOOLONG);
 }
 
+TEST_F(TraceFileTest, NoFileIsMadeBesideADeviceOrAPipe) {
+  ASSERT_EQ(mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  fs::create_symlink("/dev/null", directory_ / "null");
+  for (const char* const name : {"pipe", "null", "/dev/null"}) {
+    TraceFile file;
+    EXPECT_EQ(Create(file, name), -EMEDIUMTYPE) << name;
+  }
+  EXPECT_FALSE(fs::exists("/dev/null.1"));
+  EXPECT_FALSE(fs::exists(directory_ / "pipe.1"));
+  EXPECT_FALSE(fs::exists(directory_ / "null.1"));
+  fs::create_symlink("nothing", directory_ / "link");
+  TraceFile file;
+  EXPECT_EQ(Create(file, "link"), 0) << "a link to nothing is no device";
+  EXPECT_EQ(file.path(), directory_ / "link.1");
+}
+
 TEST_F(TraceFileTest, KeepsTheBlocksOfManyThreadsApart) {
   TraceFile file;
   ASSERT_EQ(Create(file, "x.mtr"), 0);
