@@ -1,6 +1,7 @@
 #include "report/valgrind/render_comparison.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,18 @@ std::string SideText(const LostOnASide& side) {
                                  leak::AmountText(side.kinds[kind])));
   }
   return parts.empty() ? "nothing" : absl::StrJoin(parts, ", ");
+}
+
+// Text behind `before`, which ends in column `column`, and in further lines below it.
+std::string Beside(absl::string_view before, size_t column, absl::string_view text,
+                   const Style& style) {
+  std::string out(before);
+  absl::string_view between;
+  const std::string indent = absl::StrCat("\n", std::string(column, ' '));
+  for (const std::string& line : render::Wrapped(text, style.width - column)) {
+    absl::StrAppend(&out, std::exchange(between, indent), line);
+  }
+  return absl::StrCat(out, "\n");
 }
 
 absl::string_view StageText(MatchStage stage) {
@@ -205,23 +218,20 @@ std::string RenderComparisonText(const Analysis& analysis, const ValgrindRun& ru
   if (comparison.expected > 0) {
     counts.push_back(absl::StrCat(Count(comparison.expected), " as expected"));
   }
-  absl::StrAppend(&out, absl::StrJoin(counts, ", "), "\n");
+  out += Beside("", strlen("LEAKS  "), absl::StrJoin(counts, ", "), style);
   for (const ComparedLeak& leak : comparison.leaks) {
     const bool agrees = leak.verdict == Verdict::kAgree;
     const std::string verdict =
         absl::StrCat(VerdictName(leak.verdict), leak.expected ? ", expected" : "");
     absl::StrAppend(&out, "\n  ", style.Paint(InkOf(leak), verdict));
     if (agrees) {
-      absl::StrAppend(&out, "  ", SideText(leak.here), "\n");
+      // As wide as the verdict, which may be painted.
+      out += Beside("  ", 2 + verdict.size() + 2, SideText(leak.here), style);
     } else {
       out += "\n";
       for (const auto& [label, side] :
            {std::pair("      here   ", &leak.here), {"      there  ", &leak.there}}) {
-        std::string before = label;
-        const size_t room = style.width - before.size();
-        for (const std::string& line : render::Wrapped(SideText(*side), room)) {
-          absl::StrAppend(&out, std::exchange(before, std::string(before.size(), ' ')), line, "\n");
-        }
+        out += Beside(label, strlen(label), SideText(*side), style);
       }
     }
     if (leak.stage != MatchStage::kLines && leak.stage != MatchStage::kNone) {

@@ -340,11 +340,16 @@ TEST_F(CompareTest, OneErrorIsOne) {
 }
 
 TEST_F(CompareTest, SidesFitTheTerminal) {
+  const std::vector<LossFrame> other = {At("other", "b.c", 1), At("main", "a.c", 3)};
+  const Loss definite = Make(LeakKind::kDefinite, 1'151'616, 11'996, other);
+  const Loss possible = Make(LeakKind::kPossible, 1'151'616, 11'996, other);
   here_.losses = {Make(LeakKind::kDefinite, 1'151'616, 11'996, stack_),
-                  Make(LeakKind::kReachable, 1'151'616, 11'996, stack_)};
-  there_.losses = {Make(LeakKind::kPossible, 10, 2, stack_)};
+                  Make(LeakKind::kReachable, 1'151'616, 11'996, stack_), definite, possible};
+  there_.losses = {Make(LeakKind::kPossible, 10, 2, stack_), definite, possible};
   const std::string text = RenderComparisonText(analysis_, there_, Compared(), {});
   EXPECT_THAT(text, HasSubstr("here   definite 1,151,616 bytes in 11,996 blocks"));
+  EXPECT_THAT(text, HasSubstr("agree  definite 1,151,616 bytes in 11,996 blocks, possible "
+                              "1,151,616 bytes in\n         11,996 blocks\n"));
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     EXPECT_LE(render::DisplayWidth(line), 80u) << line;
   }
