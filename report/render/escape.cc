@@ -173,6 +173,13 @@ std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsi
   return absl::StrCat(ellipsis, s);
 }
 
+std::string KeepEnds(absl::string_view s, size_t width, absl::string_view ellipsis) {
+  const size_t mark = DisplayWidth(ellipsis);
+  if (FitsWidth(s, width) || width <= mark + 1) return KeepBeginning(s, width, ellipsis);
+  const size_t behind = (width - mark) / 2;
+  return absl::StrCat(KeepBeginning(s, width - behind, ellipsis), KeepEnd(s, behind, ""));
+}
+
 std::vector<std::string> Wrapped(absl::string_view s, size_t width) {
   std::vector<std::string> lines;
   while (!s.empty()) {

@@ -36,10 +36,11 @@ size_t DisplayWidth(absl::string_view s);
 // DisplayWidth(s) <= width, without looking at more of s than that takes.
 bool FitsWidth(absl::string_view s, size_t width);
 
-// s itself if it fits into `width` columns; else its beginning, or its end, with
+// s itself if it fits into `width` columns; else its beginning, its end, or both, with
 // an ellipsis ("..." in ASCII) at the cut. Never longer than `width`.
 std::string KeepBeginning(absl::string_view s, size_t width, absl::string_view ellipsis);
 std::string KeepEnd(absl::string_view s, size_t width, absl::string_view ellipsis);
+std::string KeepEnds(absl::string_view s, size_t width, absl::string_view ellipsis);
 
 // Lines of at most `width` columns, at least 1, parted at blanks; a longer word is cut.
 std::vector<std::string> Wrapped(absl::string_view s, size_t width);

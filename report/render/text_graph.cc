@@ -50,14 +50,36 @@ class GraphTextWriter {
         style().Paint(ink, options_.full ? name : KeepBeginning(name, width, style().ellipsis())),
         "\n");
   }
+  // The same where what matters is at its end: it goes on in further lines.
+  void Wrap(size_t indent, absl::string_view text, Ink ink = Ink::kPlain) {
+    const size_t room = options_.full ? SIZE_MAX - 1 : style().width - indent - 2;
+    std::string before(indent, ' ');
+    for (const std::string& line : Wrapped(style().Name(text), room)) {
+      absl::StrAppend(&out_, std::exchange(before, std::string(indent + 2, ' ')),
+                      style().Paint(ink, line), "\n");
+    }
+  }
   std::string Root(size_t root) const { return RootText(report_.roots(), root); }
-  std::string Block(uint32_t block) const {
+  // With its caller in `caller_width` columns.
+  std::string Block(uint32_t block, size_t caller_width = SIZE_MAX) const {
     const leak::BlockSite& site = report_.SiteOf(block);
-    const std::string caller = graph_.view().CallerText(site.stack);
+    const std::string caller = style().Name(graph_.view().CallerText(site.stack));
     return absl::StrFormat("0x%x, %s, %s in %s", report_.graph().blocks().start(block),
                            ExactBytes(report_.graph().blocks().bytes(block)),
                            AllocationName(graph_.view(), site.stack, site.function),
-                           caller.empty() ? "[no stack]" : caller);
+                           caller.empty() ? "[no stack]"
+                                          : KeepBeginning(caller, caller_width,
+                                                          style().ellipsis()));
+  }
+  // A block with what is said of it; the name of its caller is what is shortened.
+  void BlockLine(size_t indent, absl::string_view before, uint32_t block,
+                 absl::string_view behind) {
+    constexpr size_t kLeast = 16;
+    const size_t used = indent + DisplayWidth(before) + DisplayWidth(Block(block, 0)) +
+                        DisplayWidth(behind);
+    const size_t room = std::max(kLeast, style().width - std::min(style().width, used));
+    Wrap(indent,
+         absl::StrCat(before, Block(block, options_.full ? SIZE_MAX : room), behind));
   }
   std::string Node(uint32_t node) const {
     return report_.nodes().IsBlock(node)
@@ -92,8 +114,8 @@ void GraphTextWriter::Summary(const leak::HeapSummary& summary) {
     const leak::KeepingRoot& root = summary.roots[i];
     roots.AddRow({HumanBytes(root.retained.bytes), Count(root.retained.blocks), Count(root.words)},
                  [this, group = root.group](size_t width) {
-                   return KeepBeginning(style().Name(RootGroupText(report_.roots(), group)), width,
-                                        style().ellipsis());
+                   return KeepEnds(style().Name(RootGroupText(report_.roots(), group)), width,
+                                   style().ellipsis());
                  });
   }
   absl::StrAppend(&out_, roots.Render(style(), 2),
@@ -130,7 +152,7 @@ void GraphTextWriter::Chain(uint32_t block) {
   const std::vector<KeepPaths::Step> chain = report_.paths().ChainOf(block);
   const uint32_t root = report_.paths().RootOf(block);
   if (root != KeepPaths::kNone) {
-    Line(4, Root(root), Ink::kStrong);
+    Wrap(4, Root(root), Ink::kStrong);
   } else {
     Line(4, absl::StrCat("lost: ", Block(chain.front().block)), Ink::kStrong);
   }
@@ -180,7 +202,7 @@ void GraphTextWriter::Why(const leak::WhyAnswer& answer) {
   bool is_first = true;
   for (const uint32_t node : answer.held_by) {
     lines.Add(std::exchange(is_first, false) ? "held by" : "",
-              absl::StrCat(Node(node), ", which retains ",
+              absl::StrCat(style().Name(Node(node)), ", which retains ",
                            ExactOrHumanBytes(report_.retention().of[node].bytes)));
   }
   absl::StrAppend(&out_, lines.Take());
@@ -213,7 +235,7 @@ void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
                             ? ""
                             : absl::StrFormat(" (0x%x is %d bytes behind its begin)",
                                               answer.address, answer.address - start)));
-  Line(2, absl::StrCat(Block(answer.block), ", ", KindPhrase(report_.KindOf(answer.block))));
+  BlockLine(2, "", answer.block, absl::StrCat(", ", KindPhrase(report_.KindOf(answer.block))));
   const auto how = [](leak::Pointer pointer) {
     return pointer == leak::Pointer::kStart ? std::string("to its start")
            : pointer == leak::Pointer::kInterior
@@ -223,14 +245,14 @@ void GraphTextWriter::Pointers(const leak::PointersAnswer& answer) {
   const size_t roots = options_.Shown(answer.roots.size());
   for (size_t i = 0; i < roots; ++i) {
     const uint32_t root = answer.roots[i];
-    Line(4, absl::StrCat(Root(root), ": ", how(report_.graph().roots()[root].how)));
+    Wrap(4, absl::StrCat(Root(root), ": ", how(report_.graph().roots()[root].how)));
   }
   absl::StrAppend(&out_, MoreLine(options_, answer.roots.size(), roots, "root"));
   const size_t blocks = options_.Shown(answer.blocks.size());
   for (size_t i = 0; i < blocks; ++i) {
     const leak::PointersAnswer::FromBlock& from = answer.blocks[i];
-    Line(4, absl::StrCat(absl::StrFormat("+%d of block ", from.offset), Block(from.block), ", ",
-                         KindPhrase(report_.KindOf(from.block)), ": ", how(from.how)));
+    BlockLine(4, absl::StrFormat("+%d of block ", from.offset), from.block,
+              absl::StrCat(", ", KindPhrase(report_.KindOf(from.block)), ": ", how(from.how)));
   }
   absl::StrAppend(&out_, MoreLine(options_, answer.blocks.size(), blocks, "block"));
   if (answer.roots.empty() && answer.blocks.empty()) Line(4, "nothing does");

@@ -117,6 +117,23 @@ TEST_F(HeapGraphTest, AStackIsNamedByItsThreadAndThePlaceInIt) {
                              HasSubstr(" bytes below its stack pointer")));
 }
 
+TEST_F(HeapGraphTest, WhereAWordIsIsSaidInANarrowTerminalToo) {
+  const std::string address = Address("on_stack");
+  const std::string place = OnlyKeeper(Why(address)).at("root").at("text");
+  for (const char* const question : {"--why", "--who-points-at"}) {
+    std::istringstream lines(ReportText(trace_, {"--width", "60", question, address}));
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      const size_t begin = line.find_first_not_of(' ');
+      if (begin != line.npos) text += line.substr(begin) + " ";
+      if (begin == 4 || begin == 6) {
+        EXPECT_LE(line.size(), 60u) << line;
+      }
+    }
+    EXPECT_THAT(text, HasSubstr(place)) << question;
+  }
+}
+
 TEST_F(HeapGraphTest, ARegisterIsNamed) {
   const Json root = OnlyKeeper(Why(Address("in_register"))).at("root");
   EXPECT_EQ(root.at("root"), "register");

@@ -70,7 +70,8 @@ TEST(WidthTest, CutsNeverExceedTheWidthNorSplitACharacter) {
   for (size_t width = 0; width < 24; ++width) {
     for (const absl::string_view ellipsis : {"\u2026", "..."}) {
       for (const std::string& cut :
-           {KeepBeginning(text, width, ellipsis), KeepEnd(text, width, ellipsis)}) {
+           {KeepBeginning(text, width, ellipsis), KeepEnd(text, width, ellipsis),
+            KeepEnds(text, width, ellipsis)}) {
         EXPECT_LE(DisplayWidth(cut), width) << cut;
         EXPECT_EQ(EscapeControls(cut), cut) << "a character was split";
       }
@@ -79,6 +80,8 @@ TEST(WidthTest, CutsNeverExceedTheWidthNorSplitACharacter) {
   EXPECT_EQ(KeepBeginning("abcdefgh", 6, "..."), "abc...");
   EXPECT_EQ(KeepEnd("abcdefgh", 6, "..."), "...fgh");
   EXPECT_EQ(KeepEnd("abc", 6, "..."), "abc");
+  EXPECT_EQ(KeepEnds("abcdefgh", 6, "..."), "ab...h");
+  EXPECT_EQ(KeepEnds("abcdefgh", 8, "..."), "abcdefgh");
 }
 
 TEST(WidthTest, WrapsBetweenWords) {
