@@ -61,7 +61,14 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   if (!trace.ok()) return trace.status();
   const Analysis& analysis = (*trace)->analysis();
   const render::LossList here = render::CollectLosses((*trace)->view(), {});
-  const Comparison comparison = Compare(analysis, here, *there);
+  std::vector<render::Loss> allocated;
+  if (analysis.process.forked) {
+    for (const Site* site : (*trace)->view().sites()) {
+      allocated.push_back(render::LossStack((*trace)->view(), site->stack, site->function,
+                                            render::kMostCallers));
+    }
+  }
+  const Comparison comparison = Compare(analysis, here, *there, allocated);
 
   absl::StatusOr<render::Output> out = render::Output::Open(flags.output);
   if (!out.ok()) return out.status();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/leak_kinds.h"
@@ -119,6 +120,29 @@ class Pairing {
   std::vector<const Loss*> no_words_here_, no_words_there_;
 };
 
+constexpr MatchStage kStages[] = {MatchStage::kLines, MatchStage::kCalls, MatchStage::kPlaces,
+                                  MatchStage::kFunctions, MatchStage::kProject};
+
+// Losses there that no site here is paired with, though the trace has every allocation of a fork
+// child's: they are of blocks that it inherited.
+absl::flat_hash_set<const Loss*> Inherited(const Analysis& analysis,
+                                           const std::vector<Loss>& allocated,
+                                           const ValgrindRun& there) {
+  if (!analysis.process.forked || !HasEveryAllocation(analysis)) return {};
+  std::vector<const Loss*> sites, losses;
+  for (const Loss& site : allocated) {
+    if (IsCut(site) && WordsOf(site, MatchStage::kLines).words.empty()) return {};  // it may be any
+    sites.push_back(&site);
+  }
+  for (const Loss& loss : there.losses) {
+    if (!WordsOf(loss, MatchStage::kLines).words.empty()) losses.push_back(&loss);
+  }
+  for (const MatchStage stage : kStages) {
+    Pairing(std::exchange(sites, {}), std::exchange(losses, {}), stage).Take(&sites, &losses);
+  }
+  return {losses.begin(), losses.end()};
+}
+
 Verdict Judge(const ComparedLeak& leak, bool scanned, LeakKindSet shown) {
   const LeakAmount here = leak.here.total(), there = leak.there.total();
   if (there.blocks == 0 && there.bytes == 0 && leak.there.records == 0) return Verdict::kOnlyHere;
@@ -205,7 +229,8 @@ void LostOnASide::Add(const Loss& loss) {
   ++records;
 }
 
-Comparison Compare(const Analysis& analysis, const LossList& here, const ValgrindRun& there) {
+Comparison Compare(const Analysis& analysis, const LossList& here, const ValgrindRun& there,
+                   const std::vector<Loss>& allocated) {
   Comparison comparison;
   comparison.scanned_here = here.scan != nullptr;
   comparison.notes = NotesOn(analysis, here, there);
@@ -221,31 +246,31 @@ Comparison Compare(const Analysis& analysis, const LossList& here, const Valgrin
     rest_there.push_back(&loss);
   }
 
+  const absl::flat_hash_set<const Loss*> inherited = Inherited(analysis, allocated, there);
   const auto add = [&](const Group& group, MatchStage stage) {
     ComparedLeak leak;
     leak.stage = stage;
     const Loss* most = nullptr;
-    bool here_cut = false, there_cut = false;
+    StackFacts facts{.inherited = group.here.empty()};
     for (const Loss* loss : group.here) {
       leak.here.Add(*loss);
-      here_cut |= IsCut(*loss);
+      facts.here_cut |= IsCut(*loss);
       if (most == nullptr || loss->bytes > most->bytes) most = loss;
     }
     for (const Loss* loss : group.there) {
       leak.there.Add(*loss);
-      there_cut |= IsCut(*loss);
+      facts.there_cut |= IsCut(*loss);
+      facts.inherited &= inherited.contains(loss);
       // Ours has the frames that Valgrind leaves out.
       if (group.here.empty() && (most == nullptr || loss->bytes > most->bytes)) most = loss;
     }
     leak.stack = most->stack;
     leak.verdict = Judge(leak, comparison.scanned_here, there.shown);
-    Explain(analysis, here, there, here_cut, there_cut, &leak);
+    Explain(analysis, here, there, facts, &leak);
     comparison.leaks.push_back(std::move(leak));
   };
 
-  for (const MatchStage stage :
-       {MatchStage::kLines, MatchStage::kCalls, MatchStage::kPlaces, MatchStage::kFunctions,
-        MatchStage::kProject}) {
+  for (const MatchStage stage : kStages) {
     Pairing pairing(std::exchange(rest_here, {}), std::exchange(rest_there, {}), stage);
     for (const Group& group : pairing.Take(&rest_here, &rest_there)) add(group, stage);
   }

@@ -62,8 +62,9 @@ struct Comparison {
 };
 
 // Compares the losses `here` with Valgrind's. `analysis`: what else is known of the trace.
+// `allocated`: the stacks of all its sites, lost or not, where the trace is of a fork child.
 Comparison Compare(const Analysis& analysis, const render::LossList& here,
-                   const ValgrindRun& there);
+                   const ValgrindRun& there, const std::vector<render::Loss>& allocated = {});
 
 }  // namespace memtrace::report::valgrind
 

@@ -116,6 +116,12 @@ bool IsOwnNew(const std::vector<LossFrame>& stack) {
          !absl::StrContains(object, "/vgpreload_");
 }
 
+bool IsOfASlice(const std::vector<LossFrame>& stack) {
+  return std::any_of(stack.begin(), stack.end(), [](const LossFrame& frame) {
+    return absl::StartsWith(frame.function, "g_slice_");
+  });
+}
+
 uint64_t Blocks(const LostOnASide& side, LeakKind kind) {
   return side.kinds[static_cast<size_t>(kind)].blocks;
 }
@@ -318,25 +324,34 @@ void ExplainWhatTheProgramDid(const Analysis& analysis, const render::LossList& 
     reasons.push_back(
         "perhaps allocated while the program had stopped the recording (memtrace_stop())");
   }
-  if (std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
-        return absl::StartsWith(frame.function, "g_slice_");
-      })) {
+  if (IsOfASlice(leak->stack)) {
     reasons.push_back(
         "GLib takes each of its slices from malloc under Valgrind, and slabs of them here; with "
         "G_SLICE=always-malloc it does so here too");
   }
 }
 
+// A fork child's trace begins with the fork. True: that is why.
+bool ExplainFork(const StackFacts& facts, ComparedLeak* leak) {
+  if (!IsOnlyThere(*leak) || !facts.inherited || !leak->reasons.empty() ||
+      IsOfASlice(leak->stack)) {
+    return false;
+  }
+  Expect(leak, "allocated before the fork, by the process that forked this one: no allocation here "
+               "has this stack, and the trace of a fork child has no blocks of its parent's");
+  return true;
+}
+
 // Stacks that are not whole, or have no names.
-void ExplainStacks(const ValgrindRun& there, bool here_cut, bool there_cut, ComparedLeak* leak) {
+void ExplainStacks(const ValgrindRun& there, const StackFacts& facts, ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
-  if (there_cut && IsOnlyThere(*leak)) {
+  if (facts.there_cut && IsOnlyThere(*leak)) {
     reasons.push_back(leak->stack.size() >= there.callers
                           ? absl::StrCat("the stack there ends after ", there.callers,
                                          " callers; --num-callers=500 has all of it")
                           : "the stack there is not complete");
   }
-  if (here_cut) reasons.push_back("the stack here is not complete");
+  if (facts.here_cut) reasons.push_back("the stack here is not complete");
   if (IsOnlyThere(*leak) &&
       std::any_of(leak->stack.begin(), leak->stack.end(), [](const LossFrame& frame) {
         return frame.object.empty() && frame.function.empty();
@@ -350,7 +365,9 @@ void ExplainStacks(const ValgrindRun& there, bool here_cut, bool there_cut, Comp
 void ExplainRuns(const Analysis& analysis, const ValgrindRun& there, ComparedLeak* leak) {
   std::vector<std::string>& reasons = leak->reasons;
   if (leak->verdict == Verdict::kAmountDiffers || IsOnlyHere(*leak) || IsOnlyThere(*leak)) {
-    if (there.heap.has_value() && there.heap->allocations != analysis.totals.allocations) {
+    // Of a fork child, Valgrind counts what its parent allocated too.
+    if (there.heap.has_value() && there.heap->allocations != analysis.totals.allocations &&
+        !analysis.process.forked) {
       reasons.push_back(absl::StrCat("the runs were not the same: ",
                                      render::Count(analysis.totals.allocations),
                                      " allocations here, ", render::Count(there.heap->allocations),
@@ -378,8 +395,17 @@ bool IsOfARuntime(const std::vector<LossFrame>& stack) {
   return OwnerOf(stack) != Owner::kProgram;
 }
 
+bool HasEveryAllocation(const Analysis& analysis) {
+  const Coverage& coverage = analysis.coverage;
+  return analysis.process.end == ProcessInfo::End::kExit && analysis.process.sample_bytes == 0 &&
+         !coverage.events_missing && coverage.dropped_events == 0 && coverage.stops == 0 &&
+         coverage.stopped_allocations == 0 && coverage.window_begin_ns == 0 &&
+         !coverage.recording_end_ns.has_value() && !coverage.interrupted &&
+         coverage.unseen_allocators.empty();
+}
+
 void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
-             bool here_cut, bool there_cut, ComparedLeak* leak) {
+             const StackFacts& facts, ComparedLeak* leak) {
   if (leak->verdict == Verdict::kAgree) {
     if (here.scan != nullptr && leak->here.indirect_bytes != leak->there.indirect_bytes) {
       leak->reasons.push_back("what it leads to is counted with another leak that leads there too");
@@ -390,8 +416,9 @@ void Explain(const Analysis& analysis, const render::LossList& here, const Valgr
   ExplainOperatorNew(leak);
   ExplainWhatWasAsked(here, there, leak);
   ExplainKinds(here, leak);
+  if (ExplainFork(facts, leak)) return;
   ExplainWhatTheProgramDid(analysis, here, leak);
-  ExplainStacks(there, here_cut, there_cut, leak);
+  ExplainStacks(there, facts, leak);
   ExplainRuns(analysis, there, leak);
 }
 

@@ -13,9 +13,18 @@ namespace memtrace::report::valgrind {
 // A block that a runtime allocated for itself, as far as the names of the stack show it.
 bool IsOfARuntime(const std::vector<render::LossFrame>& stack);
 
-// Fills `reasons` and `expected`. `here_cut` and `there_cut`: a stack of that side ended early.
+// Whether the trace has every allocation of its process, with its true amounts.
+bool HasEveryAllocation(const Analysis& analysis);
+
+// Of the stacks of a leak.
+struct StackFacts {
+  bool here_cut = false, there_cut = false;  // one of that side ended early
+  bool inherited = false;  // the trace is of a fork child, and no allocation in it has such a stack
+};
+
+// Fills `reasons` and `expected`.
 void Explain(const Analysis& analysis, const render::LossList& here, const ValgrindRun& there,
-             bool here_cut, bool there_cut, ComparedLeak* leak);
+             const StackFacts& facts, ComparedLeak* leak);
 
 // Of all leaks together: those of which the same blocks are lost on both sides, and others of
 // them definitely. Where as many blocks are definitely lost here as there, only the first block

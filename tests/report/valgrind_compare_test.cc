@@ -52,7 +52,7 @@ class CompareTest : public testing::Test {
                       const std::string& object = "/work/app") {
     return {0x1000 + line, object, function, "/src", file, line};
   }
-  Comparison Compared() { return Compare(analysis_, here_, there_); }
+  Comparison Compared() { return Compare(analysis_, here_, there_, allocated_); }
   ComparedLeak Only() {
     const Comparison comparison = Compared();
     EXPECT_EQ(comparison.leaks.size(), 1u);
@@ -64,6 +64,7 @@ class CompareTest : public testing::Test {
   LeakScan scan_;
   LossList here_;
   ValgrindRun there_;
+  std::vector<Loss> allocated_;
 };
 
 TEST_F(CompareTest, TheSameStackAndAmountAgree) {
@@ -324,6 +325,48 @@ TEST_F(CompareTest, ReasonsNameWhatIsKnownOfTheRuns) {
   EXPECT_THAT(reasons, Contains(HasSubstr("12 allocations here, 9 there")));
   EXPECT_THAT(reasons, Contains(HasSubstr("did not end by itself here")));
   EXPECT_THAT(reasons, Contains(HasSubstr("cut short at byte 7")));
+}
+
+TEST_F(CompareTest, WhatAForkChildInheritedIsOnlyThereAndExpected) {
+  const std::vector<LossFrame> parents = {At("cache", "a.c", 7), At("main", "a.c", 30)};
+  here_.losses = allocated_ = {Make(LeakKind::kDefinite, 10, 2, stack_)};
+  there_.losses = {Make(LeakKind::kDefinite, 10, 2, stack_),
+                   Make(LeakKind::kReachable, 50, 1, parents)};
+  there_.heap = ValgrindRun::Heap{.allocations = 9};
+  EXPECT_EQ(Compared().differences(), 1u) << "it was not forked";
+  analysis_.process.forked = true;
+  const Comparison comparison = Compared();
+  EXPECT_EQ(comparison.differences(), 0u);
+  EXPECT_EQ(comparison.expected, 1u);
+  ASSERT_EQ(comparison.leaks.size(), 2u);
+  EXPECT_EQ(comparison.leaks[0].verdict, Verdict::kOnlyThere);
+  EXPECT_THAT(comparison.leaks[0].reasons,
+              testing::ElementsAre(HasSubstr("allocated before the fork")));
+  // As many callers as Valgrind shows by itself.
+  there_.losses[1] = Make(LeakKind::kReachable, 50, 1, {parents[0]}, true);
+  EXPECT_EQ(Compared().differences(), 0u);
+}
+
+TEST_F(CompareTest, WhatAForkChildMayHaveAllocatedIsNoInheritance) {
+  const std::vector<LossFrame> once = {At("cache", "a.c", 7), At("main", "a.c", 30)};
+  analysis_.process.forked = true;
+  allocated_ = {Make(LeakKind::kUnfreed, 50, 1, once)};  // and freed
+  there_.losses = {Make(LeakKind::kReachable, 50, 1, once)};
+  EXPECT_EQ(Compared().differences(), 1u);
+  there_.losses[0].stack[1].line = 8;  // names alone
+  EXPECT_EQ(Compared().differences(), 1u);
+  there_.losses[0] = Make(LeakKind::kReachable, 50, 1, {once[0]}, true);
+  EXPECT_EQ(Compared().differences(), 1u) << "the beginning of a stack here";
+  there_.losses[0] = Make(LeakKind::kReachable, 50, 1, stack_);
+  EXPECT_EQ(Compared().differences(), 0u);
+  allocated_.push_back(Make(LeakKind::kUnfreed, 1, 1, {}, true));
+  EXPECT_EQ(Compared().differences(), 1u) << "a stack that is not known may be any";
+  allocated_.pop_back();
+  analysis_.coverage.dropped_events = 1;
+  EXPECT_EQ(Compared().differences(), 1u);
+  analysis_.coverage.dropped_events = 0;
+  analysis_.process.sample_bytes = 4096;
+  EXPECT_EQ(Compared().differences(), 1u);
 }
 
 TEST_F(CompareTest, GLibsSlicesAreSaidToBeOthersUnderValgrind) {
