@@ -164,8 +164,11 @@ struct StatusArea {
   uint64_t scan_request;  // counts up in the low half; high half: ScanShow of memory_scan.h
   uint64_t scan_answer;   // the request that was taken, low half; high half: the scan's number
   uint64_t scan_finished;  // number of the latest scan that is over, for whatever reason
+  // MEMTRACE_LEAK_SIGNAL, as it was when the process began: a title of the process may be written
+  // over its environment. 0: none.
+  uint64_t leak_signal;
 };
-static_assert(sizeof(StatusArea) == 192);
+static_assert(sizeof(StatusArea) == 200);
 
 // A module instance: a file mapped from its load to its unload, numbered 1, 2, ...
 // by its kModule record. A stack node names the instance its pc lies in; 0 there

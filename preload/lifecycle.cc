@@ -203,6 +203,7 @@ bool BeginTrace(uint64_t parent_trace_id) {
   Text<256> program;
   NameProgram(program);
   g_process.file.SetLimit(g_process.config.max_bytes, g_process.config.keep_newest);
+  g_process.file.SetLeakSignal(g_process.config.leak_signal);
   const long created = g_process.file.Create(
       g_process.config.out.c_str(),
       {g_process.working_directory.c_str(), program.view(), g_process.pid, start_ns}, header);

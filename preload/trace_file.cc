@@ -79,6 +79,7 @@ long TraceFile::CreateNamed(const TraceName::Values& values, const format::FileH
   block.payload_bytes = block.content_bytes = sizeof(format::StatusArea);
   Seal(block);
   format::StatusArea status = TraceStatus::NewArea();
+  status.leak_signal = leak_signal_;
   segments_.Off();
   if (keep_newest_) segments_.Init(max_bytes_, kRingReserve, &status, block.clock_ticks);
   iovec parts[] = {{const_cast<format::FileHeader*>(&header), sizeof(header)},

@@ -47,6 +47,9 @@ class TraceFile {
     keep_newest_ = keep_newest;
   }
 
+  // Sets what the status of the file that is created next says of MEMTRACE_LEAK_SIGNAL.
+  void SetLeakSignal(uint32_t number) { leak_signal_ = number; }
+
   // Creates the file that `pattern` and `values` name (trace_name.h), with mode 0600. 0 or -errno.
   long Create(const char* pattern, const TraceName::Values& values,
               const format::FileHeader& header);
@@ -152,6 +155,7 @@ class TraceFile {
   std::atomic<bool> making_reserve_{false};
   uint64_t max_bytes_ = 0;
   bool keep_newest_ = false;
+  uint32_t leak_signal_ = 0;
   std::atomic<bool> lost_records_{false};
   // The file system of this file has no shared mappings, or none that are safe for the program.
   std::atomic<bool> no_shared_mappings_{false};

@@ -233,6 +233,23 @@ TEST_F(TraceFileTest, ARingIsPageAlignedSharedAndInTheFile) {
   munmap(ring, 64 << 10);
 }
 
+// Where a title that is written over the program's environment does not reach.
+TEST_F(TraceFileTest, TheStatusHasTheLeakSignal) {
+  for (const bool keep_newest : {false, true}) {
+    TraceFile file;
+    file.SetLimit(keep_newest ? 6 << 20 : 0, keep_newest);
+    file.SetLeakSignal(62);
+    ASSERT_EQ(Create(file, keep_newest ? "newest.mtr" : "x.mtr"), 0);
+    const int fd = open(file.path(), O_RDONLY);
+    ASSERT_GE(fd, 0);
+    format::StatusArea area;
+    ASSERT_EQ(pread(fd, &area, sizeof(area), TraceStatus::kOffset), ssize_t{sizeof(area)});
+    EXPECT_EQ(area.bytes, sizeof(area));
+    EXPECT_EQ(area.leak_signal, 62u);
+    close(fd);
+  }
+}
+
 // As on btrfs: nothing is stored to the mapping but answers, for which the kernel is asked before.
 TEST_F(TraceFileTest, WhereStoresTakeSpaceTheStatusIsWritten) {
   TraceFile file;
