@@ -245,6 +245,11 @@ absl::Status ReportView::ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> k
   if (scan == 0 || leak_scan_ != nullptr) return absl::OkStatus();
   std::vector<std::string> there;
   for (const LeakScan& one : analysis_->leak_scans) {
+    if (one.number == scan) {
+      const bool failed = one.state == LeakScan::State::kFailed;
+      return absl::FailedPreconditionError(absl::StrCat(
+          failed ? "the scan failed: " : "nothing is known of the scan: ", one.failure));
+    }
     there.push_back(absl::StrCat(one.number, one.failure.empty() ? "" : " (", one.failure,
                                  one.failure.empty() ? "" : ")"));
   }

@@ -88,7 +88,7 @@ class ReportView {
   const std::vector<const MappingSite*>& mappings() const { return mappings_; }
 
   // Which scan and which kinds of its records; by default those of memcheck. `scan` 0: the
-  // last. NotFound: there is no such scan.
+  // last. NotFound: there is no such scan. FailedPrecondition: it says nothing, and why.
   absl::Status ChooseLeaks(uint32_t scan, std::optional<LeakKindSet> kinds);
   // nullptr: nothing is known of what is reachable.
   const LeakScan* leak_scan() const { return leak_scan_; }

@@ -162,6 +162,27 @@ TEST(LeakTextTest, TheUserChoosesKinds) {
   EXPECT_FALSE(ParseKinds("lost").ok());
 }
 
+// `memtrace leaks` has no option for it, and asks for one scan.
+TEST(LeakTextTest, AScanThatFailedSaysWhy) {
+  Leaky trace;
+  LeakScan failed;
+  failed.number = 2;
+  failed.state = LeakScan::State::kFailed;
+  failed.failure = "/proc is not there";
+  LeakScan cut = failed;
+  cut.number = 3;
+  cut.state = LeakScan::State::kCutShort;
+  cut.failure = "its block 2 is not in the trace";
+  trace.analysis.leak_scans.insert(trace.analysis.leak_scans.end(), {failed, cut});
+  ReportView view = trace.View();
+  EXPECT_EQ(view.ChooseLeaks(2, {}).message(), "the scan failed: /proc is not there");
+  EXPECT_EQ(view.ChooseLeaks(3, {}).message(),
+            "nothing is known of the scan: its block 2 is not in the trace");
+  EXPECT_EQ(view.ChooseLeaks(4, {}).message(),
+            "--scan: no finished scan 4 in the trace; there are: 1, 2 (/proc is not there), "
+            "3 (its block 2 is not in the trace)");
+}
+
 TEST(LeakTextTest, NoScanIsNotNoLeaks) {
   Leaky trace(/*scanned=*/false);
   const std::string text = Text(trace.View());
