@@ -12,9 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +24,10 @@
 #include "report/commands.h"
 #include "report/coverage.h"
 #include "report/leak_signal.h"
+#include "report/process_status.h"
 #include "report/render/signal_name.h"
 #include "report/run/trace_snapshot.h"
+#include "report/running_trace.h"
 #include "report/scratch_directory.h"
 #include "report/unique_fd.h"
 
@@ -72,39 +72,6 @@ class StatusPage {
   void* const page_;
 };
 
-// A file that is what `pid` records to: mapped shared by it, with its pid in the header.
-absl::StatusOr<std::string> FindTrace(int pid) {
-  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
-  if (!maps) {
-    return absl::NotFoundError(
-        errno == ENOENT ? absl::StrCat("there is no process ", pid)
-                        : absl::StrCat("process ", pid, ": ", strerror(errno),
-                                       ": ask as its user, or as root"));
-  }
-  std::set<std::string> seen;
-  bool library = false;
-  for (std::string line; std::getline(maps, line);) {
-    library |= line.find("/libmemtrace.so") != line.npos;
-    const size_t slash = line.find('/');
-    if (slash == line.npos || line.find("rw-s") == line.npos) continue;
-    const std::string path = line.substr(slash);
-    if (!seen.insert(path).second) continue;
-    format::FileHeader header = {};
-    std::ifstream file(path, std::ios::binary);
-    if (!file.read(reinterpret_cast<char*>(&header), sizeof(header))) continue;
-    if (memcmp(header.magic, format::kFileMagic, sizeof(header.magic)) == 0 &&
-        header.pid == static_cast<uint32_t>(pid)) {
-      return path;
-    }
-  }
-  if (library) {
-    return absl::NotFoundError(absl::StrCat(
-        "process ", pid, " records to no file that can be opened here, or not any more"));
-  }
-  return absl::NotFoundError(
-      absl::StrCat("process ", pid, " is not traced: start it with memtrace run"));
-}
-
 void Pause() {
   const timespec pause = {0, 5'000'000};
   nanosleep(&pause, nullptr);
@@ -123,13 +90,34 @@ format::ScanShow ShowOf(const LeaksFlags& flags) {
                            : format::ScanShow::kAny;
 }
 
-std::string WhyNotAtOnce(const LeakSignal& signal) {
+std::string WhyNotAtOnce(int pid, const LeakSignal& signal) {
+  if (IsStopped(pid)) return "it is stopped";
   if (signal.number == 0) return "started with MEMTRACE_LEAK_SIGNAL=N it answers at once";
+  if (!signal.has_handler) {
+    return absl::StrCat("it has no handler any more for signal ", signal.number,
+                        ", which MEMTRACE_LEAK_SIGNAL names");
+  }
   if (!signal.sent) {
     return absl::StrCat("no thread takes signal ", signal.number,
                         ": each of them blocks it or waits for signals itself");
   }
   return absl::StrCat("the thread that got signal ", signal.number, " has not run since");
+}
+
+absl::Status DidNotAnswer(int pid, const RunningTrace& trace, const LeakSignal& signal) {
+  const std::string silence = absl::StrCat("process ", pid, " did not answer: ");
+  if (IsStopped(pid)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(silence, "it is stopped; --timeout waits longer"));
+  }
+  const std::string why =
+      HasAllocations(trace)
+          ? "no allocation of it was recorded since it was asked, for it makes none now"
+          : absl::StrCat("no allocation of it was recorded, for it made none or has a malloc of "
+                         "its own, as memtrace info ",
+                         trace.path, " tells");
+  return absl::DeadlineExceededError(absl::StrCat(
+      silence, why, "; --timeout waits longer, and ", WhyNotAtOnce(pid, signal)));
 }
 
 absl::Status HasEnded(int pid) {
@@ -139,15 +127,16 @@ absl::Status HasEnded(int pid) {
 }
 
 // The number of the scan, when it is over.
-absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace) {
-  const UniqueFd fd(open(trace.c_str(), O_RDWR | O_CLOEXEC));
+absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace) {
+  const UniqueFd fd(open(trace.path.c_str(), O_RDWR | O_CLOEXEC));
   if (fd.get() < 0) {
-    return absl::PermissionDeniedError(absl::StrCat("cannot write ", trace, ": ", strerror(errno)));
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot write ", trace.path, ": ", strerror(errno)));
   }
   const StatusPage page(fd.get());
   if (!page.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        trace,
+        trace.path,
         " has no place for a request: an older library wrote it; start the program with this one"));
   }
   format::StatusArea& area = page.area();
@@ -156,7 +145,7 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
   do {
     request = ((before + 1) & 0xffffffff) | static_cast<uint64_t>(ShowOf(flags)) << 32;
   } while (!std::atomic_ref(area.scan_request).compare_exchange_strong(before, request));
-  const LeakSignal signal = SendLeakSignal(flags.pid);
+  const LeakSignal signal = SendLeakSignal(flags.pid, area);
   const double began = Now();
   bool told = false;
   const auto alive = [&] { return kill(flags.pid, 0) == 0 || errno == EPERM; };
@@ -180,15 +169,9 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
       fprintf(stderr,
               "memtrace: no allocation of process %d was recorded since; it answers at the next "
               "one (%s)\n",
-              flags.pid, WhyNotAtOnce(signal).c_str());
+              flags.pid, WhyNotAtOnce(flags.pid, signal).c_str());
     }
-    if (waited > flags.timeout_s) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("process ", flags.pid,
-                       " did not answer: no allocation of it was recorded, for it made none or has "
-                       "a malloc of its own, as memtrace info ",
-                       trace, " tells; --timeout waits longer, and ", WhyNotAtOnce(signal)));
-    }
+    if (waited > flags.timeout_s) return DidNotAnswer(flags.pid, trace, signal);
   }
   const auto number = static_cast<uint32_t>(answer >> 32);
   for (double died = 0;; Pause()) {
@@ -208,13 +191,18 @@ absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const std::string& trace)
 }
 
 // By this program itself, as a command of its own.
-absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace, uint32_t scan) {
+absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace,
+                           const std::string& root, uint32_t scan) {
   std::vector<std::string> words = {"memtrace", "report",   trace, "--tables",
                                     "leaks",    "--scan", std::to_string(scan)};
   if (!flags.kinds.empty()) words.insert(words.end(), {"--show-leak-kinds", flags.kinds});
   if (!flags.output.empty()) words.insert(words.end(), {"-o", flags.output});
   if (!flags.top.empty()) words.insert(words.end(), {"--top", flags.top});
   if (flags.full) words.push_back("--full");
+  // It is not there any more when the process has ended.
+  if (!root.empty() && access(root.c_str(), F_OK) == 0) {
+    words.insert(words.end(), {"--sysroot", root});
+  }
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -236,16 +224,16 @@ absl::StatusOr<int> Report(const LeaksFlags& flags, const std::string& trace, ui
 }
 
 absl::StatusOr<int> Leaks(const LeaksFlags& flags) {
-  const auto trace = FindTrace(flags.pid);
+  const auto trace = FindRunningTrace(flags.pid);
   if (!trace.ok()) return trace.status();
   const auto scan = Scan(flags, *trace);
   if (!scan.ok()) return scan.status();
   const ScratchDirectory scratch("memtrace-leaks");
   if (scratch.path().empty()) return absl::UnavailableError(scratch.error());
-  const auto copy = CopyRunningTrace(*trace, scratch.path());
-  if (copy.ok()) return Report(flags, *copy, *scan);
+  const auto copy = CopyRunningTrace(trace->path, scratch.path());
+  if (copy.ok()) return Report(flags, *copy, trace->root, *scan);
   // memtrace run packs what it left, under another name.
-  return access(trace->c_str(), F_OK) == 0 ? copy.status() : HasEnded(flags.pid);
+  return access(trace->path.c_str(), F_OK) == 0 ? copy.status() : HasEnded(flags.pid);
 }
 
 }  // namespace

@@ -8,14 +8,18 @@
 #ifndef MEMTRACE_REPORT_LEAK_SIGNAL_H_
 #define MEMTRACE_REPORT_LEAK_SIGNAL_H_
 
+#include "format/trace_format.h"
+
 namespace memtrace::report {
 
 struct LeakSignal {
-  int number = 0;     // that the process listens to; 0: none
-  bool sent = false;  // there was a thread that takes it
+  int number = 0;            // that the process was started with; 0: none
+  bool has_handler = false;  // the process has one for it: without, it would end most programs
+  bool sent = false;         // there was a thread that takes it
 };
 
-LeakSignal SendLeakSignal(int pid);
+// `area` is the status of the trace that the process writes.
+LeakSignal SendLeakSignal(int pid, const format::StatusArea& area);
 
 }  // namespace memtrace::report
 

@@ -1,7 +1,8 @@
 # The memtrace executable: main.cc and the commands.
 find_package(CLI11 REQUIRED)
 
-add_executable(memtrace main.cc add_report_options.cc command_dump.cc command_info.cc command_leaks.cc leak_signal.cc command_report.cc
+add_executable(memtrace main.cc add_report_options.cc command_dump.cc command_info.cc command_leaks.cc
+  leak_signal.cc process_status.cc running_trace.cc command_report.cc
   valgrind/command_compare.cc valgrind/driver.cc valgrind/driver_children.cc valgrind/driver_suppressions.cc
   valgrind/named_trace.cc
   gate/check_options.cc gate/check_session.cc gate/command_check.cc gate/evidence.cc gate/generated_suppressions.cc)

@@ -17,6 +17,31 @@
 namespace memtrace::e2e {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Says that it is ready when it has done `first`, and allocates nothing more.
+Command StillAfter(const std::string& first, const std::string& signal) {
+  Command command{.arguments = {"/usr/bin/python3", "-S", "-B", "-c",
+                                first + "\nimport time\n"
+                                        "print('ready', flush=True)\n"
+                                        "time.sleep(600)\n"}};
+  command.environment = {{"MEMTRACE_LEAK_SIGNAL", signal}};
+  return command;
+}
+
+void Settle() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
+
+Result AskForLeaks(pid_t pid, const std::string& timeout_s = "30") {
+  return RunCommand(
+      {.arguments = {ToolPath(), "leaks", "--timeout", timeout_s, std::to_string(pid)}});
+}
+
+pid_t ChildOf(pid_t parent) {
+  const std::string of = std::to_string(parent);
+  return std::stoi(ReadFile("/proc/" + of + "/task/" + of + "/children"));
+}
+
 // Who asks a program that does not allocate any more is told of the scan at its end.
 TEST_F(LeakScanTest, AskedOfAnIdleProgramThatEnds) {
   Process process(Traced({.arguments = {"sleep", "3"}}, directory_.path()));
@@ -118,6 +143,118 @@ TEST_F(LeakScanTest, AskedWhereTheFirstThreadTakesNoSignals) {
   }
 }
 
+// redis-server and the workers of PostgreSQL write titles over their environment.
+TEST_F(LeakScanTest, AskedWhereATitleIsWrittenOverTheEnvironment) {
+  const std::string title = "import ctypes\n"
+                            "fields = open('/proc/self/stat').read().rsplit(') ', 1)[1].split()\n"
+                            "begin, end = int(fields[47]), int(fields[48])\n"
+                            "ctypes.memset(begin, 0, end - begin)\n";
+  for (const bool forked : {false, true}) {
+    SCOPED_TRACE(forked);
+    const std::string fork = forked ? "import os\nif os.fork(): os.wait()\n" : "";
+    const TempDir own;
+    Process process(Traced(StillAfter(fork + title, "62"), own.path()));
+    ASSERT_TRUE(process.AwaitOutput("ready\n"));
+    const pid_t pid = forked ? ChildOf(process.pid()) : process.pid();
+    EXPECT_THAT(ReadFile("/proc/" + std::to_string(pid) + "/environ"), Not(HasSubstr("MEMTRACE")));
+    Settle();
+    const Result leaks = AskForLeaks(pid);
+    EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+    EXPECT_EQ(leaks.err, "");
+    if (forked) kill(pid, SIGKILL);
+  }
+}
+
+// Who gets no answer is told what is known, and no more.
+TEST_F(LeakScanTest, AskedOfWhatDoesNotAnswer) {
+  struct Silent {
+    const char* first;
+    const char* signal;
+    bool stopped;
+    const char* why;
+  };
+  for (const Silent& silent :
+       {Silent{"", "0", false,
+               " did not answer: no allocation of it was recorded since it was asked, for it makes "
+               "none now; --timeout waits longer, and started with MEMTRACE_LEAK_SIGNAL=N it "
+               "answers at once\n"},
+        Silent{"", "62", true, " did not answer: it is stopped; --timeout waits longer\n"},
+        Silent{"import signal\nsignal.signal(62, signal.SIG_DFL)", "62", false,
+               "; --timeout waits longer, and it has no handler any more for signal 62, which "
+               "MEMTRACE_LEAK_SIGNAL names\n"}}) {
+    SCOPED_TRACE(silent.why);
+    const TempDir own;
+    Process process(Traced(StillAfter(silent.first, silent.signal), own.path()));
+    ASSERT_TRUE(process.AwaitOutput("ready\n"));
+    if (silent.stopped) process.Signal(SIGSTOP);
+    Settle();
+    const Result leaks = AskForLeaks(process.pid(), "2");
+    EXPECT_EQ(leaks.Outcome(), "exit 2");
+    EXPECT_THAT(leaks.err, HasSubstr(silent.why));
+    EXPECT_THAT(leaks.err, Not(HasSubstr("made none")));
+    if (std::string(silent.signal) != "0") {
+      EXPECT_THAT(leaks.err, Not(HasSubstr("MEMTRACE_LEAK_SIGNAL=N"))) << "it was";
+    }
+  }
+}
+
+TEST_F(LeakScanTest, AskedOfWhatHasNeverAllocated) {
+  const Command nothing = {.arguments = {TraceePath("allocates_nothing")}};
+  Process process(Traced(nothing, directory_.path()));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
+  const Result leaks = AskForLeaks(process.pid(), "2");
+  EXPECT_EQ(leaks.Outcome(), "exit 2");
+  EXPECT_THAT(leaks.err, HasSubstr("no allocation of it was recorded, for it made none or has a "
+                                   "malloc of its own"));
+}
+
+// As a container's from its host. With mounts of its own the trace is not where the process says.
+TEST_F(LeakScanTest, AskedOfAnotherPidNamespace) {
+  if (geteuid() != 0) GTEST_SKIP() << "for root";
+  for (const bool own_mounts : {false, true}) {
+    SCOPED_TRACE(own_mounts);
+    const TempDir own;
+    const std::string mount = own_mounts ? "mount -t tmpfs none " + own.path() + " && " : "";
+    const Command container = {
+        .arguments = {"unshare", own_mounts ? "-pfm" : "-pf", "--kill-child", "sh", "-c",
+                      mount + "exec " + TraceePath("kept_by") + " talks"}};
+    Process process(Traced(container, own.path()));
+    if (!process.AwaitOutput("ready\n")) {
+      const Result run = process.Wait(1);
+      ASSERT_THAT(run.err, HasSubstr("unshare: ")) << run.Outcome();
+      GTEST_SKIP() << run.err;
+    }
+    const Result leaks = AskForLeaks(ChildOf(process.pid()));
+    EXPECT_EQ(leaks.Outcome(), "exit 0") << leaks.err;
+    EXPECT_THAT(leaks.out, HasSubstr("Lose"));
+  }
+}
+
+// It has no option by which one would choose another scan.
+TEST_F(LeakScanTest, AskedWhereAScanFails) {
+  {
+    Command newest = StillAfter("", "62");
+    newest.environment.insert(newest.environment.end(),
+                              {{"MEMTRACE_KEEP", "newest"}, {"MEMTRACE_MAX_BYTES", "6M"}});
+    Process process(Traced(newest, directory_.path()));
+    ASSERT_TRUE(process.AwaitOutput("ready\n"));
+    const Result leaks = AskForLeaks(process.pid());
+    EXPECT_EQ(leaks.Outcome(), "exit 2");
+    EXPECT_EQ(leaks.err,
+              "memtrace: the scan failed: the oldest events are written over "
+              "(MEMTRACE_KEEP=newest), so what is live is not known\n");
+  }
+  if (geteuid() != 0) return;
+  const Command chrooted = StillAfter("import os, time\nos.chroot('/usr')", "62");
+  Process process(Traced(chrooted, directory_.path()));
+  ASSERT_TRUE(process.AwaitOutput("ready\n"));
+  const Result leaks = AskForLeaks(process.pid());
+  EXPECT_EQ(leaks.Outcome(), "exit 2");
+  EXPECT_EQ(leaks.err,
+            "memtrace: the scan failed: the threads of the process are not known: /proc is not "
+            "there\n");
+}
+
 TEST_F(LeakScanTest, AskedFromOutsideByTwoAtOnce) {
   Process process(Traced({.arguments = {TraceePath("kept_by"), "talks"}}, directory_.path()));
   ASSERT_TRUE(process.AwaitOutput("ready\n"));
@@ -157,9 +294,7 @@ TEST_F(LeakScanTest, AskedFromOutsideUnderMemtraceRun) {
   Process tool({.arguments = {ToolPath(), "run", "-q", "--library", LibraryPath(), "-o", trace, "--",
                               TraceePath("kept_by"), "talks"}});
   ASSERT_TRUE(tool.AwaitOutput("ready\n"));
-  const std::string children = "/proc/" + std::to_string(tool.pid()) + "/task/" +
-                               std::to_string(tool.pid()) + "/children";
-  const pid_t program = std::stoi(ReadFile(children));
+  const pid_t program = ChildOf(tool.pid());
   for (int i = 0; i < 5; ++i) {
     const Result leaks = RunCommand({.arguments = {ToolPath(), "leaks", std::to_string(program)}});
     EXPECT_EQ(leaks.Outcome(), "exit 0") << i << ": " << leaks.err;
