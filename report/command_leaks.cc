@@ -128,7 +128,7 @@ absl::Status HasEnded(int pid) {
 
 // The number of the scan, when it is over.
 absl::StatusOr<uint32_t> Scan(const LeaksFlags& flags, const RunningTrace& trace) {
-  const UniqueFd fd(open(trace.path.c_str(), O_RDWR | O_CLOEXEC));
+  const UniqueFd fd(open(trace.path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (fd.get() < 0) {
     return absl::PermissionDeniedError(
         absl::StrCat("cannot write ", trace.path, ": ", strerror(errno)));
