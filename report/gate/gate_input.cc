@@ -92,7 +92,7 @@ Later AllocatedLater(const LeakScan& scan, const Analysis& analysis) {
     if (site.live_blocks == 0 || site.live_last_time_ns <= scan.time_ns) continue;
     const bool all = site.live_first_time_ns > scan.time_ns;
     least += all ? site.live_blocks : 1;
-    most += all ? site.live_blocks : site.live_blocks - 1;
+    most += all ? site.live_blocks : std::max<uint64_t>(site.live_blocks - 1, 1);
   }
   // What is there beside as many as there were then is later, too.
   const uint64_t judged = JudgedBlocks(scan), live = analysis.totals.live_blocks;
