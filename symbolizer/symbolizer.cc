@@ -61,6 +61,21 @@ void LoadSymbols(const std::vector<ElfFile::Range>& code, NameSources* sources) 
   if (sources->file != nullptr) sources->plt.Build(*sources->file, sources->symbols);
 }
 
+// What the symbol's name has of a function's name in the debug information: the name alone, for the
+// demangler writes types in its own way ("<long>", where the debug information has "<long int>").
+std::string_view Stem(std::string_view function) {
+  constexpr std::string_view kOperator = "operator";
+  if (!function.starts_with(kOperator)) return function.substr(0, function.find('<'));
+  // A conversion's name is a type; new, delete and literals are alike to a person.
+  const std::string_view sign = function.substr(kOperator.size());
+  if (sign.starts_with(' ')) return "operator ";
+  for (const std::string_view longest : {"<=>", "<<=", "<<", "<=", "->*", "->"}) {
+    if (sign.starts_with(longest)) return function.substr(0, kOperator.size() + longest.size());
+  }
+  if (sign.starts_with('<')) return "operator<";
+  return function.substr(0, function.find('<'));
+}
+
 // The name of `symbol` for a person, if it says more than `function`, which is
 // what the debug information calls it; else empty.
 std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view function) {
@@ -70,11 +85,7 @@ std::string BetterName(const SymbolTable::Symbol& symbol, std::string_view funct
     // The symbol must be of the same function, not of one it was merged with.
     std::string name = Demangle(symbol.name);
     if (name == symbol.name) return "";  // the demangler does not know it
-    // A conversion's name is a type, which the demangler writes in its own way.
-    const bool is_operator = function.starts_with("operator");
-    const std::string_view stem = function.starts_with("operator ") ? "operator "
-                                  : is_operator ? function : function.substr(0, function.find('<'));
-    return name.find(stem) != std::string::npos ? name : "";
+    return name.find(Stem(function)) != std::string::npos ? name : "";
   }
   // A C library's function under its public name: "malloc", which the source
   // calls "__libc_malloc". So it is named alike with and without debug files.

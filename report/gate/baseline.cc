@@ -193,7 +193,7 @@ std::string ChangesText(const BaselineChanges& changes) {
   add(changes.lowered, "lowered");
   add(changes.removed, "removed");
   if (parts.empty()) parts.emplace_back(changes.is_new ? "written, without a leak" : "unchanged");
-  add(changes.kept, "kept, for the program failed");
+  add(changes.kept, "kept, for not all came to its end");
   return absl::StrJoin(parts, ", ");
 }
 
@@ -254,7 +254,8 @@ const BaselineEntry* Baseline::Find(LeakKind kind, absl::string_view fingerprint
 
 std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
                              const std::set<std::string>& programs, LeakKindSet kinds,
-                             bool only_more, BaselineChanges* changes) const {
+                             const std::set<std::string>& unfinished,
+                             BaselineChanges* changes) const {
   BaselineChanges done = {.is_new = lines_.empty()};
   std::map<std::tuple<std::string, LeakKind, std::string>, BaselineEntry> now;
   for (const BaselineEntry& leak : leaks) {
@@ -275,6 +276,7 @@ std::string Baseline::Update(const std::vector<BaselineEntry>& leaks,
     }
     const BaselineEntry& old = entries_[line.entry];
     const auto found = now.find(KeyOf(old));
+    const bool only_more = unfinished.contains(old.program);
     const bool is_any = old.program == "*";  // others may need as much as there was
     const bool is_less = found != now.end() && !is_any && IsMoreThan(old, found->second);
     if (found != now.end() && (is_any || only_more)) Raise(old, &found->second);

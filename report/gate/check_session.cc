@@ -91,7 +91,20 @@ absl::Status WriteOutputs(const CheckFlags& flags, const CheckOptions& options,
   return absl::OkStatus();
 }
 
-// `program_failed`: of --run. What it leaks on its usual way it may not have come to.
+// Programs that may not have come to all that they leak on their usual way: a process of theirs
+// failed, or nothing is known of it. `all`: each of them.
+std::set<std::string> UnfinishedPrograms(const GateInput& input, bool all) {
+  std::set<std::string> programs;
+  const bool unknown = !input.unreadable.empty();
+  for (const GateProcess& process : input.processes) {
+    if (all || unknown || process.failed || !process.no_evidence.empty()) {
+      programs.insert(process.program);
+    }
+  }
+  return programs;
+}
+
+// `program_failed`: of --run.
 absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, bool program_failed,
                           CheckOptions& options) {
   LimitMemory();
@@ -142,6 +155,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   GateResult result =
       Judge(input, *names, options.policy, options.baseline, &options.suppressions);
   GateReport report;
+  report.unfinished = UnfinishedPrograms(input, program_failed);
   if (flags.update_baseline) {
     // Of what was not seen nothing is known: a baseline without it would be wrong tomorrow.
     if (MissingEvidenceFails(result)) {
@@ -155,7 +169,7 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
     const std::set<std::string> programs(result.programs.begin(), result.programs.end());
     BaselineChanges changes;
     const std::string text = options.baseline.Update(
-        BaselineOf(result, *names), programs, options.policy.fail_on, program_failed, &changes);
+        BaselineOf(result, *names), programs, options.policy.fail_on, report.unfinished, &changes);
     const absl::Status status = WriteFile(flags.baseline, text);
     if (!status.ok()) return status;
     auto updated = Baseline::Parse(text, flags.baseline);
@@ -169,7 +183,6 @@ absl::StatusOr<int> Check(const CheckFlags& flags, const Evidence& evidence, boo
   report.names = &*names;
   report.suppressions = &options.suppressions;
   report.baseline = flags.baseline;
-  report.program_failed = program_failed;
   report.source_roots = SourceRoots(flags.source_root);
   const bool has_places = absl::c_any_of(options.outputs, [](const OutputSpec& output) {
     return output.format == GateFormat::kSarif || output.format == GateFormat::kGitlab;

@@ -3,6 +3,7 @@
 #ifndef MEMTRACE_REPORT_GATE_FORMATS_H_
 #define MEMTRACE_REPORT_GATE_FORMATS_H_
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +27,7 @@ struct GateReport {
   const Suppressions* suppressions = nullptr;
   std::string baseline;     // file; empty: none
   std::string baseline_changes;  // kText: what an update did to it; empty: there was none
-  bool program_failed = false;   // of --run: it may not have come to all that it leaks
+  std::set<std::string> unfinished;  // programs that may not have come to all that they leak
   std::vector<std::string> source_roots;  // files below one are the project's, and named from there
   render::Style style;      // kText
   bool full = false;        // kText: whole stacks, every leak

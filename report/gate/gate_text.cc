@@ -165,15 +165,16 @@ class Text {
 
   void Fixed() {
     std::vector<std::string> items;
+    bool surely = true;
     for (const BaselineEntry& entry : result_.fixed) {
+      surely &= !report_.unfinished.contains(entry.program);
       items.push_back(absl::StrCat(report_.baseline, ":", entry.line, ": ", KindName(entry.kind),
                                    " ", entry.fingerprint, " ", entry.caller));
     }
     List("fixed", items);
     if (!items.empty()) {
-      Line(report_.program_failed
-               ? "These may be gone, or the program, which failed, did not come to them."
-               : "These are gone: --update-baseline takes them out.");
+      Line(surely ? "These are gone: --update-baseline takes them out."
+                  : "These may be gone, or what failed did not come to them.");
     }
     if (report_.baseline_changes.empty()) return;
     Line("");

@@ -37,8 +37,8 @@ struct GateExcess {
 absl::string_view ExcessName(GateExcess::What what);  // "leaked"
 std::string ExcessText(const GateExcess& excess);     // a sentence
 
-// Of each limit that was passed, in the order of the policy's. `leaked`: for --max-leaked, the bytes
-// of each process. What phases no process has goes to `missing`, a sentence each.
+// Of each limit that was passed, in the order of the policy's. `leaked`: for --max-leaked, the
+// bytes of each process. What phases no process has goes to `missing`, a sentence each.
 std::vector<GateExcess> FindExcesses(const GateInput& input, const GatePolicy& policy,
                                      const std::vector<uint64_t>& leaked, const WrongFrees& frees,
                                      std::vector<std::string>* missing);

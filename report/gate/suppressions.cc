@@ -1,10 +1,9 @@
 #include "report/gate/suppressions.h"
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -96,7 +95,11 @@ bool IsPointer(absl::string_view text, size_t at) {
   if (next == ')') return true;
   size_t scope = before.size();
   while (scope > 0 && (is_of_name(before[scope - 1]) || before[scope - 1] == ':')) --scope;
-  return scope > 0 && before[scope - 1] == ' ';  // behind the type of the member
+  if (scope == 0 || before[scope - 1] != ' ') return false;
+  // Behind the type of the member.
+  const absl::string_view type = absl::StripTrailingAsciiWhitespace(before.substr(0, scope));
+  return !type.empty() && !absl::EndsWith(type, "const") && !absl::EndsWith(type, "volatile") &&
+         (is_of_name(type.back()) || absl::StrContains(">)*&", type.substr(type.size() - 1)));
 }
 
 // Whether nothing in a function's name is meant as a wildcard.
@@ -136,6 +139,7 @@ absl::StatusOr<FramePattern> ParseFrame(absl::string_view text, const Lines& lin
   if (frame.what == FramePattern::What::kFunction && absl::StrContains(text, '<') &&
       IsPlainName(text)) {
     frame.bare = render::WithoutTemplates(text);
+    frame.pointers = static_cast<size_t>(absl::c_count(text, '*'));
   }
   return frame;
 }
@@ -166,7 +170,13 @@ bool FrameMatches(const FramePattern& pattern, const MemcheckFrame& frame) {
     }
     if (!pattern.original.empty() && WildcardMatches(pattern.original, function)) return true;
   }
-  return frame.inlined && !pattern.bare.empty() && pattern.bare == frame.bare;
+  if (!frame.inlined || pattern.bare.empty() || pattern.bare != frame.bare) return false;
+  // "make<Set*>" may be meant for "make<SetOfInt>" too, and is not for "make<Map>".
+  return pattern.pointers == 0 ||
+         absl::c_any_of(frame.functions, [&pattern](const std::string& function) {
+           const absl::string_view name = render::QualifiedName(function);
+           return static_cast<size_t>(absl::c_count(name, '*')) >= pattern.pointers;
+         });
 }
 
 // The patterns match the beginning of the frames from `begin` on. Like a wildcard match whose
@@ -211,29 +221,6 @@ bool RunsOthersCode(const std::vector<MemcheckFrame>& frames, size_t begin, size
   }
   return false;
 }
-
-// The frames of a program whose debug information Valgrind does not read, as 3.19 does not read
-// that of clang (DWARF 5): functions that were inlined are not among them. Made when first asked.
-class CalledFrames {
- public:
-  explicit CalledFrames(const std::vector<MemcheckFrame>& frames)
-      : frames_(frames), has_inlined_(std::ranges::any_of(frames, &MemcheckFrame::inlined)) {}
-
-  // As FramesMatched(), where these frames are others.
-  bool Match(const std::vector<FramePattern>& patterns, size_t begin) {
-    if (!has_inlined_) return false;
-    if (called_.empty()) {
-      std::ranges::copy_if(frames_, std::back_inserter(called_), std::logical_not<>(),
-                           &MemcheckFrame::inlined);
-    }
-    return FramesMatched(patterns, called_, begin) != 0;
-  }
-
- private:
-  const std::vector<MemcheckFrame>& frames_;
-  const bool has_inlined_;
-  std::vector<MemcheckFrame> called_;
-};
 
 bool LsanMatches(const std::string& pattern, const MemcheckStack& stack) {
   for (size_t i = stack.also_begins; i < stack.frames.size(); ++i) {
@@ -381,7 +368,6 @@ void Suppressions::ForgetMatches() {
 }
 
 Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
-  CalledFrames called(stack.frames);
   for (Suppression& one : all_) {
     if (one.of_frees) continue;
     const bool of_kind = kind == LeakKind::kUnfreed ? !one.kinds.empty() : one.kinds.Has(kind);
@@ -392,19 +378,16 @@ Suppression* Suppressions::Match(LeakKind kind, const MemcheckStack& stack) {
     }
     for (size_t begin = 0; begin <= stack.also_begins; ++begin) {
       const size_t end = FramesMatched(one.frames, stack.frames, begin);
-      if (end != 0 && !(one.built_in && RunsOthersCode(stack.frames, begin, end))) return &one;
-      // The frames before `begin` are the allocator's, and none of them is inlined.
-      if (!one.built_in && called.Match(one.frames, begin)) return &one;
+      if (end == 0 || (one.built_in && RunsOthersCode(stack.frames, begin, end))) continue;
+      return &one;
     }
   }
   return nullptr;
 }
 
 Suppression* Suppressions::MatchFree(const MemcheckStack& stack) {
-  CalledFrames called(stack.frames);
   for (Suppression& one : all_) {
-    if (!one.of_frees) continue;
-    if (FramesMatched(one.frames, stack.frames, 0) != 0 || called.Match(one.frames, 0)) return &one;
+    if (one.of_frees && FramesMatched(one.frames, stack.frames, 0) != 0) return &one;
   }
   return nullptr;
 }

@@ -26,6 +26,7 @@ struct FramePattern {
   std::string text;   // with the wildcards * and ?
   std::string original;  // kFunction: of a copy that the compiler made, the function; else empty
   std::string bare;      // kFunction: of a template with its arguments, without them; else empty
+  size_t pointers = 0;   // and how many * these have, which may be wildcards all the same
   uint32_t line = 0;  // kSource: 0 any
 };
 

@@ -7,7 +7,7 @@
 namespace memtrace::report::render {
 
 std::string WithoutScopes(absl::string_view bare, size_t width, const Style& style) {
-  const std::string name = absl::StrReplaceAll(bare, {{"<..>", ""}});
+  const std::string name = absl::StrReplaceAll(bare, {{"::<..>", ""}, {"<..>", ""}});
   absl::string_view scoped = name;
   while (DisplayWidth(scoped) > width) {
     const size_t scope = scoped.find("::");

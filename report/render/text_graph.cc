@@ -37,6 +37,8 @@ class GraphTextWriter {
   std::string Take() { return std::move(out_); }
 
  private:
+  static constexpr size_t kHanging = 2;  // more blanks in front of the lines that a text goes on in
+
   const Style& style() const { return options_.style; }
   void Title(absl::string_view title, absl::string_view remark) {
     absl::StrAppend(&out_, Heading(options_, title, remark));
@@ -52,10 +54,10 @@ class GraphTextWriter {
   }
   // The same where what matters is at its end: it goes on in further lines.
   void Wrap(size_t indent, absl::string_view text, Ink ink = Ink::kPlain) {
-    const size_t room = options_.full ? SIZE_MAX - 1 : style().width - indent - 2;
+    const size_t room = options_.full ? SIZE_MAX - 1 : style().width - indent - kHanging;
     std::string before(indent, ' ');
     for (const std::string& line : Wrapped(style().Name(text), room)) {
-      absl::StrAppend(&out_, std::exchange(before, std::string(indent + 2, ' ')),
+      absl::StrAppend(&out_, std::exchange(before, std::string(indent + kHanging, ' ')),
                       style().Paint(ink, line), "\n");
     }
   }
@@ -75,7 +77,7 @@ class GraphTextWriter {
   void BlockLine(size_t indent, absl::string_view before, uint32_t block,
                  absl::string_view behind) {
     constexpr size_t kLeast = 16;
-    const size_t used = indent + DisplayWidth(before) + DisplayWidth(Block(block, 0)) +
+    const size_t used = indent + kHanging + DisplayWidth(before) + DisplayWidth(Block(block, 0)) +
                         DisplayWidth(behind);
     const size_t room = std::max(kLeast, style().width - std::min(style().width, used));
     Wrap(indent,

@@ -101,6 +101,8 @@ absl::StatusOr<Weight> ParseWeight(absl::string_view name) {
     names.push_back(SiteMeasureName(measure));
     if (names.back() == name) return Weight{measure, Fixed::kNone};
   }
+  // As its column is called where there is little room.
+  if (name == "total") return Weight{SiteMeasure::kAllocated, Fixed::kNone};
   for (const auto& [fixed, text] : kFixed) {
     names.push_back(text);
     if (text == name) return Weight{SiteMeasure::kLive, fixed};

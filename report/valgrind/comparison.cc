@@ -135,7 +135,11 @@ absl::flat_hash_set<const Loss*> Inherited(const Analysis& analysis,
     sites.push_back(&site);
   }
   for (const Loss& loss : there.losses) {
-    if (!WordsOf(loss, MatchStage::kLines).words.empty()) losses.push_back(&loss);
+    // Of a library that was unloaded there are no names: what is called so here is not known.
+    const bool is_named = std::ranges::none_of(loss.stack, [](const auto& frame) {
+      return frame.function.empty() && frame.object.empty();
+    });
+    if (is_named && !WordsOf(loss, MatchStage::kLines).words.empty()) losses.push_back(&loss);
   }
   for (const MatchStage stage : kStages) {
     Pairing(std::exchange(sites, {}), std::exchange(losses, {}), stage).Take(&sites, &losses);

@@ -161,9 +161,9 @@ TEST_F(FormatsTest, OfAProgramThatFailedNothingIsSurelyFixed) {
   fixed.Judge();
   GateReport report = fixed.Report();
   EXPECT_THAT(RenderGateText(report), HasSubstr("These are gone: --update-baseline"));
-  report.program_failed = true;
+  report.unfinished = {"app"};
   EXPECT_THAT(RenderGateText(report), Not(HasSubstr("These are gone")));
-  EXPECT_THAT(RenderGateText(report), HasSubstr("These may be gone, or the program, which failed"));
+  EXPECT_THAT(RenderGateText(report), HasSubstr("These may be gone, or what failed"));
 }
 
 TEST_F(FormatsTest, JsonHasEverything) {

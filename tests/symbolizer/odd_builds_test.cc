@@ -147,6 +147,32 @@ TEST_F(OddBuildsTest, ASymbolOfAStubIsNotWhatItLeadsTo) {
   EXPECT_EQ(name("keepme"), "keepme") << "a version is one";
 }
 
+// The debug information calls each of them by its operator and types as the demangler writes none.
+TEST_F(OddBuildsTest, TemplatesOfOperatorsHaveTheirScopes) {
+  Write("a.cc", "#define BODY { return *p + sizeof(t); }\n"
+                "namespace { struct Add {\n"
+                "template <class T> __attribute__((noinline)) long operator()(T t, volatile int *p) const BODY\n"
+                "template <class T> __attribute__((noinline)) long operator<<(T t) const { volatile int *p = (volatile int *)this; BODY }\n"
+                "template <class T> __attribute__((noinline)) long operator<(T t) const { volatile int *p = (volatile int *)this; BODY }\n"
+                "template <class T> __attribute__((noinline)) long operator->*(T t) const { volatile int *p = (volatile int *)this; BODY }\n"
+                "int k; }; }\n"
+                "int main(int c, char **) { Add a{c}; return a(1L, &c) + (a << 1ul) + (a < 1l) + (a->*1ul); }\n");
+  Run("g++ -g -O0 a.cc -o program");
+  const auto name_of = [&](const std::string& symbol) {
+    const ModuleResult result =
+        Symbolizer(Options()).Symbolize({.path = Path("program")}, AddressesOf(symbol, "program"));
+    return result.frames.at(0).at(0).function;
+  };
+  EXPECT_EQ(name_of("_ZNK12_GLOBAL__N_13AddclIlEElT_PVi"),
+            "long (anonymous namespace)::Add::operator()<long>(long, int volatile*) const");
+  EXPECT_EQ(name_of("_ZNK12_GLOBAL__N_13AddlsImEElT_"),
+            "long (anonymous namespace)::Add::operator<< <unsigned long>(unsigned long) const");
+  EXPECT_EQ(name_of("_ZNK12_GLOBAL__N_13AddltIlEElT_"),
+            "long (anonymous namespace)::Add::operator< <long>(long) const");
+  EXPECT_EQ(name_of("_ZNK12_GLOBAL__N_13AddpmImEElT_"),
+            "long (anonymous namespace)::Add::operator->*<unsigned long>(unsigned long) const");
+}
+
 TEST_F(OddBuildsTest, WhatTheDemanglerDoesNotKnowHasTheSourcesName) {
   Write("p.c", "static __attribute__((noinline, used)) int hid(volatile int *p) "
                "__asm__(\"_ZN5innerW5mathxL3hidEi\");\n"

@@ -52,6 +52,12 @@ export function shortName(whole: string): string {
   return short || whole;
 }
 
+// In a sentence: a long name without what a reader does not look for there.
+export function shortCaller(stacks: Stacks, stack: number): string {
+  const place = stacks.callerPlace(stack);
+  return shortName(stacks.callerName(stack)) + (place ? ` ${place}` : '');
+}
+
 // In a table: where it is cut, the rest is in the tooltip.
 export function functionCell(whole: string): HTMLElement {
   return h('span', { title: whole }, name(shortName(whole)));

@@ -47,7 +47,7 @@ function leakVerdict(report: Report, stacks: Stacks): Verdict {
         title: `${bytes(lost)} lost${scan.frees_unseen ? ', if it was not freed where frees are not seen' : ' for certain'}` + (indirect.blocks > 0 ? `, ${bytes(definite.bytes)} of it directly` : ''),
         text: `${plural(definite.blocks, 'block')} that nothing points to any more` +
           (indirect.blocks > 0 ? `, and ${count(indirect.blocks)} that only these lead to` : '') +
-          (worst ? `; most in ${stacks.callerText(worst.stack)}` : '') +
+          (worst ? `; most in ${shortCaller(stacks, worst.stack)}` : '') +
           (possible.blocks > 0 ? `. ${bytes(possible.bytes)} more possibly.` : '.'),
       };
     }
@@ -103,7 +103,7 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
     return { kind: short ? 'unknown' : 'bad', view: 'growth',
              title: `${plural(growing.length, 'call site')} ${short ? 'rose until the end of a short run' : 'grew without an end'}`,
              text: `By ${bytes(rate)} a second${growing.length > 1 ? ' together' : ''}; ` +
-               `fastest ${stacks.callerText(growing[0].stack)}.` };
+               `fastest ${shortCaller(stacks, growing[0].stack)}.` };
   }
   return {
     kind: 'unknown', view: 'sites',
