@@ -182,13 +182,13 @@ TEST(BaselineTest, AnUpdateTellsWhatItDid) {
 TEST(BaselineTest, OfAProgramThatFailedNothingIsFixed) {
   BaselineChanges changes;
   EXPECT_EQ(Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 1, "app", "")}, {"app"},
-                                 kDefinite.With(LeakKind::kPossible), true, &changes),
+                                 kDefinite.With(LeakKind::kPossible), {"app"}, &changes),
             kText);
   EXPECT_EQ(changes.kept, 2u);
   const std::string raised =
       Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 6, "app", ""),
                             Leak(LeakKind::kDefinite, "dddd", 5, 1, "app", "Four")},
-                           {"app"}, kDefinite, true, &changes);
+                           {"app"}, kDefinite, {"app"}, &changes);
   EXPECT_THAT(raised, HasSubstr("# BUG-1: the cache\ndefinite aaaa bytes=48 blocks=6 until="));
   EXPECT_THAT(raised, HasSubstr("definite dddd bytes=5 blocks=1 program=app caller=Four\n"));
   EXPECT_EQ(ChangesText(changes), "1 added, 1 raised");
