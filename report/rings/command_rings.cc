@@ -16,6 +16,7 @@
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/render/selection_lines.h"
+#include "report/render/units.h"
 #include "report/rings/rings_formats.h"
 #include "report/rings/source_tree.h"
 #include "report/site_symbols.h"
@@ -69,6 +70,25 @@ void AddFootprints(const Analysis& analysis, const symbolizer::Options& options,
   }
 }
 
+// What the figures and names are not: of all events, exact, known.
+void AddNotes(const Analysis& analysis, const SiteSymbols& symbols,
+              std::vector<std::string>* notes) {
+  const auto add = [notes](std::string note) {
+    if (std::ranges::find(*notes, note) == notes->end()) notes->push_back(std::move(note));
+  };
+  if (const uint64_t every = analysis.process.sample_bytes; every != 0) {
+    add(absl::StrCat("sampled every ", render::HumanBytes(every),
+                     ": what was allocated is estimated"));
+  }
+  const Coverage& coverage = analysis.coverage;
+  for (std::string& text :
+       MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
+    add(std::move(text));
+  }
+  for (const std::string& note : coverage.notes) add(note);
+  for (const std::string& note : symbols.notes()) add(note);
+}
+
 absl::Status Rings(Flags flags) {
   LimitMemory();
   const std::string format = flags.common.format;
@@ -112,11 +132,7 @@ absl::Status Rings(Flags flags) {
   if (rings.footprints) {
     AddFootprints(trace->analysis, options->symbolizer, &progress, &tree, &rings.notes);
   }
-  const Coverage& coverage = trace->analysis.coverage;
-  for (std::string& text :
-       MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
-    rings.notes.push_back(std::move(text));
-  }
+  AddNotes(trace->analysis, symbols, &rings.notes);
   tree.Finish();
   const rings::Node* start = &tree.root();
   if (!flags.start.empty()) {
