@@ -13,7 +13,7 @@
 namespace memtrace {
 namespace {
 
-constexpr size_t kBufferBytes = 64 << 10;  // a line is shorter: it has a path at most
+constexpr size_t kSmapsBytes = 64 << 10;  // a line is shorter: it has a path at most
 
 uint64_t TakeDigits(std::string_view& text, unsigned base) {
   uint64_t value = 0;
@@ -30,6 +30,12 @@ uint64_t TakeDigits(std::string_view& text, unsigned base) {
 
 void SkipOne(std::string_view& text) {
   if (!text.empty()) text.remove_prefix(1);
+}
+
+// Behind the next blanks, and what comes before them.
+void SkipWord(std::string_view& text) {
+  while (!text.empty() && text[0] != ' ') text.remove_prefix(1);
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
 }
 
 bool CopiesPinnedPages() {
@@ -51,7 +57,7 @@ long ForEachLine(const char* path, char* buffer, Visit visit) {
   size_t filled = 0;
   for (;;) {
     const long got = sys::Call(SYS_read, fd, reinterpret_cast<long>(buffer + filled),
-                               static_cast<long>(kBufferBytes - filled));
+                               static_cast<long>(kSmapsBytes - filled));
     if (got == -EINTR) continue;
     if (got <= 0) break;
     result += got;
@@ -64,11 +70,29 @@ long ForEachLine(const char* path, char* buffer, Visit visit) {
       line = line_end + 1;
     }
     filled = static_cast<size_t>(end - line);
-    if (filled == kBufferBytes) break;
+    if (filled == kSmapsBytes) break;
     memmove(buffer, line, filled);
   }
   sys::Close(fd);
   return result;
+}
+
+// Whether any memory of the process is, or may be, pinned for a device; also where that is not told.
+bool HasPinnedMemory(char* buffer) {
+  const long bytes = ReadOwnProc("status", [&](const char* path) {
+    const long read = ReadFile(path, buffer, kSmapsBytes);
+    const std::string_view text(buffer, read > 0 ? static_cast<size_t>(read) : 0);
+    return text.find("\nVm") == text.npos ? 0L : read;  // of a first thread that has ended
+  });
+  const std::string_view status(buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  for (const std::string_view name : {"\nVmPin:", "\nVmLck:"}) {
+    const size_t at = status.find(name);
+    if (at == std::string_view::npos) return true;
+    std::string_view value = From(status, at + name.size());
+    while (!value.empty() && (value[0] == ' ' || value[0] == '\t')) SkipOne(value);
+    if (TakeDigits(value, 10) != 0) return true;
+  }
+  return false;
 }
 
 bool IsOurs(const ScanJob& job, uintptr_t begin, uintptr_t end) {
@@ -94,19 +118,33 @@ bool SmapsFlags::Take(std::string_view line) {
     SkipOne(line);
     end_ = TakeDigits(line, 16);
     SkipOne(line);
-    is_private_ = line.size() > 3 && line[3] == 'p';
+    is_plain_ = line.size() > 3 && line[0] == 'r' && line[3] == 'p';
+    for (int field = 0; field < 3; ++field) SkipWord(line);  // to the inode: 0 of no file
+    is_plain_ = is_plain_ && TakeDigits(line, 10) == 0;
     return false;
   }
-  return is_private_ && line.starts_with(kFlags) &&
-         From(line, kFlags.size()).find(" dc") != std::string_view::npos;
+  if (!is_plain_ || !line.starts_with(kFlags)) return false;
+  const std::string_view flags = From(line, kFlags.size());
+  const auto has = [flags](std::string_view flag) { return flags.find(flag) != flags.npos; };
+  // A device's, huge pages of their own, what the kernel may drop.
+  for (const std::string_view special : {" io", " pf", " mm", " ht", " dp"}) {
+    if (has(special)) return false;
+  }
+  return has(" dc");
 }
 
-void KeptFromForks::Lend(const ScanJob& job) {
-  if (!CopiesPinnedPages()) return;
-  ranges_ = static_cast<OwnRange*>(OwnMap(kMost * sizeof(OwnRange), /*touch=*/false));
-  auto* const buffer = static_cast<char*>(OwnMap(kBufferBytes, /*touch=*/false));
-  if (ranges_ != nullptr && buffer != nullptr) {
-    WithDescriptor([&] {
+bool KeptFromForks::Lend(ScanJob& job) {
+  if (!CopiesPinnedPages() || job.own_count == ScanJob::kMostOwn) return false;
+  constexpr size_t kListBytes = kMost * sizeof(OwnRange);
+  ranges_ = static_cast<OwnRange*>(OwnMap(kListBytes, /*touch=*/false));
+  auto* const buffer = static_cast<char*>(OwnMap(kSmapsBytes, /*touch=*/false));
+  bool all = ranges_ != nullptr && buffer != nullptr && !HasPinnedMemory(buffer);
+  if (ranges_ != nullptr) {  // it has addresses of memory, and is no root
+    const auto list = reinterpret_cast<uintptr_t>(ranges_);
+    job.own[job.own_count++] = {list, list + kListBytes};
+  }
+  if (all) {
+    const long read = WithDescriptor([&] {
       return ReadOwnProc("smaps", [&](const char* path) {
         SmapsFlags flags;
         size_ = 0;
@@ -116,18 +154,26 @@ void KeptFromForks::Lend(const ScanJob& job) {
         });
       });
     });
+    all = read > 0 && size_ < kMost;
   }
-  if (buffer != nullptr) OwnUnmap(buffer, kBufferBytes);
-  // Not while the mappings are read, of which it makes others. Of a device's it is refused.
-  size_t kept = 0;
+  if (buffer != nullptr) OwnUnmap(buffer, kSmapsBytes);
+  // Not while the mappings are read, of which it makes others.
+  size_t lent = 0;
   for (size_t i = 0; i < size_; ++i) {
-    if (Advise(ranges_[i], MADV_DOFORK)) ranges_[kept++] = ranges_[i];
+    if (Advise(ranges_[i], MADV_DOFORK)) ranges_[lent++] = ranges_[i];
   }
-  size_ = kept;
+  all &= lent == size_;
+  size_ = lent;
+  return all;
+}
+
+void KeptFromForks::GiveBack() {
+  for (size_t i = 0; i < size_; ++i) Advise(ranges_[i], MADV_DONTFORK);
+  size_ = 0;
 }
 
 KeptFromForks::~KeptFromForks() {
-  for (size_t i = 0; i < size_; ++i) Advise(ranges_[i], MADV_DONTFORK);
+  GiveBack();
   if (ranges_ != nullptr) OwnUnmap(ranges_, kMost * sizeof(OwnRange));
 }
 

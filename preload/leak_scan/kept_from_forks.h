@@ -2,13 +2,14 @@
 // that a scan is done by is one: without that memory all that only it points to would be lost. V8
 // maps its heap so.
 //
-// Lend() lets such memory be forked like any other until the object's end. Nobody should run
-// meanwhile but who makes the copy: memory that comes in the place of such is none of it. Which
-// memory it is the kernel says (/proc/self/smaps), and it should be asked only where the program
-// has called madvise() so: the kernel looks at every page for that.
+// Lend() lets such memory be forked like any other until GiveBack(). Where the process goes on, no
+// thread should run meanwhile: memory that comes in the place of such is none of it. Which memory
+// it is the kernel says (/proc/self/smaps), and it should be asked only where the program has called
+// madvise() so: the kernel looks at every page for that.
 //
-// Not before Linux 5.10: until then who writes to a page after a fork may get another one, and a
-// device that was told of the page (which is what the advice was made for) goes on with the old.
+// Only plain memory is lent: private, readable, of no file and no device, in no huge pages of their
+// own. And nothing where any memory is pinned for a device, which is what the advice was made for: a
+// fork would copy it all, or before Linux 5.10 part the program from its device.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
@@ -29,13 +30,15 @@ inline constinit std::atomic<bool> g_keeps_from_forks{false};
 class KeptFromForks {
  public:
   KeptFromForks() = default;
-  ~KeptFromForks();
+  ~KeptFromForks();  // gives it back
   KeptFromForks(const KeptFromForks&) = delete;
   KeptFromForks& operator=(const KeptFromForks&) = delete;
 
-  // Private mappings, and none of the tracer's own. Once.
-  void Lend(const ScanJob& job);
-  size_t size() const { return size_; }
+  // Once. What is none of the tracer's own; the list of it becomes the tracer's. False: not all of
+  // it could be lent.
+  bool Lend(ScanJob& job);
+  void GiveBack();
+  size_t size() const { return size_; }  // mappings that are lent
 
  private:
   static constexpr size_t kMost = 1 << 16;
@@ -47,14 +50,14 @@ class KeptFromForks {
 // Takes the lines of /proc/self/smaps, one after the other.
 class SmapsFlags {
  public:
-  // True: the mapping at begin() and end() is private, and has the flag "dc".
+  // True: the mapping at begin() and end() is plain memory, and has the flag "dc".
   bool Take(std::string_view line);
   uintptr_t begin() const { return begin_; }
   uintptr_t end() const { return end_; }
 
  private:
   uintptr_t begin_ = 0, end_ = 0;
-  bool is_private_ = false;
+  bool is_plain_ = false;
 };
 
 }  // namespace memtrace

@@ -91,6 +91,15 @@ void FindOwnMemory(ScanJob& job) {
   }
 }
 
+constexpr std::string_view kNotLent =
+    "memory that the program keeps from its fork children (MADV_DONTFORK) was not looked through: "
+    "what only that points to counts as lost";
+
+// What is lent must be the same memory when it is given back. A process that ends has no use for it.
+bool MayLend(format::ScanReason reason, ThreadStop& stop) {
+  return IsAtEnd(reason) || stop.NoneRuns();
+}
+
 struct Begun {
   ScanResult result;
   bool copy = false;
@@ -170,15 +179,17 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
       job.ticks = TakeInstant(state);
       job.monotonic_ns = g_clock.MonotonicNs();
       FindOwnMemory(job);
-      const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
       const bool may_copy = g_process.file.is_shared_with_copies() && !must_not_clone;
-      if (may_copy) {
-        KeptFromForks kept;
-        // A process that ends may be left as it comes.
-        if (g_keeps_from_forks.load(std::memory_order_relaxed) &&
-            (IsAtEnd(reason) || stop.NoneRuns())) {
-          kept.Lend(job);
-        }
+      KeptFromForks kept;
+      if (may_copy && g_keeps_from_forks.load(std::memory_order_relaxed) &&
+          (!MayLend(reason, stop) || !kept.Lend(job))) {
+        job.note = kNotLent;
+      }
+      const uint64_t fork_began = NowNs(CLOCK_MONOTONIC);
+      if (may_copy) copy = MakeScanCopy(&job, /*hurry=*/wait);
+      if (sys::Failed(copy) && kept.size() != 0) {  // with what is lent it may have been too large
+        kept.GiveBack();
+        job.note = kNotLent;
         copy = MakeScanCopy(&job, /*hurry=*/wait);
       }
       const uint64_t fork_ns = NowNs(CLOCK_MONOTONIC) - fork_began;

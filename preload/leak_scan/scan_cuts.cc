@@ -236,7 +236,6 @@ void ScanCuts::FindAllocatorLists() {
     const OwnRange lists = FindArenaLists(mapping, mappings_);
     if (lists.begin == lists.end) continue;
     Add(Cut::kOwn, lists.begin, lists.end);
-    return;
   }
 }
 

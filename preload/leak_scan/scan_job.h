@@ -57,7 +57,8 @@ struct ScanJob {
   format::ScanReason reason = format::ScanReason::kExitLate;
   format::ScanShow show = format::ScanShow::kAny;
   std::string_view label;
-  std::string_view note;  // why it is the process itself that scans; empty: a copy does
+  // Why it is the process itself that scans; of a copy, what it does not have. Empty: nothing.
+  std::string_view note;
   uint64_t ticks = 0;     // the instant
   uint64_t monotonic_ns = 0;
 
