@@ -1,6 +1,8 @@
 #include "report/running_trace.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -18,14 +20,19 @@
 #include "report/process_status.h"
 #include "report/run/spool_directory.h"
 #include "report/trace_reader.h"
+#include "report/unique_fd.h"
 
 namespace memtrace::report {
 namespace {
 
+// A path that another process named. Nothing is opened that is no plain file, nor a link, and
+// nothing waited for.
 bool IsTraceOf(uint32_t pid, const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   format::FileHeader header = {};
-  std::ifstream file(path, std::ios::binary);
-  return file.read(reinterpret_cast<char*>(&header), sizeof(header)) &&
+  return fd.ok() && pread(fd.get(), &header, sizeof(header), 0) == ssize_t{sizeof(header)} &&
          memcmp(header.magic, format::kFileMagic, sizeof(header.magic)) == 0 && header.pid == pid;
 }
 
@@ -37,6 +44,13 @@ bool IsFileOfLine(const std::string& path, const std::string& line) {
   struct stat info;
   return fields.size() == 6 && absl::SimpleAtoi(fields[4], &inode) &&
          stat(path.c_str(), &info) == 0 && info.st_ino == inode;
+}
+
+// Whether the process sees another file system below "/" than we do, as in a container.
+bool HasRootOfItsOwn(const std::string& its_root) {
+  struct stat its, ours;
+  return stat(absl::StrCat(its_root, "/").c_str(), &its) == 0 && stat("/", &ours) == 0 &&
+         (its.st_dev != ours.st_dev || its.st_ino != ours.st_ino);
 }
 
 bool HasAllocation(std::span<const uint64_t> words) {
@@ -74,6 +88,7 @@ absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
   }
   const uint32_t pid_for_itself = PidForItself(pid);
   const std::string its_root = absl::StrCat("/proc/", pid, "/root");
+  const bool has_own_root = HasRootOfItsOwn(its_root);
   std::set<std::string> seen;
   RunningTrace similar;
   bool library = false;
@@ -84,7 +99,8 @@ absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
     const std::string path = line.substr(slash);
     if (!seen.insert(path).second) continue;
     for (const std::string& root : {std::string(), its_root}) {
-      const RunningTrace trace = {absl::StrCat(root, path), root};
+      const RunningTrace trace = {absl::StrCat(root, path),
+                                  root.empty() && !has_own_root ? "" : its_root};
       if (!IsTraceOf(pid_for_itself, trace.path)) continue;
       if (IsFileOfLine(trace.path, line)) return trace;
       if (similar.path.empty()) similar = trace;

@@ -11,8 +11,8 @@ namespace memtrace::report {
 
 struct RunningTrace {
   std::string path;
-  // Where the process's files are, if the trace is not found but below: "/proc/PID/root" of one
-  // that has mounts of its own. Else empty.
+  // Where the process's files are, if these are others than ours or the trace is found but there:
+  // "/proc/PID/root" of one that has mounts of its own. Else empty.
   std::string root;
 };
 

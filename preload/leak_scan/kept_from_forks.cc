@@ -77,7 +77,8 @@ long ForEachLine(const char* path, char* buffer, Visit visit) {
   return result;
 }
 
-// Whether any memory of the process is, or may be, pinned for a device; also where that is not told.
+// Whether any memory of the process is, or may be, pinned for a device; also where that is not
+// told.
 bool HasPinnedMemory(char* buffer) {
   const long bytes = ReadOwnProc("status", [&](const char* path) {
     const long read = ReadFile(path, buffer, kSmapsBytes);

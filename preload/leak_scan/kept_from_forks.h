@@ -4,12 +4,12 @@
 //
 // Lend() lets such memory be forked like any other until GiveBack(). Where the process goes on, no
 // thread should run meanwhile: memory that comes in the place of such is none of it. Which memory
-// it is the kernel says (/proc/self/smaps), and it should be asked only where the program has called
-// madvise() so: the kernel looks at every page for that.
+// it is the kernel says (/proc/self/smaps), and it should be asked only where the program has
+// called madvise() so: the kernel looks at every page for that.
 //
 // Only plain memory is lent: private, readable, of no file and no device, in no huge pages of their
-// own. And nothing where any memory is pinned for a device, which is what the advice was made for: a
-// fork would copy it all, or before Linux 5.10 part the program from its device.
+// own. And nothing where any memory is pinned for a device, which is what the advice was made for:
+// a fork would copy it all, or before Linux 5.10 part the program from its device.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_

@@ -95,7 +95,8 @@ constexpr std::string_view kNotLent =
     "memory that the program keeps from its fork children (MADV_DONTFORK) was not looked through: "
     "what only that points to counts as lost";
 
-// What is lent must be the same memory when it is given back. A process that ends has no use for it.
+// What is lent must be the same memory when it is given back. A process that ends has no use for
+// it.
 bool MayLend(format::ScanReason reason, ThreadStop& stop) {
   return IsAtEnd(reason) || stop.NoneRuns();
 }

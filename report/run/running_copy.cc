@@ -1,6 +1,7 @@
 #include "report/run/running_copy.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "report/block_payload.h"
 #include "report/block_scanner.h"
 #include "report/byte_source.h"
@@ -189,8 +191,12 @@ class RunningCopy {
 }  // namespace
 
 absl::Status CopyRunningFile(const std::string& from, const std::string& to) {
-  const UniqueFd in(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd in(open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!in.ok()) return ErrnoStatus("cannot read", from, errno);
+  struct stat info;
+  if (fstat(in.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(from, " is no regular file"));
+  }
   const UniqueFd out(open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!out.ok()) return ErrnoStatus("cannot write", to, errno);
   return RunningCopy(in.get(), out.get(), from, to).Copy();

@@ -212,7 +212,8 @@ static int GuardPages(void) {
   return 0;
 }
 
-// Memory that fork children do not get: a scan sees it, and they do not get it behind a scan either.
+// Memory that fork children do not get: a scan sees it, and they do not get it behind a scan
+// either.
 static int KeptFromForks(void) {
   const size_t bytes = 64 * kPage;
   char* const pages =
