@@ -32,11 +32,10 @@ TEST(MemoryMapTest, ReservedAndSharedMemoryIsNoGrowth) {
 // As with a jemalloc: its reservation begins the recording, so that the map of the start has it.
 TEST(MemoryMapTest, WhatBeganTheRecordingIsAtTheStartOnlyWhereItIsWritable) {
   constexpr uint64_t kReserved = 0x7f0000000000, kWritable = 0x7f0000010000;
-  const auto summary = [&](uint64_t address, uint64_t bytes, const char* at_end) {
+  const auto summary = [&](uint64_t address, uint64_t bytes, const char* at_start,
+                           const char* at_end) {
     TraceBuilder trace;
-    trace.MemoryMap(format::MapReason::kStart,
-                    "7f0000000000-7f0000010000 ---p 00000000 00:00 0 \n"
-                    "7f0000010000-7f0000014000 rw-p 00000000 00:00 0 \n");
+    trace.MemoryMap(format::MapReason::kStart, at_start);
     trace.Thread(1, 100, "main").At(1).Mmap(address, bytes);
     trace.MemoryMap(format::MapReason::kEnd, at_end, 2);
     trace.End(0, 3);
@@ -45,12 +44,15 @@ TEST(MemoryMapTest, WhatBeganTheRecordingIsAtTheStartOnlyWhereItIsWritable) {
   const char* const as_it_was =
       "7f0000000000-7f0000010000 ---p 00000000 00:00 0 \n"
       "7f0000010000-7f0000014000 rw-p 00000000 00:00 0 \n";
-  const char* const written_to = "7f0000000000-7f0000014000 rw-p 00000000 00:00 0 \n";
-  EXPECT_EQ(summary(kReserved, 0x10000, as_it_was).unexplained_bytes, 0);
-  EXPECT_EQ(summary(kReserved, 0x14000, as_it_was).unexplained_bytes, 0);
-  EXPECT_EQ(summary(kReserved, 0x10000, written_to).unexplained_bytes, 0);
-  EXPECT_EQ(summary(kWritable, 0x4000, as_it_was).unexplained_bytes, 0);
-  EXPECT_EQ(summary(kWritable, 0x4000, as_it_was).program_mmap_at_start_bytes, 0x4000u);
+  EXPECT_EQ(summary(kReserved, 0x10000, as_it_was, as_it_was).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kReserved, 0x14000, as_it_was, as_it_was).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kWritable, 0x4000, as_it_was, as_it_was).unexplained_bytes, 0);
+  EXPECT_EQ(summary(kWritable, 0x4000, as_it_was, as_it_was).program_mmap_at_start_bytes, 0x4000u);
+  EXPECT_EQ(summary(kReserved, 0x10000, "7f0000000000-7f0000010000 ---p 00000000 00:00 0 \n",
+                    "7f0000000000-7f0000010000 rw-p 00000000 00:00 0 \n")
+                .unexplained_bytes,
+            0)
+      << "written to since";
 }
 
 TEST(MemoryMapTest, GrowthIsOfWholePages) {

@@ -410,8 +410,14 @@ TEST(EvidenceTest, MissingEventsProveNothing) {
     change(analysis);
     return WhyNoEvidence(analysis, policy);
   };
-  EXPECT_THAT(why([](Analysis& a) { a.coverage.dropped_events = 2; }),
+  EXPECT_THAT(why([](Analysis& a) {
+                a.process.start_realtime_ns = 1;
+                a.coverage.dropped_events = 2;
+              }),
               HasSubstr("2 events could not be written"));
+  EXPECT_THAT(why([](Analysis& a) { a.coverage.dropped_events = 2; }),
+              HasSubstr("2 events are missing in the log"))
+      << "an imported one";
   EXPECT_THAT(why([](Analysis& a) { a.coverage.damage = "byte 12"; }), HasSubstr("byte 12"));
   EXPECT_THAT(why([](Analysis& a) { a.coverage.lost_blocks = 1; }), HasSubstr("missing"));
   EXPECT_THAT(why([](Analysis& a) { a.coverage.window_begin_ns = 1; }), HasSubstr("newest"));
