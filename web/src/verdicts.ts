@@ -3,6 +3,7 @@
 import type { Report } from './data';
 import { h, name } from './dom';
 import type { Model } from './model';
+import { shortCaller } from './short_name';
 import type { Stacks } from './stacks';
 import { bytes, count, Figures, plural, seconds, share } from './text';
 
