@@ -33,7 +33,7 @@ enum class ScanTag : uint32_t {
   // First. ScanReason; number ticks; CLOCK_MONOTONIC ns; tid that asked; bytes label of who
   // asked (may be empty); ScanShow (which changes a report of this scan is about); ns that
   // the threads stood; ns of the fork; number of the process that scanned (0: this one did,
-  // because there could be no other: `note` says why); bytes note
+  // because there could be no other: `note` says why); bytes note, of a copy what it lacks
   kBegin = 1,
   // A thread. number tid; serial, 0 without one; ScanThreadState; stack pointer (0 unknown);
   // begin and end of the stack that was scanned (0, 0: none); number of registers, each a

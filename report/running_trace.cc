@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -46,11 +47,24 @@ bool IsFileOfLine(const std::string& path, const std::string& line) {
          stat(path.c_str(), &info) == 0 && info.st_ino == inode;
 }
 
-// Whether the process sees another file system below "/" than we do, as in a container.
-bool HasRootOfItsOwn(const std::string& its_root) {
+std::string LinkOf(const std::string& path) {
+  char text[4096];
+  const ssize_t bytes = readlink(path.c_str(), text, sizeof(text));
+  return std::string(text, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+}
+
+// Whether the process was started with another file system below "/" than ours, as in a container.
+// One that went there by itself (chroot) has its files where we have them.
+bool HasRootOfItsOwn(int pid, const std::string& its_root) {
   struct stat its, ours;
-  return stat(absl::StrCat(its_root, "/").c_str(), &its) == 0 && stat("/", &ours) == 0 &&
-         (its.st_dev != ours.st_dev || its.st_ino != ours.st_ino);
+  if (stat(absl::StrCat(its_root, "/").c_str(), &its) != 0 || stat("/", &ours) != 0 ||
+      (its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)) {
+    return false;
+  }
+  // Of other mounts it is "/".
+  const std::string root = LinkOf(its_root);
+  return root == "/" ||
+         absl::StartsWith(LinkOf(absl::StrCat("/proc/", pid, "/exe")), absl::StrCat(root, "/"));
 }
 
 bool HasAllocation(std::span<const uint64_t> words) {
@@ -88,7 +102,7 @@ absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
   }
   const uint32_t pid_for_itself = PidForItself(pid);
   const std::string its_root = absl::StrCat("/proc/", pid, "/root");
-  const bool has_own_root = HasRootOfItsOwn(its_root);
+  const bool has_own_root = HasRootOfItsOwn(pid, its_root);
   std::set<std::string> seen;
   RunningTrace similar;
   bool library = false;

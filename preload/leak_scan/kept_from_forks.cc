@@ -51,7 +51,7 @@ bool CopiesPinnedPages() {
 // visit(line) for each line of the file, without its end.
 template <typename Visit>
 long ForEachLine(const char* path, char* buffer, Visit visit) {
-  const long fd = sys::Open(path, O_RDONLY | O_CLOEXEC);
+  const long fd = sys::MoveUp(sys::Open(path, O_RDONLY | O_CLOEXEC));
   if (sys::Failed(fd)) return fd;
   long result = 0;
   size_t filled = 0;
@@ -59,6 +59,7 @@ long ForEachLine(const char* path, char* buffer, Visit visit) {
     const long got = sys::Call(SYS_read, fd, reinterpret_cast<long>(buffer + filled),
                                static_cast<long>(kSmapsBytes - filled));
     if (got == -EINTR) continue;
+    if (got < 0) result = got;
     if (got <= 0) break;
     result += got;
     filled += static_cast<size_t>(got);
@@ -77,23 +78,22 @@ long ForEachLine(const char* path, char* buffer, Visit visit) {
   return result;
 }
 
-// Whether any memory of the process is, or may be, pinned for a device; also where that is not
-// told.
-bool HasPinnedMemory(char* buffer) {
+// "VmPin:" or "VmLck:" of the process's status, in bytes; UINT64_MAX: not told.
+uint64_t BytesOf(std::string_view name, std::string_view status) {
+  const size_t at = status.find(name);
+  if (at == std::string_view::npos) return UINT64_MAX;
+  std::string_view value = From(status, at + name.size());
+  while (!value.empty() && (value[0] == ' ' || value[0] == '\t')) SkipOne(value);
+  return TakeDigits(value, 10) << 10;
+}
+
+std::string_view ReadStatus(char* buffer) {
   const long bytes = ReadOwnProc("status", [&](const char* path) {
     const long read = ReadFile(path, buffer, kSmapsBytes);
     const std::string_view text(buffer, read > 0 ? static_cast<size_t>(read) : 0);
     return text.find("\nVm") == text.npos ? 0L : read;  // of a first thread that has ended
   });
-  const std::string_view status(buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  for (const std::string_view name : {"\nVmPin:", "\nVmLck:"}) {
-    const size_t at = status.find(name);
-    if (at == std::string_view::npos) return true;
-    std::string_view value = From(status, at + name.size());
-    while (!value.empty() && (value[0] == ' ' || value[0] == '\t')) SkipOne(value);
-    if (TakeDigits(value, 10) != 0) return true;
-  }
-  return false;
+  return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
 }
 
 bool IsOurs(const ScanJob& job, uintptr_t begin, uintptr_t end) {
@@ -110,54 +110,66 @@ bool Advise(const OwnRange& range, int advice) {
 
 }  // namespace
 
-bool SmapsFlags::Take(std::string_view line) {
+SmapsFlags::What SmapsFlags::Take(std::string_view line) {
   constexpr std::string_view kFlags = "VmFlags:";
-  if (line.empty()) return false;
+  if (line.empty()) return kNeither;
   // Fields begin with a capital letter, a mapping with its address.
   if (line[0] < 'A' || line[0] > 'Z') {
     begin_ = TakeDigits(line, 16);
     SkipOne(line);
     end_ = TakeDigits(line, 16);
     SkipOne(line);
-    is_plain_ = line.size() > 3 && line[0] == 'r' && line[3] == 'p';
+    is_data_ = line.size() > 3 && line[0] == 'r' && line[3] == 'p';
     for (int field = 0; field < 3; ++field) SkipWord(line);  // to the inode: 0 of no file
-    is_plain_ = is_plain_ && TakeDigits(line, 10) == 0;
-    return false;
+    has_file_ = TakeDigits(line, 10) != 0;
+    return kNeither;
   }
-  if (!is_plain_ || !line.starts_with(kFlags)) return false;
+  if (!line.starts_with(kFlags)) return kNeither;
   const std::string_view flags = From(line, kFlags.size());
   const auto has = [flags](std::string_view flag) { return flags.find(flag) != flags.npos; };
+  if (has(" lo")) locked_bytes_ += end_ - begin_;
+  if (!is_data_ || !has(" dc")) return kNeither;
   // A device's, huge pages of their own, what the kernel may drop.
-  for (const std::string_view special : {" io", " pf", " mm", " ht", " dp"}) {
-    if (has(special)) return false;
-  }
-  return has(" dc");
+  const bool is_special = has(" io") || has(" pf") || has(" mm") || has(" ht") || has(" dp");
+  return is_special || has_file_ ? kOther : kPlain;
 }
 
 bool KeptFromForks::Lend(ScanJob& job) {
   if (!CopiesPinnedPages() || job.own_count == ScanJob::kMostOwn) return false;
   constexpr size_t kListBytes = kMost * sizeof(OwnRange);
   ranges_ = static_cast<OwnRange*>(OwnMap(kListBytes, /*touch=*/false));
+  if (ranges_ == nullptr) return false;
+  // It has addresses of memory, and is no root.
+  const auto list = reinterpret_cast<uintptr_t>(ranges_);
+  job.own[job.own_count++] = {list, list + kListBytes};
   auto* const buffer = static_cast<char*>(OwnMap(kSmapsBytes, /*touch=*/false));
-  bool all = ranges_ != nullptr && buffer != nullptr && !HasPinnedMemory(buffer);
-  if (ranges_ != nullptr) {  // it has addresses of memory, and is no root
-    const auto list = reinterpret_cast<uintptr_t>(ranges_);
-    job.own[job.own_count++] = {list, list + kListBytes};
-  }
+  if (buffer == nullptr) return false;
+  const std::string_view status = ReadStatus(buffer);
+  const uint64_t pinned = BytesOf("\nVmPin:", status), locked = BytesOf("\nVmLck:", status);
+  bool all = pinned == 0;
+  uint64_t locked_mappings = 0;
   if (all) {
     const long read = WithDescriptor([&] {
       return ReadOwnProc("smaps", [&](const char* path) {
         SmapsFlags flags;
         size_ = 0;
-        return ForEachLine(path, buffer, [&](std::string_view line) {
-          if (!flags.Take(line) || IsOurs(job, flags.begin(), flags.end())) return;
-          if (size_ < kMost) ranges_[size_++] = {flags.begin(), flags.end()};
+        const long bytes = ForEachLine(path, buffer, [&](std::string_view line) {
+          const SmapsFlags::What what = flags.Take(line);
+          if (what == SmapsFlags::kNeither || IsOurs(job, flags.begin(), flags.end())) return;
+          all &= what == SmapsFlags::kPlain;
+          if (what == SmapsFlags::kPlain && size_ < kMost) {
+            ranges_[size_++] = {flags.begin(), flags.end()};
+          }
         });
+        locked_mappings = flags.locked_bytes();
+        return bytes;
       });
     });
-    all = read > 0 && size_ < kMost;
+    all &= read > 0 && size_ < kMost;
+    if (read <= 0 || locked > locked_mappings) size_ = 0;
+    all &= locked <= locked_mappings;
   }
-  if (buffer != nullptr) OwnUnmap(buffer, kSmapsBytes);
+  OwnUnmap(buffer, kSmapsBytes);
   // Not while the mappings are read, of which it makes others.
   size_t lent = 0;
   for (size_t i = 0; i < size_; ++i) {

@@ -9,7 +9,8 @@
 //
 // Only plain memory is lent: private, readable, of no file and no device, in no huge pages of their
 // own. And nothing where any memory is pinned for a device, which is what the advice was made for:
-// a fork would copy it all, or before Linux 5.10 part the program from its device.
+// a fork would copy it all, or before Linux 5.10 part the program from its device. Some drivers
+// count what they pin as locked: so more may not be locked than the mappings that are.
 
 #ifndef MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
 #define MEMTRACE_PRELOAD_LEAK_SCAN_KEPT_FROM_FORKS_H_
@@ -50,14 +51,20 @@ class KeptFromForks {
 // Takes the lines of /proc/self/smaps, one after the other.
 class SmapsFlags {
  public:
-  // True: the mapping at begin() and end() is plain memory, and has the flag "dc".
-  bool Take(std::string_view line);
+  // What the mapping at begin() and end() turns out to be: kept from fork children ("dc") and plain
+  // memory, or kept from them and private data of another kind; or it is not known, or neither.
+  enum What { kNeither, kPlain, kOther };
+  What Take(std::string_view line);
   uintptr_t begin() const { return begin_; }
   uintptr_t end() const { return end_; }
+  // Of all mappings until now: bytes of those that are locked.
+  uint64_t locked_bytes() const { return locked_bytes_; }
 
  private:
   uintptr_t begin_ = 0, end_ = 0;
-  bool is_plain_ = false;
+  bool is_data_ = false;  // private, and can be read
+  bool has_file_ = false;
+  uint64_t locked_bytes_ = 0;
 };
 
 }  // namespace memtrace

@@ -97,7 +97,8 @@ std::set<std::string> UnfinishedPrograms(const GateInput& input, bool all) {
   std::set<std::string> programs;
   const bool unknown = !input.unreadable.empty();
   for (const GateProcess& process : input.processes) {
-    if (all || unknown || process.failed || !process.no_evidence.empty()) {
+    if (all || unknown || process.failed || !process.no_evidence.empty() ||
+        !process.not_seen.empty()) {
       programs.insert(process.program);
     }
   }

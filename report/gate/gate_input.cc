@@ -281,8 +281,9 @@ GateInput ReadTraces(const TraceSet& set, const GatePolicy& policy,
     process.allocations = analysis.totals.allocations;
     process.operators = render::CxxOperatorsOf(analysis);
     process.duration_ns = analysis.process.own_duration_ns();
-    process.failed =
-        analysis.process.end == ProcessInfo::End::kSignal || analysis.process.exit_status != 0;
+    process.failed = analysis.process.end == ProcessInfo::End::kSignal ||
+                     analysis.process.end == ProcessInfo::End::kCut ||
+                     analysis.process.exit_status != 0;
     process.totals[static_cast<size_t>(LeakKind::kUnfreed)] = {analysis.totals.live_bytes,
                                                                analysis.totals.live_blocks};
     process.phases = MarksOf(analysis);

@@ -45,7 +45,7 @@ struct GateProcess {
   std::string not_seen;
   // It replaced itself by another program, with all its memory: there is nothing to look for.
   bool replaced = false;
-  bool failed = false;   // it ended by a signal, or with another status than 0
+  bool failed = false;   // it was killed, ended by a signal, or with another status than 0
   bool scanned = false;  // there is a complete scan
   bool frees_unseen = false;  // LeakScan::frees_unseen of that
   std::vector<std::string> notes;  // of the scan: what it did not see

@@ -128,9 +128,8 @@ TEST_F(HeapGraphTest, WhereAWordIsIsSaidInANarrowTerminalToo) {
       if (begin != line.npos) text += line.substr(begin) + " ";
       if (begin == 4 || begin == 6) {
         // The columns of UTF-8: an ellipsis is one.
-        EXPECT_LE(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }),
-                  60)
-            << line;
+        const auto begins = [](char c) { return (c & 0xc0) != 0x80; };
+        EXPECT_LE(std::count_if(line.begin(), line.end(), begins), 60) << line;
       }
     }
     EXPECT_THAT(text, HasSubstr(place)) << question;

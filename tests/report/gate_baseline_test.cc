@@ -158,7 +158,8 @@ TEST(BaselineTest, AnUpdateTellsWhatItDid) {
                                    "definite dd bytes=10 blocks=1 program=app\n"
                                    "definite ee bytes=10 blocks=1 program=other\n"
                                    "definite ff bytes=10 blocks=5 program=*\n");
-  const auto told = [&](const std::vector<BaselineEntry>& leaks, const std::set<std::string>& unfinished = {}) {
+  const auto told = [&](const std::vector<BaselineEntry>& leaks,
+                        const std::set<std::string>& unfinished = {}) {
     BaselineChanges changes;
     baseline.Update(leaks, {"app"}, kDefinite, unfinished, &changes);
     return ChangesText(changes);

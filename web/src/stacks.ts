@@ -86,6 +86,12 @@ export class Stacks {
     return frame < 0 ? '' : this.place(frame);
   }
 
+  // What a table of callers tells apart.
+  callerText(stack: number): string {
+    const place = this.callerPlace(stack);
+    return this.callerName(stack) + (place ? ` ${place}` : '');
+  }
+
   // By node: whether it or a frame further out has the text in its function, file or module.
   // /.../ is a regular expression, =... the whole name of a function, all else is looked for as it is; case matters
   // for the name of a function alone.
