@@ -3,9 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "preload/descriptor_table.h"
 #include "preload/sys.h"
 
 namespace memtrace {
+
+std::string_view ReadOwnStatus(char* buffer, size_t capacity) {
+  const long bytes = ReadOwnProc("status", [&](const char* path) {
+    const long read = ReadFile(path, buffer, capacity);
+    const std::string_view text(buffer, read > 0 ? static_cast<size_t>(read) : 0);
+    return text.find("\nVm") == text.npos ? 0L : read;
+  });
+  return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
+}
 
 long OpenOwnPagemap() {
   // On most kernels the page map of a thread that has ended can be opened, so a read is tried as

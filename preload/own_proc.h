@@ -8,6 +8,7 @@
 #ifndef MEMTRACE_PRELOAD_OWN_PROC_H_
 #define MEMTRACE_PRELOAD_OWN_PROC_H_
 
+#include <cstddef>
 #include <string_view>
 
 #include "preload/text.h"
@@ -27,6 +28,10 @@ long ReadOwnProc(std::string_view name, Read read) {
   }
   return result;
 }
+
+// The status of a thread that lives: for one that has ended it says nothing of memory. Empty:
+// nothing was told.
+std::string_view ReadOwnStatus(char* buffer, size_t capacity);
 
 // Opens the page map of this process for reading. -errno: there is none.
 long OpenOwnPagemap();

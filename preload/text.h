@@ -66,6 +66,31 @@ std::string_view ErrorText(long error);
 // The hexadecimal number behind `label` and blanks, with or without 0x; 0: there is none.
 uint64_t HexAfter(std::string_view text, std::string_view label);
 
+// Takes a number off the begin of a text, with digits as the kernel writes them; 0 where there is
+// none.
+constexpr uint64_t TakeNumber(std::string_view& text, unsigned base) {
+  uint64_t value = 0;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    const char c = text[0];
+    unsigned digit = 99;
+    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
+    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a' + 10);
+    if (digit >= base) break;
+    value = value * base + digit;
+  }
+  return value;
+}
+
+// Takes a word off the begin of a text, and the blanks before it.
+constexpr std::string_view TakeWord(std::string_view& text) {
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+  size_t end = 0;
+  while (end < text.size() && text[end] != ' ') ++end;
+  const std::string_view word = First(text, end);
+  text.remove_prefix(end);
+  return word;
+}
+
 }  // namespace memtrace
 
 #endif  // MEMTRACE_PRELOAD_TEXT_H_

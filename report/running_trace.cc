@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -47,12 +49,6 @@ bool IsFileOfLine(const std::string& path, const std::string& line) {
          stat(path.c_str(), &info) == 0 && info.st_ino == inode;
 }
 
-std::string LinkOf(const std::string& path) {
-  char text[4096];
-  const ssize_t bytes = readlink(path.c_str(), text, sizeof(text));
-  return std::string(text, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-}
-
 // Whether the process was started with another file system below "/" than ours, as in a container.
 // One that went there by itself (chroot) has its files where we have them.
 bool HasRootOfItsOwn(int pid, const std::string& its_root) {
@@ -62,9 +58,11 @@ bool HasRootOfItsOwn(int pid, const std::string& its_root) {
     return false;
   }
   // Of other mounts it is "/".
-  const std::string root = LinkOf(its_root);
-  return root == "/" ||
-         absl::StartsWith(LinkOf(absl::StrCat("/proc/", pid, "/exe")), absl::StrCat(root, "/"));
+  std::error_code error;
+  const std::string root = std::filesystem::read_symlink(its_root, error);
+  const std::string program =
+      std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
+  return root == "/" || absl::StartsWith(program, absl::StrCat(root, "/"));
 }
 
 bool HasAllocation(std::span<const uint64_t> words) {

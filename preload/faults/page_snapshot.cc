@@ -67,29 +67,6 @@ constexpr std::string_view kNames[format::kMappingNumbers] = {
     "Private_Dirty:", "Anonymous:", "AnonHugePages:", "Swap:",        "SwapPss:",
     "Locked:",        "ShmemPmdMapped:", "FilePmdMapped:"};
 
-uint64_t TakeNumber(std::string_view& text, unsigned base) {
-  uint64_t value = 0;
-  while (!text.empty()) {
-    const char c = text[0];
-    unsigned digit = 99;
-    if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
-    if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a' + 10);
-    if (digit >= base) break;
-    value = value * base + digit;
-    text.remove_prefix(1);
-  }
-  return value;
-}
-
-std::string_view TakeWord(std::string_view& text) {
-  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
-  size_t end = 0;
-  while (end < text.size() && text[end] != ' ') ++end;
-  const std::string_view word = First(text, end);
-  text.remove_prefix(end);
-  return word;
-}
-
 bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 // The lines of smaps, a mapping after the other.
@@ -284,16 +261,6 @@ std::string_view ReadText(std::string_view name, char* buffer, size_t capacity) 
   return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
 }
 
-// Reads the status of a thread that lives: for one that has ended it says nothing of memory.
-std::string_view ReadStatus(char* buffer, size_t capacity) {
-  const long bytes = ReadOwnProc("status", [&](const char* path) {
-    const long read = sys::ReadFile(path, buffer, capacity);
-    const std::string_view text(buffer, read > 0 ? static_cast<size_t>(read) : 0);
-    return text.find("\nVm") == text.npos ? 0L : read;
-  });
-  return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
-}
-
 // False: a larger one is needed, for the text has no room in `capacity` bytes.
 bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason reason,
               std::string_view name) {
@@ -313,7 +280,7 @@ bool TakeWith(Work& work, char* text, size_t capacity, format::SnapshotReason re
   const std::string_view smaps_text = ReadText("smaps", text, capacity);
   const bool whole = smaps_text.size() < capacity;
   if (whole && !smaps_text.empty()) {
-    const std::string_view status = ReadStatus(work.status, sizeof(work.status));
+    const std::string_view status = ReadOwnStatus(work.status, sizeof(work.status));
     Snapshot snapshot(work, pagemap);
     snapshot.Begin(reason, name, rollup, status);
     SmapsReader smaps(smaps_text);

@@ -15,36 +15,17 @@ namespace {
 
 constexpr size_t kSmapsBytes = 64 << 10;  // a line is shorter: it has a path at most
 
-uint64_t TakeDigits(std::string_view& text, unsigned base) {
-  uint64_t value = 0;
-  for (; !text.empty(); text.remove_prefix(1)) {
-    const char c = text[0];
-    const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
-                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a') + 10
-                                                  : 16;
-    if (digit >= base) break;
-    value = value * base + digit;
-  }
-  return value;
-}
-
 void SkipOne(std::string_view& text) {
   if (!text.empty()) text.remove_prefix(1);
-}
-
-// Behind the next blanks, and what comes before them.
-void SkipWord(std::string_view& text) {
-  while (!text.empty() && text[0] != ' ') text.remove_prefix(1);
-  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
 }
 
 bool CopiesPinnedPages() {
   utsname system;
   if (sys::Failed(sys::Call(SYS_uname, reinterpret_cast<long>(&system)))) return false;
   std::string_view release = system.release;
-  const uint64_t major = TakeDigits(release, 10);
+  const uint64_t major = TakeNumber(release, 10);
   SkipOne(release);
-  const uint64_t minor = TakeDigits(release, 10);
+  const uint64_t minor = TakeNumber(release, 10);
   return major > 5 || (major == 5 && minor >= 10);
 }
 
@@ -83,17 +64,9 @@ uint64_t BytesOf(std::string_view name, std::string_view status) {
   const size_t at = status.find(name);
   if (at == std::string_view::npos) return UINT64_MAX;
   std::string_view value = From(status, at + name.size());
-  while (!value.empty() && (value[0] == ' ' || value[0] == '\t')) SkipOne(value);
-  return TakeDigits(value, 10) << 10;
-}
-
-std::string_view ReadStatus(char* buffer) {
-  const long bytes = ReadOwnProc("status", [&](const char* path) {
-    const long read = ReadFile(path, buffer, kSmapsBytes);
-    const std::string_view text(buffer, read > 0 ? static_cast<size_t>(read) : 0);
-    return text.find("\nVm") == text.npos ? 0L : read;  // of a first thread that has ended
-  });
-  return {buffer, bytes > 0 ? static_cast<size_t>(bytes) : 0};
+  SkipOne(value);  // a tab
+  while (value.starts_with(' ')) SkipOne(value);
+  return TakeNumber(value, 10) << 10;
 }
 
 bool IsOurs(const ScanJob& job, uintptr_t begin, uintptr_t end) {
@@ -115,13 +88,15 @@ SmapsFlags::What SmapsFlags::Take(std::string_view line) {
   if (line.empty()) return kNeither;
   // Fields begin with a capital letter, a mapping with its address.
   if (line[0] < 'A' || line[0] > 'Z') {
-    begin_ = TakeDigits(line, 16);
+    begin_ = TakeNumber(line, 16);
     SkipOne(line);
-    end_ = TakeDigits(line, 16);
-    SkipOne(line);
-    is_data_ = line.size() > 3 && line[0] == 'r' && line[3] == 'p';
-    for (int field = 0; field < 3; ++field) SkipWord(line);  // to the inode: 0 of no file
-    has_file_ = TakeDigits(line, 10) != 0;
+    end_ = TakeNumber(line, 16);
+    const std::string_view permissions = TakeWord(line);
+    is_data_ = permissions.starts_with('r') && permissions.ends_with('p');
+    TakeWord(line);  // offset
+    TakeWord(line);  // device
+    std::string_view inode = TakeWord(line);
+    has_file_ = TakeNumber(inode, 10) != 0;
     return kNeither;
   }
   if (!line.starts_with(kFlags)) return kNeither;
@@ -134,6 +109,32 @@ SmapsFlags::What SmapsFlags::Take(std::string_view line) {
   return is_special || has_file_ ? kOther : kPlain;
 }
 
+bool KeptFromForks::Find(const ScanJob& job, char* buffer) {
+  const std::string_view status = ReadOwnStatus(buffer, kSmapsBytes);
+  const uint64_t locked = BytesOf("\nVmLck:", status);
+  if (BytesOf("\nVmPin:", status) != 0) return false;
+  bool all = true;
+  uint64_t locked_mappings = 0;
+  const long read = WithDescriptor([&] {
+    return ReadOwnProc("smaps", [&](const char* path) {
+      SmapsFlags flags;
+      size_ = 0;
+      const long bytes = ForEachLine(path, buffer, [&](std::string_view line) {
+        const SmapsFlags::What what = flags.Take(line);
+        if (what == SmapsFlags::kNeither || IsOurs(job, flags.begin(), flags.end())) return;
+        const bool has_room = what == SmapsFlags::kPlain && size_ < kMost;
+        if (has_room) ranges_[size_++] = {flags.begin(), flags.end()};
+        all &= has_room;
+      });
+      locked_mappings = flags.locked_bytes();
+      return bytes;
+    });
+  });
+  if (read > 0 && locked <= locked_mappings) return all;
+  size_ = 0;
+  return false;
+}
+
 bool KeptFromForks::Lend(ScanJob& job) {
   if (!CopiesPinnedPages() || job.own_count == ScanJob::kMostOwn) return false;
   constexpr size_t kListBytes = kMost * sizeof(OwnRange);
@@ -144,40 +145,15 @@ bool KeptFromForks::Lend(ScanJob& job) {
   job.own[job.own_count++] = {list, list + kListBytes};
   auto* const buffer = static_cast<char*>(OwnMap(kSmapsBytes, /*touch=*/false));
   if (buffer == nullptr) return false;
-  const std::string_view status = ReadStatus(buffer);
-  const uint64_t pinned = BytesOf("\nVmPin:", status), locked = BytesOf("\nVmLck:", status);
-  bool all = pinned == 0;
-  uint64_t locked_mappings = 0;
-  if (all) {
-    const long read = WithDescriptor([&] {
-      return ReadOwnProc("smaps", [&](const char* path) {
-        SmapsFlags flags;
-        size_ = 0;
-        const long bytes = ForEachLine(path, buffer, [&](std::string_view line) {
-          const SmapsFlags::What what = flags.Take(line);
-          if (what == SmapsFlags::kNeither || IsOurs(job, flags.begin(), flags.end())) return;
-          all &= what == SmapsFlags::kPlain;
-          if (what == SmapsFlags::kPlain && size_ < kMost) {
-            ranges_[size_++] = {flags.begin(), flags.end()};
-          }
-        });
-        locked_mappings = flags.locked_bytes();
-        return bytes;
-      });
-    });
-    all &= read > 0 && size_ < kMost;
-    if (read <= 0 || locked > locked_mappings) size_ = 0;
-    all &= locked <= locked_mappings;
-  }
+  const bool all = Find(job, buffer);
   OwnUnmap(buffer, kSmapsBytes);
   // Not while the mappings are read, of which it makes others.
-  size_t lent = 0;
-  for (size_t i = 0; i < size_; ++i) {
-    if (Advise(ranges_[i], MADV_DOFORK)) ranges_[lent++] = ranges_[i];
+  const size_t found = size_;
+  size_ = 0;
+  for (size_t i = 0; i < found; ++i) {
+    if (Advise(ranges_[i], MADV_DOFORK)) ranges_[size_++] = ranges_[i];
   }
-  all &= lent == size_;
-  size_ = lent;
-  return all;
+  return all && size_ == found;
 }
 
 void KeptFromForks::GiveBack() {

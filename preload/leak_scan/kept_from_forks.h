@@ -44,6 +44,9 @@ class KeptFromForks {
  private:
   static constexpr size_t kMost = 1 << 16;
 
+  // Lists what may be lent. False: that is not all.
+  bool Find(const ScanJob& job, char* buffer);
+
   OwnRange* ranges_ = nullptr;
   size_t size_ = 0;
 };
