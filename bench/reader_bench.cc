@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "report/analyzer.h"
-#include "report/event_cursor.h"
-#include "report/packer.h"
-#include "report/trace_reader.h"
+#include "report/analysis/analyzer.h"
+#include "report/trace/event_cursor.h"
+#include "report/trace/packer.h"
+#include "report/trace/trace_reader.h"
 #include "tests/report/trace_builder.h"
 
 namespace memtrace::report {

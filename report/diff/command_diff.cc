@@ -3,11 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "report/commands.h"
+#include "report/base/memory_limit.h"
+#include "report/command/commands.h"
 #include "report/diff/comparison_options.h"
 #include "report/diff/diff_formats.h"
 #include "report/diff/run_diff.h"
-#include "report/memory_limit.h"
 #include "report/render/progress.h"
 #include "report/tree/trace_set.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/common_options.h"
+#include "report/command/common_options.h"
 #include "report/html/page.h"
 #include "report/render/formats.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "report/command/options.h"
 #include "report/diff/run_diff.h"
-#include "report/options.h"
 #include "report/render/output.h"
 
 namespace CLI {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "report/faults/fault_details.h"
-#include "report/memory_map.h"
-#include "report/trace_metadata.h"
+#include "report/model/memory_map.h"
+#include "report/trace/trace_metadata.h"
 
 namespace memtrace::report {
 

@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 
 namespace memtrace::report {
 

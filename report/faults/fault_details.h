@@ -20,7 +20,7 @@
 
 #include "format/event_words.h"
 #include "format/faults.h"
-#include "report/strong_id.h"
+#include "report/base/strong_id.h"
 
 namespace memtrace::report {
 

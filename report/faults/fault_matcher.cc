@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
 namespace {

@@ -32,16 +32,16 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/faults/address_space.h"
 #include "report/faults/fault_details.h"
 #include "report/faults/fault_marks.h"
 #include "report/faults/fault_stream.h"
 #include "report/faults/thrash.h"
-#include "report/heap_model.h"
-#include "report/mapping_model.h"
-#include "report/module_finder.h"
-#include "report/stack_table.h"
+#include "report/model/heap_model.h"
+#include "report/model/mapping_model.h"
+#include "report/model/module_finder.h"
+#include "report/model/stack_table.h"
 
 namespace memtrace::report {
 

@@ -4,7 +4,7 @@
 
 #include "format/record_decoder.h"
 #include "format/varint.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
 namespace {

@@ -14,7 +14,7 @@
 #include "report/faults/address_space.h"
 #include "report/faults/rss_bridge.h"
 #include "report/faults/snapshot_reader.h"
-#include "report/mapping_model.h"
+#include "report/model/mapping_model.h"
 
 namespace memtrace::report {
 

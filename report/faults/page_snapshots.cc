@@ -5,11 +5,11 @@
 #include <tuple>
 #include <utility>
 
-#include "report/blocks_by_address.h"
 #include "report/faults/fragmentation.h"
 #include "report/faults/page_owners.h"
 #include "report/faults/page_runs.h"
-#include "report/trace_reader.h"
+#include "report/model/blocks_by_address.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
 namespace {

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/faults/address_space.h"
 #include "report/faults/rss_bridge.h"
 #include "report/faults/snapshot_reader.h"
-#include "report/heap_model.h"
-#include "report/mapping_model.h"
+#include "report/model/heap_model.h"
+#include "report/model/mapping_model.h"
 
 namespace memtrace::report {
 

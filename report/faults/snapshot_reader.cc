@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "format/record_decoder.h"
-#include "report/record_text.h"
-#include "report/trace_reader.h"
+#include "report/trace/record_text.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
 namespace {

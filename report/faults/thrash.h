@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 
 namespace memtrace::report {
 

@@ -18,9 +18,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/commands.h"
+#include "report/command/commands.h"
 #include "report/gate/text_file.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::gate {
 namespace {

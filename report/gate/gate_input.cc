@@ -8,14 +8,14 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/coverage.h"
-#include "report/invalid_frees.h"
+#include "report/analysis/coverage.h"
+#include "report/analysis/invalid_frees.h"
+#include "report/analysis/unseen_allocators.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/mismatches.h"
 #include "report/render/signal_name.h"
 #include "report/render/units.h"
 #include "report/render/view.h"
-#include "report/unseen_allocators.h"
 
 namespace memtrace::report::gate {
 namespace {

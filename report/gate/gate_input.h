@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
+#include "report/analysis/unseen_allocators.h"
+#include "report/base/strong_id.h"
 #include "report/gate/policy.h"
-#include "report/leaks.h"
+#include "report/leak/leaks.h"
 #include "report/render/mismatches.h"
-#include "report/strong_id.h"
-#include "report/tree/tree_analysis.h"
 #include "report/tree/trace_set.h"
-#include "report/unseen_allocators.h"
+#include "report/tree/tree_analysis.h"
 
 namespace memtrace::report::gate {
 

@@ -1,7 +1,7 @@
 // "memtrace-check/1", GitLab's code quality, and what all JSON of the gate shares.
 
 #include "report/gate/formats.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/json_parts.h"
 #include "report/render/text_report.h"
 

@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "report/gate/baseline_of.h"
 #include "report/gate/formats.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 
 namespace memtrace::report::gate {

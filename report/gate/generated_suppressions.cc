@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "report/gate/baseline_of.h"
 #include "report/gate/memcheck_stack.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::gate {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "report/base/strong_id.h"
 #include "report/gate/gate_input.h"
 #include "report/gate/policy.h"
 #include "report/gate/wrong_frees.h"
-#include "report/strong_id.h"
 
 namespace memtrace::report::gate {
 

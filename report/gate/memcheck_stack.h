@@ -25,7 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "format/event_words.h"
-#include "report/frame.h"
+#include "report/names/frame.h"
 
 namespace memtrace::report::gate {
 

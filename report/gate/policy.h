@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::gate {
 

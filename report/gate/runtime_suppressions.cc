@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "report/runtime_functions.h"
+#include "report/names/runtime_functions.h"
 
 namespace memtrace::report::gate {
 namespace {

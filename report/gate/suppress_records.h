@@ -11,9 +11,9 @@
 
 #include "report/gate/suppressions.h"
 #include "report/leak/held_scan.h"
-#include "report/leaks.h"
+#include "report/leak/leaks.h"
+#include "report/model/stack_table.h"
 #include "report/render/view.h"
-#include "report/stack_table.h"
 
 namespace memtrace::report::gate {
 

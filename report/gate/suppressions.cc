@@ -12,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "report/gate/runtime_suppressions.h"
 #include "report/gate/text_file.h"
-#include "report/fingerprint.h"
+#include "report/names/fingerprint.h"
 #include "report/render/frames_filter.h"
 #include "report/render/function_name.h"
 #include "report/render/view.h"

@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "report/leak_kinds.h"
 #include "report/gate/memcheck_stack.h"
+#include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::gate {
 

@@ -16,7 +16,7 @@
 #include <memory>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/growth/site_history.h"
 
 namespace memtrace::report {

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "report/class_counts.h"
+#include "report/model/class_counts.h"
 
 namespace memtrace::report {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 
 namespace memtrace::report {
 

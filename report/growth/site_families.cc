@@ -9,7 +9,7 @@
 #include "absl/hash/hash.h"
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
-#include "report/sampling.h"
+#include "report/model/sampling.h"
 
 namespace memtrace::report {
 namespace {

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/analysis.h"
-#include "report/stack_table.h"
+#include "report/analysis/analysis.h"
+#include "report/model/stack_table.h"
 
 namespace memtrace::report {
 

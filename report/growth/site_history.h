@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 
 namespace memtrace::report {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "report/commands.h"
+#include "report/command/commands.h"
 #include "report/import/ftrace_import.h"
 #include "report/render/escape.h"
 #include "report/render/shell_words.h"

@@ -22,8 +22,8 @@
 #include "absl/strings/string_view.h"
 #include "format/event_words.h"
 #include "format/record_encoder.h"
-#include "report/block_writer.h"
-#include "report/output_file.h"
+#include "report/base/output_file.h"
+#include "report/trace/block_writer.h"
 
 namespace memtrace::report::import {
 

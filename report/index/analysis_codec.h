@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 
 namespace memtrace::report::index {
 

@@ -2,14 +2,14 @@
 
 #include <set>
 
-#include "report/event_cursor.h"
-#include "report/faults.h"
 #include "report/faults/fault_matcher.h"
+#include "report/faults/faults.h"
 #include "report/index/state_archive.h"
-#include "report/mapping_model.h"
-#include "report/phases.h"
-#include "report/stream_state.h"
-#include "report/timeline.h"
+#include "report/model/mapping_model.h"
+#include "report/model/phases.h"
+#include "report/model/stream_state.h"
+#include "report/model/timeline.h"
+#include "report/trace/event_cursor.h"
 
 namespace memtrace::report {
 

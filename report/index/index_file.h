@@ -1,5 +1,5 @@
 // IndexFile: the file FILE.idx beside a trace: states of an analysis in the middle of its pass
-// (report/pass_state.h), and what the whole of it said of sites over time. docs/index.md has the
+// (report/analysis/pass_state.h), and what the whole of it said of sites over time. docs/index.md has the
 // format.
 //
 //   IndexFile::Open(...)                     one that is there
@@ -29,8 +29,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "report/analysis/pass_state.h"
 #include "report/index/trace_identity.h"
-#include "report/pass_state.h"
 #include "symbolizer/private_file.h"
 
 namespace memtrace::report::index {

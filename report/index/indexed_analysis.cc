@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "report/analysis/pass_state.h"
 #include "report/index/analysis_codec.h"
 #include "report/index/index_file.h"
 #include "report/index/trace_identity.h"
-#include "report/pass_state.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 #include "symbolizer/private_file.h"
 
 namespace memtrace::report::index {

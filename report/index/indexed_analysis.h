@@ -19,7 +19,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 
 namespace memtrace::report::index {
 

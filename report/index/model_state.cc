@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/heap_model.h"
 #include "report/index/state_archive.h"
+#include "report/model/heap_model.h"
 
 namespace memtrace::report {
 

@@ -23,10 +23,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "report/base/on_demand.h"
+#include "report/base/strong_id.h"
 #include "report/index/fields.h"
 #include "report/index/packed_bytes.h"
-#include "report/on_demand.h"
-#include "report/strong_id.h"
 #include "symbolizer/huge_pages.h"
 
 namespace memtrace::report::index {

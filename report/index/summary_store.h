@@ -22,7 +22,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 #include "report/index/indexed_analysis.h"
 #include "report/index/trace_identity.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "format/checksum.h"
-#include "report/byte_source.h"
-#include "report/file_header.h"
+#include "report/trace/byte_source.h"
+#include "report/trace/file_header.h"
 
 namespace memtrace::report::index {
 namespace {

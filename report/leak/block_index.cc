@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "report/blocks_by_address.h"
+#include "report/model/blocks_by_address.h"
 
 namespace memtrace::report::leak {
 namespace {

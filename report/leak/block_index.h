@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/live_table.h"
+#include "report/model/live_table.h"
 
 namespace memtrace::report::leak {
 

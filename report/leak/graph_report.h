@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/leak/held_scan.h"
 #include "report/leak/keep_paths.h"
 #include "report/leak/retention.h"

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/heap_model.h"
 #include "report/leak/glib_blocks.h"
 #include "report/leak/marker.h"
-#include "report/trace_reader.h"
+#include "report/model/heap_model.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report::leak {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 
 namespace memtrace::report::leak {
 

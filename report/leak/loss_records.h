@@ -12,9 +12,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "report/leak/leak_options.h"
+#include "report/leak/leaks.h"
 #include "report/leak/marker.h"
-#include "report/leaks.h"
-#include "report/stack_table.h"
+#include "report/model/stack_table.h"
 
 namespace memtrace::report::leak {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "report/leak/heap_graph.h"
-#include "report/leaks.h"
+#include "report/leak/leaks.h"
 
 namespace memtrace::report::leak {
 

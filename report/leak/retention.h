@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "report/leak/dominators.h"
+#include "report/leak/leaks.h"
 #include "report/leak/marker.h"
 #include "report/leak/root_groups.h"
-#include "report/leaks.h"
 
 namespace memtrace::report::leak {
 

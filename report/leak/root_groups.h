@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/leak/heap_graph.h"
 #include "report/leak/scan_reader.h"
 

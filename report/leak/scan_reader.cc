@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/varint.h"
-#include "report/record_text.h"
-#include "report/trace_reader.h"
+#include "report/trace/record_text.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report::leak {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "report/leak/loss_records.h"
 #include "report/leak/scan_reader.h"
-#include "report/stack_table.h"
-#include "report/trace_metadata.h"
+#include "report/model/stack_table.h"
+#include "report/trace/trace_metadata.h"
 
 namespace memtrace::report::leak {
 

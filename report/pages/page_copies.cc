@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "format/checksum.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report::pages {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report::pages {
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report::pages {
 

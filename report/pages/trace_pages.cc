@@ -12,7 +12,7 @@
 #include "report/pages/collect.h"
 #include "report/pages/regions.h"
 #include "report/render/units.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report::pages {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report::pressure {

@@ -19,9 +19,9 @@
 #include <string>
 
 #include "format/records.h"
+#include "report/base/unique_fd.h"
 #include "report/pressure/kernel_files.h"
 #include "report/pressure/memory_cgroup.h"
-#include "report/unique_fd.h"
 
 namespace memtrace::report::pressure {
 

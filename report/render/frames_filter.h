@@ -12,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "report/frame.h"
+#include "report/names/frame.h"
 
 namespace memtrace::report::render {
 

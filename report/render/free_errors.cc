@@ -2,7 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "report/invalid_frees.h"
+#include "report/analysis/invalid_frees.h"
 #include "report/render/mismatches.h"
 #include "report/render/units.h"
 #include "symbolizer/demangle.h"

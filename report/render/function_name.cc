@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/brackets.h"
+#include "report/names/brackets.h"
 
 namespace memtrace::report::render {
 namespace {

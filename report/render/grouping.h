@@ -12,8 +12,8 @@
 #include <functional>
 #include <vector>
 
-#include "report/analysis.h"
-#include "report/site_symbols.h"
+#include "report/analysis/analysis.h"
+#include "report/names/site_symbols.h"
 
 namespace memtrace::report::render {
 

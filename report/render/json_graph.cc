@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/graph_view.h"
 #include "report/render/json_parts.h"
 

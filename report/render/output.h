@@ -1,4 +1,4 @@
-// Output: standard output, or a file that appears only when it is whole (report/output_file.h).
+// Output: standard output, or a file that appears only when it is whole (report/base/output_file.h).
 //
 // On standard output a reader that has gone away (`| head`) ends the report quietly: it has got
 // all it wanted.
@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/output_file.h"
+#include "report/base/output_file.h"
 #include "report/render/sink.h"
 
 namespace memtrace::report::render {

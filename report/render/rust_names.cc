@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "report/brackets.h"
+#include "report/names/brackets.h"
 #include "symbolizer/demangle.h"
 
 namespace memtrace::report::render {

@@ -6,7 +6,7 @@
 #ifndef MEMTRACE_REPORT_RENDER_RUST_NAMES_H_
 #define MEMTRACE_REPORT_RENDER_RUST_NAMES_H_
 
-#include "report/frame.h"
+#include "report/names/frame.h"
 
 namespace memtrace::report::render {
 

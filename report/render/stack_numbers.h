@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "report/frame.h"
+#include "report/names/frame.h"
 #include "report/render/sink.h"
 #include "report/render/view.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/graph_view.h"
 #include "report/render/lines.h"

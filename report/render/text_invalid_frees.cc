@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "report/coverage.h"
+#include "report/analysis/coverage.h"
 #include "report/render/text_report.h"
 #include "report/render/units.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "report/leak/heuristics.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/selection_lines.h"
 #include "report/render/units.h"

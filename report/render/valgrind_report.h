@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/free_errors.h"
 #include "report/render/sink.h"
 #include "report/render/valgrind_losses.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "report/coverage.h"
+#include "report/analysis/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/growing.h"
 #include "report/render/units.h"

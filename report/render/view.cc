@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "report/event_decoder.h"
-#include "report/fingerprint.h"
+#include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/leak/loss_records.h"
-#include "report/leak_kinds.h"
+#include "report/names/fingerprint.h"
+#include "report/trace/event_decoder.h"
 
 namespace memtrace::report::render {
 namespace {

@@ -16,11 +16,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/analysis.h"
-#include "report/leak_kinds.h"
+#include "report/analysis/analysis.h"
+#include "report/leak/leak_kinds.h"
+#include "report/names/site_symbols.h"
 #include "report/render/frames_filter.h"
 #include "report/render/grouping.h"
-#include "report/site_symbols.h"
 
 namespace memtrace::report::render {
 

@@ -1,25 +1,25 @@
 #include "report/rings/command_rings.h"
 
-#include <algorithm>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "report/analyzer.h"
-#include "report/commands.h"
-#include "report/common_options.h"
-#include "report/coverage.h"
-#include "report/memory_limit.h"
-#include "report/options.h"
+#include "report/analysis/analyzer.h"
+#include "report/analysis/coverage.h"
+#include "report/base/memory_limit.h"
+#include "report/command/commands.h"
+#include "report/command/common_options.h"
+#include "report/command/options.h"
+#include "report/names/site_symbols.h"
 #include "report/render/output.h"
 #include "report/render/progress.h"
 #include "report/render/selection_lines.h"
 #include "report/render/units.h"
 #include "report/rings/rings_formats.h"
 #include "report/rings/source_tree.h"
-#include "report/site_symbols.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report {

@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "report/base/unique_fd.h"
 #include "report/run/proc_stat.h"
-#include "report/unique_fd.h"
 
 namespace memtrace::report {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report {
 namespace {

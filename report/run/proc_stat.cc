@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report {
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "report/file_writers.h"
 #include "report/run/proc_stat.h"
+#include "report/trace/file_writers.h"
 
 namespace memtrace::report {
 namespace {

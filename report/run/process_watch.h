@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
 
 namespace memtrace::report {
 

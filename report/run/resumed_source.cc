@@ -7,8 +7,8 @@
 
 #include "format/checksum.h"
 #include "format/trace_format.h"
-#include "report/block_payload.h"
-#include "report/block_scanner.h"
+#include "report/trace/block_payload.h"
+#include "report/trace/block_scanner.h"
 
 namespace memtrace::report {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "report/byte_source.h"
+#include "report/trace/byte_source.h"
 
 namespace memtrace::report {
 

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/time/time.h"
-#include "report/common_options.h"
+#include "report/command/common_options.h"
 #include "report/run/run_session.h"
 
 namespace memtrace::report {

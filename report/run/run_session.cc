@@ -23,9 +23,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "report/analyzer.h"
-#include "report/commands.h"
-#include "report/output_file.h"
+#include "report/analysis/analyzer.h"
+#include "report/base/output_file.h"
+#include "report/base/unique_fd.h"
+#include "report/command/commands.h"
 #include "report/pressure/oom_watch.h"
 #include "report/pressure/pressure_records.h"
 #include "report/pressure/pressure_sampler.h"
@@ -40,7 +41,6 @@
 #include "report/run/program_search.h"
 #include "report/run/spool_directory.h"
 #include "report/run/spool_follower.h"
-#include "report/unique_fd.h"
 
 extern char** environ;
 

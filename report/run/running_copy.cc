@@ -13,11 +13,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "report/block_payload.h"
-#include "report/block_scanner.h"
-#include "report/byte_source.h"
-#include "report/file_header.h"
-#include "report/unique_fd.h"
+#include "report/base/unique_fd.h"
+#include "report/trace/block_payload.h"
+#include "report/trace/block_scanner.h"
+#include "report/trace/byte_source.h"
+#include "report/trace/file_header.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {

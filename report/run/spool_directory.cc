@@ -15,8 +15,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "report/base/unique_fd.h"
 #include "report/run/output_name.h"
-#include "report/unique_fd.h"
 #include "symbolizer/whole_io.h"
 
 namespace memtrace::report {

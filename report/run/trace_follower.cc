@@ -15,12 +15,12 @@
 #include "format/event_words.h"
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"
-#include "report/clock_map.h"
-#include "report/file_header.h"
 #include "report/run/output_name.h"
 #include "report/run/resumed_source.h"
 #include "report/run/spool_directory.h"
-#include "report/trace_metadata.h"
+#include "report/trace/clock_map.h"
+#include "report/trace/file_header.h"
+#include "report/trace/trace_metadata.h"
 
 namespace memtrace::report {
 namespace {

@@ -21,11 +21,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "report/byte_source.h"
-#include "report/packer.h"
+#include "report/base/unique_fd.h"
 #include "report/run/child_process.h"
 #include "report/run/process_watch.h"
-#include "report/unique_fd.h"
+#include "report/trace/byte_source.h"
+#include "report/trace/packer.h"
 
 namespace memtrace::report {
 

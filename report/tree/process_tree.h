@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 
 namespace memtrace::report {
 

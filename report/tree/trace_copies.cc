@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "report/byte_source.h"
-#include "report/file_header.h"
-#include "report/trace_reader.h"
+#include "report/trace/byte_source.h"
+#include "report/trace/file_header.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "report/file_header.h"
+#include "report/trace/file_header.h"
 
 namespace memtrace::report {
 namespace {

@@ -6,10 +6,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/coverage.h"
+#include "report/analysis/coverage.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/units.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 #include "report/tree/add_totals.h"
 #include "report/tree/trace_copies.h"
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "report/analysis/unseen_allocators.h"
 #include "report/tree/merged_sites.h"
 #include "report/tree/process_tree.h"
 #include "report/tree/trace_set.h"
-#include "report/unseen_allocators.h"
 
 namespace memtrace::report {
 

@@ -8,10 +8,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "report/commands.h"
-#include "report/common_options.h"
+#include "report/base/memory_limit.h"
+#include "report/command/commands.h"
+#include "report/command/common_options.h"
 #include "report/diff/comparison_options.h"
-#include "report/memory_limit.h"
 #include "report/render/progress.h"
 #include "report/render/units.h"
 #include "report/trend/history.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/instant.h"
+#include "report/analysis/instant.h"
 
 namespace memtrace::report {
 namespace {

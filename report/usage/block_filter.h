@@ -18,7 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "report/strong_id.h"
+#include "report/base/strong_id.h"
 #include "report/usage/usage.h"
 
 namespace memtrace::report {

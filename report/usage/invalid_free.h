@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "format/event_words.h"
-#include "report/strong_id.h"
+#include "report/base/strong_id.h"
 
 namespace memtrace::report {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "format/event_words.h"
-#include "report/class_counts.h"
-#include "report/strong_id.h"
+#include "report/base/strong_id.h"
+#include "report/model/class_counts.h"
 
 namespace memtrace::report {
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "report/commands.h"
-#include "report/common_options.h"
-#include "report/file_header.h"
+#include "report/base/memory_limit.h"
+#include "report/command/commands.h"
+#include "report/command/common_options.h"
 #include "report/html/page.h"
-#include "report/memory_limit.h"
 #include "report/render/output.h"
 #include "report/render/valgrind_losses.h"
+#include "report/trace/file_header.h"
 #include "report/valgrind/comparison.h"
 #include "report/valgrind/named_trace.h"
 #include "report/valgrind/render_comparison.h"

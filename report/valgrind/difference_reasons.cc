@@ -8,11 +8,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
+#include "report/names/runtime_functions.h"
+#include "report/names/site_symbols.h"
 #include "report/render/frames_filter.h"
 #include "report/render/units.h"
-#include "report/runtime_functions.h"
-#include "report/site_symbols.h"
 
 namespace memtrace::report::valgrind {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "report/gate/suppressions.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 #include "report/tree/process_tree.h"
 
 namespace memtrace::report::valgrind {

@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 
 namespace memtrace::report::valgrind {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "report/leak/heuristics.h"
-#include "report/leak_kinds.h"
+#include "report/leak/leak_kinds.h"
 #include "report/render/valgrind_losses.h"
 #include "report/render/valgrind_report.h"
 #include "report/valgrind/driver_config.h"

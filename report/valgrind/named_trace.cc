@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "report/unseen_allocators.h"
+#include "report/analysis/unseen_allocators.h"
 #include "symbolizer/symbolizer_process.h"
 
 namespace memtrace::report::valgrind {

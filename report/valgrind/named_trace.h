@@ -9,10 +9,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 #include "report/leak/leak_options.h"
+#include "report/names/site_symbols.h"
 #include "report/render/view.h"
-#include "report/site_symbols.h"
 #include "symbolizer/symbolizer.h"
 
 namespace memtrace::report::valgrind {

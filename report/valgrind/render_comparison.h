@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "report/analysis.h"
+#include "report/analysis/analysis.h"
 #include "report/render/sink.h"
 #include "report/render/style.h"
 #include "report/valgrind/comparison.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "report/fingerprint.h"
+#include "report/names/fingerprint.h"
 #include "report/render/frames_filter.h"
 #include "report/render/function_name.h"
 #include "symbolizer/demangle.h"

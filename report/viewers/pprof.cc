@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "report/render/escape.h"
 #include "report/render/shell_words.h"
-#include "report/trace_metadata.h"
+#include "report/trace/trace_metadata.h"
 
 namespace memtrace::report::viewers {
 namespace {

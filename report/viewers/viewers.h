@@ -10,10 +10,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "report/model/stack_table.h"
 #include "report/render/sink.h"
 #include "report/render/site_measure.h"
 #include "report/render/view.h"
-#include "report/stack_table.h"
 
 namespace memtrace::report::viewers {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {

@@ -5,7 +5,7 @@
 // real allocation. So for the events of one address the numbers are the order in which they
 // happened. The programs do nothing but pass blocks between threads as fast as they can.
 
-#include "report/event_order.h"
+#include "report/trace/event_order.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "format/event_words.h"
-#include "report/analyzer.h"
-#include "report/coverage.h"
-#include "report/trace_reader.h"
+#include "report/analysis/analyzer.h"
+#include "report/analysis/coverage.h"
+#include "report/trace/trace_reader.h"
 #include "tests/e2e/harness.h"
 #include "tests/long_run.h"
 

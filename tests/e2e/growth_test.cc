@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/e2e/harness.h"
-#include "tests/report/growth_figures.h"
+#include "tests/report/growth/growth_figures.h"
 
 namespace memtrace::e2e {
 namespace {

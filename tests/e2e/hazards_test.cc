@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 #include "tests/e2e/check_command.h"
 #include "tests/e2e/expected_stacks.h"
 #include "tests/e2e/harness.h"

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 #include "report/leak/leak_check.h"
+#include "report/leak/leak_kinds.h"
 #include "report/leak/scan_reader.h"
-#include "report/leak_kinds.h"
-#include "report/trace_reader.h"
+#include "report/trace/trace_reader.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/block_scanner.h"
-#include "report/trace_reader.h"
+#include "report/trace/block_scanner.h"
+#include "report/trace/trace_reader.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {

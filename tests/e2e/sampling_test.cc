@@ -10,7 +10,7 @@
 #include <map>
 #include <sstream>
 
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 #include "tests/e2e/harness.h"
 
 namespace memtrace::e2e {

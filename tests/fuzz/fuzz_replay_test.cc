@@ -16,7 +16,7 @@
 
 #include "format/event_words.h"
 #include "format/record_encoder.h"
-#include "report/block_scanner.h"
+#include "report/trace/block_scanner.h"
 #include "tests/fuzz/trace_entry.h"
 #include "tests/report/trace_builder.h"
 

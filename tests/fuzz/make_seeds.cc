@@ -13,7 +13,7 @@
 #include "format/checksum.h"
 #include "format/record_decoder.h"
 #include "format/record_encoder.h"
-#include "report/block_scanner.h"
+#include "report/trace/block_scanner.h"
 #include "tests/report/scan_builder.h"
 #include "tests/report/trace_builder.h"
 

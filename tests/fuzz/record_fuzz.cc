@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "report/clock_map.h"
-#include "report/memory_map.h"
-#include "report/trace_metadata.h"
+#include "report/model/memory_map.h"
+#include "report/trace/clock_map.h"
+#include "report/trace/trace_metadata.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace report = memtrace::report;

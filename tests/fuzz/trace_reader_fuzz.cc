@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "format/trace_format.h"
-#include "report/block_scanner.h"
+#include "report/trace/block_scanner.h"
 #include "tests/fuzz/trace_entry.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

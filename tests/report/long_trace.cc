@@ -12,10 +12,10 @@
 
 #include "format/event_words.h"
 #include "format/trace_format.h"
-#include "report/block_scanner.h"
-#include "report/block_payload.h"
-#include "report/block_writer.h"
-#include "report/byte_source.h"
+#include "report/trace/block_payload.h"
+#include "report/trace/block_scanner.h"
+#include "report/trace/block_writer.h"
+#include "report/trace/byte_source.h"
 #include "tests/report/trace_builder.h"
 
 namespace memtrace::report {

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "report/analyzer.h"
-#include "report/trace_reader.h"
+#include "report/analysis/analyzer.h"
+#include "report/trace/trace_reader.h"
 
 namespace memtrace::report {
 

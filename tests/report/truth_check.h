@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <map>
 
-#include "report/analyzer.h"
+#include "report/analysis/analyzer.h"
 #include "tests/report/history.h"
 
 namespace memtrace::report {

@@ -18,7 +18,7 @@
 
 #include "report/html/page.h"
 #include "report/render/formats.h"
-#include "tests/report/render_made_up.h"
+#include "tests/report/render/render_made_up.h"
 
 namespace memtrace::report {
 namespace {

@@ -1,0 +1,266 @@
+#include "report/analysis/analyzer_pass.h"
+
+#include <algorithm>
+
+#include "report/model/heap_events.h"
+#include "report/model/heap_run.h"
+#include "report/trace/span_walk.h"
+
+namespace memtrace::report {
+
+using format::EventKind;
+
+HeapModel::Options AnalyzerPass::ModelOptions(const TraceReader& reader,
+                                              const AnalyzeOptions& options,
+                                              const Selection& selection,
+                                              const ChosenBlocks* chosen, LifetimeWatch* watch) {
+  const ProcessInfo& process = reader.metadata().process;
+  HeapModel::Options model = HeapModel::Options::OrderOf(reader);
+  model.range = selection.range;
+  model.threads = selection.threads;
+  model.keep_live_blocks = options.keep_live_blocks;
+  model.forked = (reader.header().flags & format::kFileForked) != 0;
+  model.page_bytes = process.page_bytes;
+  model.slack_ns = ClockSlackNs(process.clock) + 1000;
+  model.sample_bytes = process.sample_bytes;
+  model.filter = options.filter;
+  model.chosen = chosen;
+  model.watch = watch;
+  return model;
+}
+
+bool AnalyzerPass::Apply(size_t stream, const EventCursor& cursor, bool force, WaitList& waits) {
+  const uint64_t* words = cursor.words();
+  const EventKind kind = format::KindOf(words[0]);
+  // Everything that follows came after that instant (format/memory_scan.h).
+  if (cursor.low_ticks() > leaks_.next_ticks()) [[unlikely]] {
+    leaks_.Take(model_, cursor.low_ticks());
+  }
+  if (cursor.low_ticks() > page_snapshots_.next_ticks()) [[unlikely]] {
+    page_snapshots_.Take(model_, mappings_, cursor.low_ticks());
+  }
+  latest_low_ns_ = std::max(latest_low_ns_, cursor.low());
+  latest_low_ticks_ = std::max(latest_low_ticks_, cursor.low_ticks());
+  StreamState& state = streams_[stream];
+  if (kind == EventKind::kPath) {
+    Define(stream, words);
+    return true;
+  }
+  const uint64_t time = cursor.time();
+  if (time < window_begin_ns_) [[unlikely]] return true;  // there by chance
+  if (time > range_.to_ns) [[unlikely]] {
+    return true;
+  }
+  if (time >= range_.from_ns) timeline_.Advance(time, model_);
+  latest_ns_ = std::max(latest_ns_, time);
+  fault_matcher_.Advance(time, model_, mappings_);
+  if (kind == EventKind::kExtended) {
+    ApplyExtended(stream, cursor);
+    return true;
+  }
+  if (!ApplyHeapEvent(model_, state, stacks_, stream, cursor, force, waits)) return false;
+  Allocated(kind, words);
+  if (time >= range_.from_ns && kind != EventKind::kReallocIntent) {
+    ++events_;
+    from_rings_ += cursor.open_ended();
+  }
+  return true;
+}
+
+// A heap event was applied: faults may have waited for its block.
+void AnalyzerPass::Allocated(EventKind kind, const uint64_t* words) {
+  if (!fault_matcher_.any() || kind == EventKind::kFree || kind == EventKind::kReallocIntent) {
+    return;
+  }
+  const uint64_t address = format::AddressOf(words[0]);
+  const HeldBlock* block = address != 0 ? model_.FindLive(address) : nullptr;
+  if (block != nullptr && fault_matcher_.Noted(address, block->size() + block->waste(), model_)) {
+    fault_matcher_.Claim(*block, model_);
+  }
+}
+
+// Whether nothing that Apply() has to look for at each event can come within the cursor's span.
+bool AnalyzerPass::IsRun(const EventCursor& cursor) const {
+  return cursor.low_ticks() <= page_snapshots_.next_ticks() &&
+         cursor.low_ticks() <= leaks_.next_ticks() && cursor.low() >= window_begin_ns_ &&
+         cursor.low() >= range_.from_ns && cursor.high() <= range_.to_ns;
+}
+
+// Apply() for events that there are many of, with all that is the same for a span done once.
+int AnalyzerPass::ApplyRun(size_t stream, EventCursor* cursor, uint64_t last_ticks,
+                           WaitList& waits) {
+  if (!IsRun(*cursor)) return 0;
+  if (HeapRun::Suits(model_, stream)) return ApplyPlainRun(stream, cursor, last_ticks, waits);
+  const uint64_t low = cursor->low(), high = cursor->high();
+  latest_low_ns_ = std::max(latest_low_ns_, low);
+  latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
+  StreamState& state = streams_[stream];
+  const bool open_ended = cursor->open_ended();
+  int taken = 0;
+  uint64_t counted = 0;
+  SpanWalk walk(cursor);
+  do {
+    const uint64_t* words = walk.words();
+    const EventKind kind = format::KindOf(words[0]);
+    const uint64_t time = walk.time();
+    if (kind == EventKind::kExtended) break;
+    model_.Prefetch(walk.AddressAhead());
+    ++taken;
+    if (kind == EventKind::kPath) {
+      Define(stream, words);
+      continue;
+    }
+    timeline_.Advance(time, model_);
+    fault_matcher_.Advance(time, model_, mappings_);
+    ApplyHeapEvent(model_, state, stacks_, stream, words, {time, low, high}, /*force=*/true, waits);
+    Allocated(kind, words);
+    latest_ns_ = std::max(latest_ns_, time);
+    counted += kind != EventKind::kReallocIntent;
+  } while (walk.Next(WordsOf(*walk.words())));
+  events_ += counted;
+  if (open_ended) from_rings_ += counted;
+  return taken;
+}
+
+// The same over spans, as long as the model finds nothing out of the ordinary.
+int AnalyzerPass::ApplyPlainRun(size_t stream, EventCursor* cursor, uint64_t last_ticks,
+                            WaitList& waits) {
+  constexpr uint32_t kMostEvents = 8192;
+  StreamState& state = streams_[stream];
+  HeapRun run(&model_, stream);
+  const bool faults = fault_matcher_.any();
+  const auto next_due = [&] {
+    return std::min(timeline_.next_ns() - 1, fault_matcher_.next_ns());
+  };
+  uint64_t not_due = next_due();  // up to this time
+  uint32_t taken = 0;
+  bool plain = true;
+  do {
+    const uint64_t low = cursor->low(), high = cursor->high();
+    latest_low_ns_ = std::max(latest_low_ns_, low);
+    latest_low_ticks_ = std::max(latest_low_ticks_, cursor->low_ticks());
+    const bool open_ended = cursor->open_ended();
+    const bool prefetches = model_.WantsPrefetch();
+    uint32_t paths = 0, intents = 0;
+    const auto advance = [&](uint64_t time) {
+      if (time <= not_due) [[likely]] return;
+      run.Pause();
+      timeline_.Advance(time, model_);
+      fault_matcher_.Advance(time, model_, mappings_);
+      run.Resume();
+      not_due = next_due();
+    };
+    // 0: it is not for a run.
+    const auto site_of = [&](const AllocEvent& e) -> uint32_t {
+      uint32_t site = slot_sites_.Find(static_cast<uint32_t>(stream), e.slot, e.function);
+      if (site != 0) [[likely]] return site;
+      if (e.slot == format::kStoppedSlot || e.address == 0) return 0;  // of no site, perhaps
+      site = model_.SiteOf(state.StackOf(e.slot, stacks_), e.function);
+      slot_sites_.Keep(static_cast<uint32_t>(stream), e.slot, e.function, site);
+      return site;
+    };
+    {
+      SpanSteps steps(cursor);
+      uint32_t words_here = 0;
+      do {
+        const uint64_t head = steps.words()[0];
+        const EventKind kind = format::KindOf(head);
+        if (kind == EventKind::kFree) {
+          if (prefetches) model_.Prefetch(steps.AddressAhead());
+          const uint64_t time = steps.Time();
+          advance(time);
+          const bool with_stack = (format::DetailOf(head) & 1) != 0;
+          words_here = 1 + with_stack;
+          if (!with_stack && run.Free(format::AddressOf(head), time)) [[likely]] continue;
+        } else if (kind == EventKind::kMalloc || kind == EventKind::kCalloc ||
+                   kind == EventKind::kRealloc) {
+          if (prefetches) model_.Prefetch(steps.AddressAhead());
+          const uint64_t time = steps.Time();
+          advance(time);
+          words_here = 2;
+          const AllocEvent e = DecodeShortAlloc(steps.words());
+          const uint32_t site = site_of(e);
+          const auto size = static_cast<uint32_t>(e.size), waste = static_cast<uint32_t>(e.waste);
+          if (site != 0 && (kind == EventKind::kRealloc && run.HasIntent()
+                                ? run.ReallocResult(e.address, size, waste, site, time)
+                                : run.Alloc(e.address, size, waste, site, time))) [[likely]] {
+            if (faults && fault_matcher_.Noted(e.address, e.size + e.waste, model_)) [[unlikely]] {
+              fault_matcher_.Claim(*model_.FindLive(e.address), model_);
+            }
+            continue;
+          }
+        } else if (kind == EventKind::kPath) {
+          words_here = WordsOf(head);
+          Define(stream, steps.words());
+          ++paths;
+          continue;
+        } else if (kind == EventKind::kExtended) {
+          plain = false;
+          break;
+        } else {
+          if (prefetches) model_.Prefetch(steps.AddressAhead());
+          advance(steps.Time());
+          words_here = WordsOf(head);
+          if (kind == EventKind::kReallocIntent) {
+            ++intents;
+            if (run.ReallocIntent(format::AddressOf(head))) [[likely]] continue;
+          }
+        }
+        run.Pause();
+        ApplyHeapEvent(model_, state, stacks_, stream, steps.words(),
+                       {steps.latest(), low, high}, /*force=*/true, waits);
+        Allocated(kind, steps.words());
+        run.Resume();
+        if (!HeapRun::Suits(model_, stream)) [[unlikely]] {
+          steps.Next(words_here);
+          plain = false;
+          break;
+        }
+      } while (steps.Next(words_here));
+      if (steps.times() != 0) latest_ns_ = std::max(latest_ns_, steps.latest());
+      taken += steps.times() + paths;
+      const uint32_t counted = steps.times() - intents;
+      events_ += counted;
+      if (open_ended) from_rings_ += counted;
+    }
+  } while (plain && taken < kMostEvents && !cursor->done() && !cursor->after_hole() &&
+           cursor->low_ticks() <= last_ticks && IsRun(*cursor));
+  return static_cast<int>(taken);
+}
+
+absl::Status AnalyzerPass::Run() {
+  EventOrder<AnalyzerPass> order(reader_, ClockSlackNs(reader_->metadata().process.clock),
+                                 jobs_, this);
+  order_ = &order;
+  if (options_.keeper != nullptr) order.set_tick_events(options_.keeper->every_events());
+  if (options_.source != nullptr && !options_.filter.selection().needs_lifetimes()) {
+    // No state has what was found at scans and at snapshots of pages: so the pass begins before the
+    // first one that is of the selection.
+    const bool as_it_is = range_.from_ns <= window_begin_ns_;
+    PassState state;
+    bool found = false;
+    if (!as_it_is) {
+      found = options_.source->Find(range_.from_ns, UINT64_MAX, &state);
+    } else if (threads_.empty() && options_.filter.selection().all()) {
+      found = options_.source->Find(range_.to_ns == UINT64_MAX ? UINT64_MAX : range_.to_ns + 1,
+                                    std::min(leaks_.next_ticks(), page_snapshots_.next_ticks()),
+                                    &state);
+    }
+    if (found && !TakeUp(state)) {
+      order_ = nullptr;
+      return absl::DataLossError("the index is not one of this trace");
+    }
+  }
+  order.Run();
+  bytes_decoded_ = order.content_bytes_read() - bytes_before_;
+  order_ = nullptr;
+  // The result is the same as if the user had asked for no more than was read.
+  if (interrupted_) range_.to_ns = std::min(range_.to_ns, latest_ns_);
+  if (options_.progress && !interrupted_) {
+    const uint64_t total = reader_->statistics().event_content_bytes;
+    options_.progress({total, total, events_});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace memtrace::report

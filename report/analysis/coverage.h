@@ -1,0 +1,62 @@
+// What a trace does not contain, in numbers and in sentences; how its process
+// ended. From what the reader saw and the records say; without the events.
+
+#ifndef MEMTRACE_REPORT_ANALYSIS_COVERAGE_H_
+#define MEMTRACE_REPORT_ANALYSIS_COVERAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/records.h"
+#include "report/analysis/analysis.h"
+#include "report/trace/trace_reader.h"
+
+namespace memtrace::report {
+
+// After the events were read: damage in blocks is only found then. Fills what does
+// not come from the heap model.
+void FillCoverage(const TraceReader& reader, Analysis* analysis);
+
+// `events_after_end`: the trace goes on behind its kEnd record; an exec then failed.
+void FillEnd(const TraceMetadata& metadata, bool events_after_end, ProcessInfo* process);
+
+// "the reading was interrupted: this is of the first 41.7 % of the events, up to 1.204 s"; empty
+// when it was not.
+std::string InterruptionText(const Analysis& analysis);
+
+// "at the size limit (MEMTRACE_MAX_BYTES)": of a format::RecordingStop.
+absl::string_view WhyRecordingStopped(uint64_t why);
+
+// Sentences that say how much of the run the analysis covers: whether it was interrupted, what the
+// trace lacks, and the notes of the trace.
+std::vector<std::string> CoverageNotes(const Analysis& analysis);
+
+// One of `coverage.notes` as it is told of several traces together: without the times, in which
+// those of workers that did the same differ.
+const std::string& NoteOfMany(const Coverage& coverage, const std::string& note);
+
+// "Nothing" is good news only where everything was recorded.
+bool AllRecorded(const Coverage& coverage);
+
+// Whether each block that the program was given is in the trace, as far as is known. The
+// free of a block that is not in it looks like a second free if an earlier block at the
+// same address was freed.
+bool AllAllocationsSeen(const Analysis& analysis);
+
+// Says which part of the run's time the events cover; empty: all of it.
+std::string PartText(const Coverage& coverage);
+// Says what PartText() says, or else that the process was still at work when its trace was opened.
+std::string RunPartText(const Coverage& coverage);
+
+// A phrase for each way in which the trace lacks events; none: it lacks nothing.
+std::vector<std::string> MissingTexts(uint64_t dropped_events, bool truncated,
+                                      std::string_view damage);
+
+// How much later than its time stamp an event may have been, by this clock.
+uint64_t ClockSlackNs(format::ClockKind clock);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_ANALYSIS_COVERAGE_H_

@@ -1,0 +1,299 @@
+#include "report/analysis/unseen_allocators.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "report/names/site_symbols.h"
+
+namespace memtrace::report {
+namespace {
+
+enum class Kind { kMalloc, kMark, kEntry, kOperatorNew, kOperatorDelete, kLibc };
+
+struct Name {
+  std::string_view name;
+  Kind kind;
+  const char* allocator = "";  // of a kMark and a kEntry
+};
+
+// A mark tells whose code it is. An entry is a mark that programs call to allocate.
+constexpr Name kAllocatorNames[] = {
+    {"malloc", Kind::kMalloc},
+    {"_Znwm", Kind::kOperatorNew},
+    {"_Znam", Kind::kOperatorNew},
+    {"_ZdlPv", Kind::kOperatorDelete},
+    {"_ZdlPvm", Kind::kOperatorDelete},
+    {"_ZdaPv", Kind::kOperatorDelete},
+    {"__libc_start_main", Kind::kLibc},
+    {"mallocx", Kind::kEntry, "jemalloc"},
+    {"rallocx", Kind::kEntry, "jemalloc"},
+    {"je_malloc", Kind::kEntry, "jemalloc"},
+    {"je_mallocx", Kind::kEntry, "jemalloc"},
+    {"_rjem_malloc", Kind::kEntry, "jemalloc"},
+    {"_rjem_mallocx", Kind::kEntry, "jemalloc"},
+    {"je_arena_new", Kind::kMark, "jemalloc"},
+    {"tc_malloc", Kind::kEntry, "tcmalloc"},
+    {"tc_calloc", Kind::kEntry, "tcmalloc"},
+    {"tc_memalign", Kind::kEntry, "tcmalloc"},
+    {"tc_new", Kind::kEntry, "tcmalloc"},
+    {"TCMallocInternalMalloc", Kind::kEntry, "tcmalloc"},
+    {"mi_malloc", Kind::kEntry, "mimalloc"},
+    {"mi_calloc", Kind::kEntry, "mimalloc"},
+    {"mi_zalloc", Kind::kEntry, "mimalloc"},
+    {"mi_malloc_aligned", Kind::kEntry, "mimalloc"},
+    {"mi_realloc", Kind::kEntry, "mimalloc"},
+    {"mi_heap_malloc", Kind::kEntry, "mimalloc"},
+    {"mi_new", Kind::kEntry, "mimalloc"},
+    {"rpmalloc", Kind::kEntry, "rpmalloc"},
+    {"GC_malloc", Kind::kEntry, "Boehm's collector"},
+    {"GC_malloc_atomic", Kind::kEntry, "Boehm's collector"},
+    {"runtime.mallocgc", Kind::kEntry, "Go's collector"},
+};
+constexpr size_t kNameCount = std::size(kAllocatorNames);
+
+// Texts that allocators have in them: they are known by these where the names were stripped.
+struct Text {
+  std::string_view text;
+  const char* allocator;
+};
+constexpr Text kTexts[] = {
+    {"<jemalloc>: ", "jemalloc"},
+    {"mimalloc: ", "mimalloc"},
+    {"TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD", "tcmalloc"},
+};
+
+struct Examined {
+  const ModuleInfo* module;
+  symbolizer::ModuleNames names;
+
+  const symbolizer::NameUse& use(size_t name) const { return names.uses[name]; }
+  bool Exports(Kind kind) const {
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (kAllocatorNames[i].kind == kind && use(i).exported) return true;
+    }
+    return false;
+  }
+};
+
+class Survey {
+ public:
+  Survey(const FindModuleNames& find, Analysis* analysis) : analysis_(*analysis) {
+    std::array<std::string_view, kNameCount> names;
+    for (size_t i = 0; i < kNameCount; ++i) names[i] = kAllocatorNames[i].name;
+    std::array<std::string_view, std::size(kTexts)> texts;
+    for (size_t i = 0; i < texts.size(); ++i) texts[i] = kTexts[i].text;
+    for (const ModuleInfo& module : analysis_.modules) {
+      // A name in brackets is no file.
+      if ((module.flags & (format::kModuleTracer | format::kModuleVdso)) != 0 ||
+          absl::StartsWith(module.path, "[")) {
+        if (module.flags & format::kModuleTracer) tracer_ = all_.size();
+        continue;
+      }
+      const bool program = module.flags & format::kModuleExecutable;
+      // A program without a build-id may be another one by now.
+      const int64_t loaded_ns =
+          SiteSymbols::LoadedNs(analysis_.process.start_realtime_ns, module);
+      Examined examined = {&module, find({module.path, module.build_id, loaded_ns}, names,
+                                         program ? std::span<const std::string_view>(texts)
+                                                 : std::span<const std::string_view>())};
+      if (examined.names.state != symbolizer::ModuleState::kSymbolsOnly &&
+          examined.names.state != symbolizer::ModuleState::kDebugInfo) {
+        ++analysis_.coverage.modules_not_examined;
+        continue;
+      }
+      if (!examined.Exports(Kind::kLibc)) all_.push_back(std::move(examined));
+    }
+  }
+
+  void Run() {
+    for (size_t i = 0; i < all_.size(); ++i) Judge(i);
+    // The one that all call is that of the module which comes first. Where the C++ runtime is
+    // linked in it is not told from a program's own.
+    const auto runtime = std::ranges::find_if(all_, [](const Examined& one) {
+      return (one.module->flags & format::kModulePermanent) &&
+             SiteSymbols::IsCxxRuntime(one.module->path);
+    });
+    analysis_.coverage.own_operator_delete =
+        runtime != all_.end() && std::any_of(all_.begin(), runtime, [](const Examined& one) {
+          return (one.module->flags & format::kModulePermanent) &&
+                 one.Exports(Kind::kOperatorDelete);
+        });
+  }
+
+ private:
+  // The modules of the start lie in the order in which names are looked up in them.
+  bool ComesBeforeUs(size_t at) const {
+    return at < tracer_ && (all_[at].module->flags & format::kModulePermanent);
+  }
+
+  const char* AllocatorOf(const Examined& one) const {
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (kAllocatorNames[i].allocator[0] != 0 && (one.use(i).exported || one.use(i).hidden)) {
+        return kAllocatorNames[i].allocator;
+      }
+    }
+    for (size_t i = 0; i < one.names.contains.size(); ++i) {
+      if (one.names.contains[i]) return kTexts[i].allocator;
+    }
+    return "";
+  }
+
+  // Does a module before `at` define this name, so that it is not this one's that is called?
+  bool DefinedBefore(size_t name, size_t at) const {
+    for (size_t i = 0; i < at; ++i) {
+      if (all_[i].use(name).exported && (all_[i].module->flags & format::kModulePermanent)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The names of `at` besides malloc that other modules call.
+  std::vector<std::string> CalledNames(size_t at) const {
+    std::vector<std::string> called;
+    for (size_t name = 0; name < kNameCount; ++name) {
+      const Kind kind = kAllocatorNames[name].kind;
+      if ((kind != Kind::kEntry && kind != Kind::kOperatorNew) || !all_[at].use(name).exported ||
+          DefinedBefore(name, at)) {
+        continue;
+      }
+      const bool wanted = std::any_of(all_.begin(), all_.end(), [name](const Examined& other) {
+        return other.use(name).wanted;
+      });
+      if (!wanted) continue;
+      const std::string shown =
+          kind == Kind::kOperatorNew ? "operator new" : std::string(kAllocatorNames[name].name);
+      if (std::find(called.begin(), called.end(), shown) == called.end()) called.push_back(shown);
+    }
+    return called;
+  }
+
+  void Judge(size_t at) {
+    const Examined& one = all_[at];
+    const bool exports_malloc = one.Exports(Kind::kMalloc);
+    const bool hides_malloc = one.use(0).hidden;
+    const std::string allocator = AllocatorOf(one);
+    if (allocator.empty() && !hides_malloc && !exports_malloc) return;
+    const std::string& path = one.module->path;
+    const std::string named = allocator.empty() ? "an allocator of its own" : allocator;
+    if (exports_malloc && ComesBeforeUs(at)) {
+      Add(path, allocator, UnseenAllocator::Way::kComesFirst, "");  // the library's own note
+      return;
+    }
+    if (exports_malloc && !allocator.empty()) {
+      const std::vector<std::string> called = CalledNames(at);
+      if (called.empty()) return;
+      const std::string names = absl::StrJoin(called, ", ");
+      Add(path, allocator, UnseenAllocator::Way::kOwnNames,
+          absl::StrCat(path, " is ", allocator, ": what is allocated by its own ", names,
+                       " is not in this trace, only what is by malloc and its kin"));
+      return;
+    }
+    if (exports_malloc) {
+      // Other modules' calls of it come through us; its own calls need not.
+      if (!one.names.symbolic) return;
+      Add(path, allocator, UnseenAllocator::Way::kHidden,
+          absl::StrCat(path,
+                       " has a malloc of its own and binds it to itself (-Bsymbolic): what it "
+                       "allocates with that is not in this trace"));
+      return;
+    }
+    if (hides_malloc || IsLinkedIn(one)) {
+      Add(path, allocator, UnseenAllocator::Way::kHidden,
+          absl::StrCat(path, " has ", named, " inside", hides_malloc ? ", with hidden names" : "",
+                       ": what it allocates with that is not in this trace, only its mappings"));
+      return;
+    }
+    const std::vector<std::string> called = CalledNames(at);
+    if (called.empty()) return;
+    Add(path, allocator, UnseenAllocator::Way::kOwnNames,
+        absl::StrCat(path, " is ", allocator, ": what is allocated by its ",
+                     absl::StrJoin(called, ", "), " is not in this trace, only its mappings"));
+  }
+
+  // An allocator in the program, or with names that nobody else sees.
+  bool IsLinkedIn(const Examined& one) const {
+    if (one.module->flags & format::kModuleExecutable) return true;
+    for (size_t i = 0; i < kNameCount; ++i) {
+      if (kAllocatorNames[i].allocator[0] != 0 && one.use(i).hidden) return true;
+    }
+    return false;
+  }
+
+  void Add(const std::string& module, const std::string& allocator, UnseenAllocator::Way way,
+           const std::string& note) {
+    for (const UnseenAllocator& known : analysis_.coverage.unseen_allocators) {
+      if (known.module == module && known.way == way) return;  // loaded again
+    }
+    analysis_.coverage.unseen_allocators.push_back({module, allocator, way});
+    if (!note.empty()) analysis_.coverage.notes.push_back(note);
+  }
+
+  Analysis& analysis_;
+  std::vector<Examined> all_;
+  size_t tracer_ = SIZE_MAX;
+};
+
+}  // namespace
+
+void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis) {
+  Survey(find, analysis).Run();
+}
+
+void UnseenAllocatorsByProgram::Fill(Analysis* analysis) {
+  Coverage& coverage = analysis->coverage;
+  // A process with other modules, as a script with other extensions, is another one.
+  std::string modules;
+  for (const ModuleInfo& module : analysis->modules)
+    absl::StrAppend(&modules, module.path, "\n", module.build_id, "\n");
+  const auto [at, is_new] = found_.try_emplace(std::move(modules));
+  Found& found = at->second;
+  if (!is_new) {
+    coverage.modules_not_examined += found.modules_not_examined;
+    coverage.own_operator_delete = found.own_operator_delete;
+    coverage.unseen_allocators.insert(coverage.unseen_allocators.end(), found.allocators.begin(),
+                                      found.allocators.end());
+    coverage.notes.insert(coverage.notes.end(), found.notes.begin(), found.notes.end());
+    return;
+  }
+  const size_t notes_before = coverage.notes.size();
+  FillUnseenAllocators(find_, analysis);
+  found.modules_not_examined = coverage.modules_not_examined;
+  found.own_operator_delete = coverage.own_operator_delete;
+  found.allocators = coverage.unseen_allocators;
+  found.notes.assign(coverage.notes.begin() + static_cast<ptrdiff_t>(notes_before),
+                     coverage.notes.end());
+}
+
+FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process) {
+  // Each is a process. The largest programs have some hundred modules.
+  constexpr size_t kMost = 500;
+  constexpr std::chrono::seconds kTime{10};
+  struct Spent {
+    size_t asked = 0;
+    std::chrono::steady_clock::time_point begin;
+  };
+  const auto spent = std::make_shared<Spent>();
+  return [=](const symbolizer::Module& module, std::span<const std::string_view> names,
+             std::span<const std::string_view> texts) {
+    const auto now = std::chrono::steady_clock::now();
+    if (spent->asked++ == 0) spent->begin = now;
+    if (spent->asked > kMost || now - spent->begin > kTime) {
+      symbolizer::ModuleNames unknown;
+      unknown.state = symbolizer::ModuleState::kUnreadable;
+      unknown.uses.resize(names.size());
+      unknown.contains.resize(texts.size());
+      return unknown;
+    }
+    return process->FindNames(module, names, texts);
+  };
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,64 @@
+// Unseen allocators: code in the traced process that hands out memory past the functions
+// that libmemtrace.so stands in for, and what of it is therefore not in the trace.
+//
+// Found in the files of the process's modules, offline: it costs the program nothing. Three
+// ways past us:
+//
+//   a malloc that comes first    of the executable, or of a library that was preloaded
+//                                before us. The library notices that itself and says so.
+//   hidden names                 an allocator linked into a module that does not export it
+//   names of its own             jemalloc's mallocx, and C++'s operator new where jemalloc,
+//                                tcmalloc or mimalloc define it: no malloc is called then
+//
+// Only what somebody calls is told: an allocator's own names count where a module asks for
+// them.
+
+#ifndef MEMTRACE_REPORT_ANALYSIS_UNSEEN_ALLOCATORS_H_
+#define MEMTRACE_REPORT_ANALYSIS_UNSEEN_ALLOCATORS_H_
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "report/analysis/analysis.h"
+#include "symbolizer/module_names.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::report {
+
+using FindModuleNames = std::function<symbolizer::ModuleNames(
+    const symbolizer::Module&, std::span<const std::string_view> names,
+    std::span<const std::string_view> texts)>;
+
+// Fills Coverage::unseen_allocators, ::own_operator_delete and
+// ::modules_not_examined, and adds its notes.
+void FillUnseenAllocators(const FindModuleNames& find, Analysis* analysis);
+
+// The same of many traces: a program, with its modules, is looked at once, for that
+// means reading its files.
+class UnseenAllocatorsByProgram {
+ public:
+  explicit UnseenAllocatorsByProgram(FindModuleNames find) : find_(std::move(find)) {}
+  void Fill(Analysis* analysis);
+
+ private:
+  struct Found {
+    std::vector<UnseenAllocator> allocators;
+    std::vector<std::string> notes;
+    uint64_t modules_not_examined = 0;
+    bool own_operator_delete = false;
+  };
+  const FindModuleNames find_;
+  std::map<std::string, Found> found_;  // by the modules, of which one is the program
+};
+
+// Lets the children of `process` look up names. `process` stays the caller's.
+FindModuleNames ModuleNamesBy(symbolizer::SymbolizerProcess* process);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_ANALYSIS_UNSEEN_ALLOCATORS_H_

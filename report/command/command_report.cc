@@ -1,0 +1,406 @@
+#include "report/command/command_report.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "report/analysis/analyzer.h"
+#include "report/analysis/coverage.h"
+#include "report/analysis/unseen_allocators.h"
+#include "report/base/interruption.h"
+#include "report/base/memory_limit.h"
+#include "report/command/add_report_options.h"
+#include "report/command/commands.h"
+#include "report/command/options.h"
+#include "report/gate/suppress_records.h"
+#include "report/html/page.h"
+#include "report/index/grouping_store.h"
+#include "report/index/indexed_analysis.h"
+#include "report/index/summary_store.h"
+#include "report/leak/heap_questions.h"
+#include "report/leak/leak_scans.h"
+#include "report/leak/operator_new.h"
+#include "report/names/site_symbols.h"
+#include "report/render/escape.h"
+#include "report/render/output.h"
+#include "report/render/progress.h"
+#include "report/render/site_series_table.h"
+#include "report/render/valgrind_report.h"
+#include "report/sqlite/sqlite_report.h"
+#include "report/trace/trace_reader.h"
+#include "report/tree/command_tree.h"
+#include "report/viewers/viewers.h"
+#include "symbolizer/symbolizer_process.h"
+
+namespace memtrace::report {
+namespace {
+
+using namespace render;  // NOLINT: this file joins the two
+
+// Renders what was analyzed into `out`.
+absl::Status Render(const ReportFlags& flags, const ReportOptions& options,
+                    const ReportView& view, const GraphView* graph, Output& out) {
+  const absl::Status known = CheckMeasure(view.analysis(), options.measure);
+  if (!known.ok()) return known;
+  switch (options.format) {
+    case ReportFormat::kText: {
+      TextOptions text;
+      text.style = StyleFor(out.fd(), options.color, flags.width);
+      text.top = options.text_top;
+      text.sort = options.sort;
+      text.full = flags.full;
+      text.sections = options.sections;
+      // A question about some blocks has its answer alone.
+      text.timeline_by = options.timeline_by;
+      if (graph == nullptr || flags.questions.summary) out.Write(RenderText(view, text));
+      if (graph != nullptr) out.Write(GraphText(*graph, text));
+      break;
+    }
+    case ReportFormat::kJson:
+      RenderJson(view, options.json_top, out, graph, options.sort);
+      break;
+    case ReportFormat::kCsv:
+      RenderCsv(view, options.csv_table, options.sort, options.csv_top, out);
+      break;
+    case ReportFormat::kMtrace:
+      RenderMtrace(view, out);
+      break;
+    case ReportFormat::kMassif:
+      RenderMassif(view, out);
+      break;
+    case ReportFormat::kDhat:
+      RenderDhat(view, out);
+      break;
+    case ReportFormat::kFolded:
+      viewers::RenderFolded(view, options.measure, out);
+      break;
+    case ReportFormat::kSpeedscope:
+      viewers::RenderSpeedscope(view, options.measure, out);
+      break;
+    case ReportFormat::kCallgrind:
+      viewers::RenderCallgrind(view, options.measure, out);
+      break;
+    case ReportFormat::kPprof: {
+      const absl::Status status = viewers::RenderPprof(view, options.measure, out);
+      if (!status.ok()) return status;
+      break;
+    }
+    case ReportFormat::kHtml:
+      RenderHtml(view, options.html_top, out);
+      break;
+    case ReportFormat::kHeaptrack:  // these two need more than the view
+    case ReportFormat::kSqlite:
+      break;
+    case ReportFormat::kValgrind:
+    case ReportFormat::kValgrindXml: {
+      ValgrindStyle style;
+      style.version = MEMTRACE_VERSION;
+      // All kinds are in it, which memtrace compare and others read here.
+      style.tool_command = {"memtrace", "report", "--show-leak-kinds=all", "--format", flags.format,
+                            flags.file};
+      const LossList losses = CollectLosses(view, {});
+      style.free_errors = CollectFreeErrors(view, kMostCallers);
+      const absl::Status status = options.format == ReportFormat::kValgrind
+                                      ? RenderValgrindText(view, losses, style, out)
+                                      : RenderValgrindXml(view, losses, style, out);
+      if (!status.ok()) return status;
+      break;
+    }
+  }
+  return out.Commit();
+}
+
+absl::Status Suppress(const ReportFlags& flags, const ReportOptions& options,
+                      const ReportView& view, const leak::HeldScan* held,
+                      gate::Suppressions* suppressions, const StackTable& stacks,
+                      Analysis* analysis) {
+  if (flags.suppressions.empty()) return absl::OkStatus();
+  if (view.leak_scan() == nullptr) {
+    return absl::NotFoundError(absl::StrCat("--suppressions: is for what a memory scan found, and ",
+                                            flags.file, " has none: ",
+                                            leak::WhyNoScan(*analysis)));
+  }
+  for (LeakScan& scan : analysis->leak_scans) {
+    if (&scan != view.leak_scan()) continue;
+    gate::SuppressRecords(view, suppressions, &scan);
+    if (held != nullptr && flags.suppress_children) {
+      gate::SuppressWhatTheyLeadTo(*held, stacks, options.analyze.leaks.resolution, &scan);
+    }
+    scan.suppressions = gate::Used(*suppressions);
+  }
+  return absl::OkStatus();
+}
+
+index::IndexOptions IndexOf(const ReportOptions& options) {
+  index::IndexOptions index;
+  index.use = options.index_beside || !options.summary_dir.empty();
+  index.directory = options.summary_dir;
+  index.beside = options.index_beside;
+  index.warn = [](const std::string& why) {
+    std::fprintf(stderr, "memtrace: %s\n", EscapeControls(why).c_str());
+  };
+  return index;
+}
+
+// What is kept of the trace, to keep more beside it. No file: nothing is.
+struct Summary {
+  std::string file;
+  index::TraceIdentity identity;
+};
+
+// Ctrl-C ends the reading, not the report.
+absl::StatusOr<AnalyzedTrace> AnalyzeUntilInterrupted(const ReportFlags& flags,
+                                                      ReportOptions* options,
+                                                      symbolizer::SymbolizerProcess* symbolizer,
+                                                      Summary* summary) {
+  const Interruption interruption;
+  options->analyze.stop = [&] { return interruption.requested(); };
+  const std::string& sysroot = options->symbolizer.sysroot;
+  // A second pass (a filter by names has one too) adds to the stacks, which those of a summary
+  // are not made for.
+  const bool second_pass =
+      options->format == ReportFormat::kHeaptrack || !options->frames.all();
+  if (options->series) {
+    auto series = index::SeriesByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+    options->analyze.stop = nullptr;
+    return series;
+  }
+  index::SummaryStore store(second_pass ? "" : options->summary_dir);
+  store.set_index(IndexOf(*options));
+  auto trace = store.Analyze(flags.file, options->analyze, sysroot, [&](Analysis* analysis) {
+    FillUnseenAllocators(ModuleNamesBy(symbolizer), analysis);
+  });
+  options->analyze.stop = nullptr;
+  *summary = {store.file(), store.identity()};
+  return trace;
+}
+
+// False: before it came to what was asked for.
+bool WarnInterrupted(const Analysis& analysis) {
+  const bool has_any = analysis.range.to_ns > analysis.range.from_ns;
+  std::fprintf(stderr, "memtrace: %s\n",
+               has_any ? InterruptionText(analysis).c_str()
+                       : "the reading was interrupted before it came to what was asked for: there "
+                         "is nothing to report");
+  return has_any;
+}
+
+// For the sites that were chosen by their names. An interruption that came before was
+// of the first reading.
+absl::StatusOr<AnalyzedTrace> ReadAgain(const ReportFlags& flags, ReportOptions* options,
+                                        bool interrupted) {
+  std::optional<Interruption> interruption;
+  if (!interrupted) {
+    interruption.emplace();
+    options->analyze.stop = [&] { return interruption->requested(); };
+  }
+  auto again = index::AnalyzeByIndex(flags.file, options->analyze, IndexOf(*options), nullptr);
+  options->analyze.stop = nullptr;
+  return again;
+}
+
+// Which sites are asked for is known when they have names, in `view`: then every
+// figure is of these.
+absl::StatusOr<AnalyzedTrace> ChooseSites(const ReportFlags& flags, const AnalyzedTrace& trace,
+                                          const ReportView& view, ReportOptions* options) {
+  const Coverage& of_trace = trace.analysis.coverage;
+  options->analyze.stacks = trace.stacks.get();
+  if (of_trace.interrupted) options->analyze.Only(trace.analysis.range);
+  options->analyze.filter.sites = [&view](StackId stack) { return view.Matches(stack); };
+  absl::StatusOr<AnalyzedTrace> chosen = ReadAgain(flags, options, of_trace.interrupted);
+  if (!chosen.ok()) return chosen.status();
+  const Coverage of_sites = std::move(chosen->analysis.coverage);
+  chosen->analysis.coverage = of_trace;  // it is about the trace, not the sites
+  if (of_sites.interrupted && !of_trace.interrupted) {
+    chosen->analysis.coverage.interrupted = true;
+    chosen->analysis.coverage.read_share = of_sites.read_share;
+  }
+  return chosen;
+}
+
+absl::StatusOr<ReportView> ViewOf(const Analysis& analysis, const SiteSymbols& symbols,
+                                  const FrameFilter& frames, const Summary& summary) {
+  if (!frames.all() || summary.file.empty()) return ReportView::Create(analysis, symbols, frames);
+  const index::GroupingStore store(summary.file, summary.identity, symbols.checksum());
+  std::optional<render::Grouping> grouping = store.Recall(analysis);
+  if (!grouping.has_value()) {
+    grouping = render::GroupSites(analysis, symbols);
+    store.Keep(*grouping);
+  }
+  return ReportView::Create(analysis, symbols, *grouping);
+}
+
+absl::Status WriteSeries(const ReportFlags& flags, const ReportOptions& options,
+                         const ReportView& view) {
+  absl::StatusOr<Output> out = Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  if (options.format == ReportFormat::kText) {
+    TextOptions text;
+    text.style = StyleFor(out->fd(), options.color, flags.width);
+    text.top = options.text_top;
+    text.full = flags.full;
+    out->Write(SeriesText(view, text));
+  } else if (options.format == ReportFormat::kCsv) {
+    SeriesCsv(view, options.csv_top, *out);
+  } else {
+    SeriesJson(view, options.json_top, *out);
+  }
+  return out->Commit();
+}
+
+// Files of other tools have no place for what is missing in them.
+void WarnAboutLosses(const ReportFlags& flags, ReportFormat format, const Coverage& coverage) {
+  switch (format) {
+    case ReportFormat::kCsv:
+    case ReportFormat::kMtrace:
+    case ReportFormat::kMassif:
+    case ReportFormat::kDhat:
+    case ReportFormat::kFolded:
+    case ReportFormat::kPprof:
+    case ReportFormat::kSpeedscope:
+    case ReportFormat::kCallgrind:
+    case ReportFormat::kHeaptrack:
+      break;
+    default:
+      return;
+  }
+  for (const std::string& text :
+       MissingTexts(coverage.dropped_events, coverage.truncated, coverage.damage)) {
+    std::fprintf(stderr, "memtrace: %s\n",
+                 EscapeControls(absl::StrCat(flags.file, ": ", text)).c_str());
+  }
+}
+
+// What a report is made of is never destroyed, and goes with the process: to take it apart, site by
+// site, is a tenth of the time of a report from what was kept. Once for each type.
+template <typename T>
+T& LeakUntilExit(T thing) {
+  static T* const left = new T(std::move(thing));
+  return *left;
+}
+
+// What would make the report fail when all the work is done: no page to put it into, an output that
+// is a file it reads, or one that is no database.
+absl::Status CheckOutputs(const ReportFlags& flags, const ReportOptions& options) {
+  absl::Status status =
+      options.format == ReportFormat::kHtml ? html::PageIsThere() : absl::OkStatus();
+  if (!status.ok()) return status;
+  status = RefuseToReplace(flags.file, flags.output);
+  for (const std::string& file : flags.suppressions) {
+    status.Update(RefuseToReplace(file, flags.output, "a file of suppressions that is read"));
+  }
+  if (!status.ok()) return status;
+  if (options.format == ReportFormat::kSqlite) return sqlite::CheckSqliteOutput(flags.output);
+  return absl::OkStatus();
+}
+
+absl::Status Report(const ReportFlags& flags, int* exit_code) {
+  if (!flags.executable.empty()) {
+    return absl::InvalidArgumentError("--executable needs several traces or a directory");
+  }
+  absl::StatusOr<ReportOptions> options = ParseReportFlags(flags);
+  if (!options.ok()) return options.status();
+  absl::Status status = CheckOutputs(flags, *options);
+  if (!status.ok()) return status;
+
+  Progress progress;
+  options->analyze.progress = [&](const ReadProgress& read) {
+    progress.Report("reading", read.share(), read.events);
+  };
+  gate::Suppressions suppressions;
+  for (const std::string& file : flags.suppressions) {
+    status = suppressions.AddFile(file);
+    if (!status.ok()) return status;
+  }
+  HeapQuestions questions(flags.questions, options->scan, flags.suppress_children);
+  options->analyze.leak_observer = questions.Observer();
+  leak::Resolution& resolution = options->analyze.leaks.resolution;
+  if (resolution.frames != 0) {
+    const auto reader = TraceReader::Open(flags.file);
+    if (!reader.ok()) return reader.status();
+    resolution.operator_new = FindOperatorNew((*reader)->metadata().modules, options->symbolizer);
+  }
+  symbolizer::SymbolizerProcess symbolizer(options->symbolizer);
+  symbolizer.StartForkServer();
+  Summary summary;
+  auto& trace = LeakUntilExit(AnalyzeUntilInterrupted(flags, &*options, &symbolizer, &summary));
+  if (!trace.ok()) return trace.status();
+  if (trace->analysis.coverage.interrupted) {
+    *exit_code = kExitInterrupted;
+    progress.Clear();
+    if (!WarnInterrupted(trace->analysis)) return absl::OkStatus();
+  }
+
+  const StackTable& stacks = *trace->stacks;
+  const SiteSymbols& symbols = LeakUntilExit(SiteSymbols(
+      trace->analysis, stacks,
+      SymbolizeBy(&symbolizer),
+      [&](double share) { progress.Report("symbolizing", share); }, questions.Stacks()));
+  auto& view = LeakUntilExit(ViewOf(trace->analysis, symbols, options->frames, summary));
+  if (!view.ok()) return view.status();
+  AnalyzedTrace chosen;
+  if (view->filtered() && !options->series) {
+    absl::StatusOr<AnalyzedTrace> of_sites = ChooseSites(flags, *trace, *view, &*options);
+    if (!of_sites.ok()) return of_sites.status();
+    chosen = *std::move(of_sites);
+    if (chosen.analysis.coverage.interrupted && !trace->analysis.coverage.interrupted) {
+      *exit_code = kExitInterrupted;
+      progress.Clear();
+      if (!WarnInterrupted(chosen.analysis)) return absl::OkStatus();
+    }
+    view = ReportView::Create(chosen.analysis, symbols, options->frames);
+    if (!view.ok()) return view.status();
+  }
+  if (options->series) {
+    progress.Clear();
+    WarnAboutLosses(flags, options->format, trace->analysis.coverage);
+    return WriteSeries(flags, *options, *view);
+  }
+  status = view->ChooseLeaks(options->scan, options->leak_kinds);
+  if (!status.ok()) return status;
+  status = Suppress(flags, *options, *view, questions.held(), &suppressions, stacks,
+                    view->filtered() ? &chosen.analysis : &trace->analysis);
+  if (!status.ok()) return status;
+  for (LeakScan& scan : (view->filtered() ? chosen : *trace).analysis.leak_scans) {
+    if (&scan == view->leak_scan()) gate::MarkOfRuntime(*view, &scan);
+  }
+  status = questions.Answer(*view, stacks, options->analyze.leaks.resolution,
+                            options->symbolizer);
+  if (!status.ok()) return status;
+  progress.Clear();
+  WarnAboutLosses(flags, options->format, trace->analysis.coverage);
+  if (options->format == ReportFormat::kSqlite) return sqlite::WriteSqlite(*view, flags.output);
+
+  // Opened last: an error before this leaves no file, and an old one as it was.
+  absl::StatusOr<Output> out = Output::Open(flags.output);
+  if (!out.ok()) return out.status();
+  if (options->format == ReportFormat::kHeaptrack) {
+    status = viewers::RenderHeaptrack(*view, flags.file, trace->stacks.get(), *out);
+    return status.ok() ? out->Commit() : status;
+  }
+  return Render(flags, *options, *view, questions.answers(), *out);
+}
+
+}  // namespace
+
+void RegisterReportCommand(CLI::App& app, int* exit_code) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* command = app.add_subcommand("report", "Where the memory of a traced program went");
+  AddReportOptions(command, flags.get());
+  command->callback([flags, exit_code] {
+    bool skipped = false;
+    flags->file = flags->files.front();
+    LimitMemory();
+    const absl::Status status = MeansATree(*flags)
+                                    ? ReportTree(*flags, &skipped)
+                                    : Report(*flags, exit_code);
+    if (skipped) *exit_code = kExitFailed;
+    if (!status.ok()) *exit_code = ExitCodeOf(status);
+  });
+}
+
+}  // namespace memtrace::report

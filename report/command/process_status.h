@@ -1,0 +1,37 @@
+// ProcessStatus: what /proc says of a process that is asked for its leaks.
+//
+// A *task* is a directory of /proc with a status file: /proc/PID, or /proc/PID/task/TID.
+
+#ifndef MEMTRACE_REPORT_COMMAND_PROCESS_STATUS_H_
+#define MEMTRACE_REPORT_COMMAND_PROCESS_STATUS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace memtrace::report {
+
+// The value of the field `name` ("SigCgt:" and the like); empty: it is not there.
+std::string StatusField(const std::string& task, absl::string_view name);
+
+// The tasks of all threads of the process; none: it is gone.
+struct ThreadTask {
+  int id = 0;
+  std::string task;
+};
+std::vector<ThreadTask> ThreadsOf(int pid);
+
+// Whether the thread has ended. The first thread of a process may end while the process goes on.
+bool ThreadHasEnded(const std::string& task);
+
+// Whether all threads stand still, by a signal or a debugger.
+bool IsStopped(int pid);
+
+// The number that the process has for itself: in its own pid namespace, as in a container.
+uint32_t PidForItself(int pid);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_COMMAND_PROCESS_STATUS_H_

@@ -1,0 +1,140 @@
+#include "report/command/running_trace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "format/event_words.h"
+#include "format/trace_format.h"
+#include "report/base/unique_fd.h"
+#include "report/command/process_status.h"
+#include "report/run/spool_directory.h"
+#include "report/trace/trace_reader.h"
+
+namespace memtrace::report {
+namespace {
+
+// A path that another process named. Nothing is opened that is no plain file, nor a link, and
+// nothing waited for.
+bool IsTraceOf(uint32_t pid, const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  format::FileHeader header = {};
+  return fd.ok() && pread(fd.get(), &header, sizeof(header), 0) == ssize_t{sizeof(header)} &&
+         memcmp(header.magic, format::kFileMagic, sizeof(header.magic)) == 0 && header.pid == pid;
+}
+
+// Whether it is the file of a line of maps. "7ff9-7ffa rw-s 00000000 fe:00 1134612   /x.mtr"
+// has the inode in its fifth field. The device is another there on some file systems.
+bool IsFileOfLine(const std::string& path, const std::string& line) {
+  const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(' ', 5));
+  uint64_t inode = 0;
+  struct stat info;
+  return fields.size() == 6 && absl::SimpleAtoi(fields[4], &inode) &&
+         stat(path.c_str(), &info) == 0 && info.st_ino == inode;
+}
+
+// Whether the process was started with another file system below "/" than ours, as in a container.
+// One that went there by itself (chroot) has its files where we have them.
+bool HasRootOfItsOwn(int pid, const std::string& its_root) {
+  struct stat its, ours;
+  if (stat(absl::StrCat(its_root, "/").c_str(), &its) != 0 || stat("/", &ours) != 0 ||
+      (its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)) {
+    return false;
+  }
+  // Of other mounts it is "/".
+  std::error_code error;
+  const std::string root = std::filesystem::read_symlink(its_root, error);
+  const std::string program =
+      std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
+  return root == "/" || absl::StartsWith(program, absl::StrCat(root, "/"));
+}
+
+bool HasAllocation(std::span<const uint64_t> words) {
+  for (size_t i = 0; i < words.size();) {
+    const format::EventKind kind = format::KindOf(words[i]);
+    if (format::EventKind::kMalloc <= kind && kind <= format::EventKind::kReallocIntent) {
+      return true;
+    }
+    const uint32_t length = format::EventWords(words[i]);
+    if (length == 0) break;  // the words are damaged
+    i += length;
+  }
+  return false;
+}
+
+bool HasAllocation(TraceReader& reader) {
+  std::vector<uint64_t> words;
+  for (const ThreadStream& stream : reader.streams()) {
+    for (const BlockRef& block : stream.blocks) {
+      if (reader.ReadEvents(stream, block, &words) && HasAllocation(words)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<RunningTrace> FindRunningTrace(int pid) {
+  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
+  if (!maps) {
+    return absl::NotFoundError(
+        errno == ENOENT ? absl::StrCat("there is no process ", pid)
+                        : absl::StrCat("process ", pid, ": ", strerror(errno),
+                                       ": ask as its user, or as root"));
+  }
+  const uint32_t pid_for_itself = PidForItself(pid);
+  const std::string its_root = absl::StrCat("/proc/", pid, "/root");
+  const bool has_own_root = HasRootOfItsOwn(pid, its_root);
+  std::set<std::string> seen;
+  RunningTrace similar;
+  bool library = false;
+  for (std::string line; std::getline(maps, line);) {
+    library |= line.find("/libmemtrace.so") != line.npos;
+    const size_t slash = line.find('/');
+    if (slash == line.npos || line.find("rw-s") == line.npos) continue;
+    const std::string path = line.substr(slash);
+    if (!seen.insert(path).second) continue;
+    for (const std::string& root : {std::string(), its_root}) {
+      const RunningTrace trace = {absl::StrCat(root, path),
+                                  root.empty() && !has_own_root ? "" : its_root};
+      if (!IsTraceOf(pid_for_itself, trace.path)) continue;
+      if (IsFileOfLine(trace.path, line)) return trace;
+      if (similar.path.empty()) similar = trace;
+    }
+  }
+  // Of stacked file systems the kernel has another number there.
+  if (!similar.path.empty()) return similar;
+  if (library) {
+    return absl::NotFoundError(absl::StrCat(
+        "process ", pid, " records to no file that can be opened here, or not any more"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("process ", pid, " is not traced: start it with memtrace run"));
+}
+
+// What `memtrace run` has packed is in another file.
+bool HasAllocations(const RunningTrace& trace) {
+  for (const std::string& path : {trace.path, absl::StrCat(trace.path, kPackedSuffix)}) {
+    const auto reader = TraceReader::Open(path);
+    if (reader.ok() && HasAllocation(**reader)) return true;
+  }
+  return false;
+}
+
+}  // namespace memtrace::report

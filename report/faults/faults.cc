@@ -1,0 +1,113 @@
+#include "report/faults/faults.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/model/timeline.h"
+
+namespace memtrace::report {
+namespace {
+
+// No process has as many faults: it is damage, and differences must not overflow.
+constexpr uint64_t kImpossible = uint64_t{1} << 52;
+
+// Pearson's coefficient of pairs, in one pass.
+class Correlation {
+ public:
+  void Add(double x, double y) {
+    ++n_;
+    const double dx = x - mean_x_, dy = y - mean_y_;
+    mean_x_ += dx / n_;
+    mean_y_ += dy / n_;
+    xx_ += dx * (x - mean_x_);
+    yy_ += dy * (y - mean_y_);
+    xy_ += dx * (y - mean_y_);
+  }
+  bool known() const { return n_ >= 2 && xx_ > 0 && yy_ > 0; }
+  double value() const { return known() ? xy_ / std::sqrt(xx_ * yy_) : 0; }
+
+ private:
+  double n_ = 0, mean_x_ = 0, mean_y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
+};
+
+}  // namespace
+
+void FaultCollector::Add(UsageSample sample) {
+  if (std::max(sample.minor_faults, sample.major_faults) >= kImpossible) return;
+  if (any_ && (sample.minor_faults < last_.minor_faults ||
+               sample.major_faults < last_.major_faults || sample.time_ns < last_.time_ns)) {
+    return;
+  }
+  // The library may have counted faults of its own that the kernel's figure does not have yet.
+  if (any_ && sample.program_minor_faults() < last_.program_minor_faults()) {
+    sample.tool_minor_faults = sample.minor_faults - last_.program_minor_faults();
+  }
+  any_ = true;
+  last_ = sample;
+  peak_rss_bytes_ = std::max({peak_rss_bytes_, sample.rss_bytes, sample.peak_rss_bytes});
+  if (count_++ % stride_ != 0) return;
+  if (samples_.size() == kMaxSamples) {
+    for (size_t i = 0; i < kMaxSamples / 2; ++i) samples_[i] = samples_[2 * i];
+    samples_.resize(kMaxSamples / 2);
+    stride_ *= 2;
+  }
+  samples_.push_back(sample);
+}
+
+std::span<const UsageSample> FaultCollector::samples() {
+  if (any_ && samples_.back().time_ns != last_.time_ns) {
+    if (samples_.size() > kMaxSamples) samples_.pop_back();
+    samples_.push_back(last_);
+  }
+  return samples_;
+}
+
+void FaultCollector::Finish(const Range& range, Faults* faults) {
+  const std::span<const UsageSample> all = samples();
+  if (all.empty()) return;
+  std::vector<UsageSample> inside;
+  Correlation live, allocated;
+  for (const UsageSample& sample : all) {
+    if (sample.time_ns < range.from_ns || sample.time_ns > range.to_ns) continue;
+    if (!inside.empty()) {
+      const UsageSample& before = inside.back();
+      const auto minor = static_cast<double>(sample.program_minor_faults()) -
+                         static_cast<double>(before.program_minor_faults());
+      live.Add(static_cast<double>(sample.live_bytes) - static_cast<double>(before.live_bytes),
+               minor);
+      allocated.Add(static_cast<double>(sample.bytes_allocated - before.bytes_allocated), minor);
+    }
+    inside.push_back(sample);
+  }
+  if (range.whole()) {
+    // Also the faults before the first sample: of the program's start.
+    faults->minor = all.back().program_minor_faults();
+    faults->major = all.back().major_faults;
+    faults->tool_minor = all.back().tool_minor_faults;
+  } else {
+    const FaultCounts from = FaultsAt(all, {}, range.from_ns), to = FaultsAt(all, {}, range.to_ns);
+    faults->minor = static_cast<uint64_t>(std::llround(to.minor) - std::llround(from.minor));
+    faults->major = static_cast<uint64_t>(std::llround(to.major) - std::llround(from.major));
+    if (!inside.empty()) {
+      faults->tool_minor = inside.back().tool_minor_faults - inside.front().tool_minor_faults;
+    }
+  }
+  faults->peak_rss_bytes = peak_rss_bytes_;
+  faults->correlation_known = inside.size() >= 3 && live.known() && allocated.known();
+  if (faults->correlation_known) {
+    faults->correlation_live = live.value();
+    faults->correlation_allocated = allocated.value();
+  }
+  faults->samples = std::move(inside);
+}
+
+void CountToTheEnd(uint64_t minor, uint64_t major, uint64_t own, Faults* faults) {
+  if (std::max(minor, major) >= kImpossible || minor < faults->minor) return;
+  // The library may have counted faults of its own that the kernel's figure does not have yet.
+  own = std::min(minor - faults->minor, std::max(own, faults->tool_minor));
+  faults->minor = minor - own;
+  faults->tool_minor = own;
+  faults->major = std::max(faults->major, major);
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,34 @@
+#include "report/leak/operator_new.h"
+
+#include <string_view>
+
+#include "format/trace_format.h"
+#include "symbolizer/named_functions.h"
+
+namespace memtrace::report {
+namespace {
+
+// operator new(unsigned long, ...), operator new[](unsigned long, ...)
+constexpr std::string_view kNewNames[] = {"_Znwm", "_Znam"};
+
+}  // namespace
+
+std::vector<leak::CodeRange> FindOperatorNew(const std::vector<ModuleRecord>& modules,
+                                             const symbolizer::Options& symbolizer) {
+  std::vector<leak::CodeRange> ranges;
+  for (const ModuleRecord& record : modules) {
+    const ModuleInfo& module = record.info;
+    const std::string_view name =
+        std::string_view(module.path).substr(module.path.rfind('/') + 1);  // npos + 1 is 0
+    if (!name.starts_with("libstdc++") && !name.starts_with("libc++")) continue;
+    const bool permanent = (module.flags & format::kModulePermanent) != 0;
+    for (const symbolizer::NamedRange& range :
+         symbolizer::FindNamedFunctions(symbolizer, {module.path, module.build_id}, kNewNames)) {
+      ranges.push_back({permanent ? format::kPermanentInstance : module.id.value,
+                        module.bias + range.begin, module.bias + range.end});
+    }
+  }
+  return ranges;
+}
+
+}  // namespace memtrace::report

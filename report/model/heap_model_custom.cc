@@ -1,0 +1,411 @@
+// HeapModel's custom blocks: pools, allocators of the program's own, and blocks that are
+// never leaks.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "report/model/heap_model.h"
+#include "symbolizer/huge_pages.h"
+
+namespace memtrace::report {
+
+CustomBlocks& HeapModel::custom() {
+  if (custom_ == nullptr) {
+    custom_ = std::make_unique<CustomBlocks>();
+    table_.ForEach([&](const HeldBlock& block) { custom_->AddMallocBlock(block.address()); });
+  }
+  return *custom_;
+}
+
+HeapModel::SiteState* HeapModel::SiteOfHolder(const CustomBlocks::Block& block) {
+  if (block.holder.number != 0) {
+    const auto holder = custom_->blocks().find(block.holder);
+    return holder != custom_->blocks().end() ? &sites_[holder->second.held.site] : nullptr;
+  }
+  const HeldBlock* holder = block.holder.address != 0 ? table_.Find(block.holder.address) : nullptr;
+  return holder != nullptr ? &sites_[holder->site] : nullptr;
+}
+
+void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool, uint64_t time) {
+  if (alloc.address == 0) return;
+  CustomBlocks& custom = this->custom();
+  const auto old = custom.Find(alloc.address, pool);
+  if (old != custom.blocks().end()) {
+    CountUnseenFree(alloc.address, time);
+    EndCustom(old, stream, time);
+  }
+  Threads& thread = threads_[stream];
+  const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
+  CustomBlocks::Block block;
+  block.pool_address = pool;
+  if (pool != 0) block.pool = custom.PoolAt(pool) + 1;
+  HeldBlock& held = block.held;
+  held.address_flags = alloc.address;
+  held.size_waste = size;
+  held.thread = static_cast<uint32_t>(stream);
+  held.time_ns = time;
+  held.site = SiteOf(alloc.stack, alloc.function);
+  if (thread.leaks_disabled) held.set(HeldBlock::kIgnored);
+  if (options_.watch != nullptr) options_.watch->Placed(alloc.address, true, time);
+  const bool chosen = everything_ || IsChosen(thread, sites_[held.site], size, time);
+  const bool counted = chosen && !alloc.stopped;
+  if (!counted) held.set(HeldBlock::kUncounted);
+  if (alloc.stopped) {
+    held.set(HeldBlock::kStopped);
+    ++stopped_allocations_;
+  }
+
+  bool holder_counted = false;
+  const auto holder = custom.FindHolder(alloc.address, size);
+  if (holder != custom.blocks().end()) {
+    block.holder = holder->first;
+    holder_counted = !holder->second.held.has(HeldBlock::kUncounted);
+  } else if (const HeldBlock* of_malloc = custom.FindMallocBlock(alloc.address, &table_);
+             of_malloc != nullptr &&
+             alloc.address - of_malloc->address() + size <= of_malloc->size()) {
+    block.holder = {of_malloc->address(), 0};
+    holder_counted = !of_malloc->has(HeldBlock::kUncounted);
+  }
+  if (!counted) {
+    if (InRange(time) && !alloc.stopped) left_out_.Allocated(held.site, time, 1);
+    custom.Insert(block);
+    return;
+  }
+  if (holder_counted) {
+    SiteState& from = *SiteOfHolder(block);
+    BeforeChange(from);
+    // No more than is there, should blocks overlap that cannot.
+    block.taken_bytes = std::min(size, from.live_bytes);
+    from.live_bytes -= block.taken_bytes;
+    from.interval_low = std::min(from.interval_low, from.live_bytes);
+  }
+  custom.Insert(block);
+
+  thread.allocations += 1;
+  thread.bytes_allocated += size;
+  thread.live_bytes += size;
+  thread.first_time_ns = std::min(thread.first_time_ns, time);
+  thread.last_time_ns = std::max(thread.last_time_ns, time);
+  SiteState& site = sites_[held.site];
+  BeforeChange(site);
+  if (site.allocations == 0) site.first_time_ns = time;
+  site.allocations += 1;
+  site.last_time_ns = time;
+  site.bytes_allocated += size;
+  site.live_bytes += size;
+  site.live_blocks += 1;
+  Rose(site);
+  site.largest_bytes = std::max(site.largest_bytes, size);
+  const size_t size_class = std::bit_width(size);
+  sizes_.allocations[size_class] += 1;
+  sizes_.bytes[size_class] += size;
+  counters_.allocations += 1;
+  counters_.bytes_allocated += size;
+  counters_.live_bytes += size - block.taken_bytes;
+  counters_.live_blocks += 1;
+  window_max_ = std::max(window_max_, counters_.live_bytes);
+  if (counters_.live_bytes > peak_bytes_) {
+    peak_bytes_ = counters_.live_bytes;
+    peak_blocks_ = counters_.live_blocks;
+    peak_time_ns_ = time;
+    peak_event_ = checkpoint_ = event_;
+  }
+  if (block.pool != 0) {
+    CustomBlocks::Pool& of = custom.pools()[block.pool - 1];
+    ++of.allocations;
+    ++of.live_blocks;
+    of.bytes_allocated += size;
+    of.live_bytes += size;
+    of.peak_bytes = std::max(of.peak_bytes, of.live_bytes);
+  }
+}
+
+// Ends what is in it, then the block itself.
+void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint64_t time) {
+  const CustomBlocks::Key key = at->first;
+  const HeldBlock held = at->second.held;
+  for (const CustomBlocks::Key& inner :
+       custom_->BlocksIn(key.address, key.address + std::max<uint64_t>(held.size(), 1))) {
+    if (inner <= key) continue;
+    EndCustom(custom_->blocks().find(inner), stream, time);
+  }
+  at = custom_->blocks().find(key);
+  const CustomBlocks::Block block = at->second;
+  SiteState* const holder = block.taken_bytes != 0 ? SiteOfHolder(block) : nullptr;
+  custom_->Erase(at);
+  if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
+  Threads& thread = threads_[stream];
+  if (!held.has(HeldBlock::kUncounted) || InRange(time)) {
+    thread.last_time_ns = std::max(thread.last_time_ns, time);
+  }
+  if (held.has(HeldBlock::kStopped)) {
+    ++stopped_frees_;
+    return;
+  }
+  if (held.has(HeldBlock::kUncounted)) {
+    if (!InRange(time)) return;
+    left_out_.Freed(held.site, time, 1);
+    if (IsEarlier(held)) ++earlier_frees_;
+    return;
+  }
+  const uint64_t size = held.size();
+  thread.frees += 1;
+  threads_[held.thread].live_bytes -= size;
+  thread.first_time_ns = std::min(thread.first_time_ns, time);
+  SiteState& site = sites_[held.site];
+  BeforeChange(site);
+  site.live_bytes -= std::min(size, site.live_bytes);
+  site.live_blocks -= 1;
+  Fell(site, held.site, time, time - std::min(time, held.time_ns), size);
+  site.frees += 1;
+  if (held.thread != stream) site.freed_by_other_thread += 1;
+  uint64_t given_back = 0;
+  if (holder != nullptr) {
+    BeforeChange(*holder);
+    holder->live_bytes += block.taken_bytes;
+    holder->interval_high = std::max(holder->interval_high, holder->live_bytes);
+    given_back = block.taken_bytes;
+  }
+  counters_.frees += 1;
+  counters_.live_bytes -= size - given_back;
+  counters_.live_blocks -= 1;
+  if (block.pool != 0) {
+    CustomBlocks::Pool& of = custom_->pools()[block.pool - 1];
+    ++of.frees;
+    --of.live_blocks;
+    of.live_bytes -= size;
+  }
+}
+
+void HeapModel::EndBlocksIn(const HeldBlock& block, size_t stream, uint64_t time) {
+  const uint64_t begin = block.address();
+  for (const CustomBlocks::Key& inner :
+       custom_->BlocksIn(begin, begin + std::max<uint64_t>(block.size(), 1))) {
+    const auto at = custom_->blocks().find(inner);
+    if (at != custom_->blocks().end()) EndCustom(at, stream, time);
+  }
+}
+
+std::vector<CustomBlocks::Key> HeapModel::TakeBlocksOff(const HeldBlock& holder) {
+  std::vector<CustomBlocks::Key> held;
+  for (const CustomBlocks::Key& key :
+       custom_->BlocksIn(holder.address(), holder.address() + holder.size())) {
+    CustomBlocks::Block& block = custom_->blocks().find(key)->second;
+    if (block.holder != CustomBlocks::Key{holder.address(), 0}) continue;
+    sites_[holder.site].live_bytes += block.taken_bytes;
+    held.push_back(key);
+  }
+  return held;
+}
+
+void HeapModel::PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held,
+                            size_t stream, uint64_t time) {
+  const HeldBlock* holder = table_.Find(address);
+  for (const CustomBlocks::Key& key : held) {
+    const auto at = custom_->blocks().find(key);
+    CustomBlocks::Block& block = at->second;
+    if (holder == nullptr) {
+      block.holder = {};
+      counters_.live_bytes += block.taken_bytes;
+      block.taken_bytes = 0;
+      continue;
+    }
+    sites_[holder->site].live_bytes -= block.taken_bytes;
+    const uint64_t end = key.address + block.held.size();
+    if (end > holder->address() + holder->size()) EndCustom(at, stream, time);
+  }
+}
+
+void HeapModel::CustomFree(size_t stream, uint64_t address, uint64_t pool, uint64_t time) {
+  CustomBlocks& custom = this->custom();
+  const auto at = custom.Find(address, pool);
+  if (at != custom.blocks().end()) {
+    EndCustom(at, stream, time);
+  } else if (InRange(time) && threads_[stream].selected) {
+    ++unknown_frees_;
+  }
+}
+
+void HeapModel::CreatePool(size_t stream, uint64_t pool, std::string_view name, StackId stack,
+                           uint64_t time) {
+  DestroyPool(stream, pool, time);  // should the trace not have the end of the last one here
+  custom().CreatePool(pool, name, stack, time);
+}
+
+void HeapModel::DestroyPool(size_t stream, uint64_t pool, uint64_t time) {
+  CustomBlocks& custom = this->custom();
+  for (const CustomBlocks::Key& key : custom.BlocksOf(pool)) {
+    const auto at = custom.blocks().find(key);
+    if (at != custom.blocks().end()) EndCustom(at, stream, time);
+  }
+  custom.ForgetPool(pool);
+}
+
+void HeapModel::IgnoreBlock(uint64_t address) {
+  HeldBlock* exact = table_.Find(address);
+  if (custom_ != nullptr) {
+    const auto inner = custom_->FindHolder(address, 1);
+    if (inner != custom_->blocks().end()) {
+      inner->second.held.set(HeldBlock::kIgnored);
+      return;
+    }
+  }
+  if (exact == nullptr) exact = custom().FindMallocBlock(address, &table_);
+  if (exact != nullptr) exact->set(HeldBlock::kIgnored);
+}
+
+void HeapModel::DisableLeaks(uint32_t serial, bool disabled) {
+  uint32_t of_thread = serial;
+  for (const Threads& thread : threads_) {
+    if (thread.serial == serial) of_thread = thread.of_thread;
+  }
+  for (Threads& thread : threads_) {
+    if (thread.of_thread == of_thread) thread.leaks_disabled = disabled;
+    leaks_were_disabled_ |= thread.leaks_disabled;
+  }
+}
+
+std::vector<HeldBlock> HeapModel::CopyLive() const {
+  std::vector<HeldBlock> blocks;
+  ReserveInHugePages(blocks, table_.size() + (custom_ != nullptr ? custom_->blocks().size() : 0));
+  if (custom_ == nullptr) {
+    table_.ForEach([&](const HeldBlock& block) { blocks.push_back(block); });
+    return blocks;
+  }
+  const Holders holders = FindHolders();
+  table_.ForEach([&](const HeldBlock& block) {
+    if (!holders.of_malloc.contains(block.address())) blocks.push_back(block);
+  });
+  for (const auto& [key, block] : custom_->blocks()) {
+    if (!holders.custom.contains(key.number)) blocks.push_back(block.held);
+  }
+  return blocks;
+}
+
+namespace {
+
+// `inner` are in the order of their addresses.
+void AddWhatIsLeft(const HeldBlock& holder, const std::vector<const HeldBlock*>& inner,
+                   std::vector<HeldBlock>* pieces) {
+  uint64_t at = holder.address();
+  const uint64_t end = at + holder.size();
+  bool more = false;
+  const auto add = [&](uint64_t to, uint64_t waste) {
+    if (at >= to && waste == 0) return;
+    HeldBlock piece = holder;
+    piece.address_flags = (holder.address_flags & ~format::kAddressMask) | at;
+    piece.size_waste = (to - at) | waste << HeldBlock::kSizeBits;
+    if (std::exchange(more, true)) piece.set(HeldBlock::kMore);
+    pieces->push_back(piece);
+  };
+  for (const HeldBlock* block : inner) {
+    add(std::min(block->address(), end), 0);
+    at = std::clamp(block->address() + block->size(), at, end);
+  }
+  add(end, holder.waste());
+}
+
+}  // namespace
+
+std::vector<HeldBlock> HeapModel::CopyLiveBytes() const {
+  std::vector<HeldBlock> blocks = CopyLive();
+  if (custom_ == nullptr) return blocks;
+  absl::btree_map<CustomBlocks::Key, std::vector<const HeldBlock*>> inner_of;
+  for (const auto& [key, block] : custom_->blocks()) {
+    if (block.holder.address != 0) inner_of[block.holder].push_back(&block.held);
+  }
+  for (const auto& [key, inner] : inner_of) {
+    const HeldBlock* holder = nullptr;
+    if (key.number == 0) {
+      holder = table_.Find(key.address);
+    } else if (const auto custom = custom_->blocks().find(key); custom != custom_->blocks().end()) {
+      holder = &custom->second.held;
+    }
+    if (holder != nullptr) AddWhatIsLeft(*holder, inner, &blocks);
+  }
+  return blocks;
+}
+
+HeapModel::Holders HeapModel::FindHolders() const {
+  Holders holders;
+  if (custom_ == nullptr) return holders;
+  for (const auto& [key, block] : custom_->blocks()) {
+    if (block.holder.number != 0) {
+      holders.custom.insert(block.holder.number);
+    } else if (block.holder.address != 0) {
+      holders.of_malloc.insert(block.holder.address);
+    }
+  }
+  return holders;
+}
+
+std::vector<LiveBlock> HeapModel::LiveBlocks() const {
+  std::vector<LiveBlock> live;
+  live.reserve(table_.size() + (custom_ != nullptr ? custom_->blocks().size() : 0));
+  const Holders holders = FindHolders();
+  const auto add = [&](const HeldBlock& block, bool holds, uint32_t pool) {
+    if (block.has(HeldBlock::kUncounted)) return;
+    const SiteState& site = sites_[block.site];
+    live.push_back({block.address(), block.size(), site.stack, site.function, block.time_ns,
+                    block.has(HeldBlock::kIgnored), holds, pool});
+  };
+  table_.ForEach([&](const HeldBlock& block) {
+    add(block, holders.of_malloc.contains(block.address()), 0);
+  });
+  if (custom_ != nullptr) {
+    for (const auto& [key, block] : custom_->blocks()) {
+      add(block.held, holders.custom.contains(key.number), block.pool);
+    }
+  }
+  std::stable_sort(live.begin(), live.end(),
+                   [](const LiveBlock& a, const LiveBlock& b) { return a.address < b.address; });
+  return live;
+}
+
+// Does for custom blocks what FinishLive() does.
+void HeapModel::FinishCustom(Analysis* analysis) {
+  for (const auto& [key, block] : custom_->blocks()) {
+    const HeldBlock& held = block.held;
+    if (held.has(HeldBlock::kUncounted)) continue;
+    const uint64_t size = held.size();
+    Site& site = analysis->sites[held.site - 1];
+    site.live_first_time_ns = site.live_first_time_ns == 0
+                                  ? held.time_ns
+                                  : std::min(site.live_first_time_ns, held.time_ns);
+    site.live_last_time_ns = std::max(site.live_last_time_ns, held.time_ns);
+    analysis->threads[held.thread].live_bytes += size;
+    analysis->threads[held.thread].live_blocks += 1;
+    analysis->sizes.live_blocks[std::bit_width(size)] += 1;
+    analysis->sizes.live_bytes[std::bit_width(size)] += size;
+    if (block.taken_bytes == 0) continue;
+    const HeldBlock* holder = nullptr;
+    if (block.holder.number == 0) {
+      holder = table_.Find(block.holder.address);
+    } else if (const auto at = custom_->blocks().find(block.holder);
+               at != custom_->blocks().end()) {
+      holder = &at->second.held;
+    }
+    if (holder == nullptr) continue;
+    analysis->threads[holder->thread].live_bytes -= block.taken_bytes;
+    analysis->sizes.live_bytes[std::bit_width(holder->size())] -= block.taken_bytes;
+  }
+  for (const CustomBlocks::Pool& from : custom_->pools()) {
+    Pool pool;
+    pool.name = from.name;
+    pool.stack = from.stack;
+    pool.created = from.created;
+    pool.destroyed = from.destroyed;
+    pool.first_created_ns = from.first_created_ns;
+    pool.allocations = from.allocations;
+    pool.frees = from.frees;
+    pool.bytes_allocated = from.bytes_allocated;
+    pool.live_bytes = from.live_bytes;
+    pool.live_blocks = from.live_blocks;
+    pool.peak_bytes = from.peak_bytes;
+    analysis->pools.push_back(std::move(pool));
+  }
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,303 @@
+// LiveTable: the blocks that are live now, by address.
+//
+// Open addressing with linear probing; erasing shifts the entries behind back, so
+// that no tombstones pile up in a trace of billions of frees. An entry is half a
+// cache line, and a lookup far from any cache: Prefetch() some events ahead.
+//
+// What is allocated in a row mostly lies in a row. So in a table too large for the cache not an
+// address is hashed but 256 bytes of addresses, to four entries in a row, two cache lines: it is
+// read a quarter as often. Where blocks are 16 bytes apart too many belong to the same four; a
+// table that finds itself crowded when it grows hashes each address from then on. A small table
+// does so too: there an entry more to pass costs more than a line more to read.
+//
+// It grows where it stands: with a copy it would take half as much again, and memory that
+// nobody has touched yet costs more than all else that is done to an entry.
+//
+// Addresses from a hostile trace may be chosen so that all belong into one place. Where
+// an entry lands much too far from its home the table takes another hash, by a factor
+// that nobody outside knows.
+//
+// Pointers to entries are good until the next FindOrInsert() or Erase().
+
+#ifndef MEMTRACE_REPORT_MODEL_LIVE_TABLE_H_
+#define MEMTRACE_REPORT_MODEL_LIVE_TABLE_H_
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <random>
+#include <vector>
+
+#include "format/event_words.h"
+#include "symbolizer/huge_pages.h"
+
+namespace memtrace::report {
+
+struct HeldBlock {
+  enum Flags : uint64_t {
+    kUncounted = 1,  // allocated outside the range or by another thread than asked for
+    kLimbo = 2,      // between a realloc's intent and its result
+    kMapped = 4,     // has a mapping of its own
+    kIgnored = 8,    // never a leak: LiveBlock::ignored
+    kStopped = 16,   // allocated while the recording was stopped: format::kStoppedSlot
+    kMore = 32,      // of HeapModel::CopyLiveBytes(): more of the block before, none of its own
+  };
+  // Above the flags, how often it was reallocated so far; kLongChain: UsageFold knows.
+  static constexpr unsigned kChainShift = 48 + 6;
+  static constexpr uint32_t kLongChain = (1u << (64 - kChainShift)) - 1;
+  static constexpr uint64_t kSizeBits = 48;
+  static constexpr uint64_t kMaxSize = (uint64_t{1} << kSizeBits) - 1;
+  static constexpr uint64_t kMaxWaste = 0xffff;
+
+  uint64_t address_flags = 0;  // 48 bits of address, Flags and the chain above; 0: empty
+  uint64_t size_waste = 0;     // 48 bits of size; usable minus requested above, at most kMaxWaste
+  uint32_t site = 0;
+  uint32_t thread = 0;         // that allocated it
+  uint64_t time_ns = 0;
+
+  uint64_t address() const { return address_flags & format::kAddressMask; }
+  uint64_t size() const { return size_waste & kMaxSize; }
+  uint64_t waste() const { return size_waste >> kSizeBits; }
+  bool has(Flags flag) const { return (address_flags >> 48 & flag) != 0; }
+  uint32_t chain() const { return static_cast<uint32_t>(address_flags >> kChainShift); }
+  void set_chain(uint32_t chain) {
+    address_flags = (address_flags & ((uint64_t{1} << kChainShift) - 1)) | uint64_t{chain}
+                                                                               << kChainShift;
+  }
+  void set(Flags flag) { address_flags |= static_cast<uint64_t>(flag) << 48; }
+  void clear(Flags flag) { address_flags &= ~(static_cast<uint64_t>(flag) << 48); }
+};
+static_assert(sizeof(HeldBlock) == 32);
+
+class LiveTable {
+ public:
+  LiveTable() {
+    Scatter();
+    Allocate(kFirstSlots);
+  }
+  ~LiveTable() { munmap(slots_, mapped_bytes_); }
+  LiveTable(const LiveTable&) = delete;
+  LiveTable& operator=(const LiveTable&) = delete;
+
+  size_t size() const { return size_; }
+
+  // nullptr: no such block is live. `address` is not 0.
+  HeldBlock* Find(uint64_t address) {
+    for (size_t i = Home(address);; i = (i + 1) & mask_) {
+      HeldBlock& slot = slots_[i];
+      if (slot.address() == address) return &slot;
+      if (slot.address_flags == 0) return nullptr;
+    }
+  }
+
+  const HeldBlock* Find(uint64_t address) const {
+    return const_cast<LiveTable*>(this)->Find(address);
+  }
+
+  // The same of a block with no flag set: one that has any is not found.
+  HeldBlock* FindPlain(uint64_t address) {
+    for (size_t i = Home(address);; i = (i + 1) & mask_) {
+      HeldBlock& slot = slots_[i];
+      if (slot.address_flags == address) return &slot;
+      if (slot.address_flags == 0) return nullptr;
+    }
+  }
+
+  bool Contains(uint64_t address) const {
+    for (size_t i = Home(address);; i = (i + 1) & mask_) {
+      if (slots_[i].address() == address) return true;
+      if (slots_[i].address_flags == 0) return false;
+    }
+  }
+
+  // The block at `address`: the live one, or a new one with nothing but its address
+  // and `*inserted` set.
+  HeldBlock* FindOrInsert(uint64_t address, bool* inserted) {
+    if (size_ >= limit_) [[unlikely]] Grow();
+    const size_t home = Home(address);
+    for (size_t i = home;; i = (i + 1) & mask_) {
+      HeldBlock& slot = slots_[i];
+      if (slot.address() == address) {
+        *inserted = false;
+        return &slot;
+      }
+      if (slot.address_flags == 0) {
+        slot.address_flags = address;
+        ++size_;
+        *inserted = true;
+        if (((i - home) & mask_) > kMaxProbes && !reseeded_) [[unlikely]] {
+          Reseed();
+          return Find(address);
+        }
+        return &slot;
+      }
+    }
+  }
+
+  void Erase(HeldBlock* block) {
+    size_t hole = static_cast<size_t>(block - slots_);
+    for (size_t i = (hole + 1) & mask_; slots_[i].address_flags != 0; i = (i + 1) & mask_) {
+      const size_t home = Home(slots_[i].address());
+      // The entry may move to the hole unless its home lies behind the hole.
+      if (((i - home) & mask_) >= ((i - hole) & mask_)) {
+        slots_[hole] = slots_[i];
+        hole = i;
+      }
+    }
+    slots_[hole].address_flags = 0;
+    --size_;
+  }
+
+  // False while the processor's cache holds the table: prefetching would cost more than it saves.
+  bool WantsPrefetch() const { return mapped_bytes_ > kNearBytes; }
+  void Prefetch(uint64_t address) const { __builtin_prefetch(&slots_[Home(address)], 1); }
+
+  template <typename Function>
+  void ForEach(Function function) const {
+    for (size_t i = 0; i <= mask_; ++i) {
+      if (slots_[i].address_flags != 0) function(slots_[i]);
+    }
+  }
+
+ private:
+  static constexpr size_t kFirstSlots = 1 << 12;
+  static constexpr size_t kCachedBytes = size_t{4} << 20;  // a power of two, as the table is
+  static constexpr size_t kNearBytes = size_t{2} << 20;
+  static constexpr size_t kMaxProbes = 4096;
+  static constexpr size_t kCrowded = 16;  // entries that a lookup has to pass, on average
+  static constexpr unsigned kGroup = 4;     // entries in a row,
+  static constexpr unsigned kStepBits = 6;  // and an entry for each 64 bytes of addresses
+
+  // The golden ratio parts what is counted by one: the low bits that all addresses have alike are
+  // taken from the factor.
+  static constexpr unsigned kGroupedShift = 8, kScatteredShift = 4;
+
+  // The high bits of a product are its best. In a group the last ones are the group's order.
+  size_t Home(uint64_t address) const {
+    return ((address & span_mask_) * factor_ >> shift_) ^ (address >> kStepBits & group_mask_);
+  }
+
+  void Allocate(size_t slots) {
+    void* memory = mmap(nullptr, slots * sizeof(HeldBlock), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    Take(memory, slots);
+  }
+
+  void Take(void* memory, size_t slots) {
+    mapped_bytes_ = slots * sizeof(HeldBlock);
+    PreferHugePages(memory, mapped_bytes_);
+    slots_ = static_cast<HeldBlock*>(memory);  // what is new is all zero: empty
+    mask_ = slots - 1;
+    shift_ = 64 - static_cast<unsigned>(__builtin_ctzll(slots));
+    // Each entry more that a lookup has to pass is a branch nobody foresees; each line that is not
+    // in the cache costs more than some of these.
+    limit_ = mapped_bytes_ <= kCachedBytes ? slots / 2 : slots / 4 * 3;
+  }
+
+  [[gnu::noinline]] void Grow() {
+    const size_t slots = 2 * (mask_ + 1);
+    if (mapped_bytes_ == kCachedBytes && !reseeded_) {
+      Group();
+      Rebuild(slots);
+    } else if (group_mask_ != 0 && IsCrowded()) {
+      Scatter();
+      Rebuild(slots);
+    } else {
+      GrowInPlace();
+    }
+  }
+
+  // A home is the high bits of a product: with one bit more it is at twice the place, but for the
+  // order in a group. From the last entry on each moves up into what is empty by then. The few
+  // that are too far behind their homes for that, or too near to the begin, go at the end; and
+  // those that would pass the table's end: what they find at its begin has not moved yet.
+  void GrowInPlace() {
+    const size_t slots = mask_ + 1;
+    void* const memory = mremap(slots_, mapped_bytes_, 2 * mapped_bytes_, MREMAP_MAYMOVE);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    Take(memory, 2 * slots);
+    std::vector<HeldBlock> late;
+    for (size_t i = slots; i-- > 0;) {
+      if (slots_[i].address_flags == 0) continue;
+      const HeldBlock block = slots_[i];
+      slots_[i].address_flags = 0;
+      size_t to = Home(block.address());
+      if (to <= i) to = mask_ + 1;
+      while (to <= mask_ && slots_[to].address_flags != 0) ++to;
+      if (to <= mask_) {
+        slots_[to] = block;
+      } else {
+        late.push_back(block);
+      }
+    }
+    for (const HeldBlock& block : late) Move(block);
+  }
+
+  void Move(const HeldBlock& block) {
+    size_t to = Home(block.address());
+    while (slots_[to].address_flags != 0) to = (to + 1) & mask_;
+    slots_[to] = block;
+  }
+
+  // Whether entries are far from their homes. Looks at the first slots only: their entries
+  // come from everywhere.
+  bool IsCrowded() const {
+    size_t entries = 0, passed = 0;
+    for (size_t i = 0; i < kFirstSlots; ++i) {
+      if (slots_[i].address_flags == 0) continue;
+      ++entries;
+      passed += (i - Home(slots_[i].address())) & mask_;
+    }
+    return passed > kCrowded * entries;
+  }
+
+  void Group() {
+    group_mask_ = kGroup - 1;
+    span_mask_ = ~uint64_t{(kGroup << kStepBits) - 1};
+    factor_ = seed_ >> kGroupedShift;
+  }
+
+  void Scatter() {
+    group_mask_ = 0;
+    span_mask_ = ~uint64_t{0};
+    factor_ = seed_ >> kScatteredShift;
+  }
+
+  [[gnu::noinline]] void Reseed() {
+    reseeded_ = true;
+    std::random_device random;
+    seed_ = random() | uint64_t{random()} << 32;
+    Scatter();
+    Rebuild(mask_ + 1);
+  }
+
+  void Rebuild(size_t slots) {
+    HeldBlock* const old = slots_;
+    const size_t old_slots = mask_ + 1, old_bytes = mapped_bytes_;
+    Allocate(slots);
+    for (size_t i = 0; i < old_slots; ++i) {
+      if (old[i].address_flags != 0) Move(old[i]);
+    }
+    munmap(old, old_bytes);
+  }
+
+  HeldBlock* slots_ = nullptr;
+  size_t mask_ = 0;
+  unsigned shift_ = 0;
+  uint64_t span_mask_ = 0;   // the bits of an address that are hashed
+  uint64_t group_mask_ = 0;  // kGroup - 1; 0: each address has a hash of its own
+  size_t limit_ = 0;
+  size_t size_ = 0;
+  size_t mapped_bytes_ = 0;
+  uint64_t seed_ = 0x9e3779b97f4a7c15;
+  uint64_t factor_ = 0;
+  bool reseeded_ = false;
+};
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_MODEL_LIVE_TABLE_H_

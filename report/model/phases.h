@@ -1,0 +1,65 @@
+// Phases and marks: what the program said of where it is (memtrace.h), with what the heap was
+// then; and instants of a run by their names.
+
+#ifndef MEMTRACE_REPORT_MODEL_PHASES_H_
+#define MEMTRACE_REPORT_MODEL_PHASES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "report/analysis/analysis.h"
+#include "report/model/heap_model.h"
+#include "report/trace/event_decoder.h"
+
+namespace memtrace::report {
+
+class TraceReader;
+
+// Collects the events of kPhase, in order.
+class PhaseCollector {
+ public:
+  // `usage`: the latest sample, of right before the event.
+  void Add(const ExtendedEvent& event, uint64_t time_ns, const HeapCounters& heap,
+           const UsageSample& usage);
+  // Ends the phases that are still open with the run, and puts all into `analysis`.
+  void Finish(uint64_t end_ns, const HeapCounters& heap, const UsageSample& usage,
+              Analysis* analysis);
+
+  // Writes the state into an archive, or reads it out of one (index/state_archive.h).
+  template <typename Archive>
+  void Fold(Archive& archive);
+  // Zeroes the figures that phases and marks have of the heap, but keeps both. See
+  // HeapModel::ForgetFigures().
+  void ForgetFigures();
+
+ private:
+  static constexpr size_t kMostNames = 10'000;
+  static constexpr size_t kMostOpen = 100'000;
+  static constexpr size_t kMostMarks = 1000;
+
+  struct Named {
+    Phase phase;
+    std::vector<Phase::Instant> open;  // the latest begin is the first to end
+  };
+  void End(Named* named, const Phase::Instant& end);
+
+  std::vector<Named> phases_;
+  absl::flat_hash_map<std::string, size_t> by_name_;
+  std::vector<Mark> marks_;
+  size_t open_ = 0;
+};
+
+// An instant by name: "phase:NAME", its begin or its end; "mark:NAME". With "#3" behind it the
+// third of that name, else the first.
+bool IsInstantName(absl::string_view text);
+// Nanoseconds since the start. `end`: of the phase. Reads the event blocks once. NotFound:
+// it lists what there is.
+absl::StatusOr<uint64_t> FindInstant(TraceReader& reader, absl::string_view name, bool end);
+
+}  // namespace memtrace::report
+
+#endif  // MEMTRACE_REPORT_MODEL_PHASES_H_

@@ -1,0 +1,136 @@
+#include "report/trace/event_cursor.h"
+
+namespace memtrace::report {
+
+EventCursor::EventCursor(TraceReader* reader, ReadAhead* ahead, size_t stream)
+    : reader_(reader), ahead_(ahead), stream_(stream) {
+  if (this->stream().first_ticks != 0) {
+    low_ticks_ = this->stream().first_ticks & kTickMask;
+    low_ = time_ = reader_->clock().ToNs(low_ticks_);
+  }
+}
+
+// Reads block_ into events_.
+bool EventCursor::Read() {
+  const BlockRef& block = stream().blocks[block_];
+  ahead_->Take(stream_, block_, &events_);
+  words_ = events_.words.data();
+  block_words_ = events_.words.size();
+  if (!reader_->NoteOutcome(block, events_.status)) return false;
+  if (events_.bad_word != SIZE_MAX) reader_->NoteBadEvent(block, events_.bad_word);
+  return true;
+}
+
+void EventCursor::End() {
+  done_ = true;
+  events_ = {};
+  words_ = nullptr;
+  block_words_ = 0;
+}
+
+bool EventCursor::LoadBlock() {
+  const std::vector<BlockRef>& blocks = stream().blocks;
+  for (; block_ < blocks.size(); ++block_) {
+    after_hole_ |= blocks[block_].after_hole;
+    if (!Read()) {
+      after_hole_ = true;
+      continue;
+    }
+    ahead_->CountUsed(block_words_ * sizeof(uint64_t));
+    low_ = std::max(low_, events_.begin_ns);
+    low_ticks_ = std::max(low_ticks_, events_.begin_ticks);
+    open_ended_ = blocks[block_].open_ended;
+    span_ = 0;
+    ++block_;
+    return true;
+  }
+  return false;
+}
+
+// Moves to the next span that has events, over blocks; or ends.
+void EventCursor::EnterSpan() {
+  for (;;) {
+    if (span_ == events_.spans.size()) {
+      if (high_ != UINT64_MAX) low_ = std::max(low_, high_);
+      low_ticks_ = std::max(low_ticks_, high_ticks_);
+      if (!LoadBlock()) {
+        End();
+        word_ = span_end_ = 0;
+        words_here_ = 0;
+        return;
+      }
+    } else if (span_ > 0) {
+      low_ = std::max(low_, high_);
+      low_ticks_ = std::max(low_ticks_, high_ticks_);
+    }
+    const EventBlock::Span& span = events_.spans[span_];
+    word_ = span_ == 0 ? 0 : events_.spans[span_ - 1].next;
+    span_end_ = span.end;
+    high_ = std::max(span.high, low_);
+    high_ticks_ = span.ticks;
+    ++span_;
+    events_left_ = span.events;
+    if (span.events > 0) {
+      if (high_ != UINT64_MAX) {
+        const double even = static_cast<double>(high_ - low_) / span.events;
+        pace_ = last_pace_ >= 0 ? std::min(even, last_pace_) : even;
+        last_pace_ = even;
+      } else {
+        // No end is known; the sum must stay a time.
+        pace_ = std::min(std::max(last_pace_, 0.0), 0x1p62 / (span.events + 1.0));
+      }
+    }
+    // The library takes a stamp, or writes a block, for the event that comes next.
+    position_ = -pace_;
+    time_ = low_;
+    if (word_ < span_end_) return;
+  }
+}
+
+void EventCursor::RaiseTime(uint64_t time) {
+  if (time_ >= high_) return;
+  const double wrong_by = static_cast<double>(time) - static_cast<double>(time_);
+  if (wrong_by > 8 * pace_ + 1000 && high_ != UINT64_MAX) {
+    const auto rest = static_cast<uint64_t>(pace_ * (events_left_ + 1.0));
+    time = std::max(time, high_ - std::min(rest, high_ - low_));
+  }
+  if (time <= time_) return;
+  time_ = std::min(time, high_);
+  position_ = static_cast<double>(time_ - low_);
+}
+
+void EventCursor::Park() {
+  if (parked_ || done_) return;
+  events_.words = {};
+  words_ = nullptr;
+  parked_ = true;
+}
+
+void EventCursor::Unpark() {
+  if (!parked_) return;
+  parked_ = false;
+  const size_t spans = events_.spans.size();
+  --block_;
+  // The same words again, unless the file changed under us: then the thread ends here.
+  if (!Read() || events_.spans.size() != spans || block_words_ < span_end_) End();
+  ++block_;
+}
+
+bool EventCursor::Resume() {
+  if (done_ || block_ == 0) return false;
+  --block_;
+  const bool read = Read();
+  ++block_;
+  if (!read || span_ == 0 || span_ > events_.spans.size()) return false;
+  if (span_end_ != events_.spans[span_ - 1].end || word_ >= span_end_) return false;
+  size_t word = span_ == 1 ? 0 : events_.spans[span_ - 2].next;
+  while (word < word_) word += WordsOf(words_[word]);
+  if (word != word_ || words_here_ != WordsOf(words_[word])) return false;
+  uint32_t left = 0;
+  for (word += words_here_; word < span_end_; word += WordsOf(words_[word])) {
+    left += TakesTime(words_[word]);
+  }
+  return left == events_left_;
+}
+
+}  // namespace memtrace::report

@@ -1,0 +1,435 @@
+// What a program tells by memtrace.h, in the analysis: custom blocks and what they lie in,
+// ignored blocks, phases, a stopped recording.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "report/model/phases.h"
+#include "tests/report/test_util.h"
+#include "tests/report/trace_builder.h"
+
+namespace memtrace::report {
+namespace {
+
+using format::AllocFunction;
+using format::ExtendedType;
+using format::PhaseEdge;
+using testing::HasSubstr;
+
+constexpr uint64_t kArena = 0x100000, kPool = 0x900000;
+constexpr uint64_t kMallocPc = 0x401000, kPoolPc = 0x402000, kBlockPc = 0x403000;
+
+// One thread that moves on a microsecond with each event, as the library's does.
+class Program {
+ public:
+  Program() : thread_(trace_.Thread(1, 4242, "main")) {
+    thread_.Node(1, kMallocPc).Node(2, kPoolPc).Node(3, kBlockPc);
+  }
+  Program& Malloc(uint64_t address, uint32_t size) {
+    Tick().Malloc(address, size, 1);
+    return *this;
+  }
+  Program& Free(uint64_t address) {
+    Tick().Free(address);
+    return *this;
+  }
+  Program& Realloc(uint64_t old, uint64_t address, uint32_t size) {
+    Tick().Realloc(old, address, size, 1);
+    return *this;
+  }
+  Program& CreatePool(uint64_t pool, std::string_view name) {
+    return Tell(ExtendedType::kPoolCreate, {pool, 2}, name);
+  }
+  Program& DestroyPool(uint64_t pool) { return Tell(ExtendedType::kPoolDestroy, {pool, 2}); }
+  Program& PoolAlloc(uint64_t pool, uint64_t address, uint64_t size) {
+    return Tell(ExtendedType::kCustomAlloc, {address, size, pool, 2});
+  }
+  Program& PoolFree(uint64_t pool, uint64_t address) {
+    return Tell(ExtendedType::kCustomFree, {address, pool});
+  }
+  Program& BlockAlloc(uint64_t address, uint64_t size) {
+    return Tell(ExtendedType::kCustomAlloc, {address, size, 0, 3});
+  }
+  Program& BlockFree(uint64_t address) { return PoolFree(0, address); }
+  Program& Phase(PhaseEdge edge, std::string_view name) {
+    return Tell(ExtendedType::kPhase, {static_cast<uint64_t>(edge), 0}, name);
+  }
+  Program& Tell(ExtendedType type, const std::vector<uint64_t>& words, std::string_view text = "") {
+    Tick().Extended(type, words, text);
+    return *this;
+  }
+  ThreadScript& Tick() { return thread_.At(now_ += 1000); }
+
+  AnalyzedTrace Analyzed(const AnalyzeOptions& options = {}) { return Analyze(Bytes(), options); }
+  std::string Bytes() {
+    if (!ended_) trace_.End(0, now_ + 1000);
+    ended_ = true;
+    return trace_.Build();
+  }
+  uint64_t now() const { return now_; }
+
+ private:
+  TraceBuilder trace_;
+  ThreadScript& thread_;
+  uint64_t now_ = 0;
+  bool ended_ = false;
+};
+
+// What must hold of every analysis.
+void ExpectConsistent(const Analysis& a) {
+  uint64_t live = 0, blocks = 0, at_peak = 0, allocations = 0, of_threads = 0, of_classes = 0;
+  for (const Site& site : a.sites) {
+    live += site.live_bytes;
+    blocks += site.live_blocks;
+    at_peak += site.bytes_at_peak;
+    allocations += site.allocations;
+  }
+  for (const ThreadSummary& thread : a.threads) of_threads += thread.live_bytes;
+  for (const uint64_t bytes : a.sizes.live_bytes) of_classes += bytes;
+  EXPECT_EQ(live, a.totals.live_bytes);
+  EXPECT_EQ(blocks, a.totals.live_blocks);
+  EXPECT_EQ(at_peak, a.totals.peak_live_bytes);
+  EXPECT_EQ(allocations, a.totals.allocations);
+  EXPECT_EQ(of_threads, a.totals.live_bytes);
+  EXPECT_EQ(of_classes, a.totals.live_bytes);
+  EXPECT_EQ(a.totals.allocations - a.totals.frees, a.totals.live_blocks);
+}
+
+TEST(CustomBlocksTest, ALiveByteIsTheInnermostBlocks) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "nodes");
+  program.PoolAlloc(kPool, kArena, 100).PoolAlloc(kPool, kArena + 112, 50);
+  const AnalyzedTrace t = program.Analyzed();
+  const Analysis& a = t.analysis;
+  ExpectConsistent(a);
+  EXPECT_EQ(a.totals.live_bytes, 1000u);
+  EXPECT_EQ(a.totals.live_blocks, 3u);
+  EXPECT_EQ(a.totals.allocations, 3u);
+  EXPECT_EQ(a.totals.bytes_allocated, 1150u);
+  EXPECT_EQ(FindSite(t, kMallocPc)->live_bytes, 850u);
+  const Site* site = FindSite(t, kPoolPc);
+  EXPECT_EQ(site->live_bytes, 150u);
+  EXPECT_EQ(site->function, AllocFunction::kPoolAlloc);
+  ASSERT_EQ(a.pools.size(), 1u);
+  EXPECT_EQ(a.pools[0].name, "nodes");
+  EXPECT_EQ(a.pools[0].live_bytes, 150u);
+  EXPECT_EQ(a.pools[0].created, 1u);
+  EXPECT_EQ(a.pools[0].destroyed, 0u);
+}
+
+TEST(CustomBlocksTest, OutsideOfMallocsBlocksTheirBytesAreNew) {
+  Program program;
+  program.Malloc(kArena, 1000).BlockAlloc(0x500000, 64).BlockAlloc(kArena + 990, 20);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 1084u) << "one is nowhere, one reaches over the end";
+  EXPECT_EQ(FindSite(t, kBlockPc)->function, AllocFunction::kBlockAlloc);
+}
+
+TEST(CustomBlocksTest, AFreeGivesTheBytesBackToTheHolder) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "").PoolAlloc(kPool, kArena + 16, 100);
+  program.PoolFree(kPool, kArena + 16);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(FindSite(t, kMallocPc)->live_bytes, 1000u);
+  EXPECT_EQ(FindSite(t, kPoolPc)->frees, 1u);
+  EXPECT_EQ(t.analysis.coverage.unknown_frees, 0u);
+}
+
+TEST(CustomBlocksTest, ADestroyedPoolFreesAllOfItsBlocks) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "p").CreatePool(kPool + 8, "q");
+  for (uint64_t i = 0; i < 10; ++i) program.PoolAlloc(kPool + i % 2 * 8, kArena + 64 * i, 64);
+  program.DestroyPool(kPool);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_blocks, 6u);
+  EXPECT_EQ(t.analysis.pools[0].frees, 5u);
+  EXPECT_EQ(t.analysis.pools[0].destroyed, 1u);
+  EXPECT_EQ(t.analysis.pools[1].live_blocks, 5u);
+}
+
+TEST(CustomBlocksTest, PoolsOfOneNameAndPlaceAreOne) {
+  Program program;
+  for (uint64_t i = 0; i < 3; ++i) {
+    program.CreatePool(kPool + 64 * i, "request").PoolAlloc(kPool + 64 * i, 0x500000 + 64 * i, 10);
+    if (i != 2) program.DestroyPool(kPool + 64 * i);
+  }
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  ASSERT_EQ(t.analysis.pools.size(), 1u);
+  EXPECT_EQ(t.analysis.pools[0].created, 3u);
+  EXPECT_EQ(t.analysis.pools[0].destroyed, 2u);
+  EXPECT_EQ(t.analysis.pools[0].peak_bytes, 10u);
+}
+
+TEST(CustomBlocksTest, ABlockEndsWithTheMemoryItLiesIn) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "").PoolAlloc(kPool, kArena + 16, 200);
+  program.BlockAlloc(kArena + 32, 50).BlockAlloc(kArena + 82, 50).BlockAlloc(kArena + 500, 7);
+  program.Free(kArena);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_blocks, 0u);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 0u);
+  EXPECT_EQ(t.analysis.totals.peak_live_bytes, 1000u);
+}
+
+TEST(CustomBlocksTest, ABlockInABlockOfAPoolTakesItsBytesFromThat) {
+  Program program;
+  program.Malloc(kArena, 1000).CreatePool(kPool, "").PoolAlloc(kPool, kArena, 200);
+  program.BlockAlloc(kArena, 50).BlockAlloc(kArena + 64, 60);
+  AnalyzeOptions options;
+  options.keep_live_blocks = true;
+  const AnalyzedTrace t = program.Analyzed(options);
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(FindSite(t, kMallocPc)->live_bytes, 800u);
+  EXPECT_EQ(FindSite(t, kPoolPc)->live_bytes, 90u);
+  EXPECT_EQ(FindSite(t, kBlockPc)->live_bytes, 110u);
+  ASSERT_EQ(t.analysis.live.size(), 4u);
+  EXPECT_TRUE(t.analysis.live[0].holds_blocks);
+  EXPECT_EQ(t.analysis.live[0].bytes, 1000u);
+  EXPECT_TRUE(t.analysis.live[1].holds_blocks);
+  EXPECT_EQ(t.analysis.live[1].pool, 1u);
+  EXPECT_FALSE(t.analysis.live[2].holds_blocks);
+  EXPECT_EQ(t.analysis.live[2].bytes, 50u);
+}
+
+TEST(CustomBlocksTest, AReallocThatStaysKeepsThem) {
+  Program program;
+  program.Malloc(kArena, 100).CreatePool(kPool, "").PoolAlloc(kPool, kArena, 80);
+  program.Realloc(kArena, kArena, 1000).PoolAlloc(kPool, kArena + 500, 500);
+  program.Realloc(kArena, kArena, 400);
+  AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 400u);
+  EXPECT_EQ(t.analysis.totals.live_blocks, 2u) << "the second no longer fits";
+  EXPECT_EQ(FindSite(t, kPoolPc)->live_bytes, 80u);
+}
+
+TEST(CustomBlocksTest, AReallocThatMovesEndsThem) {
+  Program program;
+  program.Malloc(kArena, 100).BlockAlloc(kArena, 80).Realloc(kArena, kArena + 4096, 1000);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 1000u);
+  EXPECT_EQ(t.analysis.totals.live_blocks, 1u);
+}
+
+TEST(CustomBlocksTest, WhatIsNotInTheTraceIsCountedAsSuch) {
+  Program program;
+  program.PoolAlloc(kPool, 0x500000, 10).PoolFree(kPool, 0x700000);
+  program.PoolAlloc(kPool, 0x500000, 20);
+  const AnalyzedTrace t = program.Analyzed();
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.coverage.unknown_frees, 1u);
+  EXPECT_EQ(t.analysis.coverage.unseen_frees, 1u);
+  ASSERT_EQ(t.analysis.pools.size(), 1u);
+  EXPECT_EQ(t.analysis.pools[0].created, 0u) << "its creation was not seen";
+  EXPECT_EQ(t.analysis.pools[0].live_bytes, 20u);
+}
+
+TEST(CustomBlocksTest, ARangeSelectsThemByThemselves) {
+  Program program;
+  program.Malloc(kArena, 1000);
+  const uint64_t from = program.now() + 1;
+  program.CreatePool(kPool, "").PoolAlloc(kPool, kArena, 100);
+  const uint64_t to = program.now() + 1;
+  program.PoolAlloc(kPool, kArena + 200, 100);
+  AnalyzeOptions options;
+  options.range = {from, to};
+  const AnalyzedTrace t = program.Analyzed(options);
+  ExpectConsistent(t.analysis);
+  EXPECT_EQ(t.analysis.totals.live_bytes, 100u);
+}
+
+// Nesting of any shape, against a count of bytes by hand.
+TEST(CustomBlocksTest, RandomArenasKeepTheBooks) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20; ++round) {
+    Program program;
+    struct Arena {
+      uint64_t at;
+      uint32_t size;
+      std::vector<uint64_t> given;  // slots of 64 bytes
+    };
+    std::vector<Arena> arenas;
+    uint64_t next = kArena;
+    for (int step = 0; step < 300; ++step) {
+      const uint64_t dice = random() % 10;
+      if (dice == 0 || arenas.empty()) {
+        arenas.push_back({next, static_cast<uint32_t>(64 * (8 + random() % 8)), {}});
+        next += 0x10000;
+        program.Malloc(arenas.back().at, arenas.back().size);
+        continue;
+      }
+      Arena& arena = arenas[random() % arenas.size()];
+      if (dice == 1) {
+        program.Free(arena.at);
+        std::swap(arena, arenas.back());
+        arenas.pop_back();
+      } else if (dice < 6 || arena.given.empty()) {
+        const uint64_t at = arena.at + 64 * (random() % (arena.size / 64));
+        if (std::find(arena.given.begin(), arena.given.end(), at) != arena.given.end()) continue;
+        program.PoolAlloc(kPool, at, 1 + random() % 64);
+        arena.given.push_back(at);
+      } else {
+        program.PoolFree(kPool, arena.given.back());
+        arena.given.pop_back();
+      }
+    }
+    uint64_t bytes = 0, blocks = 0;
+    for (const Arena& arena : arenas) {
+      bytes += arena.size;
+      blocks += 1 + arena.given.size();
+    }
+    const AnalyzedTrace t = program.Analyzed();
+    ExpectConsistent(t.analysis);
+    EXPECT_EQ(t.analysis.totals.live_bytes, bytes);
+    EXPECT_EQ(t.analysis.totals.live_blocks, blocks);
+    EXPECT_EQ(t.analysis.coverage.unknown_frees, 0u);
+  }
+}
+
+std::vector<uint64_t> Ignored(const Analysis& a) {
+  std::vector<uint64_t> addresses;
+  for (const LiveBlock& block : a.live) {
+    if (block.ignored) addresses.push_back(block.address);
+  }
+  return addresses;
+}
+
+TEST(IgnoredBlocksTest, ByAddressByInnerAddressAndByThread) {
+  Program program;
+  program.Malloc(0x10000, 64).Malloc(0x20000, 64).Malloc(0x30000, 64);
+  program.Tell(ExtendedType::kIgnoreBlock, {0x10000}).Tell(ExtendedType::kIgnoreBlock, {0x20010});
+  program.Tell(ExtendedType::kIgnoreBlock, {0x30040});  // one past its end
+  program.Tell(ExtendedType::kLeaksDisabled, {1}).Malloc(0x40000, 64).BlockAlloc(0x500000, 1);
+  program.Tell(ExtendedType::kLeaksDisabled, {0}).Malloc(0x50000, 64).BlockAlloc(0x600000, 9);
+  program.Tell(ExtendedType::kIgnoreBlock, {0x600004});
+  program.Malloc(0x60000, 64).Tell(ExtendedType::kIgnoreBlock, {0x60000}).Free(0x60000);
+  program.Malloc(0x60000, 64);
+  AnalyzeOptions options;
+  options.keep_live_blocks = true;
+  EXPECT_THAT(Ignored(program.Analyzed(options).analysis),
+              testing::ElementsAre(0x10000, 0x20000, 0x40000, 0x500000, 0x600000));
+}
+
+TEST(StoppedRecordingTest, BlocksOfThatTimeAreInNoFigure) {
+  Program program;
+  program.Malloc(0x10000, 64).Malloc(0x20000, 64);
+  program.Tell(ExtendedType::kRecordingStopped, {1, 0});
+  program.Tick().Malloc(0x30000, 1000, format::kStoppedSlot);
+  program.Tick().Malloc(0x40000, 1000, format::kStoppedSlot);
+  program.Free(0x10000).Free(0x30000);
+  program.Tell(ExtendedType::kRecordingStopped, {0, 0});
+  program.Free(0x40000).Malloc(0x50000, 10);
+  const AnalyzedTrace t = program.Analyzed();
+  const Analysis& a = t.analysis;
+  ExpectConsistent(a);
+  EXPECT_EQ(a.totals.allocations, 3u);
+  EXPECT_EQ(a.totals.live_bytes, 74u);
+  EXPECT_EQ(a.totals.peak_live_bytes, 128u);
+  EXPECT_EQ(a.totals.earlier_frees, 0u);
+  EXPECT_EQ(a.coverage.unknown_frees, 0u);
+  EXPECT_EQ(a.coverage.marked_stacks, 0u);
+  EXPECT_EQ(a.coverage.stops, 1u);
+  EXPECT_EQ(a.coverage.stopped_ns, 5000u);
+  EXPECT_EQ(a.coverage.stopped_allocations, 2u);
+  EXPECT_EQ(a.coverage.stopped_frees, 2u);
+}
+
+// A fork child of a process that was stopped says so by its events alone.
+TEST(StoppedRecordingTest, MayHaveBeenStoppedSinceTheBegin) {
+  Program program;
+  program.Tick().Malloc(0x10000, 1000, format::kStoppedSlot).Malloc(0x20000, 1000, format::kStoppedSlot);
+  const AnalyzedTrace all = program.Analyzed();
+  EXPECT_EQ(all.analysis.coverage.stops, 1u);
+  EXPECT_EQ(all.analysis.coverage.stopped_allocations, 2u);
+  EXPECT_GT(all.analysis.coverage.stopped_ns, 0u);
+  program.Tell(ExtendedType::kRecordingStopped, {0, 0}).Malloc(0x30000, 10);
+  const AnalyzedTrace part = program.Analyzed();
+  EXPECT_EQ(part.analysis.coverage.stops, 1u);
+  EXPECT_EQ(part.analysis.totals.allocations, 1u);
+}
+
+TEST(PhasesTest, TheLargestGrowthMayBeNothing) {
+  Program program;
+  program.Malloc(0x10000, 5).Phase(PhaseEdge::kBegin, "turn").Phase(PhaseEdge::kEnd, "turn");
+  program.Phase(PhaseEdge::kBegin, "turn").Free(0x10000).Phase(PhaseEdge::kEnd, "turn");
+  const AnalyzedTrace t = program.Analyzed();
+  ASSERT_EQ(t.analysis.phases.size(), 1u);
+  EXPECT_EQ(t.analysis.phases[0].growth_bytes, -5);
+  EXPECT_EQ(t.analysis.phases[0].largest_growth_bytes, 0);
+}
+
+TEST(PhasesTest, CountWhatHappensInThem) {
+  Program program;
+  program.Malloc(0x10000, 100).Phase(PhaseEdge::kBegin, "load").Malloc(0x20000, 50);
+  program.Phase(PhaseEdge::kBegin, "parse").Malloc(0x30000, 7).Phase(PhaseEdge::kMark, "half");
+  program.Phase(PhaseEdge::kEnd, "parse").Free(0x10000).Phase(PhaseEdge::kEnd, "load");
+  program.Phase(PhaseEdge::kBegin, "parse").Malloc(0x40000, 30).Phase(PhaseEdge::kEnd, "parse");
+  program.Phase(PhaseEdge::kEnd, "never begun").Phase(PhaseEdge::kBegin, "open");
+  program.Malloc(0x50000, 1);
+  const AnalyzedTrace t = program.Analyzed();
+  const Analysis& a = t.analysis;
+  ASSERT_EQ(a.phases.size(), 3u);
+  const Phase& load = a.phases[0];
+  EXPECT_EQ(load.name, "load");
+  EXPECT_EQ(load.times, 1u);
+  EXPECT_EQ(load.first_begin.live_bytes, 100u);
+  EXPECT_EQ(load.last_end.live_bytes, 57u);
+  EXPECT_EQ(load.growth_bytes, -43);
+  EXPECT_EQ(load.largest_growth_bytes, -43);
+  EXPECT_EQ(load.growth_blocks, 1);
+  EXPECT_EQ(load.allocations, 2u);
+  EXPECT_EQ(load.frees, 1u);
+  EXPECT_EQ(load.bytes_allocated, 57u);
+  EXPECT_EQ(load.total_ns, 7000u);
+  const Phase& parse = a.phases[1];
+  EXPECT_EQ(parse.times, 2u);
+  EXPECT_EQ(parse.growth_bytes, 37);
+  EXPECT_EQ(parse.largest_growth_bytes, 30);
+  EXPECT_EQ(parse.allocations, 2u);
+  EXPECT_EQ(a.phases[2].open, 1u);
+  EXPECT_EQ(a.phases[2].growth_bytes, 1);
+  ASSERT_EQ(a.marks.size(), 1u);
+  EXPECT_EQ(a.marks[0].name, "half");
+  EXPECT_EQ(a.marks[0].live_bytes, 157u);
+}
+
+TEST(PhasesTest, NameInstants) {
+  Program program;
+  program.Phase(PhaseEdge::kBegin, "a").Phase(PhaseEdge::kBegin, "a").Phase(PhaseEdge::kEnd, "a");
+  program.Phase(PhaseEdge::kMark, "m").Phase(PhaseEdge::kEnd, "a").Phase(PhaseEdge::kBegin, "b#2");
+  auto reader = Read(program.Bytes());
+  ASSERT_TRUE(reader.ok());
+  const auto at = [&](const char* name, bool end) { return FindInstant(**reader, name, end); };
+  EXPECT_EQ(*at("phase:a", false), 1000u);
+  EXPECT_EQ(*at("phase:a", true), 5000u) << "the inner one ends first";
+  EXPECT_EQ(*at("phase:a#2", false), 2000u);
+  EXPECT_EQ(*at("phase:a#2", true), 3000u);
+  EXPECT_EQ(*at("mark:m", false), 4000u);
+  EXPECT_EQ(*at("mark:m", true), 4000u);
+  EXPECT_EQ(*at("phase:b#2", false), 6000u);
+  EXPECT_EQ(*at("phase:b#2", true), UINT64_MAX) << "it does not end";
+  EXPECT_THAT(at("phase:m", false).status().message(),
+              HasSubstr("has no 'phase:m'; there are: phase:a, mark:m, phase:b#2"));
+  EXPECT_FALSE(at("phase:a#3", false).ok());
+}
+
+TEST(PhasesTest, SelectARange) {
+  Program program;
+  program.Malloc(0x10000, 100).Phase(PhaseEdge::kBegin, "load").Malloc(0x20000, 50);
+  program.Phase(PhaseEdge::kEnd, "load").Malloc(0x30000, 7);
+  AnalyzeOptions options;
+  options.from_name = options.to_name = "phase:load";
+  const AnalyzedTrace t = program.Analyzed(options);
+  EXPECT_EQ(t.analysis.totals.bytes_allocated, 50u);
+}
+
+}  // namespace
+}  // namespace memtrace::report

@@ -1,0 +1,212 @@
+// The baseline file: what it says, what it refuses, and that an update is a small difference.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/gate/baseline.h"
+#include "report/leak/leak_kinds.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kText[] =
+    "# a project's leaks\n"
+    "\n"
+    "# BUG-1: the cache\n"
+    "definite aaaa bytes=48 blocks=3 until=2027-01-31 program=app caller=Load(char const*)  a.cc\n"
+    "possible bbbb bytes=10 blocks=1 program=app caller=Two\n"
+    "\n"
+    "# of another test\n"
+    "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n";
+
+const LeakKindSet kDefinite = LeakKindSet::Of(LeakKind::kDefinite);
+
+BaselineEntry Leak(LeakKind kind, std::string fingerprint, uint64_t bytes, uint64_t blocks,
+                   std::string program, std::string caller) {
+  return {.kind = kind, .fingerprint = std::move(fingerprint), .bytes = bytes, .blocks = blocks,
+          .lost = {}, .until = "", .program = std::move(program), .caller = std::move(caller), .line = 0};
+}
+
+Baseline Parsed(absl::string_view text) {
+  auto baseline = Baseline::Parse(text, "known");
+  EXPECT_TRUE(baseline.ok()) << baseline.status();
+  return baseline.ok() ? *std::move(baseline) : Baseline();
+}
+
+TEST(BaselineTest, HasWhatItsLinesSay) {
+  const Baseline baseline = Parsed(kText);
+  ASSERT_EQ(baseline.entries().size(), 3u);
+  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "aaaa", "app");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->bytes, 48u);
+  EXPECT_EQ(entry->blocks, 3u);
+  EXPECT_EQ(entry->until, "2027-01-31");
+  EXPECT_EQ(entry->caller, "Load(char const*)  a.cc");
+  EXPECT_EQ(entry->line, 4u);
+  EXPECT_EQ(baseline.Find(LeakKind::kPossible, "aaaa", "app"), nullptr);
+  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aaaa", "other one"), nullptr);
+  EXPECT_NE(baseline.Find(LeakKind::kDefinite, "cccc", "other one"), nullptr);
+}
+
+TEST(BaselineTest, MaySayWhatIsLostInAll) {
+  const std::string line = "definite aa bytes=1 blocks=1 lost_bytes=30 lost_blocks=3 program=app caller=F";
+  const Baseline baseline = Parsed(line + "\n");
+  const BaselineEntry* entry = baseline.Find(LeakKind::kDefinite, "aa", "app");
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->lost.bytes, 30u);
+  EXPECT_EQ(entry->lost.blocks, 3u);
+  EXPECT_EQ(BaselineLine(*entry), line);
+  BaselineEntry now = *entry;
+  EXPECT_EQ(baseline.Update({now}, {"app"}, kDefinite), line + "\n");
+  now.lost.blocks = 4;
+  EXPECT_THAT(baseline.Update({now}, {"app"}, kDefinite), HasSubstr("lost_blocks=4"));
+  EXPECT_FALSE(Baseline::Parse("definite aa bytes=1 blocks=1 lost_bytes=30 program=app\n", "known").ok());
+}
+
+TEST(BaselineTest, AnEntryMayBeOfAnyProgram) {
+  const Baseline baseline = Parsed("definite aa bytes=1 blocks=1 program=*\n"
+                                   "definite aa bytes=2 blocks=1 program=app\n");
+  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aa", "app")->bytes, 2u);
+  EXPECT_EQ(baseline.Find(LeakKind::kDefinite, "aa", "else")->bytes, 1u);
+}
+
+TEST(BaselineTest, ErrorsNameFileAndLine) {
+  const auto message = [](absl::string_view text) {
+    return std::string(Baseline::Parse(text, "known").status().message());
+  };
+  EXPECT_THAT(message("# c\nlost aa bytes=1 blocks=1 program=p"), HasSubstr("known:2: \"lost\""));
+  EXPECT_THAT(message("definite ../x bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
+  EXPECT_THAT(message("definite aa bytes=1 program=p"), HasSubstr("needs bytes=, blocks="));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=-1 program=p"), HasSubstr("not a number"));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=soon program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 until=2027-02-31 program=p"), HasSubstr("not a date"));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p caller=mk until=2020-01-01  a.c"),
+              HasSubstr("is a part of caller="));
+  EXPECT_THAT(message("definite AA bytes=1 blocks=1 program=p"), HasSubstr("no fingerprint"));
+  EXPECT_THAT(message("definite aa bytes=1 bytes=2 blocks=1 program=p"), HasSubstr("bytes= was there before"));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 size=3 program=p"), HasSubstr("\"size=3\""));
+  EXPECT_THAT(message("definite aa bytes=1 blocks=1 program=p\n\n"
+                      "definite aa bytes=2 blocks=1 program=p"),
+              HasSubstr("known:3: the same leak as in line 1"));
+}
+
+TEST(BaselineTest, AnUpdateWithoutAChangeChangesNoByte) {
+  const Baseline baseline = Parsed(kText);
+  EXPECT_EQ(baseline.Update(baseline.entries(), {"app", "other one"},
+                            kDefinite.With(LeakKind::kPossible)),
+            kText);
+}
+
+TEST(BaselineTest, LinesKeepTheirEnds) {
+  const Baseline baseline = Parsed("# one\r\ndefinite aa bytes=1 blocks=1 program=app\r\n"
+                                   "definite bb bytes=1 blocks=1 program=app\r\n");
+  ASSERT_EQ(baseline.entries().size(), 2u);
+  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 1, 1, "app", ""),
+                             Leak(LeakKind::kDefinite, "bb", 2, 1, "app", ""),
+                             Leak(LeakKind::kDefinite, "cc", 3, 1, "app", "")},
+                            {"app"}, kDefinite),
+            "# one\r\ndefinite aa bytes=1 blocks=1 program=app\r\n"
+            "definite bb bytes=2 blocks=1 program=app\r\n"
+            "definite cc bytes=3 blocks=1 program=app\r\n");
+}
+
+TEST(BaselineTest, AnEntryOfAnyProgramAllowsTheMostOfEach) {
+  const Baseline baseline = Parsed("definite aa bytes=1 blocks=1 program=*\n");
+  EXPECT_EQ(baseline.Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One"),
+                             Leak(LeakKind::kDefinite, "aa", 50, 10, "else", "One")},
+                            {"app", "else"}, kDefinite),
+            "definite aa bytes=100 blocks=10 program=*\n");
+  const std::string large = "definite aa bytes=480 blocks=10 program=* caller=mk\n";
+  EXPECT_EQ(Parsed(large).Update({}, {"app"}, kDefinite), large) << "another program may still have it";
+  EXPECT_EQ(Parsed(large).Update({Leak(LeakKind::kDefinite, "aa", 100, 1, "app", "One")}, {"app"}, kDefinite), large);
+}
+
+TEST(BaselineTest, AnUpdateTouchesTheLinesThatChanged) {
+  const std::string updated = Parsed(kText).Update(
+      {Leak(LeakKind::kDefinite, "aaaa", 96, 6, "app", "Renamed  a.cc"),
+       Leak(LeakKind::kDefinite, "dddd", 5, 1, "app", "Four  d.c")},
+      {"app"}, kDefinite);
+  EXPECT_EQ(updated,
+            "# a project's leaks\n"
+            "\n"
+            "# BUG-1: the cache\n"
+            "definite aaaa bytes=96 blocks=6 until=2027-01-31 program=app "
+            "caller=Load(char const*)  a.cc\n"
+            "possible bbbb bytes=10 blocks=1 program=app caller=Two\n"  // that kind was not asked for
+            "\n"
+            "# of another test\n"
+            "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n"  // did not run
+            "definite dddd bytes=5 blocks=1 program=app caller=Four  d.c\n");
+}
+
+TEST(BaselineTest, AFixedLeakGoesWithItsComment) {
+  EXPECT_EQ(Parsed(kText).Update({}, {"app"}, kDefinite),
+            "# a project's leaks\n"
+            "\n"
+            "possible bbbb bytes=10 blocks=1 program=app caller=Two\n"
+            "\n"
+            "# of another test\n"
+            "definite cccc bytes=7 blocks=1 program=other%20one caller=Three\n");
+}
+
+TEST(BaselineTest, AnUpdateTellsWhatItDid) {
+  const Baseline baseline = Parsed("definite aa bytes=10 blocks=1 program=app\n"
+                                   "definite bb bytes=10 blocks=1 program=app\n"
+                                   "definite cc bytes=10 blocks=9 program=app\n"
+                                   "definite dd bytes=10 blocks=1 program=app\n"
+                                   "definite ee bytes=10 blocks=1 program=other\n"
+                                   "definite ff bytes=10 blocks=5 program=*\n");
+  const auto told = [&](const std::vector<BaselineEntry>& leaks,
+                        const std::set<std::string>& unfinished = {}) {
+    BaselineChanges changes;
+    baseline.Update(leaks, {"app"}, kDefinite, unfinished, &changes);
+    return ChangesText(changes);
+  };
+  EXPECT_EQ(told(baseline.entries()), "unchanged");
+  EXPECT_EQ(told({Leak(LeakKind::kDefinite, "aa", 10, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "bb", 20, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "cc", 10, 8, "app", ""),
+                  Leak(LeakKind::kDefinite, "ff", 9, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "gg", 1, 1, "app", ""),
+                  Leak(LeakKind::kDefinite, "hh", 1, 1, "app", "")}),
+            "2 added, 1 raised, 1 lowered, 1 removed");
+  EXPECT_EQ(told({}, {"other"}), "4 removed");
+  EXPECT_EQ(told({}, {"app"}), "unchanged, 4 kept, for not all came to its end");
+  BaselineChanges changes;
+  Baseline().Update({}, {"app"}, kDefinite, {}, &changes);
+  EXPECT_EQ(ChangesText(changes), "written, without a leak");
+}
+
+// It may have ended before it came to what it leaks on its usual way.
+TEST(BaselineTest, OfAProgramThatFailedNothingIsFixed) {
+  BaselineChanges changes;
+  EXPECT_EQ(Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 1, "app", "")}, {"app"},
+                                 kDefinite.With(LeakKind::kPossible), {"app"}, &changes),
+            kText);
+  EXPECT_EQ(changes.kept, 2u);
+  const std::string raised =
+      Parsed(kText).Update({Leak(LeakKind::kDefinite, "aaaa", 16, 6, "app", ""),
+                            Leak(LeakKind::kDefinite, "dddd", 5, 1, "app", "Four")},
+                           {"app"}, kDefinite, {"app"}, &changes);
+  EXPECT_THAT(raised, HasSubstr("# BUG-1: the cache\ndefinite aaaa bytes=48 blocks=6 until="));
+  EXPECT_THAT(raised, HasSubstr("definite dddd bytes=5 blocks=1 program=app caller=Four\n"));
+  EXPECT_EQ(ChangesText(changes), "1 added, 1 raised");
+}
+
+TEST(BaselineTest, ANewFileHasAHeaderAndAnOrder) {
+  const std::string text = Baseline().Update(
+      {Leak(LeakKind::kDefinite, "2", 1, 1, "b", "x"), Leak(LeakKind::kDefinite, "1", 1, 1, "a b", "y"),
+       Leak(LeakKind::kDefinite, "0", 1, 1, "b", "a\n\x1b[31m")},
+      {"b"}, kDefinite);
+  EXPECT_THAT(text, HasSubstr("# memtrace baseline 1"));
+  EXPECT_THAT(text, HasSubstr("definite 1 bytes=1 blocks=1 program=a%20b caller=y\n"
+                              "definite 0 bytes=1 blocks=1 program=b caller=a\\x0a\\x1b[31m\n"
+                              "definite 2 bytes=1 blocks=1 program=b caller=x\n"));
+  EXPECT_EQ(Parsed(text).entries().size(), 3u);
+  EXPECT_NE(Parsed(text).Find(LeakKind::kDefinite, "1", "a b"), nullptr);
+}
+
+}  // namespace
+}  // namespace memtrace::report::gate

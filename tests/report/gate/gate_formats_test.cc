@@ -1,0 +1,347 @@
+// What the gate writes: text that says the verdict first and fits 80 columns, and formats that
+// hold to their schemas (schemas/README.md).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "report/gate/formats.h"
+#include "report/gate/source_root.h"
+#include "report/render/escape.h"
+#include "tests/report/gate/gate_made_up.h"
+#include "tests/temp_dir.h"
+
+namespace memtrace::report::gate {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string kSchemas = MEMTRACE_SOURCE_DIR "/tests/report/schemas/";
+
+// A directory of its own for the validators' input.
+class Validator {
+ public:
+  // What the validator says; empty: nothing.
+  std::string Json(const std::string& text, const std::string& schema) {
+    return Run("python3 -W ignore -c 'import json, jsonschema, sys\n"
+               "jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])),\n"
+               "    cls=jsonschema.Draft7Validator)' " + Written(text) + " " + kSchemas + schema);
+  }
+  std::string Xml(const std::string& text, const std::string& schema) {
+    return Run("xmllint --noout --nonet --schema " + kSchemas + schema + " " + Written(text) +
+               " 2>&1 >/dev/null | grep -v ' validates$'");
+  }
+
+ private:
+  std::string Written(const std::string& text) {
+    const std::string path = directory_ / "input";
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  static std::string Run(const std::string& command) {
+    FILE* pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
+    std::string said;
+    char buffer[4096];
+    size_t read = 0;
+    while ((read = fread(buffer, 1, sizeof(buffer), pipe)) > 0) said.append(buffer, read);
+    pclose(pipe);
+    return said;
+  }
+  TempDir directory_;
+};
+
+// A gate in which everything happened that a report can tell.
+class FormatsTest : public ::testing::Test {
+ protected:
+  FormatsTest() {
+    const uint32_t app = gate.AddProcess("app");
+    gate.input.processes[app].duration_ns = 1'500'000'000;
+    gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Known"), 30, 3);
+    gate.AcceptAll();
+    gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Lost"), 2048, 2, {100, 4});
+    gate.AddLeak(app, LeakKind::kIndirect, gate.Stack("Under"), 100, 4);
+    gate.AddLeak(app, LeakKind::kPossible, gate.Stack("Maybe"), 5, 1);
+    gate.AddLeak(app, LeakKind::kReachable, gate.Stack("Kept"), 5, 1);
+    gate.AddLeak(app, LeakKind::kDefinite, gate.Stack("Forgiven"), 7, 1);
+    EXPECT_TRUE(gate.suppressions.Add("leak:Forgiven\nleak:NeverSeen\n", "lsan.supp").ok());
+    const uint32_t tool = gate.AddProcess("tool");
+    gate.input.processes[tool].peak_bytes = 5000;
+    gate.input.processes[tool].duration_ns = 250'000'000;
+    gate.input.processes[tool].notes = {"thread 7 did not stop"};
+    gate.AddLeak(tool, LeakKind::kDefinite,
+                 gate.made_up.Stack({{"evil\x1b[31m<&\"]]>\xff", "/work/a b\x01.c", 5},
+                                     {"main", "/elsewhere/main.c", 3}}),
+                 64, 1);
+    gate.made_up.AddSite(gate.input.losses.back().stack, 1, 1, 0);
+    gate.policy.max_peak = {{"", 4096}};
+    gate.input.unreadable.push_back({"bad.mtr", "not a trace"});
+    gate.Judge();
+  }
+
+  MadeUpGate gate;
+  Validator validator;
+};
+
+TEST_F(FormatsTest, TextSaysTheVerdictFirstAndFits) {
+  const std::string text = RenderGateText(gate.Report());
+  EXPECT_THAT(text, StartsWith("memtrace check: FAILED: 2 leaks that the baseline does not allow, "
+                               "1 limit exceeded"));
+  EXPECT_THAT(text, HasSubstr("no evidence: bad.mtr: not a trace\n"));
+  EXPECT_THAT(text, HasSubstr("limit: tool peak of 4.88 KiB, at most 4.00 KiB  tool.2.mtr\n"));
+  EXPECT_THAT(text, HasSubstr("2,048 bytes in 2 blocks definitely lost  [app]\n"
+                              "  new: not in the baseline\n"
+                              "  and 100 bytes in 4 blocks that only these lead to\n"));
+  EXPECT_THAT(text, HasSubstr("    Lost  src/Lost.c:10\n    main  src/main.c:3\n"));
+  EXPECT_THAT(text, HasSubstr("  definitely lost   2,142 bytes in 6 blocks\n"));
+  EXPECT_THAT(text, HasSubstr("suppressed: 7 bytes in 1 block  Forgiven  lsan.supp:1\n"));
+  EXPECT_THAT(text, HasSubstr("unused suppression: NeverSeen  lsan.supp:2\n"));
+  EXPECT_THAT(text, HasSubstr("note: thread 7 did not stop\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Known"))) << "what is accepted takes no lines";
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    // The verdict is one line, for whoever greps.
+    if (line.rfind("memtrace check", 0) == 0) continue;
+    EXPECT_LE(render::DisplayWidth(line), 80u) << line;
+  }
+}
+
+TEST_F(FormatsTest, SaysThatWhatIsLostMayHaveBeenFreedWhereThatIsNotSeen) {
+  constexpr absl::string_view kNot = "\n  some frees are not seen: what is definitely lost may have been freed there\n";
+  EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr(kNot)));
+  EXPECT_EQ(Json::parse(RenderGateJson(gate.Report())).at("frees_unseen"), false);
+  gate.input.processes[0].frees_unseen = true;
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()), HasSubstr(kNot));
+  EXPECT_EQ(Json::parse(RenderGateJson(gate.Report())).at("frees_unseen"), true);
+  gate.input.processes[0].no_evidence = "it was killed";
+  gate.Judge();
+  EXPECT_THAT(RenderGateText(gate.Report()), Not(HasSubstr(kNot))) << "nothing is said of it at all";
+}
+
+TEST_F(FormatsTest, TextNamesWhatWasFixed) {
+  gate.input.losses.clear();
+  gate.input.unreadable.clear();
+  gate.policy.max_peak.clear();
+  gate.Judge();
+  const std::string text = RenderGateText(gate.Report());
+  EXPECT_THAT(text, StartsWith("memtrace check: CLEAN\n"));
+  EXPECT_THAT(text, HasSubstr("fixed: known:5: definite "));
+  EXPECT_THAT(text, HasSubstr("--update-baseline"));
+}
+
+TEST_F(FormatsTest, TextAloneTellsWhatBecameOfTheBaseline) {
+  GateReport report = gate.Report();
+  EXPECT_THAT(RenderGateText(report), Not(HasSubstr("Baseline ")));
+  report.baseline_changes = "2 added, 1 removed";
+  EXPECT_THAT(RenderGateText(report), HasSubstr("\n\nBaseline known: 2 added, 1 removed\n\n"));
+  for (const GateFormat other :
+       {GateFormat::kJson, GateFormat::kJunit, GateFormat::kSarif, GateFormat::kGitlab}) {
+    EXPECT_THAT(RenderGate(other, report), Not(HasSubstr("2 added")));
+  }
+}
+
+TEST_F(FormatsTest, OfAProgramThatFailedNothingIsSurelyFixed) {
+  MadeUpGate fixed;
+  const uint32_t app = fixed.AddProcess("app");
+  fixed.AddLeak(app, LeakKind::kDefinite, fixed.Stack("Known"), 30, 3);
+  fixed.AcceptAll();
+  fixed.input.losses.clear();
+  fixed.Judge();
+  GateReport report = fixed.Report();
+  EXPECT_THAT(RenderGateText(report), HasSubstr("These are gone: --update-baseline"));
+  report.unfinished = {"app"};
+  EXPECT_THAT(RenderGateText(report), Not(HasSubstr("These are gone")));
+  EXPECT_THAT(RenderGateText(report), HasSubstr("These may be gone, or what failed"));
+}
+
+TEST_F(FormatsTest, JsonHasEverything) {
+  const Json json = Json::parse(RenderGateJson(gate.Report()));
+  EXPECT_EQ(json.at("schema"), "memtrace-check/1");
+  EXPECT_EQ(json.at("outcome"), "failed");
+  EXPECT_EQ(json.at("exit_code"), 1);
+  EXPECT_EQ(json.at("gated_leaks"), 2);
+  EXPECT_EQ(json.at("leaks").size(), 6u);
+  EXPECT_EQ(json.at("leaks")[0].at("indirect_bytes"), 100);
+  EXPECT_EQ(json.at("leaks")[0].at("stack")[0].at("function"), "Lost");
+  EXPECT_EQ(json.at("totals").at("suppressed").at("bytes"), 7);
+  EXPECT_EQ(json.at("limits")[0].at("limit"), "peak");
+  EXPECT_EQ(json.at("suppressions").size(), 2u);
+  EXPECT_EQ(json.at("missing_evidence")[0], "bad.mtr: not a trace");
+}
+
+TEST_F(FormatsTest, JunitHoldsToItsSchema) {
+  const std::string xml = RenderGateJunit(gate.Report());
+  EXPECT_EQ(validator.Xml(xml, "junit.xsd"), "");
+  EXPECT_THAT(xml, HasSubstr("tests=\"4\" failures=\"3\" errors=\"1\" time=\"1.750\""));
+  // A leak a case: of several failures in one Jenkins shows the first.
+  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"memtrace.leaks\" name=\"app: definitely lost, "
+                             "Lost  Lost.c ("));
+  EXPECT_THAT(xml, HasSubstr("name=\"tool: limit-peak\" time=\"0.000\""));
+  EXPECT_THAT(xml, HasSubstr("time=\"1.500\">"));
+  for (size_t at = xml.find("<failure"); at != xml.npos; at = xml.find("<failure", at + 1)) {
+    EXPECT_LT(xml.find("</testcase>", at), xml.find("<failure", at + 1));
+  }
+  EXPECT_THAT(xml, HasSubstr("type=\"memtrace.definite\""));
+  EXPECT_THAT(xml, HasSubstr("type=\"memtrace.limit-peak\""));
+  EXPECT_THAT(xml, HasSubstr("known: definitely lost: 30 bytes in 3 blocks"));
+  EXPECT_NE(validator.Xml("<testsuites name=\"x\"/>", "junit.xsd"), "") << "the schema refuses";
+}
+
+TEST_F(FormatsTest, SarifHoldsToItsSchema) {
+  const std::string text = RenderGateSarif(gate.Report());
+  EXPECT_EQ(validator.Json(text, "sarif.json"), "");
+  const Json run = Json::parse(text).at("runs")[0];
+  const Json& rules = run.at("tool").at("driver").at("rules");
+  for (const Json& result : run.at("results")) {
+    EXPECT_EQ(rules.at(result.at("ruleIndex").get<size_t>()).at("id"), result.at("ruleId"));
+  }
+  const Json& lost = run.at("results")[0];
+  EXPECT_EQ(lost.at("ruleId"), "memtrace/definite");
+  EXPECT_EQ(lost.at("level"), "error");
+  EXPECT_EQ(lost.at("baselineState"), "new");
+  const Json& place = lost.at("locations")[0].at("physicalLocation");
+  EXPECT_EQ(place.at("artifactLocation").at("uri"), "src/Lost.c");
+  EXPECT_EQ(place.at("region").at("startLine"), 10);
+  const Json& flow = lost.at("codeFlows")[0].at("threadFlows")[0].at("locations");
+  ASSERT_EQ(flow.size(), 2u);
+  EXPECT_EQ(flow[0].at("location").at("message").at("text"), "main") << "from the outside in";
+  EXPECT_EQ(lost.at("stacks")[0].at("frames").size(), 3u);
+  const Json& invocation = run.at("invocations")[0];
+  EXPECT_EQ(invocation.at("executionSuccessful"), true);
+  EXPECT_EQ(invocation.at("toolExecutionNotifications")[0].at("message").at("text"),
+            "bad.mtr: not a trace");
+  EXPECT_NE(validator.Json("{\"version\": \"2.0.0\", \"runs\": []}", "sarif.json"), "");
+}
+
+TEST_F(FormatsTest, GitlabHoldsToItsSchema) {
+  const std::string text = RenderGateGitlab(gate.Report());
+  EXPECT_EQ(validator.Json(text, "gitlab-code-quality.json"), "");
+  const Json json = Json::parse(text);
+  ASSERT_EQ(json.size(), 4u);
+  EXPECT_EQ(json[3].at("check_name"), "memtrace/no-evidence") << "of bad.mtr";
+  EXPECT_EQ(json[0].at("location").at("path"), "src/Lost.c");
+  EXPECT_EQ(json[0].at("check_name"), "memtrace/definite");
+  std::set<std::string> fingerprints;
+  for (const Json& one : json) fingerprints.insert(one.at("fingerprint").get<std::string>());
+  EXPECT_EQ(fingerprints.size(), json.size());
+  EXPECT_NE(validator.Json("[{\"description\": \"x\"}]", "gitlab-code-quality.json"), "");
+}
+
+TEST_F(FormatsTest, ACleanGateHoldsToTheSchemasToo) {
+  MadeUpGate clean;
+  clean.AddProcess("app");
+  clean.Judge();
+  EXPECT_EQ(validator.Xml(RenderGateJunit(clean.Report()), "junit.xsd"), "");
+  EXPECT_THAT(RenderGateJunit(clean.Report()),
+              HasSubstr("<testcase classname=\"memtrace.leaks\" name=\"app\" time=\"0.000\" />"));
+  EXPECT_EQ(validator.Json(RenderGateSarif(clean.Report()), "sarif.json"), "");
+  EXPECT_EQ(RenderGateGitlab(clean.Report()), "[]\n");
+  EXPECT_THAT(RenderGateText(clean.Report()), StartsWith("memtrace check: CLEAN\n"));
+  MadeUpGate blind;
+  blind.Judge();
+  EXPECT_EQ(validator.Xml(RenderGateJunit(blind.Report()), "junit.xsd"), "");
+  EXPECT_THAT(RenderGateJunit(blind.Report()), HasSubstr("errors=\"1\""));
+  EXPECT_EQ(validator.Json(RenderGateSarif(blind.Report()), "sarif.json"), "");
+  // Servers compare the entries: without any, all that was there before is mended.
+  EXPECT_THAT(RenderGateSarif(blind.Report()), HasSubstr("no usable evidence: no process was looked at."));
+  EXPECT_THAT(RenderGateGitlab(blind.Report()), HasSubstr("memtrace/no-evidence"));
+  EXPECT_THAT(RenderGateText(blind.Report()), StartsWith("memtrace check: NO EVIDENCE"));
+}
+
+TEST_F(FormatsTest, PlacesAreBelowTheSourceRoot) {
+  EXPECT_EQ(BelowRoot("/work", "/work/src/a.c"), "src/a.c");
+  EXPECT_EQ(BelowRoot("/work/", "/work//./a.c"), "a.c");
+  EXPECT_EQ(BelowRoot("/work/.", "/work/a.c"), "a.c");
+  EXPECT_EQ(BelowRoot("/work", "/workshop/a.c"), "");
+  EXPECT_EQ(BelowRoot("/work", "/work/../etc/a.c"), "");
+  EXPECT_EQ(BelowRoot("", "/a.c"), "");
+  GateReport report = gate.Report();
+  EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "src/Lost.c");
+  EXPECT_EQ(WhyNothingIsBelow(report, ""), "") << "it ran above its sources";
+  const std::string ran_in = gate.result.leaks[0].working_directory;
+  for (GateLeak& leak : gate.result.leaks) leak.working_directory = "/work/build";
+  EXPECT_THAT(WhyNothingIsBelow(report, ""), HasSubstr("below /work/build, where the program ran; one was /work/src/"));
+  for (GateLeak& leak : gate.result.leaks) leak.working_directory = ran_in;
+  report.source_roots = {"/work/src"};
+  EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "Lost.c");
+  EXPECT_EQ(WhyNothingIsBelow(report, "/work/src"), "");
+  report.source_roots = {"/no/such/root"};
+  EXPECT_EQ(PlaceOf(report, gate.result.leaks[0]).path, "");
+  EXPECT_THAT(WhyNothingIsBelow(report, "/no/such/root"), HasSubstr("/work/src/Lost.c"));
+  EXPECT_THAT(WhyNothingIsBelow(report, "/no/such/root"), HasSubstr("no directory here"));
+  EXPECT_THAT(WhyNothingIsBelow(report, "/"), Not(HasSubstr("no directory here")));
+}
+
+TEST_F(FormatsTest, WrongFreesAreShownWhereTheyAre) {
+  MadeUpGate wrong;
+  const uint32_t app = wrong.AddProcess("app");
+  const StackId elsewhere = wrong.made_up.Stack({{"Made", "/usr/src/made.c", 4}});
+  wrong.made_up.AddSite(elsewhere, 1, 1, 0);
+  const auto freed_at = [&](StackId from, StackId to) {
+    wrong.input.ends = {{app,
+                         true,
+                         {from, to, format::AllocFunction::kMalloc, BlockEnds::By::kFree, 1}}};
+    wrong.Judge();
+  };
+  const auto place = [&] {
+    return Json::parse(RenderGateGitlab(wrong.Report())).at(0).at("location").dump();
+  };
+  const StackId make = wrong.Stack("Make", 3), drop = wrong.Stack("Drop", 9);
+  freed_at(make, drop);
+  EXPECT_EQ(place(), R"({"lines":{"begin":9},"path":"src/Drop.c"})");
+  EXPECT_THAT(Json::parse(RenderGateGitlab(wrong.Report())).at(0).at("description"),
+              testing::AllOf(StartsWith("app 1 invalid free, at most 0: malloc at Make"),
+                             HasSubstr("free at Drop")));
+  const Json sarif = Json::parse(RenderGateSarif(wrong.Report()));
+  EXPECT_EQ(sarif.at("runs")[0].at("results")[0].at("locations")[0].at("physicalLocation").dump(),
+            R"({"artifactLocation":{"uri":"src/Drop.c","uriBaseId":"%SRCROOT%"},)"
+            R"("region":{"startLine":9}})");
+  EXPECT_EQ(validator.Json(RenderGateSarif(wrong.Report()), "sarif.json"), "");
+  freed_at(make, {});
+  EXPECT_EQ(place(), R"({"lines":{"begin":3},"path":"src/Make.c"})") << "no stacks of frees";
+  freed_at(make, elsewhere);
+  EXPECT_EQ(place(), R"({"lines":{"begin":3},"path":"src/Make.c"})");
+  freed_at(elsewhere, elsewhere);
+  EXPECT_EQ(place(), R"({"lines":{"begin":1},"path":"app"})");
+  EXPECT_THAT(WhyNothingIsBelow(wrong.Report(), ""),
+              HasSubstr("wrong free was below /work, where the program ran; one was /usr/src/"));
+}
+
+// -ffile-prefix-map=DIR=. makes such names, which no repository has.
+TEST_F(FormatsTest, RelativePlacesBeginWithTheirFolder) {
+  MadeUpGate relative;
+  const StackId stack = relative.made_up.Stack({{"Lost", "./src/Lost.c", 10}, {"main", "./src/main.c", 3}});
+  relative.made_up.AddSite(stack, 1, 1, 0);
+  relative.AddLeak(relative.AddProcess("server"), LeakKind::kDefinite, stack, 40, 1);
+  relative.Judge();
+  EXPECT_EQ(PlaceOf(relative.Report(), relative.result.leaks[0]).path, "src/Lost.c");
+  EXPECT_EQ(Json::parse(RenderGateGitlab(relative.Report()))[0].at("location").at("path"), "src/Lost.c");
+}
+
+// Debug information has the one or the other, by how the compiler was called.
+TEST_F(FormatsTest, ASourceRootIsItsSymbolicLinkToo) {
+  const TempDir directory;
+  const std::filesystem::path real = directory / "real", link = directory / "link";
+  std::filesystem::create_directory(real);
+  std::filesystem::create_directory_symlink(real, link);
+  const std::vector<std::string> roots = SourceRoots(link);
+  EXPECT_EQ(BelowRoots(roots, real / "a.c"), "a.c");
+  EXPECT_EQ(BelowRoots(roots, link / "b/a.c"), "b/a.c");
+  EXPECT_EQ(SourceRoots("/no/such/root"), std::vector<std::string>{"/no/such/root"});
+  EXPECT_TRUE(SourceRoots("").empty());
+}
+
+}  // namespace
+}  // namespace memtrace::report::gate

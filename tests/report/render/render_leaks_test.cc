@@ -1,0 +1,336 @@
+// What a scan found, in every format; and that without one nothing is claimed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/command/options.h"
+#include "report/leak/leak_kinds.h"
+#include "report/render/formats.h"
+#include "report/render/text_report.h"
+#include "tests/report/render/render_made_up.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using nlohmann::json;
+
+class Leaky : public MadeUp {
+ public:
+  explicit Leaky(bool scanned = true) {
+    const StackId pair = Stack({{"MakePair", "/work/pair.c", 12}, {"main", "/work/pair.c", 30},
+                                Libc("__libc_start_main")});
+    const StackId cache = Stack({{"Remember", "/work/cache.c", 7}, {"main", "/work/pair.c", 31}});
+    AddSite(pair, 2, 24, 2);
+    AddSite(cache, 1, 1024, 1);
+    if (!scanned) return;
+    LeakScan scan;
+    scan.number = 1;
+    scan.time_ns = 1'870'000'000;
+    scan.state = LeakScan::State::kDone;
+    scan.totals[0] = {16, 1};
+    scan.totals[1] = {32, 1};
+    scan.totals[3] = {1024, 1};
+    scan.by_heuristic[3] = {1024, 1};
+    scan.notes = {"not scanned: 1 mapping, 4096 bytes: /dev/dri\033[31m"};
+    LossRecord indirect{.kind = LeakKind::kIndirect, .stack = pair, .bytes = 32, .blocks = 1};
+    LossRecord definite{.kind = LeakKind::kDefinite, .stack = pair, .bytes = 16, .blocks = 1,
+                        .indirect_bytes = 32, .indirect_blocks = 1, .first_time_ns = 1'200'000,
+                        .last_time_ns = 1'200'000};
+    LossRecord reachable{.kind = LeakKind::kReachable, .stack = cache, .bytes = 1024, .blocks = 1,
+                         .heuristic_blocks = 1};
+    scan.records = {indirect, definite, reachable};
+    analysis.leak_scans.push_back(scan);
+  }
+};
+
+std::string Text(const ReportView& view, TextSection section = TextSection::kLeaks) {
+  TextOptions options;
+  options.style.width = 120;
+  options.sections = {section};
+  return RenderText(view, options);
+}
+
+json Json(const ReportView& view) {
+  StringSink out;
+  RenderJson(view, kAllRows, out);
+  return json::parse(out.text());
+}
+
+TEST(LeakTextTest, AllThatWasLiveMayBeDeclaredNoLeaks) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.records.clear();
+  scan.totals = {};
+  scan.ignored = {100, 1};
+  EXPECT_THAT(Text(trace.View()), HasSubstr("none: the program declared all that was live to be no leaks, "
+                                            "100 bytes in 1 block"));
+  EXPECT_EQ(Json(trace.View())["leak_scans"][0]["ignored"]["bytes"], 100);
+}
+
+TEST(LeakTextTest, SummaryAndRecordsReadLikeMemchecks) {
+  Leaky trace;
+  const ReportView view = trace.View();
+  const std::string text = Text(view);
+  EXPECT_THAT(text, HasSubstr("LEAK SUMMARY  scan 1, at the exit, after the destructors, at 1.87 s"));
+  EXPECT_THAT(text, HasSubstr("  definitely lost: 16 bytes in 1 block\n"
+                              "  indirectly lost: 32 bytes in 1 block\n"
+                              "    possibly lost: 0 bytes in 0 blocks\n"
+                              "  still reachable: 1,024 bytes in 1 block\n"
+                              "                   of which reachable via heuristic:\n"
+                              "                     newarray: 1,024 bytes in 1 block"));
+  EXPECT_THAT(text, HasSubstr("48 (16 direct, 32 indirect) bytes in 1 block is definitely lost, "
+                              "malloc  record 2 of 3, at 1.20 ms"));
+  EXPECT_THAT(text, HasSubstr("MakePair  pair.c:12"));
+  EXPECT_THAT(text, HasSubstr("1 of 3: --show-leak-kinds=all"));
+  EXPECT_THAT(text, Not(HasSubstr("Remember"))) << "definite and possible ones only";
+  EXPECT_THAT(text, HasSubstr("! not scanned: 1 mapping"));
+  EXPECT_THAT(text, Not(HasSubstr("\033"))) << "a name is no command to the terminal";
+  EXPECT_THAT(Text(view, TextSection::kSummary),
+              HasSubstr("16 bytes in 1 block definitely lost, 32 bytes in 1 block indirectly lost "
+                        "at the exit"));
+}
+
+// Who reads one line reads of what is lost.
+TEST(LeakTextTest, TheVerdictNamesWhatIsLost) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
+              HasSubstr("Verdict    48 B lost for certain, 16 B of it directly; most: MakePair /work/pair.c:12\n"
+                        "  Program"));
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.reason = format::ScanReason::kRequest;
+  scan.totals[1] = {};
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
+              HasSubstr("Verdict    16 B lost for certain, at scan 1; most: MakePair"));
+  scan.totals[0] = {};
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary), Not(HasSubstr("Verdict")));
+}
+
+TEST(LeakTextTest, WhatTheRuntimeKeepsIsNoLossOfTheProgram) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.totals[0] = scan.totals[1] = {};
+  scan.totals[2] = {912, 3};
+  scan.of_runtime = {912, 3};
+  scan.records.erase(scan.records.begin(), scan.records.begin() + 2);
+  scan.records.push_back({.kind = LeakKind::kPossible, .stack = trace.Stack({Libc("allocate_dtv")}),
+                          .function = format::AllocFunction::kCalloc, .bytes = 912, .blocks = 3,
+                          .of_runtime = true});
+  trace.AddSite(scan.records.back().stack, 3, 304, 3);
+  ReportView view = trace.View();
+  EXPECT_THAT(Text(view, TextSection::kSummary),
+              HasSubstr("Lost       nothing at the exit; 912 bytes that look so are the runtime's own"));
+  const std::string text = Text(view);
+  EXPECT_THAT(text, HasSubstr("    possibly lost: 912 bytes in 3 blocks\n"
+                              "                   of which the runtime's own: 912 bytes in 3 blocks\n"));
+  TextOptions narrow;
+  narrow.style.width = 60;
+  narrow.sections = {TextSection::kLeaks};
+  scan.of_runtime = {1656, 17};
+  EXPECT_THAT(RenderText(view, narrow), HasSubstr("\n        of which the runtime's own: 1,656 bytes in 17 blocks\n"));
+  scan.of_runtime = {912, 3};
+  EXPECT_THAT(text, HasSubstr("0 of 2: "));
+  EXPECT_THAT(text, Not(HasSubstr("allocate_dtv")));
+  const json report = Json(view);
+  EXPECT_EQ(report["leaks"][0]["of_runtime"], true);
+  EXPECT_EQ(report["leaks"][1]["of_runtime"], false);
+  EXPECT_EQ(report["leak_scans"][0]["of_runtime"]["bytes"], 912);
+  ASSERT_TRUE(view.ChooseLeaks(0, ParseKinds("possible").value()).ok());
+  EXPECT_THAT(Text(view), HasSubstr("are possibly lost (the runtime's own), calloc"));
+}
+
+TEST(LeakTextTest, SlabsOfGLibsSlicesAreSaidToBeSuch) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View()), Not(HasSubstr("G_SLICE")));
+  trace.analysis.leak_scans[0].by_heuristic[static_cast<size_t>(leak::Pointer::kGSlice)] = {1000, 1};
+  EXPECT_THAT(Text(trace.View()), HasSubstr("gslice: 1,000 bytes in 1 block\n"));
+  EXPECT_THAT(Text(trace.View()), HasSubstr("A slice in them that is lost is not seen"));
+}
+
+TEST(LeakTextTest, TheUserChoosesKinds) {
+  Leaky trace;
+  ReportView view = trace.View();
+  ASSERT_TRUE(view.ChooseLeaks(0, LeakKindSet::Of(LeakKind::kReachable)).ok());
+  EXPECT_THAT(Text(view), HasSubstr("still reachable, malloc  record 3 of 3"));
+  EXPECT_THAT(Text(view), Not(HasSubstr("MakePair")));
+  EXPECT_FALSE(view.ChooseLeaks(2, {}).ok());
+  EXPECT_TRUE(ParseKinds("definite,indirect").ok());
+  EXPECT_EQ(*ParseKinds("all"), LeakKindSet::OfScans());
+  EXPECT_FALSE(ParseKinds("lost").ok());
+}
+
+// `memtrace leaks` has no option for it, and asks for one scan.
+TEST(LeakTextTest, AScanThatFailedSaysWhy) {
+  Leaky trace;
+  LeakScan failed;
+  failed.number = 2;
+  failed.state = LeakScan::State::kFailed;
+  failed.failure = "/proc is not there";
+  LeakScan cut = failed;
+  cut.number = 3;
+  cut.state = LeakScan::State::kCutShort;
+  cut.failure = "its block 2 is not in the trace";
+  trace.analysis.leak_scans.insert(trace.analysis.leak_scans.end(), {failed, cut});
+  ReportView view = trace.View();
+  EXPECT_EQ(view.ChooseLeaks(2, {}).message(), "the scan failed: /proc is not there");
+  EXPECT_EQ(view.ChooseLeaks(3, {}).message(),
+            "nothing is known of the scan: its block 2 is not in the trace");
+  EXPECT_EQ(view.ChooseLeaks(4, {}).message(),
+            "--scan: no finished scan 4 in the trace; there are: 1, 2 (/proc is not there), "
+            "3 (its block 2 is not in the trace)");
+}
+
+TEST(LeakTextTest, NoScanIsNotNoLeaks) {
+  Leaky trace(/*scanned=*/false);
+  const std::string text = Text(trace.View());
+  EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS"));
+  EXPECT_THAT(text, HasSubstr("No scan"));
+  EXPECT_THAT(text, HasSubstr("nothing is known"));
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary), HasSubstr("Lost       not known"));
+  trace.analysis.process.end = ProcessInfo::End::kSignal;
+  trace.analysis.process.end_signal = 9;
+  EXPECT_THAT(Text(trace.View()), HasSubstr("killed by SIGKILL"));
+}
+
+TEST(LeakTextTest, AScanThatFailedTellsWhyAndNothingElse) {
+  Leaky trace(/*scanned=*/false);
+  LeakScan scan;
+  scan.number = 1;
+  scan.state = LeakScan::State::kFailed;
+  scan.failure = "fork: no memory";
+  trace.analysis.leak_scans.push_back(scan);
+  EXPECT_THAT(Text(trace.View()), HasSubstr("scan 1: fork: no memory"));
+  EXPECT_EQ(trace.View().leak_scan(), nullptr);
+  const json report = Json(trace.View());
+  EXPECT_EQ(report["leaks"][0]["kind"], "unfreed");
+  EXPECT_TRUE(report["leak_scan"].is_null());
+  EXPECT_EQ(report["leak_scans"][0]["state"], "failed");
+  EXPECT_TRUE(report["leak_scans"][0]["totals"].is_null()) << "not known is not 0";
+  EXPECT_THAT(report["no_leak_scan"], HasSubstr("no memory"));
+}
+
+TEST(LeakTextTest, AScanBeforeTheEndSaysSoAndTheUnfreedFollow) {
+  Leaky trace;
+  trace.analysis.leak_scans[0].reason = format::ScanReason::kRequest;
+  trace.analysis.leak_scans[0].label = "after warm-up";
+  const std::string text = Text(trace.View());
+  EXPECT_THAT(text, HasSubstr("at the program's request (after warm-up)"));
+  EXPECT_THAT(text, HasSubstr("the end of the program was not scanned"));
+  EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS"));
+  EXPECT_THAT(text, HasSubstr("scan 1 above was at 1.87 s"));
+  EXPECT_THAT(text, Not(HasSubstr("No scan"))) << "there was one";
+}
+
+TEST(LeakTextTest, HeadingsOfRecordsFitTheTerminal) {
+  Leaky trace;
+  LossRecord& record = trace.analysis.leak_scans[0].records[1];
+  record.bytes = 16;
+  record.indirect_bytes = 800;
+  TextOptions options;
+  options.style.width = 80;
+  options.sections = {TextSection::kLeaks};
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("  1  816 (16 direct, 800 indirect) bytes in 1 block is definitely lost, malloc\n"
+                        "       record 2 of 3\n       MakePair"));
+  record.bytes = 656;
+  record.indirect_bytes = 29'492;
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("  1  30,148 (656 direct, 29,492 indirect) bytes in 1 block is definitely lost\n"
+                        "       malloc  record 2 of 3\n       MakePair"));
+  record.bytes = 1'151'616;
+  record.indirect_bytes = 2'409'384;
+  record.blocks = 11'996;
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("  1  3,561,000 (1,151,616 direct, 2,409,384 indirect) bytes in 11,996 blocks\n"
+                        "       are definitely lost\n       malloc  record 2 of 3\n       MakePair"));
+}
+
+TEST(LeakTextTest, WasteIsNotKnownOfOtherAllocators) {
+  Leaky trace;
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary), HasSubstr("0 bytes usable but not asked for"));
+  trace.analysis.process.allocator = format::AllocatorKind::kOther;
+  EXPECT_THAT(Text(trace.View(), TextSection::kSummary),
+              HasSubstr("Wasted     not known: the allocator is not glibc's"));
+  const auto json = Json(trace.View());
+  EXPECT_TRUE(json["totals"]["wasted_bytes"].is_null());
+  ASSERT_FALSE(json["sites"].empty());
+  for (const auto& site : json["sites"]) EXPECT_TRUE(site["wasted_bytes"].is_null());
+  EXPECT_FALSE(CheckMeasure(trace.analysis, SiteMeasure::kWasted).ok());
+}
+
+TEST(LeakTextTest, DeltasAreAgainstTheScanBefore) {
+  Leaky trace;
+  LeakScan& scan = trace.analysis.leak_scans[0];
+  scan.show = format::ScanShow::kIncreased;
+  scan.records[1].before = {8, 1};
+  scan.records[1].indirect_before = {32, 1};
+  EXPECT_THAT(Text(trace.View()),
+              HasSubstr("48 (+8) (16 (+8) direct, 32 (+0) indirect) bytes in 1 (+0) block"));
+}
+
+TEST(LeakTextTest, OfSeveralScansTheLastAtAnExitCounts) {
+  Leaky trace;
+  LeakScan other = trace.analysis.leak_scans[0];
+  other.number = 2;
+  other.reason = format::ScanReason::kRequest;
+  trace.analysis.leak_scans.push_back(other);
+  EXPECT_EQ(trace.View().leak_scan()->number, 1u);
+  ReportView view = trace.View();
+  ASSERT_TRUE(view.ChooseLeaks(2, {}).ok());
+  EXPECT_EQ(view.leak_scan()->number, 2u);
+  trace.analysis.leak_scans[0].state = LeakScan::State::kCutShort;
+  EXPECT_EQ(trace.View().leak_scan()->number, 2u);
+}
+
+TEST(LeakJsonTest, HasTheRecordsAndTheScans) {
+  Leaky trace;
+  const json report = Json(trace.View());
+  ASSERT_EQ(report["leaks"].size(), 3u);
+  EXPECT_EQ(report["leaks"][0]["kind"], "reachable");
+  EXPECT_EQ(report["leaks"][1]["kind"], "definite");
+  EXPECT_EQ(report["leaks"][1]["indirect_bytes"], 32);
+  EXPECT_EQ(report["leaks"][1]["record"], 2);
+  EXPECT_EQ(report["leaks_total"], 3);
+  EXPECT_EQ(report["leak_scan"], 1);
+  EXPECT_TRUE(report["no_leak_scan"].is_null());
+  const json& scan = report["leak_scans"][0];
+  EXPECT_EQ(scan["reason"], "exit-late");
+  EXPECT_EQ(scan["totals"]["definite"]["bytes"], 16);
+  EXPECT_EQ(scan["totals"]["possible"]["blocks"], 0);
+  EXPECT_EQ(scan["reachable_via_heuristic"]["newarray"]["bytes"], 1024);
+  EXPECT_EQ(scan["records"], 3);
+}
+
+TEST(LeakCsvTest, HasARowForEachRecord) {
+  Leaky trace;
+  StringSink out;
+  RenderCsv(trace.View(), CsvTable::kLeaks, SortColumn::kTotal, kAllRows, out);
+  EXPECT_THAT(out.text(), HasSubstr("scan,record,indirect_bytes,indirect_blocks\r\n"));
+  EXPECT_THAT(out.text(), HasSubstr("definite,16,1,malloc,"));
+  EXPECT_THAT(out.text(), HasSubstr(",1,2,32,1\r\n"));
+}
+
+TEST(LeakOptionsTest, AreMemchecks) {
+  ReportFlags flags;
+  flags.leak_resolution = "med";
+  flags.leader = "sequence";
+  flags.heuristics = "newarray";
+  flags.leak_kinds = "all";
+  flags.scan = "3";
+  const auto options = ParseReportFlags(flags);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->analyze.leaks.resolution.frames, 4u);
+  EXPECT_TRUE(options->analyze.leaks.leader_by_sequence);
+  EXPECT_EQ(options->scan, 3u);
+  for (const auto& bad : {ReportFlags{.scan = "0"}, ReportFlags{.leak_kinds = "x"},
+                          ReportFlags{.leak_resolution = "all"}, ReportFlags{.heuristics = "no"},
+                          ReportFlags{.leader = "me"}}) {
+    EXPECT_FALSE(ParseReportFlags(bad).ok());
+  }
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

@@ -1,0 +1,557 @@
+// The text report as a whole, against files that a person has read
+// (golden/render_*.txt), and what must hold for any trace.
+//
+// MEMTRACE_UPDATE_GOLDEN=1 writes the files anew; read the difference.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "report/render/escape.h"
+#include "report/render/text_report.h"
+#include "tests/report/render/render_made_up.h"
+
+namespace memtrace::report::render {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A program with a cache that grows, a loop of temporaries, two leaks.
+void FillBusy(MadeUp& trace) {
+  Analysis& a = trace.analysis;
+  const StackId leak = trace.Stack({{"operator new[](unsigned long)", "", 0, kLibc},
+                                    {"make_table", "/work/src/table.cc", 23},
+                                    {"main", "/work/src/main.cc", 40},
+                                    Libc("__libc_start_call_main"), Libc("_start")});
+  const StackId cache = trace.Stack(
+      {{"std::_Rb_tree<std::string, Entry>::_M_insert_node(std::_Rb_tree_node_base*)",
+        "/usr/include/c++/12/bits/stl_tree.h", 2384, kApp, true},
+       {"engine::Cache<std::string, engine::Entry, std::less<std::string> >::Insert(std::string "
+        "const&, engine::Entry&&)",
+        "/work/src/engine/cache.cc", 117},
+       {"engine::Server::Handle(engine::Request const&)", "/work/src/engine/server.cc", 88},
+       {"main", "/work/src/main.cc", 44}, Libc("__libc_start_call_main"), Libc("_start")});
+  const StackId file = trace.Stack({Libc("_IO_file_doallocate"), Libc("fopen"),
+                                    {"open_log", "/work/src/log.c", 12},
+                                    {"main", "/work/src/main.cc", 41}, Libc("_start")});
+  const StackId temporary = trace.Stack({{"format_line", "/work/src/log.c", 60},
+                                         {"main", "/work/src/main.cc", 50}, Libc("_start")});
+  std::vector<Step> deep;
+  for (uint32_t i = 0; i < 30; ++i) deep.push_back({"walk", "/work/src/walk.c", 100 + i});
+  const StackId recursion = trace.Stack(deep);
+  trace.EndWithMarker(recursion, format::StackMarker::kTruncated);
+
+  trace.AddSite(cache, 40000, 1100, 20000).growth = {
+      .verdict = Growth::Verdict::kGrowing, .bytes_per_s = 14.6 * 1048576,
+      .bytes_per_s_low = 12.0 * 1048576, .bytes_per_allocation = 700.5, .blocks_per_s = 13900, .confidence = 0.987};
+  trace.AddSite(leak, 1, 256, 1).function = format::AllocFunction::kCalloc;
+  trace.AddSite(file, 1, 472, 1);
+  Site& site = trace.AddSite(temporary, 500000, 48, 0);
+  site.growth.verdict = Growth::Verdict::kSawtooth;
+  site.temporary = 499990;
+  site.wasted_bytes = 4000000;
+  trace.AddSite(recursion, 300, 64, 300);
+
+  a.totals.peak_live_bytes = 22000000 + 256 + 472 + 19200;
+  a.totals.peak_live_blocks = 20302;
+  a.totals.peak_time_ns = 1'470'000'000;
+  a.totals.wasted_bytes = 4000000;
+  a.totals.temporary_allocations = 499990;
+  a.coverage.events = 1040300;
+  a.coverage.marked_stacks = 300;
+  a.coverage.tool_memory_bytes = 2 << 20;
+  a.coverage.notes.push_back("the program closed our file once; it was opened again");
+  a.faults.minor = 5800;
+  a.faults.major = 3;
+  a.faults.tool_minor = 210;
+  a.faults.peak_rss_bytes = 26 << 20;
+  a.faults.correlation_known = true;
+  a.faults.correlation_live = 0.93;
+  a.faults.correlation_allocated = 0.31;
+  a.timeline_interval_ns = 10'000'000;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    TimelinePoint point;
+    point.time_ns = i * 10'000'000;
+    const double share = i <= 147 ? static_cast<double>(i) / 147 : 1 - 0.3 * (i - 147) / 53.0;
+    point.live_bytes = static_cast<uint64_t>(share * static_cast<double>(a.totals.peak_live_bytes));
+    point.max_live_bytes = point.live_bytes;
+    point.rss_bytes = (4 << 20) + std::min<uint64_t>(i, 147) * 150000;
+    point.minor_faults = i == 60 ? 256 : i <= 147 ? 37 : 0;
+    point.major_faults = i == 2 ? 3 : 0;
+    a.timeline.push_back(point);
+  }
+  a.threads.push_back({.id = {1}, .tid = 42, .name = "app", .allocations = 540000,
+                       .frees = 519000, .bytes_allocated = 68000000, .live_bytes = 22000000,
+                       .temporary = 499000, .first_time_ns = 1'000'000,
+                       .last_time_ns = 1'990'000'000});
+  a.threads.push_back({.id = {2}, .tid = 43, .name = "worker \x1b[31m1", .allocations = 302,
+                       .frees = 0, .bytes_allocated = 19928, .live_bytes = 19928,
+                       .first_time_ns = 500'000'000, .last_time_ns = 700'000'000});
+  a.mappings.push_back({.kind = MappingSite::Kind::kHeapGrowth, .stack = cache, .calls = 160,
+                        .bytes = 22 << 20, .live_bytes = 22 << 20});
+  a.mappings.push_back({.kind = MappingSite::Kind::kMmap, .stack = file,
+                        .file = "/work/data/index.bin", .calls = 1, .bytes = 4 << 20,
+                        .live_bytes = 4 << 20});
+  a.memory_map = {.known = true, .heap_bytes = 22 << 20, .heap_at_start_bytes = 135168,
+                  .heap_growth_seen_bytes = (22 << 20) - 135168, .anonymous_bytes = 9 << 20,
+                  .anonymous_at_start_bytes = 1 << 20, .thread_stack_bytes = 8 << 20,
+                  .unexplained_bytes = 12288};
+  a.sizes.allocations[6] = 500000;
+  a.sizes.bytes[6] = 24000000;
+  a.sizes.allocations[7] = 300;
+  a.sizes.bytes[7] = a.sizes.live_bytes[7] = 19200;
+  a.sizes.allocations[9] = 2;
+  a.sizes.bytes[9] = a.sizes.live_bytes[9] = 728;
+  a.sizes.allocations[11] = 40000;
+  a.sizes.bytes[11] = 44000000;
+  a.sizes.live_bytes[11] = 22000000;
+}
+
+TextOptions Options(size_t width, bool utf8) {
+  TextOptions options;
+  options.style.width = width;
+  options.style.utf8 = utf8;
+  return options;
+}
+
+void ExpectGolden(const std::string& text, const std::string& name) {
+  const std::string path = MEMTRACE_SOURCE_DIR "/tests/report/render/golden/" + name;
+  if (std::getenv("MEMTRACE_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::stringstream golden;
+  golden << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text, golden.str()) << path;
+}
+
+void ExpectFits(const std::string& text, size_t width) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    EXPECT_LE(DisplayWidth(line), width) << line;
+    EXPECT_FALSE(!line.empty() && line.back() == ' ') << "trailing blank: " << line;
+  }
+}
+
+TEST(TextReportTest, IsReadableAtEightyColumnsInAscii) {
+  MadeUp trace;
+  FillBusy(trace);
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  ExpectFits(text, 80);
+  for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f));
+  ExpectGolden(text, "render_busy_80.txt");
+}
+
+TEST(TextReportTest, IsReadableAtTwoHundredColumns) {
+  MadeUp trace;
+  FillBusy(trace);
+  const std::string text = RenderText(trace.View(), Options(200, true));
+  ExpectFits(text, 200);
+  ExpectGolden(text, "render_busy_200.txt");
+}
+
+TEST(TextReportTest, ANameInASentenceTakesThreeLinesAtMost) {
+  std::string function = "Deep<";
+  for (int i = 0; i < 200; ++i) absl::StrAppend(&function, "std::allocator<int", i, ">, ");
+  absl::StrAppend(&function, "int>::operator()(int)");
+  TextOptions options;
+  options.style.width = 80;
+  const std::string name = NameInSentence(function, "/work/src/deep.cc:7", options);
+  EXPECT_LE(DisplayWidth(name), 3 * 67u);
+  EXPECT_TRUE(absl::EndsWith(name, " deep.cc:7")) << name;
+  EXPECT_EQ(NameInSentence("f(int)", "/work/src/deep.cc:7", options), "f(int) /work/src/deep.cc:7");
+  options.full = true;
+  EXPECT_EQ(NameInSentence(function, "", options), function);
+}
+
+TEST(TextReportTest, FullShowsEveryFrame) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(100, true);
+  options.full = true;
+  options.sections = {TextSection::kLeaks};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("walk.c:129"));
+  EXPECT_THAT(text, HasSubstr("operator new[](unsigned long)"));
+  EXPECT_THAT(text, HasSubstr("_start"));
+  EXPECT_THAT(text, HasSubstr("[inlined]"));
+  EXPECT_THAT(text, Not(HasSubstr("--full")));
+  ExpectGolden(text, "render_busy_full_leaks.txt");
+}
+
+TEST(TextReportTest, AnEmptyTraceSaysSoShortly) {
+  MadeUp trace;
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  ExpectFits(text, 80);
+  EXPECT_THAT(text, HasSubstr("UNFREED BLOCKS  none: no allocation was recorded"));
+  ExpectGolden(text, "render_empty_80.txt");
+}
+
+std::string UnfreedLine(const Analysis& analysis, MadeUp& trace) {
+  trace.analysis = analysis;
+  TextOptions options = Options(100, false);
+  options.sections = {TextSection::kSummary};
+  for (const absl::string_view line :
+       absl::StrSplit(RenderText(trace.View(), options), '\n')) {
+    if (absl::StartsWith(line, "  Unfreed")) return std::string(line.substr(13));
+  }
+  return "";
+}
+
+// No leak and no knowledge are two things.
+TEST(TextReportTest, SaysThatEverythingWasFreedOnlyWhereEverythingWasRecorded) {
+  MadeUp trace;
+  Analysis nothing;
+  EXPECT_EQ(UnfreedLine(nothing, trace), "nothing: nothing was allocated");
+  Analysis own_malloc;
+  own_malloc.coverage.notes = {"the program has a malloc of its own"};
+  EXPECT_EQ(UnfreedLine(own_malloc, trace),
+            "not known: no allocation was recorded, see Coverage");
+  Analysis freed;
+  freed.totals.allocations = freed.totals.frees = 3;
+  EXPECT_EQ(UnfreedLine(freed, trace), "nothing: every block was freed");
+  const std::string not_all = "nothing of what was recorded, which is not all: see Coverage";
+  Analysis lossy = freed;
+  lossy.coverage.dropped_events = 1;
+  EXPECT_EQ(UnfreedLine(lossy, trace), not_all);
+  Analysis cut = freed;
+  cut.coverage.truncated = true;
+  EXPECT_EQ(UnfreedLine(cut, trace), not_all);
+  Analysis damaged = freed;
+  damaged.coverage.lost_blocks = 1;
+  EXPECT_EQ(UnfreedLine(damaged, trace), not_all);
+  own_malloc.totals = freed.totals;
+  EXPECT_EQ(UnfreedLine(own_malloc, trace), not_all);
+}
+
+TEST(TextReportTest, SaysBytesInBlocksAndWhatWasCalled) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"f", "leak.c", 7}, {"main", "leak.c", 20}}), 2, 100, 2);
+  trace.AddSite(trace.Stack({{"f", "leak.c", 8}, {"main", "leak.c", 20}}), 1, 256, 1).function =
+      format::AllocFunction::kCalloc;
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  EXPECT_THAT(text, HasSubstr("1  256 bytes in 1 block, calloc"));
+  EXPECT_THAT(text, HasSubstr("2  200 bytes in 2 blocks, malloc"));
+  EXPECT_THAT(text, HasSubstr("f  leak.c:7\n"));
+}
+
+TEST(TextReportTest, NoLossIsSilent) {
+  MadeUp trace;
+  Coverage& coverage = trace.analysis.coverage;
+  coverage.dropped_events = 11;
+  coverage.recovered_events = 12;
+  coverage.unordered_events = 13;
+  coverage.marked_stacks = 14;
+  coverage.unknown_frees = 15;
+  coverage.inherited_frees = 16;
+  coverage.lost_blocks = 19;
+  coverage.truncated = true;
+  coverage.damage = "block at byte 4096: checksum differs";
+  coverage.cross_checked = 1000;
+  coverage.cross_check_differences = 17;
+  coverage.notes = {"a note of the library"};
+  trace.analysis.totals.allocations = 100;
+  const std::string text = RenderText(trace.View(), Options(200, false));
+  for (const char* said :
+       {"11 events lost", "12 events recovered", "13 events could not be ordered", "14 allocations",
+        "15 frees", "16 frees", "17 stacks differed", "block at byte 4096",
+        "a note of the library"}) {
+    EXPECT_THAT(text, HasSubstr(said));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("none lost")));
+}
+
+TEST(TextReportTest, HostileNamesDoNotReachTheTerminal) {
+  MadeUp trace;
+  const std::string hostile = "x\x1b]0;owned\x07\r\n\t\x9b\xff y";
+  const StackId stack = trace.Stack({{hostile, hostile, 3}, {"", "", 0, kPlugin}});
+  trace.AddSite(stack, 1, 10, 1).temporary = 1;
+  Analysis& a = trace.analysis;
+  a.totals.peak_live_bytes = 10;
+  a.timeline.push_back({.time_ns = 2'000'000'000, .live_bytes = 10, .max_live_bytes = 10});
+  a.file = a.process.executable = a.process.host = a.process.working_directory = hostile;
+  a.process.command = {hostile, "'"};
+  a.coverage.notes = {hostile};
+  a.coverage.truncated = true;
+  a.coverage.damage = hostile;
+  a.modules[2].path = hostile;
+  a.threads.push_back({.tid = 1, .name = hostile});
+  a.mappings.push_back({.stack = stack, .file = hostile});
+  trace.plugin_state = symbolizer::ModuleState::kUnreadable;
+  for (const bool full : {false, true}) {
+    for (const bool utf8 : {false, true}) {
+      TextOptions options = Options(80, utf8);
+      options.full = full;
+      for (const char c : RenderText(trace.View("x"), options)) {
+        EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20) << static_cast<int>(c);
+        EXPECT_NE(c, 0x7f);
+      }
+    }
+  }
+}
+
+TEST(TextReportTest, EveryWidthIsKept) {
+  MadeUp trace;
+  FillBusy(trace);
+  const StackId start = trace.Stack({{"main", "/work/src/main.cc", 30}});
+  trace.AddSite(start, 1, 64, 0).growth.verdict = Growth::Verdict::kBurst;
+  trace.AddSite(start, 1, 64, 0).growth.verdict = Growth::Verdict::kHeld;
+  const ReportView view = trace.View();
+  for (size_t width = kMinWidth; width <= kMaxWidth; ++width) {
+    const std::string text = RenderText(view, Options(width, width % 2 == 0));
+    ExpectFits(text, width);
+  }
+}
+
+TEST(TextReportTest, AnArrowInANameClosesNoBracket) {
+  const auto shown = [](const char* function, size_t width) {
+    const Frame frame = {.function = function, .file = "/src/m.rs", .line = 2};
+    return FrameText("/src", frame, width, {}, Ink::kPlain);
+  };
+  EXPECT_EQ(shown("m::cache_it::<fn() -> std::path::PathBuf>", 40), "m::cache_it::<..>  m.rs:2");
+  EXPECT_EQ(shown("decltype ((parm#1)->create(parm#2)) app::make<app::Factory>(app::Factory*, int)", 32),
+            "app::make<app::Factory>  m.rs:2");
+  EXPECT_EQ(shown("std::map<int, std::less<int> >::operator->(std::map<int> const&)", 40),
+            "std::map<..>::operator->  m.rs:2");
+}
+
+TEST(TextReportTest, ABurstOfFaultsIsToldAtItsMoment) {
+  MadeUp trace;  // a first touch of 1 MiB from 0.8 to 0.84 s, and a fault now and then
+  trace.analysis.faults.minor = 266;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    trace.analysis.timeline.push_back(
+        {.time_ns = i * 10'000'000,
+         .minor_faults = i > 80 && i <= 84 ? uint64_t{64} : i % 20 == 0 ? uint64_t{1} : 0});
+  }
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("Busiest: 256 minor faults between 800 ms and 840 ms (1.00 MiB of pages)"));
+}
+
+TEST(TextReportTest, FaultsThatNoSampleTellsApartGetNoEmptyPlot) {
+  MadeUp trace;
+  trace.analysis.process.duration_ns = 1'000'000;
+  trace.analysis.faults.minor = 98;
+  trace.analysis.faults.major = 1;
+  trace.analysis.timeline.push_back({.time_ns = 500'000});
+  trace.analysis.timeline.push_back({.time_ns = 1'000'000});
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("  98 minor and 1 major faults are in no plot: they were before"));
+  EXPECT_THAT(text, Not(HasSubstr("Each column")));
+  ExpectFits(text, 80);
+}
+
+TEST(TextReportTest, LongRemarksFitEightyColumnsToo) {
+  MadeUp trace;
+  for (uint32_t i = 1; i <= 1015; ++i) {
+    trace.AddSite(trace.Stack({{absl::StrCat("f", i), "f.c", i}}), 12345, 1234567, 12345);
+  }
+  EXPECT_THAT(RenderText(trace.View(), Options(88, false)),
+              HasSubstr(" blocks: --top 1015 or --full\n"));
+  trace.analysis.faults.minor = 1'234'567;
+  trace.analysis.faults.major = 1'234'567;
+  trace.analysis.faults.correlation_known = true;
+  trace.analysis.faults.correlation_allocated = 0.9;
+  const std::string text = RenderText(trace.View(), Options(80, false));
+  ExpectFits(text, 80);
+  EXPECT_THAT(text, HasSubstr(" blocks: --full\n"));
+}
+
+TEST(TextReportTest, SaysThatFaultsFollowTheHeapLater) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kAllEvents;
+  details.told.minor = details.counted.minor = trace.analysis.faults.minor = 1000;
+  details.correlation.live_minor = {.known = true, .now = 0.1, .best = 0.9, .lag_ns = 40'000'000};
+  details.correlation.allocated_minor = {.known = true, .now = 0.9, .best = 0.9, .lag_ns = 0};
+  TextOptions options = Options(200, false);
+  options.sections = {TextSection::kFaults};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("Minor faults follow the growth of the live heap 40.0 ms later (r = 0.90; "
+                              "0.10 at the same time)"));
+  EXPECT_THAT(text, Not(HasSubstr("Minor faults follow the bytes allocated")));
+}
+
+TEST(TextReportTest, SaysThatFaultsAreOfAllBlocksWhereSomeWereChosen) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kAllEvents;
+  details.told.minor = details.counted.minor = trace.analysis.faults.minor = 1000;
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  constexpr absl::string_view kOfAll = "Of all blocks: which of them are of the selected ones is not known.";
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr(kOfAll)));
+  trace.analysis.selection.sizes.low = 64;
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr(kOfAll));
+  ExpectFits(text, 80);
+}
+
+// The rings were full while the program touched its pages: who knows whose they were.
+TEST(TextReportTest, OfFaultsThatWereLostNobodySaysThatThereWereNone) {
+  MadeUp trace;
+  FaultDetails& details = trace.analysis.fault_details;
+  details.known = true;
+  details.source = format::FaultSource::kAllEvents;
+  details.told.minor = 1000;
+  details.counted.minor = trace.analysis.faults.minor = 6000;
+  const StackId stack = trace.Stack({{"main", "/work/touch.c", 6}});
+  details.sites.push_back({.stack = stack, .faults = {1000, 0}, .blocks = 1, .first_time_ns = 7'000'000,
+                           .last_time_ns = 35'000'000, .touchers = {{stack, {1000, 0}}}});
+  trace.AddSite(stack, 1, 5 << 20, 1);
+  const auto text = [&] { return RenderText(trace.View(), Options(200, false)); };
+  EXPECT_THAT(text(), HasSubstr("; none in the 1.97 s after that"));
+  details.lost = 5000;
+  details.last_lost_ns = 34'000'000;
+  EXPECT_THAT(text(), HasSubstr("; none in the 1.97 s after that")) << "all were lost before";
+  EXPECT_THAT(text(), HasSubstr("5,000 page faults were lost")) << "the summary knows";
+  for (const uint64_t last : {uint64_t{400'000'000}, UINT64_MAX}) {
+    details.last_lost_ns = last;
+    EXPECT_THAT(text(), Not(HasSubstr("none in the")));
+    EXPECT_THAT(text(), HasSubstr("; of what came in the 1.97 s after that some was lost"));
+  }
+}
+
+TEST(TextReportTest, WhatWasNotCountedIsNotZero) {
+  MadeUp trace;
+  trace.analysis.faults.counted = false;
+  trace.analysis.process.end = ProcessInfo::End::kCut;
+  const std::string text = RenderText(trace.View(), Options(120, false));
+  EXPECT_THAT(text, HasSubstr("Faults     not known"));
+  EXPECT_THAT(text, Not(HasSubstr("0 minor")));
+}
+
+TEST(TextReportTest, AShortRunShowsNoGrowth) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"main", "a.c", 1}}), 1, 1, 1);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kGrowing};
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr("GROWING SITES  none\n"));
+  trace.analysis.process.duration_ns = 62'000'000;
+  EXPECT_THAT(RenderText(trace.View(), options),
+              HasSubstr("GROWING SITES  none: less than 0.1 s shows no growth\n"));
+}
+
+TEST(TextReportTest, AFewFaultsAreNoBurst) {
+  MadeUp trace;
+  trace.analysis.faults.minor = 2;
+  for (uint64_t i = 1; i <= 200; ++i) {
+    trace.analysis.timeline.push_back(
+        {.time_ns = i * 10'000, .minor_faults = i > 80 && i <= 82 ? uint64_t{1} : 0});
+  }
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kFaults};
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("Busiest")));
+}
+
+TEST(TextReportTest, AThreadWithoutEventsHasNoFirstAndLast) {
+  MadeUp trace;
+  trace.analysis.threads.push_back({.id = ThreadId{1}, .tid = 7, .name = "idle"});
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kThreads};
+  EXPECT_THAT(RenderText(trace.View(), options), HasSubstr("idle  no events"));
+}
+
+// An interpreter whose engine is a library of the system: the program itself says little.
+TEST(TextReportTest, ALongStackOfTheSystemShowsItsInnermostFramesToo) {
+  MadeUp trace;
+  std::vector<Step> steps;
+  for (int i = 1; i <= 20; ++i) {
+    steps.push_back({absl::StrCat("engine_", i), "", 0, kLibc});
+  }
+  steps.push_back({"main", "script.c", 7});
+  trace.AddSite(trace.Stack(steps), 1, 100, 1);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kLeaks};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("       engine_1  libc.so.6\n       engine_2  libc.so.6\n"
+                              "       engine_3  libc.so.6\n"
+                              "       (16 more frames of the system: --full)\n"
+                              "       engine_20  libc.so.6\n       main  script.c:7\n"));
+}
+
+TEST(TextReportTest, SaysWhatTheProgramWrote) {
+  MadeUp trace;
+  trace.AddSite(trace.Stack({{"operator new(unsigned long)", "", 0, kLibc},
+                             {"operator new[](unsigned long)", "", 0, kLibc},
+                             {"std::vector<int>::push_back(int const&)", "v.h", 1, kApp, true},
+                             {"f", "f.cc", 7}}), 1, 100, 1);
+  EXPECT_THAT(RenderText(trace.View(), Options(80, false)),
+              HasSubstr("100 bytes in 1 block, operator new[]"));
+}
+
+TEST(TextReportTest, SaysHowManyMoreThereAreAndWhatShowsThem) {
+  MadeUp trace;
+  for (uint32_t i = 1; i <= 15; ++i) {
+    trace.AddSite(trace.Stack({{absl::StrCat("f", i), "f.c", i}}), 1, 100, 1);
+  }
+  TextOptions options = Options(100, false);
+  options.top = 4;
+  options.sections = {TextSection::kLeaks, TextSection::kSites};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_THAT(text, HasSubstr("and 11 more call sites with 1.07 KiB in 11 blocks: --top 15 or "
+                              "--full shows them"));
+  EXPECT_THAT(text, HasSubstr("and 11 more callers: --top 15 or --full shows them"));
+  options.full = true;
+  EXPECT_THAT(RenderText(trace.View(), options), Not(HasSubstr("more call")));
+}
+
+TEST(TextReportTest, SectionsCanBeChosen) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kSizes};
+  const std::string text = RenderText(trace.View(), options);
+  EXPECT_EQ(text.find("SIZES"), 0u);
+  EXPECT_THAT(text, Not(HasSubstr("UNFREED")));
+}
+
+TEST(TextReportTest, TheSortedColumnIsMarked) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(120, false);
+  options.sections = {TextSection::kSites};
+  for (const absl::string_view name : SortColumnNames()) {
+    options.sort = *ParseSortColumn(name);
+    const std::string header(name == "peak" ? "at peakv" : absl::StrCat(name, "v"));
+    EXPECT_THAT(RenderText(trace.View(), options), HasSubstr(header));
+  }
+}
+
+TEST(TextReportTest, ColoursWrapTextAndNothingElse) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(80, false);
+  const std::string plain = RenderText(trace.View(), options);
+  options.style.color = true;
+  std::string coloured = RenderText(trace.View(), options);
+  EXPECT_NE(plain, coloured);
+  size_t begin;
+  while ((begin = coloured.find('\x1b')) != std::string::npos) {
+    coloured.erase(begin, coloured.find('m', begin) - begin + 1);
+  }
+  EXPECT_EQ(plain, coloured);
+}
+
+TEST(TextReportTest, ThePeakIsMarkedAboveItsColumn) {
+  MadeUp trace;
+  FillBusy(trace);
+  TextOptions options = Options(80, false);
+  options.sections = {TextSection::kGrowth};
+  const std::vector<std::string> lines = absl::StrSplit(RenderText(trace.View(), options), '\n');
+  const size_t arrow = lines[1].find('v');
+  ASSERT_NE(arrow, std::string::npos);
+  EXPECT_EQ(lines[2][arrow], '#') << "the column below the arrow is full";
+}
+
+}  // namespace
+}  // namespace memtrace::report::render

@@ -1,0 +1,205 @@
+// All the traces of a run: who gets which name, what is left, what is said.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+
+#include "report/run/closing_line.h"
+#include "report/run/spool_follower.h"
+#include "tests/report/run/run_processes.h"
+
+namespace memtrace::report {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+class SpoolFollowerTest : public ::testing::Test {
+ protected:
+  SpoolFollowerTest() : spool_(*SpoolDirectory::Create(directory_ / "out.mtr")) {}
+  std::string Raw(const std::string& program, uint32_t pid, uint64_t start) {
+    return spool_.path() + "/" + RawName(program, pid, start);
+  }
+  SpoolFollowerOptions Options(uint32_t root_pid) {
+    SpoolFollowerOptions options;
+    options.run = {directory_ / "out.mtr", root_pid};
+    return options;
+  }
+  TempDir directory_;
+  SpoolDirectory spool_;
+};
+
+TEST_F(SpoolFollowerTest, NamesTheRootAndItsChildren) {
+  const uint32_t root = EndedPid(), child = EndedPid();
+  for (int i = 0; i < 2; ++i) {
+    RawTrace(Raw("sort", child, 20 + i), child).AppendNote("child");
+  }
+  RawTrace(Raw("sh", root, 10), root).AppendNote("root");
+  SpoolFollower follower(spool_, Options(root));
+  follower.Start();
+  const ProgramEnd end;
+  const RunResult result = follower.Stop(&end);
+  EXPECT_THAT(result.failures, IsEmpty());
+  EXPECT_THAT(result.traces, SizeIs(3));
+  EXPECT_TRUE(spool_.RemoveIfEmpty());
+  const std::string pid = std::to_string(child);
+  EXPECT_THAT(FilesIn(directory_), UnorderedElementsAre("out.mtr", "out.sort." + pid + ".mtr",
+                                                       "out.sort." + pid + ".1.mtr"));
+  EXPECT_THAT(PackedTrace::Read(directory_ / "out.mtr").notes, ElementsAre("root"));
+  EXPECT_THAT(PackedTrace::Read(directory_ / "out.mtr").observed_end, SizeIs(6));
+  EXPECT_THAT(PackedTrace::Read(directory_ / ("out.sort." + pid + ".mtr")).observed_end, IsEmpty());
+}
+
+TEST_F(SpoolFollowerTest, GivesTheNameToTheLastImageOfAnExecChain) {
+  const uint32_t root = EndedPid();
+  RawTrace second(Raw("app", root, 30), root), first(Raw("sh", root, 9), root);
+  first.AppendEnd(format::EndReason::kExec);
+  first.Close();
+  second.AppendEnd(format::EndReason::kExit);
+  second.Close();
+  SpoolFollower follower(spool_, Options(root));
+  ProgramEnd end;
+  end.status = 3;
+  const RunResult result = follower.Stop(&end);
+  ASSERT_THAT(result.traces, SizeIs(2));
+  EXPECT_EQ(result.traces[0].path, directory_ / ("out.sh." + std::to_string(root) + ".mtr"));
+  EXPECT_FALSE(result.traces[0].main);
+  EXPECT_EQ(result.traces[1].path, directory_ / "out.mtr");
+  EXPECT_EQ(result.traces[1].program, "app");
+  EXPECT_TRUE(result.traces[1].main);
+  EXPECT_THAT(PackedTrace::Read(result.traces[0].path).observed_end, IsEmpty());
+  EXPECT_EQ(PackedTrace::Read(result.traces[1].path).observed_end.at(1), 3u);
+}
+
+TEST_F(SpoolFollowerTest, LeavesAProcessThatStillRunsAndFinishesItLater) {
+  const uint32_t root = EndedPid();
+  Sleeper daemon;
+  RawTrace root_trace(Raw("starter", root, 1), root);
+  RawTrace trace(Raw("daemon", daemon.pid(), 2), daemon.pid());
+  root_trace.Close();
+  WriteMuch(&trace, 1, 30);
+  {
+    SpoolFollower follower(spool_, Options(root));
+    follower.Start();
+    const RunResult result = follower.Stop(nullptr);
+    EXPECT_THAT(result.traces, SizeIs(1));
+    EXPECT_THAT(result.still_running,
+                ElementsAre("daemon (" + std::to_string(daemon.pid()) + ")"));
+    EXPECT_THAT(result.failures, IsEmpty());
+  }
+  EXPECT_FALSE(spool_.RemoveIfEmpty());
+  WriteMuch(&trace, 31, 32);
+  daemon.End();
+  trace.Close();
+  SpoolFollowerOptions options = Options(root);
+  options.resume = true;
+  SpoolFollower follower(spool_, options);
+  const RunResult result = follower.Stop(nullptr);
+  ASSERT_THAT(result.traces, SizeIs(1));
+  EXPECT_TRUE(spool_.RemoveIfEmpty());
+  EXPECT_EQ(PackedTrace::Read(result.traces[0].path).events.at(1), MuchWords(1, 32));
+}
+
+TEST_F(SpoolFollowerTest, DropsChildrenWhenTheyAreNotFollowed) {
+  const uint32_t root = EndedPid(), child = EndedPid();
+  RawTrace(Raw("sh", root, 1), root).AppendNote("root");
+  RawTrace(Raw("ls", child, 2), child).AppendNote("child");
+  SpoolFollowerOptions options = Options(root);
+  options.keep_children = false;
+  SpoolFollower follower(spool_, options);
+  EXPECT_THAT(follower.Stop(nullptr).traces, SizeIs(1));
+  EXPECT_TRUE(spool_.RemoveIfEmpty());
+}
+
+TEST_F(SpoolFollowerTest, ClearsAwayATraceThatWasNeverBegun) {
+  const uint32_t root = EndedPid();
+  RawTrace(Raw("sh", root, 1), root).AppendNote("root");
+  RawTrace(Raw("killed", EndedPid(), 2), 0, /*with_header=*/false).Close();
+  Sleeper starting;
+  RawTrace(Raw("starting", starting.pid(), 2), 0, /*with_header=*/false).Close();
+  SpoolFollower follower(spool_, Options(root));
+  EXPECT_THAT(follower.Stop(nullptr).traces, SizeIs(1));
+  EXPECT_THAT(spool_.RawTraces(), ElementsAre(Raw("starting", starting.pid(), 2)));
+}
+
+TEST_F(SpoolFollowerTest, ReportsAFileThatCannotBePacked) {
+  const uint32_t root = EndedPid();
+  RawTrace(Raw("sh", root, 1), root).AppendNote("root");
+  std::filesystem::create_directory(directory_ / "out.mtr");
+  SpoolFollower follower(spool_, Options(root));
+  const RunResult result = follower.Stop(nullptr);
+  EXPECT_THAT(result.traces, IsEmpty());
+  ASSERT_THAT(result.failures, SizeIs(1));
+  EXPECT_THAT(result.failures[0], HasSubstr("out.mtr: Is a directory"));
+  EXPECT_FALSE(spool_.RemoveIfEmpty()) << "the trace must still be there";
+}
+
+TEST(ClosingLineTest, NamesTheFileAndTheNextCommand) {
+  RunResult result;
+  FinishedTrace trace;
+  trace.path = "my trace.mtr";
+  trace.bytes = 1'300'000;
+  trace.counts.allocations = 1'234'567;
+  trace.main = true;
+  result.traces = {trace};
+  ProgramEnd end;
+  EXPECT_EQ(ClosingLine(result, &end),
+            "wrote my trace.mtr (1.24 MiB, 1,234,567 allocations); "
+            "next: memtrace report 'my trace.mtr'");
+  end.signaled = true;
+  end.status = SIGSEGV;
+  end.core_dumped = true;
+  EXPECT_THAT(ClosingLine(result, &end), ::testing::StartsWith("ended by SIGSEGV (core dumped); "));
+  result.traces[0].counts.dropped_events = 12;
+  EXPECT_THAT(ClosingLine(result, &end), HasSubstr("; 12 events were lost;"));
+  trace.main = false;
+  trace.path = "child.mtr";
+  trace.counts.allocations = 1;
+  result.traces.push_back(trace);
+  EXPECT_THAT(ClosingLine(result, &end), HasSubstr("allocations) and child.mtr (1 allocation); "));
+  EXPECT_THAT(ClosingLine(result, &end), EndsWith("next: memtrace report 'my trace.mtr' child.mtr"));
+  trace.path = "busy.mtr";
+  trace.counts.allocations = 99;
+  result.traces.push_back(trace);
+  EXPECT_THAT(ClosingLine(result, &end),
+              HasSubstr(" and 2 more traces, the busiest busy.mtr (99 allocations); "));
+}
+
+// Who reads the first trace alone looks for leaks where the work was not done.
+TEST(ClosingLineTest, TheNextCommandHasTheChildrenToo) {
+  RunResult result;
+  result.traces.resize(4);
+  result.traces[0].path = "fw.mtr";
+  result.traces[0].main = true;
+  for (size_t i = 1; i < 4; ++i) result.traces[i].path = "fw.sh." + std::to_string(i) + ".mtr";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("next: memtrace report fw.mtr fw.*.mtr"));
+  result.traces[2].path = "other";  // a name that was taken
+  EXPECT_THAT(ClosingLine(result, nullptr),
+              EndsWith("next: memtrace report fw.mtr fw.sh.1.mtr other fw.sh.3.mtr"));
+  result.traces[0].path = "-a b.mtr";
+  for (size_t i = 1; i < 4; ++i) result.traces[i].path = "-a b.sh." + std::to_string(i) + ".mtr";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("report './-a b.mtr' './-a b'.*.mtr"));
+}
+
+TEST(ClosingLineTest, NoPatternTakesInWhatAnotherRunLeft) {
+  TempDir directory;
+  RunResult result;
+  result.traces.resize(4);
+  result.traces[0].path = directory / "fw.mtr";
+  result.traces[0].main = true;
+  for (size_t i = 1; i < 4; ++i) result.traces[i].path = directory / ("fw.sh." + std::to_string(i) + ".mtr");
+  for (const FinishedTrace& trace : result.traces) std::ofstream(trace.path) << "x";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith(directory / "fw.mtr" + " " + (directory / "fw.*.mtr")));
+  std::ofstream(directory / "fw.1.mtr") << "of an earlier one";
+  EXPECT_THAT(ClosingLine(result, nullptr), EndsWith("fw.sh.1.mtr " + (directory / "fw.sh.2.mtr") + " " +
+                                                     (directory / "fw.sh.3.mtr")));
+}
+
+}  // namespace
+}  // namespace memtrace::report
