@@ -16,8 +16,10 @@ inline constexpr size_t kLongestText = 4096;  // PATH_MAX
 // The next text of `body`; one that is longer than `longest` is cut, and ends in "...".
 inline std::string RecordText(format::RecordBody& body, size_t longest = kLongestText) {
   const std::string_view text = body.Bytes();
-  if (text.size() <= longest) return std::string(text);
-  return std::string(text.substr(0, longest - 3)) + "...";
+  const bool too_long = text.size() > longest;
+  std::string read(too_long ? text.substr(0, longest - 3) : text);
+  if (too_long) read += "...";
+  return read;
 }
 
 }  // namespace memtrace::report
