@@ -159,7 +159,7 @@ void HeapModel::Fold(Archive& archive) {
 
   for (size_t i = 1; i < sites_.size() && archive.ok(); ++i) {
     // The reader knows already which site this is.
-    SiteState site = sites_[i];
+    HeapSite site = sites_[i];
     site.stack = {};
     site.function = {};
     site.chosen = false;
@@ -194,7 +194,7 @@ void HeapModel::Fold(Archive& archive) {
       bool inserted;
       *table_.FindOrInsert(block.address(), &inserted) = block;
     }
-    for (Threads& thread : threads_) {
+    for (HeapThread& thread : threads_) {
       archive.Check(thread.last_site < sites_.size() &&
                     thread.interrupted.size() <= kMostInterrupted);
       thread.selected = options_.threads.empty() || options_.threads.contains(thread.serial);
@@ -244,7 +244,7 @@ void HeapModel::ForgetFigures() {
   };
   for (const uint64_t address : addresses) forget(*table_.Find(address));
   for (auto& [address, shadow] : shadows_) forget(shadow.block);
-  for (Threads& thread : threads_) {
+  for (HeapThread& thread : threads_) {
     thread.last_site = 0;
     thread.allocations = thread.frees = thread.bytes_allocated = thread.temporary = 0;
     thread.live_bytes = 0;
@@ -254,7 +254,7 @@ void HeapModel::ForgetFigures() {
   spare_frees_.clear();
   missing_frees_.clear();
   for (size_t i = 1; i < sites_.size(); ++i) {
-    SiteState fresh;
+    HeapSite fresh;
     fresh.stack = sites_[i].stack;
     fresh.function = sites_[i].function;
     fresh.chosen = sites_[i].chosen;

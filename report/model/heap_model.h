@@ -64,6 +64,7 @@
 #include "report/growth/lifetime_histogram.h"
 #include "report/growth/site_series.h"
 #include "report/model/custom_blocks.h"
+#include "report/model/heap_site.h"
 #include "report/model/live_table.h"
 #include "report/model/sampling.h"
 #include "report/model/stack_table.h"
@@ -156,7 +157,7 @@ class HeapModel {
       return true;
     }
     if (!shadows_.empty() && FreeShadowed(stream, block, when)) [[unlikely]] return true;
-    Threads& owner = threads_[block->thread];
+    HeapThread& owner = threads_[block->thread];
     // In a sample this is not known: the thread may have allocated in between a block
     // that was not sampled.
     const bool temporary = owner.last_alloc == address && options_.sample_bytes == 0;
@@ -276,66 +277,12 @@ class HeapModel {
 
   // Reallocs of one thread that signal handlers interrupt, each the one before.
   static constexpr size_t kMostInterrupted = 8;
-  // All counts and bytes are in the units of SampleWeight, here and in `counters_`;
-  // Finish() rounds them.
-  struct alignas(64) SiteState {
-    // A cache line of what both an allocation and a free touch,
-    uint64_t live_bytes = 0;
-    uint64_t live_blocks = 0;
-    uint64_t changed_at = 0;      // number of the event that changed it last
-    uint64_t interval_low = 0;    // the least and the most live bytes since the site's series
-    uint64_t interval_high = 0;   //   was opened last
-    uint64_t frees = 0;
-    double lifetime_ns = 0;       // of the blocks that were freed, added up
-    uint32_t turns = 0;           // allocations with a free just before
-    uint16_t falling = 0;         // 1: its latest event was a free
-    format::AllocFunction function = format::AllocFunction::kMalloc;
-    bool chosen = true;           // BlockFilter::sites
-    // and one of the rest of an allocation.
-    uint64_t allocations = 0;
-    uint64_t bytes_allocated = 0;
-    uint64_t last_time_ns = 0;
-    uint64_t largest_bytes = 0;
-    uint64_t wasted_bytes = 0;
-    uint64_t peak_bytes = 0;
-    uint64_t blocks_at_own_peak = 0;
-    uint64_t temporary = 0;
-    uint64_t snapshot_bytes = 0;  // held at the latest peak, if changed since
-    uint64_t snapshot_blocks = 0;
-    uint64_t freed_by_other_thread = 0;
-    uint64_t first_free_ns = 0;
-    uint64_t first_time_ns = 0;
-    uint64_t mapped_calls = 0;    // blocks with a mapping of their own
-    uint64_t mapped_bytes = 0;
-    StackId stack;
-    uint32_t next = 0;            // the site of the same stack and another function
-  };
-  static_assert(sizeof(SiteState) == 192);
-
-  struct Threads {
-    uint32_t serial = 0;
-    uint32_t of_thread = 0;       // its serial, or that of the thread whose handlers these are
-    bool selected = true;
-    bool leaks_disabled = false;  // memtrace_disable()
-    uint64_t last_alloc = 0;      // address of its latest allocation
-    uint64_t last_size = 0;       // its size
-    uint32_t last_site = 0;       // and site
-    uint64_t pending = 0;         // the block it announced a realloc of; 0 none
-    bool pending_is_debt = false;  // and that block was not there
-    // `pending` and `pending_is_debt` of the reallocs that a signal handler interrupted to realloc
-    // something itself.
-    std::vector<std::pair<uint64_t, bool>> interrupted;
-    uint64_t allocations = 0, frees = 0, bytes_allocated = 0, temporary = 0;
-    uint64_t live_bytes = 0;      // of what it allocated
-    uint64_t first_time_ns = UINT64_MAX, last_time_ns = 0;
-  };
-
   uint32_t FindOrAddSite(StackId stack, format::AllocFunction function);
   void DropPending(size_t stream, WaitList& waits);
   bool ResumePending(size_t stream);
 
   // Whether a new block is of the selection. Called once for each block, in the order of events.
-  bool IsChosen(const Threads& thread, const SiteState& site, uint64_t size, uint64_t time) {
+  bool IsChosen(const HeapThread& thread, const HeapSite& site, uint64_t size, uint64_t time) {
     const uint64_t number = number_++;
     return thread.selected && site.chosen && InRange(time) &&
            options_.filter.sizes.Contains(size) &&
@@ -362,7 +309,7 @@ class HeapModel {
   // Makes `block`, which has its address, the block of `alloc`, and counts it.
   [[gnu::always_inline]] void Place(size_t stream, HeldBlock* block, const HeapAlloc& alloc,
                                     uint64_t time) {
-    Threads& thread = threads_[stream];
+    HeapThread& thread = threads_[stream];
     const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
     block->address_flags = alloc.address;
     block->size_waste = size | std::min(alloc.waste, HeldBlock::kMaxWaste) << HeldBlock::kSizeBits;
@@ -398,7 +345,7 @@ class HeapModel {
     thread.first_time_ns = std::min(thread.first_time_ns, time);
     thread.last_time_ns = std::max(thread.last_time_ns, time);
 
-    SiteState& site = sites_[site_index];
+    HeapSite& site = sites_[site_index];
     BeforeChange(site);
     if (site.allocations == 0) site.first_time_ns = time;
     site.allocations += weight.blocks;
@@ -406,7 +353,7 @@ class HeapModel {
     site.bytes_allocated += weight.bytes;
     site.live_bytes += weight.bytes;
     site.live_blocks += weight.blocks;
-    Rose(site);
+    site.Rose();
     site.largest_bytes = std::max(site.largest_bytes, size);
     site.wasted_bytes += alloc.waste * weight.blocks;
     if (alloc.mapped) {
@@ -435,18 +382,8 @@ class HeapModel {
     }
   }
 
-  // A site has a block more.
-  static void Rose(SiteState& site) {
-    site.turns += site.falling;
-    site.falling = 0;
-    if (site.live_bytes <= site.interval_high) return;
-    site.interval_high = site.live_bytes;  // at most its peak
-    if (site.live_bytes <= site.peak_bytes) return;
-    site.peak_bytes = site.live_bytes;
-    site.blocks_at_own_peak = site.live_blocks;
-  }
   // A site has a block less, which lived this long.
-  void Fell(SiteState& site, uint32_t index, uint64_t time, uint64_t lifetime_ns, uint64_t size) {
+  void Fell(HeapSite& site, uint32_t index, uint64_t time, uint64_t lifetime_ns, uint64_t size) {
     if (site.frees == 0) [[unlikely]] site.first_free_ns = time;
     site.falling = 1;
     site.interval_low = std::min(site.interval_low, site.live_bytes);
@@ -463,7 +400,7 @@ class HeapModel {
       options_.watch->Ended(block.address(), false, block.time_ns, time);
     }
     TakeChain(block);
-    Threads& thread = threads_[stream];
+    HeapThread& thread = threads_[stream];
     if (block.has(HeldBlock::kUncounted)) [[unlikely]] {
       if (InRange(time)) thread.last_time_ns = std::max(thread.last_time_ns, time);
       if (block.has(HeldBlock::kStopped)) {
@@ -483,7 +420,7 @@ class HeapModel {
     const SampleWeight weight = WeightOf(block.size());
     thread.frees += weight.blocks;
     thread.first_time_ns = std::min(thread.first_time_ns, time);
-    SiteState& site = sites_[block.site];
+    HeapSite& site = sites_[block.site];
     BeforeChange(site);
     const uint64_t lifetime_ns = time - std::min(time, block.time_ns);
     // Both are below 2^63, and signed numbers are converted in one instruction.
@@ -524,21 +461,21 @@ class HeapModel {
     if (chain >= HeldBlock::kLongChain) [[unlikely]] usage_.KeepChain(block->address(), chain);
   }
 
-  void BeforeChange(SiteState& site) {
+  void BeforeChange(HeapSite& site) {
     if (site.changed_at <= checkpoint_) Keep(site);
     site.changed_at = ++event_;
   }
   // Keeps what the site holds before it changes: for the latest peak if that came since the site
   // changed last, and for the interval of its series in which it changed last if that has ended.
-  void Keep(SiteState& site) {
+  void Keep(HeapSite& site) {
     if (site.changed_at <= peak_event_) {
       site.snapshot_bytes = site.live_bytes;
       site.snapshot_blocks = site.live_blocks;
     }
     if (site.changed_at <= interval_event_) OpenSeries(site);
   }
-  void OpenSeries(SiteState& site);
-  SiteSeries::Now SeriesNow(const SiteState& site) const {
+  void OpenSeries(HeapSite& site);
+  SiteSeries::Now SeriesNow(const HeapSite& site) const {
     return {Round(site.allocations),  Round(site.frees),        Round(site.live_bytes),
             Round(site.live_blocks), Round(site.interval_low), Round(site.interval_high),
             Round(site.bytes_allocated)};
@@ -617,7 +554,7 @@ class HeapModel {
   void PutBlocksOn(uint64_t address, const std::vector<CustomBlocks::Key>& held, size_t stream,
                    uint64_t time);
   // The site whose live bytes `block` took its own off; null: none.
-  SiteState* SiteOfHolder(const CustomBlocks::Block& block);
+  HeapSite* SiteOfHolder(const CustomBlocks::Block& block);
 
   const Options options_;
   const bool everything_;                 // no selection of any kind
@@ -626,9 +563,9 @@ class HeapModel {
   LiveTable table_;
   std::unique_ptr<CustomBlocks> custom_;  // from the first custom block on
   bool stays_in_place_ = false;           // a realloc, which ends no custom block
-  std::vector<Threads> threads_;          // by stream
+  std::vector<HeapThread> threads_;          // by stream
   bool leaks_were_disabled_ = false;      // of any of them, at any time
-  std::vector<SiteState> sites_;          // [0] unused
+  std::vector<HeapSite> sites_;          // [0] unused
   std::vector<LifetimeHistogram> lifetimes_;  // by site
   std::vector<std::array<uint32_t, kSiteSizeClasses>> site_sizes_;  // by site
   SiteSeries series_;                     // by site

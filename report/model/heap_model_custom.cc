@@ -19,7 +19,7 @@ CustomBlocks& HeapModel::custom() {
   return *custom_;
 }
 
-HeapModel::SiteState* HeapModel::SiteOfHolder(const CustomBlocks::Block& block) {
+HeapSite* HeapModel::SiteOfHolder(const CustomBlocks::Block& block) {
   if (block.holder.number != 0) {
     const auto holder = custom_->blocks().find(block.holder);
     return holder != custom_->blocks().end() ? &sites_[holder->second.held.site] : nullptr;
@@ -36,7 +36,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     CountUnseenFree(alloc.address, time);
     EndCustom(old, stream, time);
   }
-  Threads& thread = threads_[stream];
+  HeapThread& thread = threads_[stream];
   const uint64_t size = std::min(alloc.size, HeldBlock::kMaxSize);
   CustomBlocks::Block block;
   block.pool_address = pool;
@@ -74,7 +74,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
     return;
   }
   if (holder_counted) {
-    SiteState& from = *SiteOfHolder(block);
+    HeapSite& from = *SiteOfHolder(block);
     BeforeChange(from);
     // No more than is there, should blocks overlap that cannot.
     block.taken_bytes = std::min(size, from.live_bytes);
@@ -88,7 +88,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   thread.live_bytes += size;
   thread.first_time_ns = std::min(thread.first_time_ns, time);
   thread.last_time_ns = std::max(thread.last_time_ns, time);
-  SiteState& site = sites_[held.site];
+  HeapSite& site = sites_[held.site];
   BeforeChange(site);
   if (site.allocations == 0) site.first_time_ns = time;
   site.allocations += 1;
@@ -96,7 +96,7 @@ void HeapModel::CustomAlloc(size_t stream, const HeapAlloc& alloc, uint64_t pool
   site.bytes_allocated += size;
   site.live_bytes += size;
   site.live_blocks += 1;
-  Rose(site);
+  site.Rose();
   site.largest_bytes = std::max(site.largest_bytes, size);
   const size_t size_class = std::bit_width(size);
   sizes_.allocations[size_class] += 1;
@@ -133,10 +133,10 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   }
   at = custom_->blocks().find(key);
   const CustomBlocks::Block block = at->second;
-  SiteState* const holder = block.taken_bytes != 0 ? SiteOfHolder(block) : nullptr;
+  HeapSite* const holder = block.taken_bytes != 0 ? SiteOfHolder(block) : nullptr;
   custom_->Erase(at);
   if (options_.watch != nullptr) options_.watch->Ended(key.address, true, held.time_ns, time);
-  Threads& thread = threads_[stream];
+  HeapThread& thread = threads_[stream];
   if (!held.has(HeldBlock::kUncounted) || InRange(time)) {
     thread.last_time_ns = std::max(thread.last_time_ns, time);
   }
@@ -154,7 +154,7 @@ void HeapModel::EndCustom(CustomBlocks::Blocks::iterator at, size_t stream, uint
   thread.frees += 1;
   threads_[held.thread].live_bytes -= size;
   thread.first_time_ns = std::min(thread.first_time_ns, time);
-  SiteState& site = sites_[held.site];
+  HeapSite& site = sites_[held.site];
   BeforeChange(site);
   site.live_bytes -= std::min(size, site.live_bytes);
   site.live_blocks -= 1;
@@ -258,10 +258,10 @@ void HeapModel::IgnoreBlock(uint64_t address) {
 
 void HeapModel::DisableLeaks(uint32_t serial, bool disabled) {
   uint32_t of_thread = serial;
-  for (const Threads& thread : threads_) {
+  for (const HeapThread& thread : threads_) {
     if (thread.serial == serial) of_thread = thread.of_thread;
   }
-  for (Threads& thread : threads_) {
+  for (HeapThread& thread : threads_) {
     if (thread.of_thread == of_thread) thread.leaks_disabled = disabled;
     leaks_were_disabled_ |= thread.leaks_disabled;
   }
@@ -347,7 +347,7 @@ std::vector<LiveBlock> HeapModel::LiveBlocks() const {
   const Holders holders = FindHolders();
   const auto add = [&](const HeldBlock& block, bool holds, uint32_t pool) {
     if (block.has(HeldBlock::kUncounted)) return;
-    const SiteState& site = sites_[block.site];
+    const HeapSite& site = sites_[block.site];
     live.push_back({block.address(), block.size(), site.stack, site.function, block.time_ns,
                     block.has(HeldBlock::kIgnored), holds, pool});
   };

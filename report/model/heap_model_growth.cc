@@ -171,7 +171,7 @@ void HeapModel::GrowthJudge::JudgeFamily(size_t kind, size_t family) {
   uint64_t turns = 0, first_free_ns = UINT64_MAX, gone = 0;
   bool one_grows = false;
   for (const uint32_t at : members) {
-    const SiteState& member = model_.sites_[at + 1];
+    const HeapSite& member = model_.sites_[at + 1];
     turns += member.turns;
     if (member.frees > 0) first_free_ns = std::min(first_free_ns, member.first_free_ns);
     gone += GoneBytes(at + 1);

@@ -60,7 +60,7 @@ class HeapRun {
     last_site_ = site_index;
     last_ns_ = time;
 
-    HeapModel::SiteState& site = model_.sites_[site_index];
+    HeapSite& site = model_.sites_[site_index];
     if (site.changed_at <= model_.checkpoint_) [[unlikely]] {
       model_.Keep(site);
       if (site.allocations == 0) site.first_time_ns = time;  // never changed before
@@ -71,7 +71,7 @@ class HeapRun {
     site.bytes_allocated += size;
     site.live_bytes += size;
     ++site.live_blocks;
-    HeapModel::Rose(site);
+    site.Rose();
     site.largest_bytes = std::max<uint64_t>(site.largest_bytes, size);
     site.wasted_bytes += waste;
     // Without the branch that a size of 0 would cost.
@@ -110,7 +110,7 @@ class HeapRun {
   bool HasIntent() const { return model_.threads_[stream_].pending != 0; }
   [[gnu::always_inline]] bool ReallocIntent(uint64_t address) {
     if (address == 0) return true;  // what it gives is an allocation
-    HeapModel::Threads& thread = model_.threads_[stream_];
+    HeapThread& thread = model_.threads_[stream_];
     HeldBlock* const block = model_.table_.Find(address);
     if (thread.pending != 0 || !thread.interrupted.empty() || block == nullptr ||
         block->has(HeldBlock::kLimbo)) {
@@ -123,7 +123,7 @@ class HeapRun {
   }
   [[gnu::always_inline]] bool ReallocResult(uint64_t address, uint32_t size, uint32_t waste,
                                             uint32_t site_index, uint64_t time) {
-    HeapModel::Threads& thread = model_.threads_[stream_];
+    HeapThread& thread = model_.threads_[stream_];
     const uint64_t old = thread.pending;
     if (address == 0 || thread.pending_is_debt || !thread.interrupted.empty()) return false;
     HeldBlock* const block = model_.table_.Find(old);
@@ -136,7 +136,7 @@ class HeapRun {
     thread.pending = 0;
     const uint32_t old_site = block->site;
     const uint64_t old_size = block->size();
-    HeapModel::SiteState& site = model_.sites_[old_site];
+    HeapSite& site = model_.sites_[old_site];
     if (site.changed_at <= model_.checkpoint_) model_.Keep(site);
     const uint64_t low = site.interval_low;
     const uint32_t chain = model_.TakeChain(*block) + 1;
@@ -154,7 +154,7 @@ class HeapRun {
 
   // Gives the model what the run has counted.
   void Pause() {
-    HeapModel::Threads& thread = model_.threads_[stream_];
+    HeapThread& thread = model_.threads_[stream_];
     HeapCounters& counters = model_.counters_;
     const uint64_t allocated = allocations();
     const uint64_t bytes_allocated = live_bytes_ - counters.live_bytes + bytes_freed_;
@@ -178,7 +178,7 @@ class HeapRun {
   }
 
   void Resume() {
-    const HeapModel::Threads& thread = model_.threads_[stream_];
+    const HeapThread& thread = model_.threads_[stream_];
     last_alloc_ = thread.last_alloc;
     last_size_ = thread.last_size;
     last_site_ = thread.last_site;
@@ -211,7 +211,7 @@ class HeapRun {
     bytes_freed_ += size;
     live_bytes_ -= size;
 
-    HeapModel::SiteState& site = model_.sites_[site_index];
+    HeapSite& site = model_.sites_[site_index];
     if (site.changed_at <= model_.checkpoint_) [[unlikely]] model_.Keep(site);
     site.changed_at = ++event_;
     // Below 2^63, and signed numbers are converted in one instruction.
@@ -243,8 +243,8 @@ class HeapRun {
     return block;
   }
   [[gnu::noinline]] void FreeOfAnother(uint32_t owner, uint64_t address, uint64_t size,
-                                       HeapModel::SiteState* site) {
-    HeapModel::Threads& thread = model_.threads_[owner];
+                                       HeapSite* site) {
+    HeapThread& thread = model_.threads_[owner];
     freed_of_others_ += size;
     thread.live_bytes -= size;
     if (thread.last_alloc == address) {

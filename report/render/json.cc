@@ -11,8 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "report/analysis/coverage.h"
-#include "report/leak/heuristics.h"
-#include "report/leak/leak_kinds.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/formats.h"
 #include "report/render/graph_view.h"
@@ -145,14 +143,6 @@ Json CoverageJson(const ReportView& view) {
       {"unseen_allocators", UnseenAllocatorsJson(coverage)},
       {"modules_not_examined", coverage.modules_not_examined},
       {"counters", std::move(counters)}};
-}
-
-// Adds, for a sampled trace, how many samples an estimate is made of, and its 95 % interval.
-void AddSample(Json* json, absl::string_view of, const SampledSum& sum) {
-  const Interval interval = sum.Interval95();
-  (*json)[absl::StrCat(of, "_samples")] = sum.samples;
-  (*json)[absl::StrCat(of, "_low")] = interval.low;
-  (*json)[absl::StrCat(of, "_high")] = interval.high;
 }
 
 Json TotalsJson(const ReportView& view) {
@@ -314,161 +304,6 @@ void AddEndJson(const ProcessInfo& process, Json* json) {
 
 void MemberWriter::operator()(absl::string_view key, const Json& value) const {
   out_.Write(absl::StrCat(",\n  \"", key, "\": ", Dump(value)));
-}
-
-Json LeakJson(const ReportView& view, const SiteGroup& group) {
-  Json json = {{"kind", "unfreed"},
-          {"bytes", group.live_bytes},
-          {"blocks", group.live_blocks},
-          {"fingerprint", view.Fingerprint(group.stack, group.function)},
-          {"first_time_s", Seconds(group.live_first_time_ns)},
-          {"last_time_s", Seconds(group.live_last_time_ns)},
-          {"allocator", std::string(FunctionName(group.function))},
-          {"strict_fingerprint", view.StrictFingerprint(group.stack, group.function)},
-          {"stack", StackJson(view, group.stack)}};
-  if (view.sampled()) AddSample(&json, "bytes", group.live_sample);
-  return json;
-}
-
-Json LossJson(const ReportView& view, const ReportView::Loss& loss) {
-  const LossRecord& record = *loss.record;
-  return {{"kind", std::string(record.suppressed ? "suppressed" : KindName(record.kind))},
-          {"lost_as", std::string(KindName(record.kind))},  // what it is without suppressions
-          {"bytes", record.bytes},
-          {"blocks", record.blocks},
-          {"fingerprint", view.Fingerprint(record.stack, record.function)},
-          {"strict_fingerprint", view.StrictFingerprint(record.stack, record.function)},
-          {"first_time_s", Seconds(record.first_time_ns)},
-          {"last_time_s", Seconds(record.last_time_ns)},
-          {"allocator", std::string(FunctionName(record.function))},
-          {"stack", StackJson(view, record.stack)},
-          {"record", loss.number},
-          {"indirect_bytes", record.indirect_bytes},
-          {"indirect_blocks", record.indirect_blocks},
-          {"heuristic_blocks", record.heuristic_blocks},
-          {"is_new", record.is_new},
-          {"of_runtime", record.of_runtime},
-          {"bytes_before", record.before.bytes},
-          {"blocks_before", record.before.blocks},
-          {"indirect_bytes_before", record.indirect_before.bytes}};
-}
-
-Json LeakAmountJson(const LeakAmount& amount) {
-  return {{"bytes", amount.bytes}, {"blocks", amount.blocks}};
-}
-
-Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals) {
-  Json json = Json::object();
-  for (const LeakKind kind : kScanKinds) {
-    json[KindName(kind)] = LeakAmountJson(totals[static_cast<size_t>(kind)]);
-  }
-  return json;
-}
-
-Json LeakScanJson(const LeakScan& scan) {
-  Json json = {{"number", scan.number},
-               {"reason", std::string(leak::ReasonName(scan.reason))},
-               {"show", std::string(leak::ShowName(scan.show))},
-               {"label", scan.label},
-               {"time_s", Seconds(scan.time_ns)}};
-  const bool done = scan.state == LeakScan::State::kDone;
-  json["state"] = done                                            ? "done"
-                  : scan.state == LeakScan::State::kFailed ? "failed"
-                                                                  : "cut_short";
-  json["failure"] = done ? Json() : Json(scan.failure);
-  json["notes"] = scan.notes;
-  json["frees_unseen"] = scan.frees_unseen;
-  json["totals"] = done ? LeakTotalsJson(scan.totals) : Json();
-  Json heuristics = Json::object();
-  for (size_t i = 1; i <= leak::kHeuristics; ++i) {
-    heuristics[leak::HeuristicName(static_cast<leak::Pointer>(i))] =
-        LeakAmountJson(scan.by_heuristic[i]);
-  }
-  json["reachable_via_heuristic"] = done ? std::move(heuristics) : Json();
-  json["records"] = scan.records.size();
-  json["ignored"] = LeakAmountJson(scan.ignored);
-  json["suppressed"] = LeakAmountJson(scan.suppressed);
-  json["of_runtime"] = LeakAmountJson(scan.of_runtime);
-  json["suppressed_records"] = scan.suppressed_records;
-  json["suppressions"] = Json::array();
-  for (const UsedSuppression& each : scan.suppressions) {
-    json["suppressions"].push_back({{"name", each.name},
-                                    {"file", each.file.empty() ? Json() : Json(each.file)},
-                                    {"line", each.line},
-                                    {"records", each.records},
-                                    {"bytes", each.amount.bytes},
-                                    {"blocks", each.amount.blocks}});
-  }
-  json["cost"] = done ? Json{{"threads_stood_s", Seconds(scan.cost.stood_ns)},
-                             {"fork_s", Seconds(scan.cost.fork_ns)},
-                             {"cpu_s", Seconds(scan.cost.cpu_ns)},
-                             {"elapsed_s", Seconds(scan.cost.elapsed_ns)},
-                             {"root_bytes", scan.cost.root_bytes},
-                             {"heap_bytes", scan.cost.heap_bytes},
-                             {"in_process", scan.cost.in_process}}
-                      : Json();
-  return json;
-}
-
-Json GrowthRateJson(const Growth& growth) {
-  if (growth.verdict != Growth::Verdict::kGrowing) return nullptr;
-  return {{"bytes_per_s", growth.bytes_per_s},
-          {"bytes_per_s_low", growth.bytes_per_s_low},
-          {"bytes_per_s_high", growth.bytes_per_s_high},
-          {"blocks_per_s", growth.blocks_per_s},
-          {"bytes_per_allocation", growth.bytes_per_allocation},
-          {"confidence", growth.confidence}};
-}
-
-Json SiteJson(const ReportView& view, const Site& site) {
-  const bool judged = site.growth.verdict != Growth::Verdict::kUnknown;
-  const bool snapshot =
-      view.analysis().resident.End() != nullptr && KnowsPagesOfSites(view.analysis());
-  const bool counted = KnowsFaultsOfSites(view.analysis());
-  const FaultSite* faults = counted ? view.FaultsOf(site.stack, site.function) : nullptr;
-  const ResidentSite* resident = snapshot ? view.ResidentOf(site.stack, site.function) : nullptr;
-  Json json = {
-      {"allocations", site.allocations},
-      {"frees", site.frees},
-      {"bytes_allocated", site.bytes_allocated},
-      {"live_bytes", site.live_bytes},
-      {"live_blocks", site.live_blocks},
-      {"peak_bytes", site.peak_bytes},
-      {"temporary", view.sampled() ? Json() : Json(site.temporary)},
-      {"wasted_bytes", view.analysis().process.waste_is_known() ? Json(site.wasted_bytes) : Json()},
-      {"growth", judged ? Json(std::string(VerdictName(site.growth.verdict))) : Json()},
-      {"resident_bytes", resident != nullptr ? Json(resident->resident_bytes)
-                         : snapshot          ? Json(0)
-                                             : Json()},
-      {"minor_faults", faults != nullptr ? Json(faults->faults.minor)
-                       : counted         ? Json(0)
-                                         : Json()},
-      {"major_faults", faults != nullptr ? Json(faults->faults.major)
-                       : counted         ? Json(0)
-                                         : Json()},
-      {"untouched_bytes", resident != nullptr ? Json(resident->untouched_bytes) : Json()},
-      {"pinned_bytes", resident != nullptr ? Json(resident->pinned_bytes) : Json()},
-      {"enclosed_bytes", resident != nullptr ? Json(resident->enclosed_bytes) : Json()},
-      {"allocator", std::string(FunctionName(site.function))},
-      {"fingerprint", view.Fingerprint(site.stack, site.function)},
-      {"bytes_at_peak", site.bytes_at_peak},
-      {"blocks_at_peak", site.blocks_at_peak},
-      {"largest_bytes", site.largest_bytes},
-      {"freed_by_other_thread", site.freed_by_other_thread},
-      {"first_time_s", Seconds(site.first_time_ns)},
-      {"last_time_s", Seconds(site.last_time_ns)},
-      {"strict_fingerprint", view.StrictFingerprint(site.stack, site.function)},
-      {"growth_rate", GrowthRateJson(site.growth)},
-      {"held_until_exit", judged ? Json(site.growth.held_until_exit) : Json()},
-      {"lifetime", SiteLifetimeJson(view, site)},
-      {"moves", SiteMovesJson(site)},
-      {"sizes", SiteSizesJson(site)},
-      {"stack", StackJson(view, site.stack)}};
-  if (view.sampled()) {
-    AddSample(&json, "bytes_allocated", site.bytes_sample);
-    AddSample(&json, "live_bytes", site.live_sample);
-  }
-  return json;
 }
 
 void RenderJson(const ReportView& view, size_t top, Sink& out, const GraphView* graph,

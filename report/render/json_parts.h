@@ -31,8 +31,9 @@ void AddEndJson(const ProcessInfo& process, Json* json);
 Json StackJson(const ReportView& view, StackId stack);  // innermost first
 Json FaultsJson(const ReportView& view, size_t top);
 Json ResidentJson(const ReportView& view, size_t top);
-Json LeakJson(const ReportView& view, const SiteGroup& group);
 Json SiteJson(const ReportView& view, const Site& site);
+// Adds, for a sampled trace, how many samples an estimate is made of, and its 95 % interval.
+void AddSample(Json* json, absl::string_view of, const SampledSum& sum);
 // The tables of usage_tables.h and stacked_timeline.h, as members of the report and of a site.
 Json StackedTimelineJson(const ReportView& view);
 Json LifetimesJson(const ReportView& view);
@@ -43,6 +44,10 @@ Json InvalidFreesJson(const ReportView& view);
 Json SiteLifetimeJson(const ReportView& view, const Site& site);
 Json SiteMovesJson(const Site& site);
 Json SiteSizesJson(const Site& site);
+// Blocks that were not freed, where no scan tells of what kind they are; and loss records of a scan.
+Json LeakJson(const ReportView& view, const SiteGroup& group);
+Json LossJson(const ReportView& view, const ReportView::Loss& loss);
+Json LeakScanJson(const LeakScan& scan);
 // The amounts by kind, from "definite" to "reachable".
 Json LeakTotalsJson(const std::array<LeakAmount, kLeakKinds>& totals);
 

@@ -175,4 +175,27 @@ absl::Status ReadRing(const ByteSource& source, const ScannedBlock& block, bool 
   return absl::OkStatus();
 }
 
+absl::Status ReadSteadyRing(const ByteSource& source, const ScannedBlock& block,
+                            RingRemains* remains) {
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i) {
+    RingRemains after;
+    absl::Status status = ReadRing(source, block, true, remains);
+    if (status.ok()) status = ReadRing(source, block, false, &after);
+    if (!status.ok()) return status;
+    if (after.header.thread == remains->header.thread &&
+        after.header.sequence == remains->header.sequence) {
+      return status;
+    }
+  }
+  remains->events.clear();
+  return absl::OkStatus();
+}
+
+std::vector<uint64_t> RingRemains::Words() const {
+  std::vector<uint64_t> words(events.size() / sizeof(uint64_t));
+  if (!words.empty()) memcpy(words.data(), events.data(), words.size() * sizeof(uint64_t));
+  return words;
+}
+
 }  // namespace memtrace::report

@@ -50,12 +50,18 @@ class BlockPayload {
 struct RingRemains {
   format::RingHeader header;
   std::vector<uint8_t> events;  // whole words
+
+  std::vector<uint64_t> Words() const;
 };
 
 // Reads a kRing block; `remains->events` is empty when the ring holds nothing. With `events`
 // false it reads only the header.
 absl::Status ReadRing(const ByteSource& source, const ScannedBlock& block, bool events,
                       RingRemains* remains);
+// The same, of a process that may live, and begin to fill the ring anew while it is read: then it
+// is read again. What is of no one number even so has no events.
+absl::Status ReadSteadyRing(const ByteSource& source, const ScannedBlock& block,
+                            RingRemains* remains);
 
 }  // namespace memtrace::report
 

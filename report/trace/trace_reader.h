@@ -22,6 +22,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "format/trace_format.h"
 #include "report/trace/block_payload.h"
@@ -170,8 +171,7 @@ class TraceReader {
     bool unwritten = false;  // or what should be a header is none
   };
   absl::Status LookAgain();
-  template <typename Read>
-  absl::Status RetryWhileWritten(Read read) const;
+  absl::Status RetryWhileWritten(absl::FunctionRef<absl::Status()> read) const;
   bool HasHoles() const;
   void UseRings();
   bool ReadBlockAt(uint64_t offset, uint32_t content_bytes, std::vector<uint8_t>* content);
