@@ -50,8 +50,8 @@ std::string_view WhyNever() {
     return "only a sample of the allocations is recorded (MEMTRACE_SAMPLE_BYTES)";
   }
   if (g_process.file.keeps_newest()) {
-    return "the oldest events are written over (MEMTRACE_KEEP=newest), so what is live is not "
-           "known";
+    return "the trace keeps no more than the newest events (MEMTRACE_KEEP=newest), so what is live "
+           "is not known";
   }
   return {};
 }

@@ -54,19 +54,20 @@ void Progress::Report(absl::string_view what, double share, uint64_t events) {
   }
   if (now < next_) return;
   next_ = now + kRedraw;
-  drawn_ = true;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const std::string line =
-      absl::StrCat("\r", ProgressLine(what, share, events, seconds), "\x1b[K");
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  const std::string line = ProgressLine(what, share, events, seconds);
+  // Spaces, where a longer line was: also a terminal that knows no escape sequences can do that.
+  const std::string rest(drawn_ - std::min(drawn_, line.size()), ' ');
+  drawn_ = line.size();
+  std::fputs(absl::StrCat("\r", line, rest).c_str(), stderr);
   std::fflush(stderr);
 }
 
 void Progress::Clear() {
-  if (!drawn_) return;
-  drawn_ = false;
-  std::fputs("\r\x1b[K", stderr);
+  if (drawn_ == 0) return;
+  std::fputs(absl::StrCat("\r", std::string(drawn_, ' '), "\r").c_str(), stderr);
   std::fflush(stderr);
+  drawn_ = 0;
 }
 
 }  // namespace memtrace::report::render

@@ -31,7 +31,7 @@ class Progress {
   std::string what_;
   Clock::time_point start_;  // of `what_`
   Clock::time_point next_;
-  bool drawn_ = false;
+  size_t drawn_ = 0;         // columns on the screen
 };
 
 // The line itself, without the carriage return: "memtrace: reading     [####            ]  25 %,

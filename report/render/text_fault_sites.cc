@@ -120,7 +120,7 @@ std::string Words(const ReportView& view, const TextOptions& options) {
   };
   for (const std::string& sentence : FaultSentences(view, name)) {
     Lines lines(options);
-    lines.Add("", sentence);
+    lines.Add(out.empty() ? "Findings" : "", sentence);
     absl::StrAppend(&out, lines.Take());
   }
   for (const ThrashStretch& stretch : details.thrash) {

@@ -60,8 +60,10 @@ std::string MemoryMapText(const ReportView& view, const TextOptions& options) {
   TextTable table(
       {{"what", true}, {narrow ? "end" : "at the end"}, {narrow ? "start" : "at the start"}},
       "of it");
-  const auto say = [](std::string text) {
-    return [text = std::move(text)](size_t width) { return KeepBeginning(text, width, ".."); };
+  const auto say = [&options](std::string text) {
+    return [text = std::move(text), &options](size_t width) {
+      return KeepBeginning(text, width, options.style.ellipsis());
+    };
   };
   table.AddRow({"heap (brk)", HumanBytes(map.heap_bytes), HumanBytes(map.heap_at_start_bytes)},
                say(absl::StrCat(HumanBytes(map.heap_growth_seen_bytes), " growth seen")));

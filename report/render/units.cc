@@ -9,11 +9,18 @@
 namespace memtrace::report::render {
 namespace {
 
+// `value`, which is not negative, with so many digits behind the point, at most two. Of two that are
+// equally near it is the larger, as on the page (JavaScript's toFixed; "%.2f" takes the even one):
+// 3.125 MiB is no rare number. A long double has all bits of the product.
+std::string Fixed(double value, int digits) {
+  const long double scale = digits == 2 ? 100 : digits == 1 ? 10 : 1;
+  const long double units = std::floor(value * scale + 0.5L);
+  return absl::StrFormat("%.*f", digits, static_cast<double>(units / scale));
+}
+
 // Three significant digits, without rounding up into a fourth: 9.996 -> "10.0".
 std::string ThreeDigits(double value) {
-  if (value < 9.995) return absl::StrFormat("%.2f", value);
-  if (value < 99.95) return absl::StrFormat("%.1f", value);
-  return absl::StrFormat("%.0f", value);
+  return Fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 
 // Scales `n` by `base` until it is below it as printed; `units` begins with the
@@ -92,8 +99,7 @@ std::string Percent(double part, double whole) {
   const double percent = 100 * part / whole;
   if (percent > 0 && percent < 0.05) return "<0.1 %";
   if (part < whole && percent >= 99.95) return ">99.9 %";
-  if (percent >= 99.95) return absl::StrFormat("%.0f %%", percent);
-  return absl::StrFormat("%.1f %%", percent);
+  return absl::StrCat(Fixed(percent, percent >= 99.95 ? 0 : 1), " %");
 }
 
 std::string DateTime(int64_t realtime_ns) {

@@ -27,8 +27,10 @@ std::string LossVerdict(const ReportView& view, const TextOptions& options) {
       most = &record;  // the later of two is the larger by memcheck's order
     }
   }
+  const uint64_t bytes = direct.bytes + indirect.bytes;
   return absl::StrCat(
-      HumanBytes(direct.bytes + indirect.bytes),
+      bytes == 0 ? absl::StrCat(Plural(direct.blocks + indirect.blocks, "block"), " of 0 bytes")
+                 : HumanBytes(bytes),
       scan->frees_unseen ? " lost, if it was not freed where frees are not seen"
                          : " lost for certain",
       indirect.blocks == 0 ? "" : absl::StrCat(", ", HumanBytes(direct.bytes), " of it directly"),

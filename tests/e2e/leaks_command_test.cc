@@ -241,7 +241,7 @@ TEST_F(LeakScanTest, AskedWhereAScanFails) {
     const Result leaks = AskForLeaks(process.pid());
     EXPECT_EQ(leaks.Outcome(), "exit 2");
     EXPECT_EQ(leaks.err,
-              "memtrace: the scan failed: the oldest events are written over "
+              "memtrace: the scan failed: the trace keeps no more than the newest events "
               "(MEMTRACE_KEEP=newest), so what is live is not known\n");
   }
   if (geteuid() != 0) return;

@@ -184,7 +184,8 @@ TEST_F(EngineCommandTest, ShowsProgressOnATerminal) {
   EXPECT_EQ(Wait(), 0);
   EXPECT_THAT(shown, ContainsRegex("memtrace: reading +\\[#+ +\\] +[0-9]+ %, [0-9.]+ M events/s, "
                                    "[0-9]+:[0-9][0-9] left"));
-  EXPECT_THAT(shown, testing::EndsWith("\r\x1b[K"));  // and is gone in the end
+  EXPECT_THAT(shown, testing::EndsWith("    \r"));  // and is gone in the end
+  EXPECT_THAT(shown, testing::Not(HasSubstr("\x1b[K")));  // which not all terminals know
 }
 
 TEST_F(EngineCommandTest, CtrlCReportsWhatWasRead) {
