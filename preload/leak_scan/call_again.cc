@@ -63,10 +63,8 @@ bool HasRoomToGoOn(const void* context) {
     return false;
   if (sys::Gettid() != g_process.pid) {
     const uintptr_t descriptor = arch::ThreadPointer();
-    const uintptr_t page = descriptor & ~(arch::kPageBytes - 1);
-    const uintptr_t pages = unwind::ProbeWord(page + arch::kPageBytes) ? 2 : 1;
     uintptr_t begin, end, guard;
-    return unwind::FindStackBlock(descriptor, page + pages * arch::kPageBytes, &begin, &end,
+    return unwind::FindStackBlock(descriptor, descriptor + unwind::kStackBlockEnd, &begin, &end,
                                   &guard) &&
            here < descriptor && here > begin + guard + kRoomBytes;
   }

@@ -126,8 +126,7 @@ void StackBounds::FindPrimary() {
   if (page == 0 || !ProbeWord(page)) return;
   uintptr_t begin, end, guard;
   if (top == ThreadPointer() &&
-      FindStackBlock(top, page + (ProbeWord(page + kPageBytes) ? 2 : 1) * kPageBytes, &begin, &end,
-                     &guard)) {
+      FindStackBlock(top, top + kStackBlockEnd, &begin, &end, &guard)) {
     floor_ = begin + guard;
   }
   lo_ = page + kPageBytes;

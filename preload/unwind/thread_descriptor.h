@@ -10,6 +10,10 @@ namespace memtrace::unwind {
 
 // The struct is smaller, and so is where its fields are looked for.
 inline constexpr uintptr_t kDescriptorBytes = 2304;
+// What FindStackBlock() looks for ends before this: at 1712 in glibc 2.26 to 2.40. The page behind
+// the one that it is in may be another's, and to look at that may have effects: memory comes into
+// being, or, with a userfaultfd or a file system of the program's own, a thread waits for itself.
+inline constexpr uintptr_t kStackBlockEnd = 1792;
 
 // Where in it the thread id is: found in the one of this thread, whose id is `tid`. 0: not found.
 uintptr_t FindTidOffset(uintptr_t descriptor, int tid);

@@ -284,10 +284,13 @@ T& LeakUntilExit(T thing) {
 }
 
 // What would make the report fail when all the work is done: no page to put it into, an output that
-// is a file it reads, or one that is no database.
+// is a file it reads, or no database, or a terminal.
 absl::Status CheckOutputs(const ReportFlags& flags, const ReportOptions& options) {
   absl::Status status =
       options.format == ReportFormat::kHtml ? html::PageIsThere() : absl::OkStatus();
+  if (options.format == ReportFormat::kHtml || options.format == ReportFormat::kPprof) {
+    status.Update(RefuseTerminal(flags.format, flags.output));
+  }
   if (!status.ok()) return status;
   status = RefuseToReplace(flags.file, flags.output);
   for (const std::string& file : flags.suppressions) {

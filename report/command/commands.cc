@@ -29,6 +29,12 @@ absl::Status RefuseToReplace(const std::string& read, const std::string& output,
       absl::StrCat("cannot write ", output, ": it is ", what, "; give another name with -o"));
 }
 
+absl::Status RefuseTerminal(absl::string_view format, const std::string& output) {
+  if ((!output.empty() && output != "-") || isatty(STDOUT_FILENO) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--format ", format, ": it is not for a terminal; name a file with -o FILE"));
+}
+
 absl::Status RefuseToReplaceNoTrace(const std::string& output) {
   struct stat info;
   if (output.empty() || stat(output.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||

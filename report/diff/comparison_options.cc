@@ -53,8 +53,9 @@ absl::StatusOr<render::ReportOptions> ParseCommon(const ComparisonFlags& flags,
         "--format: \"", flags.format, "\" is none of ", absl::StrJoin(formats, ", ")));
   }
   if (flags.format == "html") {
-    const absl::Status there = html::PageIsThere();
-    if (!there.ok()) return there;
+    absl::Status can = html::PageIsThere();
+    can.Update(RefuseTerminal(flags.format, flags.output));
+    if (!can.ok()) return can;
   }
   render::ReportFlags common;
   common.format = flags.format;

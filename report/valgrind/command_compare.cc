@@ -32,8 +32,9 @@ struct CompareFlags {
 
 absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   if (flags.format == "html") {
-    const absl::Status there = html::PageIsThere();
-    if (!there.ok()) return there;
+    absl::Status can = html::PageIsThere();
+    can.Update(RefuseTerminal(flags.format, flags.output));
+    if (!can.ok()) return can;
   }
   LimitMemory();
   absl::Status status = RefuseToReplace(flags.trace, flags.output);

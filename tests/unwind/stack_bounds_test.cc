@@ -89,6 +89,33 @@ TEST(StackBoundsTest, KnowsTheStackOfAChildThatAThreadForked) {
   EXPECT_EQ(status, 0);
 }
 
+// What lies there may be memory of a userfaultfd or a file of the program's own file system: who
+// looks at that waits for the program, which may be this very thread.
+TEST(StackBoundsTest, LooksAtNothingAboveAThreadsStack) {
+  constexpr size_t kPages = 64;
+  auto* const memory = static_cast<char*>(mmap(nullptr, 2 * kPages * 4096, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  madvise(memory, 2 * kPages * 4096, MADV_NOHUGEPAGE);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, memory, kPages * 4096), 0);
+  const auto body = [](void* data) -> void* {
+    const auto begin = reinterpret_cast<uintptr_t>(data);  // of its stack
+    EXPECT_EQ(ThreadPointer() & ~uintptr_t{4095}, begin + (kPages - 1) * 4096) << "its last page";
+    StackBounds bounds;
+    bounds.Enter(StackPointer());
+    EXPECT_EQ(bounds.Enter(begin + 4096).lo, begin + 4096);  // the descriptor was read
+    return nullptr;
+  };
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, memory), 0);
+  pthread_join(thread, nullptr);
+  unsigned char resident[kPages];
+  ASSERT_EQ(mincore(memory + kPages * 4096, kPages * 4096, resident), 0);
+  for (const unsigned char page : resident) EXPECT_EQ(page & 1, 0);
+  munmap(memory, 2 * kPages * 4096);
+}
+
 // Fibers are made of mappings that often lie right below a thread's stack: however often they are met, the
 // stack stays the thread's own to its begin.
 TEST(StackBoundsTest, KnowsWhereAThreadsStackBegins) {
