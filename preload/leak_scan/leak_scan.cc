@@ -31,6 +31,11 @@ namespace {
 
 constexpr size_t kMostLabelBytes = 256;
 
+// At the end of the process its other threads have microseconds left, and what they use may be
+// destroyed already: they stand until the scan is over. Not for longer than this, for it may need one
+// of them, of a file system of the program's own.
+constexpr uint64_t kLongestHoldNs = 1'000'000'000;
+
 constinit std::atomic<uint32_t> g_last_number{0};
 constinit std::atomic<bool> g_beginning{false};  // a scan: one thread at a time
 // The value of StatusArea::scan_request that was answered last.
@@ -208,10 +213,17 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
         copy = 0;
       }
     }
+    const auto note_stood = [&] {
+      const uint64_t began = stop.began_ns() != 0 ? stop.began_ns() : stop_began;
+      job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - began);
+    };
+    if (copy > 0 && reason == format::ScanReason::kExitLate && stop.size() != 0) {
+      note_stood();  // for the copy, should it end first
+      HoldForScanCopy(static_cast<int>(copy), unblocked,
+                      NowNs(CLOCK_MONOTONIC) + kLongestHoldNs);
+    }
     stop.Release();
-    const uint64_t stood_ns =
-        NowNs(CLOCK_MONOTONIC) - (stop.began_ns() != 0 ? stop.began_ns() : stop_began);
-    if (copy > 0) job.progress->stood_ns.store(stood_ns);
+    if (copy > 0) note_stood();
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");
     } else if (failed != 0 && IsAtEnd(reason)) {

@@ -156,6 +156,24 @@ long MakeScanCopy(ScanJob* job, bool hurry) {
   return copy;
 }
 
+void HoldForScanCopy(int copy, uint64_t unblocked, uint64_t deadline) {
+  ScanProgress* const progress = &g_scan_page->now;
+  while (progress->over.load() == 0 && NowNs(CLOCK_MONOTONIC) < deadline) {
+    siginfo_t ended = {};
+    if (sys::Failed(sys::Call(SYS_waitid, P_PID, copy, reinterpret_cast<long>(&ended),
+                              WEXITED | WNOHANG | WNOWAIT | __WALL, 0)) ||
+        ended.si_pid != 0) {
+      return;
+    }
+    uint64_t pending = 0;
+    sys::Call(SYS_rt_sigpending, reinterpret_cast<long>(&pending), sizeof(pending));
+    if ((pending & unblocked) != 0) return;
+    const timespec pause = {0, 1'000'000};
+    sys::Call(SYS_futex, reinterpret_cast<long>(&progress->over), FUTEX_WAIT, 0,
+              reinterpret_cast<long>(&pause));
+  }
+}
+
 void WaitForScanCopy(uint64_t deadline, uint32_t wanted) {
   const int copy = g_scanning_copy.load(std::memory_order_acquire);
   if (copy == 0 || g_scan_page == nullptr) return;

@@ -215,6 +215,7 @@ absl::StatusOr<AnalyzedTrace> ChooseSites(const ReportFlags& flags, const Analyz
   if (!chosen.ok()) return chosen.status();
   const Coverage of_sites = std::move(chosen->analysis.coverage);
   chosen->analysis.coverage = of_trace;  // it is about the trace, not the sites
+  chosen->analysis.coverage.marked_stacks = of_sites.marked_stacks;  // but this is of allocations
   if (of_sites.interrupted && !of_trace.interrupted) {
     chosen->analysis.coverage.interrupted = true;
     chosen->analysis.coverage.read_share = of_sites.read_share;

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/leak/glib_blocks.h"
@@ -30,10 +31,12 @@ class Facts : public ScanVisitor {
 };
 
 // Memory that nobody looked through and that may hold pointers. Of stacks only what is dead is
-// left out; older versions wrote that as not scanned.
+// left out; older versions wrote that as not scanned. Into the rings of perf events the kernel
+// writes, and most often they are the library's own.
 bool IsMissing(const ScanRegion& region) {
   return region.use == format::ScanRegionUse::kNotScanned &&
-         region.kind != format::ScanRegionKind::kStack;
+         region.kind != format::ScanRegionKind::kStack &&
+         !absl::StartsWith(region.path, "anon_inode:[perf_event]");
 }
 
 std::string Plural(uint64_t n, absl::string_view noun) {
@@ -205,18 +208,21 @@ void LeakCheck::Explain(const Scan& scan, const UnseenCode& unseen, LeakScan* fo
         " scanned, ", unparked == 1 ? "its" : "their", " registers were not"));
   }
   std::vector<std::string> names;
-  uint64_t not_scanned = 0, bytes = 0, failed = 0;
+  uint64_t not_scanned = 0, named = 0, bytes = 0, failed = 0;
   for (const ScanRegion& region : scan.regions) {
     failed += region.bytes_failed;
     if (!IsMissing(region)) continue;
     ++not_scanned;
     if (region.end > region.start) bytes += region.end - region.start;
-    if (!region.path.empty() && names.size() < kRegionsNamed) names.push_back(region.path);
+    const bool known = std::find(names.begin(), names.end(), region.path) != names.end();
+    const bool is_new = !region.path.empty() && !known && names.size() < kRegionsNamed;
+    if (is_new) names.push_back(region.path);
+    named += known || is_new;
   }
   if (not_scanned != 0) {
     note(absl::StrCat("not scanned: ", Plural(not_scanned, "mapping"), ", ", bytes, " bytes",
                       names.empty() ? "" : ": ", absl::StrJoin(names, ", "),
-                      names.size() < not_scanned && !names.empty() ? ", ..." : ""));
+                      named < not_scanned && !names.empty() ? ", ..." : ""));
   }
   failed = std::max(failed, scan.done->failed_bytes);
   if (failed != 0) {

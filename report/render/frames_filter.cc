@@ -76,6 +76,10 @@ const Names& AllocatorNames() {
       // Rust's allocator
       "__rust_alloc", "__rust_alloc_zeroed", "__rust_realloc", "__rdl_alloc", "__rdl_alloc_zeroed",
       "__rdl_realloc", "__rg_alloc", "__rg_alloc_zeroed", "__rg_realloc",
+      // Objective-C and GNUstep, SWI-Prolog
+      "objc_malloc", "objc_atomic_malloc", "objc_calloc", "objc_realloc", "NSAllocateObject",
+      "NSZoneMalloc", "NSZoneCalloc", "NSZoneRealloc", "PL_malloc", "PL_realloc",
+      "PL_malloc_atomic", "PL_malloc_uncollectable",
       // libstdc++'s C interface
       "__cxa_allocate_exception", "__cxa_get_globals",
   };
@@ -127,7 +131,9 @@ bool IsAllocatorFunction(absl::string_view demangled) {
          absl::StartsWith(name, "__cxxabiv1::") || absl::StartsWith(name, "node::Malloc") ||
          absl::StartsWith(name, "node::UncheckedMalloc") ||
          absl::StartsWith(name, "node::Realloc") ||
-         absl::StartsWith(name, "node::UncheckedRealloc") || AllocatorNames().contains(name);
+         absl::StartsWith(name, "node::UncheckedRealloc") ||
+         absl::StartsWith(name, "CMEM_$$_C") ||  // Free Pascal's unit that calls malloc
+         AllocatorNames().contains(name);
 }
 
 bool IsStartFunction(absl::string_view demangled) { return StartNames().contains(demangled); }

@@ -1,0 +1,37 @@
+/* runs_on_at_exit FILE: a thread that goes on while main returns with half a million blocks that are
+ * still reachable. FILE has afterwards, as a uint64_t, how often the thread came by, a thousand times a
+ * second at most, when all destructors had run: what it uses may be destroyed by then. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define BLOCKS 500000
+
+static volatile int destroyed;
+static volatile uint64_t *turns;
+static void *blocks[BLOCKS];
+
+__attribute__((destructor)) static void Destroy(void) { destroyed = 1; }
+
+static void *GoOn(void *nothing) {
+  for (;;) {
+    usleep(1000);
+    if (destroyed) ++*turns;
+  }
+  return nothing;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  const int file = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || ftruncate(file, sizeof(uint64_t)) != 0) return 2;
+  turns = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (turns == MAP_FAILED) return 2;
+  for (int i = 0; i < BLOCKS; ++i) blocks[i] = malloc(40);
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, GoOn, NULL) != 0) return 2;
+  return 0;
+}
