@@ -282,6 +282,16 @@ TEST_F(ReportCommandTest, ColoursAreForTerminals) {
   EXPECT_THAT(Shell("TERM=dumb " + terminal).out, Not(HasSubstr("\x1b[")));
 }
 
+TEST_F(ReportCommandTest, WhatIsNoTextIsNotForTerminals) {
+  for (const std::string format : {"html", "pprof"}) {
+    const std::string arguments = " report $T --format " + format;
+    const auto refused = Shell("script -qec \"$M" + arguments + "\" /dev/null < /dev/null");
+    EXPECT_NE(refused.status, 0) << format;
+    EXPECT_THAT(refused.out, HasSubstr("it is not for a terminal; name a file with -o FILE"));
+    EXPECT_EQ(Shell("$M" + arguments + " | wc -c").status, 0);
+  }
+}
+
 TEST_F(ReportCommandTest, TheLocaleChoosesTheCharacters) {
   for (const char c : Shell("$M report $T").out) EXPECT_TRUE(static_cast<signed char>(c) > 0);
   EXPECT_THAT(Shell("LC_ALL=C.UTF-8 $M report $T").out, HasSubstr("\u2588"));
