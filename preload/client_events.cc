@@ -98,7 +98,7 @@ void RecordPhase(format::PhaseEdge edge, const char* name, const CallSite& site)
   BeginClientEvent(section.state());
   PutExtended(section.state(), ExtendedType::kPhase, {static_cast<uint64_t>(edge), slot},
               NameOf(name));
-  DrainFaults(DrainWhen::kNow);
+  DrainFaults(DrainWhen::kIfAny);
   if (edge == format::PhaseEdge::kMark) {
     TakePageSnapshot(format::SnapshotReason::kMark, NameOf(name));
     section.state().events_to_stamp = 1;

@@ -131,9 +131,9 @@ FaultRings::Result FaultRings::Open(bool user_only) {
   return result;
 }
 
-bool FaultRings::ShouldDrain() const {
+bool FaultRings::HasMoreThan(uint64_t quarters) const {
   for (size_t i = 0; i < count_; ++i) {
-    if (Head(rings_[i]) - rings_[i].page->data_tail > rings_[i].bytes / 4) return true;
+    if (Head(rings_[i]) - rings_[i].page->data_tail > rings_[i].bytes / 4 * quarters) return true;
   }
   return false;
 }

@@ -55,7 +55,9 @@ class FaultRings {
   size_t ring_bytes() const { return ring_bytes_; }  // of one for minor faults
 
   // One of them is a quarter full.
-  bool ShouldDrain() const;
+  bool ShouldDrain() const { return HasMoreThan(/*quarters=*/1); }
+  // There is an event in one.
+  bool HasAny() const { return HasMoreThan(/*quarters=*/0); }
 
   // Calls visit(const FaultRecord&) for each record. One thread at a time.
   template <typename Visit>
@@ -71,6 +73,7 @@ class FaultRings {
 
   long OpenRing(int cpu, bool major, bool user_only, Result::Step* step);
   void CloseAll();
+  bool HasMoreThan(uint64_t quarters) const;  // of its bytes, one of them
   bool Parse(const Ring& ring, const uint64_t* words, size_t bytes, FaultRecord* record) const;
 
   static uint64_t Head(const Ring& ring) {

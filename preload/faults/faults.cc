@@ -270,6 +270,7 @@ void DrainFaults(DrainWhen when) {
   if (when == DrainWhen::kIfDue && !g_rings.ShouldDrain() && !OwnMemoryChanges::AreMany()) {
     return;
   }
+  if (when == DrainWhen::kIfAny && !g_rings.HasAny()) return;
   const SignalsBlocked no_handler;
   const FaultLock lock;
   if (!lock) return;

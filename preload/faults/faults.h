@@ -22,7 +22,8 @@ void OpenFaults();
 // To be called in a fork child, before its own OpenFaults().
 void ForgetFaults();
 
-enum class DrainWhen { kIfDue, kNow };
+// kIfDue: the rings fill up. kIfAny: something is in one; else nothing is written.
+enum class DrainWhen { kIfDue, kIfAny, kNow };
 void DrainFaults(DrainWhen when);
 
 }  // namespace memtrace
