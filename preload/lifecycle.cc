@@ -410,10 +410,14 @@ constinit std::atomic<int> g_quick_exit_status{0};
 
 ENTERED void AtExit(int status, void*) {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  ExitStop stop;
   ScanAtExit(format::ScanReason::kExitLate,
              CallerOfExit(reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
                           frame + arch::kFrameAddressToCfa,
-                          *reinterpret_cast<const uintptr_t*>(frame)));
+                          *reinterpret_cast<const uintptr_t*>(frame)),
+             &stop);
+  // Who stands in the midst of that would not come to an end, and the last faults not be told.
+  if (AreFaultsBeingWritten()) stop.Release();
   NoteEnd(format::EndReason::kExit, status & 0xff);
 }
 
@@ -441,7 +445,9 @@ ENTERED __attribute__((constructor)) void OnLoad() {
 }  // namespace
 
 void EndAtOnce(int status, uintptr_t stack_pointer) {
-  ScanAtExit(format::ScanReason::kExitLate, {stack_pointer});
+  ExitStop stop;
+  ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop);
+  if (AreFaultsBeingWritten()) stop.Release();
   NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
 }
 

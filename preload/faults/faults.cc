@@ -287,4 +287,6 @@ void DrainFaults(DrainWhen when) {
   turn.Finish();
 }
 
+bool AreFaultsBeingWritten() { return FaultLock::IsTaken(); }
+
 }  // namespace memtrace

@@ -25,6 +25,8 @@ void ForgetFaults();
 // kIfDue: the rings fill up. kIfAny: something is in one; else nothing is written.
 enum class DrainWhen { kIfDue, kIfAny, kNow };
 void DrainFaults(DrainWhen when);
+// By some thread.
+bool AreFaultsBeingWritten();
 
 }  // namespace memtrace
 

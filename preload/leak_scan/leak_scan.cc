@@ -31,9 +31,8 @@ namespace {
 
 constexpr size_t kMostLabelBytes = 256;
 
-// At the end of the process its other threads have microseconds left, and what they use may be
-// destroyed already: they stand until the scan is over. Not for longer than this, for it may need one
-// of them, of a file system of the program's own.
+// Of a scan while other threads stand: it may need one of them, of a file system of the program's
+// own.
 constexpr uint64_t kLongestHoldNs = 1'000'000'000;
 
 constinit std::atomic<uint32_t> g_last_number{0};
@@ -178,7 +177,8 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
   long failed = 0;
   {
     const uint64_t stop_began = NowNs(CLOCK_MONOTONIC);
-    ThreadStop stop(unblocked);
+    ThreadStop own(unblocked);
+    ThreadStop& stop = caller.stop != nullptr ? caller.stop->threads() : own;
     const bool stopped = stop.Stop();
     if (stopped) {
       job.others = &stop;
@@ -213,17 +213,10 @@ Begun BeginScan(ThreadState& state, uint64_t unblocked, format::ScanReason reaso
         copy = 0;
       }
     }
-    const auto note_stood = [&] {
-      const uint64_t began = stop.began_ns() != 0 ? stop.began_ns() : stop_began;
-      job.progress->stood_ns.store(NowNs(CLOCK_MONOTONIC) - began);
-    };
-    if (copy > 0 && reason == format::ScanReason::kExitLate && stop.size() != 0) {
-      note_stood();  // for the copy, should it end first
-      HoldForScanCopy(static_cast<int>(copy), unblocked,
-                      NowNs(CLOCK_MONOTONIC) + kLongestHoldNs);
-    }
-    stop.Release();
-    if (copy > 0) note_stood();
+    if (caller.stop == nullptr) stop.Release();
+    const uint64_t stood_ns =
+        NowNs(CLOCK_MONOTONIC) - (stop.began_ns() != 0 ? stop.began_ns() : stop_began);
+    if (copy > 0) job.progress->stood_ns.store(stood_ns);
     if (!stopped) {
       begun = fail("the threads of the process are not known: /proc is not there");
     } else if (failed != 0 && IsAtEnd(reason)) {
@@ -266,12 +259,15 @@ class Beginning {
   Beginning(const Beginning&) = delete;
   Beginning& operator=(const Beginning&) = delete;
 
+  // Somebody else gives it back.
+  void HandOver() { mine_ = false; }
+
   explicit operator bool() const { return mine_; }
   uint64_t unblocked() const { return ~no_handler_.before(); }
 
  private:
   const SignalsBlocked no_handler_;
-  const bool mine_;
+  bool mine_;
 };
 
 enum class Asked { kDone, kAnotherIsBegun, kCopyAtWork };
@@ -280,13 +276,15 @@ enum class Asked { kDone, kAnotherIsBegun, kCopyAtWork };
 Asked TryScan(format::ScanReason reason, std::string_view label, format::ScanShow show, bool wait,
               const ScanCaller& caller, Begun* begun) {
   const Section section(caller.stack_pointer);
-  const Beginning mine;
+  if (caller.stop != nullptr) caller.stop->BlockSignals();
+  Beginning mine;
   if (!mine) return Asked::kAnotherIsBegun;
   ReapScan();
   if (g_scanning_copy.load(std::memory_order_acquire) != 0) return Asked::kCopyAtWork;
   if (section) {
     *begun = BeginScan(section.state(), mine.unblocked(), reason, First(label, kMostLabelBytes),
                        show, wait, caller);
+    if (caller.stop != nullptr && caller.stop->has_threads()) mine.HandOver();
   } else {
     begun->result.why = "nothing is recorded in this process";
   }
@@ -304,6 +302,7 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   for (int pauses = 0;;) {
     const Asked asked = TryScan(reason, label, show, wait, caller, &begun);
     if (asked == Asked::kDone) break;
+    if (caller.stop != nullptr) caller.stop->Release();
     if (asked == Asked::kCopyAtWork) {
       if (wait && NowNs(CLOCK_MONOTONIC) < deadline) {
         WaitForScanCopy(deadline);
@@ -324,6 +323,10 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
     if (calls) sys::Call(SYS_nanosleep, reinterpret_cast<long>(&pause), 0);
   }
   if (begun.copy && wait) {
+    if (caller.stop != nullptr && !HoldForScanCopy(caller.stop->unblocked(),
+                                                   NowNs(CLOCK_MONOTONIC) + kLongestHoldNs)) {
+      caller.stop->Release();
+    }
     WaitForScanCopy(deadline, begun.result.number);
     begun.result.state =
         g_scan_page->IsComplete(begun.result.number) ? ScanResult::kComplete : ScanResult::kFailed;
@@ -332,12 +335,22 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   return begun.result;
 }
 
-void ScanAtExit(format::ScanReason reason, const ScanCaller& caller) {
+void ExitStop::Release() {
+  if (threads_.has_value()) {
+    threads_.reset();
+    g_beginning.store(false, std::memory_order_release);
+  }
+  no_handler_.reset();
+}
+
+void ScanAtExit(format::ScanReason reason, const ScanCaller& caller, ExitStop* stop) {
   if (!MayScan()) return;
   const LeakCheck check = g_process.config.leak_check;
   const bool early = reason == format::ScanReason::kExitEarly;
   if (early ? check.early : check.late) {
-    const ScanResult scan = RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, caller);
+    ScanCaller who = caller;
+    who.stop = stop;
+    const ScanResult scan = RequestScan(reason, {}, format::ScanShow::kAny, /*wait=*/true, who);
     uint64_t answered = g_answered.load();
     const uint64_t asked = g_process.file.status().scan_request();
     if (scan.number == 0 || asked == answered ||

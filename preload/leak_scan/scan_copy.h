@@ -35,10 +35,10 @@ bool HasScanPage();
 // caller has to put the pid into g_scanning_copy when the threads go on.
 long MakeScanCopy(ScanJob* job, bool hurry);
 
-// Waits until `copy` has done, or `deadline`, or a signal of `unblocked` is there for the calling
-// thread, which has blocked it. Calls nothing but the kernel, for other threads stand meanwhile, and
-// leaves the copy to WaitForScanCopy().
-void HoldForScanCopy(int copy, uint64_t unblocked, uint64_t deadline);
+// Waits until the copy that is at work has done, while other threads stand: calls nothing but the
+// kernel, and leaves the copy to WaitForScanCopy(). False: it has not, but `deadline` is there, or
+// a signal of `unblocked` for the calling thread, which has blocked it.
+bool HoldForScanCopy(uint64_t unblocked, uint64_t deadline);
 
 // Waits until `deadline` for the copy that is at work, if it is of the scan `wanted` (0: of
 // any), and ends it then.
