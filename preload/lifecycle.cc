@@ -419,6 +419,7 @@ ENTERED void AtExit(int status, void*) {
   // Who stands in the midst of that would not come to an end, and the last faults not be told.
   if (AreFaultsBeingWritten()) stop.Release();
   NoteEnd(format::EndReason::kExit, status & 0xff);
+  stop.End();
 }
 
 ENTERED void AtQuickExit(void*) {
@@ -449,6 +450,7 @@ void EndAtOnce(int status, uintptr_t stack_pointer) {
   ScanAtExit(format::ScanReason::kExitLate, {stack_pointer}, &stop);
   if (AreFaultsBeingWritten()) stop.Release();
   NoteEnd(format::EndReason::kUnderscoreExit, status & 0xff);
+  stop.End();
 }
 
 void WillQuickExit(int status) { g_quick_exit_status.store(status, std::memory_order_relaxed); }

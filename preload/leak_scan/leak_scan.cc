@@ -335,6 +335,11 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
   return begun.result;
 }
 
+void ExitStop::End() {
+  if (threads_.has_value()) threads_->LeaveStanding();
+  Release();
+}
+
 void ExitStop::Release() {
   if (threads_.has_value()) {
     threads_.reset();

@@ -56,8 +56,8 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
                        bool wait, const ScanCaller& caller);
 
 // The other threads at the end of the process: without us they have microseconds left behind the
-// last destructor, and what they use may be destroyed. So they stand from the scan at the exit
-// until this goes, right before the process ends. Nobody else begins a scan meanwhile, and the
+// last destructor, and what they use may be destroyed. So they stand from the scan at the exit until
+// End(), and behind it until the process is no more. Nobody else begins a scan meanwhile, and the
 // calling thread takes no signal.
 class ExitStop {
  public:
@@ -68,6 +68,8 @@ class ExitStop {
 
   // They go on, and signals come: what the process has still to do may need one of them.
   void Release();
+  // The process ends now: they stand until then.
+  void End();
 
   // For the scan. First:
   void BlockSignals() { no_handler_.emplace(); }

@@ -72,6 +72,9 @@ constinit std::atomic<uint32_t> g_parked{0};
 // would run once for each.
 constinit std::atomic<uint32_t> g_wanted{UINT32_MAX};
 constinit std::atomic<uint32_t> g_released{0};  // the number of the last stop that is over
+// They stand until the process is no more: see LeaveStanding().
+constinit std::atomic<bool> g_ending{false};
+constexpr long kLongestAtEndNs = 100'000'000;
 // The table is kept for the next stop: a late handler may look at it.
 constinit StoppedThread* g_table = nullptr;
 constinit size_t g_table_capacity = 0;
@@ -97,7 +100,10 @@ void Park(StoppedThread& self, uint32_t number, void* context) {
   for (;;) {
     const uint32_t released = g_released.load(std::memory_order_acquire);
     if (released == number || g_number.load(std::memory_order_relaxed) != number) return;
-    Futex(g_released, FUTEX_WAIT, released, nullptr);
+    const bool ending = g_ending.load(std::memory_order_relaxed);
+    const timespec longest = {0, kLongestAtEndNs};
+    const long waited = Futex(g_released, FUTEX_WAIT, released, ending ? &longest : nullptr);
+    if (ending && waited == -ETIMEDOUT) return;
   }
 }
 
@@ -392,6 +398,7 @@ bool ThreadStop::Stop() {
   g_wanted.store(UINT32_MAX);
   g_threads.store(threads_, std::memory_order_release);
   g_capacity.store(capacity_, std::memory_order_release);
+  g_ending.store(false);
   g_number.fetch_add(1);
   g_stop_under_way.store(true, std::memory_order_relaxed);
   const bool signal = ChooseSignal();
@@ -490,7 +497,17 @@ void ThreadStop::Release() {
   installed_ = false;
 }
 
+void ThreadStop::LeaveStanding() {
+  if (!standing_) return;
+  standing_ = false;
+  g_stop_under_way.store(false, std::memory_order_relaxed);
+  if (threads_ == nullptr) return;
+  g_ending.store(true);
+  Futex(g_released, FUTEX_WAKE, INT_MAX, nullptr);  // from now on they look at their clocks
+}
+
 void ForgetStop() {
+  g_ending.store(false);
   g_sending.store(false);
   g_stop_under_way.store(false, std::memory_order_relaxed);
   g_execs.store(0);
