@@ -56,9 +56,9 @@ ScanResult RequestScan(format::ScanReason reason, std::string_view label, format
                        bool wait, const ScanCaller& caller);
 
 // The other threads at the end of the process: without us they have microseconds left behind the
-// last destructor, and what they use may be destroyed. So they stand from the scan at the exit until
-// End(), and behind it until the process is no more. Nobody else begins a scan meanwhile, and the
-// calling thread takes no signal.
+// last destructor, and what they use may be destroyed. So they stand from the scan at the exit
+// until End(), and behind it until the process is no more. Nobody else begins a scan meanwhile, and
+// the calling thread takes no signal.
 class ExitStop {
  public:
   ExitStop() = default;

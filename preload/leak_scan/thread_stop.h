@@ -70,8 +70,8 @@ class ThreadStop {
   bool Stop();
   // They go on. What was noted of them stays valid as long as the object.
   void Release();
-  // The process ends now, and they stand until then; if it does not, for a tenth of a second: it may
-  // need a lock that one of them has.
+  // The process ends now, and they stand until then; if it does not, for a tenth of a second: it
+  // may need a lock that one of them has.
   void LeaveStanding();
 
   // When the first was asked to stand, CLOCK_MONOTONIC; 0: there is no other.
