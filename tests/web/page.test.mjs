@@ -7,6 +7,7 @@ import './page_time.mjs';
 import './page_filter.mjs';
 import './page_flame.mjs';
 import './page_tables.mjs';
+import './page_names.mjs';
 import './page_address.mjs';
 import './page_look.mjs';
 import './page_large.mjs';

@@ -3,11 +3,14 @@
 import type { DiffDocument, DiffRow } from './data';
 import { h, name, type Child } from './dom';
 import { about } from './shell';
+import { endCell, functionCell } from './short_name';
 import type { State } from './state';
 import { baseName, count, Figures, plural, seconds } from './text';
 import type { ThemeChoice } from './theme';
 import { besides, Rows } from './two_runs';
 import { card } from './verdicts';
+
+const lineOf = ({ line }: DiffRow) => (line ? `:${line}` : '');
 
 const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);
 
@@ -49,9 +52,9 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       { id: 'change', title: 'Change', number: true, width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
       { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => amount(row.old) },
       { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => amount(row.new) },
-      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => name(row.caller) },
+      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => functionCell(row.caller) },
       { id: 'place', names: 'place', title: 'Place', width: '16em', value: (row) => `${row.file ?? ''}:${row.line ?? ''}`,
-        cell: (row) => h('span', { class: 'place' }, name(row.file ? `${baseName(row.file)}${row.line ? `:${row.line}` : ''}` : '')) },
+        cell: (row) => row.file && endCell(baseName(row.file) + lineOf(row), row.file + lineOf(row), 'place') },
     ],
     detail: (row) => h('div', {},
       h('p', {}, `${row.allocator}, fingerprint `, h('code', {}, row.fingerprint), row.executable && h('span', {}, ' of ', name(row.executable))),

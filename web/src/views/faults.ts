@@ -8,7 +8,7 @@ import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
-import { callerCell, functionCell } from '../short_name';
+import { callerCell, functionCell, placeCell, sentenceOf, shortened } from '../short_name';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
 import { WholeNote, wholeText } from '../whole_note';
@@ -59,7 +59,7 @@ export class FaultsView implements View {
         h('dt', {}, 'Source'), h('dd', {}, faults.source ?? 'none: the log has no faults')),
       h('p', {}, correlation(faults.correlation.live_bytes_vs_minor, 'the growth of the live heap')),
       h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
-      ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
+      ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, sentenceOf(`${sentence}.`, this.names()))))] : []),
       this.chart.element,
       ...this.thrash(), ...this.account(), ...this.phases(), ...this.owners(), this.notes[1].element, ...this.others());
     theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
@@ -101,7 +101,7 @@ export class FaultsView implements View {
           value: (site: FaultSite) => site.minor, cell: (site: FaultSite) => seconds((site.minor * ns_per_minor) / 1e9) }] : []),
         { id: 'caller', names: 'row', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
-          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+          cell: (site) => placeCell(stacks, site.stack) },
         { id: 'touched', title: 'Touched most by', width: '26%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => functionCell(site.touched_by[0]?.function ?? '') },
       ],
       detail: (site) => h('div', {}, h('p', {}, `${site.allocator}, fingerprint `, h('code', {}, site.fingerprint)), stackList(stacks, site.stack, go),
@@ -121,16 +121,24 @@ export class FaultsView implements View {
         figures.bytes(phase.growth_bytes)])];
   }
 
+  // Of those that the sentences are about.
+  private names(): string[] {
+    const { stacks } = this.model;
+    return (this.model.report.faults.sites ?? []).flatMap((site) =>
+      [stacks.callerName(site.stack), ...site.touched_by.map((one) => one.function)]);
+  }
+
   // What lies in no block: mappings of the program by who asked for them, and all other memory.
   private others(): Child[] {
     const { stacks } = this.model;
     const { mappings, places } = this.model.report.faults;
     const rows = [
-      ...(mappings ?? []).map((one) => ({ ...one, what: `mapping of ${stacks.callerName(one.stack)}${one.file ? `, ${one.file}` : ''}` })),
-      ...(places ?? []).map((one) => ({ ...one, what: `${memoryWords(one.memory)}${one.name ? ` of ${one.name}` : ''}` })),
+      ...(mappings ?? []).map((one) => ({ ...one, what: h('span', {}, 'mapping of ', shortened(stacks.callerName(one.stack)),
+        one.file && name(`, ${one.file}`)) })),
+      ...(places ?? []).map((one) => ({ ...one, what: name(`${memoryWords(one.memory)}${one.name ? ` of ${one.name}` : ''}`) })),
     ].sort((a, b) => b.minor + b.major - a.minor - a.major);
     return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
-      plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [name(one.what), count(one.minor), count(one.major)])];
+      plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [one.what, count(one.minor), count(one.major)])];
   }
 
   setWhole(whole: boolean): void {

@@ -1,10 +1,10 @@
 // How each site's memory went over the run: the verdict of report/growth, and a picture of it.
 
 import type { Site } from '../data';
-import { h, name, svg } from '../dom';
+import { h, svg } from '../dom';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
-import { callerCell } from '../short_name';
+import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes as exactBytes, count, plural } from '../text';
@@ -40,7 +40,7 @@ export class GrowthView implements View {
         { id: 'peak', title: 'Its peak', number: true, width: '7em', value: (site) => site.peak_bytes, cell: (site) => bytes(site.peak_bytes) },
         { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
-          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+          cell: (site) => placeCell(stacks, site.stack) },
       ],
       detail: (site) => h('div', {}, this.details(site), stackList(stacks, site.stack, (frame) => model.filterBy(frame))),
       empty: 'No site is left by what was chosen.',

@@ -6,7 +6,7 @@ import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
 import { plainTable } from '../plain_table';
-import { callerCell } from '../short_name';
+import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, plural, seconds } from '../text';
@@ -59,7 +59,7 @@ export class LeaksView implements View {
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
         cell: (leak) => callerCell(stacks, leak.stack) },
       { id: 'place', names: 'place', title: 'Place', width: '14em', value: (leak) => stacks.callerPlace(leak.stack),
-        cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
+        cell: (leak) => placeCell(stacks, leak.stack) },
     ];
     this.table = new Table<Leak>({
       label: this.title, columns, sort: leads ? '-all' : '-bytes',

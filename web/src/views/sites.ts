@@ -1,10 +1,10 @@
 // Everything that was allocated, by caller or by stack, with how it grew.
 
 import type { Site } from '../data';
-import { h, name } from '../dom';
+import { h } from '../dom';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
-import { functionCell } from '../short_name';
+import { endCell, functionCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes as exactBytes, count, plural, seconds } from '../text';
@@ -31,7 +31,7 @@ export class SitesView implements View {
   private rowsFor = '';
 
   constructor(private readonly model: Model) {
-    const { report, state, figures: { bytes, count, estimated } } = model;
+    const { report, state, stacks, figures: { bytes, count, estimated } } = model;
     const sum = (id: string, title: string, text: (value: number) => string, width: string, help?: string): Column<Group> => ({
       id, title, help, number: true, width, value: (group) => group.sums[id] ?? -1,
       cell: (group) => (group.sums[id] === null ? '–' : text(group.sums[id])),
@@ -41,9 +41,9 @@ export class SitesView implements View {
       ...(judged ? [{ id: 'growth', title: 'Growth', width: '6.5em', value: growthOf,
                       cell: (group: Group) => h('span', { class: `tag ${growthOf(group)}` }, growthOf(group)) }] : []),
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (group) => group.name,
-        cell: (group) => (['file', 'module'].includes(state.get('group')) ? name(group.name) : functionCell(group.name)) },
+        cell: (group) => (['file', 'module'].includes(state.get('group')) ? endCell(group.name) : functionCell(group.name)) },
       { id: 'place', names: 'place', title: 'Place', width: '13em', value: (group) => group.place,
-        cell: (group) => h('span', { class: 'place' }, name(group.place)) },
+        cell: (group) => group.place !== '' && placeCell(stacks, group.sites[0].stack) },
     ];
     const table = (columns: Column<Group>[], sort: string) => new Table<Group>({
       label: 'Sites', columns: [...columns, ...who], sort,

@@ -5,6 +5,7 @@ import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { bytes as exactBytes, count, plural as exactPlural, seconds, share } from '../text';
 import { partText } from '../part_note';
+import { shortened } from '../short_name';
 import { wholeText } from '../whole_note';
 
 function ended(model: Model): string {
@@ -135,7 +136,7 @@ export class SummaryView implements View {
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
         caller < 0 ? '[no stack]'
-          : h('span', { class: 'what' }, name(model.stacks.name(caller)), ' ',
+          : h('span', { class: 'what' }, shortened(model.stacks.name(caller)), ' ',
               h('span', { class: 'place' }, name(model.stacks.place(caller)), h('small', {}, interval(sites))))))));
   }
 }
