@@ -56,10 +56,11 @@ describe('names that are long', () => {
         if (/::(Put|Get)\(/.test(text)) strings[i] = `${'a_name_of_a_namespace_that_is_long::'.repeat(6)}${/Put/.test(text) ? 'Put' : 'Get'}`;
         if (/cache\.cc$/.test(text)) strings[i] = `/work/${'a_name_of_a_file_that_is_long_'.repeat(6)}${i}.cc`;
       });
+      report.mappings = [{ kind: 'heap_growth', calls: 1, bytes: 1, live_bytes: 1, stack: report.sites[0].stack }];
     });
     for (const width of [400, 1280]) {
       await on('long_names.html', '#view=sites', async (page) => {
-        for (const view of ['sites', 'leaks', 'growth']) {
+        for (const view of ['sites', 'leaks', 'growth', 'mappings']) {
           await show(page, view);
           if (width < 1000) {
             const all = page.locator(`#panel-${view} tr[data-index] td:first-child .end`);
@@ -81,4 +82,27 @@ describe('names that are long', () => {
       }, { viewport: { width, height: 900 } });
     }
   });
+});
+
+describe('columns of tables', () => {
+  test('tell of memory from the kernel where it was asked for, and its kind in full', async () => {
+    altered('ordinary.html', 'mappings.html', ({ report }) => {
+      const { stack } = report.mappings[0];
+      report.mappings = ['mmap', 'heap_growth', 'arena_growth', 'mapped_block'].map((kind, i) => ({ kind, calls: 1, bytes: 100 - i, live_bytes: 0, stack }));
+    });
+    await on('mappings.html', '#view=mappings', async (page) => {
+      const kinds = page.locator('#panel-mappings tr[data-index] td:first-child');
+      assert.deepEqual(await kinds.allTextContents(), ['▸mmap', '▸heap growth', '▸arena growth', '▸mapped block']);
+      assert.deepEqual(await kinds.evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).length), 0);
+      assert.equal(await page.locator('#panel-mappings tr[data-index]').first().locator('td').last().textContent(), 'parser.cc:12');
+      assert.equal(await page.locator('#panel-mappings th').last().textContent(), 'Place');
+    });
+  });
+
+  test('have the mark of a row that opens at one edge, however wide the number beside it is', () => on('ordinary.html', '#view=sites', async (page) => {
+    const at = await page.locator('#panel-sites td.number .twist').evaluateAll((marks) => marks.map((mark) => mark.getBoundingClientRect().left));
+    const { left } = await page.locator('#panel-sites td.number').first().evaluate((cell) => cell.getBoundingClientRect().toJSON());
+    assert.equal(at.length, 4);
+    assert.deepEqual(at, at.map(() => left + 8));
+  }));
 });
