@@ -2,6 +2,7 @@
 // are made once, and nobody makes them anew while another reads them.
 
 import './page_verdict.mjs';
+import './page_run_words.mjs';
 import './page_views.mjs';
 import './page_time.mjs';
 import './page_filter.mjs';

@@ -125,17 +125,17 @@ export interface InvalidFree {
 
 export interface Report {
   process: {
-    pid: number; command: string[]; executable: string; build_id: string; host: string;
+    pid: number; ppid: number; command: string[]; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string | null; duration_s: number;
     exit_work_s: number; end: string | null;
     exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
-    oom_killed?: boolean | null; oom_evidence?: string | null;
+    oom_killed?: boolean | null; oom_evidence?: string | null; memory_limit_bytes?: number | null;
   };
   range: { from_s: number; to_s: number; whole: boolean; match: string; only: string[] };
   coverage: {
     events: number; dropped_events: number; recovered_events: number; unordered_events: number;
     marked_stacks: number; cross_checked: number; cross_check_differences: number;
-    tool_memory_bytes: number; lost_blocks: number; window_begin_s: number | null; recording_end_s: number | null;
+    tool_memory_bytes: number; lost_blocks: number; window_begin_s: number | null; recording_end_s: number | null; live_until_s?: number | null;
     truncated: boolean; interrupted: boolean; all_recorded: boolean; unknown_frees: number;
     unseen_frees: number; inherited_frees: number; notes: string[];
     counters: { [name: string]: number };

@@ -2,6 +2,7 @@
 
 import type { DiffDocument, DiffRow } from './data';
 import { h, name, type Child } from './dom';
+import { dateTime } from './run_words';
 import { about } from './shell';
 import { endCell, functionCell } from './short_name';
 import type { State } from './state';
@@ -94,7 +95,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       h('h2', {}, 'Runs'),
       besides([diff.old.name, diff.new.name], [
         ['Command', ...run((one) => name(one.command))], ['Ended', ...run((one) => name(one.end))],
-        ['Started', ...run((one) => one.start_time ?? 'not in the log')], ['Took', ...run((one) => seconds(one.duration_s))],
+        ['Started', ...run((one) => one.start_time === null ? 'not in the log' : dateTime(one.start_time))], ['Took', ...run((one) => seconds(one.duration_s))],
         ['Processes', ...run((one) => count(one.processes))],
         ...AMOUNTS.filter(([key]) => [diff.old, diff.new].some((one) => one.totals[key] != null))
           .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one, one.totals, key, text))]),

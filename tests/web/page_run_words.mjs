@@ -1,0 +1,77 @@
+// What the page says of the run as a whole: the words of the text report, and what it says where little is known.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { altered } from './browser.mjs';
+import { on } from './page_setup.mjs';
+
+// The figures of the summary, by their names.
+const figures = (page, view = 'summary') => page.locator(`#panel-${view} dl.figures`).first().evaluate((list) =>
+  Object.fromEntries([...list.querySelectorAll('dt')].map((term) => [term.textContent, term.nextElementSibling.textContent])));
+
+// Of a page with `change` made to its report.
+async function told(change, fragment = '', view = 'summary') {
+  altered('ordinary.html', 'words.html', ({ report, series }) => change(report, series));
+  let found;
+  await on('words.html', fragment, async (page) => { found = await figures(page, view); });
+  return found;
+}
+
+describe('the words of the run', () => {
+  test('say how it ended as exactly as the text', async () => {
+    const killed = { end: 'signal', exit_status: null, end_signal: 9 };
+    const why = 'No count of OOM kills went up.';
+    for (const [process, words] of [
+      [{ end: 'exit', exit_status: 3 }, /^exit status 3, after 2\.00 s$/],
+      [{ end: 'exit', exit_status: 3, exit_work_s: 0.5 }, /^exit status 3, after 2\.00 s, 500 ms of it memtrace’s work at the exit$/],
+      [{ end: 'exec' }, /^replaced itself by exec, after/],
+      [{ ...killed, end_signal: 11 }, /^killed by SIGSEGV, after/],
+      [{ ...killed, end_signal: 40 }, /^killed by signal 40, after/],
+      [{ ...killed, oom_evidence: why, oom_killed: false }, /^killed by SIGKILL, not by the OOM killer, after 2\.00 s$/],
+      [{ ...killed, oom_evidence: why, oom_killed: null }, /^killed by SIGKILL, perhaps by the OOM killer, after/],
+      [{ ...killed, oom_evidence: why, oom_killed: true, memory_limit_bytes: 64 << 20 }, /^killed by the OOM killer \(SIGKILL\), after/],
+      [{ end: 'cut' }, /^not in the trace \(killed, still running, or it could no longer write\); the last event is after 2\.00 s$/],
+    ]) {
+      const { Ended, Then } = await told((report) => Object.assign(report.process, { duration_s: 2, exit_work_s: 0 }, process));
+      assert.match(Ended, words);
+      if (process.oom_killed) assert.match(Then, /^the heap held .* in \d+ blocks, the memory limit was 64\.0 MiB\. No count/);
+      else if (process.oom_killed !== null) assert.equal(Then, undefined);
+    }
+    const { Ended } = await told(({ process, coverage }) => {
+      Object.assign(process, killed, { oom_evidence: why, oom_killed: false });
+      coverage.recording_end_s = 0.5;
+    });
+    assert.equal(Ended, 'killed by SIGKILL, not by the OOM killer; the recording, before it, after 500 ms');
+    const live = await told(({ process, coverage }) => {
+      process.end = 'cut';
+      coverage.live_until_s = 1;
+    });
+    assert.match(live.Ended, /^not yet: it is at work; the last event is after/);
+  });
+
+  test('say when it started, as one reads it', async () => {
+    const { Started } = await told(({ process }) => Object.assign(process, {
+      start_time: '2026-11-28T22:31:26.026194116Z', pid: 7, ppid: 5, host: 'vm', forked: true }));
+    assert.equal(Started, '2026-11-28 22:31:26 UTC, pid 7 on vm, forked by 5');
+  });
+
+  test('say what is memtrace’s own, and what is lost', async () => {
+    const found = await told(({ faults, coverage, leak_scans: [scan] }) => {
+      Object.assign(faults, { minor: 766, major: 0, tool_minor: 234, peak_rss_bytes: 6 << 20 });
+      coverage.tool_memory_bytes = 3 << 20;
+      scan.totals.possible = { bytes: 2048, blocks: 3 };
+      scan.of_runtime = { bytes: 1024, blocks: 2 };
+    });
+    assert.equal(found.Faults, '766 minor, 0 major, without memtrace’s own 234 minor');
+    assert.equal(found.Memory, 'peak RSS 6.00 MiB, of which memtrace’s own at most 3.00 MiB');
+    assert.match(found.Lost, /^400 KiB in 400 blocks definitely lost, 1\.00 KiB in 1 block possibly lost at the exit; 1\.00 KiB that look so are the runtime’s own/);
+    assert.match(found.Unfreed, / at the end$/);
+    const more = await told(({ faults, coverage }) => {
+      faults.peak_rss_bytes = 1 << 20;
+      coverage.tool_memory_bytes = 3 << 20;
+    });
+    assert.equal(more.Memory, 'peak RSS 1.00 MiB, some of it of memtrace’s own mappings of 3.00 MiB');
+    const { Lost } = await told((report) => { report.leak_scan = null; });
+    assert.match(Lost, /^not known: no scan told/);
+  });
+});
