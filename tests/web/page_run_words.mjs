@@ -17,6 +17,19 @@ async function told(change, fragment = '', view = 'summary') {
   return found;
 }
 
+const nothingRecorded = (report, series) => {
+  for (const all of [report.sites, report.leaks, report.leak_scans, report.growing, report.faults.sites, report.faults.words, series.points]) all.length = 0;
+  report.sites_total = report.leaks_total = 0;
+  report.leak_scan = null;
+  report.no_leak_scan = 'the trace ends before the program did';
+  for (const key of Object.keys(report.totals)) if (typeof report.totals[key] === 'number') report.totals[key] = 0;
+  for (const point of report.timeline.points) point.minor_faults = point.major_faults = 0;
+  report.coverage.all_recorded = false;
+  report.coverage.dropped_events = 4857;
+  Object.assign(report.faults, { minor: null, major: null, tool_minor: 0, peak_rss_bytes: null });
+  Object.assign(report.process, { duration_s: 2 });
+};
+
 describe('the words of the run', () => {
   test('say how it ended as exactly as the text', async () => {
     const killed = { end: 'signal', exit_status: null, end_signal: 9 };
@@ -73,5 +86,36 @@ describe('the words of the run', () => {
     assert.equal(more.Memory, 'peak RSS 1.00 MiB, some of it of memtrace’s own mappings of 3.00 MiB');
     const { Lost } = await told((report) => { report.leak_scan = null; });
     assert.match(Lost, /^not known: no scan told/);
+  });
+
+  test('do not take for nothing what is not known', async () => {
+    const found = await told(nothingRecorded);
+    assert.deepEqual([found.Peak, found.Unfreed, found.Lost, found.Faults, found.Memory], ['nothing was ever live',
+      'not known: no allocation was recorded, see Coverage', undefined, 'not known: the trace ends before they were counted', 'peak RSS not known']);
+    await on('words.html', '#view=faults', async (page) => {
+      const panel = page.locator('#panel-faults');
+      assert.match((await figures(page, 'faults')).Number, /^not known: the trace ends before/);
+      assert.doesNotMatch(await panel.textContent(), /taken off already|counted by the kernel|too few samples/);
+      assert.equal(await panel.locator('.chart').count(), 0);
+      assert.equal(await page.locator('#measure').isVisible(), false);
+      assert.equal(await page.getByText('Measure', { exact: true }).isVisible(), false);
+      assert.equal(await page.getByLabel('Filter').isVisible(), true);
+    });
+  });
+
+  test('say of a log once that it has no faults', async () => {
+    const found = await told((report) => {
+      Object.assign(report.process, { end: null, exit_status: null, start_time: null });
+      report.faults = { source: null, minor: null, major: null, attributed_minor: null, tool_minor: 0, thrash: [], peak_rss_bytes: null,
+                        correlation: { live_bytes_vs_minor: null, allocated_bytes_vs_minor: null, lagged: null } };
+      report.phases = [];
+      for (const point of report.timeline.points) point.minor_faults = 0;
+    });
+    assert.equal(found.Faults, 'not in the log');
+    assert.match(found.Ended, /^not in the log, which is of/);
+    assert.equal(found.Started, undefined);
+    await on('words.html', '#view=faults', async (page) => {
+      assert.equal(await page.locator('#panel-faults').textContent(), 'FaultsThe log has no page faults.');
+    });
   });
 });

@@ -42,11 +42,11 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
   const timeline = new Timeline(model, theme);
 
   const measure = h('select', { id: 'measure', on: { change: () => state.set({ measure: measure.value }, true) } });
+  const measureLabel = h('label', { for: 'measure' }, 'Measure');
   let offered: Measure[] = [];
   const filter = new FilterBox(state, { frame: '' });
   const tools = h('div', { class: 'tools', role: 'search' },
-    filter.element,
-    h('label', { for: 'measure' }, 'Measure'), measure);
+    filter.element, measureLabel, measure);
 
   const onPaper = h('p', { class: 'on-paper' });  // which has no tools
   const left = model.report.sites_total - model.report.sites.length;
@@ -61,6 +61,7 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
   const update = () => {
     if (model.measures !== offered) {  // others in a range than of the whole run
       offered = model.measures;
+      measure.hidden = measureLabel.hidden = offered.length === 0;  // nothing was allocated
       measure.replaceChildren(...offered.map((one) => h('option', { value: one.id }, one.title)));
     }
     if (measure.value !== model.measure?.id) measure.value = model.measure?.id ?? '';
