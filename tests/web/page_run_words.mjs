@@ -119,3 +119,21 @@ describe('the words of the run', () => {
     });
   });
 });
+
+describe('the words of the views', () => {
+  test('are sentences in the card of what was not recorded, with where the file ends', async () => {
+    const cut = 'the trace is incomplete: the file ends at byte 300000, within a block; what was whole before was read';
+    for (const [coverage, words] of [
+      [{ truncated: true, notes: ['another', cut] }, `T${cut.slice(1)}.`],
+      [{ truncated: true, notes: [] }, 'The trace is incomplete.'],
+      [{ truncated: true, notes: [cut], window_begin_s: 0.5, interrupted: true },
+       `T${cut.slice(1)}. What was before 500 ms was not kept, the reading was interrupted.`],
+      [{ dropped_events: 3 }, '3 events lost.'], [{}, 'The notes of the trace say what.'],
+    ]) {
+      altered('ordinary.html', 'words.html', ({ report }) => Object.assign(report.coverage, { all_recorded: false }, coverage));
+      await on('words.html', '', async (page) => {
+        assert.equal(await page.locator('.verdict.warning', { hasText: 'Not everything was recorded' }).locator('p').textContent(), words);
+      });
+    }
+  });
+});

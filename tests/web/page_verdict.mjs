@@ -27,7 +27,7 @@ describe('an ordinary page, its verdict', () => {
       const verdict = page.locator('.page > section').first();
       assert.equal(await verdict.locator('.good').count(), 0);
       assert.match(await verdict.textContent(), /0 B lost for certain.*20 blocks/);
-      assert.match(await verdict.textContent(), /what was before 500 ms was not kept/);
+      assert.match(await verdict.textContent(), /What was before 500 ms was not kept/);
     });
   });
 

@@ -114,12 +114,16 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   };
 }
 
+// The note that begins so says how, and where the file ends.
+const INCOMPLETE = 'the trace is incomplete';
+
+const sentence = (words: string) => `${words[0].toUpperCase()}${words.slice(1)}.`;
+
 function coverageVerdict(report: Report): Verdict {
   const { coverage } = report;
   const problems = [
     coverage.dropped_events > 0 && `${plural(coverage.dropped_events, 'event')} lost`,
     coverage.lost_blocks > 0 && `${plural(coverage.lost_blocks, 'block')} of the file missing`,
-    coverage.truncated && 'the trace is incomplete',
     coverage.window_begin_s !== null && `what was before ${seconds(coverage.window_begin_s)} was not kept`,
     coverage.recording_end_s !== null && `the recording ended after ${seconds(coverage.recording_end_s)}`,
     coverage.interrupted && 'the reading was interrupted',
@@ -127,10 +131,11 @@ function coverageVerdict(report: Report): Verdict {
     coverage.cross_check_differences > 0 && `${plural(coverage.cross_check_differences, 'stack')} doubtful`,
     coverage.unordered_events > 0 && `${plural(coverage.unordered_events, 'event')} in doubtful order`,
   ].filter((problem): problem is string => typeof problem === 'string');
-  if (problems.length === 0 && !coverage.all_recorded) problems.push('the notes of the trace say what');
-  if (problems.length > 0) {
+  const cut = coverage.truncated ? [coverage.notes.find((note) => note.startsWith(INCOMPLETE)) ?? INCOMPLETE] : [];
+  if (problems.length + cut.length === 0 && !coverage.all_recorded) problems.push('the notes of the trace say what');
+  if (problems.length + cut.length > 0) {
     return { kind: 'warning', view: 'coverage', title: 'Not everything was recorded',
-             text: `${problems.join(', ')}.` };
+             text: [...cut, problems.join(', ')].filter((words) => words !== '').map(sentence).join(' ') };
   }
   const lostFaults = report.faults.account?.lost;
   if (!report.totals.estimated && typeof lostFaults === 'number' && lostFaults > 0) {
