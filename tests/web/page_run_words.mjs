@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { altered } from './browser.mjs';
+import { altered, show } from './browser.mjs';
 import { on } from './page_setup.mjs';
 
 // The figures of the summary, by their names.
@@ -121,6 +121,62 @@ describe('the words of the run', () => {
 });
 
 describe('the words of the views', () => {
+  test('say when a scan was made', async () => {
+    for (const [scan, process, words] of [
+      [{ reason: 'exit-late' }, {}, 'Scan 1, at the exit, after the destructors, at 2.00 s.'],
+      [{ reason: 'exit-late' }, { exit_at_once: true }, 'Scan 1, at the exit, which ran no destructors, at 2.00 s.'],
+      [{ reason: 'exit-early' }, { exit_at_once: true }, 'Scan 1, at the exit, before the destructors, at 2.00 s.'],
+      [{ reason: 'request', label: 'warm' }, {}, 'Scan 1, at the program’s request (warm), at 2.00 s.'],
+      [{ reason: 'outside' }, {}, 'Scan 1, asked for from outside, at 2.00 s.'],
+    ]) {
+      altered('ordinary.html', 'words.html', ({ report }) => {
+        Object.assign(report.leak_scans[0], { label: '', time_s: 2 }, scan);
+        Object.assign(report.process, process);
+      });
+      await on('words.html', '#view=leaks', async (page) => {
+        assert.equal(await page.locator('#panel-leaks p.note').filter({ hasText: 'Scan' }).textContent(), words);
+      });
+    }
+  });
+
+  test('name the threads of which one freed what another allocated', async () => {
+    altered('ordinary.html', 'words.html', ({ report }) => {
+      const [thread] = report.threads;
+      report.threads = [{ ...thread, tid: 1, name: 'app' }, { ...thread, tid: 1, name: 'app', in_signal_handlers: true }, { ...thread, tid: 2, name: 'net' },
+                        { ...thread, tid: 3, name: '' }, { ...thread, tid: 4, name: 'old' }, { ...thread, tid: 4, name: 'new' }];
+      report.thread_exchanges = [[1, 2], [2, 3], [4, null]].map(([from_tid, to_tid]) => ({ from_tid, to_tid, blocks: 5, bytes: 6 }));
+    });
+    await on('words.html', '#view=threads', async (page) => {
+      const table = page.locator('#panel-threads table.plain', { hasText: 'Freed by' });
+      assert.deepEqual(await table.locator('tbody tr').allTextContents(), ['app 1net 256 B', 'net 2356 B', '4another56 B']);
+    });
+  });
+
+  test('are words for all that was sampled from outside', async () => {
+    const columns = ['tree.processes', 'rollup.pss_bytes', 'system.stall_full_us', 'cgroup.oom_kill', 'system.pgsteal_direct', 'cgroup.of_tomorrow'];
+    altered('ordinary.html', 'words.html', ({ report }) => {
+      report.pressure.columns = columns;
+      report.pressure.points = [0, 1].map((time_s) => ({ time_s, ...Object.fromEntries(columns.map((column) => [column, 5])) }));
+    });
+    await on('words.html', '#view=pressure', async (page) => {
+      const heads = page.locator('#panel-pressure table.plain tbody th');
+      assert.deepEqual(await heads.allTextContents(), ['processes, with all descendants', 'its share of what is resident (PSS)',
+        'system: all waited for memory', 'control group: processes killed for lack of memory',
+        'system: pages taken back by those who wanted memory', 'cgroup of tomorrow']);
+      assert.deepEqual(await heads.locator('[title]').evaluateAll((all) => all.map((one) => one.title)), columns);
+    });
+  });
+
+  test('say what the colours of the flame graph mean', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
+    const legend = page.getByRole('list', { name: 'Colours of the flame graph' });
+    assert.deepEqual(await legend.locator('li').allTextContents(), ['the program and its libraries', 'starts main or a thread']);
+    const colour = (element) => element.evaluate((one) => getComputedStyle(one).backgroundColor);
+    assert.equal(await colour(legend.locator('.swatch').first()), await colour(page.getByRole('treeitem', { name: /^Parse/ })));
+    assert.equal(await colour(legend.locator('.swatch').last()), await colour(page.getByRole('treeitem', { name: /^__libc_start_main/ })));
+    await show(page, 'summary');
+    assert.equal(await legend.isVisible(), false);
+  }));
+
   test('are sentences in the card of what was not recorded, with where the file ends', async () => {
     const cut = 'the trace is incomplete: the file ends at byte 300000, within a block; what was whole before was read';
     for (const [coverage, words] of [

@@ -128,7 +128,7 @@ export interface Report {
     pid: number; ppid: number; command: string[]; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string | null; duration_s: number;
     exit_work_s: number; end: string | null;
-    exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
+    exit_status: number | null; end_signal: number | null; exit_at_once?: boolean; forked: boolean; sample_bytes: number;
     oom_killed?: boolean | null; oom_evidence?: string | null; memory_limit_bytes?: number | null;
   };
   range: { from_s: number; to_s: number; whole: boolean; match: string; only: string[] };

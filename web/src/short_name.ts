@@ -1,6 +1,6 @@
 // Names of functions where there is little room, as the text report shortens them.
 
-import { h, name } from './dom';
+import { h, name, type Child } from './dom';
 import type { Stacks } from './stacks';
 
 const READABLE = 40;  // what is no longer is left as it is
@@ -81,8 +81,9 @@ export function endCell(text: string, whole = text, cls = ''): HTMLElement {
 
 export function functionCell(whole: string): HTMLElement { return endCell(shortName(whole), whole); }
 
-export function placeCell(stacks: Stacks, stack: number): HTMLElement {
-  return endCell(stacks.callerPlace(stack), stacks.callerPlace(stack, true), 'place');
+export function placeCell(stacks: Stacks, stack: number): Child {
+  const place = stacks.callerPlace(stack);
+  return place !== '' && endCell(place, stacks.callerPlace(stack, true), 'place');
 }
 
 export function callerCell(stacks: Stacks, stack: number): HTMLElement {
