@@ -2,8 +2,9 @@
 
 import uPlot from 'uplot';
 import { h } from './dom';
-import { bytes, count, seconds, tick } from './text';
+import { bytes, count, seconds } from './text';
 import { colour } from './theme';
+import { timeAxis } from './time_axis';
 
 const PAPER_WIDTH = 720;
 
@@ -72,6 +73,12 @@ export class Chart {
 
   private get width(): number { return this.onPaper ? PAPER_WIDTH : this.element.clientWidth; }
 
+  // From one time to the next, on average.
+  private get step(): number {
+    const { times } = this.options;
+    return times.length > 1 ? (times[times.length - 1] - times[0]) / (times.length - 1) : 0;
+  }
+
   // Anew, in the colours of now.
   draw(): void {
     this.drawnIn = theme();
@@ -96,7 +103,7 @@ export class Chart {
       width: Math.max(this.width, 200), height: options.height,
       scales: { x: { time: false, ...(options.span && options.span[1] > options.span[0] ? { range: options.span } : {}) }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
       axes: [
-        { ...axis, values: (_, values) => values.map(tick), space: 90, size: 34 },
+        { ...axis, ...timeAxis, size: 34 },
         { ...axis, values: (_, values) => values.map(options.text), size: 74, space: 32, ...(options.text === bytes ? { incrs: BINARY } : options.text === count ? { incrs: WHOLE } : {}) },
       ],
       legend: { live: true },
@@ -105,7 +112,7 @@ export class Chart {
         ...(options.sync ? { sync: { key: options.sync } } : {}),
       },
       series: [
-        { label: 'time', value: (_, value) => (value === null ? '' : seconds(value)) },
+        { label: 'time', value: (_, value) => (value === null ? '' : seconds(value, this.step)) },
         ...options.series.map((series): uPlot.Series => ({
           label: series.title, stroke: shade(series), width: series.opaque ? 0.5 : 1.5, points: { show: false },
           ...(series.fill ? { fill: series.opaque ? shade(series) : `${colour(series.colour)}33` } : {}),

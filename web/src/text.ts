@@ -80,11 +80,6 @@ export function seconds(value: number, step = 0): string {
   return `${digits > (short.split('.')[1] ?? '').length ? (value * scale).toFixed(digits) : short} ${unit}`;
 }
 
-// On an axis, whose times are round: "1.5 s".
-export function tick(value: number): string {
-  return seconds(value).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ');
-}
-
 function longTime(value: number): string {
   const whole = Math.round(value);
   if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
