@@ -92,7 +92,7 @@ export function share(part: number, whole: number): string {
   const percent = (100 * part) / whole;
   if (percent < 0.05) return '<0.1 %';
   if (percent >= 99.95 && part < whole) return '>99.9 %';
-  return `${percent.toFixed(1)} %`;
+  return `${percent.toFixed(percent >= 99.95 ? 0 : 1)} %`;
 }
 
 export function baseName(path: string): string {
