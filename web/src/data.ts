@@ -66,11 +66,18 @@ export interface Mapping {
   kind: string; calls: number; bytes: number; live_bytes: number; file?: string; stack: number;
 }
 
+// What the program told by memtrace.h.
+export interface Instant { time_s: number; live_bytes: number; live_blocks: number }
 export interface Phase {
-  name: string; first_begin: { time_s: number }; times: number;
-  minor_faults: number; major_faults: number; bytes_allocated: number; growth_bytes: number;
+  name: string; times: number; open: number; total_s: number; allocations: number; bytes_allocated: number;
+  minor_faults: number; major_faults: number; growth_bytes: number;
+  first_begin: Instant; first_end: Instant; last_begin: Instant; last_end: Instant;
 }
-export interface Mark { name: string; time_s: number }
+export interface Mark extends Instant { name: string }
+export interface Pool {
+  name: string; created: number; allocations: number; frees: number; bytes_allocated: number;
+  live_bytes: number; live_blocks: number; peak_bytes: number; stack: number;
+}
 
 // The live heap by thread, as by other things that the series of the sites tell here.
 export interface Stacked {
@@ -174,7 +181,7 @@ export interface Report {
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
   lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
   resident?: Resident[]; pressure?: Pressure | null;
-  phases: Phase[]; marks: Mark[];
+  phases: Phase[]; marks: Mark[]; pools: Pool[];
 }
 
 export interface ReportDocument extends Tables {

@@ -26,12 +26,14 @@ export class Timeline {
     const { report } = model;
     const { begin, end, step } = model.intervals, points = drawable(report.timeline.points, begin, end);
     const times = points.map((point) => point.time_s);
-    const marks = [
-      ...report.phases.map((phase) => ({ name: phase.name, time: phase.first_begin.time_s })),
-      ...report.marks.map((mark) => ({ name: mark.name, time: mark.time_s })),
-    ];
+    const told = {
+      phases: report.phases.map(({ name, times: number, first_begin, first_end, last_begin, last_end }) => ({
+        name, spans: (number > 1 ? [[first_begin, first_end], [last_begin, last_end]] : [[first_begin, last_end]])
+          .map(([from, to]): [number, number] => [from.time_s, to.time_s]) })),
+      marks: report.marks.map((mark) => ({ name: mark.name, time: mark.time_s })),
+    };
     const common = {
-      times, marks, sync: 'time', span: [begin, end] as [number, number],
+      times, told, sync: 'time', span: [begin, end] as [number, number],
       onRange: (from: number, to: number) => {
         const { first, behind } = model.intervals.around(from, to);
         this.choose(first, behind);
