@@ -84,4 +84,16 @@ describe('an ordinary page, its verdict', () => {
       });
     }
   });
+
+  test('counts one event as one', async () => {
+    for (const [name, events, words] of [['events1.html', 1, 'The only event is in the trace.'], ['events0.html', 0, 'There was no event.'],
+                                         ['events2.html', 20_000, 'All 20,000 events are in the trace.']]) {
+      altered('ordinary.html', name, ({ report }) => { report.coverage.events = events; });
+      await on(name, '', async (page) => assert.equal(await page.locator('.verdict.good p').last().textContent(), words));
+    }
+    altered('told.html', 'lost1.html', ({ report }) => { report.coverage.events = report.faults.account.lost = 1; });
+    await on('lost1.html', '', async (page) => {
+      assert.match(await page.locator('.verdict.warning').textContent(), /The only event of the heap is in the trace; 1 page fault was lost\./);
+    });
+  });
 });
