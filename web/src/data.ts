@@ -1,6 +1,7 @@
 // The document inside the page: what it holds, and how it is read. docs/report.md explains every
 // key of `report`; here a "stack" is a number, see report/render/stack_numbers.h.
 
+import { commandOf, shellCommand } from './shell_words';
 import { showHidden } from './text';
 
 export interface Tables {
@@ -185,7 +186,7 @@ export interface Report {
 }
 
 export interface ReportDocument extends Tables {
-  kind: 'report'; file: string; version: string; report: Report; series?: SeriesTable; samples?: Samples;
+  kind: 'report'; file: string; version: string; command: string; report: Report; series?: SeriesTable; samples?: Samples;
 }
 
 // `memtrace diff`.
@@ -239,5 +240,7 @@ export async function readDocument(base64: string): Promise<AnyDocument> {
   }
   const stream = new Blob([decoded(base64)]).stream()
     .pipeThrough(new DecompressionStream('deflate-raw'));
-  return JSON.parse(showHidden(await new Response(stream).text()));
+  const json = await new Response(stream).text(), document = JSON.parse(showHidden(json));
+  if (document.kind === 'report') document.command = shellCommand(commandOf(json));
+  return document;
 }

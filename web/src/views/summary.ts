@@ -26,11 +26,6 @@ function after(model: Model): string {
   return `; the recording, before it, after ${seconds(coverage.recording_end_s)}`;
 }
 
-// As one would type it.
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
 export class SummaryView implements View {
   readonly id = 'summary';
   readonly title = 'Summary';
@@ -84,7 +79,7 @@ export class SummaryView implements View {
     const { report } = this.model;
     const { process, totals, faults } = report, { bytes, plural, interval, estimated } = this.model.figures;
     const rows: [string, Child][] = [
-      ['Program', name(process.command.map(shellWord).join(' ') || process.executable)],
+      ['Program', name(this.model.document.command || process.executable)],
       ['Trace', name(this.model.document.file)],
       ['Ended', `${ended(this.model)}${after(this.model)}`],
       ['Started', process.start_time !== null && h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
