@@ -60,6 +60,23 @@ describe('an ordinary page, its views', () => {
     assert.match(await page.locator('.timeline .u-legend').last().textContent(), /\/work\/app/);
   }));
 
+  test('does not call growing what was freed after all', async () => {
+    for (const [name, held, words] of [['freed.html', false, 'grew, freed'], ['held.html', true, 'growing, held']]) {
+      altered('ordinary.html', name, ({ report }) => {
+        const site = report.sites.find(({ growth }) => growth === 'growing');
+        Object.assign(site, { live_bytes: 0, live_blocks: 0, held_until_exit: held });
+      });
+      await on(name, '#view=growth', async (page) => {
+        const tag = rows(page, 'growth').first().locator('.tag');
+        assert.equal(await tag.textContent(), words);
+        assert.equal((await tag.getAttribute('class')).includes('growing'), held);
+        assert.match(await page.locator('#panel-growth .table > .note').textContent(), held ? /^4 stacks, 1 growing;/ : /^4 stacks, 0 growing;/);
+        await show(page, 'sites');
+        assert.equal(await rows(page, 'sites').filter({ hasText: 'Keep' }).locator('.tag').textContent(), held ? 'growing' : words);
+      });
+    }
+  });
+
   test('has a colour for what is large at the end, and words for what shrank', () => on('late.html', '#from=0.9', async (page) => {
     await page.getByText('Live heap by who holds it').click();
     await drawn(page);

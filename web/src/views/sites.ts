@@ -2,6 +2,7 @@
 
 import type { Site } from '../data';
 import { h, name } from '../dom';
+import { growthWord, VERDICTS } from '../growth_words';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
 import { functionCell } from '../short_name';
@@ -14,9 +15,8 @@ interface Group { key: string; name: string; place: string; sites: Site[]; sums:
 const SUMS = ['bytes_allocated', 'allocations', 'live_bytes', 'live_blocks', 'bytes_at_peak', 'wasted_bytes', 'temporary'];
 const RANGED_SUMS = ['growth_bytes', 'allocations', 'frees', 'live_bytes', 'live_blocks'];
 
-const WORST = ['growing', 'sawtooth', 'burst', 'held', 'bounded'];
 function growthOf(group: Group): string {
-  return WORST.find((verdict) => group.sites.some((site) => site.growth === verdict)) ?? '';
+  return VERDICTS.find((verdict) => group.sites.some((site) => growthWord(site) === verdict)) ?? '';
 }
 
 export class SitesView implements View {
@@ -38,8 +38,8 @@ export class SitesView implements View {
     });
     const judged = report.sites.some((site) => typeof site.growth === 'string');
     const who: Column<Group>[] = [
-      ...(judged ? [{ id: 'growth', title: 'Growth', width: '6.5em', value: growthOf,
-                      cell: (group: Group) => h('span', { class: `tag ${growthOf(group)}` }, growthOf(group)) }] : []),
+      ...(judged ? [{ id: 'growth', title: 'Growth', width: '7em', value: growthOf,
+                      cell: (group: Group) => h('span', { class: `tag ${growthOf(group).split(',')[0]}` }, growthOf(group)) }] : []),
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (group) => group.name,
         cell: (group) => (['file', 'module'].includes(state.get('group')) ? name(group.name) : functionCell(group.name)) },
       { id: 'place', names: 'place', title: 'Place', width: '13em', value: (group) => group.place,
