@@ -90,8 +90,9 @@ export class SitesView implements View {
     const wanted = JSON.stringify([state.get('group'), state.get('q'), ranged && [first, behind]]);
     if (wanted !== this.rowsFor) this.rows = this.groups(sites);
     this.rowsFor = wanted;
+    const by = state.get('group'), noun = by === 'file' || by === 'module' ? by : 'caller';
     table.setRows(this.rows,
-      plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
+      (by === 'stack' ? '' : `${plural(this.rows.length, noun)} with `) + plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that may have allocated in the chosen time; the figures are of the whole run' : '') +
       moreText(more), state.sortOf(this.id));
   }
