@@ -119,7 +119,8 @@ describe('an ordinary page, its views', () => {
     });
     const one = 'None is left by what was chosen.', site = 'No site is left by what was chosen.', of = 'No site has anything of it.', none = 'No site allocated.';
     for (const [name, fragment, said] of [['no_leaks.html', '', { leaks: 'There is none.' }],
-                                          ['ordinary.html', '#q=nobody', { leaks: one, sites: site, flame: of, sources: of }],
+                                          ['ordinary.html', '#q=nobody', { summary: site, leaks: one, sites: site, flame: of, sources: of }],
+                                          ['ordinary.html', '#q=begin&measure=live_bytes', { summary: of }],
                                           ['nothing.html', '', { sites: none, flame: none, sources: none }]]) {
       await on(name, fragment, async (page) => {
         for (const [view, words] of Object.entries(said)) {

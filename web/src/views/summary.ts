@@ -126,7 +126,8 @@ export class SummaryView implements View {
     const interval = (sites: Site[]) => (!model.figuresOfRange && (measure.id === 'bytes_allocated' || measure.id === 'live_bytes') ? model.interval(sites, measure.id) : '');
     const besides = measure.besides?.(values);
     return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), part && h('p', { class: 'note' }, part), besides && h('p', { class: 'note' }, besides),
-      h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
+      largest.length === 0 ? h('p', { class: 'empty' }, byCaller.size === 0 ? 'No site is left by what was chosen.' : 'No site has anything of it.')
+      : h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
         caller < 0 ? '[no stack]'
