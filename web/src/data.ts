@@ -1,6 +1,7 @@
 // The document inside the page: what it holds, and how it is read. docs/report.md explains every
 // key of `report`; here a "stack" is a number, see report/render/stack_numbers.h.
 
+import type { LifetimeClass } from './lifetime_classes';
 import { commandOf, shellCommand } from './shell_words';
 import { showHidden } from './text';
 
@@ -180,7 +181,7 @@ export interface Report {
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[]; thread_exchanges_left_out?: { blocks: number; bytes: number };
   invalid_frees?: { not_looked_for: number; stories: InvalidFree[] };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
-  lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
+  lifetimes?: { blocks: number; classes: LifetimeClass[] };
   resident?: Resident[]; pressure?: Pressure | null;
   phases: Phase[]; marks: Mark[]; pools: Pool[];
 }
