@@ -99,4 +99,24 @@ describe('what the program told', () => {
       assert.equal(await rows(page, 'faults').count() > 0, true);
     });
   });
+
+  test('draws ten thousand marks as so many lines as have room', async () => {
+    altered('phases.html', 'many_marks.html', ({ report }) => { report.marks = Array.from({ length: 10_000 }, (_, i) => ({ name: `step ${i}`, ...at(i * 0.0002, 64) })); });
+    await on('many_marks.html', '#view=phases', async (page) => {
+      await page.evaluate(() => {
+        window.lines = 0;
+        const { stroke } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.stroke = function (...path) {
+          if (this.getLineDash().length > 0 && this.canvas === document.querySelector('.timeline canvas')) ++window.lines;
+          stroke.apply(this, path);
+        };
+      });
+      const names = (await written(page)).filter(({ text }) => text.startsWith('step '));
+      assert.ok(names.length > 2 && names.length < 100, String(names.length));
+      const lines = await page.evaluate(() => window.lines);
+      assert.ok(lines > 100 && lines < 2 * 720, String(lines));  // drawn twice: in other colours, in another width
+      assert.equal(await page.locator('#panel-phases table.plain tbody tr').count(), 100);
+      assert.match(await page.locator('#panel-phases caption').textContent(), /^and 9,900 more rows/);
+    });
+  });
 });

@@ -81,7 +81,8 @@ export function layOut({ phases, marks }: Told, [begin, end]: Span, width: numbe
     const text = cut(mark.name, width), size = widthOf(text), x = toX(mark.time);
     const left = x + 4 + size <= width ? x + 4 : x - 4 - size;
     const row = left < 0 ? null : below.take([Math.min(x, left) - GAP, Math.max(x, left + size)], x);
-    strip.lines.push({ x, y: row && row.top });
+    const last = strip.lines[strip.lines.length - 1];
+    if (row || !last || x - last.x >= 1) strip.lines.push({ x, y: row && row.top });  // one on the other is one
     if (row) strip.names.push({ text, left, y: row.top + BASELINE });
   }
   strip.height = below.bottom;
@@ -92,10 +93,10 @@ export function layOut({ phases, marks }: Told, [begin, end]: Span, width: numbe
 export function drawStrip({ ctx, bbox }: uPlot, strip: Strip): void {
   const scale = devicePixelRatio, top = bbox.top - (strip.height + 2) * scale, bottom = bbox.top + bbox.height;
   const x = (css: number) => bbox.left + css * scale, y = (css: number) => top + css * scale;
-  const line = (at: number, from: number) => {
+  const line = (at: number, from: number, to = bottom) => {
     ctx.beginPath();
     ctx.moveTo(x(at), from);
-    ctx.lineTo(x(at), bottom);
+    ctx.lineTo(x(at), to);
     ctx.stroke();
   };
   ctx.save();
@@ -109,10 +110,14 @@ export function drawStrip({ ctx, bbox }: uPlot, strip: Strip): void {
     for (const edge of bar.spans.flat()) line(edge, bbox.top);
     ctx.globalAlpha = 1;
   }
-  // So many that they would hide the plot are faint.
-  ctx.globalAlpha = Math.max(0.25, Math.min(0.9, bbox.width / scale / (25 * strip.lines.length)));
+  // So many that they would hide the plot are faint, and without a name they only begin.
+  const room = bbox.width / scale / Math.max(1, strip.lines.length);
+  ctx.globalAlpha = Math.max(0.25, Math.min(0.9, room / 25));
   ctx.setLineDash([4 * scale, 4 * scale]);
-  for (const mark of strip.lines) line(mark.x, mark.y === null ? bbox.top : y(mark.y));
+  for (const { x: at, y: from } of strip.lines) {
+    if (from !== null) line(at, y(from));
+    else line(at, bbox.top, room < 6 ? bbox.top + 4 * scale : bottom);
+  }
   ctx.globalAlpha = 1;
   ctx.font = `${FONT_SIZE * scale}px ${FONT}`;
   ctx.textAlign = 'left';
