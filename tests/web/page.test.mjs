@@ -5,6 +5,7 @@ import './page_verdict.mjs';
 import './page_run_words.mjs';
 import './page_views.mjs';
 import './page_time.mjs';
+import './page_told.mjs';
 import './page_filter.mjs';
 import './page_flame.mjs';
 import './page_tables.mjs';

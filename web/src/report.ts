@@ -16,6 +16,7 @@ import { FlameView } from './views/flame';
 import { GrowthView } from './views/growth';
 import { LeaksView } from './views/leaks';
 import { MappingsView } from './views/mappings';
+import { PhasesView } from './views/phases';
 import { PressureView } from './views/pressure';
 import { ResidentView } from './views/resident';
 import { SitesView } from './views/sites';
@@ -34,7 +35,7 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
     new SummaryView(model), new FlameView(model), new LeaksView(model),
     ...(model.report.sites.some((site) => typeof site.growth === 'string') ? [new GrowthView(model)] : []),
     new SitesView(model),
-    new SourcesView(model), new ThreadsView(model), new FaultsView(model, theme),
+    new SourcesView(model), ...(PhasesView.has(model) ? [new PhasesView(model)] : []), new ThreadsView(model), new FaultsView(model, theme),
     ...((model.report.resident ?? []).length > 0 ? [new ResidentView(model)] : []),
     ...(model.report.pressure ? [new PressureView(model, theme)] : []),
     new MappingsView(model), new CoverageView(model),

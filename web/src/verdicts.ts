@@ -119,6 +119,9 @@ const INCOMPLETE = 'the trace is incomplete';
 
 const sentence = (words: string) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
+const allThere = (number: number, noun: string, nouns: string) =>
+  (number === 0 ? `There was no ${noun}` : number === 1 ? `The only ${noun} is in the trace` : `All ${count(number)} ${nouns} are in the trace`);
+
 function coverageVerdict(report: Report): Verdict {
   const { coverage } = report;
   const problems = [
@@ -140,13 +143,13 @@ function coverageVerdict(report: Report): Verdict {
   const lostFaults = report.faults.account?.lost;
   if (!report.totals.estimated && typeof lostFaults === 'number' && lostFaults > 0) {
     return { kind: 'warning', view: 'faults', title: 'Not all page faults were seen',
-             text: `All ${count(coverage.events)} events of the heap are in the trace; ${plural(lostFaults, 'page fault')} were lost.` };
+             text: `${allThere(coverage.events, 'event of the heap', 'events of the heap')}; ${plural(lostFaults, 'page fault')} ${lostFaults === 1 ? 'was' : 'were'} lost.` };
   }
   return { kind: report.totals.estimated ? 'unknown' : 'good', view: 'coverage',
            title: report.totals.estimated ? 'A sample' : 'Complete',
            text: report.totals.estimated
              ? `One of every ${bytes(report.process.sample_bytes)} was recorded: all figures are estimates.`
-             : `All ${count(coverage.events)} events are in the trace.` };
+             : `${allThere(coverage.events, 'event', 'events')}.` };
 }
 
 const SIGN = { good: '✓', bad: '✗', warning: '!', unknown: '?' };

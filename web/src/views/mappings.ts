@@ -2,6 +2,7 @@
 
 import type { Mapping } from '../data';
 import { h, name, type Child } from '../dom';
+import { allClasses } from '../lifetime_classes';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
 import { callerCell, placeCell } from '../short_name';
@@ -25,7 +26,7 @@ const SHARE = 2;  // its column
 // Of one of `all`, its share of them as a number and as a bar.
 function parts(all: number[]): (one: number) => HTMLElement {
   const sum = all.reduce((total, one) => total + one, 0), most = Math.max(1, ...all);
-  return (one) => h('span', {}, h('span', { class: 'share' }, share(one, sum)), h('span', { class: 'inline-bar', style: { width: `${(12 * one) / most}em` } }));
+  return (one) => h('span', {}, h('span', { class: 'share' }, share(one, sum)), one > 0 && h('span', { class: 'inline-bar', style: { width: `${(12 * one) / most}em` } }));
 }
 
 export class MappingsView implements View {
@@ -80,7 +81,7 @@ export class MappingsView implements View {
   }
 
   private lifetimes(): Child[] {
-    const classes = this.model.report.lifetimes?.classes ?? [];
+    const classes = allClasses(this.model.report.lifetimes?.classes ?? []);
     if (classes.length === 0) return [];
     const part = parts(classes.map((one) => one.blocks));
     return [h('h3', {}, 'Lifetimes of blocks that were freed'),

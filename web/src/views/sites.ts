@@ -2,6 +2,7 @@
 
 import type { Site } from '../data';
 import { h } from '../dom';
+import { growthWord, VERDICTS } from '../growth_words';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
 import { endCell, functionCell, placeCell } from '../short_name';
@@ -14,9 +15,8 @@ interface Group { key: string; name: string; place: string; sites: Site[]; sums:
 const SUMS = ['bytes_allocated', 'allocations', 'live_bytes', 'live_blocks', 'bytes_at_peak', 'wasted_bytes', 'temporary'];
 const RANGED_SUMS = ['growth_bytes', 'allocations', 'frees', 'live_bytes', 'live_blocks'];
 
-const WORST = ['growing', 'sawtooth', 'burst', 'held', 'bounded'];
 function growthOf(group: Group): string {
-  return WORST.find((verdict) => group.sites.some((site) => site.growth === verdict)) ?? '';
+  return VERDICTS.find((verdict) => group.sites.some((site) => growthWord(site) === verdict)) ?? '';
 }
 
 export class SitesView implements View {
@@ -38,8 +38,8 @@ export class SitesView implements View {
     });
     const judged = report.sites.some((site) => typeof site.growth === 'string');
     const who: Column<Group>[] = [
-      ...(judged ? [{ id: 'growth', title: 'Growth', width: '6.5em', value: growthOf,
-                      cell: (group: Group) => h('span', { class: `tag ${growthOf(group)}` }, growthOf(group)) }] : []),
+      ...(judged ? [{ id: 'growth', title: 'Growth', width: '7em', value: growthOf,
+                      cell: (group: Group) => h('span', { class: `tag ${growthOf(group).split(',')[0]}` }, growthOf(group)) }] : []),
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (group) => group.name,
         cell: (group) => (['file', 'module'].includes(state.get('group')) ? endCell(group.name) : functionCell(group.name)) },
       { id: 'place', names: 'place', title: 'Place', width: '13em', value: (group) => group.place,
@@ -90,8 +90,9 @@ export class SitesView implements View {
     const wanted = JSON.stringify([state.get('group'), state.get('q'), ranged && [first, behind]]);
     if (wanted !== this.rowsFor) this.rows = this.groups(sites);
     this.rowsFor = wanted;
+    const by = state.get('group'), noun = by === 'file' || by === 'module' ? by : 'caller';
     table.setRows(this.rows,
-      plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
+      (by === 'stack' ? '' : `${plural(this.rows.length, noun)} with `) + plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that may have allocated in the chosen time; the figures are of the whole run' : '') +
       moreText(more), state.sortOf(this.id));
   }

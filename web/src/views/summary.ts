@@ -9,11 +9,6 @@ import { endedWords, faultWords, killedWords, lostWords, memoryWords, peakWords,
 import { shortened } from '../short_name';
 import { wholeText } from '../whole_note';
 
-// As one would type it.
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
 export class SummaryView implements View {
   readonly id = 'summary';
   readonly title = 'Summary';
@@ -67,7 +62,7 @@ export class SummaryView implements View {
     const { report } = this.model;
     const { process, totals } = report, { bytes, plural, interval, estimated } = this.model.figures;
     const rows: [string, Child][] = [
-      ['Program', name(process.command.map(shellWord).join(' ') || process.executable)],
+      ['Program', name(this.model.document.command || process.executable)],
       ['Trace', name(this.model.document.file)],
       ['Ended', endedWords(report)], ['Then', killedWords(report)],
       ['Started', startedWords(report)],
@@ -111,7 +106,8 @@ export class SummaryView implements View {
     const interval = (sites: Site[]) => (!model.figuresOfRange && (measure.id === 'bytes_allocated' || measure.id === 'live_bytes') ? model.interval(sites, measure.id) : '');
     const besides = measure.besides?.(values);
     return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), part && h('p', { class: 'note' }, part), besides && h('p', { class: 'note' }, besides),
-      h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
+      largest.length === 0 ? h('p', { class: 'empty' }, byCaller.size === 0 ? 'No site is left by what was chosen.' : 'No site has anything of it.')
+      : h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
         caller < 0 ? '[no stack]'
