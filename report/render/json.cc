@@ -87,6 +87,7 @@ Json ProcessJson(const Analysis& analysis) {
   json["start_time"] = told ? Json(DateTimeIso(process.start_realtime_ns)) : Json();
   AddEndJson(process, &json);
   AddKillJson(process, &json);
+  json["exit_at_once"] = process.exit_at_once;
   json["forked"] = process.forked;
   json["page_bytes"] = process.page_bytes;
   json["sample_bytes"] = process.sample_bytes;

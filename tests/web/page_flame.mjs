@@ -17,6 +17,7 @@ describe('an ordinary page, its flame graph', () => {
   test('has a flame graph both ways, by any measure', () => on('ordinary.html', '#view=flame&measure=bytes_allocated', async (page) => {
     // 9000 * 64 + 500 * 1024 + 32 * 128 + 10 * 4096 = 1133056 bytes
     assert.match(await treeItem(page, /^all/).getAttribute('aria-label'), /1\.08 MiB/);
+    assert.match(await treeItem(page, /^main/).getAttribute('aria-label'), /: 1\.08 MiB, 100 %$/);
     assert.match(await treeItem(page, /^Parse/).getAttribute('aria-label'), /^Parse \(parser\.cc:12\): 563 KiB, 50\.8 %$/);
     assert.equal(await treeItem(page, /^main/).getAttribute('aria-level'), '3');  // all, libc's start, main
     await page.getByLabel('from the allocation up to its callers').check();
@@ -59,7 +60,7 @@ describe('an ordinary page, its flame graph', () => {
     await on('some.html', '#measure=bytes_allocated&q=parse', async (page) => {
       assert.match(await page.locator('#panel-summary .filtered').textContent(), some);
       const largest = page.locator('#panel-summary .columns > section').last();
-      assert.match(await largest.textContent(), /Shares are of these\..*563 KiB 100\.0 %Parse/);
+      assert.match(await largest.textContent(), /Shares are of these\..*563 KiB 100 %Parse/);
     });
     // Of the chosen time the timeline tells of all sites.
     await on('some.html', '#measure=allocations&from=0.5&to=1', async (page) => {
@@ -95,7 +96,7 @@ describe('an ordinary page, its flame graph', () => {
     await page.goto(`${page.url()}&q=forget`);
     await drawn(page);
     assert.match(await path.textContent(), /main$/);
-    assert.match(await treeItem(page, /^Forget/).getAttribute('aria-label'), /: 4\.00 KiB, 100\.0 %/);
+    assert.match(await treeItem(page, /^Forget/).getAttribute('aria-label'), /: 4\.00 KiB, 100 %/);
     await show(page, 'sites');
     await rows(page, 'sites').click();
     await page.getByRole('button', { name: 'main', exact: true }).click();
@@ -122,7 +123,7 @@ describe('an ordinary page, its flame graph', () => {
       await on('wide.html', `#view=flame&measure=bytes_allocated&direction=${direction}`, async (page) => {
         assert.match(await page.locator('#panel-flame').textContent(), /Too narrow to be drawn: 2,00\d branches\./);
         if (direction === 'callers') return;
-        assert.match(await treeItem(page, /^main/).getAttribute('aria-label'), /^main \(main\.cc\): 1\.07 GiB, 100\.0 %$/);
+        assert.match(await treeItem(page, /^main/).getAttribute('aria-label'), /^main \(main\.cc\): 1\.07 GiB, 100 %$/);
         await treeItem(page, /^main/).click();
         assert.match(await page.getByLabel('Path in the flame graph').textContent(), /main$/);
       });

@@ -30,3 +30,26 @@ export const callers = (page) => page.locator('#panel-sites tbody tr[data-index]
 // Which there are depends on what the report has.
 export const viewsOf = (page) => page.locator('[role=tab]').evaluateAll((tabs) => tabs.map((tab) => tab.id.slice('tab-'.length)));
 export const treeItem = (page, name) => page.getByRole('treeitem', { name });
+
+// What is written on the canvas of a chart of the timeline when it is drawn anew as for paper: texts, with where they are.
+export const written = (page, chart = 0) => page.evaluate(async (chart) => {
+  let all = [];
+  const { fillText, clearRect } = CanvasRenderingContext2D.prototype;
+  Object.assign(CanvasRenderingContext2D.prototype, {
+    fillText(text, x, y) {
+      const { width } = this.measureText(text);
+      const left = x - (this.textAlign === 'center' ? width / 2 : ['right', 'end'].includes(this.textAlign) ? width : 0);
+      all.push({ text, y, left, right: left + width, canvas: this.canvas });
+      fillText.call(this, text, x, y);
+    },
+    clearRect(...where) {
+      all = all.filter(({ canvas }) => canvas !== this.canvas);
+      clearRect.apply(this, where);
+    },
+  });
+  window.dispatchEvent(new Event('beforeprint'));  // in other colours and another width
+  await new Promise((done) => requestAnimationFrame(done));
+  Object.assign(CanvasRenderingContext2D.prototype, { fillText, clearRect });
+  const canvas = document.querySelectorAll('.timeline .chart')[chart].querySelector('canvas');
+  return all.filter((one) => one.canvas === canvas).map((one) => ({ ...one, canvas: { width: canvas.width, height: canvas.height } }));
+}, chart);

@@ -17,7 +17,7 @@ describe('figures that are added up, and paper', () => {
       const panel = page.locator('#panel-summary');
       const bars = await panel.locator('.bars li').allInnerTexts();
       assert.equal(bars.length, 1);
-      assert.match(bars[0], /^50\.0 KiB 100\.0 %.*Get/s);
+      assert.match(bars[0], /^50\.0 KiB 100 %.*Get/s);
       assert.match(await panel.innerText(), /Not drawn: 100 KiB by which others shrank; all together shrank by 50\.0 KiB\./);
       await show(page, 'sites');
       assert.deepEqual((await rows(page, 'sites').locator('td:first-child').allTextContents()).map((text) => text.slice(1)), ['50.0 KiB', '-100 KiB']);
@@ -29,7 +29,7 @@ describe('figures that are added up, and paper', () => {
       assert.equal(await sources.locator('.rings').isVisible(), false);
       assert.match(await sources.locator('.bars li').innerText(), /^-50\.0 KiB\s+work\/src\/cache\.cc$/);
       await sources.locator('.bars button').click();
-      assert.match(await sources.locator('.bars li').innerText(), /^50\.0 KiB 100\.0 %.*Get/s);
+      assert.match(await sources.locator('.bars li').innerText(), /^50\.0 KiB 100 %.*Get/s);
       assert.match(await sources.locator('.details').innerText(), /cache\.cc: -50\.0 KiB\. Not drawn: 100 KiB by which others shrank/);
     });
   });
@@ -42,7 +42,7 @@ describe('figures that are added up, and paper', () => {
     });
     await on('rings.html', '#view=sources&from=1&to=1.5', async (page) => {
       const sources = page.locator('#panel-sources');
-      assert.match(await sources.locator('.bars li').innerText(), /^900 KiB 100\.0 %\s+work\/src$/);
+      assert.match(await sources.locator('.bars li').innerText(), /^900 KiB 100 %\s+work\/src$/);
       const middles = await sources.locator('.rings path').evaluateAll((paths) => paths.map(({ style }) => Number(style.getPropertyValue('--hue'))));
       assert.ok(middles.length >= 5 && middles.every((degrees) => degrees > 0 && degrees < 360), String(middles));
       await sources.locator('.bars button').click();

@@ -93,4 +93,13 @@ describe('an ordinary page, its tables', () => {
       }
     }
   }));
+
+  test('counts the rows that a table of sites has, and the sites in them', async () => {
+    for (const [name, fragment, words] of [['ordinary.html', '', /^4 callers with 4 sites$/], ['ordinary.html', '&group=stack', /^4 sites$/],
+                                           ['ordinary.html', '&group=module', /^1 module with 4 sites$/], ['ordinary.html', '&group=file', /^4 files with 4 sites$/],
+                                           ['ordinary.html', '&from=0.5', /^3 callers with 3 sites that did or held something in the chosen time$/],
+                                           ['estimated.html', '', /^1 caller with 2 sites$/]]) {
+      await on(name, `#view=sites${fragment}`, async (page) => assert.match(await page.locator('#panel-sites .table > .note').textContent(), words));
+    }
+  });
 });

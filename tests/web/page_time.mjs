@@ -3,23 +3,47 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { altered, drawn, fragmentOf, show } from './browser.mjs';
-import { on, rows, callers, treeItem } from './page_setup.mjs';
+import { on, rows, callers, treeItem, written } from './page_setup.mjs';
 
 describe('an ordinary page, its time', () => {
   test('has round steps on an axis of bytes', () => on('ordinary.html', '', async (page) => {
-    const texts = await page.evaluate(async () => {
-      const drawn = [], { fillText } = CanvasRenderingContext2D.prototype;
-      CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
-        drawn.push(text);
-        fillText.call(this, text, ...where);
-      };
-      window.dispatchEvent(new Event('beforeprint'));  // in other colours and another width
-      await new Promise((done) => requestAnimationFrame(done));
-      return drawn;
-    });
+    const texts = (await written(page)).map(({ text }) => text);
     assert.ok(['4.00 MiB', '8.00 MiB', '12.0 MiB'].every((text) => texts.includes(text)), String(texts));
     assert.ok(!texts.includes('5.00 MiB'), String(texts));
   }));
+
+  test('has a label of its own at each tick of time, in the unit of the step', async () => {
+    for (const [from, to, wanted] of [[0.1, 0.101, ['100.2 ms', '100.4 ms', '101 ms']], [0, 5e-9, ['0', '1 ns', '2 ns', '5 ns']],
+                                      [12345, 12345.00002, ['12345 s', '12345.00001 s', '12345.00002 s']],
+                                      [0, 5_918_400, ['480 h', '960 h', '1440 h']], [0, 2, ['0.5 s', '1 s', '1.5 s', '2 s']]]) {
+      altered('ordinary.html', 'stretch.html', ({ report, series }) => {
+        report.range = { ...report.range, from_s: from, to_s: to };
+        report.timeline.interval_s = (to - from) / 200;
+        report.timeline.points.forEach((point, i) => { point.time_s = from + (i + 1) * (to - from) / 200; });
+        series.begin_s = from;
+        series.interval_s = (to - from) / 100;
+        report.phases = report.pressure.points = [];
+      });
+      await on('stretch.html', '', async (page) => {
+        const texts = (await written(page)).map(({ text }) => text).filter((text) => /^0$| (ns|us|ms|s|min|h)$/.test(text));
+        assert.ok(wanted.every((text) => texts.includes(text)), String(texts));
+        assert.equal(new Set(texts).size, texts.length, String(texts));
+      });
+    }
+  });
+
+  test('draws a line where the run is shorter than an interval', async () => {
+    altered('ordinary.html', 'instant.html', ({ report, series }) => {
+      report.range.to_s = 5e-9;
+      report.timeline.interval_s = 1e-6;
+      report.timeline.points = [{ ...report.timeline.points[0], time_s: 1e-6 }];
+      series.interval_s = 8e-6;
+    });
+    await on('instant.html', '', async (page) => {
+      await page.locator('.timeline .u-over').first().hover();
+      assert.match(await page.locator('.timeline .u-legend').first().textContent(), /time:?(0 s|5 ns)live.*2\.23 MiB/);
+    });
+  });
 
   test('draws what was sampled over the time of the timeline', async () => {
     altered('ordinary.html', 'sampled_early.html', ({ report }) => { report.pressure.points.length = 50; });

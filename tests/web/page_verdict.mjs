@@ -1,6 +1,7 @@
 // What the page says before anything else: its verdict and the cards of the summary.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { altered, fragmentOf, show } from './browser.mjs';
 import { on, rows, treeItem } from './page_setup.mjs';
@@ -27,7 +28,7 @@ describe('an ordinary page, its verdict', () => {
       const verdict = page.locator('.page > section').first();
       assert.equal(await verdict.locator('.good').count(), 0);
       assert.match(await verdict.textContent(), /0 B lost for certain.*20 blocks/);
-      assert.match(await verdict.textContent(), /what was before 500 ms was not kept/);
+      assert.match(await verdict.textContent(), /What was before 500 ms was not kept/);
     });
   });
 
@@ -83,5 +84,28 @@ describe('an ordinary page, its verdict', () => {
         assert.equal(await card.getAttribute('class'), `verdict ${kind}`);
       });
     }
+  });
+
+  test('counts one event as one', async () => {
+    for (const [name, events, words] of [['events1.html', 1, 'The only event is in the trace.'], ['events0.html', 0, 'There was no event.'],
+                                         ['events2.html', 20_000, 'All 20,000 events are in the trace.']]) {
+      altered('ordinary.html', name, ({ report }) => { report.coverage.events = events; });
+      await on(name, '', async (page) => assert.equal(await page.locator('.verdict.good p').last().textContent(), words));
+    }
+    altered('told.html', 'lost1.html', ({ report }) => { report.coverage.events = report.faults.account.lost = 1; });
+    await on('lost1.html', '', async (page) => {
+      assert.match(await page.locator('.verdict.warning').textContent(), /The only event of the heap is in the trace; 1 page fault was lost\./);
+    });
+  });
+
+  test('shows the command as words of a shell', async () => {
+    const command = ['./app', 'a b', '', "it's", 'line 1\nline 2', '\\x0a', "\x1b[1m\\n'", '\u202e\u0085é', '--x=1'];
+    altered('ordinary.html', 'command.html', ({ report }) => { report.process.command = command; });
+    await on('command.html', '', async (page) => {
+      const shown = await page.locator('#panel-summary dd').first().textContent();
+      assert.match(shown, /^\.\/app 'a b' '' 'it'\\''s' \$'line 1\\x0aline 2' '\\x0a' \$'\\x1b/);
+      const words = execFileSync('bash', ['-c', `printf '%s\\0' ${shown}`], { encoding: 'utf8' });
+      assert.deepEqual(words.split('\0').slice(0, -1), command);
+    });
   });
 });

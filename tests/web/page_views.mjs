@@ -38,13 +38,28 @@ describe('an ordinary page, its views', () => {
     assert.equal(left[0], left[1]);
   }));
 
+  test('has the classes of lifetimes that no block is of, and a bar for one block', async () => {
+    altered('ordinary.html', 'lifetimes.html', ({ report }) => {
+      report.lifetimes = { blocks: 5003, classes: [[0, 1, 1], [3, 4, 2], [4, 6, 5000], [16, 24, 1]].map(([from, to, blocks]) => ({ from_s: from / 1e9, to_s: to / 1e9, blocks })) };
+    });
+    await on('lifetimes.html', '#view=mappings', async (page) => {
+      const rows = page.locator('#panel-mappings table.plain').nth(1).locator('tbody tr');
+      const told = await rows.evaluateAll((all) => all.map((row) => `${row.cells[0].textContent}: ${row.cells[1].textContent}`));
+      assert.deepEqual(told, ['0 s to 1 ns: 1', '2 ns to 3 ns: 0', '3 ns to 4 ns: 2', '4 ns to 6 ns: 5,000', '6 ns to 8 ns: 0', '8 ns to 12 ns: 0',
+                              '12 ns to 16 ns: 0', '16 ns to 24 ns: 1']);
+      const bars = await rows.evaluateAll((all) => all.map((row) => row.querySelector('.inline-bar')?.getBoundingClientRect().width ?? 0));
+      assert.deepEqual(bars.map((width) => width >= 1), [true, false, true, true, false, false, false, true], String(bars));
+    });
+  });
+
   test('shows what was sampled from outside', () => on('ordinary.html', '#view=pressure', async (page) => {
     const panel = page.locator('#panel-pressure');
     assert.match(await panel.textContent(), /200 samples of the process and of the machine.*100 are here/);
     assert.deepEqual(await panel.locator('h3').allTextContents(), ['Memory', 'Taken back and wanted again', 'All that was sampled']);
     assert.equal(await panel.locator('.chart canvas').count(), 2);
     const rows = await panel.locator('table.plain tbody tr').allTextContents();
-    assert.deepEqual(rows, ['rss_anon_bytes0 B6.19 MiB6.19 MiB at 1.98 s', 'rss_file_bytes1.00 MiB1.00 MiB1.00 MiB at 0 s', 'major_faults07+7']);
+    assert.deepEqual(rows, ['resident, anonymous0 B6.19 MiB6.19 MiB at 1.98 s', 'resident, of files1.00 MiB1.00 MiB1.00 MiB at 0 s',
+      'major faults, with memtrace’s own07+7']);
   }));
 
   test('tells how each site grew', () => on('ordinary.html', '', async (page) => {
@@ -59,6 +74,23 @@ describe('an ordinary page, its views', () => {
     }
     assert.match(await page.locator('.timeline .u-legend').last().textContent(), /\/work\/app/);
   }));
+
+  test('does not call growing what was freed after all', async () => {
+    for (const [name, held, words] of [['freed.html', false, 'grew, freed'], ['held.html', true, 'growing, held']]) {
+      altered('ordinary.html', name, ({ report }) => {
+        const site = report.sites.find(({ growth }) => growth === 'growing');
+        Object.assign(site, { live_bytes: 0, live_blocks: 0, held_until_exit: held });
+      });
+      await on(name, '#view=growth', async (page) => {
+        const tag = rows(page, 'growth').first().locator('.tag');
+        assert.equal(await tag.textContent(), words);
+        assert.equal((await tag.getAttribute('class')).includes('growing'), held);
+        assert.match(await page.locator('#panel-growth .table > .note').textContent(), held ? /^4 stacks, 1 growing;/ : /^4 stacks, 0 growing;/);
+        await show(page, 'sites');
+        assert.equal(await rows(page, 'sites').filter({ hasText: 'Keep' }).locator('.tag').textContent(), held ? 'growing' : words);
+      });
+    }
+  });
 
   test('has a colour for what is large at the end, and words for what shrank', () => on('late.html', '#from=0.9', async (page) => {
     await page.getByText('Live heap by who holds it').click();
@@ -102,7 +134,8 @@ describe('an ordinary page, its views', () => {
     });
     const one = 'None is left by what was chosen.', site = 'No site is left by what was chosen.', of = 'No site has anything of it.', none = 'No site allocated.';
     for (const [name, fragment, said] of [['no_leaks.html', '', { leaks: 'There is none.' }],
-                                          ['ordinary.html', '#q=nobody', { leaks: one, sites: site, flame: of, sources: of }],
+                                          ['ordinary.html', '#q=nobody', { summary: site, leaks: one, sites: site, flame: of, sources: of }],
+                                          ['ordinary.html', '#q=begin&measure=live_bytes', { summary: of }],
                                           ['nothing.html', '', { sites: none, flame: none, sources: none }]]) {
       await on(name, fragment, async (page) => {
         for (const [view, words] of Object.entries(said)) {

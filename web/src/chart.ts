@@ -2,10 +2,13 @@
 
 import uPlot from 'uplot';
 import { h } from './dom';
-import { bytes, count, seconds, tick } from './text';
+import { bytes, count, seconds } from './text';
 import { colour } from './theme';
+import { timeAxis } from './time_axis';
+import { drawStrip, layOut, type Strip, type Told } from './told_strip';
 
 const PAPER_WIDTH = 720;
+const AXIS_WIDTH = 74, RIGHT = 25;  // beside the plot
 
 // Steps of an axis of bytes: 512 KiB and 1 MiB are round, 500 KiB and 1,000 KiB are not.
 const BINARY = Array.from({ length: 60 }, (_, power) => 2 ** power);
@@ -39,7 +42,7 @@ export interface ChartOptions {
   text: (value: number) => string;
   times: number[];
   series: Series[];
-  marks?: { name: string; time: number }[];
+  told?: Told;            // shown above the plot
   span?: [number, number];  // what the axis shows of time
   sync?: string;          // charts of one name share the cursor
   onRange?: (from: number, to: number) => void;  // dragged along the time
@@ -48,6 +51,7 @@ export interface ChartOptions {
 export class Chart {
   readonly element: HTMLElement;
   private plot: uPlot | null = null;
+  private strip: Strip | null = null;
   private range: [number, number] | null = null;
   private drawnIn = '';  // what its colours were
   private onPaper = false;
@@ -70,12 +74,22 @@ export class Chart {
     this.resize();
   }
 
+  private get plotWidth(): number { return Math.max(this.width, 200); }
+
   private get width(): number { return this.onPaper ? PAPER_WIDTH : this.element.clientWidth; }
+
+  // From one time to the next, on average.
+  private get step(): number {
+    const { times } = this.options;
+    return times.length > 1 ? (times[times.length - 1] - times[0]) / (times.length - 1) : 0;
+  }
 
   // Anew, in the colours of now.
   draw(): void {
+    const { told, span } = this.options;
     this.drawnIn = theme();
     this.plot?.destroy();
+    this.strip = told && span ? layOut(told, span, this.plotWidth - AXIS_WIDTH - RIGHT) : null;
     this.plot = new uPlot(this.plotOptions(), [
       this.options.times, ...this.options.series.map((series) => series.values),
     ] as uPlot.AlignedData, this.element);
@@ -84,20 +98,20 @@ export class Chart {
   private resize(): void {
     const { width } = this;
     if (width === 0) return;
-    if (!this.plot || this.drawnIn !== theme()) this.draw();
+    if (!this.plot || this.drawnIn !== theme() || (this.strip && this.plot.width !== this.plotWidth)) this.draw();
     else if (this.plot.width !== width) this.plot.setSize({ width, height: this.options.height });
   }
 
   private plotOptions(): uPlot.Options {
-    const { options } = this;
+    const { options } = this, strip = this.strip?.height ?? 0;
     const axis = { stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 },
                    font: '12px system-ui, sans-serif' };
     return {
-      width: Math.max(this.width, 200), height: options.height,
+      width: this.plotWidth, height: options.height + strip, padding: [strip > 0 ? strip + 6 : null, RIGHT, null, null],
       scales: { x: { time: false, ...(options.span && options.span[1] > options.span[0] ? { range: options.span } : {}) }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
       axes: [
-        { ...axis, values: (_, values) => values.map(tick), space: 90, size: 34 },
-        { ...axis, values: (_, values) => values.map(options.text), size: 74, space: 32, ...(options.text === bytes ? { incrs: BINARY } : options.text === count ? { incrs: WHOLE } : {}) },
+        { ...axis, ...timeAxis, size: 34 },
+        { ...axis, values: (_, values) => values.map(options.text), size: AXIS_WIDTH, space: 32, ...(options.text === bytes ? { incrs: BINARY } : options.text === count ? { incrs: WHOLE } : {}) },
       ],
       legend: { live: true },
       cursor: {
@@ -105,7 +119,7 @@ export class Chart {
         ...(options.sync ? { sync: { key: options.sync } } : {}),
       },
       series: [
-        { label: 'time', value: (_, value) => (value === null ? '' : seconds(value)) },
+        { label: 'time', value: (_, value) => (value === null ? '' : seconds(value, this.step)) },
         ...options.series.map((series): uPlot.Series => ({
           label: series.title, stroke: shade(series), width: series.opaque ? 0.5 : 1.5, points: { show: false },
           ...(series.fill ? { fill: series.opaque ? shade(series) : `${colour(series.colour)}33` } : {}),
@@ -139,18 +153,7 @@ export class Chart {
       ctx.fillRect(bbox.left, bbox.top, left - bbox.left, bbox.height);
       ctx.fillRect(right, bbox.top, bbox.left + bbox.width - right, bbox.height);
     }
-    ctx.strokeStyle = ctx.fillStyle = colour('dim');
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-    ctx.textAlign = 'left';
-    for (const mark of this.options.marks ?? []) {
-      const x = plot.valToPos(mark.time, 'x', true);
-      ctx.beginPath();
-      ctx.setLineDash([4, 4]);
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-      ctx.stroke();
-      ctx.fillText(mark.name.slice(0, 40), x + 4, bbox.top + 12 * devicePixelRatio);
-    }
     ctx.restore();
+    if (this.strip) drawStrip(plot, this.strip);
   }
 }

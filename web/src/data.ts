@@ -1,6 +1,8 @@
 // The document inside the page: what it holds, and how it is read. docs/report.md explains every
 // key of `report`; here a "stack" is a number, see report/render/stack_numbers.h.
 
+import type { LifetimeClass } from './lifetime_classes';
+import { commandOf, shellCommand } from './shell_words';
 import { showHidden } from './text';
 
 export interface Tables {
@@ -66,11 +68,18 @@ export interface Mapping {
   kind: string; calls: number; bytes: number; live_bytes: number; file?: string; stack: number;
 }
 
+// What the program told by memtrace.h.
+export interface Instant { time_s: number; live_bytes: number; live_blocks: number }
 export interface Phase {
-  name: string; first_begin: { time_s: number }; times: number;
-  minor_faults: number; major_faults: number; bytes_allocated: number; growth_bytes: number;
+  name: string; times: number; open: number; total_s: number; allocations: number; bytes_allocated: number;
+  minor_faults: number; major_faults: number; growth_bytes: number;
+  first_begin: Instant; first_end: Instant; last_begin: Instant; last_end: Instant;
 }
-export interface Mark { name: string; time_s: number }
+export interface Mark extends Instant { name: string }
+export interface Pool {
+  name: string; created: number; allocations: number; frees: number; bytes_allocated: number;
+  live_bytes: number; live_blocks: number; peak_bytes: number; stack: number;
+}
 
 // The live heap by thread, as by other things that the series of the sites tell here.
 export interface Stacked {
@@ -125,17 +134,17 @@ export interface InvalidFree {
 
 export interface Report {
   process: {
-    pid: number; command: string[]; executable: string; build_id: string; host: string;
+    pid: number; ppid: number; command: string[]; executable: string; build_id: string; host: string;
     working_directory: string; start_time: string | null; duration_s: number;
     exit_work_s: number; end: string | null;
-    exit_status: number | null; end_signal: number | null; forked: boolean; sample_bytes: number;
-    oom_killed?: boolean | null; oom_evidence?: string | null;
+    exit_status: number | null; end_signal: number | null; exit_at_once?: boolean; forked: boolean; sample_bytes: number;
+    oom_killed?: boolean | null; oom_evidence?: string | null; memory_limit_bytes?: number | null;
   };
   range: { from_s: number; to_s: number; whole: boolean; match: string; only: string[] };
   coverage: {
     events: number; dropped_events: number; recovered_events: number; unordered_events: number;
     marked_stacks: number; cross_checked: number; cross_check_differences: number;
-    tool_memory_bytes: number; lost_blocks: number; window_begin_s: number | null; recording_end_s: number | null;
+    tool_memory_bytes: number; lost_blocks: number; window_begin_s: number | null; recording_end_s: number | null; live_until_s?: number | null;
     truncated: boolean; interrupted: boolean; all_recorded: boolean; unknown_frees: number;
     unseen_frees: number; inherited_frees: number; notes: string[];
     counters: { [name: string]: number };
@@ -172,13 +181,13 @@ export interface Report {
   modules?: ModuleUsage[]; thread_exchanges?: Exchange[]; thread_exchanges_left_out?: { blocks: number; bytes: number };
   invalid_frees?: { not_looked_for: number; stories: InvalidFree[] };
   mismatches?: { frees_known: boolean; pairs: Mismatch[] };
-  lifetimes?: { blocks: number; classes: { from_s: number; to_s: number; blocks: number }[] };
+  lifetimes?: { blocks: number; classes: LifetimeClass[] };
   resident?: Resident[]; pressure?: Pressure | null;
-  phases: Phase[]; marks: Mark[];
+  phases: Phase[]; marks: Mark[]; pools: Pool[];
 }
 
 export interface ReportDocument extends Tables {
-  kind: 'report'; file: string; version: string; report: Report; series?: SeriesTable; samples?: Samples;
+  kind: 'report'; file: string; version: string; command: string; report: Report; series?: SeriesTable; samples?: Samples;
 }
 
 // `memtrace diff`.
@@ -232,5 +241,7 @@ export async function readDocument(base64: string): Promise<AnyDocument> {
   }
   const stream = new Blob([decoded(base64)]).stream()
     .pipeThrough(new DecompressionStream('deflate-raw'));
-  return JSON.parse(showHidden(await new Response(stream).text()));
+  const json = await new Response(stream).text(), document = JSON.parse(showHidden(json));
+  if (document.kind === 'report') document.command = shellCommand(commandOf(json));
+  return document;
 }

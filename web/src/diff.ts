@@ -2,12 +2,16 @@
 
 import type { DiffDocument, DiffRow } from './data';
 import { h, name, type Child } from './dom';
+import { dateTime } from './run_words';
 import { about } from './shell';
+import { endCell, functionCell } from './short_name';
 import type { State } from './state';
 import { baseName, count, Figures, plural, seconds } from './text';
 import type { ThemeChoice } from './theme';
 import { besides, Rows } from './two_runs';
 import { card } from './verdicts';
+
+const lineOf = ({ line }: DiffRow) => (line ? `:${line}` : '');
 
 const COUNTED = new Set(['live-blocks', 'allocations', 'temporary']);
 
@@ -49,9 +53,9 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       { id: 'change', title: 'Change', number: true, width: '9em', value: (row) => row.change, cell: (row) => signed(row.change) },
       { id: 'old', title: 'Old', number: true, width: '9em', value: (row) => row.old, cell: (row) => amount(row.old) },
       { id: 'new', title: 'New', number: true, width: '9em', value: (row) => row.new, cell: (row) => amount(row.new) },
-      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => name(row.caller) },
+      { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (row) => row.caller, cell: (row) => functionCell(row.caller) },
       { id: 'place', names: 'place', title: 'Place', width: '16em', value: (row) => `${row.file ?? ''}:${row.line ?? ''}`,
-        cell: (row) => h('span', { class: 'place' }, name(row.file ? `${baseName(row.file)}${row.line ? `:${row.line}` : ''}` : '')) },
+        cell: (row) => row.file && endCell(baseName(row.file) + lineOf(row), row.file + lineOf(row), 'place') },
     ],
     detail: (row) => h('div', {},
       h('p', {}, `${row.allocator}, fingerprint `, h('code', {}, row.fingerprint), row.executable && h('span', {}, ' of ', name(row.executable))),
@@ -91,7 +95,7 @@ export function showDiff(root: HTMLElement, { diff, version }: DiffDocument, sta
       h('h2', {}, 'Runs'),
       besides([diff.old.name, diff.new.name], [
         ['Command', ...run((one) => name(one.command))], ['Ended', ...run((one) => name(one.end))],
-        ['Started', ...run((one) => one.start_time ?? 'not in the log')], ['Took', ...run((one) => seconds(one.duration_s))],
+        ['Started', ...run((one) => one.start_time === null ? 'not in the log' : dateTime(one.start_time))], ['Took', ...run((one) => seconds(one.duration_s))],
         ['Processes', ...run((one) => count(one.processes))],
         ...AMOUNTS.filter(([key]) => [diff.old, diff.new].some((one) => one.totals[key] != null))
           .map(([key, title, text]): [string, Child, Child] => [title, ...run((one) => side(one, one.totals, key, text))]),

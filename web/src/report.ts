@@ -16,6 +16,7 @@ import { FlameView } from './views/flame';
 import { GrowthView } from './views/growth';
 import { LeaksView } from './views/leaks';
 import { MappingsView } from './views/mappings';
+import { PhasesView } from './views/phases';
 import { PressureView } from './views/pressure';
 import { ResidentView } from './views/resident';
 import { SitesView } from './views/sites';
@@ -34,7 +35,7 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
     new SummaryView(model), new FlameView(model), new LeaksView(model),
     ...(model.report.sites.some((site) => typeof site.growth === 'string') ? [new GrowthView(model)] : []),
     new SitesView(model),
-    new SourcesView(model), new ThreadsView(model), new FaultsView(model, theme),
+    new SourcesView(model), ...(PhasesView.has(model) ? [new PhasesView(model)] : []), new ThreadsView(model), new FaultsView(model, theme),
     ...((model.report.resident ?? []).length > 0 ? [new ResidentView(model)] : []),
     ...(model.report.pressure ? [new PressureView(model, theme)] : []),
     new MappingsView(model), new CoverageView(model),
@@ -42,11 +43,11 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
   const timeline = new Timeline(model, theme);
 
   const measure = h('select', { id: 'measure', on: { change: () => state.set({ measure: measure.value }, true) } });
+  const measureLabel = h('label', { for: 'measure' }, 'Measure');
   let offered: Measure[] = [];
   const filter = new FilterBox(state, { frame: '' });
   const tools = h('div', { class: 'tools', role: 'search' },
-    filter.element,
-    h('label', { for: 'measure' }, 'Measure'), measure);
+    filter.element, measureLabel, measure);
 
   const onPaper = h('p', { class: 'on-paper' });  // which has no tools
   const left = model.report.sites_total - model.report.sites.length;
@@ -61,6 +62,7 @@ export function showReport(root: HTMLElement, document_: ReportDocument, state: 
   const update = () => {
     if (model.measures !== offered) {  // others in a range than of the whole run
       offered = model.measures;
+      measure.hidden = measureLabel.hidden = offered.length === 0;  // nothing was allocated
       measure.replaceChildren(...offered.map((one) => h('option', { value: one.id }, one.title)));
     }
     if (measure.value !== model.measure?.id) measure.value = model.measure?.id ?? '';

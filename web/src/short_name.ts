@@ -1,6 +1,6 @@
 // Names of functions where there is little room, as the text report shortens them.
 
-import { h, name } from './dom';
+import { h, name, type Child } from './dom';
 import type { Stacks } from './stacks';
 
 const READABLE = 40;  // what is no longer is left as it is
@@ -58,9 +58,32 @@ export function shortCaller(stacks: Stacks, stack: number): string {
   return shortName(stacks.callerName(stack)) + (place ? ` ${place}` : '');
 }
 
-// In a table: where it is cut, the rest is in the tooltip.
-export function functionCell(whole: string): HTMLElement {
+// A sentence of the report, which has names as they are. `names`: those that it may have.
+export function sentenceOf(whole: string, names: string[]): HTMLElement {
+  const longestFirst = [...new Set(names)].sort((a, b) => b.length - a.length);
+  const short = longestFirst.reduce((text, one) => {
+    const shorter = shortName(one);
+    return shorter === one ? text : text.replaceAll(one, () => shorter);
+  }, whole);
+  return h('span', { title: short === whole ? null : whole }, name(short));
+}
+
+// What a row is of: all of it is in the tooltip.
+export function shortened(whole: string): HTMLElement {
   return h('span', { title: whole }, name(shortName(whole)));
+}
+
+// In a table, where there may be less room than it needs: its begin is cut, for what tells it from
+// others, be it a function, a file or a line, is at its end.
+export function endCell(text: string, whole = text, cls = ''): HTMLElement {
+  return h('span', { class: `end ${cls}`, title: whole }, name(text));
+}
+
+export function functionCell(whole: string): HTMLElement { return endCell(shortName(whole), whole); }
+
+export function placeCell(stacks: Stacks, stack: number): Child {
+  const place = stacks.callerPlace(stack);
+  return place !== '' && endCell(place, stacks.callerPlace(stack, true), 'place');
 }
 
 export function callerCell(stacks: Stacks, stack: number): HTMLElement {

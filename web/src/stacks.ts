@@ -81,9 +81,9 @@ export class Stacks {
     return frame < 0 ? '[no stack]' : this.name(frame);
   }
 
-  callerPlace(stack: number): string {
+  callerPlace(stack: number, whole = false): string {
     const frame = this.caller(stack);
-    return frame < 0 ? '' : this.place(frame);
+    return frame < 0 ? '' : this.place(frame, whole);
   }
 
   // What a table of callers tells apart.

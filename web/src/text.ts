@@ -2,6 +2,7 @@
 
 // Code units that do not show what they are: controls, marks that reorder or hide text, tags.
 const HIDDEN = /^(00[01].|007f|00[89].|00ad|061c|180e|200[b-f]|202[89a-e]|206.|d83b|db40|feff|fff[9ab])$/;
+export const isHidden = (unit: number) => HIDDEN.test(unit.toString(16).padStart(4, '0'));
 const SHORT: { [letter: string]: string } =
   { b: '08', t: '09', n: '0a', f: '0c', r: '0d' };
 
@@ -80,11 +81,6 @@ export function seconds(value: number, step = 0): string {
   return `${digits > (short.split('.')[1] ?? '').length ? (value * scale).toFixed(digits) : short} ${unit}`;
 }
 
-// On an axis, whose times are round: "1.5 s".
-export function tick(value: number): string {
-  return seconds(value).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ');
-}
-
 function longTime(value: number): string {
   const whole = Math.round(value);
   if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
@@ -97,7 +93,7 @@ export function share(part: number, whole: number): string {
   const percent = (100 * part) / whole;
   if (percent < 0.05) return '<0.1 %';
   if (percent >= 99.95 && part < whole) return '>99.9 %';
-  return `${percent.toFixed(1)} %`;
+  return `${percent.toFixed(percent >= 99.95 ? 0 : 1)} %`;
 }
 
 export function baseName(path: string): string {

@@ -114,12 +114,19 @@ function growthVerdict(report: Report, stacks: Stacks): Verdict | null {
   };
 }
 
+// The note that begins so says how, and where the file ends.
+const INCOMPLETE = 'the trace is incomplete';
+
+const sentence = (words: string) => `${words[0].toUpperCase()}${words.slice(1)}.`;
+
+const allThere = (number: number, noun: string, nouns: string) =>
+  (number === 0 ? `There was no ${noun}` : number === 1 ? `The only ${noun} is in the trace` : `All ${count(number)} ${nouns} are in the trace`);
+
 function coverageVerdict(report: Report): Verdict {
   const { coverage } = report;
   const problems = [
     coverage.dropped_events > 0 && `${plural(coverage.dropped_events, 'event')} lost`,
     coverage.lost_blocks > 0 && `${plural(coverage.lost_blocks, 'block')} of the file missing`,
-    coverage.truncated && 'the trace is incomplete',
     coverage.window_begin_s !== null && `what was before ${seconds(coverage.window_begin_s)} was not kept`,
     coverage.recording_end_s !== null && `the recording ended after ${seconds(coverage.recording_end_s)}`,
     coverage.interrupted && 'the reading was interrupted',
@@ -127,21 +134,22 @@ function coverageVerdict(report: Report): Verdict {
     coverage.cross_check_differences > 0 && `${plural(coverage.cross_check_differences, 'stack')} doubtful`,
     coverage.unordered_events > 0 && `${plural(coverage.unordered_events, 'event')} in doubtful order`,
   ].filter((problem): problem is string => typeof problem === 'string');
-  if (problems.length === 0 && !coverage.all_recorded) problems.push('the notes of the trace say what');
-  if (problems.length > 0) {
+  const cut = coverage.truncated ? [coverage.notes.find((note) => note.startsWith(INCOMPLETE)) ?? INCOMPLETE] : [];
+  if (problems.length + cut.length === 0 && !coverage.all_recorded) problems.push('the notes of the trace say what');
+  if (problems.length + cut.length > 0) {
     return { kind: 'warning', view: 'coverage', title: 'Not everything was recorded',
-             text: `${problems.join(', ')}.` };
+             text: [...cut, problems.join(', ')].filter((words) => words !== '').map(sentence).join(' ') };
   }
   const lostFaults = report.faults.account?.lost;
   if (!report.totals.estimated && typeof lostFaults === 'number' && lostFaults > 0) {
     return { kind: 'warning', view: 'faults', title: 'Not all page faults were seen',
-             text: `All ${count(coverage.events)} events of the heap are in the trace; ${plural(lostFaults, 'page fault')} were lost.` };
+             text: `${allThere(coverage.events, 'event of the heap', 'events of the heap')}; ${plural(lostFaults, 'page fault')} ${lostFaults === 1 ? 'was' : 'were'} lost.` };
   }
   return { kind: report.totals.estimated ? 'unknown' : 'good', view: 'coverage',
            title: report.totals.estimated ? 'A sample' : 'Complete',
            text: report.totals.estimated
              ? `One of every ${bytes(report.process.sample_bytes)} was recorded: all figures are estimates.`
-             : `All ${count(coverage.events)} events are in the trace.` };
+             : `${allThere(coverage.events, 'event', 'events')}.` };
 }
 
 const SIGN = { good: '✓', bad: '✗', warning: '!', unknown: '?' };

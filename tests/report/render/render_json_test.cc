@@ -129,6 +129,13 @@ TEST(JsonTest, TheBuildIdIsTheExecutables) {
   EXPECT_EQ(Rendered(trace.View())["process"]["build_id"], "01abff");
 }
 
+TEST(JsonTest, TellsWhetherTheProcessExitedAtOnce) {
+  MadeUp trace;
+  EXPECT_EQ(Rendered(trace.View())["process"]["exit_at_once"], false);
+  trace.analysis.process.exit_at_once = true;
+  EXPECT_EQ(Rendered(trace.View())["process"]["exit_at_once"], true);
+}
+
 TEST(JsonTest, AnEmptyTraceIsValidToo) {
   MadeUp trace;
   const json report = Rendered(trace.View());

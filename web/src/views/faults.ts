@@ -6,9 +6,10 @@ import { h, name, type Child } from '../dom';
 import { memoryWords } from '../memory_words';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
+import { faultWords } from '../run_words';
+import { callerCell, functionCell, placeCell, sentenceOf, shortened } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
-import { callerCell, functionCell } from '../short_name';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, plural, seconds } from '../text';
 import { WholeNote, wholeText } from '../whole_note';
@@ -25,24 +26,33 @@ const ACCOUNT: [string, string][] = [
   ['seen_in_kernel', 'of these, in the kernel'], ['not_seen', 'not seen'], ['lost', 'lost'],
 ];
 
-
-const counted = (number: number | null) => (number === null ? 'not known' : count(number));
 const both = (faults: FaultCount) => `${count(faults.minor)} minor` + (faults.major > 0 ? `, ${count(faults.major)} major` : '');
 
 export class FaultsView implements View {
   readonly id = 'faults';
   readonly title = 'Faults';
   readonly element: HTMLElement;
-  private readonly chart: Chart;
+  private readonly chart: Chart | null;
   private table: Table<FaultSite> | null = null;
   private readonly notes: WholeNote[];
 
   constructor(private readonly model: Model, theme: ThemeChoice) {
     this.notes = [new WholeNote(model), new WholeNote(model)];
-    const { faults, timeline } = model.report;
-    const { points } = timeline;
+    const { faults } = model.report;
+    this.chart = this.plot();
+    // An imported log has none: neither figures nor what goes with them.
+    this.element = faults.source === null ? h('div', {}, h('p', {}, 'The log has no page faults.'), ...this.phases())
+      : h('div', {}, this.notes[0].element, ...this.figures(), ...this.words(), this.chart?.element,
+          ...this.thrash(), ...this.account(), ...this.phases(), ...this.owners(), this.notes[1].element, ...this.others());
+    theme.subscribe(() => { if (this.chart && this.chart.element.clientWidth > 0) this.chart.draw(); });
+  }
+
+  // Null where none was seen.
+  private plot(): Chart | null {
+    const { model } = this, { timeline } = model.report, { points } = timeline;
     const major = points.some((point) => point.major_faults > 0);
-    this.chart = new Chart({
+    if (!major && !points.some((point) => point.minor_faults > 0)) return null;
+    return new Chart({
       height: 180, text: count, times: points.map((point) => point.time_s), sync: 'time', span: [model.intervals.begin, model.intervals.end],
       label: `Page faults in each ${seconds(timeline.interval_s)}`,
       series: [
@@ -50,19 +60,27 @@ export class FaultsView implements View {
         ...(major ? [{ title: 'major faults', colour: 'rss', bars: true, values: points.map((point) => point.major_faults) }] : []),
       ],
     });
-    this.element = h('div', {}, this.notes[0].element,
-      h('dl', { class: 'figures' },
-        h('dt', {}, 'Minor'), h('dd', {}, counted(faults.minor)),
-        h('dt', {}, 'Major'), h('dd', {}, counted(faults.major)),
-        h('dt', {}, 'memtrace’s own'), h('dd', {}, `${count(faults.tool_minor)} minor, taken off already`),
-        h('dt', {}, 'Peak RSS'), h('dd', {}, faults.peak_rss_bytes === null ? 'not known' : bytes(faults.peak_rss_bytes)),
-        h('dt', {}, 'Source'), h('dd', {}, faults.source ?? 'none: the log has no faults')),
-      h('p', {}, correlation(faults.correlation.live_bytes_vs_minor, 'the growth of the live heap')),
-      h('p', {}, correlation(faults.correlation.allocated_bytes_vs_minor, 'the bytes allocated')),
-      ...(faults.words?.length ? [h('ul', { class: 'notes' }, ...faults.words.map((sentence) => h('li', {}, `${sentence}.`)))] : []),
-      this.chart.element,
-      ...this.thrash(), ...this.account(), ...this.phases(), ...this.owners(), this.notes[1].element, ...this.others());
-    theme.subscribe(() => { if (this.chart.element.clientWidth > 0) this.chart.draw(); });
+  }
+
+  private figures(): Child[] {
+    const { faults } = this.model.report;
+    const rows: [string, Child][] = [
+      ...(faults.minor === null ? [['Number', faultWords(this.model.report)]] as [string, Child][] : [
+        ['Minor', count(faults.minor)], ['Major', count(faults.major ?? 0)],
+        ['memtrace’s own', `${count(faults.tool_minor)} minor, taken off already`]] as [string, Child][]),
+      ['Peak RSS', faults.peak_rss_bytes === null ? 'not known' : bytes(faults.peak_rss_bytes)], ['Source', faults.source],
+    ];
+    return [h('dl', { class: 'figures' }, ...rows.flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, value)]))];
+  }
+
+  // What they go with, and what was found.
+  private words(): Child[] {
+    const { correlation: r, minor, words = [] } = this.model.report.faults;
+    return [
+      ...(minor === null ? [] : [h('p', {}, correlation(r.live_bytes_vs_minor, 'the growth of the live heap')),
+                                 h('p', {}, correlation(r.allocated_bytes_vs_minor, 'the bytes allocated'))]),
+      words.length > 0 && h('ul', { class: 'notes' }, ...words.map((sentence) => h('li', {}, sentenceOf(`${sentence}.`, this.names())))),
+    ];
   }
 
   private thrash(): Child[] {
@@ -73,15 +91,17 @@ export class FaultsView implements View {
   }
 
   private account(): Child[] {
-    const { account, by_memory, why_not_perf } = this.model.report.faults;
+    const { account, by_memory, why_not_perf, minor } = this.model.report.faults;
+    // Where the trace ends before they were counted, the kernel's sum is of the start alone.
+    const parts = ACCOUNT.filter(([key]) => account && key in account && (key !== 'counted' || minor !== null));
+    const kinds = Object.entries(by_memory ?? {}).filter(([, value]) => value.minor + value.major > 0);
     const list = (rows: [string, FaultCount | number][]) => h('dl', { class: 'figures' },
       ...rows.flatMap(([term, value]) => [h('dt', {}, term), h('dd', {}, typeof value === 'number' ? count(value) : both(value))]));
     return [
       why_not_perf && h('p', { class: 'note' }, name(`Single faults were not seen: ${why_not_perf}`)),
-      ...(account ? [h('h3', {}, 'Account'), list(ACCOUNT.filter(([key]) => key in account).map(([key, title]) => [title, account[key]!]))] : []),
-      ...(by_memory ? [h('h3', {}, 'By kind of memory'),
-        list(Object.entries(by_memory).filter(([, value]) => value.minor + value.major > 0)
-          .map(([kind, value]): [string, FaultCount] => [memoryWords(kind), value]))] : []),
+      ...(account ? [h('h3', {}, 'Account'), list(parts.map(([key, title]) => [title, account[key]!]))] : []),
+      ...(kinds.length > 0 ? [h('h3', {}, 'By kind of memory'),
+        list(kinds.map(([kind, value]): [string, FaultCount] => [memoryWords(kind), value]))] : []),
     ];
   }
 
@@ -101,7 +121,7 @@ export class FaultsView implements View {
           value: (site: FaultSite) => site.minor, cell: (site: FaultSite) => seconds((site.minor * ns_per_minor) / 1e9) }] : []),
         { id: 'caller', names: 'row', title: 'Allocated by', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
-          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+          cell: (site) => placeCell(stacks, site.stack) },
         { id: 'touched', title: 'Touched most by', width: '26%', value: (site) => site.touched_by[0]?.function ?? '', cell: (site) => functionCell(site.touched_by[0]?.function ?? '') },
       ],
       detail: (site) => h('div', {}, h('p', {}, `${site.allocator}, fingerprint `, h('code', {}, site.fingerprint)), stackList(stacks, site.stack, go),
@@ -121,21 +141,29 @@ export class FaultsView implements View {
         figures.bytes(phase.growth_bytes)])];
   }
 
+  // Of those that the sentences are about.
+  private names(): string[] {
+    const { stacks } = this.model;
+    return (this.model.report.faults.sites ?? []).flatMap((site) =>
+      [stacks.callerName(site.stack), ...site.touched_by.map((one) => one.function)]);
+  }
+
   // What lies in no block: mappings of the program by who asked for them, and all other memory.
   private others(): Child[] {
     const { stacks } = this.model;
     const { mappings, places } = this.model.report.faults;
     const rows = [
-      ...(mappings ?? []).map((one) => ({ ...one, what: `mapping of ${stacks.callerName(one.stack)}${one.file ? `, ${one.file}` : ''}` })),
-      ...(places ?? []).map((one) => ({ ...one, what: `${memoryWords(one.memory)}${one.name ? ` of ${one.name}` : ''}` })),
+      ...(mappings ?? []).map((one) => ({ ...one, what: h('span', {}, 'mapping of ', shortened(stacks.callerName(one.stack)),
+        one.file && name(`, ${one.file}`)) })),
+      ...(places ?? []).map((one) => ({ ...one, what: name(`${memoryWords(one.memory)}${one.name ? ` of ${one.name}` : ''}`) })),
     ].sort((a, b) => b.minor + b.major - a.minor - a.major);
     return rows.length === 0 ? [] : [h('h3', {}, 'Other memory'),
-      plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [name(one.what), count(one.minor), count(one.major)])];
+      plainTable(['Memory', 'Minor', 'Major'], rows, (one) => [one.what, count(one.minor), count(one.major)])];
   }
 
   setWhole(whole: boolean): void {
     this.table?.setWhole(whole);
-    this.chart.setWhole(whole);
+    this.chart?.setWhole(whole);
   }
 
   update(): void {
@@ -147,6 +175,6 @@ export class FaultsView implements View {
     }
     for (const note of this.notes) note.update();
     const { ranged, chosen: { from, to } } = this.model;
-    this.chart.setRange(ranged ? [from, to] : null);
+    this.chart?.setRange(ranged ? [from, to] : null);
   }
 }

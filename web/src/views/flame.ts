@@ -10,6 +10,12 @@ import { plural, share } from '../text';
 
 const HUES = ['project', 'system', 'allocator', 'start', 'start', 'marker'];
 
+// What the colours mean.
+const LEGEND: [string, string][] = [
+  ['project', 'the program and its libraries'], ['system', 'libraries of the system'], ['allocator', 'allocates for its caller'],
+  ['start', 'starts main or a thread'], ['marker', 'where a stack ends, and why'],
+];
+
 const added = (sites: Weighed[]) => sites.reduce((sum, site) => sum + site.value, 0);
 
 export class FlameView implements View {
@@ -44,7 +50,15 @@ export class FlameView implements View {
     this.element = h('div', {},
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Direction'),
         radio('callees', 'from main down to the allocation'), radio('callers', 'from the allocation up to its callers')),
-      this.empty, this.part.element, this.besides, this.gone, this.chart.element, this.leftOut);
+      this.empty, this.part.element, this.besides, this.gone, this.chart.element, this.leftOut, this.legend());
+  }
+
+  // Of the colours that stacks of the page have.
+  private legend(): HTMLElement {
+    const { stacks } = this.model, used = new Set<string>();
+    for (let frame = 0; frame < stacks.frames; ++frame) used.add(HUES[stacks.role(frame)]);
+    return h('ul', { class: 'legend', 'aria-label': 'Colours of the flame graph' }, ...LEGEND.filter(([hue]) => used.has(hue))
+      .map(([hue, words]) => h('li', {}, h('span', { class: `swatch ${hue}`, 'aria-hidden': 'true' }), words)));
   }
 
   update(): void {

@@ -1,15 +1,14 @@
 // How each site's memory went over the run: the verdict of report/growth, and a picture of it.
 
 import type { Site } from '../data';
-import { h, name, svg } from '../dom';
+import { h, svg } from '../dom';
+import { growthWord, VERDICTS } from '../growth_words';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
-import { callerCell } from '../short_name';
+import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes as exactBytes, count, plural } from '../text';
-
-const WORST = ['growing', 'sawtooth', 'burst', 'held', 'bounded'];
 
 const WIDTH = 120, HEIGHT = 22;
 
@@ -30,8 +29,8 @@ export class GrowthView implements View {
       key: (site) => String(model.place(site)),
       columns: [
         { id: 'verdict', title: 'Verdict', width: '9em',
-          value: (site) => (site.growth ? WORST.indexOf(site.growth) : WORST.length) * 1e15 - Math.min(site.growth_rate?.bytes_per_s ?? 0, 1e14),
-          cell: (site) => h('span', { class: `tag ${site.growth ?? ''}` }, site.growth ?? 'not judged', site.held_until_exit && site.growth !== 'held' && ', held') },
+          value: (site) => (site.growth ? VERDICTS.indexOf(growthWord(site)) : VERDICTS.length) * 1e15 - Math.min(site.growth_rate?.bytes_per_s ?? 0, 1e14),
+          cell: (site) => h('span', { class: `tag ${growthWord(site).split(',')[0]}` }, growthWord(site) || 'not judged', site.held_until_exit && site.growth !== 'held' && ', held') },
         ...(model.series ? [{ id: 'picture', title: 'Live over time', width: '10em', number: true, value: (site: Site) => site.peak_bytes, cell: (site: Site) => this.picture(site) }] : []),
         rate('rate', 'Bytes/s', 'With its 95 % interval in the open row', (site) => site.growth_rate?.bytes_per_s ?? null, (value) => `${bytes(value)}/s`),
         rate('each', 'Per allocation', 'Bytes that stay of each allocation', (site) => site.growth_rate?.bytes_per_allocation ?? null, bytes),
@@ -40,7 +39,7 @@ export class GrowthView implements View {
         { id: 'peak', title: 'Its peak', number: true, width: '7em', value: (site) => site.peak_bytes, cell: (site) => bytes(site.peak_bytes) },
         { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
-          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+          cell: (site) => placeCell(stacks, site.stack) },
       ],
       detail: (site) => h('div', {}, this.details(site), stackList(stacks, site.stack, (frame) => model.filterBy(frame))),
       empty: 'No site is left by what was chosen.',
@@ -50,7 +49,7 @@ export class GrowthView implements View {
 
   update(): void {
     const sites = this.model.sites(), { stacks } = this.model;
-    const growing = sites.filter((site) => site.growth === 'growing');
+    const growing = sites.filter((site) => growthWord(site) === 'growing');
     const more = this.model.report.sites_total - this.model.report.sites.length;
     // The text counts these: a caller once, whatever called it.
     const callers = new Set(growing.map((site) => stacks.callerText(site.stack))).size;
@@ -66,6 +65,7 @@ export class GrowthView implements View {
     return h('p', {}, `${plural(site.allocations, 'allocation')}, ${plural(site.frees, 'free')}. `,
       rate && `Grows by ${bytes(rate.bytes_per_s)} (${exactBytes(rate.bytes_per_s_low)} to ${exactBytes(rate.bytes_per_s_high)}) and ` +
         `${Number(rate.blocks_per_s.toPrecision(3))} blocks a second. `,
+      growthWord(site) === 'grew, freed' && 'It went on rising, and what it held was freed shortly before the end. ',
       site.held_until_exit && 'Nothing was freed before the end, and then nearly all.');
   }
 

@@ -1,12 +1,12 @@
 // What was not freed: by kind where the memory was scanned. And what was freed by the wrong function.
 // And what was freed twice.
 
-import type { FreeMoment, Leak } from '../data';
+import type { FreeMoment, Leak, LeakScan } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
 import { plainTable } from '../plain_table';
-import { callerCell } from '../short_name';
+import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes, plural, seconds } from '../text';
@@ -15,6 +15,12 @@ import { WholeNote } from '../whole_note';
 const KINDS: { [kind: string]: string } = {
   definite: 'definitely lost', indirect: 'indirectly lost', possible: 'possibly lost',
   reachable: 'still reachable', unfreed: 'unfreed',
+};
+
+// When a scan was made.
+const MOMENTS: { [reason: string]: string } = {
+  'exit-late': 'at the exit, after the destructors', 'exit-early': 'at the exit, before the destructors',
+  request: 'at the program’s request', outside: 'asked for from outside',
 };
 
 export class LeaksView implements View {
@@ -59,7 +65,7 @@ export class LeaksView implements View {
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (leak) => stacks.callerName(leak.stack),
         cell: (leak) => callerCell(stacks, leak.stack) },
       { id: 'place', names: 'place', title: 'Place', width: '14em', value: (leak) => stacks.callerPlace(leak.stack),
-        cell: (leak) => h('span', { class: 'place' }, name(stacks.callerPlace(leak.stack))) },
+        cell: (leak) => placeCell(stacks, leak.stack) },
     ];
     this.table = new Table<Leak>({
       label: this.title, columns, sort: leads ? '-all' : '-bytes',
@@ -123,6 +129,11 @@ export class LeaksView implements View {
     }
   }
 
+  private moment({ reason }: LeakScan): string {
+    if (reason === 'exit-late' && this.model.report.process.exit_at_once) return 'at the exit, which ran no destructors';
+    return MOMENTS[reason] ?? 'for a reason this version does not know';
+  }
+
   private head(): HTMLElement {
     const { report, state } = this.model;
     if (report.leak_scan === null) {
@@ -142,7 +153,7 @@ export class LeaksView implements View {
         ' ', text);
     });
     return h('div', {},
-      h('p', { class: 'note' }, `Scan ${scan.number} (${scan.reason}${scan.label ? `, ${scan.label}` : ''}) at ${seconds(scan.time_s)}.`,
+      h('p', { class: 'note' }, `Scan ${scan.number}, ${this.moment(scan)}`, scan.label && h('span', {}, ' (', name(scan.label), ')'), `, at ${seconds(scan.time_s)}.`,
         ...scan.notes.map((note) => h('span', { class: 'warning' }, ` ${note}.`))),
       h('fieldset', { class: 'choice' }, h('legend', {}, 'Kinds'), ...boxes));
   }

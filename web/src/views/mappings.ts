@@ -2,9 +2,10 @@
 
 import type { Mapping } from '../data';
 import { h, name, type Child } from '../dom';
+import { allClasses } from '../lifetime_classes';
 import type { Model, View } from '../model';
 import { plainTable } from '../plain_table';
-import { callerCell } from '../short_name';
+import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, count, plural, seconds, share } from '../text';
@@ -25,7 +26,7 @@ const SHARE = 2;  // its column
 // Of one of `all`, its share of them as a number and as a bar.
 function parts(all: number[]): (one: number) => HTMLElement {
   const sum = all.reduce((total, one) => total + one, 0), most = Math.max(1, ...all);
-  return (one) => h('span', {}, h('span', { class: 'share' }, share(one, sum)), h('span', { class: 'inline-bar', style: { width: `${(12 * one) / most}em` } }));
+  return (one) => h('span', {}, h('span', { class: 'share' }, share(one, sum)), one > 0 && h('span', { class: 'inline-bar', style: { width: `${(12 * one) / most}em` } }));
 }
 
 export class MappingsView implements View {
@@ -43,12 +44,14 @@ export class MappingsView implements View {
     this.table = new Table<Mapping>({
       label: 'Mappings', sort: '-bytes', onSort: (sort) => model.state.set({ sort }), key: (mapping) => `${mapping.kind} ${mapping.stack} ${mapping.file ?? ''}`,
       columns: [
-        { id: 'kind', title: 'Kind', width: '9em', value: (mapping) => mapping.kind, cell: (mapping) => mapping.kind.replace('_', ' ') },
+        { id: 'kind', title: 'Kind', width: '11em', value: (mapping) => mapping.kind, cell: (mapping) => mapping.kind.replace('_', ' ') },
         { id: 'calls', title: 'Calls', number: true, width: '6em', value: (mapping) => mapping.calls, cell: (mapping) => of(mapping).count(mapping.calls) },
         { id: 'bytes', title: 'Bytes', number: true, width: '7em', value: (mapping) => mapping.bytes, cell: (mapping) => of(mapping).bytes(mapping.bytes) },
         { id: 'live', title: 'Mapped at the end', number: true, width: '9em', value: (mapping) => mapping.live_bytes, cell: (mapping) => of(mapping).bytes(mapping.live_bytes) },
         { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (mapping) => stacks.callerName(mapping.stack),
           cell: (mapping) => h('span', {}, callerCell(stacks, mapping.stack), mapping.file && h('span', { class: 'place' }, ' ', name(mapping.file))) },
+        { id: 'place', names: 'place', title: 'Place', width: '13em', value: (mapping) => stacks.callerPlace(mapping.stack),
+          cell: (mapping) => placeCell(stacks, mapping.stack) },
       ],
       detail: (mapping) => stackList(stacks, mapping.stack, (frame) => model.filterBy(frame)),
       empty: 'Nothing was mapped that the trace shows.',
@@ -78,7 +81,7 @@ export class MappingsView implements View {
   }
 
   private lifetimes(): Child[] {
-    const classes = this.model.report.lifetimes?.classes ?? [];
+    const classes = allClasses(this.model.report.lifetimes?.classes ?? []);
     if (classes.length === 0) return [];
     const part = parts(classes.map((one) => one.blocks));
     return [h('h3', {}, 'Lifetimes of blocks that were freed'),

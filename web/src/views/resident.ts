@@ -4,7 +4,7 @@ import type { Resident, ResidentSite } from '../data';
 import { h, name } from '../dom';
 import type { Model, View } from '../model';
 import { partWords } from '../memory_words';
-import { callerCell } from '../short_name';
+import { callerCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table } from '../table';
 import { bytes, plural, seconds, share } from '../text';
@@ -33,7 +33,7 @@ export class ResidentView implements View {
         number('pinned_bytes', 'Pinned', 'Free memory on pages that these blocks keep'),
         { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (site) => stacks.callerName(site.stack), cell: (site) => callerCell(stacks, site.stack) },
         { id: 'place', names: 'place', title: 'Place', width: '13em', value: (site) => stacks.callerPlace(site.stack),
-          cell: (site) => h('span', { class: 'place' }, name(stacks.callerPlace(site.stack))) },
+          cell: (site) => placeCell(stacks, site.stack) },
       ],
       detail: (site) => stackList(stacks, site.stack, (frame) => model.filterBy(frame)),
       empty: 'No site is left by the filter.',

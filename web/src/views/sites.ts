@@ -1,10 +1,11 @@
 // Everything that was allocated, by caller or by stack, with how it grew.
 
 import type { Site } from '../data';
-import { h, name } from '../dom';
+import { h } from '../dom';
+import { growthWord, VERDICTS } from '../growth_words';
 import type { Model, View } from '../model';
 import { moreText } from '../part_note';
-import { functionCell } from '../short_name';
+import { endCell, functionCell, placeCell } from '../short_name';
 import { stackList } from '../stack_list';
 import { Table, type Column } from '../table';
 import { bytes as exactBytes, count, plural, seconds } from '../text';
@@ -14,9 +15,8 @@ interface Group { key: string; name: string; place: string; sites: Site[]; sums:
 const SUMS = ['bytes_allocated', 'allocations', 'live_bytes', 'live_blocks', 'bytes_at_peak', 'wasted_bytes', 'temporary'];
 const RANGED_SUMS = ['growth_bytes', 'allocations', 'frees', 'live_bytes', 'live_blocks'];
 
-const WORST = ['growing', 'sawtooth', 'burst', 'held', 'bounded'];
 function growthOf(group: Group): string {
-  return WORST.find((verdict) => group.sites.some((site) => site.growth === verdict)) ?? '';
+  return VERDICTS.find((verdict) => group.sites.some((site) => growthWord(site) === verdict)) ?? '';
 }
 
 export class SitesView implements View {
@@ -31,19 +31,19 @@ export class SitesView implements View {
   private rowsFor = '';
 
   constructor(private readonly model: Model) {
-    const { report, state, figures: { bytes, count, estimated } } = model;
+    const { report, state, stacks, figures: { bytes, count, estimated } } = model;
     const sum = (id: string, title: string, text: (value: number) => string, width: string, help?: string): Column<Group> => ({
       id, title, help, number: true, width, value: (group) => group.sums[id] ?? -1,
       cell: (group) => (group.sums[id] === null ? '–' : text(group.sums[id])),
     });
     const judged = report.sites.some((site) => typeof site.growth === 'string');
     const who: Column<Group>[] = [
-      ...(judged ? [{ id: 'growth', title: 'Growth', width: '6.5em', value: growthOf,
-                      cell: (group: Group) => h('span', { class: `tag ${growthOf(group)}` }, growthOf(group)) }] : []),
+      ...(judged ? [{ id: 'growth', title: 'Growth', width: '7em', value: growthOf,
+                      cell: (group: Group) => h('span', { class: `tag ${growthOf(group).split(',')[0]}` }, growthOf(group)) }] : []),
       { id: 'caller', names: 'row', title: 'Caller', width: 'auto', value: (group) => group.name,
-        cell: (group) => (['file', 'module'].includes(state.get('group')) ? name(group.name) : functionCell(group.name)) },
+        cell: (group) => (['file', 'module'].includes(state.get('group')) ? endCell(group.name) : functionCell(group.name)) },
       { id: 'place', names: 'place', title: 'Place', width: '13em', value: (group) => group.place,
-        cell: (group) => h('span', { class: 'place' }, name(group.place)) },
+        cell: (group) => group.place !== '' && placeCell(stacks, group.sites[0].stack) },
     ];
     const table = (columns: Column<Group>[], sort: string) => new Table<Group>({
       label: 'Sites', columns: [...columns, ...who], sort,
@@ -90,8 +90,9 @@ export class SitesView implements View {
     const wanted = JSON.stringify([state.get('group'), state.get('q'), ranged && [first, behind]]);
     if (wanted !== this.rowsFor) this.rows = this.groups(sites);
     this.rowsFor = wanted;
+    const by = state.get('group'), noun = by === 'file' || by === 'module' ? by : 'caller';
     table.setRows(this.rows,
-      plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
+      (by === 'stack' ? '' : `${plural(this.rows.length, noun)} with `) + plural(sites.length, 'site') + (this.model.figuresOfRange ? ' that did or held something in the chosen time'
         : this.model.ranged ? ' that may have allocated in the chosen time; the figures are of the whole run' : '') +
       moreText(more), state.sortOf(this.id));
   }

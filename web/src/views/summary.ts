@@ -3,33 +3,11 @@
 import type { Site } from '../data';
 import { h, name, type Child } from '../dom';
 import type { Model, View } from '../model';
-import { bytes as exactBytes, count, plural as exactPlural, seconds, share } from '../text';
+import { bytes as exactBytes, plural as exactPlural, seconds, share } from '../text';
 import { partText } from '../part_note';
+import { endedWords, faultWords, killedWords, lostWords, memoryWords, peakWords, startedWords, unfreedWords } from '../run_words';
+import { shortened } from '../short_name';
 import { wholeText } from '../whole_note';
-
-function ended(model: Model): string {
-  const { process } = model.report;
-  switch (process.end) {
-    case 'exit': return `exit status ${process.exit_status}`;
-    case 'signal': return `killed by signal ${process.end_signal}`;
-    case 'exec': return 'replaced itself by exec';
-    case null: return 'not in the log';
-    default: return 'not in the trace: killed, still running, or it could no longer write';
-  }
-}
-
-// Until when there is something to see.
-function after(model: Model): string {
-  const { process, coverage } = model.report;
-  if (process.end === null) return `, which is of ${seconds(process.duration_s)}`;
-  if (coverage.recording_end_s === null) return `, after ${seconds(process.duration_s)}`;
-  return `; the recording, before it, after ${seconds(coverage.recording_end_s)}`;
-}
-
-// As one would type it.
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
 
 export class SummaryView implements View {
   readonly id = 'summary';
@@ -82,24 +60,21 @@ export class SummaryView implements View {
 
   private figures(): HTMLElement {
     const { report } = this.model;
-    const { process, totals, faults } = report, { bytes, plural, interval, estimated } = this.model.figures;
+    const { process, totals } = report, { bytes, plural, interval, estimated } = this.model.figures;
     const rows: [string, Child][] = [
-      ['Program', name(process.command.map(shellWord).join(' ') || process.executable)],
+      ['Program', name(this.model.document.command || process.executable)],
       ['Trace', name(this.model.document.file)],
-      ['Ended', `${ended(this.model)}${after(this.model)}`],
-      ['Started', process.start_time !== null && h('span', {}, `${process.start_time}, pid ${process.pid}`, process.host && ' on ', name(process.host))],
+      ['Ended', endedWords(report)], ['Then', killedWords(report)],
+      ['Started', startedWords(report)],
       ['Sampled', estimated && `every ${exactBytes(process.sample_bytes)}: figures with ~ are estimates, with their 95 % intervals in brackets`],
       ['Heap', `${plural(totals.allocations, 'allocation')}, ${plural(totals.frees, 'free')}, ${bytes(totals.bytes_allocated)}${interval(totals.bytes_allocated_low, totals.bytes_allocated_high)} in all`],
-      ['Peak', `${bytes(totals.peak_live_bytes)} in ${plural(totals.peak_live_blocks, 'block')} at ${seconds(totals.peak_time_s)}`],
-      ['Unfreed', totals.live_blocks === 0 ? estimated ? 'nothing of what was sampled, which is little of all' : 'nothing'
-        : `${bytes(totals.live_bytes)}${interval(totals.live_bytes_low, totals.live_bytes_high)} in ${plural(totals.live_blocks, 'block')}`],
+      ['Peak', peakWords(report)], ['Unfreed', unfreedWords(report)], ['Lost', lostWords(report)],
       ['Temporary', totals.temporary_allocations === null ? 'not known of a sample'
         : `${plural(totals.temporary_allocations, 'allocation')} (${share(totals.temporary_allocations, totals.allocations)}) freed before the thread’s next`],
       ['Wasted', totals.wasted_bytes === null ? 'not known: the allocator is not glibc’s'
         : `${bytes(totals.wasted_bytes)} (${share(totals.wasted_bytes, totals.bytes_allocated)}) usable but not asked for`],
       ['Failed', totals.failed_allocations > 0 && `${plural(totals.failed_allocations, 'allocation')} returned NULL`],
-      ['Faults', faults.minor === null ? 'not in the log' : `${count(faults.minor)} minor, ${count(faults.major ?? 0)} major`],
-      ['Memory', faults.peak_rss_bytes === null ? 'peak RSS not known' : `peak RSS ${exactBytes(faults.peak_rss_bytes)}`],
+      ['Faults', faultWords(report)], ['Memory', memoryWords(report)],
     ];
     if (!report.range.whole) {
       rows.splice(2, 0, ['Only', `blocks allocated from ${seconds(report.range.from_s)} to ${seconds(report.range.to_s)}`]);
@@ -131,11 +106,12 @@ export class SummaryView implements View {
     const interval = (sites: Site[]) => (!model.figuresOfRange && (measure.id === 'bytes_allocated' || measure.id === 'live_bytes') ? model.interval(sites, measure.id) : '');
     const besides = measure.besides?.(values);
     return h('section', {}, h('h3', {}, `Who has most: ${measure.title.toLowerCase()}`), part && h('p', { class: 'note' }, part), besides && h('p', { class: 'note' }, besides),
-      h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
+      largest.length === 0 ? h('p', { class: 'empty' }, byCaller.size === 0 ? 'No site is left by what was chosen.' : 'No site has anything of it.')
+      : h('ol', { class: 'bars' }, ...largest.map(([caller, { value, sites }]) => h('li', {},
         h('span', { class: 'bar', style: { width: `${(100 * value) / largest[0][1].value}%` } }),
         h('span', { class: 'value' }, measure.text(value), h('small', {}, ` ${share(value, all)}`)),
         caller < 0 ? '[no stack]'
-          : h('span', { class: 'what' }, name(model.stacks.name(caller)), ' ',
+          : h('span', { class: 'what' }, shortened(model.stacks.name(caller)), ' ',
               h('span', { class: 'place' }, name(model.stacks.place(caller)), h('small', {}, interval(sites))))))));
   }
 }

@@ -50,12 +50,19 @@ export class ThreadsView implements View {
   private exchanges(): Child[] {
     const { thread_exchanges: rows = [], thread_exchanges_left_out: rest } = this.model.report;
     const { bytes, count, plural } = this.model.figures;
-    const tid = (id: number | null) => (id === null ? 'another' : String(id));
+    const thread = (tid: number | null) => (tid === null ? 'another' : name(this.nameOf(tid)));
     return rows.length === 0 ? [] : [h('h3', {}, 'Blocks that another thread freed'),
-      plainTable(['Allocated by tid', 'Freed by tid', 'Blocks', 'Bytes'],
-        rows, (row) => [tid(row.from_tid), tid(row.to_tid), count(row.blocks), bytes(row.bytes)]),
+      plainTable(['Allocated by', 'Freed by', 'Blocks', 'Bytes'],
+        rows, (row) => [thread(row.from_tid), thread(row.to_tid), count(row.blocks), bytes(row.bytes)], [1]),
       rest !== undefined && rest.blocks > 0 && h('p', {},
         `Between pairs of threads that were not told apart: ${plural(rest.blocks, 'block')}, ${bytes(rest.bytes)}`)];
+  }
+
+  // "worker 13801": without a name where several threads had the number one after the other.
+  private nameOf(tid: number): string {
+    const names = new Set(this.model.report.threads.filter((thread) => thread.tid === tid).map((thread) => thread.name));
+    const [first] = names;
+    return names.size === 1 && first !== '' ? `${first} ${tid}` : String(tid);
   }
 
   private modules(): Child[] {

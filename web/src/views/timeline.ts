@@ -1,11 +1,18 @@
 // The heap over time, above all other views: a range dragged in it narrows them.
 
 import { Chart } from '../chart';
+import type { Point } from '../data';
 import { h } from '../dom';
 import type { Model } from '../model';
 import type { ThemeChoice } from '../theme';
 import { bytes, count, seconds } from '../text';
 import { StackedTimeline } from './stacked';
+
+// An interval that goes on behind the end is drawn until there; and one alone is a line, not a point.
+function drawable(points: Point[], begin: number, end: number): Point[] {
+  const within = points.map((point) => ({ ...point, time_s: Math.min(point.time_s, end) }));
+  return within.length === 1 && begin < end ? [{ ...within[0], time_s: begin }, ...within] : within;
+}
 
 export class Timeline {
   readonly element: HTMLElement;
@@ -17,14 +24,16 @@ export class Timeline {
 
   constructor(private readonly model: Model, theme: ThemeChoice) {
     const { report } = model;
-    const { points } = report.timeline, { begin, end, step } = model.intervals;
+    const { begin, end, step } = model.intervals, points = drawable(report.timeline.points, begin, end);
     const times = points.map((point) => point.time_s);
-    const marks = [
-      ...report.phases.map((phase) => ({ name: phase.name, time: phase.first_begin.time_s })),
-      ...report.marks.map((mark) => ({ name: mark.name, time: mark.time_s })),
-    ];
+    const told = {
+      phases: report.phases.map(({ name, times: number, first_begin, first_end, last_begin, last_end }) => ({
+        name, spans: (number > 1 ? [[first_begin, first_end], [last_begin, last_end]] : [[first_begin, last_end]])
+          .map(([from, to]): [number, number] => [from.time_s, to.time_s]) })),
+      marks: report.marks.map((mark) => ({ name: mark.name, time: mark.time_s })),
+    };
     const common = {
-      times, marks, sync: 'time', span: [begin, end] as [number, number],
+      times, told, sync: 'time', span: [begin, end] as [number, number],
       onRange: (from: number, to: number) => {
         const { first, behind } = model.intervals.around(from, to);
         this.choose(first, behind);
