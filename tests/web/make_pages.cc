@@ -344,6 +344,14 @@ void Hostile(MadeUp* made_up) {
     phase.times = 1;
     phase.first_begin.time_ns = line * 10'000'000;
     analysis.phases.push_back(phase);
+    Mark mark;
+    mark.name = name;
+    mark.time_ns = line * 100'000'000;
+    analysis.marks.push_back(mark);
+    Pool pool;
+    pool.name = name;
+    pool.stack = stack;
+    analysis.pools.push_back(pool);
     MappingSite mapping;
     mapping.stack = stack;
     mapping.file = name;
