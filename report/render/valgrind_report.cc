@@ -2,6 +2,7 @@
 
 #include "report/render/valgrind_report.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "report/leak/leak_kinds.h"
 #include "report/render/escape.h"
 #include "report/render/selection_lines.h"
+#include "report/render/signal_name.h"
 #include "report/render/units.h"
 
 namespace memtrace::report::render {
@@ -21,10 +23,15 @@ namespace {
 
 using LeakCheck = ValgrindStyle::LeakCheck;
 
-absl::Status NoScan(const ReportView& view) {
+std::string WhyNotScanned(const ReportView& view) {
   std::string why;
   LastScan(view.analysis(), &why);
-  return absl::FailedPreconditionError(absl::StrCat(view.analysis().file, ": ", why));
+  return why;
+}
+
+absl::Status NoScan(const ReportView& view) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(view.analysis().file, ": ", WhyNotScanned(view)));
 }
 
 // "48 (16 direct, 32 indirect) bytes in 1 blocks are definitely lost in loss record 3 of 9".
@@ -250,6 +257,67 @@ std::string XmlError(const Loss& loss, uint64_t unique, size_t number, size_t of
   return absl::StrCat(out, "</error>\n\n");
 }
 
+// What made the signal, and where, is not in the trace.
+std::string XmlSignal(int number) {
+  return absl::StrCat("<fatal_signal>\n  <tid>1</tid>\n  <signo>", number, "</signo>\n  ",
+                      Element("signame", SignalName(number)), "\n</fatal_signal>\n\n");
+}
+
+// The document up to the end of the program.
+class XmlOfRun {
+ public:
+  XmlOfRun(const ReportView& view, const ValgrindStyle& style, Sink& out)
+      : process_(view.analysis().process), style_(style), out_(out) {}
+
+  void WriteBegin(const std::vector<std::string>& remarks) {
+    out_.Write("<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n"
+               "<protocolversion>4</protocolversion>\n<protocoltool>memcheck</protocoltool>\n\n"
+               "<preamble>\n");
+    WriteLine(absl::StrCat("Memtrace ", style_.version,
+                           ", a heap tracer: leaks by memcheck's rules"));
+    for (const std::string& remark : remarks) WriteLine(absl::StrCat("Note: ", remark));
+    WriteLine(absl::StrCat("Command: ", CommandText(process_)));
+    out_.Write(absl::StrCat("</preamble>\n\n<pid>", process_.pid, "</pid>\n<ppid>", process_.ppid,
+                            "</ppid>\n<tool>memcheck</tool>\n\n"));
+    if (!style_.user_comment.empty()) {
+      out_.Write(absl::StrCat(Element("usercomment", style_.user_comment), "\n\n"));
+    }
+    out_.Write(absl::StrCat("<args>\n", XmlCommand("vargv", style_.tool_command),
+                            XmlCommand("argv", process_.command), "</args>\n\n",
+                            XmlStatus("RUNNING", 0), "\n"));
+    for (const FreeError& error : style_.free_errors) {
+      if (error.suppressed || out_.done()) continue;
+      absl::StrAppendFormat(
+          &counts_, "  <pair>\n    <count>%d</count>\n    <unique>0x%x</unique>\n  </pair>\n",
+          error.times, errors_);
+      out_.Write(XmlError(error, errors_++, style_));
+    }
+    if (process_.end == ProcessInfo::End::kSignal) out_.Write(XmlSignal(process_.end_signal));
+  }
+
+  void WriteEnd() {
+    out_.Write(absl::StrCat("<errorcounts>\n", counts_, "</errorcounts>\n\n<suppcounts>\n"));
+    for (const UsedSuppression& used : style_.suppressions) {
+      out_.Write(absl::StrCat("  <pair>\n    <count>", used.count, "</count>\n    ",
+                              Element("name", used.name), "\n  </pair>\n"));
+    }
+    out_.Write("</suppcounts>\n\n</valgrindoutput>\n\n");
+  }
+
+  uint64_t errors() const { return errors_; }  // of frees
+
+ private:
+  void WriteLine(absl::string_view text) {
+    out_.Write(absl::StrCat("  ", Element("line", text), "\n"));
+  }
+
+  const ProcessInfo& process_;
+  const ValgrindStyle& style_;
+  Sink& out_;
+  uint64_t errors_ = 0;
+  std::string counts_;
+};
+
 }  // namespace
 
 ValgrindErrors CountErrors(const LossList& losses, const ValgrindStyle& style) {
@@ -338,48 +406,30 @@ absl::Status RenderValgrindText(const ReportView& view, const LossList& list,
   return absl::OkStatus();
 }
 
+void RenderValgrindXmlWithoutLeaks(const ReportView& view, const ValgrindStyle& style, Sink& out) {
+  const bool has_error =
+      absl::c_any_of(style.free_errors, [](const FreeError& error) { return !error.suppressed; });
+  if (!has_error && view.analysis().process.end != ProcessInfo::End::kSignal) return;
+  std::vector<std::string> remarks = Remarks(view, LossList(), style);
+  remarks.push_back(absl::StrCat("the leaks are not known: ", WhyNotScanned(view)));
+  XmlOfRun document(view, style, out);
+  document.WriteBegin(remarks);
+  document.WriteEnd();
+}
+
 absl::Status RenderValgrindXml(const ReportView& view, const LossList& list,
                                const ValgrindStyle& style, Sink& out) {
   if (list.scan == nullptr && style.leak_check != LeakCheck::kNo) return NoScan(view);
-  const ProcessInfo& process = view.analysis().process;
-  out.Write("<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n"
-            "<protocolversion>4</protocolversion>\n<protocoltool>memcheck</protocoltool>\n\n"
-            "<preamble>\n");
-  const auto line = [&](absl::string_view text) {
-    out.Write(absl::StrCat("  ", Element("line", text), "\n"));
-  };
-  line(absl::StrCat("Memtrace ", style.version, ", a heap tracer: leaks by memcheck's rules"));
-  for (const std::string& remark : Remarks(view, list, style)) line(absl::StrCat("Note: ", remark));
-  line(absl::StrCat("Command: ", CommandText(process)));
-  out.Write(absl::StrCat("</preamble>\n\n<pid>", process.pid, "</pid>\n<ppid>", process.ppid,
-                         "</ppid>\n<tool>memcheck</tool>\n\n"));
-  if (!style.user_comment.empty()) {
-    out.Write(absl::StrCat(Element("usercomment", style.user_comment), "\n\n"));
-  }
-  out.Write(absl::StrCat("<args>\n", XmlCommand("vargv", style.tool_command),
-                         XmlCommand("argv", process.command), "</args>\n\n",
-                         XmlStatus("RUNNING", 0), "\n"));
-  uint64_t unique = 0;
-  std::string counts;
-  for (const FreeError& error : style.free_errors) {
-    if (error.suppressed || out.done()) continue;
-    absl::StrAppendFormat(&counts,
-                          "  <pair>\n    <count>%d</count>\n    <unique>0x%x</unique>\n  </pair>\n",
-                          error.times, unique);
-    out.Write(XmlError(error, unique++, style));
-  }
-  out.Write(XmlStatus("FINISHED", process.duration_ns));
+  XmlOfRun document(view, style, out);
+  document.WriteBegin(Remarks(view, list, style));
+  out.Write(XmlStatus("FINISHED", view.analysis().process.duration_ns));
+  uint64_t unique = document.errors();
   for (size_t i = 0; i < list.losses.size() && !out.done(); ++i) {
     const Loss& loss = list.losses[i];
     if (loss.suppressed || !style.show.Has(loss.kind)) continue;
     out.Write(XmlError(loss, unique++, i + 1, list.losses.size(), style));
   }
-  out.Write(absl::StrCat("<errorcounts>\n", counts, "</errorcounts>\n\n<suppcounts>\n"));
-  for (const UsedSuppression& used : style.suppressions) {
-    out.Write(absl::StrCat("  <pair>\n    <count>", used.count, "</count>\n    ",
-                           Element("name", used.name), "\n  </pair>\n"));
-  }
-  out.Write("</suppcounts>\n\n</valgrindoutput>\n\n");
+  document.WriteEnd();
   return absl::OkStatus();
 }
 

@@ -1,25 +1,19 @@
 #include "report/valgrind/driver.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <optional>
-#include <set>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "report/base/memory_limit.h"
 #include "report/base/scratch_directory.h"
-#include "report/base/unique_fd.h"
 #include "report/command/commands.h"
 #include "report/leak/leak_scans.h"
 #include "report/render/escape.h"
@@ -30,7 +24,7 @@
 #include "report/valgrind/driver_options.h"
 #include "report/valgrind/driver_suppressions.h"
 #include "report/valgrind/named_trace.h"
-#include "symbolizer/whole_io.h"
+#include "report/valgrind/report_file.h"
 
 namespace memtrace::report {
 namespace {
@@ -62,40 +56,6 @@ std::vector<std::string> TracesIn(const std::string& directory) {
   return traces;
 }
 
-// A report's way out: a file that several processes may share, or a descriptor.
-class ReportFile {
- public:
-  ReportFile(std::string name, std::optional<int> fd) : name_(std::move(name)), fd_(fd) {}
-
-  absl::Status Write(uint32_t pid, absl::string_view text) {
-    if (text.empty() && name_.empty()) return absl::OkStatus();
-    if (name_.empty()) return WriteAll(fd_.value_or(STDERR_FILENO), text, "the log");
-    const absl::StatusOr<std::string> path =
-        ExpandLogName(name_, pid, 1, [](const std::string& variable) -> std::optional<std::string> {
-          const char* value = getenv(variable.c_str());
-          return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-        });
-    if (!path.ok()) return path.status();
-    // The file of an earlier run is written over; the reports of this run are all kept in it.
-    const int how = written_.insert(*path).second ? O_TRUNC : O_APPEND;
-    const UniqueFd file(open(path->c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666));
-    if (!file.ok()) {
-      return absl::UnavailableError(absl::StrCat("cannot write ", *path, ": ", strerror(errno)));
-    }
-    return WriteAll(file.get(), text, *path);
-  }
-
- private:
-  static absl::Status WriteAll(int fd, absl::string_view text, absl::string_view name) {
-    if (symbolizer::WriteAll(fd, {text.data(), text.size()})) return absl::OkStatus();
-    return absl::UnavailableError(absl::StrCat("cannot write ", name, ": ", strerror(errno)));
-  }
-
-  const std::string name_;
-  const std::optional<int> fd_;
-  std::set<std::string> written_;
-};
-
 class Driver {
  public:
   explicit Driver(const DriverOptions& options)
@@ -105,8 +65,9 @@ class Driver {
 
   int Run(const std::vector<std::string>& arguments) {
     signal(SIGPIPE, SIG_IGN);  // of the report's reader; the program gets its own back
-    for (const std::string* name : {&options_.log_file, &options_.xml_file}) {
-      if (absl::Status status = CheckName(*name); !status.ok()) return Fail(status.message());
+    // Now, and not when the program has run for an hour.
+    for (ReportFile* file : {&log_, &xml_}) {
+      if (absl::Status status = file->Begin(); !status.ok()) return Fail(status.message());
     }
     if (!options_.missed.empty()) {
       Say(absl::StrCat(absl::StrJoin(options_.missed, " "), ": nothing of that is done here"));
@@ -158,14 +119,6 @@ class Driver {
     return exit_status;
   }
 
-  // Checks that the name can be expanded: now, and not when the program has run for an hour.
-  static absl::Status CheckName(const std::string& name) {
-    return ExpandLogName(name, 1, 1, [](const std::string& variable) -> std::optional<std::string> {
-             const char* value = getenv(variable.c_str());
-             return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-           }).status();
-  }
-
   void Report(const std::string& path) {
     leak::LeakOptions leaks;
     leaks.heuristics = options_.heuristics;
@@ -209,18 +162,33 @@ class Driver {
       }
       Say(status.message());
     } else {
-      // Never a report that reads as none.
-      std::string why;
-      render::LastScan(analysis, &why);
-      const std::string line =
-          absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
-                       absl::StrJoin(process.command, " "), " are not known: ", why);
-      render::RenderFreeErrors((*trace)->view(), style, log_text);
-      status = log_.Write(process.pid,
-                          absl::StrCat(log_text.text(), render::EscapeControls(line), "\n"));
+      status = WriteWithoutLeaks((*trace)->view(), style);
       if (!status.ok()) Say(status.message());
     }
     unknown_ = true;
+  }
+
+  // What is known of a process whose memory was not scanned. Never a report that reads as none: an
+  // XML file is written where there is an error, or the signal that ended the process, to put into
+  // it, and that the leaks are not known is in the log in any case.
+  absl::Status WriteWithoutLeaks(const render::ReportView& view,
+                                 const render::ValgrindStyle& style) {
+    const ProcessInfo& process = view.analysis().process;
+    std::string why;
+    render::LastScan(view.analysis(), &why);
+    render::StringSink log_text, xml_text;
+    if (options_.xml) {
+      render::RenderValgrindXmlWithoutLeaks(view, style, xml_text);
+    } else {
+      render::RenderFreeErrors(view, style, log_text);
+    }
+    log_text.Write(render::EscapeControls(
+        absl::StrCat("==", process.pid, "== Memtrace: the leaks of ",
+                     absl::StrJoin(process.command, " "), " are not known: ", why)));
+    log_text.Write("\n");
+    absl::Status status = log_.Write(process.pid, log_text.text());
+    if (!xml_text.text().empty()) status.Update(xml_.Write(process.pid, xml_text.text()));
+    return status;
   }
 
   std::vector<render::FreeError> FreeErrors(const render::ReportView& view) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <regex>
 #include <set>
@@ -125,6 +126,41 @@ TEST(ValgrindDriverTest, TellsOfTheFreeThatAProgramDiedOf) {
   EXPECT_THAT(died.err, HasSubstr(": give_back_again (frees_twice.c:"));
   EXPECT_THAT(died.err, HasSubstr(" is 0 bytes inside a block of size 100 free'd\n"));
   EXPECT_THAT(died.err, HasSubstr("==  Block was alloc'd at\n"));
+}
+
+TEST(ValgrindDriverTest, TellsOfItInXmlAsWell) {
+  const TempDir directory;
+  const std::string xml = directory / "a.xml";
+  WriteFile(xml, "<valgrindoutput>of the night before</valgrindoutput>");
+  const Result died = DriveOther({"-q", "--xml=yes", "--xml-file=" + xml}, "frees_twice");
+  EXPECT_EQ(died.signal, SIGABRT) << died.Outcome();
+  EXPECT_THAT(died.err, HasSubstr("are not known: "));
+  EXPECT_THAT(ReadFile(xml), HasSubstr("<fn>give_back_again</fn>"));
+  EXPECT_THAT(ReadFile(xml), HasSubstr("<signame>SIGABRT</signame>"));
+  EXPECT_EQ(FreeErrorsIn(xml).size(), 1u);
+}
+
+// What is there then would be taken for this run's.
+TEST(ValgrindDriverTest, LeavesNoFileOfAnEarlierRun) {
+  const TempDir directory;
+  const std::string xml = directory / "a.xml", log = directory / "a.log",
+                    link = directory / "link";
+  const auto drive = [&](const Words& program, const std::string& log_file) {
+    WriteFile(xml, "<valgrindoutput>of the night before</valgrindoutput>");
+    WriteFile(log, "of the night before");
+    Words words = {Driver(), "-q", "--xml=yes", "--xml-file=" + xml, "--log-file=" + log_file};
+    words.insert(words.end(), program.begin(), program.end());
+    return RunCommand({.arguments = words});
+  };
+  EXPECT_EQ(drive({"/no/such/program"}, log).exit_status, 127);
+  EXPECT_FALSE(Exists(xml));
+  EXPECT_FALSE(Exists(log));
+  // It is gone while the program runs.
+  EXPECT_EQ(drive({"test", "!", "-e", xml}, log).Outcome(), "exit 0");
+  EXPECT_THAT(ReadFile(xml), HasSubstr("<state>FINISHED</state>"));
+  ASSERT_EQ(symlink(log.c_str(), link.c_str()), 0);
+  EXPECT_EQ(drive({"/no/such/program"}, link).exit_status, 127);
+  EXPECT_EQ(ReadFile(log), "") << "a link stays one";
 }
 
 TEST(ValgrindDriverTest, NoScanIsNeverNoLeaks) {

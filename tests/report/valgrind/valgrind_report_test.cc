@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -220,6 +221,53 @@ TEST(ValgrindTextTest, NoScanIsNoReport) {
   made_up.analysis.leak_scans.back().failure = "fork: Cannot allocate memory";
   EXPECT_THAT(std::string(RenderValgrindXml(view, list, {}, out).message()),
               HasSubstr("fork: Cannot allocate memory"));
+}
+
+// It has what is known, and none of its readers takes it for a program without leaks.
+TEST(ValgrindXmlTest, OfAProgramThatASignalEndedHasTheErrorsAndTheSignal) {
+  MadeUpLeaks made_up;
+  made_up.analysis.leak_scans.clear();
+  made_up.analysis.process.end = ProcessInfo::End::kSignal;
+  made_up.analysis.process.end_signal = SIGABRT;
+  ValgrindStyle style;
+  FreeError error;
+  error.times = 2;
+  error.stack = {LossFrame{.function = "free"}};
+  error.block = "Address 0x4a44040 is 0 bytes inside a block of size 8 free'd";
+  style.free_errors = {error};
+  StringSink out;
+  RenderValgrindXmlWithoutLeaks(made_up.View(), style, out);
+  const std::string& xml = out.text();
+  EXPECT_THAT(xml, HasSubstr("  <line>Note: the leaks are not known: its memory was not scanned, "
+                             "so nothing is known of what is lost: the program was killed by "
+                             "SIGABRT before it could be scanned</line>\n"));
+  EXPECT_THAT(xml, HasSubstr("<kind>InvalidFree</kind>"));
+  EXPECT_THAT(xml, HasSubstr("<fatal_signal>\n  <tid>1</tid>\n  <signo>6</signo>\n"
+                             "  <signame>SIGABRT</signame>\n</fatal_signal>\n"));
+  EXPECT_THAT(xml, HasSubstr("    <count>2</count>\n    <unique>0x0</unique>\n"));
+  EXPECT_THAT(xml, Not(HasSubstr("FINISHED")));
+  const auto run = valgrind::ParseValgrindXml(xml);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->other_errors, 1u);
+  EXPECT_EQ(run->damage, "the program had not ended when it was written");
+  EXPECT_THAT(Xml(made_up, {.leak_check = ValgrindStyle::LeakCheck::kNo}),
+              HasSubstr("<signame>SIGABRT</signame>"));
+}
+
+TEST(ValgrindXmlTest, IsNotWrittenWhereNothingIsKnown) {
+  MadeUpLeaks made_up;
+  made_up.analysis.leak_scans.clear();
+  ValgrindStyle style;
+  StringSink out;
+  RenderValgrindXmlWithoutLeaks(made_up.View(), style, out);
+  style.free_errors.resize(1);
+  style.free_errors[0].suppressed = true;
+  RenderValgrindXmlWithoutLeaks(made_up.View(), style, out);
+  EXPECT_EQ(out.text(), "");
+  style.free_errors[0].suppressed = false;
+  RenderValgrindXmlWithoutLeaks(made_up.View(), style, out);
+  EXPECT_THAT(out.text(), HasSubstr("<kind>InvalidFree</kind>"));
+  EXPECT_THAT(out.text(), Not(HasSubstr("fatal_signal")));
 }
 
 TEST(ValgrindXmlTest, HasTheElementsOfProtocolFourInTheirOrder) {
